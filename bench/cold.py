@@ -38,7 +38,7 @@ def measure_time(work: Callable[[], Result]) -> tuple[Result, float]:
 def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simulation.Design]) -> dict[str, float]:
     """Measure elaboration and build, in seconds, and the largest process of the build, in GiB.
 
-    `elaborate` bypasses the cache; its argument is whether lanes are vectors (`run.sim.vectors.wanted`). `design`
+    `elaborate` bypasses the cache; its argument is whether lanes are vectors (`run.sim.vectors.use_vectors`). `design`
     returns a device's design. The build is kept for the simulations that follow, unless one exists.
     """
     # A separate process, as the system remembers the largest child that a process ever had.
@@ -70,9 +70,9 @@ def _figures(elaborate: Callable, design: Callable) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="cold-", dir=SIM_BUILD) as root:
         vectors.libraries_folder = Path(root) / "lanes"  # in this process only
         started = time.perf_counter()
-        elaborate(vectors.wanted())
+        elaborate(vectors.use_vectors())
         elaborated = time.perf_counter()
-        simulation.build(design(vectors=vectors.wanted()), root=Path(root))
+        simulation.build(design(vectors=vectors.use_vectors()), root=Path(root))
         built = time.perf_counter()
         _keep(Path(root), SIM_BUILD)
     return {

@@ -14,7 +14,7 @@ from neuroncore_rtl.bench.silicon import compare as silicon
 from neuroncore_rtl.bench.ways import measured_ways
 from neuroncore_rtl.run.report import RESULTS, shown, terminal
 from neuroncore_rtl.run.settings import Settings
-from neuroncore_rtl.run.sim.vectors import chosen
+from neuroncore_rtl.run.sim.vectors import lanes_choice
 
 __all__ = ["run_benchmarks"]
 
@@ -35,7 +35,7 @@ PARTS: dict[str, tuple[Callable, Callable]] = {
 
 def run_benchmarks(settings: Settings) -> int:
     """Measure, print the machine and the tables, write `sim_build/results/bench.json`; return the exit status."""
-    with chosen(settings.lanes):
+    with lanes_choice(settings.lanes):
         return _measure(settings)
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
-from neuroncore_rtl.run.sim.vectors import LANES_VARIABLE, WAYS, chosen, wanted
+from neuroncore_rtl.run.sim.vectors import LANES_VARIABLE, WAYS, lanes_choice, use_vectors
 
 __all__ = ["WaysDiffer", "measured_ways", "side_by_side"]
 
@@ -17,14 +17,14 @@ class WaysDiffer(SimulationFailed):
 
 def measured_ways() -> tuple[str, ...]:
     """Return the ways to measure: the one that the environment selects, else all of `run.sim.vectors.WAYS`."""
-    return (WAYS[not wanted()],) if os.environ.get(LANES_VARIABLE) else WAYS
+    return (WAYS[not use_vectors()],) if os.environ.get(LANES_VARIABLE) else WAYS
 
 
 def side_by_side(device: str, measure: Callable[[], tuple[Figures, Figures]]) -> dict[str, object]:
     """Measure a device in each way; raise WaysDiffer if a figure of the device depends on the way.
 
-    `measure` simulates the device in the current way (`run.sim.vectors.wanted`) and returns figures of the device, and
-    figures of the simulation, including `cycles_per_s`.
+    `measure` simulates the device in the current way (`run.sim.vectors.use_vectors`). It returns figures of the device,
+    and figures of the simulation, including `cycles_per_s`.
 
     Returns:
         The figures of the device; those of the simulation as a dict per way; and with two ways, as `speed_up`, the
@@ -32,7 +32,7 @@ def side_by_side(device: str, measure: Callable[[], tuple[Figures, Figures]]) ->
     """
     found, simulations = {}, {}
     for way in measured_ways():
-        with chosen(way):
+        with lanes_choice(way):
             found[way], simulations[way] = measure()
     first, *others = found.values()
     for name in first:

@@ -18,7 +18,7 @@ from neuroncore_rtl.run.job import Expected, ImageJob, Job
 from neuroncore_rtl.run.report import progress, recordings, shown
 from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import Settings, UsageError
-from neuroncore_rtl.run.sim.vectors import chosen
+from neuroncore_rtl.run.sim.vectors import lanes_choice
 from neuroncore_rtl.run.view.link_picture import draw_links
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.files import write_profile
@@ -89,7 +89,7 @@ class Rtl(Target):
         path = waveform(job.name) if self.waves and job.name else None
         work = job.work(self.seed, sampled=job.pictures is not None, profiled=self.profile)
         recorded = {"waves": path, "waves_levels": self.depth and self.depth + job.levels}
-        with chosen(self.lanes):
+        with lanes_choice(self.lanes):
             outcome = simulate(job.device(waves=self.waves), work, sim=self.sim, doing=job.doing, **recorded)
         files = {"waveform": shown(write_save_file(path, job.core))} if path else {}
         cycles, memories = job.cycles(outcome), outcome.memories

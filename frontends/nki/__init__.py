@@ -1,9 +1,9 @@
-"""A front end for AWS's Neuron Kernel Interface: a kernel written for it becomes a program of this machine.
+"""Front end for AWS's Neuron Kernel Interface (NKI): records a kernel as a program of this machine.
 
-A kernel is Python that calls `nki.isa` and `nki.language` on symbolic tensors. Its calls are recorded one by one, loops
-and all, and become instructions of :mod:`kernels.program`; nothing of the vendor's packages is needed, or used where it
-is installed. The modules that kernels import are made by :mod:`frontends.nki.dialects.modules` and answer only while a
-kernel is loaded (:mod:`frontends.nki.dialects.hook`).
+A kernel is Python that calls `nki.isa` and `nki.language` on symbolic tensors. Each call, in Python's loops too, is
+recorded as instructions of :mod:`kernels.program`. The vendor's packages are not used:
+:mod:`frontends.nki.dialects.modules` makes the modules that kernels import, and
+:mod:`frontends.nki.dialects.hook` serves them while a kernel is loaded.
 """
 
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ __all__ = ["nki_machine", "run_nki"]
 
 
 def __getattr__(name: str):
-    """Return what simulates, imported when it is first used."""
+    """Import the simulating functions on first use."""
     if name == "run_nki":
         from neuroncore_rtl.frontends.nki.runtime.run import run_nki
 

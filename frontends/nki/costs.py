@@ -1,8 +1,7 @@
-"""What AWS has published of the cycles of an instruction on NeuronCore-v2, to stand beside those of this RTL.
+"""Published cycles of instructions on NeuronCore-v2, for comparison with this RTL.
 
-The formulas are those of the pages of `nki.isa` of SDK 2.26, whose later editions have none; N is the number of
-elements of a partition, S of stationary columns. They count the cycles of the engine's own clock, and say nothing of
-copies from and to HBM.
+The formulas are from the `nki.isa` pages of AWS's SDK 2.26; later editions have none. N is the number of elements per
+partition, S the number of stationary columns. The unit is the engine's clock; copies to and from HBM are not covered.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,17 +17,12 @@ from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Instruction, Mul
 __all__ = ["PublishedCost", "published_by_line", "published_cost"]
 
 LEAST = 64
-"""About as many cycles as an instruction takes at least."""
+"""Approximate minimum cycles of an instruction."""
 
 
 @dataclass(frozen=True)
 class PublishedCost:
-    """What an instruction is said to cost.
-
-    Arguments:
-        formula: as published.
-        cycles: its value.
-    """
+    """Published formula and its value in cycles."""
 
     formula: str
     cycles: float
@@ -107,17 +101,16 @@ _COSTS: dict[str, Callable[[Any], PublishedCost]] = {
     **dict.fromkeys(("IOTA", "AFFINE_SELECT"), lambda one: PublishedCost("150 + N", 150 + _elements(one))),
     **dict.fromkeys(("TENSOR_COPY", "TENSOR_SCALAR", "BN_STATS", "DROPOUT", "TRANSPOSE"), _each),
 }
-"""By the names of the machine's instructions."""
 
 
 def published_cost(instruction: Instruction) -> PublishedCost | None:
-    """Return what an instruction is said to cost; None: nothing has been said."""
+    """Return the published cost of an instruction; None if there is no formula."""
     found = _COSTS.get(instruction.name)
     return found and found(instruction)
 
 
 def published_by_line(entries: Iterable[Entry]) -> dict[Line, PublishedCost]:
-    """Return what the instructions of each line of a kernel are said to cost together, with all formulas that count."""
+    """Return the published cost per kernel line: the cycles of its instructions, and all formulas used."""
     formulas: dict[Line, dict[str, None]] = {}
     cycles: dict[Line, float] = {}
     for entry in entries:

@@ -1,4 +1,4 @@
-"""From a kernel and its arrays to a program: inputs and results by name in HBM, and what had to be inserted."""
+"""Recording of a kernel and its arguments as a program, with named inputs and results in HBM."""
 
 import inspect
 from collections import Counter
@@ -27,12 +27,7 @@ __all__ = ["Array", "Recorded", "record"]
 
 @dataclass(frozen=True)
 class Array:
-    """An argument of a kernel in HBM.
-
-    Arguments:
-        values: numbers, rounded to the type to nearest even.
-        dtype: of its elements in HBM.
-    """
+    """Array argument of a kernel in HBM; its values are rounded to `dtype`, to nearest even."""
 
     values: np.ndarray
     dtype: DType
@@ -40,14 +35,14 @@ class Array:
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """A kernel as a program.
+    """A kernel recorded as a program.
 
     Arguments:
         program: its instructions.
-        inputs: what tensors in HBM start with.
-        results: what the kernel returns, in order; if it returns nothing, the arguments that it writes to.
-        written: arguments in HBM that it writes to, by their names.
-        inserted: instructions that no call names, by what they are for.
+        inputs: initial contents of tensors in HBM.
+        results: returned tensors in order; if the kernel returns nothing, the arguments that it writes.
+        written: HBM arguments that the kernel writes, by name.
+        inserted: number of instructions that no call names, by purpose.
     """
 
     program: Program
@@ -64,19 +59,19 @@ def record(
     grid: tuple[int, ...] = (),
     order: str = "program",
 ) -> Recorded:
-    """Return a kernel, or a function that calls kernels, as a program.
+    """Record a kernel, or a function that calls kernels, as a program.
 
     Arguments:
-        kernel: as loaded.
-        arguments: by the names of its parameters; an :class:`Array` becomes a tensor in HBM, others stay as they are.
+        kernel: the loaded function.
+        arguments: by parameter name; an :class:`Array` becomes a tensor in HBM, other values are passed unchanged.
         config: the machine.
-        grid: programs along each axis, run one after the other; empty: one.
-        order: of the instructions of a queue, as of :class:`kernels.program.Program`.
+        grid: programs along each axis, run one after the other; empty: one program.
+        order: order of a queue's instructions, as for :class:`kernels.program.Program`.
 
     Raises:
-        ValueError: if arguments do not fit the kernel, a call is refused (the message ends with the kernel's line), or
-            it returns nothing.
-        Exception: what the kernel raises.
+        ValueError: if arguments do not fit, a call is refused (the message ends with the kernel's line), or the kernel
+            returns anything other than tensors in HBM.
+        Exception: any exception of the kernel.
     """
     program = Program(config, order=order)
     current = Recording(program, NkiTensor, OPERATORS)
@@ -91,14 +86,14 @@ def record(
     given = {}
     for key, value in arguments.items():
         if isinstance(value, Array):
-            tensor = program.space.hbm(key, value.dtype.known, value.values.shape)
+            tensor = program.space.hbm(key, value.dtype.machine_format, value.values.shape)
             inputs[tensor] = value.values
             given[key] = current.of_hbm(tensor, value.dtype)
         else:
             given[key] = value
     if grid:
         kernel = kernel[grid] if isinstance(kernel, Kernel) else Kernel(kernel)[grid]
-    # Kernels may import where they begin.
+    # Kernels may import modules inside their function body.
     function = inspect.unwrap(kernel.function if isinstance(kernel, Kernel) else kernel)
     file = Path(function.__code__.co_filename)
     where, folder = f"{file.name}:{function.__code__.co_firstlineno}", folder_of(file)
@@ -108,7 +103,7 @@ def record(
     fill(current)
     written = {key: view for key, view in given.items() if isinstance(view, View) and view.allocation.version}
     if found is None:
-        # The first dialect has kernels that write to their arguments.
+        # Kernels of the first dialect may return nothing and write to their arguments.
         found = tuple(written.values())
     results: tuple[Any, ...] = tuple(found) if isinstance(found, tuple | list) else (found,)
     if not results or any(not isinstance(result, View) or result.allocation.memory.on_chip for result in results):

@@ -60,17 +60,19 @@ class OutputGroup:
 
 @dataclass(frozen=True)
 class OutputBlock:
-    """Groups of a strip of C that share operands; `rows` and `columns` span all groups."""
+    """Groups of a strip of C that share operands."""
 
     strip: slice
     groups: tuple[OutputGroup, ...]
 
     @property
     def rows(self) -> slice:
+        """Rows of all groups."""
         return slice(self.groups[0].rows.start, self.groups[-1].rows.stop)
 
     @property
     def columns(self) -> slice:
+        """Columns of all groups."""
         return slice(self.groups[0].columns.start, self.groups[-1].columns.stop)
 
 

@@ -17,7 +17,7 @@ from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.sim import light_start, run_to_end, simulation
 from neuroncore_rtl.run.sim.clock import PERIOD_NS
 from neuroncore_rtl.run.sim.parcels import note, noted
-from neuroncore_rtl.run.sim.vectors import wanted
+from neuroncore_rtl.run.sim.vectors import use_vectors
 
 __all__ = ["Device", "build_device", "run", "run_harness"]
 
@@ -63,7 +63,7 @@ class Device(Protocol):
 
 def build_device(device: Device, sim: str = "verilator", waves: bool = False) -> simulation.Build:
     """Return the build of a device for a simulator; waves: one that can record a waveform."""
-    build, needed = _built(device, sim, waves, sim == "verilator" and not waves and wanted())
+    build, needed = _built(device, sim, waves, sim == "verilator" and not waves and use_vectors())
     note(*needed)
     return build
 

@@ -1,7 +1,7 @@
-"""The C++ of a block: the instances of its lanes, what connects them, and the few cells and registers between.
+"""C++ code of a block: its lane instances, their connections, and the remaining cells and registers.
 
-A step copies what lanes get from where it comes, steps the lanes, and packs the outputs. Most of what is copied is a
-row of words at a regular distance, which a loop, or memcpy, moves.
+A step copies the lanes' inputs, steps the lanes, and packs the outputs. Most copies are rows of words at a regular
+distance, moved by a loop or memcpy.
 """
 
 from collections import Counter
@@ -15,21 +15,22 @@ from neuroncore_rtl.run.lanes.values import Expression, Values, runs, word
 __all__ = ["BlockCode"]
 
 Place = tuple[str, str, int]
-"""Where bits come from: what kind of place, its name there, and what differs between instances: a number."""
+"""Origin of bits: kind, name, and a number that differs between instances."""
 
 
 class BlockCode(LaneCode):
-    """The code of a block, which is a lane of which there is one, and in which there are lanes.
+    """Code of a block: a single lane that contains lanes.
 
     Arguments:
-        modules: what Yosys' `write_json` has written: the block and its lanes.
-        name: of the block.
+        modules: the block and its lanes, from Yosys' `write_json`.
+        name: name of the block.
 
     Attributes:
-        lanes: the code of each kind of lane, by module. order: of each kind the instances, by name.
+        lanes: code of each kind of lane, by module.
+        order: instances by module.
 
     Raises:
-        Unsupported: what cannot be evaluated this way, and why.
+        Unsupported: if the block cannot be evaluated this way.
     """
 
     def __init__(self, modules: Mapping[str, dict], name: str):
@@ -128,7 +129,7 @@ class BlockCode(LaneCode):
         self.line("}", 0)
 
     def _settle(self) -> None:
-        """Give lanes the inputs that their outputs need, in an order in which those are known, and let them follow."""
+        """Emit the late inputs of lanes in dependence order, each followed by the lane's settle function."""
         self.line(f"static void {self.name}_settle({self.name}& s) {{", 0)
         waiting = dict(self.lanes)
         while waiting:
@@ -148,7 +149,7 @@ class BlockCode(LaneCode):
         self.line("}", 0)
 
     def _needs(self, module: str, lane: LaneCode) -> set[str]:
-        """Return the kinds of lanes on whose late outputs late inputs depend."""
+        """Return the kinds of lanes with late outputs that the late inputs of a lane depend on."""
         found = set()
         for instance in self.order[module]:
             for port in lane.late:
@@ -159,7 +160,6 @@ class BlockCode(LaneCode):
         return found
 
     def _pack(self) -> None:
-        """The block's outputs, from state and the outputs of its lanes."""
         self.line(f"static void {self.name}_outputs({self.name}& s{self._arguments(False)}) {{", 0)
         outputs = self.netlist.outputs
         sinks = [bit for bits in outputs.values() for bit in bits]
@@ -173,7 +173,7 @@ class BlockCode(LaneCode):
         parts = [
             (self._origin(source, first), length, place)
             for whole in runs(bits)
-            for source, first, length, place in self._cut(*whole)
+            for source, first, length, place in self._pieces(*whole)
         ]
         at = 0
         while at < len(parts):
@@ -192,8 +192,8 @@ class BlockCode(LaneCode):
             self._pack_row(target, parts[at], count, steps)
             at += count
 
-    def _cut(self, source, first, length, place) -> Iterator[tuple]:
-        """Yield a run in parts of up to 64 bits."""
+    def _pieces(self, source, first, length, place) -> Iterator[tuple]:
+        """Yield a run in pieces of up to 64 bits."""
         for offset in range(0, length, 64):
             size = min(64, length - offset)
             value = first >> offset & (1 << size) - 1 if source is None else first + offset
@@ -227,7 +227,7 @@ class BlockCode(LaneCode):
         self.line(f"for (int n = 0; n < {count}; n++) put({target}, {place}u + n * {steps[1]}u, {length}u, {value});")
 
     def _switch(self, name: str, switch: Switch, sides: dict[int, Scope], depth: int) -> None:
-        """Cases that are a row of alike places are one, that of a number."""
+        """Emit cases that select a regular row of operands as one indexed expression."""
         cell = self.netlist.cells[name]
         cases = sorted((value, side) for side, value in enumerate(switch.values))
         shapes = [self._shape(cell.operands["B"][side * cell.width : (side + 1) * cell.width]) for _, side in cases]
@@ -247,10 +247,10 @@ class BlockCode(LaneCode):
         value = self._alike_value(shapes[0], steps, cell.width)
         self.line(f"{place} = {value};", depth + 1)
 
-    # Where bits come from
+    # Origins of bits
 
     def _origin(self, source: str | None, first: int) -> Place:
-        """Return kind, name and number; the number is what differs between bits of alike places."""
+        """Return kind, name and number of a bit's origin; only the number differs within a regular row."""
         if source is None:
             return "constant", "", first
         if source in self.netlist.inputs:
@@ -267,7 +267,7 @@ class BlockCode(LaneCode):
         return module, port, int(first)
 
     def _row_value(self, kind: str, name: str, number: str, length: int) -> str:
-        """Return the value of `length` bits at a place whose number is an expression."""
+        """Return the expression of `length` bits of an origin; `number` is an expression, too."""
         if kind == "input":
             return f"bits{word(length)}(i_{self.places[name]}, {number}, {length}u)"
         if kind == "lane":
@@ -315,7 +315,7 @@ class BlockCode(LaneCode):
         self.line("}", 0)
 
     def _give(self, module: str, lane: LaneCode, port: str) -> None:
-        """Copy an input of all instances of a kind of lane."""
+        """Emit the copy of an input of all instances of a kind of lane."""
         instances = self.order[module]
         width = lane.netlist.inputs[port]
         size = word(width)
@@ -339,7 +339,7 @@ class BlockCode(LaneCode):
             rest = rest[count:]
 
     def _shape(self, bits: list[Bit]) -> tuple[tuple, tuple[int, ...]]:
-        """Return what is alike in alike operands, and the numbers that are not."""
+        """Return the common part of regular operands, and the numbers that differ."""
         places = [(*self._origin(source, first), length, place) for source, first, length, place in runs(bits)]
         alike = tuple((kind, name, length, place) for kind, name, _, length, place in places)
         return alike, tuple(number for _, _, number, _, _ in places)
@@ -350,7 +350,7 @@ class BlockCode(LaneCode):
         return alike, tuple(number + n * step for number, step in zip(numbers, steps, strict=True))
 
     def _commonest(self, shapes) -> tuple[int, int, tuple[int, ...]] | None:
-        """Return first and last instance and the steps of the row that most instances belong to."""
+        """Return first and last instance and the steps of the most frequent regular row."""
         rows: Counter = Counter()
         for k in range(len(shapes) - 1):
             (alike, numbers), (next_alike, next_numbers) = shapes[k], shapes[k + 1]
@@ -369,7 +369,7 @@ class BlockCode(LaneCode):
         return members[0], members[-1], steps
 
     def _row(self, shapes, rest: list[int]) -> tuple[int, int, tuple[int, ...]]:
-        """Return how many instances from the first on are a row, their distance, and the steps."""
+        """Return the length of the row from the first instance on, its distance, and the steps."""
         alike, numbers = shapes[rest[0]]
         if len(rest) == 1 or shapes[rest[1]][0] != alike:
             return 1, 1, (0,) * len(numbers)
@@ -406,7 +406,7 @@ class BlockCode(LaneCode):
             self.line(f"for (int n = 0; n < {count}; n++) {target}[{first} + n * {stride}] = {value};")
 
     def _alike_value(self, shape, steps, width: int) -> str:
-        """Return the value of alike operands, n steps from the first."""
+        """Return the expression of regular operands, n steps from the first."""
         terms = []
         for (kind, name, length, place), number, step in zip(*shape, steps, strict=True):
             at = f"{number} + n * {step}" if step else f"{number}"

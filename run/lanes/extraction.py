@@ -1,6 +1,6 @@
-"""From RTLIL to netlists, by the Yosys that comes with Amaranth.
+"""Conversion of RTLIL to netlists by Amaranth's Yosys.
 
-Modules are optimised one by one, the lanes with all that is below them; then the block is flattened down to its lanes.
+Lanes are flattened and optimised per module; the block is then flattened down to its lanes.
 """
 
 import json
@@ -10,7 +10,7 @@ from amaranth._toolchain.yosys import find_yosys
 
 __all__ = ["netlists"]
 
-# Not `opt -full`, which uses that values are undefined: results must be those of the Verilog in every case.
+# Not `opt -full`: it exploits undefined values, but results must always equal those of the Verilog.
 OPTIMISED = """\
 opt_expr
 opt_merge
@@ -26,7 +26,7 @@ opt_share
 opt_clean -purge
 """
 
-# Nothing is cleaned up any more, which takes long where there are thousands of instances.
+# Without a final cleanup, which is slow with thousands of instances.
 FLATTENED = """\
 flatten -noscopeinfo
 opt_expr
@@ -36,11 +36,12 @@ opt_expr
 
 
 def netlists(block: str, lanes: tuple[str, ...], texts: Mapping[str, str]) -> dict[str, dict]:
-    """Return a block and its lanes as Yosys' `write_json` has them, by name.
+    """Return a block and its lanes in the form of Yosys' `write_json`, by name.
 
     Arguments:
-        block: name of the module. lanes: how those of its lanes begin.
-        texts: RTLIL of it and of all modules below it, by name.
+        block: the block's module.
+        lanes: name prefixes of its lanes' modules.
+        texts: RTLIL of the block and all modules below it, by name.
     """
     kept = [name for name in texts if name.startswith(lanes) and name != block]
     script = []

@@ -1,7 +1,7 @@
-"""A lane's C++: a structure with the state of all instances, and a function that steps them.
+"""C++ code of a lane: a structure with the state of all instances, and functions that step them.
 
-State and ports are arrays over the instances, unless they are *uniform*: the same in all instances, because the inputs
-that they depend on are. What is uniform is evaluated once a step, and what it selects is a branch.
+State and ports are arrays over the instances, except *uniform* ones: they are equal in all instances because the inputs
+that they depend on are. Uniform values are evaluated once per step, and a uniform select is a branch.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,33 +20,33 @@ from neuroncore_rtl.run.lanes.values import Expression, Values, word
 __all__ = ["GROUP", "LaneCode", "ctype"]
 
 GROUP = 16
-"""Instances are counted in groups of the widest vector."""
+"""Granularity of instance counts: elements of the widest vector."""
 
 
 Through = Callable[[str], Iterable[Bit] | None]
-"""Returns what a source depends on within a cycle, None if it is a port or state."""
+"""Returns the bits that a source depends on within a cycle; None for a port or state."""
 
 
 def ctype(width: int) -> str:
-    """Return the C++ type of a word that holds so many bits."""
+    """Return the C++ type that holds `width` bits."""
     return f"uint{word(width)}_t"
 
 
 class LaneCode:
-    """The code of one module.
+    """Code of one module.
 
     Arguments:
         netlist: the module.
-        count: instances.
-        uniform_inputs: ports that are the same for all instances.
+        count: number of instances.
+        uniform_inputs: ports with the same value in all instances.
 
     Attributes:
-        name: of its structure; `name_init`, `name_step` and `name_settle` are its functions: the last gives outputs
-            their values from the state and the late inputs.
+        name: name of the structure and prefix of its functions `_init`, `_step` and `_settle`; the last updates outputs
+            from the state and the late inputs.
         late: inputs that outputs depend on within a cycle.
 
     Raises:
-        Unsupported: a cell cannot be evaluated.
+        Unsupported: if a cell cannot be evaluated.
     """
 
     def __init__(self, netlist: LanesNetlist, count: int, uniform_inputs: set[str]):
@@ -58,10 +58,10 @@ class LaneCode:
         self.late = self.behind(bit for bits in netlist.outputs.values() for bit in bits) & set(netlist.inputs)
         self.lines: list[str] = []
 
-    # What is uniform
+    # Uniform values
 
     def _uniform(self, inputs: set[str]) -> set[str]:
-        """Return the sources that are the same in all instances: the largest set that depends on nothing else."""
+        """Return the sources that are equal in all instances: the largest set that depends only on itself."""
         netlist = self.netlist
         uniform = set(netlist.widths) - (set(netlist.inputs) - inputs)
 
@@ -90,11 +90,7 @@ class LaneCode:
         return all(self.is_uniform(bit) for w in memory.writes for bit in (*w.enables, *w.address, *w.data))
 
     def behind(self, bits: Iterable[Bit], through: Through | None = None) -> set[str]:
-        """Return the ports and the state that bits depend on within a cycle.
-
-        Arguments:
-            bits: the bits. through: in place of `_through`.
-        """
+        """Return the ports and state that bits depend on within a cycle; `through` overrides `_through`."""
         through = through or self._through
         found: set[str] = set()
         seen: set[str] = set()
@@ -112,14 +108,13 @@ class LaneCode:
         return found
 
     def _through(self, source: str) -> Iterable[Bit] | None:
-        """Return what a source depends on within a cycle, None if it is a port or state."""
         cell = self.netlist.cells.get(source)
         return None if cell is None else cell.bits()
 
     # Expressions
 
     def _state(self, source: str, first: int, length: int) -> tuple[Expression, int, int]:
-        """The value of a source: of a cell that is evaluated before, of a port, or of a register."""
+        """Return expression, first bit and width of a cell evaluated before, a port, or a register."""
         width = self.netlist.widths[source]
         place = self.places[source]
         if source in self.netlist.cells:
@@ -129,14 +124,13 @@ class LaneCode:
         return Expression(f"load(&s.{place}[k])", word(width), True), first, width
 
     def port(self, name: str) -> str:
-        """Return the member that holds an input, or an output, of the instances."""
         if name in self.netlist.inputs:
             return self.places[name]
         source = self.register_of(name)
         return self.places[source] if source else f"o_{list(self.netlist.outputs).index(name)}"
 
     def register_of(self, output: str) -> str | None:
-        """Return the register that an output is, if it is just that."""
+        """Return the register that an output equals, if any."""
         bits = self.netlist.outputs[output]
         source = bits[0][0] if isinstance(bits[0], tuple) else None
         if source is None or source in self.netlist.cells or len(bits) != self.netlist.widths[source]:
@@ -147,10 +141,9 @@ class LaneCode:
     def output_is_uniform(self, name: str) -> bool:
         return all(map(self.is_uniform, self.netlist.outputs[name]))
 
-    # The text
+    # Text
 
     def text(self) -> str:
-        """Return the structure and the functions."""
         self.values = Values(self.netlist.name, self._state)
         self.lines = []
         self._structure()
@@ -180,7 +173,6 @@ class LaneCode:
         self.line("};", 0)
 
     def _init(self) -> None:
-        """What is not zero at the start."""
         netlist = self.netlist
         self.line(f"static void {self.name}_init({self.name}& s) {{", 0)
         for source, register in netlist.registers.items():
@@ -211,7 +203,6 @@ class LaneCode:
             self.line(f"{loop}s.{self.places[source]}{of_each} = ({kind}){value:#x}ull;")
 
     def _outputs(self) -> None:
-        """The outputs, from state alone."""
         self.line(f"INLINE void {self.name}_outputs({self.name}& s, int k) {{", 0)
         ports = [port for port in self.netlist.outputs if not self.register_of(port)]
         sinks = [bit for port in ports for bit in self.netlist.outputs[port]]
@@ -265,11 +256,11 @@ class LaneCode:
         self.line("}", depth)
 
     def _word(self, name: str, value: Expression) -> str:
-        """Return the code of a value that a source gets: a vector if that is varying."""
+        """Return the code of a source's value, as a vector unless the source is uniform."""
         return value.code if name in self.uniform else value.as_vector().code
 
     def _step(self) -> None:
-        """First what is uniform, then the instances by groups, each with its outputs; uniform state changes last."""
+        """Emit the step: uniform cells, then groups of instances with their outputs; uniform state changes last."""
         netlist = self.netlist
         registers = netlist.registers.values()
         varying = [register for register in registers if register.name not in self.uniform]
@@ -289,8 +280,8 @@ class LaneCode:
         cells = {name: cell for name, cell in netlist.cells.items() if name not in self.uniform}
         inner = schedule(cells, sinks, self.is_uniform, guarded, netlist.cells)
         used = [
-            *self._used(inner, sinks),
-            *(b for key, scope in inner.guarded.items() for b in self._used(scope, guarded[key])),
+            *self._scope_bits(inner, sinks),
+            *(b for key, scope in inner.guarded.items() for b in self._scope_bits(scope, guarded[key])),
         ]
         uniform_sinks = [bit for bit in [*used, *guards] if self.is_uniform(bit)]
         uniform_sinks += [bit for register in common for bit in register.bits()]
@@ -319,7 +310,7 @@ class LaneCode:
         self.line(f"static void {self.name}_settle({self.name}& s) {{ {body} }}", 0)
 
     def _end_uniform(self, registers: Iterable[NetlistRegister]) -> None:
-        """Change what is uniform of the state: these registers, and memories."""
+        """Emit the clock edge of uniform registers and memories."""
         places = []
         for register in registers:
             places.append(self.places[register.name])
@@ -332,19 +323,19 @@ class LaneCode:
             self.line(f"s.{place} = n_{place};")
 
     def fused(self) -> bool:
-        """Whether a group's outputs follow at once from its new state, which is still at hand."""
+        """Return whether a group's outputs follow from its new state, which is then still in vector registers."""
         state = self.behind(bit for bits in self.netlist.outputs.values() for bit in bits)
         return not self.late and not any(source in self.uniform for source in state)
 
-    def _used(self, scope: Scope, sinks: list[Bit]) -> Iterator[Bit]:
-        """Yield the bits that a scope's cells, and the sinks, read."""
+    def _scope_bits(self, scope: Scope, sinks: list[Bit]) -> Iterator[Bit]:
+        """Yield the bits that a scope's cells and the sinks read."""
         yield from sinks
         for name in scope.cells:
             cell = self.netlist.cells[name]
             switch = switch_of(cell, self.netlist.cells) if name in scope.branches else None
             yield from (*cell.operands["A"], *cell.operands["B"], *switch.bits) if switch else cell.bits()
             for inner in scope.branches.get(name, {}).values():
-                yield from self._used(inner, [])
+                yield from self._scope_bits(inner, [])
 
     def _read_bits(self, memory: NetlistMemory, uniform: bool) -> Iterator[Bit]:
         for read in memory.reads:
@@ -354,7 +345,7 @@ class LaneCode:
                 yield from (read.enable, *read.address)
 
     def _guard(self, number: int, port: int) -> list[Bit]:
-        """Return uniform bits of which one is set if an enable of a write port is; none if there are no such."""
+        """Return uniform bits that guard a write: whenever an enable is set, one of them is. Empty if not found."""
         memory = list(self.netlist.memories.values())[number]
         guard = []
         for bit in dict.fromkeys(memory.writes[port].enables):
@@ -366,7 +357,7 @@ class LaneCode:
         return list(dict.fromkeys(guard))
 
     def _uniform_condition(self, bit: Bit) -> Bit | None:
-        """Return a uniform bit without which a bit is not set, if there is one at hand."""
+        """Return a uniform bit that must be set for `bit` to be set; None if not found."""
         assert isinstance(bit, tuple), "a constant is uniform"
         source, place = bit
         cell = self.netlist.cells.get(source)
@@ -383,7 +374,7 @@ class LaneCode:
         return None
 
     def _next(self, register: NetlistRegister) -> str:
-        """Return the value of a register after the clock edge."""
+        """Return a register's value after the clock edge."""
         size = word(register.width)
         old, *_ = self._state(register.name, 0, register.width)
 
@@ -402,21 +393,21 @@ class LaneCode:
             value = select(register.enable, select(register.reset, reset, value), old)
         return self._word(register.name, value)
 
-    # Memories: a word of all instances lies side by side
+    # Memories: the words of all instances at one address are adjacent
 
     def _memories(self):
         return enumerate(self.netlist.memories.values())
 
     def _reads(self, number: int, memory: NetlistMemory, uniform: bool, depth: int) -> Iterator[str]:
-        """Read the words that ports will show, and yield the places that they belong to."""
+        """Emit reads of memory words, and yield the members that they are stored to."""
         for read in memory.reads:
             if (read.chunks[0] in self.uniform) != uniform:
                 continue
             if any(read.transparent):
-                raise Unsupported(f"{self.netlist.name}: {memory.name} shows what is written in the same cycle")
-            yield from self._read(number, memory, read, uniform, depth)
+                raise Unsupported(f"{self.netlist.name}: {memory.name} forwards a write of the same cycle to a read")
+            yield from self._read_port(number, memory, read, uniform, depth)
 
-    def _read(
+    def _read_port(
         self, number: int, memory: NetlistMemory, read: NetlistReadPort, uniform: bool, depth: int
     ) -> Iterator[str]:
         address = self.values.bits(read.address, 32)
@@ -427,7 +418,7 @@ class LaneCode:
             place = self.places[source]
             old = self._state(source, 0, 1)[0].code
             if not uniform and not (address.varying or enable.varying) and source not in self.needed:
-                # Nothing reads it before the step ends.
+                # No other cell needs the old word in this step.
                 word = f"s.m{number}[{address.code}][{chunk}]"
                 word = f"load(&{word}[k])" if each else f"K32({word})"
                 if memory.size < 1 << len(read.address):

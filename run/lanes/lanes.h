@@ -1,4 +1,4 @@
-// Words of 32 and 64 bits, one or a vector of WIDTH of them, with the operations that generated code is made of.
+// 32- and 64-bit words, scalar or as a vector of WIDTH, with the operations used by generated code.
 // Comparisons and tests return 0 or 1 as 32 bits.
 #include <stdint.h>
 #include <string.h>
@@ -51,7 +51,7 @@ INLINE V32 parity(V64 x) { return parity(narrow(x ^ x >> 32)); }
 INLINE V32 choose(V32 s, V32 high, V32 low) { return low ^ ((low ^ high) & -s); }
 INLINE V64 choose(V32 s, V64 high, V64 low) { return low ^ ((low ^ high) & -wide(s)); }
 
-// Shifts the bits of a value up to the top and back, which copies the uppermost one.
+// Sign extension: n is the number of bits above the value.
 INLINE uint32_t signed_32(uint32_t x, int n) { return (uint32_t)((int32_t)(x << n) >> n); }
 INLINE uint64_t signed_64(uint64_t x, int n) { return (uint64_t)((int64_t)(x << n) >> n); }
 INLINE V32 signed_32(V32 x, int n) { return (V32)((S32)(x << n) >> n); }
@@ -77,7 +77,7 @@ SHIFTS(uint64_t, int64_t, 64, SCALAR_64, SCALAR_CHOOSE)
 SHIFTS(V32, S32, 32, K32, choose)
 SHIFTS(V64, S64, 64, K64, choose)
 
-// Bits of a packed vector of words.
+// Bit fields of an array of words.
 INLINE uint32_t bits32(const uint32_t* p, uint32_t first, uint32_t length) {
   const uint32_t at = first >> 5, shift = first & 31;
   uint64_t x = p[at];
@@ -88,7 +88,7 @@ INLINE uint64_t bits64(const uint32_t* p, uint32_t first, uint32_t length) {
   if (length <= 32) return bits32(p, first, length);
   return bits32(p, first, 32) | (uint64_t)bits32(p, first + 32, length - 32) << 32;
 }
-// Sets bits that are zero.
+// Writes bits that are zero before.
 INLINE void put(uint32_t* p, uint32_t first, uint32_t length, uint64_t x) {
   const uint32_t at = first >> 5, shift = first & 31;
   p[at] |= (uint32_t)(x << shift);
@@ -96,7 +96,7 @@ INLINE void put(uint32_t* p, uint32_t first, uint32_t length, uint64_t x) {
   if (shift + length > 64) p[at + 2] |= (uint32_t)(x >> (64 - shift));
 }
 
-// Memories of all instances: word a of instance j is at p[a * stride + j].
+// Memories of all instances: word a of instance j is p[a * stride + j].
 INLINE V32 gather(const uint32_t* p, V32 address, uint32_t stride, uint32_t each, uint32_t size) {
   V32 x;
   for (int j = 0; j < WIDTH; j++) x[j] = address[j] < size ? p[address[j] * stride + j * each] : 0;

@@ -1,8 +1,8 @@
-"""A module as word-level cells: what Yosys writes as JSON, in the form that the rest of this room reads.
+"""Word-level netlist of a module, from Yosys' JSON.
 
-Every value has a *source*: a port, an output of a cell, a register, or a word that a memory has read. A *bit* is a
-source and a place in it, or a constant. Sources are at most 64 bits wide, as the machine's words are: wider registers
-and cells that work bit by bit are cut here, and of a wide port its bits are looked up one by one.
+Every value has a *source*: a port, a cell's output, a register, or a word read from a memory. A *bit* is a source and a
+position, or a constant. Sources have at most 64 bits, the machine's word: wider registers and bitwise cells are split,
+and wide ports are accessed bit by bit.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,16 +14,16 @@ __all__ = [
 ]  # fmt: skip
 
 WORD = 64
-"""Bits of the widest value that is computed with."""
+"""Maximum bits of a computed value."""
 
 CHUNK = 32
-"""Bits of a part of what is wider."""
+"""Bits of a part of a wider value."""
 
 Bit = tuple[str, int] | int
-"""A source and the place in it, or 0 or 1."""
+"""Source and position in it, or 0 or 1."""
 
 BITWISE = ("and", "or", "xor", "xnor", "not", "mux", "pmux", "pos")
-"""Cells whose bit n depends on bit n of their operands (and on a select)."""
+"""Cells with bit n depending only on bit n of their operands (and on a select)."""
 
 CELLS = {
     *BITWISE,
@@ -33,22 +33,25 @@ CELLS = {
     *("reduce_and", "reduce_or", "reduce_bool", "reduce_xor", "reduce_xnor"),
     *("logic_not", "logic_and", "logic_or"),
 }
-"""Cells that can be evaluated; flip-flops and memories come besides."""
+"""Cells that can be evaluated, besides flip-flops and memories."""
 
 FLIP_FLOPS = ("dff", "dffe", "sdff", "sdffe", "sdffce")
 
 
 class Unsupported(Exception):
-    """A cell that cannot be evaluated as a vector: which one, and why."""
+    """A cell that cannot be evaluated as a vector; the message names it and the reason."""
 
 
 @dataclass
 class Cell:
-    """A combinational cell.
+    """Combinational cell.
 
     Attributes:
-        name: also that of its source. kind: that of Yosys without the dollar sign. width: of its result.
-        operands: bits of each input port. signed: the ports that are signed.
+        name: name of the cell and its source.
+        kind: Yosys' type without the dollar sign.
+        width: bits of the result.
+        operands: bits by input port.
+        signed: signed ports.
     """
 
     name: str
@@ -64,7 +67,7 @@ class Cell:
 
 @dataclass
 class NetlistRegister:
-    """A register with optional enable and synchronous reset; `reset_first`: reset needs no enable."""
+    """Register with optional enable and synchronous reset; `reset_first`: reset needs no enable."""
 
     name: str
     width: int
@@ -83,7 +86,7 @@ class NetlistRegister:
 
 @dataclass
 class NetlistReadPort:
-    """A read port. Clocked, it is a register, which keeps its word while `enable` is low."""
+    """Read port. A clocked one is a register that keeps its word while `enable` is low."""
 
     clocked: bool
     enable: Bit
@@ -95,7 +98,7 @@ class NetlistReadPort:
 
 @dataclass
 class NetlistWritePort:
-    """A write port; `enables` has a bit for each bit of the word."""
+    """Write port with an enable per bit of the word."""
 
     enables: list[Bit]
     address: list[Bit]
@@ -104,7 +107,7 @@ class NetlistWritePort:
 
 @dataclass
 class NetlistMemory:
-    """A memory of `size` words. The words that its ports read are sources of up to `CHUNK` bits, its `chunks`."""
+    """Memory of `size` words; read words are sources of up to `CHUNK` bits, the ports' `chunks`."""
 
     name: str
     size: int
@@ -125,7 +128,7 @@ class NetlistMemory:
 
 @dataclass
 class NetlistInstance:
-    """A module that stays a module. Its outputs are sources named `name.port`."""
+    """Instance of a module that is not flattened; its outputs are sources named `name.port`."""
 
     name: str
     module: str
@@ -134,11 +137,12 @@ class NetlistInstance:
 
 @dataclass
 class LanesNetlist:
-    """A module.
+    """Netlist of a module.
 
     Attributes:
-        inputs: widths of its ports, `clk` aside. outputs: the bits of its ports.
-        widths: of every source. sources of ports and instances may be wider than `WORD`.
+        inputs: widths of input ports except `clk`.
+        outputs: bits of output ports.
+        widths: width of every source; ports and instance outputs may exceed `WORD`.
     """
 
     name: str
@@ -152,27 +156,23 @@ class LanesNetlist:
 
     @classmethod
     def read(cls, name: str, modules: Mapping[str, dict], *, lane: bool) -> "LanesNetlist":
-        """Return module `name` of what Yosys' `write_json` has written.
-
-        Arguments:
-            name: of the module. modules: all that were written.
-            lane: whether its ports that are wider than `WORD` are cut into `chunks`, too.
+        """Return a module's netlist from the modules of Yosys' `write_json`; `lane`: split wide ports into `chunks`.
 
         Raises:
-            Unsupported: a cell or a clock is not one of those that this room knows.
+            Unsupported: if a cell or a clock is not supported.
         """
         return _Reader(name, modules, lane).netlist
 
 
 def chunks(port: str, bits: list) -> list[tuple[str, list]]:
-    """Return the parts of a port that is wider than `WORD`, each with its name, or it alone."""
+    """Return (name, bits) of the parts of a port; a port of at most `WORD` bits is a single part."""
     if len(bits) <= WORD:
         return [(port, bits)]
     return [(f"{port}[{first}]", bits[first : first + CHUNK]) for first in range(0, len(bits), CHUNK)]
 
 
 def _number(bits: str) -> int:
-    """Return a constant; bits that are undefined are 0."""
+    """Return a constant, with undefined bits as 0."""
     return int(bits.replace("x", "0").replace("z", "0") or "0", 2)
 
 
@@ -209,7 +209,6 @@ class _Reader:
         return self.bits[bit]
 
     def name(self, source: str, bits: list, width: int | None = None) -> None:
-        """Note that these nets come from a source."""
         self.netlist.widths[source] = len(bits) if width is None else width
         for place, bit in enumerate(bits):
             self.bits[bit] = (source, place)
@@ -242,10 +241,10 @@ class _Reader:
                     raise Unsupported(f"{self.netlist.name}: {name} ({kind}) has {len(connections['Y'])} bits")
                 self.name(name, connections["Y"])
             else:
-                raise Unsupported(f"{self.netlist.name}: no way to evaluate {name}, a cell {cell['type']}")
+                raise Unsupported(f"{self.netlist.name}: cannot evaluate {name}, a cell {cell['type']}")
 
     def _named_parts(self, name: str, bits: list) -> None:
-        """Make one source of a cell, or several if it is too wide."""
+        """Name the source of a cell, or several if it is too wide."""
         if len(bits) <= WORD:
             self.parts[name] = [slice(0, len(bits))]
             self.name(name, bits)
@@ -273,7 +272,7 @@ class _Reader:
                     for part, some in chunks(port, bits)
                 }
                 if cell["connections"]["clk"] != [self.clock]:
-                    raise Unsupported(f"{self.netlist.name}: {name} has a clock of its own")
+                    raise Unsupported(f"{self.netlist.name}: {name} has a separate clock")
                 self.netlist.instances[name] = NetlistInstance(name, cell["type"], inputs)
             elif kind == "mem_v2":
                 self._memory(name, cell)
@@ -284,7 +283,7 @@ class _Reader:
 
     def _on_clock(self, name: str, bits: list, polarity: str) -> None:
         if bits != [self.clock] or set(polarity[-1:]) != {"1"}:
-            raise Unsupported(f"{self.netlist.name}: {name} does not work at the rising edge of clk")
+            raise Unsupported(f"{self.netlist.name}: {name} is not clocked by the rising edge of clk")
 
     def _register(self, name: str, kind: str, cell: dict) -> None:
         connections, parameters = cell["connections"], cell["parameters"]
@@ -314,7 +313,7 @@ class _Reader:
             )
 
     def _active(self, name: str, port: str, cell: dict) -> Bit:
-        """Return a control input of a flip-flop, inverted if it is active-low."""
+        """Return a flip-flop's control input, inverted if it is active-low."""
         bit = self.bit(cell["connections"][port][0])
         if _number(cell["parameters"][f"{port}_POLARITY"]):
             return bit
@@ -332,7 +331,7 @@ class _Reader:
         if len(parts) == 1:
             self.netlist.cells[name] = Cell(name, kind, width, operands, signed)
             return
-        # Wider than a machine's word: bit by bit, so part by part.
+        # Wider than a machine word, but bitwise, so it can be split.
         wide = {port: self._extended(bits, width, signed) for port, bits in operands.items() if port in "AB"}
         for part in parts:
             source = f"{name}[{part.start}]"
@@ -358,7 +357,7 @@ class _Reader:
             if _number(parameters[option]):
                 raise Unsupported(f"{self.netlist.name}: memory {name} has {option}")
         if any(bit not in ("0", "x") for port in ("RD_SRST", "RD_ARST") for bit in connections[port]):
-            raise Unsupported(f"{self.netlist.name}: memory {name} has a reset of what it reads")
+            raise Unsupported(f"{self.netlist.name}: memory {name} has a reset of its read data")
         if _number(parameters["OFFSET"]):
             raise Unsupported(f"{self.netlist.name}: memory {name} does not begin at address 0")
         transparent = parameters["RD_TRANSPARENCY_MASK"][::-1]

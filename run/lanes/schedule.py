@@ -1,7 +1,7 @@
-"""The order in which cells are evaluated, and what need not be evaluated at all.
+"""Evaluation order of cells, and cells that are evaluated only conditionally.
 
-A multiplexer whose select is the same for all instances is a branch: what it alone needs on one side is evaluated only
-if that side is taken. So each cell has a *scope*: the innermost branch that holds all of its uses.
+A multiplexer with a uniform select is a branch: cells that only one side needs are evaluated only if that side is
+selected. Each cell has a *scope*: the innermost branch that contains all of its uses.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,26 +13,26 @@ from neuroncore_rtl.run.lanes.netlist import Bit, Cell, Unsupported
 __all__ = ["Scope", "Switch", "schedule", "switch_of"]
 
 GUARD = "guard"
-"""In place of a multiplexer, where a scope is that of a condition."""
+"""Used instead of a multiplexer's name for the scope of a condition."""
 
 BRANCH_CELLS = 6
-"""Cells that a branch must save at least; else both sides are evaluated, and one is taken."""
+"""Minimum cells that a branch must save; otherwise both sides are evaluated."""
 
 
 SWITCH_CASES = 4
-"""Cases from which on a multiplexer whose selects are comparisons of one value with constants is a switch."""
+"""Minimum cases of a switch: a multiplexer with selects that compare one value with constants."""
 
 
 @dataclass(frozen=True)
 class Switch:
-    """A multiplexer's selects as one value: it takes side n where the value is `values[n]`."""
+    """Selects of a multiplexer as one value: side n is selected by `values[n]`."""
 
     bits: tuple[Bit, ...]
     values: tuple[int, ...]
 
 
 def switch_of(cell: Cell, cells: Mapping[str, Cell]) -> Switch | None:
-    """Return a multiplexer's selects as a switch, if they are one."""
+    """Return a multiplexer's selects as a switch, if possible."""
     if cell.kind != "pmux" or len(cell.operands["S"]) < SWITCH_CASES:
         return None
     found: dict[tuple[Bit, ...], list[int]] = {}
@@ -52,12 +52,15 @@ def switch_of(cell: Cell, cells: Mapping[str, Cell]) -> Switch | None:
 
 @dataclass
 class Scope:
-    """A side of a branch: the cells that are evaluated only there, in order.
+    """One side of a branch: the cells that are evaluated only there, in order.
 
     Attributes:
-        mux: the multiplexer, None for the outermost scope. side: of its selects the one that is set, -1 if none is.
-        cells: names. branches: of the multiplexers among them that are branches, the scopes by side.
-        guarded: of the outermost scope, the scopes of what is needed only under conditions of its own, by key.
+        parent: enclosing scope; None for the outermost one.
+        mux: the multiplexer; None for the outermost scope.
+        side: index of the select that is set, -1 if none is.
+        cells: names of the cells.
+        branches: scopes by side, for the multiplexers in `cells` that are branches.
+        guarded: in the outermost scope, scopes needed only under the caller's conditions, by key.
     """
 
     parent: "Scope | None" = None
@@ -84,7 +87,7 @@ def _common(a: Scope, b: Scope) -> Scope:
 
 
 def _ordered(cells: Mapping[str, Cell], sinks: Iterable[Bit]) -> list[str]:
-    """Return the cells that sinks depend on, each behind those that it depends on."""
+    """Return the cells that sinks depend on, in dependence order."""
     order: list[str] = []
     state: dict[str, int] = {}
     for sink in sinks:
@@ -117,17 +120,17 @@ def schedule(
     guarded: Mapping[Any, Iterable[Bit]] | None = None,
     everything: Mapping[str, Cell] | None = None,
 ) -> Scope:
-    """Return the outermost scope of what sinks depend on.
+    """Return the outermost scope of the cells that sinks depend on.
 
     Arguments:
-        cells: those that may be evaluated; all else has its value.
-        sinks: bits that are needed whatever happens.
-        uniform: whether a bit is the same for all instances.
-        guarded: by key, bits that are needed only if something happens that the caller knows; each has a scope.
-        everything: all cells, those included that have been evaluated already; `cells` if None.
+        cells: cells to evaluate; all other sources have their values.
+        sinks: bits that are always needed.
+        uniform: returns whether a bit is equal in all instances.
+        guarded: bits needed only under a condition of the caller, by key; each key gets a scope.
+        everything: all cells, including those evaluated before; None: `cells`.
 
     Raises:
-        Unsupported: cells depend on each other in a circle.
+        Unsupported: if cells form a combinational loop.
     """
     sinks = list(sinks)
     guarded = {key: list(bits) for key, bits in (guarded or {}).items()}
@@ -147,7 +150,7 @@ def schedule(
     for key, bits in guarded.items():
         use(bits, root.guarded[key])
     for name in reversed(order):
-        if name not in scopes:  # only selects of a switch depend on it
+        if name not in scopes:  # used only by selects of a switch
             continue
         cell, scope = cells[name], scopes[name]
         if cell.kind in ("mux", "pmux") and all(map(uniform, cell.operands["S"])):
@@ -187,7 +190,7 @@ def schedule(
 
 
 def _sides(cell: Cell) -> list[tuple[int, list[Bit]]]:
-    """Return the sides of a multiplexer with the bits of each."""
+    """Return (side, bits) of a multiplexer; -1: the default."""
     width, b = cell.width, cell.operands["B"]
     cases = [(side, b[side * width : (side + 1) * width]) for side in range(len(cell.operands["S"]))]
     return [*cases, (-1, cell.operands["A"])]

@@ -1,8 +1,7 @@
-"""Cells as C++ expressions, over one instance (a scalar) or several (a vector with an instance in each element).
+"""Cells as C++ expressions over one instance (scalar) or several (vector, one element per instance).
 
-An expression has a type, 32 or 64 for the bits of its elements, and is *varying* if it is a vector. The functions that
-are called are those of `lanes.h`, which has each of them for scalars and for vectors. A value of n bits is held with
-zeros above them.
+An expression has a type, 32 or 64 bits per element, and is *varying* if it is a vector. Functions are those of
+`lanes.h`, overloaded for scalars and vectors. Bits above a value's width are zero.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,12 +13,12 @@ __all__ = ["Expression", "Values", "runs", "word"]
 
 
 def word(width: int) -> int:
-    """Return the bits of the machine's word, 32 or 64, that holds so many."""
+    """Return the word size, 32 or 64, that holds `width` bits."""
     return 32 if width <= 32 else WORD
 
 
 def runs(bits: list[Bit]) -> Iterator[tuple[str | None, int, int, int]]:
-    """Yield the parts of bits: source (None: a constant), its first bit (or the value), length, and position."""
+    """Yield runs of bits: source (None: a constant), first bit (or value), length, and position."""
     place = 0
     while place < len(bits):
         bit = bits[place]
@@ -40,7 +39,7 @@ def runs(bits: list[Bit]) -> Iterator[tuple[str | None, int, int, int]]:
 
 @dataclass(frozen=True)
 class Expression:
-    """C++ `code`, a word of `type` bits; `varying`: a vector of them."""
+    """C++ expression of `type` bits; `varying`: a vector."""
 
     code: str
     type: int
@@ -56,12 +55,12 @@ class Expression:
 
 
 def constant(value: int, wanted: int) -> Expression:
-    # UINT64_C: uint64_t itself, as what is overloaded needs it, which is not unsigned long long everywhere.
+    # UINT64_C gives exactly uint64_t, which overloads need; unsigned long long may differ from it.
     return Expression(f"{value:#x}u" if wanted == 32 else f"UINT64_C({value:#x})", wanted, False)
 
 
 def together(*values: Expression) -> list[Expression]:
-    """Return expressions that may be operands of one operation: all vectors if one is."""
+    """Return expressions as operands of one operation: all as vectors if one is."""
     return [value.as_vector() for value in values] if any(value.varying for value in values) else list(values)
 
 
@@ -69,9 +68,9 @@ class Values:
     """Expressions of bits and cells.
 
     Arguments:
-        module: its name, for what cannot be evaluated.
-        source: returns the expression and the width of a source of up to 64 bits; for wider ones the expression of
-            some bits: (source, first bit, length) to the expression of their value.
+        module: name for messages.
+        source: maps (source, first bit, length) to expression, first bit and width. For a source wider than 64 bits
+            the expression covers only the requested bits.
     """
 
     def __init__(self, module: str, source: Callable[[str, int, int], tuple[Expression, int, int]]):
@@ -79,11 +78,7 @@ class Values:
         self.source = source
 
     def bits(self, bits: list[Bit], wanted: int) -> Expression:
-        """Return the value of bits, zeros above them, as a word of the `wanted` type.
-
-        Raises:
-            Unsupported: there are more bits than that.
-        """
+        """Return the value of bits, zero-extended to the `wanted` type; Unsupported if it has more bits."""
         while bits and bits[-1] == 0:
             bits = bits[:-1]
         if len(bits) > wanted:
@@ -118,7 +113,6 @@ class Values:
         return Expression("(" + " | ".join(term.code for term in vectors) + ")", wanted, bool(vectors[0].varying))
 
     def slice(self, name: str, first: int, length: int, wanted: int) -> Expression:
-        """Return some bits of a source."""
         value, place, width = self.source(name, first, length)
         code = value.code
         if place:
@@ -138,7 +132,7 @@ class Values:
         return value
 
     def extended(self, bits: list[Bit], signed: bool, wanted: int) -> Expression:
-        """Return the value of bits, extended by zeros or by their sign to a whole word; what is above it is cut."""
+        """Return the value of bits, extended or truncated to a word."""
         bits = bits[:wanted]
         if signed and len(bits) < wanted and bits[-1] != 0:
             value = self.bits(bits, wanted)
@@ -146,17 +140,13 @@ class Values:
         return self.bits(bits, wanted)
 
     def pieces(self, bits: list[Bit]) -> Iterator[tuple[list[Bit], int]]:
-        """Yield bits in pieces of a word's width at most, with the type of each."""
+        """Yield bits in pieces of at most a word, with the type of each."""
         for first in range(0, len(bits), WORD):
             piece = bits[first : first + WORD]
             yield piece, word(len(piece))
 
     def cell(self, cell: Cell) -> Expression:
-        """Return the value of a cell from its operands, a word of its width's type.
-
-        Raises:
-            Unsupported: it has operands that are wider than a word, and no way to take them in pieces.
-        """
+        """Return a cell's value in the type of its width; Unsupported if operands are too wide."""
         try:
             return self._cell(cell)
         except Unsupported as error:
@@ -247,10 +237,10 @@ class Values:
             parts = [call("parity", 32, self.bits(piece, size)) for piece, size in self.pieces(a)]
             value = infix("^", *parts) if len(parts) > 1 else parts[0]
             return truth(value if kind == "reduce_xor" else infix("^", value, constant(1, 32)))
-        raise Unsupported("is of an unknown kind")
+        raise Unsupported("has an unknown kind")
 
     def mux(self, select: Expression, high: Expression, low: Expression, wanted: int) -> Expression:
-        """Return one of two words: `high` where the select is 1."""
+        """Return `high` where the select is 1, else `low`."""
         if select.varying:
             high, low = high.as_vector(), low.as_vector()
             return Expression(f"choose({select.code}, {high.code}, {low.code})", wanted, True)
@@ -258,7 +248,6 @@ class Values:
         return Expression(f"({select.code} ? {high.code} : {low.code})", wanted, high.varying)
 
     def _any(self, bits: list[Bit], infix, call) -> Expression:
-        """Return whether a bit is set."""
         if len(bits) == 1:
             return self.bits(bits, 32)
         parts = [call("any", 32, self.bits(piece, size)) for piece, size in self.pieces(bits)]
@@ -300,7 +289,7 @@ def _stretched(bits: list[Bit], size: int, signed: bool) -> list[Bit]:
 
 
 def _with_copies(bits: list[Bit]) -> Iterable[tuple[str | None, int, int, int]]:
-    """Yield `runs`, and where one bit stands several times side by side, it once, its place inverted."""
+    """Yield :func:`runs`; repeated copies of one bit are one run with an inverted first bit."""
     place = 0
     result = []
     while place < len(bits):
@@ -311,7 +300,7 @@ def _with_copies(bits: list[Bit]) -> Iterable[tuple[str | None, int, int, int]]:
             result.append((bit[0], ~bit[1], last - place, place))
             place = last
             continue
-        # as far as no copies begin
+        # up to the next repetition
         end = place + 1
         while end < len(bits) and not (
             isinstance(bits[end], tuple) and end + 1 < len(bits) and bits[end + 1] == bits[end]

@@ -1,4 +1,4 @@
-"""What takes the place of a block in a Verilated design: a module of the same name whose clock edges call C++."""
+"""Verilog module and C++ functions that replace a block in a Verilated design: clock edges call C++."""
 
 from neuroncore_rtl.run.lanes.block_code import BlockCode
 
@@ -11,7 +11,7 @@ def _arguments(code: BlockCode) -> tuple[list[tuple[str, int]], list[tuple[str, 
 
 
 def verilog(code: BlockCode) -> str:
-    """Return the module: its outputs are those of the last clock edge, as no output of a block depends on an input."""
+    """Return the module. Its outputs change only at clock edges: no output depends on an input within a cycle."""
     name = code.netlist.name
     inputs, outputs = _arguments(code)
     ports = ["clk", *(port for port, _ in inputs), *(port for port, _ in outputs)]
@@ -47,7 +47,7 @@ def verilog(code: BlockCode) -> str:
 
 
 def source(code: BlockCode) -> str:
-    """Return the C++ of a block; the macro `WIDTH` is the number of instances that are evaluated at once."""
+    """Return a block's C++; the macro `WIDTH` is the number of instances per vector."""
     name = code.netlist.name
     inputs, outputs = _arguments(code)
     parameters, calls, before = [], [], []

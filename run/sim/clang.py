@@ -1,7 +1,7 @@
-"""The C and C++ compiler of what runs on this machine: the clang, with its linker, that the package `ziglang` carries.
+"""C and C++ compiler: the clang and linker in the package `ziglang`, the same on every machine.
 
-It is the same everywhere, and no machine has to have one. Zig would compile the whole of its C++ library before it
-links the first program, 40 seconds of CPU; what programs of Verilator's need of it is one file here, and takes four.
+Zig would compile its complete C++ library before it links the first program, which takes 40 s of CPU time. The parts
+that Verilator's programs need are a single file here, which takes 4 s.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ __all__ = ["CACHES", "STANDARD_LIBRARY", "ZIG", "CompilerFailed", "compile_with"
 _PACKAGE = Path(ziglang.__file__).parent
 
 ZIG: Path = _PACKAGE / "zig"
-"""The program: `zig c++` and `zig cc` are clang, `zig ar` is ar."""
+"""Program: `zig c++` and `zig cc` are clang, `zig ar` is ar."""
 
 CACHES = {f"ZIG_{kind}_CACHE_DIR": str(SIM_BUILD / "zig") for kind in ("GLOBAL", "LOCAL")}
-"""Environment variables: caches of our own, so that nothing else is written."""
+"""Environment variables of the compiler's caches, kept below `sim_build/`."""
 
 _SOURCE = Path(__file__).with_name("libcxx.cpp")
 
@@ -33,28 +33,20 @@ _FLAGS = (
     *("-c", "-std=c++23", "-O0", "-g0", "-fno-sanitize=all", "-mcpu=baseline", "-Wno-everything"),
     *(f"-I{_PACKAGE / 'lib' / folder}" for folder in ("", "libcxx/src", "libcxxabi/include", "libcxxabi/src")),
 )
-"""Not optimised: nothing that a simulation does every cycle is in it, and it would take twice the time."""
+"""Without optimisation, which would double the compile time: no simulation executes this code every cycle."""
 
 
 class CompilerFailed(RuntimeError):
-    """The compiler refuses something; the message names it and has what the compiler said."""
+    """A compiler error; the message names the source and contains the compiler's output."""
 
 
 def version() -> str:
-    """Return the version of the package."""
+    """Return the version of `ziglang`."""
     return importlib.metadata.version("ziglang")
 
 
 def compile_with(language: str, flags: Sequence[str], sources: Sequence[Path], output: Path) -> None:
-    """Compile, and link if `flags` say no other.
-
-    Arguments:
-        language: "c++" or "cc".
-        flags, sources, output: what the compiler gets.
-
-    Raises:
-        CompilerFailed: it refuses the sources.
-    """
+    """Compile in `language` "c++" or "cc", and link unless `flags` say otherwise; CompilerFailed on errors."""
     command = [str(ZIG), language, *flags, "-o", str(output), *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | CACHES)
     if done.returncode:
@@ -64,15 +56,11 @@ def compile_with(language: str, flags: Sequence[str], sources: Sequence[Path], o
 _KEY = hashlib.sha256("\n".join((_SOURCE.read_text(), *_FLAGS, version())).encode()).hexdigest()[:16]
 
 STANDARD_LIBRARY: Path = SIM_BUILD / "zig" / f"libcxx-{_KEY}.o"
-"""What programs are linked with in place of zig's own, besides `-nostdlib++ -lunwind`; `prepare` makes it."""
+"""Object file linked instead of zig's library, with `-nostdlib++ -lunwind`; made by `prepare`."""
 
 
 def prepare() -> None:
-    """Compile `STANDARD_LIBRARY`, if it was not yet.
-
-    Raises:
-        CompilerFailed: it cannot be.
-    """
+    """Compile `STANDARD_LIBRARY` if it is missing; CompilerFailed on errors."""
     STANDARD_LIBRARY.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(STANDARD_LIBRARY.with_suffix(".lock")):
         if not intact(STANDARD_LIBRARY):

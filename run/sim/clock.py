@@ -1,4 +1,4 @@
-"""The clock of a bench: Python never sits in the cycle."""
+"""Clock of a bench; with Verilator no Python runs per cycle."""
 
 import cocotb
 from cocotb.clock import Clock
@@ -9,10 +9,10 @@ PERIOD_NS = 2
 """Clock period in simulated nanoseconds."""
 
 TIMEOUT_VARIABLE = "TIMEOUT_NS"
-"""Environment variable that carries the limit in simulated time to a cocotb test."""
+"""Environment variable with a cocotb test's limit in simulated time."""
 
 
 def start_clock(dut) -> None:
-    """Start the clock on `dut.clk`, unless the simulator's main program drives it already (Verilator)."""
+    """Start the clock on `dut.clk`, unless the simulator's main program drives it (Verilator)."""
     if "verilator" not in cocotb.SIM_NAME.lower():
         Clock(dut.clk, PERIOD_NS, unit="ns", impl="gpi").start()

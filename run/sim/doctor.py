@@ -1,8 +1,8 @@
-"""What this project needs from the machine it runs on, found or named as missing.
+"""External tools that this project needs: detection, and messages for missing ones.
 
-Everything that calls an outside program asks `require` for it first, so that what is missing is one sentence with the
-command that installs it, wherever it is noticed. `tb.cli.environment` asks before anything is installed, so nothing but
-the standard library is imported here at the top.
+Code that runs an external program calls `require` first, so every missing tool gives one sentence with the command that
+installs it. `tb.cli.environment` uses this module before packages are installed, so its top-level imports are only from
+the standard library.
 """
 
 import ctypes.util
@@ -23,19 +23,19 @@ MINIMUM_PYTHON = (3, 11)
 
 
 class MissingTool(RuntimeError):
-    """A program or library that has to be installed first; the message names it and the command that installs it."""
+    """A tool that must be installed first; the message names it and the installing command."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One thing the machine must or may have.
+    """External tool.
 
     Arguments:
-        name: what people call it.
-        purpose: what it is used for here.
-        package: the package that brings it on Debian and its relatives; None if requirements.lock does.
-        required: whether `make sim` and `make test` cannot do without it.
-        locate: returns the version or the place it was found at, None if it is missing.
+        name: name for users.
+        purpose: use in this project.
+        package: Debian package; None: requirements.lock provides it.
+        required: needed by `make sim` and `make test`.
+        locate: returns its version or path; None if missing.
     """
 
     name: str
@@ -46,12 +46,10 @@ class Tool:
 
     @property
     def install(self) -> str:
-        """The command that installs it."""
         return f"apt install {self.package}" if self.package else "rm -r .venv; make"
 
 
 def _program(name: str, *version_arguments: str) -> Callable[[], str | None]:
-    """Return a function that looks `name` up on PATH and asks it for its version."""
 
     def locate() -> str | None:
         path = shutil.which(name)
@@ -61,7 +59,7 @@ def _program(name: str, *version_arguments: str) -> Callable[[], str | None]:
 
 
 def _program_version(path: str, *arguments: str) -> str:
-    """Return the first version number that a program prints, its path if it prints none."""
+    """Return the first version number that a program prints; its path if there is no number."""
     finished = subprocess.run(
         [path, *arguments],
         stdin=subprocess.DEVNULL,
@@ -96,7 +94,7 @@ def _venv() -> str | None:
 
 
 def _libpython() -> str | None:
-    """Look beside this Python, then where the system's loader does."""
+    """Look beside this Python, then in the system loader's paths."""
     stem = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     folders = (sysconfig.get_config_var("LIBDIR"), f"{sys.base_prefix}/lib")
     beside = (path.name for folder in folders if folder for path in Path(folder).glob(f"lib{stem}.so*"))
@@ -121,17 +119,17 @@ TOOLS: dict[str, Tool] = {
             False,
             _program("chromedriver", "--version"),
         ),
-        Tool("git", "nothing but fetching and contributing", "git", False, _program("git", "--version")),
+        Tool("git", "fetching and contributing only", "git", False, _program("git", "--version")),
     )
 }
-"""Every tool by name."""
+"""Tools by name."""
 
 
 def require(*names: str) -> None:
-    """Check that the tools called `names` are there.
+    """Check that tools are installed.
 
     Raises:
-        MissingTool: if any is not; names all that are missing, and one command that installs them.
+        MissingTool: names all missing tools and one command that installs them.
     """
     missing = [tool for tool in map(TOOLS.__getitem__, names) if tool.locate() is None]
     if missing:
@@ -142,12 +140,12 @@ def require(*names: str) -> None:
 
 
 def examine() -> list[tuple[Tool, str | None]]:
-    """Return every tool with its version, None where it is missing."""
+    """Return every tool with its version; None if missing."""
     return [(tool, tool.locate()) for tool in TOOLS.values()]
 
 
 def show_tools() -> int:
-    """Print the table of `make doctor`; return 1 if something is missing that `make sim` needs, otherwise 0."""
+    """Print the table of `make doctor`; return 1 if a required tool is missing, otherwise 0."""
     from rich.table import Table
 
     from neuroncore_rtl.run.report import terminal

@@ -1,7 +1,7 @@
-"""The units' Verilog, elaborated once: the text is cached by what it depends on.
+"""Cache of the units' elaborated Verilog.
 
-Elaborating 128 x 128 takes seconds, and every run needs the text to find its build. It depends on the sources under
-hdl/ and spec/, on the configuration, and on the versions of Amaranth and its Yosys.
+Elaborating 128 x 128 takes seconds, and every run needs the text to find its build. The text depends on the sources
+under hdl/ and spec/, the configuration, and the versions of Amaranth and its Yosys.
 """
 
 import hashlib
@@ -28,13 +28,13 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["CPU", "ELABORATED_ENGINES", "ENGINE", "cpu_verilog", "elaborated", "engine_verilog"]
 
 ENGINE = "tensor_engine"
-"""Name of the tensor engine's Verilog module."""
+"""Verilog module of the tensor engine."""
 
 ELABORATED_ENGINES = {ENGINE: TensorEngine, "vector_engine": VectorEngine, "scalar_engine": ScalarEngine, "core": Core}
-"""The engines and the core, by the names of their Verilog modules."""
+"""Engines and core, by Verilog module."""
 
 CPU = "controller_cpu"
-"""Name of the Verilog module of the controller's processor."""
+"""Verilog module of the controller's processor."""
 
 
 def _key(parameters: dict[str, object]) -> str:
@@ -58,15 +58,7 @@ def _versions() -> list[str]:
 def engine_verilog(
     config: Config, engine: str = ENGINE, *, cached: bool = True, watches_gates: bool = False, vectors: bool = False
 ) -> str:
-    """Return the Verilog of an engine of `config` and of all modules below it.
-
-    Arguments:
-        config: the machine's parameters.
-        engine: one of `ELABORATED_ENGINES`.
-        cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
-        watches_gates: see :func:`hdl.verilog.conversion.to_verilog`.
-        vectors: see :func:`elaborated`.
-    """
+    """Return the Verilog of an engine, a key of `ELABORATED_ENGINES`; options as for :func:`elaborated`."""
     size = f"{config.rows}x{config.columns}"
     options = {"cached": cached, "watches_gates": watches_gates, "vectors": vectors}
     return elaborated(engine, size, lambda: ELABORATED_ENGINES[engine](config), asdict(config), **options)
@@ -90,14 +82,13 @@ def elaborated(
     """Return the Verilog of a component and of all modules below it.
 
     Arguments:
-        name: of its module.
-        size: what tells it from others of that name to a reader of the file's name.
-        build: makes it.
-        parameters: all that it depends on, as JSON values.
-        cached: whether a text from an earlier call will do.
+        name: name of its module.
+        size: suffix that distinguishes file names for readers.
+        build: returns the component.
+        parameters: everything that it depends on, as JSON values.
+        cached: use a cached text.
         watches_gates: see :func:`hdl.verilog.conversion.to_verilog`.
-        vectors: whether blocks of lanes are evaluated as vectors, by the libraries that the text names; see
-            :mod:`run.sim.vectors`.
+        vectors: evaluate blocks of lanes as vectors, by libraries named in the text; see :mod:`run.sim.vectors`.
     """
     label = f"{name}-{size}" if size else name
     variant = {"gates": watches_gates, "replacements": compiler_sources() if vectors else None}
@@ -117,5 +108,5 @@ def elaborated(
 
 
 def _usable(text: str) -> bool:
-    """Return whether the libraries that a text calls can be made."""
+    """Return whether the sources of the libraries that a text calls exist."""
     return all(source_of(label).is_file() for label in libraries_of(text))

@@ -1,4 +1,4 @@
-"""Icarus Verilog: cocotb's runner, writing VCD where it is told to."""
+"""Icarus Verilog through cocotb's runner, with a VCD file of selectable path and depth."""
 
 import cocotb_tools.config
 from cocotb_tools import runner
@@ -8,7 +8,7 @@ from neuroncore_rtl.run.sim.process import SimulatorProcess
 __all__ = ["ICARUS_PROGRAM", "IcarusRunner"]
 
 ICARUS_PROGRAM = "sim.vvp"
-"""Name of what cocotb's runner has Icarus build."""
+"""Program that cocotb's runner lets Icarus build."""
 
 _DUMP = """\
 module cocotb_iverilog_dump();
@@ -20,11 +20,11 @@ module cocotb_iverilog_dump();
     end
 endmodule
 """
-"""The module that records the waveform."""
+"""Module that records the waveform."""
 
 
 class IcarusRunner(SimulatorProcess, runner.Icarus):
-    """cocotb's Icarus runner with the waveform as VCD, the one format that both simulators and vcdvcd know."""
+    """Icarus runner of cocotb with VCD waveforms, the only format that both simulators and vcdvcd support."""
 
     def _build_command(self) -> list[list[str]]:
         self.waves = self.record_waves
@@ -36,6 +36,6 @@ class IcarusRunner(SimulatorProcess, runner.Icarus):
     def _test_command(self) -> list[list[str]]:
         waves = ["-vcd", f"+dump={self.waves_path}", f"+levels={self.waves_levels}"] if self.record_waves else ["-none"]
         library = cocotb_tools.config.lib_entry("vpi", "icarus")
-        # Icarus opens no file with a letter beyond ASCII in its name.
+        # Icarus cannot open files with non-ASCII names.
         named = [self._readable(argument) for argument in (*self.plusargs, *waves)]
         return [["vvp", "-m", library, *self.test_args, str(self.sim_file), *named]]

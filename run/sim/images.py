@@ -1,4 +1,4 @@
-"""Memory images as the harnesses read and write them: a hexadecimal word of all partitions for each address."""
+"""Memory images of the harnesses: one hexadecimal word over all partitions per address."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,20 +11,20 @@ __all__ = ["memory_lines", "read_words", "write_lines"]
 
 
 def memory_lines(memory: np.ndarray, width: int) -> str:
-    """Return memory, uint8 [partitions, bytes], as one hexadecimal word of `width` bytes a partition for each address.
+    """Return memory, uint8 [partitions, bytes], as one hexadecimal word per address, `width` bytes per partition.
 
-    Partition 0 is in the lowest bits. Bytes that are missing in the last word are zero.
+    Partition 0 is in the lowest bits. The last word is padded with zeros.
     """
     partitions, size = memory.shape
     padded = np.zeros((partitions, -(-size // width) * width), np.uint8)
     padded[:, :size] = memory
-    # Partition 0 is the least significant, and so is its first byte: reversed, the words read as they are printed.
+    # Partition 0 and its first byte are least significant, so the reversed bytes are in printing order.
     words = padded.reshape(partitions, -1, width).transpose(1, 0, 2).reshape(-1, partitions * width)[:, ::-1]
     return "".join(word.tobytes().hex() + "\n" for word in words)
 
 
 def write_lines(directory: Path, files: Mapping[str, str]) -> list[str]:
-    """Write files of lines, and return the plusargs that name each and the number of its lines."""
+    """Write files of lines; return plusargs with each path and number of lines."""
     plusargs = []
     for name, text in files.items():
         path = directory / f"{name}.hex"
@@ -34,15 +34,10 @@ def write_lines(directory: Path, files: Mapping[str, str]) -> list[str]:
 
 
 def read_words(path: Path, partitions: int, what: str) -> np.ndarray:
-    """Return the 32-bit words of a file that a harness wrote, uint32 of shape [words, partitions].
-
-    Arguments:
-        path: the file.
-        partitions: words in a line, partition 0 last.
-        what: the words' name in the plural, for the message.
+    """Return 32-bit words from a harness's file, uint32 [words, partitions]; a line ends with partition 0.
 
     Raises:
-        SimulationFailed: if a word has unknown bits.
+        SimulationFailed: if a word has unknown bits; `what` names the words in the message.
     """
     text = path.read_bytes().decode()
     if set(text) - set("0123456789abcdef\n"):

@@ -1,7 +1,6 @@
-"""Structures and enumerations of the hardware on their way to a harness and back: as Verilog macros, and as dicts.
+"""Hardware structures and enumerations as Verilog macros for harnesses, and as dicts for reports.
 
-A harness that is written in Verilog takes the places of a structure's fields, and the numbers of what has a name, from
-here, as it must not say them again.
+Verilog harnesses use these macros, so that field positions and enumeration values are defined only in Python.
 """
 
 import enum
@@ -14,10 +13,10 @@ __all__ = ["define_lines", "enum_defines", "layout_defines", "plain"]
 
 
 def layout_defines(name: str, shape: data.StructLayout | type[data.Struct]) -> dict[str, Any]:
-    """Return the macros of a structure: `name`, its bits, and `name`_FIELD, the place of each field in it.
+    """Return the macros of a structure: `name`, its bits, and `name`_FIELD, the bit range of each field.
 
-    A place is what stands between the brackets of a part-select, as in ``error[`ERROR_CAUSE]``. Of a field that is a
-    structure the fields follow, as `name`_FIELD_INNER.
+    A range is the content of a part-select's brackets, as in ``error[`ERROR_CAUSE]``. Fields of a nested structure are
+    `name`_FIELD_INNER.
     """
     layout = shape.as_shape() if isinstance(shape, type) else shape
     return {name: layout.size} | _places(name, layout, 0)
@@ -34,7 +33,7 @@ def _places(name: str, layout: data.StructLayout, base: int) -> dict[str, str]:
 
 
 def enum_defines(name: str, members: type[enum.Enum]) -> dict[str, Any]:
-    """Return the macros of an enumeration: `name`_MEMBER, the number of each member."""
+    """Return the macros of an enumeration: `name`_MEMBER, the member's value."""
     return {f"{name}_{member.name}": int(member.value) for member in members}
 
 
@@ -44,7 +43,7 @@ def define_lines(macros: Mapping[str, object]) -> str:
 
 
 def plain(shape: Any, word: int) -> Any:
-    """Return the word of a structure as dicts, lists and integers, by the names of its fields."""
+    """Return a structure's word as nested dicts, lists and integers."""
     layout = shape.as_shape() if isinstance(shape, type) else shape
     if not isinstance(layout, data.StructLayout | data.ArrayLayout):
         return word

@@ -1,6 +1,6 @@
-// What a program of Verilator's needs of the C++ library, in one file: its headers are read once instead of 70 times,
-// and what is large and not needed (regular expressions, conversions, file systems) is left out. The sources are those
-// of LLVM's libc++ and libc++abi in the package ziglang; see clang.py.
+// The parts of the C++ library that Verilator's programs need, in one file: headers are read once instead of 70 times, and
+// large unused parts (regular expressions, conversions, file systems) are omitted. The sources are LLVM's libc++ and
+// libc++abi in the package ziglang; see clang.py.
 
 #define NDEBUG
 #define HAVE___CXA_THREAD_ATEXIT_IMPL
@@ -8,7 +8,7 @@
 #define _LIBCPP_BUILDING_LIBRARY
 #define _LIBCXXABI_BUILDING_LIBRARY
 
-// Two of the files define again, for programs of old, what headers define; not here.
+// Two files define functions again for the ABI of older programs; disabled here.
 #define _LIBCPP_AVAILABILITY_MINIMUM_HEADER_VERSION 9
 
 #include "libcxx/src/algorithm.cpp"
@@ -57,7 +57,7 @@
 #include "libcxxabi/src/stdlib_stdexcept.cpp"
 #include "libcxxabi/src/stdlib_typeinfo.cpp"
 
-// Its own file declares the class anew.
+// condition_variable_destructor.cpp would declare the class again.
 _LIBCPP_BEGIN_NAMESPACE_STD
 condition_variable::~condition_variable() { __libcpp_condvar_destroy(&__cv_); }
 _LIBCPP_END_NAMESPACE_STD

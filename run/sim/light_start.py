@@ -1,6 +1,7 @@
-"""How Python starts in a simulation whose test neither asserts nor expects exceptions: without pytest.
+"""Fast start of Python in a simulation, without pytest.
 
-cocotb imports pytest for these two alone, which is most of its start; here it finds names in its place.
+cocotb imports pytest only for assertions and expected exceptions, which takes most of its start time; tests without
+either find stubs instead.
 """
 
 import sys
@@ -16,11 +17,11 @@ ENTRIES = ",".join(
         "cocotb.regression:_run_regression",
     )
 )
-"""What cocotb calls in turn, as its environment variable PYGPI_USERS has it: the first, and those of its own."""
+"""Value of cocotb's PYGPI_USERS: functions that it calls in order, this module's first."""
 
 
 class _Never(Exception):
-    """What nothing raises."""
+    """Never raised."""
 
 
 USED = {
@@ -33,11 +34,11 @@ USED = {
     "_pytest.assertion": {"install_importhook": lambda config: None},
     "_pytest.config": {"Config": SimpleNamespace(fromdictargs=lambda *arguments: None)},
 }
-"""What cocotb uses of pytest, by module: no exception is one of `pytest.raises`, and no assertion is rewritten."""
+"""Parts of pytest that cocotb uses, by module: `raises` matches no exception, assertions are not rewritten."""
 
 
 def stand_in_for_pytest() -> None:
-    """Let cocotb, which must not be imported yet, find `USED` where it looks for pytest."""
+    """Install `USED` as pytest; cocotb must not have been imported."""
     for name, names in USED.items():
         module = ModuleType(name)
         vars(module).update(names)

@@ -1,8 +1,8 @@
-"""Verilog of single modules, kept by what each depends on, so that a change to one unit is converted alone.
+"""Cache of single modules' Verilog, so that a change to one unit converts only that unit.
 
-A component depends on its arguments, on the file of its class and what that imports, and on what converts it. That
-its shape is all that the modules around it see of it lets these stay as they are. Most texts serve every simulation:
-only those with clock gates depend on whether these are watched, and only blocks of lanes on what takes their place.
+A component depends on its arguments, on the file of its class with all imports, and on the converter. The modules
+around it see only its interface, so they remain cached. A text depends on whether clock gates are watched only if it
+has gates, and on the replacement of blocks only if it is one.
 """
 
 import ast
@@ -21,16 +21,18 @@ ALWAYS = ("hdl.verilog.conversion", "hdl.verilog.hierarchy", "hdl.verilog.text")
 """Modules that every text depends on."""
 
 GATES = "hdl.primitives.clock_gate"
-"""The module that those with clock gates import."""
+"""Module imported by components with clock gates."""
 
 
 class ModuleStore:
     """Texts by module, in files; see `hdl.verilog.conversion.Store`.
 
     Arguments:
-        folder: where they are kept. common: what all of them depend on besides their sources, as JSON values.
-        usable: whether a text can be used.
-        gates, replacements: what those with clock gates, and those in the place of blocks, depend on besides.
+        folder: folder of the files.
+        common: dependences of all texts besides their sources, as JSON values.
+        usable: returns whether a text can be used.
+        gates: additional dependences of modules with clock gates.
+        replacements: additional dependences of replaced blocks.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class ModuleStore:
             write(path, text)
 
     def _path(self, module: str, build, replaced: bool) -> Path | None:
-        """Return the file of a module's text; None if what it is made of has no name and value to tell it by."""
+        """Return the file of a module's text; None if its builder and arguments do not identify it."""
         made_by, arguments = (build.func, (build.args, build.keywords)) if isinstance(build, partial) else (build, ())
         values = repr(arguments)
         if not isinstance(made_by, type) or " at 0x" in values:
@@ -72,7 +74,7 @@ class ModuleStore:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file that appears at once and whole."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     unfinished.write_text(text)
@@ -81,21 +83,21 @@ def write(path: Path, text: str) -> None:
 
 @cache
 def _sources(module: str) -> dict[Path, str]:
-    """Return hashes of the files that a module of the package depends on, tables included, by file."""
+    """Return hashes, by file, of all files of the package that a module depends on, including tables."""
     found = {path: _hash(path.read_text()) for path in (ROOT / "spec").rglob("*.json")}
     todo = [_file(module), *(_file(f"neuroncore_rtl.{name}") for name in ALWAYS)]
     while todo:
         path = todo.pop()
         if path is None or path in found:
             continue
-        found[path], imported = _read(path)
+        found[path], imported = _hash_and_imports(path)
         todo += imported
     return found
 
 
 @cache
-def _read(path: Path) -> tuple[str, list[Path | None]]:
-    """Return the hash of a file's text, and the files of what it imports."""
+def _hash_and_imports(path: Path) -> tuple[str, list[Path | None]]:
+    """Return the hash of a file and the files that it imports."""
     text = path.read_text()
     imported = []
     for node in ast.walk(ast.parse(text)):

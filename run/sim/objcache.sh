@@ -1,7 +1,7 @@
 #!/bin/sh
-# Stands before the C++ compiler in Verilator's builds (its OBJCACHE), and compiles once, for each set of options, what
-# all designs have in common: Verilator's own run-time library, which is copied from then on, and its headers, which
-# take a second in every file. Without this they are most of the time that a small design takes.
+# Compiler wrapper (OBJCACHE) of Verilator's builds. It compiles the parts common to all designs once per set of options:
+# Verilator's run-time library, which is then copied, and its headers, which take a second in every file. Without it
+# they take most of a small design's build time.
 #
 # Usage: RUNTIME_OBJECTS=<directory> objcache.sh <zig> c++ <arguments>; the compiler's version belongs in the directory.
 
@@ -17,7 +17,7 @@ for argument; do
     case $argument in
         */include/verilated*.cpp) library=$argument ;;
         -include-pch) header=own ;;
-        -DCLOCK=*) ;; # the name of the clock is for the main program alone
+        -DCLOCK=*) ;; # only the main program uses the name of the clock
         -[DOfgm]* | -I/*) options="$options $argument" ;;
     esac
     previous=$argument
@@ -36,7 +36,7 @@ fi
 
 [ -n "$header" ] && exec "$@"
 
-# Each file has the options in another order. The times of Verilator's files do not matter, as its version does.
+# The order of options differs between files. Times of Verilator's files are ignored, since its version is in the path.
 options=$(printf '%s\n' $options | sort)
 cached=$RUNTIME_OBJECTS/$(key $options).pch
 if [ ! -f "$cached" ]; then

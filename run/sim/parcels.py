@@ -1,4 +1,4 @@
-"""What a run needs that was generated, as bytes: made on one machine, it is put where another would look for it."""
+"""Generated files of a run as an archive, to move builds between machines."""
 
 import io
 import shutil
@@ -16,11 +16,11 @@ __all__ = ["missing", "note", "noted", "pack_parcel", "unpack_parcel"]
 _NOTED: ContextVar[set[str] | None] = ContextVar("noted", default=None)
 
 _INTERMEDIATE = ("objects",)
-"""Folders of a build that no run looks into."""
+"""Folders of a build that runs do not need."""
 
 
 def note(*paths: Path) -> None:
-    """Say that a run needs files or folders; those below `sim_build/` are noted if somebody asks for them."""
+    """Note files or folders below `sim_build/` that a run needs, if inside :func:`noted`."""
     found = _NOTED.get()
     if found is not None:
         found.update(path.relative_to(SIM_BUILD).as_posix() for path in paths if path.is_relative_to(SIM_BUILD))
@@ -28,7 +28,7 @@ def note(*paths: Path) -> None:
 
 @contextmanager
 def noted() -> Iterator[set[str]]:
-    """Give the set of the names that are noted inside, from `sim_build/` on."""
+    """Yield the set of names noted in this context, relative to `sim_build/`."""
     found: set[str] = set()
     token = _NOTED.set(found)
     try:
@@ -38,12 +38,12 @@ def noted() -> Iterator[set[str]]:
 
 
 def missing(names: Iterable[str]) -> list[str]:
-    """Return those that are not here."""
+    """Return the names that do not exist here."""
     return [name for name in names if not (SIM_BUILD / name).exists()]
 
 
 def pack_parcel(names: Iterable[str]) -> bytes:
-    """Return files and folders by their names from `sim_build/` on, as a compressed archive."""
+    """Return files and folders, named relative to `sim_build/`, as a compressed archive."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
         for name in sorted(names):
@@ -56,7 +56,7 @@ def _needed(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def unpack_parcel(parcel: bytes, names: Iterable[str]) -> None:
-    """Put what is not here where it belongs; each file or folder appears whole, and what is here stays."""
+    """Unpack missing files and folders, each atomically; existing ones stay."""
     SIM_BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".parcel-", dir=SIM_BUILD) as folder:
         with tarfile.open(fileobj=io.BytesIO(parcel)) as archive:

@@ -1,7 +1,6 @@
-"""Folders by names that make can read: it divides words at spaces, and Verilator's makefiles have paths as they are.
+"""Paths that make and Verilator's makefiles can read: without spaces and non-ASCII letters.
 
-Where the project or its Python lies in a folder with a space or a letter beyond ASCII in its name, builds get there
-through a link of another name, which is made when it is needed.
+If the project or its Python is in such a folder, builds use a link with another name, created on demand.
 """
 
 import hashlib
@@ -19,18 +18,18 @@ _READABLE = re.compile(r"[\w./+@-]+", re.ASCII)
 
 
 class UnreadableFolder(RuntimeError):
-    """A folder has a name that make cannot read, and no link to it can be made; the message names both."""
+    """No link can be made to a folder that make cannot read; the message names the folder."""
 
 
 def plain_path(text: str, *folders: Path) -> str:
-    """Return `text` with links in the place of folders that make cannot read.
+    """Return `text` with links instead of folders that make cannot read.
 
     Arguments:
-        text: a path, or an argument of a program with paths in it.
-        folders: which may be in it, besides the project's, what is generated, and Python's own.
+        text: a path, or a program's argument that contains paths.
+        folders: folders to replace besides the project's, `sim_build/` and Python's.
 
     Raises:
-        UnreadableFolder: a link cannot be made.
+        UnreadableFolder: if a link cannot be made.
     """
     known = {str(folder) for folder in (*folders, ROOT, SIM_BUILD, sys.prefix, sys.base_prefix)}
     for folder in sorted(known, key=len, reverse=True):
@@ -40,21 +39,21 @@ def plain_path(text: str, *folders: Path) -> str:
 
 
 def _link(folder: str) -> Path:
-    """Return a link to a folder, the same one every time; it is made if it is not there."""
+    """Return a link to a folder, always the same one; create it if necessary."""
     places = [place for place in (tempfile.gettempdir(), "/tmp") if _READABLE.fullmatch(place)]
-    # A folder of this user's, so that nobody else decides where the links lead.
+    # The parent folder must belong to this user, because its owner controls the links' targets.
     link = Path(places[0], f"neuroncore-rtl-{os.getuid()}", hashlib.sha256(os.fsencode(folder)).hexdigest()[:16])
     try:
         link.parent.mkdir(mode=0o700, exist_ok=True)
         if link.parent.stat().st_uid != os.getuid():
-            raise PermissionError(f"{link.parent} is another user's")
+            raise PermissionError(f"{link.parent} belongs to another user")
         if not link.is_symlink() or os.readlink(link) != folder:
-            # Made under a name of its own, as another process may make it at the same time.
+            # Created under a unique name and renamed, because another process may do the same.
             unfinished = link.with_name(f"{link.name}.{os.getpid()}")
             unfinished.symlink_to(folder)
             unfinished.replace(link)
     except OSError as error:
         raise UnreadableFolder(
-            f"make cannot read the name of {folder!r}, and there can be no link to it: {error}"
+            f"make cannot read the name of {folder!r}, and a link to it cannot be made: {error}"
         ) from error
     return link

@@ -1,4 +1,4 @@
-"""The part of a simulator's runner that starts programs: their environment, their log, and their end."""
+"""Process part of a simulator's runner: environment, log, and termination."""
 
 import os
 import signal
@@ -15,13 +15,13 @@ from neuroncore_rtl.run.sim.paths import plain_path
 __all__ = ["CommandFailed", "SimulatorProcess", "complaint", "tail"]
 
 INHERITED_FROM_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "GNUMAKEFLAGS")
-"""What an outer `make M=8` would hand to Verilator's inner `make`, where M is something else."""
+"""Variables that would pass an outer `make M=8` to Verilator's inner `make`, where M has another meaning."""
 
 TAIL_LINES = 40
 
 
 class CommandFailed(RuntimeError):
-    """A program ended with an error; `log` is where its output is."""
+    """A program failed; `log` is the path of its output."""
 
     def __init__(self, command: Sequence[str], status: int, log: Path):
         super().__init__(f"{Path(command[0]).name} ended with status {status}")
@@ -30,14 +30,14 @@ class CommandFailed(RuntimeError):
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> str:
-    """Return the last `lines` lines of a log, an empty string if there is none."""
+    """Return the last `lines` lines of a log; empty if it is missing."""
     if not log.is_file():
         return ""
     return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
 
 
 def complaint(log: Path, lines: int = TAIL_LINES) -> str:
-    """Return `lines` lines of a build's log from its first error or warning on, or else its last ones."""
+    """Return a build log from its first error or warning on, otherwise its last lines."""
     text = log.read_text(errors="replace").splitlines() if log.is_file() else []
     for number, line in enumerate(text):
         if line.startswith(("%Error", "%Warning")) or "error:" in line:
@@ -46,12 +46,12 @@ def complaint(log: Path, lines: int = TAIL_LINES) -> str:
 
 
 _WATCH = 'read -r ended || kill -s KILL -- "-$1"'
-"""Waits for a line; if its input ends without one, whoever should have written it is gone."""
+"""Shell command that reads a line. If its input closes without one, this process has died, so it kills the group."""
 
 
 @contextmanager
 def _watched(group: int) -> Iterator[None]:
-    """Let a process group not outlive this process, even if this one is killed and can do nothing more."""
+    """Kill a process group if this process dies in this context, even by SIGKILL."""
     watch = ["sh", "-c", _WATCH, "watch", str(group)]
     nowhere: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(watch, stdin=subprocess.PIPE, process_group=0, **nowhere) as watcher:
@@ -63,13 +63,13 @@ def _watched(group: int) -> Iterator[None]:
 
 
 class SimulatorProcess(Runner):
-    """Mixed into a runner of cocotb's: commands run in a process group of their own, which never outlives them.
+    """Mixin for cocotb's runners: each command runs in its process group, which is killed if this process dies.
 
     Attributes:
-        record_waves: whether a waveform is recorded, whatever the environment variable WAVES says.
-        waves_path: where it is written.
-        waves_levels: how many levels of the hierarchy it has, 1 for the top level alone, 0 for all.
-        extra_environment: variables that win over those inherited from the shell and from `make`.
+        record_waves: record a waveform, regardless of the environment variable WAVES.
+        waves_path: file of the waveform.
+        waves_levels: recorded levels of the hierarchy: 1 for the top level, 0 for all.
+        extra_environment: variables that override inherited ones.
     """
 
     record_waves: bool = False
@@ -84,7 +84,7 @@ class SimulatorProcess(Runner):
         self.env.update(self.extra_environment)
 
     def _readable(self, text: str) -> str:
-        """Return an argument with names of folders that every tool can read, `root` of `build` among them."""
+        """Return an argument with readable paths, including `root` of `build`."""
         return plain_path(text, self.build_dir.parent.parent)
 
     def _execute_cmds(self, cmds, cwd, stdout=None) -> None:

@@ -1,6 +1,6 @@
-"""The cocotb test of every harness that runs by itself: let it run until it is done, and store what its ports say.
+"""Cocotb test of every self-contained harness: run until `done` and store the values of ports.
 
-Every simulation loads this module anew, hence it imports nothing but cocotb.
+Every simulation loads this module, so it imports only cocotb.
 """
 
 import json
@@ -16,17 +16,17 @@ from neuroncore_rtl.run.sim.clock import TIMEOUT_VARIABLE, start_clock
 __all__ = ["PORTS_VARIABLE", "STATE_VARIABLE", "run_to_end"]
 
 PORTS_VARIABLE = "HARNESS_PORTS"
-"""Environment variable: names of the ports, with commas between them."""
+"""Environment variable: names of the ports, separated by commas."""
 
 STATE_VARIABLE = "HARNESS_STATE"
-"""Environment variable: the JSON file that their values go to, and `seconds`, the wall time of the run."""
+"""Environment variable: JSON file for the ports' values and `seconds`, the wall time of the run."""
 
 
 @cocotb.test(timeout_time=int(os.environ.get(TIMEOUT_VARIABLE, 1_000_000)), timeout_unit="ns")
 async def run_to_end(dut):
-    """Give the harness its clock until `done` rises."""
+    """Run the clock until `done` rises."""
     start_clock(dut)
-    await ReadOnly()  # of time 0, when the harness has read its files
+    await ReadOnly()  # end of time step 0: the harness has read its files
     started = time.perf_counter()
     await RisingEdge(dut.done)
     seconds = time.perf_counter() - started

@@ -1,7 +1,7 @@
-"""Whether a generated file is still what was generated: a program that was cut short or overwritten is made again.
+"""Integrity check of generated files: a truncated or overwritten file is made again.
 
-A seal beside the file has its size, its time and its hash. As long as size and time are those, nothing is read; a copy
-of the file, whose time is another, is told by its hash.
+A seal beside the file contains its size, time and hash. If size and time match, the file is not read; if only the time
+differs, as for a copy, the hash decides.
 """
 
 import hashlib
@@ -13,15 +13,15 @@ __all__ = ["intact", "seal", "seal_of"]
 
 
 def seal(file: Path) -> None:
-    """Keep what a finished file is like, in `<file>.seal`."""
-    # Whole or not at all: another process may look at it at the same time.
+    """Record size, time and hash of a finished file in `<file>.seal`."""
+    # Atomic, because another process may read it at the same time.
     unfinished = file.with_name(f".{file.name}.{os.getpid()}.seal")
     unfinished.write_text(json.dumps({**_stamp(file), "sha256": _digest(file)}) + "\n")
     unfinished.replace(seal_of(file))
 
 
 def intact(file: Path) -> bool:
-    """Return whether a file is as it was when it was sealed; one without a seal is not."""
+    """Return whether a file matches its seal; false without a seal."""
     try:
         kept = json.loads(seal_of(file).read_text())
         if _stamp(file).items() <= kept.items():
@@ -35,7 +35,7 @@ def intact(file: Path) -> bool:
 
 
 def seal_of(file: Path) -> Path:
-    """Return where the seal of a file is."""
+    """Return a seal's path."""
     return file.with_name(f"{file.name}.seal")
 
 

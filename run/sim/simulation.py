@@ -1,9 +1,8 @@
-"""Build a design for a simulator once, and run cocotb tests on it as often as wanted.
+"""Builds of designs for a simulator, and runs of cocotb tests on them.
 
-A build is cached under `sim_build/<simulator>/<top>-<hash>`, where the hash covers everything the result depends on:
-the Verilog, the options, the C++ main and the versions of the tools. It is made in a directory of another name that is
-renamed when finished, under a lock, so that any number of processes may ask for the same build at the same time. A
-program that is not as it was built, because it was cut short or overwritten, is built again.
+A build is cached under `sim_build/<simulator>/<top>-<hash>`. The hash covers everything that it depends on: Verilog,
+options, C++ main and versions of the tools. The directory is made under another name, with a lock, and renamed when it
+is finished, so several processes can request the same build. A truncated or overwritten program is built again.
 """
 
 import hashlib
@@ -42,35 +41,34 @@ __all__ = [
 ]  # fmt: skip
 
 PROGRAMS = {"verilator": verilator.EXECUTABLE, "icarus": icarus.ICARUS_PROGRAM}
-"""What a simulator builds, a file of the build's directory."""
+"""Program of each simulator's build, relative to the build's directory."""
 
 SIMULATORS = tuple(PROGRAMS)
 
 TIMESCALE = ("1ns", "1ps")
-"""Unit and precision of simulated time; Amaranth's Verilog names none, and Icarus would take seconds."""
+"""Unit and precision of simulated time. Amaranth's Verilog specifies none, and Icarus's default is a second."""
 
 
 class BuildFailed(RuntimeError):
-    """The simulator refused the design; the message ends with what it said."""
+    """The simulator refused the design; the message ends with its output."""
 
 
 class SimulationFailed(RuntimeError):
-    """A cocotb test failed, or the simulation ended before it reported; the message ends with the tail of the log."""
+    """A cocotb test failed, or the simulation ended without a report; the message ends with the tail of the log."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """Verilog to be simulated.
+    """Verilog design to simulate.
 
     Arguments:
         top: name of the top-level module.
         verilog: text of all modules.
-        hier_blocks: modules that Verilator builds once, apart, because they are instantiated many times.
-        kept: modules whose instances Verilator keeps apart instead of merging them into what is around
-            them: code that works on a small part of the state at a time is the faster one.
-        public: top-level signals that tests read; if empty, they may touch all of them.
-        clock: the top-level input that Verilator's main program drives; None leaves the clock to the test, as Icarus
-            does in any case (see `run.sim.clock`).
+        hier_blocks: modules that Verilator builds once as hierarchical blocks, because they have many instances.
+        kept: modules that Verilator does not inline: code that works on a small part of the state is faster.
+        public: top-level signals that tests read; empty: all.
+        clock: top-level input driven by Verilator's main program; None: the test drives the clock, as always with
+            Icarus (see `run.sim.clock`).
     """
 
     top: str
@@ -83,15 +81,15 @@ class Design:
 
 @dataclass(frozen=True)
 class Build:
-    """A design that is ready to run.
+    """Design that is ready to run.
 
     Arguments:
-        directory: where it is; holds the Verilog that it was made from, too.
+        directory: the build, including its Verilog.
         sim: the simulator.
         top: name of the top-level module.
-        waves: whether it can record a waveform.
-        fresh: whether this call made it, rather than finding it finished.
-        vectors: whether it calls libraries of this machine's level (`run.sim.vectors`).
+        waves: can record a waveform.
+        fresh: made by this call, not cached.
+        vectors: calls vector libraries (`run.sim.vectors`).
     """
 
     directory: Path
@@ -104,9 +102,9 @@ class Build:
 
 @dataclass(frozen=True)
 class TestResult:
-    """What became of one cocotb test: its name, whether it passed, its simulated time in nanoseconds, its message."""
+    """Result of one cocotb test."""
 
-    __test__ = False  # pytest would collect it for its name
+    __test__ = False  # keeps pytest from collecting it
 
     name: str
     passed: bool
@@ -115,13 +113,7 @@ class TestResult:
 
 
 def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: Path = SIM_BUILD) -> Build:
-    """Compile `design` for a simulator, or find it compiled.
-
-    Arguments:
-        design: what to compile.
-        sim: one of `SIMULATORS`.
-        waves: whether the result must be able to record waveforms.
-        root: where generated files go.
+    """Compile a design for one of `SIMULATORS`, or find its build below `root`; `waves`: able to record waveforms.
 
     Raises:
         MissingTool: if the simulator or its compiler is not installed.
@@ -141,13 +133,12 @@ def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: 
                 _compile(design, sim, waves, directory)
                 fresh = True
     labels = vectors.libraries_of(design.verilog)
-    libraries = vectors.compile_libraries(labels)  # of this machine's level, if the build is another machine's
+    libraries = vectors.compile_libraries(labels)  # the build may be from a machine of another level
     note(directory, *map(vectors.source_of, labels), *libraries, *map(seal_of, libraries))
     return Build(directory=directory, sim=sim, top=design.top, waves=waves, fresh=fresh, vectors=bool(labels))
 
 
 def _fingerprint(design: Design, sim: str, waves: bool) -> str:
-    """Return a short hash of everything that a build depends on."""
     parts = {
         "top": design.top,
         "verilog": design.verilog,
@@ -169,9 +160,9 @@ def _fingerprint(design: Design, sim: str, waves: bool) -> str:
 
 
 def _toolchain() -> str:
-    """Return a short hash of which Verilator and which compiler are used, wherever the project lies."""
+    """Return a short hash of the Verilator and the compiler, independent of the project's path."""
     tool = verilator.find_verilator()
-    assert tool is not None, "build() requires Verilator before"
+    assert tool is not None, "build() requires Verilator first"
     program = tool.program if tool.origin == "system" else verilator.LAUNCHER.read_text()
     return _hash((program, tool.version, clang.STANDARD_LIBRARY.name))
 
@@ -181,7 +172,7 @@ def _hash(content: object) -> str:
 
 
 def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
-    """Compile `design` so that `directory` appears at once and whole. The caller holds its lock."""
+    """Compile a design into `directory` atomically; the caller holds its lock."""
     unfinished = directory.with_name(f"{directory.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
@@ -207,7 +198,7 @@ def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
     log = unfinished / "build.log"
     try:
         with progress(f"{sim}: building {design.top}"), ThreadPoolExecutor(max_workers=1) as pool:
-            # What the program is linked with, beside Verilator.
+            # Libraries compile in parallel with Verilator.
             libraries = pool.submit(_compile_libraries, design, sim)
             if isinstance(runner, VerilatorRunner):
                 runner.before_make = libraries.result
@@ -239,14 +230,14 @@ def _compile_libraries(design: Design, sim: str) -> None:
 
 def _runner(sim: str) -> VerilatorRunner | IcarusRunner:
     runner = VerilatorRunner() if sim == "verilator" else IcarusRunner()
-    runner.log.setLevel("CRITICAL")  # its failures become exceptions here
+    runner.log.setLevel("CRITICAL")  # failures raise exceptions here
     runner.extra_environment = {"LIBPYTHON_LOC": cast(str, find_libpython.find_libpython())}
     return runner
 
 
 @contextmanager
 def run_directory(name: str, root: Path = SIM_BUILD) -> Iterator[Path]:
-    """Give a new directory for one run; it is removed afterwards, unless an exception passes through."""
+    """Create a directory for one run; remove it afterwards unless an exception is raised."""
     (root / "runs").mkdir(parents=True, exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=root / "runs"))
     yield directory
@@ -264,19 +255,18 @@ def run_simulation(
     timeout_ns: int | None = None,
     waves_levels: int = 0,
 ) -> list[TestResult]:
-    """Run the cocotb tests of a module on a finished build.
+    """Run the cocotb tests of a module on a build.
 
     Arguments:
-        built: from `build`; if it records waveforms, this run's is `run_dir/waves.vcd`.
+        built: from :func:`build`; if it records waveforms, this run's is `run_dir/waves.vcd`.
         test_module: importable name of the module with the `@cocotb.test` functions.
-        run_dir: working directory of the simulation, for this run alone (see `run_directory`); gets `simulation.log`
-            and `results.xml`.
+        run_dir: working directory of this run only (see :func:`run_directory`); gets `simulation.log` and
+            `results.xml`.
         testcase: run only this test of the module.
         env: environment variables for the tests.
         plusargs: arguments for the simulator.
-        timeout_ns: limit in simulated time. The tests find it in the environment as `TIMEOUT_VARIABLE` and set it
-            as their `timeout_time`; wall time decides nothing.
-        waves_levels: levels of the hierarchy in the waveform, 1 for the top level alone, 0 for all.
+        timeout_ns: limit in simulated time, which tests read from `TIMEOUT_VARIABLE`; wall time is not limited.
+        waves_levels: recorded levels of the hierarchy: 1 for the top level, 0 for all.
 
     Raises:
         SimulationFailed: if a test failed, none ran, or the simulator ended without a report.
@@ -297,7 +287,7 @@ def run_simulation(
     results = run_dir.resolve() / "results.xml"
     status = 0
     try:
-        # Under pytest cocotb's runner exits for a failed test; the report is read here in any case.
+        # Under pytest, cocotb's runner exits if a test failed; the report is read in any case.
         with suppress(SystemExit):
             runner.test(
                 test_module=test_module,
@@ -316,20 +306,18 @@ def run_simulation(
 
 
 def _library_path(built: Build) -> str:
-    """Return an LD_LIBRARY_PATH under which the simulation finds cocotb, though it may have been built elsewhere, its
-    lanes, and what it found before.
-    """
+    """Return an LD_LIBRARY_PATH for the vector libraries and cocotb's, which may have moved since the build."""
     lanes = str(vectors.search_path()) if built.vectors else None
     return os.pathsep.join(filter(None, (str(cocotb_tools.config.libs_dir), lanes, os.environ.get("LD_LIBRARY_PATH"))))
 
 
 def _python_path() -> str:
-    """Return a PYTHONPATH under which the simulator's Python imports what this one does."""
+    """Return a PYTHONPATH that gives the simulator's Python the same imports."""
     return os.pathsep.join(place for place in sys.path if place)
 
 
 def _read_results(results: Path, log: Path, status: int) -> list[TestResult]:
-    """Return the outcome of every test in a report of cocotb's; raise unless all passed."""
+    """Return the results of a cocotb report; raise unless all tests passed."""
     if not results.is_file():
         raise SimulationFailed(f"the simulation ended with status {status} and no report ({log}):\n{tail(log)}")
     found = []

@@ -1,7 +1,7 @@
-"""Blocks of lanes as libraries of vector code: made from RTLIL, compiled once, and found by the dynamic linker.
+"""Vector libraries of blocks of lanes: generated from RTLIL, compiled once, loaded by the dynamic linker.
 
-A Verilated program calls a block's library by name, and there is one for each level of the processor's vectors; which
-of them is loaded is decided when the program starts, by the search path that it is given.
+A Verilated program calls a block's library by name. There is one library per vector level of processors; the program's
+library search path selects the level at start.
 """
 
 import hashlib
@@ -29,41 +29,43 @@ from neuroncore_rtl.run.sim.modules import write
 from neuroncore_rtl.run.sim.seal import intact, seal
 
 __all__ = [
-    "LANES_VARIABLE", "LEVELS", "MARK", "WAYS", "WrongChoice", "chosen", "compile_libraries",
+    "LANES_VARIABLE", "LEVELS", "MARK", "WAYS", "WrongChoice", "compile_libraries",
     "compile_library",
-    "compiler_sources", "level", "libraries_of", "library_paths", "search_path", "source_of", "vectorised",
-    "wanted",
+    "compiler_sources", "lanes_choice", "level", "libraries_of", "library_paths", "search_path", "source_of",
+    "use_vectors", "vectorised",
 ]  # fmt: skip
 
 libraries_folder = SIM_BUILD / "lanes"
-"""Where libraries and what they are made from are kept."""
+"""Folder of libraries and their sources."""
 
 FOLDER = Path(lanes.__file__).parent
-"""The compiler's sources, and the header that its output includes."""
+"""Folder of the compiler's sources and of the header that its output includes."""
 
 LEVEL_VARIABLE = "LANES_LEVEL"
-"""Environment variable that chooses a level below that of the processor."""
+"""Environment variable that selects a lower level than the processor's."""
 
 MARK = "// lanes: "
-"""What stands before the module that calls a library, followed by its label."""
+"""Prefix of the label that precedes a module which calls a library."""
 
 WAYS = ("vector", "scalar")
-"""Blocks of lanes as vectors, or all modules as Verilator has them."""
+"""Blocks of lanes as vectors, or all modules as Verilated."""
 
 LANES_VARIABLE = "LANES"
-"""Environment variable: one of `WAYS`, else the first."""
+"""Environment variable: one of `WAYS`; default: the first."""
 
 
 class WrongChoice(ValueError):
-    """An environment variable asks for what does not exist, or not here; the message says what would be valid."""
+    """An environment variable has an unknown or unavailable value; the message lists the valid ones."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """Vectors of a processor.
+    """Vector level of a processor.
 
     Arguments:
-        width: instances that are evaluated at once. cpu: for the compiler. needs: flags of the processor.
+        width: instances per vector.
+        cpu: processor name for the compiler.
+        needs: required flags of the processor.
     """
 
     width: int
@@ -76,30 +78,27 @@ LEVELS = {
     "avx2": Level(8, "x86_64_v3", ("avx2", "bmi1", "bmi2", "fma", "movbe", "f16c")),
     "plain": Level(4, "baseline"),
 }
-"""By name, the best first; `plain` runs on any processor."""
+"""Levels by name, best first; `plain` runs on any processor."""
 
 FLAGS = ("-O2", "-g0", "-fPIC", "-fno-sanitize=all", "-fno-exceptions", "-fno-rtti", "-std=c++17", "-Wno-everything")
-"""For the C++ compiler. Jump threading is held back: where lanes share hundreds of conditions it takes minutes."""
+"""C++ flags. Jump threading is limited: it takes minutes if lanes share hundreds of conditions."""
 
 HELD_BACK = ("-mllvm", "-jump-threading-phi-threshold=1", "-mllvm", "-jump-threading-implication-search-threshold=0")
 
 
 @cache
 def compiler_sources() -> str:
-    """Return a hash of what decides which code a block becomes, and which library that."""
+    """Return a hash of everything that determines a block's code and library."""
     texts = [file.read_text() for file in sorted(FOLDER.glob("*.*"))]
     texts += [repr((FLAGS, HELD_BACK, LEVELS)), clang.version()]
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 
 
 def vectorised(name: str, of: tuple[str, ...], texts: Mapping[str, str]) -> str:
-    """Return the Verilog that calls a block's library; store the library's source.
-
-    Arguments:
-        name, of, texts: see `hdl.verilog.conversion.Replacement`.
+    """Store a block's library source; return the Verilog that calls it; see `hdl.verilog.conversion.Replacement`.
 
     Raises:
-        Irreplaceable: it cannot be evaluated so.
+        Irreplaceable: if the block cannot be evaluated as vectors.
     """
     parts = [name, *of, *texts.values(), compiler_sources()]
     label = f"{name}-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}"
@@ -116,7 +115,7 @@ def vectorised(name: str, of: tuple[str, ...], texts: Mapping[str, str]) -> str:
 
 
 def source_of(label: str) -> Path:
-    """Return the C++ file of a library."""
+    """Return a library's C++ file."""
     return libraries_folder / f"{label}.cpp"
 
 
@@ -126,8 +125,8 @@ def libraries_of(verilog: str) -> list[str]:
 
 
 @contextmanager
-def chosen(way: str | None) -> Iterator[None]:
-    """Let what runs inside evaluate blocks of lanes in one of `WAYS`; None: as the environment says."""
+def lanes_choice(way: str | None) -> Iterator[None]:
+    """Set the evaluation of blocks of lanes, one of `WAYS`, in this context; None: as in the environment."""
     before = os.environ.get(LANES_VARIABLE)
     if way is not None:
         os.environ[LANES_VARIABLE] = way
@@ -140,12 +139,8 @@ def chosen(way: str | None) -> Iterator[None]:
                 os.environ[LANES_VARIABLE] = before
 
 
-def wanted() -> bool:
-    """Return whether blocks of lanes are to be evaluated as vectors.
-
-    Raises:
-        WrongChoice: the environment asks for neither of the two ways.
-    """
+def use_vectors() -> bool:
+    """Return whether blocks of lanes are evaluated as vectors; WrongChoice for an invalid environment variable."""
     way = os.environ.get(LANES_VARIABLE) or WAYS[0]
     if way not in WAYS:
         raise WrongChoice(f"{LANES_VARIABLE} must be one of {', '.join(WAYS)}, not {way!r}")
@@ -154,10 +149,10 @@ def wanted() -> bool:
 
 @cache
 def level() -> str:
-    """Return the name of the best level that this processor has, or the one that the environment chooses.
+    """Return the best level of this processor, or the one selected by the environment.
 
     Raises:
-        WrongChoice: there is no level of that name, or the processor does not have it.
+        WrongChoice: if the level is unknown or the processor lacks it.
     """
     flags = set()
     if platform.machine() in ("x86_64", "AMD64") and Path("/proc/cpuinfo").is_file():
@@ -176,26 +171,18 @@ def search_path() -> Path:
 
 
 def library_paths(labels: Iterable[str]) -> list[Path]:
-    """Return where the libraries of this machine's level are, or will be."""
+    """Return the paths of libraries of this machine's level; they need not exist."""
     return [search_path() / f"lib{label}.so" for label in labels]
 
 
 def compile_libraries(labels: Iterable[str]) -> list[Path]:
-    """Return the libraries of this machine's level, compiled if they were not yet.
-
-    Raises:
-        CompilerFailed: one cannot be compiled.
-    """
+    """Compile missing libraries of this machine's level; return all; CompilerFailed on errors."""
     with ThreadPoolExecutor(max_workers=2) as pool:
         return list(pool.map(compile_library, labels))
 
 
 def compile_library(label: str, of: str | None = None) -> Path:
-    """Return the library of this machine's level, or of one that is named, compiled if it was not yet.
-
-    Raises:
-        CompilerFailed: it cannot be compiled.
-    """
+    """Compile a library, if missing, of a level, by default this machine's; return it; CompilerFailed on errors."""
     of = of or level()
     library = libraries_folder / of / f"lib{label}.so"
     library.parent.mkdir(parents=True, exist_ok=True)
@@ -209,6 +196,6 @@ def compile_library(label: str, of: str | None = None) -> Path:
 
 
 def _compile(source: Path, of: Level, name: str, library: Path) -> None:
-    # What they call of C, the program that loads them has; zig would make libraries of its own for each processor.
+    # The loading program provides the C functions; zig would otherwise build separate libraries for each processor.
     flags = (f"-DWIDTH={of.width}", f"-mcpu={of.cpu}", f"-I{FOLDER}", "-shared", "-nostdlib", f"-Wl,-soname,{name}")
     clang.compile_with("c++", (*FLAGS, *HELD_BACK, *flags), [source], library)

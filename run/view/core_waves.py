@@ -1,6 +1,6 @@
-"""What a waveform of the core shows first, in groups, as far as two levels below the harness `run/harness/cores.v`.
+"""Initial groups of a core's waveform, down to two levels below the harness `run/harness/cores.v`.
 
-Queues and HBM at a glance are open; every queue and engine has a group of its own, closed until somebody looks.
+The overviews of queues and HBM are open; each queue and engine has a separate closed group.
 """
 
 import re
@@ -20,11 +20,11 @@ from neuroncore_rtl.spec.isa.engine import ENGINE_QUEUES, LANES
 __all__ = ["CORE_OPEN", "core_groups"]
 
 CORE_OPEN = ("run", "queues", "HBM ports")
-"""Groups that are open at first."""
+"""Groups that are open initially."""
 
 
 def core_groups(known: Collection[str]) -> dict[str, list[Trace]]:
-    """Return the groups for the core that a waveform with these signals is of."""
+    """Return the groups of a core's waveform with these signals."""
     queues, ports = (_count(known, what) for what in (r"queue(\d+)\.clk", r"axi(\d+)\.clk"))
     dma = [f"dma{number}" for number in range(_count(known, r"dma(\d+)\.clk"))]
     names = [
@@ -63,7 +63,7 @@ _HBM = """
     w handshake W | wlast bin W last
     b handshake B | bid hex B id
 """
-"""The AXI signals of all ports, a bit or a part of each word for a port."""
+"""AXI signals of all ports, one bit or part of each word per port."""
 
 _CONTROLLER = """
     controller_retires bin instruction retires | controller_pc hex its pc
@@ -89,7 +89,7 @@ _ERRORS = """
 
 
 def _count(known: Collection[str], what: str) -> int:
-    """Return how many there are of what is numbered in the core."""
+    """Return the number of numbered instances in the core that match a pattern."""
     return len([name for name in known if re.fullmatch(rf"machine\.core\.{what}", name)])
 
 
@@ -111,7 +111,7 @@ def _queue(queue: int) -> list[Trace]:
     records = [f"retired_address__{lane} hex lane {lane}: record" for lane in range(lanes)]
     table = """
         blocks__ handshake block | places dec places for blocks | request__ handshake fetch
-        record__valid bin record comes | waiting bin waits for a semaphore
+        record__valid bin record arrives | waiting bin waits for a semaphore
         {waits}
         issue__ handshake issue | issued_address hex its record | busy bin has work
         completions bin engine has finished
@@ -183,7 +183,7 @@ def _line(port: str, name: str) -> list[Trace]:
 
 
 def _memories(ports: int, direction: str) -> list[Trace]:
-    """Return what is asked for in a direction, and whether it is granted, in the order of rank."""
+    """Return the requests in a direction with their grants, by rank."""
     lockstep = {
         "reads": ("moving", "stationary", "vector_sbuf", "scalar_sbuf", "vector_psum", "scalar_psum"),
         "writes": ("vector_write", "scalar_write"),

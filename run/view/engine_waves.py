@@ -1,5 +1,6 @@
-"""What a waveform shows first, in groups, of the engines and the controller's processor, each in its harness; the core,
-which has all of them, is in `run/view/core_waves.py`.
+"""Initial groups of the waveforms of engines and the controller's processor, each in its own harness.
+
+For the core see :mod:`run.view.core_waves`.
 """
 
 import re
@@ -19,14 +20,12 @@ __all__ = [
     "elementwise_groups", "tensor_fields", "tensor_groups",
 ]  # fmt: skip
 
-"""Number of the register with which a load step, or a swap, reaches row 0."""
-
 ROW0_WEIGHTS = "\n".join(f"weights_row0_{n} hex row 0: weight {n}" for n in range(LOAD_COLUMNS))
-"""Lines of the weights that a load step brings to row 0."""
+"""Weights that a load step writes to row 0."""
 
 
 def tensor_fields(engine: str) -> list[Trace]:
-    """Return what is shown of an instruction that an instance of the tensor engine is offered."""
+    """Return the fields of an instruction offered to a tensor engine."""
     table = """
         opcode Opcode | dtype FormatCode | half dec | k dec | m dec | n dec | row dec | column dec | address hex
         stride hex | psum hex | accumulate dec
@@ -63,17 +62,18 @@ TENSOR_GROUPS: dict[str, list[Trace]] = {
     """),
     "counters": [*counters("", ["cycles"]), *counters("engine.counters", TensorCounters.as_shape().members)],
 }
-"""What is shown of the tensor engine in the harness of `run/harness/engines/tensor.v`, from top to bottom."""
+"""Groups of the tensor engine in `run/harness/engines/tensor.v`, from top to bottom."""
 
 
 def array_traces(known: Collection[str], top: str, engine: str) -> list[Trace]:
-    """Return what is shown of the first column of the array, row by row, as far as it was recorded.
+    """Return the lines of the array's first column, row by row, as far as recorded.
 
-    Each row has the moving operand a cycle (a MAC's latency) after the one above it, and so its sum: a diagonal.
+    Each row receives the moving operand a MAC latency after the row above, and so produces its sum: a diagonal.
 
     Arguments:
         known: the waveform's signals.
-        top, engine: names of the harness and of the engine's instance in it.
+        top: name of the harness.
+        engine: name of the engine's instance in it.
     """
     tile = re.compile(rf"{re.escape(f'{top}.{engine}')}\.datapath\.array\.block_(\d+)_0\.tile_(\d+)_0\.active0")
     places = sorted(tuple(map(int, found.groups())) for found in map(tile.fullmatch, known) if found)
@@ -90,7 +90,7 @@ def array_traces(known: Collection[str], top: str, engine: str) -> list[Trace]:
 
 
 def tensor_groups(known: Collection[str]) -> dict[str, list[Trace]]:
-    """Return the groups for the tensor engine alone that a waveform with these signals is of."""
+    """Return the groups of a tensor engine's waveform with these signals."""
     return TENSOR_GROUPS | {"systolic array": array_traces(known, "tensor", "engine")}
 
 
@@ -118,12 +118,7 @@ _RESULTS = """
 
 
 def elementwise_groups(engine: str, parent: str = "") -> dict[str, list[Trace]]:
-    """Return what is shown of the vector or the scalar engine.
-
-    Arguments:
-        engine: name of the instance.
-        parent: what it is in, with a dot, if that is not the harness.
-    """
+    """Return the groups of the vector or scalar engine below the path `parent`, which ends with a dot."""
     at = f"{parent}{engine}"
     counted = ("busy", "instructions", "elements", "wait_sbuf", "wait_psum", "wait_write")
     return {
@@ -135,7 +130,7 @@ def elementwise_groups(engine: str, parent: str = "") -> dict[str, list[Trace]]:
 
 
 ELEMENTWISE_GROUPS = {"run": counters("", ["cycles"]), **elementwise_groups("vector"), **elementwise_groups("scalar")}
-"""What is shown of the vector and the scalar engine, as far as they are there."""
+"""Groups of the vector and the scalar engine; missing ones are omitted."""
 
 RISCV_GROUPS = {
     "retired": traces("""
@@ -154,4 +149,4 @@ RISCV_GROUPS = {
         now dec time | compare hex timer compares with | external bin external interrupt
     """),
 }
-"""What is shown of the controller's processor in the harness of `run/harness/riscv.v`."""
+"""Groups of the controller's processor in `run/harness/riscv.v`."""

@@ -1,7 +1,8 @@
-"""What a waveform of an instance shows first, in groups: what is at each engine (`run/harness/links/collective.v`) or
-core (`run/harness/cores.v`) and each direction of each link (`run/harness/links/fabric.v`, too), as far as the views of
-`run/harness/link_view.v` and `run/harness/engine_view.v` are there; and of one core what a waveform of the core alone
-shows, as far as it is recorded so deep.
+"""Initial groups of an instance's waveform: engines or cores, and each direction of each link.
+
+The harnesses are `run/harness/links/collective.v` (engines), `run/harness/cores.v` (cores) and
+`run/harness/links/fabric.v` (links only), with the views `run/harness/link_view.v` and `run/harness/engine_view.v`.
+One selected core also has the groups of a single core's waveform, as far as recorded.
 """
 
 import enum
@@ -23,19 +24,19 @@ TOP = "machines"
 """Name of the harness of all cores."""
 
 INSTANCE_OPEN = ("run", "cores", "engines", "links")
-"""Groups that are open at first."""
+"""Groups that are open initially."""
 
 _AXI = ("awvalid", "awready", "wvalid", "wready", "bvalid", "bready", "arvalid", "arready", "rvalid", "rready")
 
 Does: Any = enum.IntEnum("Does", {**{kind.name: kind.value for kind in CollectiveKind}, "NOTHING": len(CollectiveKind)})
-"""What an engine is at."""
+"""Activity of an engine."""
 
 Carries: Any = enum.IntEnum("Carries", {**{kind.name: kind.value for kind in FlitKind}, "NOTHING": len(FlitKind)})
-"""What a frame carries."""
+"""Content of a frame."""
 
 
 class Sending(enum.IntEnum):
-    """What the sending end of a channel was at in the last cycle."""
+    """Activity of a channel's sending end in the last cycle."""
 
     NOTHING = 0
     SENDS = 1
@@ -45,7 +46,7 @@ class Sending(enum.IntEnum):
 
 
 class Receiving(enum.IntEnum):
-    """What the receiving end of a channel was at in the last cycle."""
+    """Activity of a channel's receiving end in the last cycle."""
 
     NOTHING = 0
     RECEIVES = 1
@@ -55,9 +56,7 @@ class Receiving(enum.IntEnum):
 
 
 def collective_groups(known: Collection[str]) -> dict[str, list[Trace]]:
-    """Return the groups for the instance that a waveform with these signals of `run/harness/links/collective.v` is
-    of.
-    """
+    """Return the groups of a waveform of `run/harness/links/collective.v` with these signals."""
     return {
         "run": traces("""
             cycle dec | still dec cycles without a movement
@@ -79,7 +78,7 @@ def collective_groups(known: Collection[str]) -> dict[str, list[Trace]]:
 
 
 def disturbance_group() -> dict[str, list[Trace]]:
-    """Return the group of what befalls the wires."""
+    """Return the group of disturbances on the wires."""
     return {
         "disturbances, by wire": traces("""
             flip hex bit turned | drop hex frame lost | repeated hex frame repeated | cut hex
@@ -89,7 +88,7 @@ def disturbance_group() -> dict[str, list[Trace]]:
 
 
 def traffic_groups(known: Collection[str]) -> dict[str, list[Trace]]:
-    """Return the groups for the instance that a waveform with these signals of `run/harness/links/fabric.v` is of."""
+    """Return the groups of a waveform of `run/harness/links/fabric.v` with these signals."""
     return {
         "run": traces("""
             cycle dec | still dec cycles without a flit that moves | moves hex a flit moves, by port
@@ -100,7 +99,7 @@ def traffic_groups(known: Collection[str]) -> dict[str, list[Trace]]:
 
 
 def _views(known: Collection[str], top: str, kind: str) -> list[str]:
-    """Return the names of the views of a kind, in the order of their numbers."""
+    """Return the names of the views of a kind, by number."""
     found = {
         match[1]: int(match[2])
         for name in known
@@ -112,14 +111,11 @@ def _views(known: Collection[str], top: str, kind: str) -> list[str]:
 
 
 def link_groups(known: Collection[str], top: str, *, credits: bool) -> dict[str, list[Trace]]:
-    """Return a group of what all links carry, and one for each direction of each.
+    """Return a group with the content of all links, and a group for each direction of each link.
 
-    Arguments:
-        known: the signals.
-        top: name of the harness.
-        credits: whether the ends of the links can be looked into.
+    `credits`: the harness shows the ends of the links.
     """
-    views = {  # by the name that run.harness.collective_faults.link_name gives the link
+    views = {  # named as by run.harness.collective_faults.link_name
         view.replace("_", " ").replace("plus ", "+").replace("minus ", "-"): view
         for view in _views(known, top, "link_chip")
     }
@@ -158,12 +154,7 @@ _ENGINE = """
 
 
 def instance_groups(known: Collection[str], core: int | None = None) -> dict[str, list[Trace]]:
-    """Return the groups for the instance that a waveform with these signals is of.
-
-    Arguments:
-        known: the signals.
-        core: the one whose insides are shown; None: none.
-    """
+    """Return the groups of an instance's waveform with these signals, with details of one core, if given."""
     cores = len([name for name in known if re.fullmatch(rf"{TOP}\.log_\d+\.clk", name)])
     return {
         "run": traces(_RUN),
@@ -189,7 +180,7 @@ def _overview(number: int) -> list[Trace]:
 
 
 def _inside(known: Collection[str], core: int) -> dict[str, list[Trace]]:
-    """Return the groups of the core alone, whose signals are further down here."""
+    """Return the groups of a single core's waveform for a core of the instance."""
     chip, number = divmod(core, CORES_PER_CHIP)
     at = f"cores.chip_{chip}.core{number}"
     own = f"{TOP}.{at}."
@@ -202,7 +193,7 @@ def _inside(known: Collection[str], core: int) -> dict[str, list[Trace]]:
 
 
 def _moved(trace: Trace, at: str, core: int) -> Trace:
-    """Return a line of the core alone as it is here; what its harness has, the core's log has."""
+    """Return a single core's line with its signal's path here; signals of its harness are in the core's log."""
     if trace.signal.startswith("core."):
         return replace(trace, signal=at + trace.signal.removeprefix("core"))
     return trace if trace.signal == "cycle" else replace(trace, signal=f"log_{core}.{trace.signal}")

@@ -1,6 +1,6 @@
-"""Where a picture of an instance has its chips, and the arrows of its links: on a circle, or in a grid.
+"""Geometry of an instance's picture: chips on a circle or in a grid, and the arrows of links.
 
-All lengths are in distances of neighbouring chips.
+The unit of length is the distance of neighbouring chips.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ __all__ = ["CHIP_RADIUS", "Arrow", "chip_places", "head_of", "link_arrows", "out
 CHIP_RADIUS = 0.19
 
 LANES = 0.052
-"""Distance of either direction's arrow from the middle between both."""
+"""Distance of each direction's arrow from the middle between both."""
 
 STRAIGHT = 24
 """Points of an arrow between neighbours."""
@@ -23,13 +23,13 @@ STRAIGHT = 24
 
 @dataclass(frozen=True)
 class Arrow:
-    """Where the arrow of a wire goes.
+    """Arrow of a wire.
 
     Arguments:
         points: [n, 2], from one chip to the other.
-        side: to which side of its middle there is room for words: a unit vector.
-        mark: where on it a number stands, 0 its begin and 1 its end; not where the other direction's does.
-        long: it leads round the torus, below those that lead from neighbour to neighbour.
+        side: unit vector from its middle towards free space for text.
+        mark: relative position of a number on it, from 0 to 1; differs from that on the other direction's arrow.
+        long: wraps around the torus; drawn below arrows between neighbours.
     """
 
     points: np.ndarray
@@ -39,7 +39,7 @@ class Arrow:
 
 
 def chip_places(instance: Instance) -> np.ndarray:
-    """Return the centres [chips, 2] of the chips."""
+    """Return the chips' centres, [chips, 2]."""
     return _ring_places(instance) if instance.topology == Topology.RING else _torus_places(instance)
 
 
@@ -53,7 +53,7 @@ def _ring_radius(instance: Instance) -> float:
 
 
 def _ring_places(instance: Instance) -> np.ndarray:
-    """Return the centres of the chips of a ring, clockwise from the top."""
+    """Return the centres of a ring's chips, clockwise from the top."""
     angles = _ring_angles(instance, np.arange(instance.chips))
     return _ring_radius(instance) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
@@ -63,7 +63,7 @@ def _ring_angles(instance: Instance, places: np.ndarray) -> np.ndarray:
 
 
 def _ring_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
-    """Yield the arrows of a ring: arcs, those that lead up outside of those that lead down."""
+    """Yield the arrows of a ring: arcs, upward ones outside."""
     radius = _ring_radius(instance)
     for chip in range(instance.chips):
         for direction, side in ((0, 1), (1, -1)):
@@ -72,20 +72,20 @@ def _ring_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
             along = np.linspace(chip + gap, chip + 1 - gap, 2 * STRAIGHT)
             angles = _ring_angles(instance, along)
             points = lane * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-            # The link between two chips is that of the lower one's way up, and of the other one's way down.
+            # A link is the lower chip's wire up and the other chip's wire down.
             wire = 2 * chip if direction == 0 else 2 * ((chip + 1) % instance.chips) + 1
             middle = point_at(points, 0.5)
             yield wire, Arrow(points if direction == 0 else points[::-1], side * middle / np.linalg.norm(middle))
 
 
 def _torus_places(instance: Instance) -> np.ndarray:
-    """Return the centres of the chips of a torus, row 0 at the top."""
+    """Return the centres of a torus's chips, row 0 at the top."""
     chips = np.arange(instance.chips)
     return np.stack([chips % instance.width, -(chips // instance.width)], axis=1).astype(float)
 
 
 def _torus_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
-    """Yield the arrows of a torus: straight ones in the grid; from its end to its beginning between rows or columns."""
+    """Yield the arrows of a torus: straight in the grid; wrap-around links run between rows or columns."""
     columns, rows = instance.width, instance.chips // instance.width
     for chip, centre in enumerate(_torus_places(instance)):
         row, column = divmod(chip, columns)
@@ -109,16 +109,20 @@ def _torus_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
 def _way_round(
     centre: np.ndarray, ahead: np.ndarray, across: np.ndarray, size: int, lane: float, distance: float = 0.5
 ) -> np.ndarray:
-    """Return the way from the last chip of a row or column out of the grid, back beside it, and to the first.
+    """Return the path of a wrap-around link: out of the grid, back beside the row or column, to its first chip.
 
     Arguments:
-        centre: of the last chip. ahead, across: the directions of the row, and to the side on which the way goes back.
-        size: chips of the row. lane: of this direction. distance: of the way back from the row.
+        centre: centre of the last chip.
+        ahead: direction of the row.
+        across: direction of the way back from the row.
+        size: chips of the row.
+        lane: offset of this direction's arrow.
+        distance: distance of the way back.
     """
     out = CHIP_RADIUS + 0.03
     turn = np.linspace(-np.pi / 2, np.pi / 2, 24)
     radius = distance / 2 - lane
-    # Where ways back of the other dimension run, past them; on the other side of the grid there are none.
+    # Pass beyond the ways back of the other dimension, which are only on one side of the grid.
     beyond = {True: 0.42, False: 0.24}
     past_end, past_begin = beyond[bool(ahead[0])], beyond[not ahead[0]]
     far = np.stack([past_end + radius * np.cos(turn), distance / 2 + radius * np.sin(turn)], axis=1)
@@ -135,13 +139,13 @@ def _lengths(points: np.ndarray) -> np.ndarray:
 
 
 def point_at(points: np.ndarray, place: float) -> np.ndarray:
-    """Return the point of a line at a place, 0 its begin and 1 its end."""
+    """Return the point at a relative position of a line, from 0 to 1."""
     lengths = _lengths(points)
     return np.array([np.interp(place * lengths[-1], lengths, points[:, axis]) for axis in (0, 1)])
 
 
 def head_of(points: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the middle of an arrow's shaft, and the corners of its head, which is as large as its width asks for."""
+    """Return the centre line of an arrow's shaft, and the corners of its head, scaled with the width."""
     head = 0.05 + 1.1 * width
     lengths = _lengths(points)
     neck = max(1 - head / lengths[-1], 0.1)
@@ -152,7 +156,7 @@ def head_of(points: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def outline_of(shaft: np.ndarray, head: np.ndarray, width: float) -> np.ndarray:
-    """Return the corners of a whole arrow."""
+    """Return an arrow's corners."""
     along = np.gradient(shaft, axis=0)
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     normal = np.stack([-along[:, 1], along[:, 0]], axis=1) * width / 2

@@ -1,4 +1,4 @@
-"""The picture of an instance: its chips in a ring or a torus, and how busy each direction of each link was."""
+"""Picture of an instance: its chips in a ring or a torus, and the utilisation of each direction of each link."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,26 +13,25 @@ from neuroncore_rtl.spec.link import CORES_PER_CHIP
 __all__ = ["draw_links"]
 
 INK, FAINT, ALARM, CHIP = "#22303c", "#7d8b99", "#d3263c", "#f4f6f8"
-"""Colours of text, of lesser text, of what is wrong, and of a chip."""
+"""Colours of text, secondary text, faults, and chips."""
 
 LOADS = ("#d5dde4", "#8cc9c1", "#2c8eb4", "#1b3a70")
 """Colours of links from idle to always busy."""
 
 THIN, THICK = 0.018, 0.058
-"""Width of an arrow of an idle and of a busy link, in distances of neighbouring chips."""
+"""Arrow widths of an idle and a busy link, in distances of neighbouring chips."""
 
 LEFT, RIGHT, TOP, BOTTOM = 0.2, 1.15, 1.0, 0.15
-"""Inches around the chips: for the colour bar on the right, for words above."""
+"""Inches around the chips, for the colour bar on the right and text above."""
 
 LEAST = (6.4, 4.2)
-"""Inches of a picture at least."""
+"""Minimum size of a picture in inches."""
 
 DETAILED = 16
-"""Chips of a ring at most whose links all have their load written beside them."""
+"""Maximum chips of a ring with the load written beside each link."""
 
 
 def shape_of(instance: Instance) -> str:
-    """Return what the chips are tied into, in words."""
     if instance.topology == Topology.RING:
         return f"a ring of {instance.chips} chips"
     return f"a torus of {instance.chips // instance.width} x {instance.width} chips"
@@ -41,14 +40,14 @@ def shape_of(instance: Instance) -> str:
 def draw_links(
     path: Path, instance: Instance, table: Mapping[str, Mapping[str, Any]], what: str, remark: str = ""
 ) -> Path:
-    """Draw the links of an instance; return the path of the picture.
+    """Draw the links of an instance in a format of matplotlib; return the path.
 
     Arguments:
-        path: the file, of a format that matplotlib writes.
+        path: the file.
         instance: the instance.
-        table: what the links did, as `run.check.link_table.link_table` returns it.
-        what: what has run on the instance, for the title.
-        remark: for the line below it.
+        table: activity of the links, from `run.check.link_table.link_table`.
+        what: name of the run, for the title.
+        remark: subtitle.
     """
     import matplotlib
 
@@ -94,7 +93,7 @@ def draw_links(
 
 
 def _draw_arrow(axes, arrow: geometry.Arrow, row: Mapping[str, Any], loads, *, detailed: bool) -> None:
-    """Draw what a wire did; `detailed` with its load in words."""
+    """Draw a wire's arrow; `detailed`: with its load in percent."""
     from matplotlib.patches import Polygon
 
     load = 100 * row["utilisation"]
@@ -117,7 +116,6 @@ def _draw_arrow(axes, arrow: geometry.Arrow, row: Mapping[str, Any], loads, *, d
 
 
 def _draw_chip(axes, chip: int, centre: np.ndarray, scale: float) -> None:
-    """Draw a chip, with its number and its cores' in it."""
     from matplotlib.patches import Circle
 
     axes.add_patch(Circle(tuple(centre), geometry.CHIP_RADIUS, fc=CHIP, ec=INK, lw=1.3, zorder=8))
@@ -129,7 +127,6 @@ def _draw_chip(axes, chip: int, centre: np.ndarray, scale: float) -> None:
 
 
 def _caption(instance: Instance, table: Mapping[str, Mapping[str, Any]], remark: str) -> str:
-    """Return what is said below the title: what was measured, and what the picture shows."""
     shares = [row["utilisation"] for row in table.values()]
     measured = f"a link is busy {sum(shares) / len(shares):.0%} of them on average, {max(shares):.0%} at most"
     marks = ["outer arrows lead up, inner ones down"] if instance.topology == Topology.RING else []

@@ -1,4 +1,4 @@
-"""Cycles by the line of the kernel that appended an instruction."""
+"""Cycles by the kernel line that appended an instruction."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ __all__ = ["LineCycles", "cycles_by_line", "line_table"]
 
 @dataclass(frozen=True)
 class LineCycles:
-    """What a line of a kernel cost.
+    """Cost of a kernel line.
 
     Arguments:
-        cycles: in which an engine had an instruction of the line, several at once counted once.
-        records: instructions that the line has become.
+        cycles: cycles in which an engine executed its instructions; parallel ones count once.
+        records: number of its instructions.
     """
 
     cycles: int
@@ -24,13 +24,12 @@ class LineCycles:
 
 
 def cycles_by_line(image: Image, ran: Iterable[tuple[int, int, int | None]], end: int) -> dict[Line, LineCycles]:
-    """Return the cost of every line of the kernel, in the order of files and lines.
+    """Return the cost of every kernel line, in the order of files and lines.
 
     Arguments:
-        image: what ran.
-        ran: of every record its address in HBM, the cycle in which it was issued, and that in which it retired, None if
-            it did not.
-        end: the cycle in which the run ended.
+        image: the image that ran.
+        ran: (address in HBM, issue cycle, retire cycle or None) of every record.
+        end: cycle in which the run ended.
     """
     spans: dict[Line, list[tuple[int, int]]] = {}
     for address, issued, retired in ran:
@@ -41,7 +40,7 @@ def cycles_by_line(image: Image, ran: Iterable[tuple[int, int, int | None]], end
 
 
 def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> dict[str, dict[str, object]]:
-    """Return the costs as a table of a report; cycles: of the run."""
+    """Return the costs as a table for reports; `cycles`: length of the run."""
     return {
         str(line): {"cycles": cost.cycles, "share": f"{cost.cycles / max(cycles, 1):.1%}", "records": cost.records}
         for line, cost in lines.items()
@@ -49,7 +48,7 @@ def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> dict[str, dict[
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:
-    """Return how many cycles spans cover together."""
+    """Return the number of cycles in the union of spans."""
     total, reached = 0, -1
     for begin, end in sorted(spans):
         total += max(0, end - max(begin, reached))

@@ -1,6 +1,6 @@
 """Timelines for https://ui.perfetto.dev: groups of tracks, each with slices or with a curve.
 
-The format is the JSON of Chrome's trace viewer ("Trace Event Format"). A microsecond there is a cycle here.
+The format is JSON in Chrome's Trace Event Format; its microsecond represents a cycle.
 """
 
 import json
@@ -16,21 +16,23 @@ KINDS = {
     "weights": "rail_animation", "multiply": "good", "vector": "rail_load", "scalar": "rail_response",
     "collective": "olive", "control": "grey", "stall": "bad", "rest": "white",
 }  # fmt: skip
-"""The colour of each kind of slice, by its name in Chrome's trace viewer. Perfetto's user interface takes the colour
-from a slice's name without its digits."""
+"""Colour of each kind of slice, by its name in Chrome's trace viewer. Perfetto derives a slice's colour from its name
+without digits.
+"""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Something that lasted on a track of slices.
+    """Slice of a track.
 
     Arguments:
-        track: the track's number.
-        begin, end: cycles.
-        name: on the slice.
-        args: what is told of it where it is selected.
-        kind: of its colour, one of `KINDS`; "" for any colour.
-        number: by which arrows of its group find it; None if there are none.
+        track: number of the track.
+        begin: first cycle.
+        end: cycle after the last.
+        name: label.
+        args: details of the selected slice.
+        kind: colour, a key of `KINDS`; "": any.
+        number: identifies the slice for arrows of its group; None: no arrows.
     """
 
     track: int
@@ -46,14 +48,14 @@ class Slice:
 class TrackGroup:
     """Tracks that are shown together.
 
-    On a track slices come one after the other: one that begins before the one before it has ended counts from there.
+    Slices of a track cannot overlap: one that begins before the previous one's end is drawn from that end on.
 
     Arguments:
-        name: of the group.
+        name: name of the group.
         tracks: names of the tracks of slices, by number.
-        slices: those of a track in the order of their beginnings.
-        curves: by the track's name, (cycle, value from there on), in order; repetitions are left out.
-        arrows: numbers of two slices, from the end of the first one to the beginning of the second.
+        slices: the slices, in order per track.
+        curves: points (cycle, value from there on) by track name, in order; repetitions are removed.
+        arrows: numbers of two slices, from the first one's end to the second one's beginning.
     """
 
     name: str
@@ -64,12 +66,7 @@ class TrackGroup:
 
 
 def write_timeline(path: Path, groups: Iterable[TrackGroup]) -> Path:
-    """Write the timeline of any device, its groups from top to bottom; return its path.
-
-    Arguments:
-        path: the file, which gets a suffix of .json if it has none.
-        groups: of tracks.
-    """
+    """Write a timeline with groups from top to bottom; return its path, with the default suffix .json."""
     path = path if path.suffix else path.with_suffix(".json")
     path.parent.mkdir(parents=True, exist_ok=True)
     events = [event for process, group in enumerate(groups, 1) for event in _events(process, group)]
@@ -78,7 +75,7 @@ def write_timeline(path: Path, groups: Iterable[TrackGroup]) -> Path:
 
 
 def _events(process: int, group: TrackGroup) -> Iterator[Mapping[str, object]]:
-    """Yield the events of a group; a process stands for it, a thread for a track, of which 0 would be the idle one."""
+    """Yield the events of a group, a process with a thread per track; threads start at 1, since 0 means idle."""
     yield {"ph": "M", "pid": process, "name": "process_name", "args": {"name": group.name}}
     yield {"ph": "M", "pid": process, "name": "process_sort_index", "args": {"sort_index": process}}
     for thread, title in enumerate(group.tracks, 1):
@@ -94,7 +91,7 @@ def _events(process: int, group: TrackGroup) -> Iterator[Mapping[str, object]]:
             shown[one.number] = one.track + 1, begin, end
         yield at | colour | {"name": one.name, "args": dict(one.args)}
     for number, (first, second) in enumerate(group.arrows):
-        # What does not lie within its slice is not drawn.
+        # An arrow's ends are drawn only within their slices.
         (tail, begin, end), (head, there, _) = shown[first], shown[second]
         arrow = {"pid": process, "id": process << 32 | number, "name": "semaphore", "cat": "semaphore"}
         yield arrow | {"ph": "s", "tid": tail, "ts": max(begin, end - 1)}

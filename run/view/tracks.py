@@ -1,6 +1,4 @@
-"""What a timeline shows of a device: a track for each queue of a core, or for each collective engine, with a slice for
-each instruction; and of each direction of each link, curves of what it did.
-"""
+"""Timeline tracks of a device: instructions per queue or collective engine, and activity curves per link direction."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -18,13 +16,13 @@ __all__ = ["core_tracks", "engine_tracks", "link_tracks"]
 
 
 def core_tracks(name: str, run: Outcome, config: Config, record_at: Callable[[int], Record]) -> TrackGroup:
-    """Return the tracks of a core's queues; those of LoadStationary overlap others, on a track of their own.
+    """Return the tracks of a core's queues; loads of weights, which overlap multiplications, have an additional track.
 
     Arguments:
-        name: of the core.
-        run: what was recorded.
-        config: the machine's parameters.
-        record_at: finds the record of an HBM address.
+        name: name of the core.
+        run: the recorded run.
+        config: the machine.
+        record_at: returns the record at an HBM address.
     """
     tracks = [*(queue_name(queue, config) for queue in range(queue_count(config))), "tensor, loading"]
 
@@ -52,14 +50,16 @@ def engine_tracks(
     """Return the tracks of the collective engines.
 
     Arguments:
-        lists: by core, its instructions; one that is none such, as an integer, has no details.
-        events: of each core, what became of them.
-        end: cycle in which those end that have not.
+        lists: instructions by core; an illegal one is an integer and has no details.
+        events: events by core, in the order of the instructions.
+        end: end cycle of unfinished instructions.
     """
 
     def slices() -> Iterator[Slice]:
         for core, found in enumerate(events):
-            for event, instruction in zip(found, lists.get(core, ()), strict=False):  # those behind were not taken
+            for event, instruction in zip(
+                found, lists.get(core, ()), strict=False
+            ):  # later instructions were not accepted
                 name, args = "illegal", {"taken": event.issued, "retired": event.retired}
                 one = _decoded(instruction)
                 if one is not None:
@@ -81,13 +81,9 @@ def _decoded(instruction: Collective | int) -> Collective | None:
 
 
 def link_tracks(instance: Instance, samples: Sequence[LinkSample], *, credits: bool = True) -> Iterator[TrackGroup]:
-    """Yield the curves of all wires. What is counted belongs to the window from a sample to the next, credits to the
-    moment of the sample.
+    """Yield the curves of all wires; the last sample is at the end, `credits`: the samples include credits.
 
-    Arguments:
-        instance: the instance.
-        samples: of its links; the last is of the end.
-        credits: whether they tell of credits.
+    Counters give the gain in the window from one sample to the next; credits are those at the sample.
     """
     names = [link_name(instance, wire).removeprefix("link ") for wire in range(instance.chips * instance.directions)]
     zero = dict.fromkeys(samples[0].counters[0], 0) if samples else {}
@@ -96,7 +92,7 @@ def link_tracks(instance: Instance, samples: Sequence[LinkSample], *, credits: b
     end = [(samples[-1].cycle, 0)] if samples else []
 
     def curves(counter: str, value: Callable[[int, int], float]) -> dict[str, list[tuple[int, float]]]:
-        """Return the curve of each wire; value: of what a counter gained in so many cycles."""
+        """Return the curve of each wire; `value` maps (counter's gain, cycles) to a value."""
         return {
             name: [
                 (a.cycle, value(b.counters[wire][counter] - a.counters[wire][counter], b.cycle - a.cycle))

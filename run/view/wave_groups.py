@@ -1,4 +1,4 @@
-"""What a line of a waveform is, as tables say it."""
+"""Lines of a waveform, from compact tables."""
 
 import enum
 import re
@@ -12,24 +12,24 @@ from neuroncore_rtl.spec import isa
 __all__ = ["CAUSE", "ERROR", "Trace", "counters", "traces"]
 
 _FORMATS = ("hex", "dec", "signed", "bin", *NUMBERS)
-"""Formats of a line's values: GTKWave's, those that tables use, and those of numbers."""
+"""Value formats of a line: GTKWave's and number formats, by their names in tables."""
 
 CAUSE: Any = enum.IntEnum("Cause", {cause.name: cause.value for kind in (isa.Rule, isa.Cause) for cause in kind})
-"""Causes of error, those that are broken rules among them."""
+"""Causes of errors, including broken rules."""
 
 ERROR = "\nerror.valid bin error | error.cause Cause"
-"""Lines of whatever reports an error."""
+"""Lines of units that report errors."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A line of the waveform.
+    """Line of a waveform.
 
     Arguments:
         signal: hierarchical name in the harness.
-        alias: what it is called on the screen.
-        format: "hex", "dec", "signed" or "bin"; an enumeration, whose names are shown; or a format of numbers
-            (`run.view.wave_numbers`), which are shown in decimal.
+        alias: displayed name.
+        format: "hex", "dec", "signed" or "bin"; an enumeration, shown by its names; or a number format
+            (`run.view.wave_numbers`), shown in decimal.
     """
 
     signal: str
@@ -38,18 +38,18 @@ class Trace:
 
 
 def traces(table: str, at: str = "", *words: type[enum.Enum]) -> list[Trace]:
-    """Return the lines of a table, each "SIGNAL FORMAT ALIAS", apart by a line's end or a "|".
+    """Return the lines of a table with entries "SIGNAL FORMAT ALIAS", separated by newlines or "|".
 
-    Without an alias a signal has the last part of its name. The format is one of `Trace`, or the name of an
-    enumeration; `handshake` is short for two lines, of the signals with `valid` and `ready` behind their name.
+    The default alias is the last part of the signal's name. FORMAT is a format of `Trace` or the name of an
+    enumeration; `handshake` stands for two lines, the signals with suffix `valid` and `ready`.
 
     Arguments:
-        table: the lines.
-        at: the path that signals are relative to; "" for the harness.
-        words: the enumerations besides `CAUSE`.
+        table: the entries.
+        at: path that signals are relative to; "": the harness.
+        words: enumerations besides `CAUSE`.
 
     Raises:
-        ValueError: if a line's format is none of these.
+        ValueError: if a format is unknown.
     """
     formats = {form: form for form in _FORMATS} | {one.__name__: one for one in (CAUSE, *words)}
     found = []
@@ -67,5 +67,5 @@ def traces(table: str, at: str = "", *words: type[enum.Enum]) -> list[Trace]:
 
 
 def counters(at: str, names: Iterable[str]) -> list[Trace]:
-    """Return the lines of the counters of these names."""
+    """Return lines of counters."""
     return traces("\n".join(f"{name} dec" for name in names), at)

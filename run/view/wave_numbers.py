@@ -1,4 +1,4 @@
-"""Words of a waveform as decimal numbers: GTKWave shows what a file says of each, so it has every word that occurs."""
+"""Words of a waveform as decimal numbers, for GTKWave's translation files, which must contain every occurring word."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ def _fp32(word: int) -> str:
 
 
 def _operand(word: int) -> str:
-    """Return an operand of the array in decimal; "absent" if it is masked."""
+    """Return an array operand in decimal; "absent" if it is masked."""
     fields = plain(Operand(), word)
     sign = "-" if fields["sign"] else ""
     if fields["nan"]:
@@ -30,19 +30,14 @@ def _operand(word: int) -> str:
 
 
 NUMBERS: Mapping[str, Callable[[int], str]] = {"fp32": _fp32, "operand": _operand}
-"""Formats of numbers, each with what makes a word of it text."""
+"""Number formats with their conversion of a word to text."""
 
 WIDTHS: Mapping[str, int] = {"fp32": 32, "operand": Operand().size}
-"""Bits of a word of each format."""
+"""Bits per word of each format."""
 
 
 def words_in(vcd: Path, signals: Iterable[str]) -> set[int]:
-    """Return the words that signals have in a waveform, but for those with an unknown bit.
-
-    Arguments:
-        vcd: the waveform.
-        signals: their names in it.
-    """
+    """Return the words of signals in a waveform, except those with unknown bits."""
     wanted = list(dict.fromkeys(signals))
     recorded: Any = VCDVCD(str(vcd), signals=wanted)
     found = {value for name in wanted for _, value in recorded[name].tv}

@@ -1,7 +1,6 @@
-"""GTKWave save files: what a waveform shows first, in groups, with words where the hardware has enumerations.
+"""GTKWave save files: initial groups of a waveform, with names of enumeration members.
 
-A save file names signals by the names that the waveform gives them, which differ a little between simulators, so it is
-made from the waveform's own header.
+Signal names in a waveform differ slightly between simulators, so a save file is made from the waveform's header.
 """
 
 import math
@@ -30,22 +29,22 @@ WINDOW = (1600, 1000)
 """Size of GTKWave's window in pixels."""
 
 NAMES_WIDTH = 330
-"""Pixels of it for the names and values of the signals."""
+"""Pixels for names and values of signals."""
 
 MARGIN = 80
-"""Pixels of it that show neither names nor waves."""
+"""Pixels for neither names nor waves."""
 
 FRAME = 200
-"""GTKWave's zoom is the negative logarithm, to base 2, of the time that so many pixels stand for."""
+"""GTKWave's zoom is -log2 of the time that this many pixels represent."""
 
 
 @dataclass(frozen=True)
 class _Display:
-    """What is shown of a harness.
+    """Display of a harness.
 
     Arguments:
-        groups: returns the groups for a waveform's signals and, of an instance, the core whose insides are shown.
-        open: groups that are open at first; None: all.
+        groups: returns the groups for a waveform's signals and the core of an instance shown in detail.
+        open: groups that are open initially; None: all.
     """
 
     groups: Callable[[Collection[str], int | None], Mapping[str, list[Trace]]]
@@ -61,50 +60,45 @@ _HARNESSES = {
     "traffic": _Display(lambda known, core: instance_waves.traffic_groups(known), instance_waves.INSTANCE_OPEN),
     instance_waves.TOP: _Display(instance_waves.instance_groups, instance_waves.INSTANCE_OPEN),
 }
-"""What is shown, by harness."""
+"""Display by harness."""
 
 
 def waveform(test: str, root: Path | None = None) -> Path:
-    """Return where a TEST, or a run on the core, records its waveform; root: None for :func:`recordings`."""
+    """Return the waveform's path of a TEST or a run on the core; root: default :func:`recordings`."""
     return (root or recordings()) / "waves" / f"{test}.vcd"
 
 
 def latest(test: str, root: Path = SIM_BUILD) -> Path | None:
-    """Return the latest waveform of a TEST, of the engines or of the core; None if there is none."""
+    """Return the latest waveform of a TEST, of engines or core, if any."""
     directory = root / "waves"
     recorded = [*directory.glob(f"{test}.vcd"), *directory.glob(f"core-{test}-*.vcd")]
     return max(recorded, key=lambda path: path.stat().st_mtime, default=None)
 
 
 def signals(vcd: Path) -> dict[str, str]:
-    """Return the signals of a waveform by plain name (no escapes, no range), with the name that GTKWave gives them."""
+    """Return GTKWave's names of a waveform's signals by plain name, without escapes and ranges."""
     found = {}
     for path, scope in VCDVCD(str(vcd), only_sigs=True, store_scopes=True).scopes.items():
         for name in (name for name, element in scope.subElements.items() if isinstance(element, str)):
             plain = re.sub(r"\[\d+:\d+\]$", "", name).removeprefix("\\")
-            # A name with a dot in it, such as that of a structure's field, is escaped in GTKWave.
+            # GTKWave escapes names with a dot, such as of structure fields.
             escape = "\\" if "." in plain or name.startswith("\\") else ""
-            # A range of one bit is shown as an index.
+            # A range of one bit is displayed as an index.
             shown = re.sub(r"\[(\d+):\1\]$", r"[\1]", f"{path}.{escape}" + name.removeprefix("\\"))
             found.setdefault(f"{path}.{plain}", shown)
     return found
 
 
 def _end(vcd: Path) -> int:
-    """Return the last time stamp of a waveform."""
     with vcd.open("rb") as stream:
         stream.seek(max(0, vcd.stat().st_size - (1 << 20)))
         return int(re.findall(rb"^#(\d+)", stream.read(), re.MULTILINE)[-1])
 
 
 def write_save_file(vcd: Path, core: int | None = None) -> Path:
-    """Write `<name>.gtkw` beside the waveform `<name>.vcd`, and the words of each enumeration; return its path.
+    """Write `<name>.gtkw` beside the waveform `<name>.vcd`, and a file per enumeration; return its path.
 
-    What the waveform does not have, as it was not recorded so deep, is left out.
-
-    Arguments:
-        vcd: the waveform.
-        core: of an instance, the core whose insides are shown.
+    Signals that were not recorded are omitted. Of an instance, `core` is shown in detail.
     """
     known = signals(vcd)
     top, display = next((top, display) for top, display in _HARNESSES.items() if f"{top}.clk" in known)
@@ -142,7 +136,7 @@ def _words(directory: Path, formats: Iterable[Any]) -> dict[Any, str]:
     paths = {}
     enum: Any
     for enum in {format: None for format in formats if isinstance(format, type)}:
-        # Enumerations of different engines have the same name.
+        # Enumerations of different engines can have the same name.
         path = directory / f"{enum.__module__.split('.', 2)[2]}.{enum.__name__}.words"
         width = max(entry.value for entry in enum).bit_length()
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
@@ -153,7 +147,7 @@ def _words(directory: Path, formats: Iterable[Any]) -> dict[Any, str]:
 
 
 def _numbers(vcd: Path, lines: Iterable[tuple[str, Any]]) -> dict[str, str]:
-    """Write a translation file for each format of numbers among lines, by signal and format; return their paths."""
+    """Write a translation file for each number format of (signal, format) lines; return their paths."""
     signals: dict[str, list[str]] = {}
     for signal, form in lines:
         if form in NUMBERS:
@@ -172,10 +166,10 @@ def _numbers(vcd: Path, lines: Iterable[tuple[str, Any]]) -> dict[str, str]:
 def open_waves(bench: Command, root: Path = SIM_BUILD) -> int:
     """Open the latest waveform of a TEST in GTKWave, wait until it is closed, and return GTKWave's exit status.
 
-    Where there is none yet, the TEST runs with its default variables and WAVES=1 first.
+    Without a waveform, the TEST first runs with its default variables and WAVES=1.
 
     Raises:
-        UsageError: if the TEST records no waveforms.
+        UsageError: if the TEST cannot record waveforms.
         MissingTool: if GTKWave or a display is missing.
     """
     test = bench.name

@@ -16,7 +16,7 @@ from neuroncore_rtl.run.settings import Command, Option, Settings, UsageError
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.paths import UnreadableFolder
 from neuroncore_rtl.run.sim.simulation import BuildFailed, SimulationFailed
-from neuroncore_rtl.run.sim.vectors import WrongChoice, chosen
+from neuroncore_rtl.run.sim.vectors import WrongChoice, lanes_choice
 from neuroncore_rtl.tb.campaign.task import WorkersLost
 from neuroncore_rtl.tb.cli import registry
 
@@ -89,7 +89,7 @@ def _command(command: Command, run) -> click.Command:
 
 
 def _simulate(command: Command, settings: Settings) -> int:
-    with chosen(settings.values.get("LANES")):
+    with lanes_choice(settings.values.get("LANES")):
         report = command.run(settings)
     report.show()
     click.echo(f"record: {shown(report.write())}")

@@ -11,7 +11,7 @@ import click
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.report import shown
 from neuroncore_rtl.run.settings import LANES_OPTION, PROFILE, SIM, WAVES, Settings, UsageError
-from neuroncore_rtl.run.sim.vectors import chosen
+from neuroncore_rtl.run.sim.vectors import lanes_choice
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.campaign.options import executor_of
 from neuroncore_rtl.tb.campaign.plots import draw_campaign_roofline, draw_chips, draw_sizes
@@ -44,7 +44,7 @@ def simulate(test: str, assignments: Sequence[str]) -> Row:
     """Run a TEST like `make sim` and return its row."""
     bench = command_named(test)
     settings = bench.settings(assignments)
-    with chosen(settings.values.get("LANES")):
+    with lanes_choice(settings.values.get("LANES")):
         return row_of(bench.run(settings))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from neuroncore_rtl.bench import core, program, run, tensor
 from neuroncore_rtl.bench.commands import BENCH_COMMANDS, PARTS
-from neuroncore_rtl.run.sim.vectors import LANES_VARIABLE, WAYS, wanted
+from neuroncore_rtl.run.sim.vectors import LANES_VARIABLE, WAYS, use_vectors
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
 
@@ -35,7 +35,7 @@ def cold(monkeypatch):
     ways = []
 
     def cold_build(elaborate, design):
-        ways.append(WAYS[not wanted()])
+        ways.append(WAYS[not use_vectors()])
         return BUILD
 
     for part in (tensor, core):

@@ -3,7 +3,7 @@
 import pytest
 
 from neuroncore_rtl.bench.ways import WaysDiffer, measured_ways, side_by_side
-from neuroncore_rtl.run.sim.vectors import LANES_VARIABLE, WAYS, WrongChoice, chosen, wanted
+from neuroncore_rtl.run.sim.vectors import LANES_VARIABLE, WAYS, WrongChoice, lanes_choice, use_vectors
 
 
 @pytest.fixture(autouse=True)
@@ -13,7 +13,7 @@ def nothing_chosen(monkeypatch):
 
 def measure():
     """Return 600 cycles per second with vectors, and 40 without."""
-    return {"cycles": 1200, "bit_exact": True}, {"cycles_per_s": 600.0 if wanted() else 40.0}
+    return {"cycles": 1200, "bit_exact": True}, {"cycles_per_s": 600.0 if use_vectors() else 40.0}
 
 
 def test_ways_are_two_calls_and_a_row():
@@ -28,7 +28,7 @@ def test_ways_are_two_calls_and_a_row():
 
 @pytest.mark.parametrize("way", WAYS)
 def test_one_way_that_is_chosen_is_measured_alone(way):
-    with chosen(way):
+    with lanes_choice(way):
         found = side_by_side("device", measure)
         assert measured_ways() == (way,)
     assert found.keys() == {"cycles", "bit_exact", way}
@@ -39,7 +39,7 @@ def test_one_way_that_is_chosen_is_measured_alone(way):
 def test_ways_that_differ_are_an_error(name, values):
     def differing():
         done, speed = measure()
-        return done | {name: values[not wanted()]}, speed
+        return done | {name: values[not use_vectors()]}, speed
 
     message = f"{name} of the tensor engine must be the same in both ways, not {values[0]} .vector. and {values[1]} "
     with pytest.raises(WaysDiffer, match=message):

@@ -1,7 +1,7 @@
-"""While a kernel's file is loaded: what answers its imports of the interface, and of libraries of its host side.
+"""Import hook for kernel files: serves the interface's modules and stubs of missing host libraries.
 
-A finder stands before all others in a `with`, and is gone after; modules, the search path, the environment and what
-logging is disabled are as they were then, whatever the file did.
+The finder is installed first in `sys.meta_path` for the duration of a `with`. At its end modules, search path,
+environment and logging level are restored.
 """
 
 import importlib.abc
@@ -25,21 +25,22 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["HOSTS", "INTERFACE", "answering", "is_answering", "known_to", "loading"]
 
 HOSTS = ("torch", "torch_xla", "torch_neuronx", "jax", "transformers", "loguru", "scipy", "libneuronxla")
-"""Libraries of the host side of published kernels: where one is not installed, its name answers, and no call does."""
+"""Host-side libraries of published kernels; a missing one can be imported but not called."""
 
 INTERFACE = "nki", "neuronxcc"
-"""The packages that are answered."""
 
 LOGGING_OFF = logging.CRITICAL + 10
-"""`logging.OFF`, which the vendor's compiler adds where it is imported, and published files disable."""
+"""`logging.OFF`, which the vendor's compiler defines on import and published files use."""
 
 
 _LOADING: ContextVar[bool] = ContextVar("loading", default=False)
 
 
 class Absent:
-    """Anything of a library that is not installed: it may annotate, and be the base of a class; ImportError where it is
-    called or taken for a number. While a file is loaded its calls give another one, as of a seed or a logger.
+    """Stub of any object of a missing library.
+
+    It can serve as an annotation and as a base class; calling it or using it as a number raises ImportError. While a
+    file is loaded, a call returns another stub instead.
     """
 
     def __init__(self, name: str):
@@ -65,7 +66,7 @@ class Absent:
         return Absent(f"{self._name}()") if _LOADING.get() else self._missed()
 
     def _missed(self, *other):
-        raise ImportError(f"{self._name} is of a library that is not installed, and no kernel needs it")
+        raise ImportError(f"{self._name} belongs to a library that is not installed")
 
     __index__ = __iter__ = __len__ = __enter__ = __neg__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = (
         __rmul__
@@ -74,17 +75,14 @@ class Absent:
 
 
 class _KernelFile(importlib.machinery.SourceFileLoader):
-    """Loads a file that a kernel's file imports, with the same built-in names."""
+    """Loader of files that a kernel's file imports: provides the same built-in names."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run it."""
         vars(module)["__builtins__"] = BUILTINS
         super().exec_module(module)
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Answers imports of the interface, and of libraries that are not there."""
-
     def __init__(self, own: dict[str, ModuleType], folder: Path, absent: Collection[str]):
         self._own, self._folder, self._absent, self._asking = own, folder, {*HOSTS, *absent}, False
 
@@ -102,7 +100,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return self._beside(name, path, target)
 
     def _beside(self, name: str, path, target) -> importlib.machinery.ModuleSpec | None:
-        """Return the file of Python that a kernel's file imports, as one of a kernel."""
+        """Return a spec that loads a Python file below the kernel's folder as a kernel file; None for other modules."""
         later = sys.meta_path[sys.meta_path.index(self) + 1 :] if self in sys.meta_path else ()
         found = next((spec for finder in later if (spec := finder.find_spec(name, path, target)) is not None), None)
         if found is None or type(found.loader) is not importlib.machinery.SourceFileLoader:
@@ -131,12 +129,12 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Do nothing: the module is whole."""
+        """Do nothing: the module is complete."""
 
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Let calls of libraries that are not installed pass within: a file is loaded for its kernels alone."""
+    """Let calls of missing libraries return stubs in this context, because only a file's kernels are needed."""
     before = _LOADING.set(True)
     try:
         yield
@@ -145,12 +143,12 @@ def loading() -> Iterator[None]:
 
 
 def is_answering() -> bool:
-    """Return whether imports of the interface are answered."""
+    """Return whether the hook is installed."""
     return any(isinstance(finder, _Finder) for finder in sys.meta_path)
 
 
 def known_to(function: Callable) -> dict[str, ModuleType]:
-    """Return the modules that were there when the file of a function was loaded, and are gone since, by their names."""
+    """Return the modules, by name, that were removed after a function's file had been loaded."""
     return getattr(function, "__globals__", {}).get(_KNOWN, {})
 
 
@@ -161,13 +159,13 @@ _KNOWN = "__nki_modules__"
 def answering(
     config: Config, folder: Path, absent: Collection[str] = (), known: Mapping[str, ModuleType] = MappingProxyType({})
 ) -> Iterator[None]:
-    """Answer imports of the interface for a machine within.
+    """Serve imports of the interface for a machine in this context.
 
     Arguments:
         config: the machine.
-        folder: its files may be imported, too.
-        absent: libraries that have a name alone where they are not installed, besides of `HOSTS`.
-        known: modules that are there within, as of :func:`known_to`: what is imported again is the same.
+        folder: additional search path.
+        absent: missing libraries to stub in addition to `HOSTS`.
+        known: modules to restore (:func:`known_to`), so that another import gives the same objects.
     """
     finder = _Finder(modules(config), folder, absent)
     before, path, environment = dict(sys.modules), list(sys.path), dict(os.environ)
@@ -185,7 +183,7 @@ def answering(
         sys.path[:] = path
         new = {name: module for name, module in sys.modules.items() if name not in before}
         users = {name.partition(".")[0] for name, module in new.items() if _uses(module, finder._own)}
-        # All are looked at before one goes: where the files of a package are, its parents know.
+        # Decide for all modules before removing any: the location of a package's files depends on its parents.
         gone = {
             name: module
             for name, module in new.items()
@@ -206,14 +204,14 @@ def answering(
 
 
 def _uses(module: ModuleType, own: dict[str, ModuleType]) -> bool:
-    """Return whether a module is one of the interface, or holds one, or a name of one: it is of this machine alone."""
+    """Return whether a module is or contains an interface module or a kernel, and so depends on this machine."""
     ours = {id(one) for one in own.values()}
     held = list(vars(module).values())
     return id(module) in ours or any(id(one) in ours or isinstance(one, Kernel) for one in held)
 
 
 def _place(module: ModuleType) -> str | None:
-    """Return the file of a module, or the first folder of a package that has none."""
+    """Return a module's file, or a namespace package's first folder."""
     return getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
 
 

@@ -1,6 +1,6 @@
-"""Modules below those of the interface that published files import: parts of them, and what this machine does not have.
+"""Inner modules of the interface that published files import.
 
-A name that it does not have can be imported, and is refused where it is called, with the reason.
+A name that the machine lacks can be imported; a call of it is refused with the reason.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,22 +16,22 @@ from neuroncore_rtl.frontends.nki.lowering.loops import DoWhile
 
 __all__ = ["NKIObject", "inner", "refusal", "starfish", "vendors"]
 
-VENDOR = "it is the vendor's own, and not of the interface"
+VENDOR = "it is internal to the vendor's compiler, not part of the interface"
 
 PRIVATE = "_private", "_private_kernels", "_pre_prod_kernels", "kernels"
-"""Modules of which, and below which, there is none but the vendor's."""
+"""Modules that exist, with all below them, only in the vendor's package."""
 
 
 def _is_fixed(value: object) -> bool:
-    """Return whether a value may be that of every object, as a list may not."""
+    """Return whether objects can share a class attribute; they cannot share a list."""
     return type(value).__hash__ is not None
 
 
 class NKIObject:
-    """The base of kernels' classes of settings: a constructor that takes the fields, annotated or with a value."""
+    """Base of kernels' settings classes: the constructor accepts the fields, annotated or with a default."""
 
     def __init_subclass__(cls, **options):
-        """Annotate what has a value alone, so that dataclasses take it for a field, too."""
+        """Annotate attributes without annotation, so that dataclasses treat them as fields."""
         super().__init_subclass__(**options)
         fields = cls.__dict__.get("__annotations__", {})
         plain = [
@@ -55,11 +55,11 @@ class NKIObject:
         self.__dict__.update(given)
 
     def __getattr__(self, name: str):
-        raise AttributeError(f"{type(self).__name__}.{name} has no value: {', '.join(vars(self))} have")
+        raise AttributeError(f"{type(self).__name__}.{name} has no value; fields with a value: {', '.join(vars(self))}")
 
 
 def refusal(name: str, why: str) -> Callable:
-    """Return what can be imported and passed on by its name, but not called."""
+    """Return a function that raises ValueError when called."""
 
     @from_kernel
     def refused(*args, **options):
@@ -70,8 +70,8 @@ def refusal(name: str, why: str) -> Callable:
 
 
 def part(name: str, contents: Mapping[str, object], why: str = "") -> ModuleType:
-    """Return a module of some names; others are refused where they are called, if there is a reason."""
-    module = ModuleType(name, f"{name} as this machine answers it.")
+    """Return a module with some names; with `why`, calls of other names are refused, otherwise they do not exist."""
+    module = ModuleType(name, f"{name} as this machine implements it.")
     module.__path__ = []
     module.__dict__.update(contents)
 
@@ -85,12 +85,12 @@ def part(name: str, contents: Mapping[str, object], why: str = "") -> ModuleType
 
 
 def sizeinbytes(dtype) -> int:
-    """Return the bytes of an element."""
+    """Return the bytes per element."""
     return dtype_of(dtype).itemsize
 
 
 def inner(package: str, isa: ModuleType, language: ModuleType) -> dict[str, ModuleType]:
-    """Return the modules below those of a package, `nki` or `neuronxcc.nki`, by their names."""
+    """Return the inner modules of a package, `nki` or `neuronxcc.nki`, by name."""
     ranges = {name: value for name, value in vars(language).items() if name.endswith("_range")}
     found = {
         "isa.constants": part("isa.constants", vars(isa)),
@@ -112,12 +112,12 @@ def inner(package: str, isa: ModuleType, language: ModuleType) -> dict[str, Modu
 
 
 def vendors(name: str) -> ModuleType | None:
-    """Return a module that only the vendor has, by its whole name; None if it is none of those."""
+    """Return a stub of a vendor-only module; None for other modules."""
     package, _, rest = name.partition("nki.")
     return part(rest, {}, VENDOR) if package in ("", "neuronxcc.") and rest.partition(".")[0] in PRIVATE else None
 
 
 def starfish() -> dict[str, ModuleType]:
-    """Return the module of the vendor's compiler whose comparison of arrays published tests use."""
+    """Return the vendor's module with the `allclose` of published tests, and its parents."""
     names = "neuronxcc.starfish", "neuronxcc.starfish.support", "neuronxcc.starfish.support.util"
     return {name: part(name, {"allclose": np.allclose}, VENDOR) for name in names}

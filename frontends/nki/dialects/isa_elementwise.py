@@ -1,4 +1,4 @@
-"""Calls of the vector and the scalar engine, element by element."""
+"""Element-wise calls of the vector and the scalar engine."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from neuroncore_rtl.frontends.nki.lowering.engines import LoweredEngine, append_
 from neuroncore_rtl.frontends.nki.lowering.operands import common, in_sbuf, one_source_in_psum, scalar
 from neuroncore_rtl.frontends.nki.lowering.operators import activation_named, name_of, operation, with_operand
 from neuroncore_rtl.frontends.nki.lowering.reductions import ReduceCommand
-from neuroncore_rtl.frontends.nki.lowering.running import column, keep, running_reduced, scalar_place, started
+from neuroncore_rtl.frontends.nki.lowering.running import column, keep, running_reduced, scalar_place, start_value
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
@@ -21,17 +21,15 @@ from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
 __all__ = ["CALLS", "are_integers", "for_floats", "inverted", "summed"]
 
 SCALAR = "scalar"
-"""The engine whose registers hold sums of activations."""
 
 CALLS: dict[str, Call] = {}
-"""The calls of this module."""
 
 
 @instruction(
     CALLS, "expanded", "pieces of 128 columns, unless an engine is named", result=like("src"), like="src", each=True
 )
 def tensor_copy(r: Recording, dst: View, src: View, engine: LoweredEngine | None = None) -> None:
-    """Dst = src, cast; where the place of either is an index in memory, by way of HBM."""
+    """Copy src to dst with a cast; through HBM if either has an index in memory."""
     if dst.is_indirect() or src.is_indirect():
         copy(r, dst, src)
         return
@@ -40,13 +38,13 @@ def tensor_copy(r: Recording, dst: View, src: View, engine: LoweredEngine | None
 
 @instruction(CALLS, result=None, each=True)
 def memset(r: Recording, dst: View, value=0) -> None:
-    """Dst = value."""
+    """Fill dst with a value."""
     (target,) = common(r, dst.shape, dst)
     r.program.append(isa.memset(target, value))
 
 
 def for_floats(r: Recording, ops: tuple, target: Tensor, a: Tensor, *others: Tensor | float) -> Tensor:
-    """Return the first source, in FP32 if all tensors are integers, and an operation or a number is one of floats."""
+    """Return the first source; as FP32 if all tensors are integers but an operation or a number needs floats."""
     if are_integers(ops, target, a, *others) or any(
         tensor.format.is_float for tensor in (target, a, *others) if isinstance(tensor, Tensor)
     ):
@@ -55,14 +53,14 @@ def for_floats(r: Recording, ops: tuple, target: Tensor, a: Tensor, *others: Ten
 
 
 def are_integers(ops: tuple, *operands: Tensor | float) -> bool:
-    """Return whether operations on operands, dst among them, are those of integers."""
+    """Return whether operations on these operands, including dst, compute in integers."""
     if FLOAT_ONLY & {operation(op) for op in ops}:
         return False
     return all(not one.format.is_float if isinstance(one, Tensor) else float(one).is_integer() for one in operands)
 
 
 def _whole_numbers(r: Recording, ops: tuple, target: Tensor, *sources: Tensor | float) -> Tensor:
-    """Return where a result goes first: integers that operations on bits leave, where dst has floats; else dst."""
+    """Return dst, or an integer temporary if a bit operation on integers has a float dst."""
     formats = [source.format for source in sources if isinstance(source, Tensor)]
     if (
         not target.format.is_float
@@ -76,24 +74,22 @@ def _whole_numbers(r: Recording, ops: tuple, target: Tensor, *sources: Tensor | 
 
 
 def _reversal(reverse0: object, reverse1: object) -> isa.Options:
-    """Return which of two operations takes its operands the other way round."""
     return {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
 
 
 def _copied(r: Recording, target: Tensor, kept: Tensor) -> None:
-    """Append the copy that brings a result to dst, unless it is there."""
     if kept is not target:
         r.program.append(isa.tensor_copy(target, kept))
 
 
 def _drops_bits(dst: View, op) -> bool:
-    """Return whether a result may have bits beyond its type, where a cast would saturate."""
-    return operation(op) is AluOp.LOGICAL_SHIFT_LEFT and not dst.dtype.signed and dst.dtype.known.bits < 32
+    """Return whether to drop a result's bits beyond dst's type, where a cast would saturate."""
+    return operation(op) is AluOp.LOGICAL_SHIFT_LEFT and not dst.dtype.signed and dst.dtype.machine_format.bits < 32
 
 
 @instruction(CALLS, result=like("data1", "data2"), like="data1", each=True)
 def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None:
-    """Dst = op(data1, data2)."""
+    """Compute dst = op(data1, data2)."""
     target, a, b = common(r, dst.shape, dst, data1, data2)
     a, b = one_source_in_psum(r, a, b)
     a = for_floats(r, (op,), target, a, b)
@@ -102,7 +98,7 @@ def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None
         kept = r.program.space.sbuf(target.name, words, target.shape, target.partitions)
         r.program.append(isa.tensor_tensor(kept, a, b, operation(op)))
         r.inserted["bits beyond the type cut off"] += 1
-        r.program.append(isa.tensor_scalar(target, kept, dst.dtype.known.max, AluOp.BITWISE_AND))
+        r.program.append(isa.tensor_scalar(target, kept, dst.dtype.machine_format.max, AluOp.BITWISE_AND))
         return
     kept = _whole_numbers(r, (op,), target, a, b)
     r.program.append(isa.tensor_tensor(kept, a, b, operation(op)))
@@ -113,14 +109,14 @@ def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None
 def tensor_scalar(
     r: Recording, dst: View, data: View, op0, operand0, reverse0=False, op1=None, operand1=None, reverse1=False
 ) -> None:
-    """Dst = op1(op0(data, operand0), operand1), each may be reversed."""
+    """Compute dst = op1(op0(data, operand0), operand1); reverse0, reverse1 exchange an operation's operands."""
     (op0, operand0), (op1, operand1) = with_operand(op0, operand0), with_operand(op1, operand1)
     target, a = common(r, dst.shape, dst, data)
     s0 = scalar(r, operand0, target.partitions)
     s1 = 0 if operand1 is None else scalar(r, operand1, target.partitions)
     a = for_floats(r, (op0, op1), target, a, s0, s1)
     if op1 is AluOp.BYPASS and _drops_bits(dst, op0):
-        op1, s1 = AluOp.BITWISE_AND, dst.dtype.known.max
+        op1, s1 = AluOp.BITWISE_AND, dst.dtype.machine_format.max
     options = _reversal(reverse0, reverse1)
     kept = _whole_numbers(r, (op0, op1), target, a, s0, s1)
     r.program.append(isa.tensor_scalar(kept, a, s0, op0, s1, op1, **options))
@@ -131,7 +127,7 @@ def tensor_scalar(
 def scalar_tensor_tensor(
     r: Recording, dst: View, data: View, op0, operand0, op1, operand1: View, reverse0=False, reverse1=False
 ) -> None:
-    """Dst = op1(op0(data, operand0), operand1), operand1 a tensor, each may be reversed."""
+    """Compute dst = op1(op0(data, operand0), operand1) with a tensor operand1."""
     op0, operand0 = with_operand(op0, operand0)
     target, a, b = common(r, dst.shape, dst, data, operand1)
     a, b = one_source_in_psum(r, a, b)
@@ -147,7 +143,7 @@ def scalar_tensor_tensor(
 def tensor_tensor_scan(
     r: Recording, dst: View, data0: View, data1: View, initial, op0, op1, reverse0=False, reverse1=False
 ) -> None:
-    """dst[i] = op1(op0(data0[i], dst[i - 1]), data1[i]), dst[-1] = initial, each may be reversed."""
+    """Compute dst[i] = op1(op0(data0[i], dst[i - 1]), data1[i]) with dst[-1] = initial."""
     target, a, b = common(r, dst.shape, dst, data0, data1)
     a, b = one_source_in_psum(r, a, b)
     options = _reversal(reverse0, reverse1)
@@ -157,16 +153,16 @@ def tensor_tensor_scan(
 
 @instruction(CALLS, result=like("data"), each=True)
 def reciprocal(r: Recording, dst: View, data: View) -> None:
-    """Dst = 1 / data."""
+    """Compute dst = 1 / data."""
     r.program.append(isa.reciprocal(*common(r, dst.shape, dst, data)))
 
 
 @instruction(
-    CALLS, "expanded", "a number is a tensor of it; a reversed predicate is compared with 0 first",
+    CALLS, "expanded", "a number is expanded to a tensor; a reversed predicate is compared with 0 first",
     result=None, like="src", each=True,
 )  # fmt: skip
 def tensor_copy_predicated(r: Recording, dst: View, src, predicate: View, reverse_pred=False) -> None:
-    """Dst = src where the predicate is not zero, or zero if reversed; elsewhere dst stays."""
+    """Copy src to dst where the predicate is non-zero (zero if `reverse_pred`)."""
     target, keys = common(r, dst.shape, dst, predicate)
     if isinstance(src, View):
         target, keys, source = common(r, dst.shape, dst, predicate, src)
@@ -179,7 +175,7 @@ def tensor_copy_predicated(r: Recording, dst: View, src, predicate: View, revers
 
 
 def inverted(r: Recording, keys: Tensor) -> Tensor:
-    """Return a new tensor that is 1 where a predicate is 0, else 0."""
+    """Return a new tensor: 1 where the predicate is 0, else 0."""
     other = r.program.space.sbuf(keys.name, BF16, keys.shape, keys.partitions)
     r.inserted["predicate the other way round"] += 1
     r.program.append(isa.tensor_scalar(other, keys, 0, AluOp.IS_EQUAL))
@@ -187,7 +183,7 @@ def inverted(r: Recording, keys: Tensor) -> Tensor:
 
 
 @instruction(
-    CALLS, "expanded", "a sum that goes on after an activation without one is joined by the vector engine",
+    CALLS, "expanded", "a sum continued after an activation without a sum is combined by the vector engine",
     result=like("data"),
 )  # fmt: skip
 def activation(
@@ -201,7 +197,7 @@ def activation(
     reduce_res: View | None = None,
     reduce_cmd=ReduceCommand.idle,
 ) -> None:
-    """Dst = op(data * scale + bias); reduce_res = the sum of it along the free dimensions."""
+    """Compute dst = op(data * scale + bias), reduce_res = its sum along the free dimensions."""
     alone = reduce_op is None and reduce_res is None and ReduceCommand(reduce_cmd) is ReduceCommand.idle
     whole = {"data": data}
     for part, operands in apart(r, dst, whole) if alone else ((dst, whole),):
@@ -211,7 +207,7 @@ def activation(
 
 
 def _activated(r: Recording, target: Tensor, a: Tensor, function: str, scale, bias) -> Callable[..., None]:
-    """Return what appends an activation, with what it does with sums."""
+    """Return a function that appends an activation, given its options for sums."""
     factor = scalar(r, scale, target.partitions)
     shift = 0.0 if bias is None else scalar(r, bias, target.partitions)
     return lambda **sums: r.program.append(isa.activation(target, a, function, factor, shift, **sums))
@@ -220,7 +216,7 @@ def _activated(r: Recording, target: Tensor, a: Tensor, function: str, scale, bi
 def summed(
     r: Recording, lanes: int, reduce_op, reduce_res: View | None, reduce_cmd, append: Callable[..., None]
 ) -> None:
-    """Append an activation, by `append` with what :func:`kernels.program.instructions.activation` takes for sums."""
+    """Append an activation with its running sum; `append` appends the activation, given its options for sums."""
     if reduce_op is not None and operation(reduce_op) is not AluOp.ADD:
         raise ValueError(f"reduce_op must be add, not {operation(reduce_op).name.lower()}")
     command = ReduceCommand(reduce_cmd)
@@ -232,7 +228,7 @@ def summed(
         append()
         r.lanes_summing = 0
         if reduce_res is not None:
-            before = started(r, SCALAR, AluOp.ADD, ReduceCommand.reduce, None, lanes)
+            before = start_value(r, SCALAR, AluOp.ADD, ReduceCommand.reduce, None, lanes)
             r.program.append(stored(scalar_place(r, reduce_res, lanes), before))
     elif command is ReduceCommand.reduce and lanes <= r.lanes_summing:
         into = column(r, "running", lanes) if reduce_res is None else scalar_place(r, reduce_res, lanes)
@@ -244,7 +240,7 @@ def summed(
 
 
 def stored(place: Tensor, value: float | Tensor) -> Elementwise:
-    """Return what writes a number, or a column, to a column."""
+    """Return the instruction that writes a number or a column to a column."""
     return isa.tensor_copy(place, value) if isinstance(value, Tensor) else isa.memset(place, value)
 
 
@@ -252,12 +248,12 @@ def stored(place: Tensor, value: float | Tensor) -> Elementwise:
 def activation_reduce(
     r: Recording, dst: View, op, data: View, reduce_op, reduce_res: View, bias=None, scale=1.0
 ) -> None:
-    """Dst = op(data * scale + bias), and reduce_res = the sum of it along the free dimensions."""
+    """See :func:`activation`."""
     activation(r, dst, op, data, bias, scale, reduce_op, reduce_res, ReduceCommand.reset_reduce)
 
 
 @instruction(
-    CALLS, "expanded", "what NeuronCore-v4 has: tensor_scalar where scale and bias are not enough, activation",
+    CALLS, "expanded", "a NeuronCore-v4 call: tensor_scalar if scale and bias do not suffice, then activation",
     result=like("data"),
 )  # fmt: skip
 def activate2(
@@ -276,7 +272,7 @@ def activate2(
     reduce_res: View | None = None,
     reduce_cmd=ReduceCommand.idle,
 ) -> None:
-    """Dst = op(op1(op0(data, imm0), imm1)), each may be reversed; reduce_res = the sum of it."""
+    """Compute dst = op(op1(op0(data, imm0), imm1)), each may be reversed, and reduce_res = its sum."""
     target, a = common(r, dst.shape, dst, data)
     lanes, first, second = target.partitions, operation(op0), operation(op1)
     if isinstance(relu_param, View):

@@ -1,4 +1,4 @@
-"""Calls that find elements on chip by numbers in SBUF: through a table in HBM, from which DMA engines gather."""
+"""Calls that look up elements on chip by numbers in SBUF: DMA engines gather from a table in HBM."""
 
 from neuroncore_rtl.frontends.nki.dialects.isa_move import copy
 from neuroncore_rtl.frontends.nki.indices.affine import Affine
@@ -17,22 +17,20 @@ from neuroncore_rtl.spec.isa import AluOp, Index
 __all__ = ["CALLS"]
 
 CALLS: dict[str, Call] = {}
-"""The calls of this module."""
 
 GROUP = 16
-"""Partitions that `local_gather` takes numbers from, and elements for, together."""
+"""Partitions that share their indices in `local_gather`."""
 
 WIDTHS = (1, 2, 4, 8, 16, 32)
-"""Elements that it takes for a number."""
 
 
 def _as_indices(given: dict) -> tuple:
     return given["indices"].shape, given["data"].dtype, Memory.sbuf
 
 
-@instruction(CALLS, "expanded", "through a table in HBM, a DMA gather for each column of indices", result=_as_indices)
+@instruction(CALLS, "expanded", "through a table in HBM, one DMA gather per column of indices", result=_as_indices)
 def nc_n_gather(r: Recording, dst: View, data: View, indices: View) -> None:
-    """Dst = of each partition of data the elements that the same partition of indices names."""
+    """Gather, in each partition, the elements of data at that partition's indices."""
     _gathered(r, dst, data, _whole_numbers(r, indices), 1)
 
 
@@ -45,13 +43,13 @@ def _of_groups(given: dict) -> tuple:
 
 
 @instruction(
-    CALLS, "expanded", "through a table in HBM, a DMA gather for each index of a group", result=_of_groups,
+    CALLS, "expanded", "through a table in HBM, one DMA gather per index of a group", result=_of_groups,
     like="src_buffer",
 )  # fmt: skip
 def local_gather(
     r: Recording, dst: View, src_buffer: View, index: View, num_elem_per_idx=1, num_valid_indices=None
 ) -> None:
-    """Dst = of every 16 partitions the elements that their numbers name, those of all 16 one after the other."""
+    """Gather, in each partition of 16, the elements at the indices of all 16, one partition after the other."""
     rows, columns = index.shape[0], index.size // index.shape[0]
     if rows % GROUP or src_buffer.shape[0] != rows:
         rule = f"partitions must be a multiple of {GROUP}, the same of {src_buffer.name}"
@@ -73,18 +71,17 @@ def local_gather(
 @instruction(CALLS, "expanded", "tensor_copy with an index in memory, through a table in HBM", result=like("src"),
              like="src")  # fmt: skip
 def tensor_copy_dynamic_src(r: Recording, dst: View, src: View) -> None:
-    """Dst = src, whose place is an index in memory."""
+    """Copy src, at an index in memory, to dst."""
     copy(r, dst, src)
 
 
 @instruction(CALLS, "expanded", "tensor_copy with an index in memory, through a table in HBM", result=None, like="src")
 def tensor_copy_dynamic_dst(r: Recording, dst: View, src: View) -> None:
-    """Dst = src, where dst's place is an index in memory."""
+    """Copy src to dst at an index in memory."""
     copy(r, dst, src)
 
 
 def _whole_numbers(r: Recording, indices: View) -> View:
-    """Return indices [partitions, n] as INT32."""
     if indices.dtype.is_float:
         raise ValueError(f"{indices.name}: indices must be integers, not {indices.dtype}")
     whole = r.allocate(indices.shape, DTYPES["int32"], Memory.sbuf, indices.name)
@@ -94,15 +91,15 @@ def _whole_numbers(r: Recording, indices: View) -> View:
 
 
 def _gathered(r: Recording, dst: View, data: View, indices: View, width: int) -> None:
-    """Append dst = of each partition of data, all its elements in a row, `width` of them from each index on.
+    """Append dst = `width` elements from each index on, in each partition of data.
 
-    The table has the partitions one behind the other, so that a partition's indices count from where it begins.
+    The table contains one partition after the other, so each partition's start is added to its indices.
     """
     rows, count = indices.shape
     each = data.size // data.shape[0]
     if not data.allocation.memory.on_chip or data.shape[0] != rows or dst.size != rows * count * width:
-        rule = f"must be on chip, with {rows} partitions, and {count * width} elements of each go to dst"
-        raise ValueError(f"{data.name}: what is gathered from {rule}, not {data.shape} and {dst.shape}")
+        rule = f"must be on chip with {rows} partitions, and dst must have {count * width} elements per partition"
+        raise ValueError(f"{data.name}: the table {rule}, not {data.shape} and {dst.shape}")
     table = r.allocate(data.shape, data.dtype, Memory.private_hbm, f"{data.name} in HBM")
     copy(r, table, data)
     begin, places = (r.allocate((rows, n), indices.dtype, Memory.sbuf, "rows of the table") for n in (1, count))
@@ -120,7 +117,7 @@ def _gathered(r: Recording, dst: View, data: View, indices: View, width: int) ->
     try:
         near = dst.reshape(shape)
     except ValueError:
-        # Elements in no equal steps: an engine puts them there.
+        # dst has no constant step: gather to a tile, which an engine then copies.
         tile = r.allocate(dst.shape, dst.dtype, Memory.sbuf, dst.name)
         copy(r, tile.reshape(shape), found)
         append_copy(r, *common(r, dst.shape, dst, tile))

@@ -1,4 +1,4 @@
-"""Calls that make numbers from where an element is, and choose by it."""
+"""Calls that generate numbers from an element's position, or select by it."""
 
 from neuroncore_rtl.frontends.nki.indices.affine import Affine, Condition, Mask
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
@@ -15,19 +15,17 @@ from neuroncore_rtl.spec.isa import AluOp, Index
 __all__ = ["CALLS", "OLDER"]
 
 CALLS: dict[str, Call] = {}
-"""The calls of this module in the second dialect."""
 
 OLDER: dict[str, Call] = {}
-"""Those that have other arguments in the first one."""
+"""Calls with other arguments in the first dialect."""
 
 
 def _numbered(pattern, offset: int, multiplier: int) -> Index:
-    """Return the numbers of elements by a pattern of pairs (step, count)."""
     return Index(base=int(offset), partition=int(multiplier), steps=tuple(int(step) for step, _ in pattern))
 
 
 def _shaped(r: Recording, dst: View, pattern, *views: View) -> list:
-    """Return operands with a free dimension for each pair of a pattern."""
+    """Return operands with one free dimension per pair of a pattern."""
     shape = (dst.shape[0], *(int(count) for _, count in pattern))
     return [_free(r, view.fitted(dst.shape), shape) for view in (dst, *views)]
 
@@ -37,9 +35,9 @@ def _free(r: Recording, view: View, shape: tuple[int, ...]):
     return tensor.reshape(*shape[1:])
 
 
-@instruction(CALLS, "differs", "whole numbers of 32 bits that wrap around", result=nothing)
+@instruction(CALLS, "differs", "32-bit integers that wrap on overflow", result=nothing)
 def iota(r: Recording, dst: View, pattern, offset=0, channel_multiplier=0) -> None:
-    """Dst = offset + partition * channel_multiplier + the sum of index[d] * step[d]."""
+    """Compute dst = offset + partition * channel_multiplier + the sum of index[d] * step[d]."""
     (target,) = _shaped(r, dst, pattern)
     r.program.append(isa.iota(target, _numbered(pattern, offset, channel_multiplier)))
 
@@ -48,7 +46,7 @@ def iota(r: Recording, dst: View, pattern, offset=0, channel_multiplier=0) -> No
 def affine_select(
     r: Recording, dst: View, pattern, channel_multiplier, on_true_tile: View, on_false_value, cmp_op="equal", offset=0
 ) -> None:
-    """Dst = on_true_tile where cmp_op(the element's number, 0), else on_false_value."""
+    """Select on_true_tile where cmp_op(number of the element, 0) holds, else on_false_value."""
     target, source = _shaped(r, dst, pattern, on_true_tile)
     index = _numbered(pattern, offset, channel_multiplier)
     otherwise = scalar(r, on_false_value, target.partitions)
@@ -57,7 +55,7 @@ def affine_select(
 
 @instruction(OLDER, result=like("on_true_tile"), like="on_true_tile", name="affine_select")
 def _select_by_expression(r: Recording, dst: View, pred, on_true_tile: View, on_false_value) -> None:
-    """Dst = on_true_tile where a comparison of index expressions holds, else on_false_value."""
+    """Select on_true_tile where a comparison of index expressions holds, else on_false_value."""
     if not isinstance(pred, Mask) or len(pred.conditions) != 1:
         raise ValueError(f"pred must be one comparison of index expressions, not {pred!r}")
     (condition,) = pred.conditions
@@ -71,26 +69,23 @@ def _of_expression(given: dict) -> tuple:
     return given["expr"].shape, dtype_of(given.get("kind", "int32")), Memory.sbuf
 
 
-@instruction(OLDER, "differs", "whole numbers of 32 bits", result=_of_expression, like="expr", name="iota")
+@instruction(OLDER, "differs", "32-bit integers", result=_of_expression, like="expr", name="iota")
 def _iota_of_expression(r: Recording, dst: View, expr: Affine, kind=None) -> None:
-    """Dst = the numbers of an index expression."""
+    """Write the values of an index expression to dst."""
     target = _free(r, dst, dst.shape)
     steps = expr.over(dst.shape).steps
     r.program.append(isa.iota(target, Index(base=expr.start, partition=steps[0], steps=steps[1:])))
 
 
 def _condition(condition: Condition, shape: tuple[int, ...]) -> tuple[Index, AluOp]:
-    """Return the number of an element and how it is compared with 0."""
     value = condition.value.over(shape)
     op = {"ge": AluOp.IS_GE, "gt": AluOp.IS_GT, "eq": AluOp.IS_EQUAL, "ne": AluOp.NOT_EQUAL}[condition.relation]
     return Index(base=value.start, partition=value.steps[0], steps=value.steps[1:]), op
 
 
-@instruction(
-    CALLS, "differs", "the random numbers are this machine's, the same in every run", result=like("data"), each=True
-)
+@instruction(CALLS, "differs", "this machine's random numbers, the same in every run", result=like("data"), each=True)
 def dropout(r: Recording, dst: View, data: View, prob) -> None:
-    """Dst = 0 with a probability, else data."""
+    """Copy data to dst, replacing elements by 0 with a probability."""
     target, source = common(r, dst.shape, dst, data)
     r.program.append(
         isa.dropout(target, source, scalar(r, prob, target.partitions), Draw(seed=0, stream=next(r.streams)))

@@ -22,19 +22,19 @@ from neuroncore_rtl.spec.isa import AluOp
 __all__ = ["CALLS", "combine", "copy", "skips"]
 
 CALLS: dict[str, Call] = {}
-"""The calls of this module."""
 
 TURNED = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
-"""Where each dimension of a transposed tensor comes from, by their number."""
+"""Source dimension of each dimension of a transposed tensor, by rank."""
 
 
 @instruction(
-    CALLS, "expanded", "a copy for each KiB of a partition; a transposed one by the tensor engine",
+    CALLS, "expanded", "one copy per KiB of a partition; a transposed copy by the tensor engine",
     result=lambda given: (at_least_2d(given["src"].shape), given["src"].dtype, Memory.sbuf), like="src",
 )  # fmt: skip
 def dma_copy(r: Recording, dst: View, src: View, dst_rmw_op=None, unique_indices=True, oob_mode=None) -> None:
-    """Dst = src, between HBM, SBUF and PSUM, cast on the way; or dst = dst_rmw_op(dst, src), by numbers without another
-    that is the same.
+    """Copy src to dst between HBM, SBUF and PSUM with a cast; or compute dst = dst_rmw_op(dst, src).
+
+    With dst_rmw_op and indices in memory, the indices must be unique.
     """
     if dst_rmw_op is None:
         copy(r, dst, src, skip=skips(oob_mode))
@@ -43,11 +43,11 @@ def dma_copy(r: Recording, dst: View, src: View, dst_rmw_op=None, unique_indices
 
 
 @instruction(
-    CALLS, "expanded", "copies to the chip, tensor_tensor, a copy back; indices as for atomic_rmw",
+    CALLS, "expanded", "loads, tensor_tensor, a store; indices as for atomic_rmw",
     result=None, like="dst",
 )  # fmt: skip
 def dma_compute(r: Recording, dst: View, srcs, reduce_op, scales=None, unique_indices=True, oob_mode=None) -> None:
-    """Dst = the sum of tensors of HBM and SBUF."""
+    """Compute dst = the sum of tensors in HBM and SBUF."""
     if operation(reduce_op) is not AluOp.ADD or not unique_indices or any(scale != 1 for scale in scales or ()):
         rule = "reduce_op must be add, scales 1.0, and indices unique"
         raise ValueError(f"{dst.name}: {rule}, not {operation(reduce_op).name.lower()}, {scales}, {unique_indices}")
@@ -62,17 +62,17 @@ def _turned(given: dict) -> tuple:
 
 
 @instruction(
-    CALLS, "expanded", "by the tensor engine, a tile for each index of the dimensions between; integers by DMA",
+    CALLS, "expanded", "by the tensor engine, one tile per index of the middle dimensions; integers by DMA",
     result=_turned, like="src",
     along=lambda given, dst: _order(given["src"], given.get("axes")),
 )  # fmt: skip
 def dma_transpose(r: Recording, dst: View, src: View, axes=None, oob_mode=None) -> None:
-    """Dst = src with its first and its last dimension exchanged."""
+    """Copy src to dst with the first and the last dimension exchanged."""
     if src.is_indirect():
-        raise ValueError(f"{src.name}: NeuronCore-v2 transposes no rows by an index in memory: gather them by dma_copy")
+        raise ValueError(f"{src.name}: NeuronCore-v2 cannot transpose indexed rows: gather them by dma_copy")
     order = _order(src, axes)
     if dst.shape != tuple(src.shape[d] for d in order):
-        raise ValueError(f"{dst.name}: shape must be that of {src.shape} turned by {order}, not {dst.shape}")
+        raise ValueError(f"{dst.name}: shape must be {src.shape} permuted by {order}, not {dst.shape}")
     for between in np.ndindex(src.shape[1:-1]):
         part = (slice(None), *between, slice(None))
         near = src[part] if src.lanes is not None else src[part].permuted((1, 0))
@@ -80,16 +80,15 @@ def dma_transpose(r: Recording, dst: View, src: View, axes=None, oob_mode=None) 
 
 
 def _order(src: View, axes) -> tuple[int, ...]:
-    """Return where each dimension of a transposed tensor comes from."""
     order = TURNED.get(src.ndim)
     if order is None or (axes is not None and tuple(axes) != order):
-        rule = "what is transposed must be of 2, 3 or 4 dimensions, axes (1, 0), (2, 1, 0) or (3, 1, 2, 0)"
+        rule = "a transposed tensor must have 2, 3 or 4 dimensions, axes (1, 0), (2, 1, 0) or (3, 1, 2, 0)"
         raise ValueError(f"{src.name}: {rule}, not {src.shape}, {axes}")
     return order
 
 
 def skips(mode) -> bool:
-    """Return whether a mode of numbers beyond a tensor is to skip them, else they are an error when they are met."""
+    """Return whether a mode skips indices out of bounds; otherwise they are run-time errors."""
     name = getattr(mode, "value", mode)
     if name not in (None, "error", "skip"):
         raise ValueError(f"oob_mode must be error or skip, not {mode!r}")
@@ -97,7 +96,7 @@ def skips(mode) -> bool:
 
 
 def combine(r: Recording, dst: View, srcs: list[View], op: AluOp, skip: bool = False) -> None:
-    """Append dst = op(srcs[0], srcs[1]) and so on, on the chip: what is in HBM is copied there, and back."""
+    """Append dst = op(op(srcs[0], srcs[1]), ...) on chip; load operands from HBM, and store the result there."""
     shape = at_least_2d(dst.shape)
     if shape[0] > r.program.lanes and not any(view.is_indirect() for view in (dst, *srcs)):
         dst, *srcs = (view.fitted(shape) for view in (dst, *srcs))
@@ -118,7 +117,6 @@ def combine(r: Recording, dst: View, srcs: list[View], op: AluOp, skip: bool = F
 
 
 def _on_chip(r: Recording, src: View, shape: tuple[int, ...], skip: bool) -> View:
-    """Return a view, or a copy of it, on chip."""
     if src.allocation.memory.on_chip:
         return src.fitted(shape)
     tile = r.allocate(shape, src.dtype, Memory.sbuf, src.name)
@@ -128,7 +126,7 @@ def _on_chip(r: Recording, src: View, shape: tuple[int, ...], skip: bool) -> Vie
 
 
 def copy(r: Recording, dst: View, src: View, turned: bool = False, skip: bool = False) -> None:
-    """Append dst = src, or of tensors on chip dst = src.T; `skip` what numbers beyond a tensor name."""
+    """Append dst = src; `turned`: src.T on chip; `skip`: skip indices out of bounds."""
     if turned:
         _transpose_on_chip(r, dst, src)
         return
@@ -151,9 +149,9 @@ def copy(r: Recording, dst: View, src: View, turned: bool = False, skip: bool = 
 
 
 def _skipping(r: Recording, dst: View, src: View) -> None:
-    """Append a copy to the chip that leaves some of dst as it is: zero, if nothing has been there.
+    """Append a load that skips rows of dst; a new dst is zeroed before.
 
-    A tensor from before a loop is left alone, as later rounds keep what those before them have loaded.
+    A tensor from before a loop is not zeroed, because later iterations keep what earlier ones have loaded.
     """
     block = dst.one_block()
     if dst.allocation.is_new(block) and not _is_before_loop(r, dst):
@@ -163,13 +161,13 @@ def _skipping(r: Recording, dst: View, src: View) -> None:
 
 
 def _by_way_of_hbm(r: Recording, dst: View, src: View, skip: bool) -> None:
-    """Append a copy on chip by an index in memory: the DMA engines find rows of HBM alone by numbers."""
+    """Append an on-chip copy at an index in memory through HBM, where DMA engines can look up rows."""
     if src.is_indirect() and src.allocation.memory.on_chip:
         copy(r, dst, in_table(src, table_of(r, src)), skip=skip)
         return
     if dst.allocation.is_new(dst.one_block()):
         if _is_before_loop(r, dst):
-            rule = "what an index in memory writes parts of must be written before the loop, such as by nisa.memset"
+            rule = "a tensor written at an index in memory must be written before the loop, such as by nisa.memset"
             raise ValueError(f"{dst.name}: {rule}")
         dst.allocation.zeros.add(dst.one_block())
     table = table_of(r, dst)
@@ -178,13 +176,13 @@ def _by_way_of_hbm(r: Recording, dst: View, src: View, skip: bool) -> None:
 
 
 def _is_before_loop(r: Recording, view: View) -> bool:
-    """Return whether a tensor was there before the loop whose body is recorded."""
     return bool(r.loops) and view.allocation in r.loops[-1].outside
 
 
 def _is_slow(r: Recording, near: View, far: View) -> bool:
-    """Return whether a copy would move an element a cycle, and the vector engine could make one of lines of it: it
-    is of PSUM, of other types, or of elements that are apart.
+    """Return whether DMA would move one element per cycle while the vector engine could prepare whole lines.
+
+    This holds for PSUM, for conversions, and for elements that are not contiguous.
     """
     if near.lanes != 0 or near.ndim < 2 or near.shape[0] == 1 or near.partition.start % r.program.config.quadrant:
         return False
@@ -195,7 +193,7 @@ def _is_slow(r: Recording, near: View, far: View) -> bool:
 
 
 def _through_vector_engine(r: Recording, dst: View, src: View, skip: bool) -> None:
-    """Append a copy between HBM and the chip by way of a tile of SBUF with the type and the order that HBM has."""
+    """Append a copy between HBM and the chip through an SBUF tile with HBM's type and order."""
     near, far = (dst, src) if dst.allocation.memory.on_chip else (src, dst)
     tile = r.allocate(near.shape, far.dtype, Memory.sbuf, near.name)
     if near is dst:
@@ -209,8 +207,8 @@ def _through_vector_engine(r: Recording, dst: View, src: View, skip: bool) -> No
 
 
 def _is_turned(near: View, far: View) -> bool:
-    """Return whether the rows of HBM are along the partitions of a tensor on chip that the array can transpose."""
-    if near.lanes != 0 or near.ndim != 2 or not all(transposable(view.dtype.known) for view in (near, far)):
+    """Return whether partitions on chip are along rows of HBM, so that a transposition makes the copy efficient."""
+    if near.lanes != 0 or near.ndim != 2 or not all(transposable(view.dtype.machine_format) for view in (near, far)):
         return False
     if far.is_indirect():
         return False
@@ -219,7 +217,7 @@ def _is_turned(near: View, far: View) -> bool:
 
 
 def _through_tensor_engine(r: Recording, dst: View, src: View) -> None:
-    """Append a transposed copy between HBM and the chip: whole rows of HBM, which the tensor engine turns."""
+    """Append a transposed copy between HBM and the chip: whole rows of HBM, transposed by the tensor engine."""
     loads = dst.allocation.memory.on_chip
     near, far = (dst, src) if loads else (src, dst)
     size, space = r.program.lanes, r.program.space
@@ -241,11 +239,10 @@ def _through_tensor_engine(r: Recording, dst: View, src: View) -> None:
 
 
 def _transpose_on_chip(r: Recording, dst: View, src: View) -> None:
-    """Append dst = src.T of tensors on chip, or from the chip to HBM, which is a copy with its dimensions turned."""
     if not dst.allocation.memory.on_chip:
         copy(r, dst.permuted((1, 0)), src)
         return
-    if not transposable(src.dtype.known):
+    if not transposable(src.dtype.machine_format):
         r.inserted["transposition by DMA"] += 1
         source = lanes_tensor(r, spread(r, src))
         r.program.append(copied(lanes_tensor(r, dst), source, (1, 0)), next(r.program.loads))

@@ -1,4 +1,4 @@
-"""Calls that move or reduce from partition to partition."""
+"""Calls that move or reduce across partitions."""
 
 from collections.abc import Iterable, Iterator
 
@@ -20,18 +20,17 @@ from neuroncore_rtl.spec.isa import AluOp
 __all__ = ["CALLS"]
 
 CALLS: dict[str, Call] = {}
-"""The calls of this module."""
 
 GROUP = 32
-"""Partitions within which `nc_stream_shuffle` moves."""
+"""Partitions per group of `nc_stream_shuffle`."""
 
 KEPT = 255
-"""The number in its mask that leaves a partition as it is."""
+"""Mask value of a partition that remains unchanged."""
 
 
-@instruction(CALLS, "expanded", "a DMA for each run of partitions that moves as one", result=None, like="src")
+@instruction(CALLS, "expanded", "one DMA per run of consecutive partitions", result=None, like="src")
 def nc_stream_shuffle(r: Recording, dst: View, src: View, shuffle_mask) -> None:
-    """Dst's partition i of every 32 = src's partition shuffle_mask[i] of them; 255: it stays."""
+    """Copy, in each group of 32, src's partition shuffle_mask[i] to dst's partition i; 255: unchanged."""
     dst, src = (view if view.lanes == 0 else view.picked([None, *_free(view)]) for view in (dst, src))
     mask = [int(number) for number in shuffle_mask] if isinstance(shuffle_mask, Iterable) else []
     if len(mask) != GROUP or dst.dtype != src.dtype or dst.shape[1:] != src.shape[1:]:
@@ -49,12 +48,12 @@ def nc_stream_shuffle(r: Recording, dst: View, src: View, shuffle_mask) -> None:
 
 
 def _free(view: View) -> list[int]:
-    """Return the dimensions of a view of one partition but for a first one of one element."""
+    """Return the dimensions of a single-partition view, without a leading one of size 1."""
     return [d for d in range(view.ndim) if d or view.shape[0] > 1]
 
 
 def _runs(mask: list[int], partitions: int, given: int, name: str) -> Iterator[tuple[int, int, int, int]]:
-    """Yield for partitions that move as one the first, the first source, how many, and the source's step, 0 or 1."""
+    """Yield runs of partitions: first, first source, count, and the source's step, 0 or 1."""
     pairs = [(p, p - p % GROUP + mask[p % GROUP]) for p in range(partitions) if mask[p % GROUP] != KEPT]
     for _, source in pairs:
         if not 0 <= source < given:
@@ -72,7 +71,7 @@ def _runs(mask: list[int], partitions: int, given: int, name: str) -> Iterator[t
     result=lambda given: ((1, *given["data"].shape[1:]), given["data"].dtype, Memory.sbuf),
 )  # fmt: skip
 def tensor_partition_reduce(r: Recording, dst: View, op, data: View) -> None:
-    """Dst = op over the partitions of data."""
+    """Reduce data over its partitions by op."""
     average = name_of(op) == "average"
     kind, data = AluOp.ADD if average else operation(op), spread(r, data)
     place, source = lanes_tensor(r, dst), lanes_tensor(r, data)
@@ -87,7 +86,7 @@ def tensor_partition_reduce(r: Recording, dst: View, op, data: View) -> None:
         r.inserted["row to dst"] += 1
         target = r.program.space.sbuf(place.name, place.format, (elements,), 1)
     reduced = r.program.space.sbuf(target.name, FP32, (elements,), 1) if average else target
-    if not transposable(data.dtype.known):
+    if not transposable(data.dtype.machine_format):
         _on_one_partition(r, reduced, source, kind)
     elif kind is AluOp.ADD:
         _summed(r, reduced, stationary_operand(r, data))
@@ -100,8 +99,8 @@ def tensor_partition_reduce(r: Recording, dst: View, op, data: View) -> None:
 
 
 def _summed(r: Recording, target: Tensor, source: Tensor) -> None:
-    """Append target = the sum of source over its partitions, by a product with a column of ones."""
-    # In the partitions of the source, wherever it starts.
+    """Append the sum of source over its partitions, by a product with a column of ones."""
+    # The ones must be in the source's partitions.
     column = ones(r, source.format, source.partition + source.partitions)[source.partition :]
     for part in cut(0, source.size, r.program.config.psum_words):
         sums = r.program.space.psum(target.name, FP32, (length(part),), 1)
@@ -112,7 +111,7 @@ def _summed(r: Recording, target: Tensor, source: Tensor) -> None:
 
 
 def _between_transpositions(r: Recording, target: Tensor, source: Tensor, op: AluOp) -> None:
-    """Append target = op over the partitions of source: turned, it reduces along them; the column is turned back."""
+    """Append op over the partitions of source: transpose, reduce, transpose the column back."""
     lanes, space = source.partitions, r.program.space
     for part in cut(0, source.size, r.program.lanes):
         turned = space.psum(target.name, FP32, (lanes,), length(part))
@@ -125,7 +124,6 @@ def _between_transpositions(r: Recording, target: Tensor, source: Tensor, op: Al
 
 
 def _on_one_partition(r: Recording, target: Tensor, source: Tensor, op: AluOp) -> None:
-    """Append target = op over the partitions of source, all of which go to one partition first."""
     lanes = source.partitions
     row = as_row(source)
     source = in_sbuf(r, source, "elements side by side").reshape(source.size) if row is None else row

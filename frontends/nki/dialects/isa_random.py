@@ -1,6 +1,6 @@
-"""Calls that draw random numbers: bits by stochastic rounding, whose words are this machine's (docs/numbers.md).
+"""Calls that draw random bits by stochastic rounding with this machine's random words (docs/numbers.md).
 
-A half that is rounded stochastically to an integer is a random bit, and 2 n + a half another one behind those of n.
+Rounding 1/2 stochastically to an integer gives a random bit; rounding 2 n + 1/2 appends one to n.
 """
 
 from neuroncore_rtl.frontends.nki.indices.views import View
@@ -16,27 +16,26 @@ from neuroncore_rtl.spec.isa import AluOp
 __all__ = ["CALLS", "uniform"]
 
 CALLS: dict[str, Call] = {}
-"""The calls of this module."""
 
 MOST = 16
-"""Bits that are drawn into one integer: FP32 holds twice it, and a half, exactly."""
+"""Maximum bits drawn into one integer: FP32 holds 2 n + 1/2 exactly."""
 
 FRACTION = 24
-"""Bits of a uniform number: those of FP32 from a half on."""
+"""Bits of a uniform number: FP32's precision from 1/2 on."""
 
-NOTE = "the random numbers are this machine's, the same in every run; an instruction for each bit"
+NOTE = "this machine's random numbers, the same in every run; one instruction per bit"
 
 
 @instruction(CALLS, "differs", NOTE, result=None, like="dst")
 def rng(r: Recording, dst: View) -> None:
-    """Dst = random bits, an integer's."""
+    """Fill dst with random bits; integer types only."""
     (target,) = common(r, dst.shape, dst)
-    bits = dst.dtype.known.bits
+    bits = dst.dtype.machine_format.bits
     if dst.dtype.is_float:
         raise ValueError(f"{dst.name}: dst must be of an integer type, not {dst.dtype}")
-    low = drawn(r, target, min(bits, MOST))
+    low = random_integers(r, target, min(bits, MOST))
     if bits > MOST:
-        high = drawn(r, target, bits - MOST)
+        high = random_integers(r, target, bits - MOST)
         word = target.bitcast(INT32)
         joined = isa.scalar_tensor_tensor(word, high, MOST, AluOp.LOGICAL_SHIFT_LEFT, low, AluOp.BITWISE_OR)
         r.program.append(joined)
@@ -48,9 +47,9 @@ def rng(r: Recording, dst: View) -> None:
     r.program.append(isa.tensor_scalar(target, low, sign, AluOp.BITWISE_XOR, sign, AluOp.SUBTRACT))
 
 
-@instruction(CALLS, "differs", f"what NeuronCore-v4 has; {NOTE}", result=None, like="dst")
+@instruction(CALLS, "differs", f"a NeuronCore-v4 call; {NOTE}", result=None, like="dst")
 def rand2(r: Recording, dst: View, min, max) -> None:
-    """Dst = random numbers between two, all as probable."""
+    """Fill dst with uniform random numbers from min to max."""
     (target,) = common(r, dst.shape, dst)
     lanes = target.partitions
     least, most = scalar(r, min, lanes), scalar(r, max, lanes)
@@ -66,8 +65,8 @@ def rand2(r: Recording, dst: View, min, max) -> None:
 
 
 def uniform(r: Recording, like: Tensor) -> Tensor:
-    """Return a new tensor of FP32 numbers from 0 to below 1, all multiples of 2**-24 as probable."""
-    high, low = drawn(r, like, MOST), drawn(r, like, FRACTION - MOST)
+    """Return a new FP32 tensor, uniform over the multiples of 2**-24 in [0, 1)."""
+    high, low = random_integers(r, like, MOST), random_integers(r, like, FRACTION - MOST)
     numbers = r.program.space.sbuf("uniform", FP32, like.shape, like.partitions)
     shift = float(1 << FRACTION - MOST)
     r.program.append(isa.scalar_tensor_tensor(numbers, high, shift, AluOp.MULTIPLY, low, AluOp.ADD))
@@ -75,8 +74,8 @@ def uniform(r: Recording, like: Tensor) -> Tensor:
     return numbers
 
 
-def drawn(r: Recording, like: Tensor, bits: int) -> Tensor:
-    """Return a new tensor of INT32 numbers below 2**bits, all as probable."""
+def random_integers(r: Recording, like: Tensor, bits: int) -> Tensor:
+    """Return a new INT32 tensor, uniform over [0, 2**bits)."""
     numbers = r.program.space.sbuf("drawn", INT32, like.shape, like.partitions)
 
     def make() -> Tensor:

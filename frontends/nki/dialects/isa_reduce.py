@@ -1,4 +1,4 @@
-"""Calls of the vector engine that look at many elements: reductions, statistics, searches."""
+"""Calls of the vector engine over many elements: reductions, statistics, searches."""
 
 from math import prod
 from numbers import Integral
@@ -9,7 +9,7 @@ from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.lowering.engines import append_copy
-from neuroncore_rtl.frontends.nki.lowering.operands import common, one_source_in_psum, written
+from neuroncore_rtl.frontends.nki.lowering.operands import common, mark_written, one_source_in_psum
 from neuroncore_rtl.frontends.nki.lowering.operators import operation
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import Tensor
@@ -19,15 +19,10 @@ from neuroncore_rtl.spec.isa.elementwise.opcode import STATS_ELEMENTS
 __all__ = ["CALLS", "axes_of", "kept_shape"]
 
 CALLS: dict[str, Call] = {}
-"""The calls of this module."""
 
 
 def axes_of(view: View, axis) -> tuple[int, ...]:
-    """Return the dimensions that a kernel reduces, ascending.
-
-    Raises:
-        ValueError: if they are not free dimensions of the view.
-    """
+    """Return the reduced dimensions, ascending; ValueError if they are not free dimensions."""
     axes = sorted({int(a) % view.ndim if -view.ndim <= a < view.ndim else -1 for a in _several(axis)})
     if not axes or axes[0] < 1:
         raise ValueError(f"{view.name}: axis must be of the free dimensions, 1 to {view.ndim - 1}, not {axis!r}")
@@ -35,7 +30,7 @@ def axes_of(view: View, axis) -> tuple[int, ...]:
 
 
 def kept_shape(view: View, axis, keepdims: bool = False) -> tuple[int, ...]:
-    """Return the shape of what is left of a view: partitions, and at least one element of each."""
+    """Return the shape of a reduction's result, at least [partitions, 1]."""
     axes = axes_of(view, axis)
     shape = tuple(1 if d in axes else n for d, n in enumerate(view.shape))
     if keepdims:
@@ -54,8 +49,8 @@ def _reduced(given: dict) -> tuple:
     return shape, given["data"].dtype, Memory.sbuf
 
 
-def _left(given: dict, dst: View) -> tuple[int | None, ...] | None:
-    """Return which dimension of data each of dst is; None: of one element."""
+def _dst_axes(given: dict, dst: View) -> tuple[int | None, ...] | None:
+    """Return the dimension of data for each dimension of dst; None in the tuple: one element."""
     data = given["data"]
     axes = axes_of(data, given["axis"])
     if dst.ndim == data.ndim and all(dst.shape[d] == 1 for d in axes):
@@ -64,9 +59,9 @@ def _left(given: dict, dst: View) -> tuple[int | None, ...] | None:
     return (*kept, *(None,) * (dst.ndim - len(kept))) if dst.ndim >= len(kept) else None
 
 
-@instruction(CALLS, result=_reduced, along=_left)
+@instruction(CALLS, result=_reduced, along=_dst_axes)
 def tensor_reduce(r: Recording, dst: View, op, data: View, axis, negate=False, keepdims=False) -> None:
-    """Dst = op over some of the free dimensions of data, with the other sign if `negate`."""
+    """Reduce some free dimensions of data by op; `negate` inverts the sign."""
     axes = axes_of(data, axis)
     kept = [d for d in range(data.ndim) if d not in axes]
     turned = data.permuted((*kept, *axes))
@@ -79,7 +74,7 @@ def tensor_reduce(r: Recording, dst: View, op, data: View, axis, negate=False, k
         depth -= 1
         inner *= source.shape[depth]
     if inner != count:
-        raise ValueError(f"{data.name}: dimensions that are reduced must be apart from others, not {axes}")
+        raise ValueError(f"{data.name}: reduced dimensions must be separable from the others, not {axes}")
     few = max(1, len(source.shape) - depth)
     result = target[(slice(None), *(slice(None),) * depth, *(0,) * (len(source.shape) - depth))]
     if count == 1:
@@ -89,7 +84,7 @@ def tensor_reduce(r: Recording, dst: View, op, data: View, axis, negate=False, k
 
 @instruction(CALLS, result=lambda given: ((given["data"].shape[0], 6), DTYPES["float32"], Memory.sbuf))
 def bn_stats(r: Recording, dst: View, data: View) -> None:
-    """dst[0:6] = count, mean, variance * count of the even elements of data, then of the odd ones."""
+    """Write count, mean, variance * count of the even elements of data to dst[0:3], and of the odd ones to dst[3:6]."""
     if prod(data.shape[1:]) > STATS_ELEMENTS:
         raise ValueError(f"{data.name}: elements must be at most {STATS_ELEMENTS}, not {prod(data.shape[1:])}")
     (target,), (source,) = common(r, dst.shape, dst), common(r, data.shape, data)
@@ -98,29 +93,28 @@ def bn_stats(r: Recording, dst: View, data: View) -> None:
 
 @instruction(CALLS, result=lambda given: ((given["data"].shape[0], 2), given["data"].dtype, Memory.sbuf))
 def bn_aggr(r: Recording, dst: View, data: View) -> None:
-    """dst[0:2] = mean and variance of all that triples of data are statistics of."""
+    """Write mean and variance over all elements that the triples in data summarise to dst[0:2]."""
     (target,), (source,) = common(r, dst.shape, dst), common(r, data.shape, data)
     r.program.append(isa.bn_aggr(target, source))
 
 
 @instruction(CALLS, result=lambda given: ((given["src"].shape[0], 8), given["src"].dtype, Memory.sbuf), like="src")
 def max8(r: Recording, dst: View, src: View) -> None:
-    """dst[0:8] = the largest 8 elements of src, descending."""
+    """Write the largest 8 elements of src, descending, to dst[0:8]."""
     (target,), (source,) = common(r, dst.shape, dst), common(r, src.shape, src)
     r.program.append(isa.max8(target, source))
 
 
 @instruction(CALLS, result=lambda given: ((given["data"].shape[0], 8), DTYPES["uint32"], Memory.sbuf))
 def nc_find_index8(r: Recording, dst: View, data: View, vals: View) -> None:
-    """dst[k] = the position in data of vals[k]; all ones if there is none."""
+    """Write the position in data of vals[k] to dst[k]; all ones if it is missing."""
     (source,), (values,) = (common(r, view.shape, view) for view in (data, vals))
     _find(r, dst, *one_source_in_psum(r, source, values))
 
 
 def _find(r: Recording, dst: View, source: Tensor, values: Tensor, step: int = 1) -> None:
-    """Append dst[::step] = the positions in source of values[::step]."""
-    (target,), fmt = common(r, dst.shape, dst), dst.dtype.known
-    # PSUM has words of INT32 for types of fewer bits, which would lose what says that there is no position.
+    (target,), fmt = common(r, dst.shape, dst), dst.dtype.machine_format
+    # PSUM's words are INT32, so a narrower type would lose the all-ones code of a missing position.
     held = target if target.format is fmt else r.program.space.sbuf(dst.name, fmt, target.shape, target.partitions)
     r.program.append(isa.find_index8(held[:, ::step], source, values[:, ::step]))
     if held is not target:
@@ -128,14 +122,14 @@ def _find(r: Recording, dst: View, source: Tensor, values: Tensor, step: int = 1
         append_copy(r, target, held)
 
 
-@instruction(CALLS, "differs", "dst_idx by a search before, -1 where there is none", result=like("data"))
+@instruction(CALLS, "differs", "dst_idx by a separate search before, -1 for a missing value", result=like("data"))
 def nc_match_replace8(r: Recording, dst: View, data: View, vals: View, imm, dst_idx: View | None = None) -> None:
-    """Dst = data, with the first element that equals each of vals replaced by imm; dst_idx = where those are."""
+    """Replace the first element of data equal to each of vals by imm; dst_idx: positions of the replaced elements."""
     target, source = common(r, dst.shape, dst, data)
     (values,) = common(r, vals.shape, vals)
     source, values = one_source_in_psum(r, source, values)
     if dst_idx is not None:
-        # Of equal values the last one gets the first place.
+        # Reversed, because of equal values the last one must get the first position.
         _find(r, dst_idx, source, values, step=-1)
-        written(dst_idx)
+        mark_written(dst_idx)
     r.program.append(isa.match_replace8(target, source, values, imm))

@@ -1,4 +1,4 @@
-"""Calls of the vector engine that keep running results in its registers (:mod:`frontends.nki.lowering.running`)."""
+"""Calls of the vector engine with running results (:mod:`frontends.nki.lowering.running`)."""
 
 from neuroncore_rtl.frontends.nki.dialects.isa_elementwise import are_integers, for_floats, inverted
 from neuroncore_rtl.frontends.nki.indices.views import View
@@ -6,7 +6,7 @@ from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.lowering.operands import common, one_source_in_psum, scalar
 from neuroncore_rtl.frontends.nki.lowering.operators import operation, with_operand
 from neuroncore_rtl.frontends.nki.lowering.reductions import ReduceCommand
-from neuroncore_rtl.frontends.nki.lowering.running import column, keep, running_reduced, started
+from neuroncore_rtl.frontends.nki.lowering.running import column, keep, running_reduced, start_value
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
@@ -16,15 +16,13 @@ from neuroncore_rtl.spec.isa import AluOp, Index
 __all__ = ["CALLS"]
 
 CALLS: dict[str, Call] = {}
-"""The calls of this module."""
 
 VECTOR = "vector"
-"""The engine whose registers they share."""
 
 LEAST = -3.4028234663852886e38
-"""The least number of FP32, what `range_select` puts where a comparison does not hold."""
+"""Most negative FP32 number: the default of `range_select` where a comparison fails."""
 
-COMMANDS = "reduce and load_reduce join two columns"
+COMMANDS = "reduce and load_reduce combine two columns"
 
 
 @instruction(CALLS, "expanded", COMMANDS, result=like("data"))
@@ -41,7 +39,7 @@ def tensor_scalar_reduce(
     reduce_init=None,
     reduce_res_negate=False,
 ) -> None:
-    """Dst = op0(data, operand0), and reduce_res = reduce_op over it along the free dimensions."""
+    """Compute dst = op0(data, operand0), reduce_res = reduce_op over it along the free dimensions."""
     op0, operand0 = with_operand(op0, operand0)
     target, a = common(r, dst.shape, dst, data)
     lanes = target.partitions
@@ -51,7 +49,7 @@ def tensor_scalar_reduce(
 
     def append(into: Tensor) -> None:
         if integers and into.format.is_float:
-            # Integers are computed with as such; what is reduced is FP32, as the registers are.
+            # Integers are computed as integers; the reduction is in FP32, like the running results.
             r.inserted["reduction of integers"] += 1
             whole = r.program.space.sbuf(dst.name, words, target.shape, lanes)
             r.program.append(isa.tensor_scalar(whole, a, s0, op0, reverse0=bool(reverse0)))
@@ -70,11 +68,11 @@ def tensor_scalar_reduce(
 def tensor_scalar_cumulative(
     r: Recording, dst: View, src: View, op0, op1, imm0, imm1=None, reduce_cmd=ReduceCommand.reset_reduce
 ) -> None:
-    """dst[i] = op1(op0(src[i], imm0), dst[i - 1]), from registers that then hold the last of it."""
+    """Compute dst[i] = op1(op0(src[i], imm0), dst[i - 1]); dst[-1]: the running result, set to dst's last element."""
     op0, imm0 = with_operand(op0, imm0)
     target, a = common(r, dst.shape, dst, src)
     lanes, op = target.partitions, operation(op1)
-    initial = started(r, VECTOR, op, ReduceCommand(reduce_cmd), imm1, lanes)
+    initial = start_value(r, VECTOR, op, ReduceCommand(reduce_cmd), imm1, lanes)
     operands, sums = (r.program.space.sbuf(dst.name, FP32, target.shape, lanes) for _ in range(2))
     r.program.append(isa.tensor_scalar(operands, a, scalar(r, imm0, lanes), op0))
     r.program.append(isa.tensor_tensor_scan(sums, operands, operands, initial, op, AluOp.BYPASS))
@@ -83,7 +81,7 @@ def tensor_scalar_cumulative(
 
 
 @instruction(
-    CALLS, "expanded", "what NeuronCore-v3 has: iota, two comparisons, a selection, and the maximum of it",
+    CALLS, "expanded", "a NeuronCore-v3 call: iota, two comparisons, a selection and its maximum",
     result=like("on_true_tile"), like="on_true_tile",
 )  # fmt: skip
 def range_select(
@@ -100,7 +98,7 @@ def range_select(
     range_start=0,
     on_false_value=LEAST,
 ) -> None:
-    """Dst = on_true_tile where the position in a partition compares with both bounds, else a constant."""
+    """Select on_true_tile where the position in the partition satisfies both bounds, else on_false_value."""
     _of_maxima(reduce_op)
     target, a = common(r, dst.shape, dst, on_true_tile)
     lanes, shape = target.partitions, target.shape
@@ -114,7 +112,7 @@ def range_select(
 
 
 @instruction(
-    CALLS, "expanded", "a selection, and the maximum of it; a reversed predicate is compared with 0 first",
+    CALLS, "expanded", "a selection and its maximum; a reversed predicate is compared with 0 first",
     result=None, like="on_true",
 )  # fmt: skip
 def select_reduce(
@@ -128,7 +126,7 @@ def select_reduce(
     reduce_op="maximum",
     reverse_pred=False,
 ) -> None:
-    """Dst = on_true where the predicate is not zero, or zero if reversed, else on_false."""
+    """Select on_true where the predicate is non-zero (zero if `reverse_pred`), else on_false."""
     _of_maxima(reduce_op)
     target, keys, a = common(r, dst.shape, dst, predicate, on_true)
     keys = inverted(r, keys) if reverse_pred else keys
@@ -138,7 +136,7 @@ def select_reduce(
 
 
 @instruction(
-    CALLS, "expanded", "what NeuronCore-v4 has: an activation, the sums joined by the vector engine",
+    CALLS, "expanded", "a NeuronCore-v4 call: an activation, its sums combined by the vector engine",
     result=None, like="src",
 )  # fmt: skip
 def exponential(
@@ -150,7 +148,7 @@ def exponential(
     reduce_cmd=ReduceCommand.idle,
     reduce_init=0.0,
 ) -> None:
-    """Dst = exp(src - max_value), and reduce_res = the sum of it along the free dimensions."""
+    """Compute dst = exp(src - max_value), reduce_res = its sum along the free dimensions."""
     target, a = common(r, dst.shape, dst, src)
     lanes, command = target.partitions, ReduceCommand(reduce_cmd)
     least = scalar(r, max_value, lanes)
@@ -171,7 +169,6 @@ def exponential(
 
 
 def _reduce(r: Recording, into: Tensor, source: Tensor, op: AluOp) -> None:
-    """Append into = op over all elements of a partition."""
     axes = len(source.shape)
     r.program.append(isa.tensor_reduce(into.reshape(*(1,) * axes), source, op, axes))
 
@@ -182,7 +179,7 @@ def _of_maxima(given) -> None:
 
 
 def _positions(r: Recording, like: Tensor, start: int) -> Tensor:
-    """Return the positions of elements in their partition, from a start on, in FP32."""
+    """Return FP32 positions of elements in their partition, counted from `start`."""
     lanes, count = like.partitions, like.size
 
     def make() -> Tensor:
@@ -203,7 +200,7 @@ def _selected(
     result: View | None,
     command: ReduceCommand,
 ) -> None:
-    """Append a selection, and the maximum of what it selects before it is rounded."""
+    """Append a selection and the maximum of its result before rounding."""
     if command is ReduceCommand.idle:
         r.program.append(isa.select(target, keys, a, otherwise))
         return

@@ -1,4 +1,4 @@
-"""Calls that find places: of runs of equal elements, and of elements that are not zero."""
+"""Calls that find positions: of runs of equal elements, and of non-zero elements."""
 
 from neuroncore_rtl.frontends.nki.dialects.isa_move import copy
 from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES
@@ -15,13 +15,12 @@ from neuroncore_rtl.spec.isa import AluOp, Index
 __all__ = ["CALLS"]
 
 CALLS: dict[str, Call] = {}
-"""The calls of this module."""
 
 FOUND = 8
-"""What a search finds at once."""
+"""Results per search instruction."""
 
 APART = 16
-"""Of so many partitions the first one takes part in `nonzero_with_count`."""
+"""`nonzero_with_count` uses only the first of this many partitions."""
 
 
 def _bounds(given: dict) -> tuple:
@@ -33,7 +32,7 @@ def _bounds(given: dict) -> tuple:
 
 @instruction(CALLS, "expanded", "comparisons and two scans", result=_bounds, like="segment_ids")
 def sequence_bounds(r: Recording, dst: View, segment_ids: View) -> None:
-    """dst[0] = where the run of equal numbers of each element begins, dst[1] = where it ends; of zeros n and -1."""
+    """Write begin and end of each element's run of equal numbers to dst[0] and dst[1]; for zeros n and -1."""
     target, (ids,) = common(r, dst.shape, dst)[0], common(r, segment_ids.shape, segment_ids)
     lanes, n = ids.partitions, ids.size
     same, numbers, fresh = (r.program.space.sbuf("bounds", FP32, (n + 1,), lanes) for _ in range(3))
@@ -44,7 +43,7 @@ def sequence_bounds(r: Recording, dst: View, segment_ids: View) -> None:
         r.program.append(isa.tensor_tensor(same[:, 1:n], *pairs, AluOp.IS_EQUAL))
     r.program.append(isa.iota(whole, Index(steps=(1,))))
     r.program.append(isa.tensor_copy(numbers, whole))
-    # A border's number where one is, else 0: what the scan adds to the border before times `same`.
+    # The border's number at a border, else 0; the scan adds it to the previous border times `same`.
     others = isa.scalar_tensor_tensor(
         fresh, same, 1.0, AluOp.SUBTRACT, numbers, AluOp.MULTIPLY, reverse0=True
     )  # fmt: skip
@@ -58,17 +57,17 @@ def sequence_bounds(r: Recording, dst: View, segment_ids: View) -> None:
         r.program.append(isa.select(bounds[:, row], ids, ordered, otherwise))
 
 
-def _counted(given: dict) -> tuple:
+def _with_count(given: dict) -> tuple:
     rows, columns = given["src"].shape
     return (rows, columns + 1), DTYPES["int32"], Memory.sbuf
 
 
 @instruction(
-    CALLS, "expanded", "what NeuronCore-v3 has: max8 and match_replace8 for each 8 elements",
-    result=_counted, like="src",
+    CALLS, "expanded", "a NeuronCore-v3 call: max8 and match_replace8 per 8 elements",
+    result=_with_count, like="src",
 )  # fmt: skip
 def nonzero_with_count(r: Recording, dst: View, src: View, index_offset=0, padding_val=-1) -> None:
-    """Dst = the places of elements that are not zero, padding, and their number last; of every 16th partition."""
+    """Write the positions of non-zero elements, padding, and their number last, in every 16th partition."""
     (source,) = common(r, src.shape, src)
     lanes, n, space = source.partitions, source.size, r.program.space
     width = max(FOUND, -(-n // FOUND) * FOUND)
@@ -76,7 +75,7 @@ def nonzero_with_count(r: Recording, dst: View, src: View, index_offset=0, paddi
     whole, count = space.sbuf("places", INT32, (n,), lanes), space.sbuf("count", FP32, (1,), lanes)
     result = r.allocate((lanes, n + 1), DTYPES["int32"], Memory.sbuf, dst.name)
     (found,) = common(r, result.shape, result)
-    # Keys fall from n to 1, so that the largest belong to the first places.
+    # Keys descend from n to 1, so that the largest keys mark the first positions.
     r.program.append(isa.memset(keys, 0.0))
     r.program.append(isa.tensor_scalar_reduce(keys[:, :n], source, 0.0, AluOp.NOT_EQUAL, count, AluOp.ADD))
     r.program.append(isa.iota(whole, Index(base=n, steps=(-1,))))
@@ -94,7 +93,6 @@ def nonzero_with_count(r: Recording, dst: View, src: View, index_offset=0, paddi
 
 
 def _numbered(r: Recording, target: Tensor, keys: Tensor, base: float, padding: float) -> None:
-    """Append target = base - keys where keys are not zero, else padding."""
     numbers = r.program.space.sbuf("places", FP32, keys.shape, keys.partitions)
     r.program.append(isa.tensor_scalar(numbers, keys, base, AluOp.SUBTRACT, reverse0=True))
     r.program.append(isa.select(target, keys, numbers, padding))

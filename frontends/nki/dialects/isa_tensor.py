@@ -14,10 +14,10 @@ from neuroncore_rtl.frontends.nki.lowering.operands import (
     identity_tile,
     in_sbuf,
     lanes_tensor,
+    mark_written,
     spread,
     step_of,
     tile_places,
-    written,
 )
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.library.matmul import passes
@@ -31,11 +31,9 @@ from neuroncore_rtl.spec.isa.tensor import row_starts
 __all__ = ["CALLS", "OPERAND", "stationary_operand", "transposable", "transposed"]
 
 CALLS: dict[str, Call] = {}
-"""The calls of this module."""
 
 OPERAND = "operand of the tensor engine"
-"""Why a copy is inserted: it is not in SBUF, not in the partitions of the other operand, or not with the steps that the
-engine takes."""
+"""Reason of an inserted copy: an operand's memory, partitions or steps do not suit the engine."""
 
 
 def _product(arguments: dict) -> tuple:
@@ -48,7 +46,7 @@ def _product(arguments: dict) -> tuple:
 
 @instruction(
     CALLS, "expanded",
-    "LOAD_STATIONARY and MULTIPLY_MOVING; FP32 four pairs of halves; tiles of the array, and double rows, in turn",
+    "LOAD_STATIONARY and MULTIPLY_MOVING; FP32 as four products of halves; array tiles and double rows serially",
     result=_product, like="moving", product=True,
 )  # fmt: skip
 def nc_matmul(
@@ -64,15 +62,15 @@ def nc_matmul(
     tile_size=(),
     perf_mode=None,
 ) -> None:
-    """Dst = stationary.T moving, or dst += it; accumulate=None: what is new in PSUM is overwritten."""
+    """Compute dst = stationary.T moving, or add it to dst; accumulate=None: add if dst has been written."""
     if _in_double_rows(perf_mode):
         if {stationary.ndim, moving.ndim} != {3} or {stationary.shape[1], moving.shape[1]} != {2}:
-            rule = "double rows must be of operands of three dimensions, the second one of 2"
+            rule = "operands of double rows must have three dimensions, the second of size 2"
             raise ValueError(f"{rule}, not {stationary.shape} and {moving.shape}")
         r.inserted["second product of double rows"] += 1
         for row, adds in enumerate((accumulate, True)):
             nc_matmul(r, dst, stationary[:, row], moving[:, row], accumulate=adds)
-            written(dst)
+            mark_written(dst)
         return
     dst, stationary, moving = _cut_alike(dst, stationary, moving)
     stationary, moving = _of_bytes(r, stationary, moving), _of_bytes(r, moving, stationary)
@@ -89,16 +87,18 @@ def nc_matmul(
     if prod(moving.shape[1:]) > config.psum_words:
         rule = f"moving columns must be at most {config.psum_words}"
         raise ValueError(f"{moving.name}: {rule}, not {prod(moving.shape[1:])}")
-    formats = stationary.dtype.known, moving.dtype.known
+    formats = stationary.dtype.machine_format, moving.dtype.machine_format
     if formats[0] is not formats[1] and {FP32, INT8} & set(formats):
-        raise ValueError(f"float32 and int8 must meet their own kind, not {stationary.dtype} and {moving.dtype}")
+        raise ValueError(
+            f"float32 and int8 must be multiplied by the same type, not {stationary.dtype} and {moving.dtype}"
+        )
     a = stationary_operand(r, stationary)
     b = _moving(r, moving, a.partition)
     target, adds = _sums(r, dst, columns, b, accumulate)
     sums, kept = _adjacent(target), target.format is not FP32 and formats[0].is_float
     apart = sums is None
     if kept and adds:
-        rule = "sums of floating-point numbers must go on in float32"
+        rule = "floating-point sums must accumulate in float32"
         raise ValueError(f"{dst.name}: {rule}, not in {dst.dtype}")
     if apart or kept:
         r.inserted["sums that are apart" if apart else "sums as integers"] += 1
@@ -118,12 +118,13 @@ def nc_matmul(
 
 
 def _of_bytes(r: Recording, view: View, other: View) -> View:
-    """Return an operand; one of bytes without a sign, which the array does not multiply, as a copy in the other's
-    floating-point format, or in BF16, which hold them exactly.
+    """Return an operand; unsigned bytes, which the array cannot multiply, are converted to floating point.
+
+    The copy has the other operand's format, or BF16 if that cannot hold bytes exactly.
     """
-    if view.dtype.known is not UINT8:
+    if view.dtype.machine_format is not UINT8:
         return view
-    dtype = other.dtype if other.dtype.known in (FP32, TF32, BF16, FP16) else DTYPES["bfloat16"]
+    dtype = other.dtype if other.dtype.machine_format in (FP32, TF32, BF16, FP16) else DTYPES["bfloat16"]
     copy = r.allocate(view.shape, dtype, Memory.sbuf, view.name)
     r.inserted["bytes as floating-point numbers"] += 1
     append_copy(r, *common(r, view.shape, copy, view))
@@ -131,20 +132,20 @@ def _of_bytes(r: Recording, view: View, other: View) -> View:
 
 
 @instruction(
-    CALLS, "expanded", "by the tensor engine, and from PSUM where dst is in SBUF; integers by DMA",
+    CALLS, "expanded", "by the tensor engine, with a copy from PSUM if dst is in SBUF; integers by DMA",
     result=lambda given: ((prod(given["data"].shape[1:]), given["data"].shape[0]), given["data"].dtype, Memory.psum),
     along=lambda given, dst: (1, 0) if dst.ndim == given["data"].ndim == 2 else None,
 )  # fmt: skip
 def nc_transpose(r: Recording, dst: View, data: View) -> None:
-    """Dst = data.T, free dimensions of data as one."""
+    """Transpose data to dst, with the free dimensions of data merged."""
     rows, columns = data.shape[0], prod(data.shape[1:])
     if (dst.shape[0], prod(dst.shape[1:])) != (columns, rows):
-        raise ValueError(f"{dst.name}: shape must be ({columns}, {rows}), that of data turned, not {dst.shape}")
+        raise ValueError(f"{dst.name}: shape must be ({columns}, {rows}), data transposed, not {dst.shape}")
     if columns > r.program.config.columns or rows > r.program.config.rows:
         limits = f"{r.program.config.rows} partitions and {r.program.config.columns} columns"
-        raise ValueError(f"{data.name}: what is transposed must have at most {limits}, not {rows} and {columns}")
+        raise ValueError(f"{data.name}: a transposed tensor must have at most {limits}, not {rows} and {columns}")
     target = lanes_tensor(r, dst)
-    if not transposable(data.dtype.known):
+    if not transposable(data.dtype.machine_format):
         _transposed_by_dma(r, target, lanes_tensor(r, spread(r, data)))
         return
     source = stationary_operand(r, data)
@@ -159,7 +160,7 @@ def nc_transpose(r: Recording, dst: View, data: View) -> None:
 
 
 def _transposed_by_dma(r: Recording, target: Tensor, source: Tensor) -> None:
-    """Append target = source.T, free dimensions of either as one: by way of SBUF where those are in no equal steps."""
+    """Append target = source.T with merged free dimensions, through SBUF if those have no constant step."""
     flat, held = as_row(source), target
     if flat is None:
         flat = in_sbuf(r, source, "rows side by side").reshape(source.size)
@@ -172,7 +173,7 @@ def _transposed_by_dma(r: Recording, target: Tensor, source: Tensor) -> None:
 
 
 def _cut_alike(dst: View, stationary: View, moving: View) -> tuple[View, View, View]:
-    """Return dst and the operands of a product without the rows and columns that a mask has left out of one of them."""
+    """Return dst and operands without the rows and columns that a mask excludes from one operand."""
     for own, other, columns in ((stationary, moving, ()), (moving, stationary, (slice(None),))):
         if own.cut is None:
             continue
@@ -185,11 +186,7 @@ def _cut_alike(dst: View, stationary: View, moving: View) -> tuple[View, View, V
 
 
 def _in_double_rows(mode) -> bool:
-    """Return whether a product is of two rows of numbers in each of the array, which NeuronCore-v3 has.
-
-    Raises:
-        ValueError: if a mode is none of the interface's.
-    """
+    """Return whether a product uses NeuronCore-v3's double rows: two numbers per row of the array."""
     name = getattr(mode, "value", mode)
     if name not in (None, "none", "double_row", "double_row_gen3"):
         raise ValueError(f"perf_mode must be none or double_row, not {name!r}")
@@ -197,7 +194,7 @@ def _in_double_rows(mode) -> bool:
 
 
 def transposed(r: Recording, sums: Tensor, source: Tensor) -> None:
-    """Append sums = source.T, bit for bit but for the sign of zeros of FP32; source is a stationary operand."""
+    """Append sums = source.T, bit-exact except the sign of FP32 zeros; source is a stationary operand."""
     lanes = slice(source.partition, source.partition + source.partitions)
     matrix = identity_tile(r, source.format)[lanes, lanes]
     for half in (0, 1) if source.format is FP32 else (0,):
@@ -206,8 +203,8 @@ def transposed(r: Recording, sums: Tensor, source: Tensor) -> None:
 
 
 def stationary_operand(r: Recording, view: View) -> Tensor:
-    """Return a stationary operand: columns side by side, from a multiple of four on, in SBUF where a row may start."""
-    tensor, fmt = lanes_tensor(r, spread(r, view)), view.dtype.known
+    """Return a stationary operand: contiguous, aligned to four columns, in SBUF where a row group may start."""
+    tensor, fmt = lanes_tensor(r, spread(r, view)), view.dtype.machine_format
     flat = as_row(tensor)
     step = LOAD_COLUMNS * tensor.format.bits // 8
     if _in_rows(r, tensor) and flat is not None and tensor.address % step == 0:
@@ -217,8 +214,8 @@ def stationary_operand(r: Recording, view: View) -> Tensor:
 
 
 def _moving(r: Recording, view: View, row: int) -> Tensor:
-    """Return a moving operand: elements in equal steps, in SBUF from the stationary one's first partition on."""
-    tensor, fmt = lanes_tensor(r, spread(r, view)), view.dtype.known
+    """Return a moving operand: constant step, in SBUF from the stationary operand's first partition on."""
+    tensor, fmt = lanes_tensor(r, spread(r, view)), view.dtype.machine_format
     flat = as_row(tensor)
     if tensor.storage == Storage.SBUF and tensor.partition == row and flat is not None and step_of(flat) >= 0:
         return flat
@@ -226,7 +223,6 @@ def _moving(r: Recording, view: View, row: int) -> Tensor:
 
 
 def _in_rows(r: Recording, tensor: Tensor) -> bool:
-    """Return whether the rows of the array can start where a tensor does."""
     config, start = r.program.config, tensor.partition
     if tensor.storage != Storage.SBUF or start not in row_starts(config) or start + tensor.partitions > config.rows:
         return False
@@ -234,13 +230,7 @@ def _in_rows(r: Recording, tensor: Tensor) -> bool:
 
 
 def _check_tile(config: Config, position: tuple, size: tuple, shape: tuple[int, int]) -> None:
-    """Check the part of the array that a call names, by the interface's rules; operands and dst say where they are.
-
-    Arguments:
-        position: its first row and column.
-        size: its rows and columns.
-        shape: of the stationary operand.
-    """
+    """Check position and size (rows, columns) of a call's array tile; the actual position follows from the operands."""
     if len(position) != 2 or len(size) != 2:
         raise ValueError(f"tile_position and tile_size must both be pairs, not {position!r} and {size!r}")
     limits = config.rows, config.columns
@@ -255,33 +245,37 @@ def _check_tile(config: Config, position: tuple, size: tuple, shape: tuple[int, 
 
 
 def _adjacent(tensor: Tensor) -> Tensor | None:
-    """Return a tensor as one dimension of elements side by side, as sums of products are; None if they are apart."""
+    """Return a tensor as one contiguous dimension, as sums require; None if it is not contiguous."""
     flat = as_row(tensor)
     return flat if flat is not None and (flat.size == 1 or flat.steps == (1,)) else None
 
 
 def _sums(r: Recording, dst: View, columns: int, moving: Tensor, accumulate: bool | None) -> tuple[Tensor, bool]:
-    """Return the sums of a product, and whether it adds to them."""
+    """Return a product's destination, and whether the product is added to it."""
     if (dst.shape[0], prod(dst.shape[1:])) != (columns, moving.size):
         raise ValueError(f"{dst.name}: shape must be ({columns}, {moving.size}), not {dst.shape}")
     allocation, block, part = dst.allocation, dst.one_block(), tile_places(dst)
-    before = allocation.written(block)[part]
+    before = allocation.written_elements(block)[part]
     check_first_product(r, allocation, accumulate, not before.any() and block not in allocation.zeros)
-    if block in allocation.zeros and before.shape == allocation.written(block).shape and accumulate is not False:
+    if (
+        block in allocation.zeros
+        and before.shape == allocation.written_elements(block).shape
+        and accumulate is not False
+    ):
         allocation.zeros.remove(block)
         accumulate = False
     sums = lanes_tensor(r, dst)
     if accumulate is None:
-        before = allocation.written(block)[part]
+        before = allocation.written_elements(block)[part]
         if before.any() and not before.all():
-            rule = "what a product adds to must all have been written before, or none of it"
+            rule = "all elements that a product adds to must have been written before, or none"
             raise ValueError(f"{dst.name}: {rule}, not {before.sum()} of {before.size} elements")
         accumulate = bool(before.all())
-    elif accumulate and not allocation.written(block)[part].any():
+    elif accumulate and not allocation.written_elements(block)[part].any():
         accumulate = False
     return sums, bool(accumulate)
 
 
 def transposable(fmt: Format) -> bool:
-    """Return whether the tensor engine passes numbers of a format through."""
+    """Return whether the tensor engine passes numbers of a format unchanged."""
     return fmt in MATMUL_FORMATS and fmt is not INT8

@@ -1,4 +1,4 @@
-"""Functions of `nki.language` that compute with tiles: each becomes the instruction that does the same."""
+"""Functions of `nki.language` that compute with tiles."""
 
 import operator as python
 from collections.abc import Callable
@@ -24,10 +24,9 @@ from neuroncore_rtl.frontends.nki.trace.recording import Pending, recording
 __all__ = ["MATH_EXPANDED", "MATH_FUNCTIONS"]
 
 MATH_FUNCTIONS: dict[str, Callable] = {}
-"""The functions of this module by their names in `nki.language`."""
 
 MATH_EXPANDED: dict[str, str] = {}
-"""Of those that become several instructions, which."""
+"""Instructions of the functions that are expanded into several."""
 
 _language = entering(MATH_FUNCTIONS, MATH_EXPANDED)
 
@@ -43,7 +42,6 @@ PLAIN = {
     "minimum": min, "power": python.pow, "equal": python.eq, "not_equal": python.ne, "less": python.lt,
     "less_equal": python.le, "greater": python.gt, "greater_equal": python.ge, "mod": python.mod, "fmod": fmod,
 }  # fmt: skip
-"""What operations do to numbers."""
 
 
 def _binary(name: str) -> None:
@@ -54,7 +52,7 @@ def _binary(name: str) -> None:
             if isinstance(operand, View) and not operand.allocation.memory.on_chip:
                 raise ValueError(f"{operand.name}: an operand must be on chip, not in HBM: load it first")
         if name == "divide" and dtype is None and not any(v.dtype.is_float for v in (x, y) if isinstance(v, View)):
-            # As numpy's.
+            # As in numpy.
             dtype = "float32"
         if not isinstance(y, View) or (isinstance(x, View) and is_column(y, x)):
             return _tensor_scalar(x, name, y, dtype=dtype, mask=mask)
@@ -121,7 +119,9 @@ def negative(x, dtype=None, mask=None):
 
 @_language
 def invert(x, dtype=None, mask=None):
-    return _tensor_scalar(x, "bitwise_xor", -1 if x.dtype.signed else x.dtype.known.max, dtype=dtype, mask=mask)
+    return _tensor_scalar(
+        x, "bitwise_xor", -1 if x.dtype.signed else x.dtype.machine_format.max, dtype=dtype, mask=mask
+    )
 
 
 @_language
@@ -161,7 +161,7 @@ def _where(condition, x, y, dtype=None, mask=None):
             options = {"on_true": x, "on_false": y, "predicate": condition, "reverse_pred": other}
             RUNNING["select_reduce"].run(target, options, None, mask)
             return
-        # What is copied first must not be where the others are.
+        # The copy executed first must not overwrite the other operands.
         apart = target.allocation not in (x.allocation, condition.allocation)
         chosen = target if apart else current.allocate(shape, dtype, Memory.sbuf)
         ELEMENTWISE["tensor_copy"].run(chosen, {"src": y.fitted(shape)}, None, mask)
@@ -173,7 +173,7 @@ def _where(condition, x, y, dtype=None, mask=None):
     return result
 
 
-_language(_where, "where", "select, or a copy and a predicated one; a number instead of x: not, first")
+_language(_where, "where", "select, or a copy and a predicated copy; if x is a number, the condition is inverted first")
 
 
 def _dropout(x, rate, dtype=None, mask=None):
@@ -189,7 +189,7 @@ def _rand(shape, dtype="float32", buffer=Memory.sbuf, name="", mask=None):
     return result
 
 
-_language(_rand, "rand", "nisa.rand2 from 0 to 1: an instruction for each of 24 bits")
+_language(_rand, "rand", "nisa.rand2 from 0 to 1: one instruction per bit, 24 bits")
 
 
 def _reduction(name: str, op: str) -> None:
@@ -212,7 +212,7 @@ def _mean(x, axis, dtype=None, keepdims=False, mask=None):
     return _tensor_scalar(total, "multiply", 1 / _count(x, axis), dtype=dtype or x.dtype)
 
 
-_language(_mean, "mean", "sum, and a product with 1 / n")
+_language(_mean, "mean", "sum, product with 1 / n")
 
 
 def _var(x, axis, dtype=None, keepdims=False, mask=None):
@@ -258,7 +258,7 @@ def _transpose(x, dtype=None, mask=None):
     return TENSOR["nc_transpose"].run(None, {"data": x}, dtype, mask, Memory.sbuf)
 
 
-_language(_transpose, "transpose", "nc_transpose, and from PSUM")
+_language(_transpose, "transpose", "nc_transpose, copy from PSUM")
 
 
 def _matmul_of_tiles(x, y, transpose_x=False, mask=None):

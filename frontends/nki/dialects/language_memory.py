@@ -1,4 +1,4 @@
-"""The rest of `nki.language`: tensors, loops, grids, index expressions, sizes of the machine."""
+"""Rest of `nki.language`: tensors, loops, grids, index expressions, sizes of the machine."""
 
 from contextlib import contextmanager
 from math import prod
@@ -25,25 +25,20 @@ from neuroncore_rtl.spec.isa.elementwise.opcode import STATS_ELEMENTS
 __all__ = ["KEYWORDS", "Range", "TileSize", "names"]
 
 MEMORIES = {**{memory.value: memory for memory in Memory}, "hbm": Memory.private_hbm}
-"""Memories by their names."""
 
 
 class ParDim(int):
-    """The extent of the partition dimension, where a shape has blocks before it."""
+    """Size of the partition dimension, in a shape with blocks before it."""
 
 
 class Range(dict):
-    """The least and the greatest number of FP32, and the least normal one, as attributes."""
+    """FP32's least, greatest and least normal positive number."""
 
     __getattr__ = dict.__getitem__
 
 
 class TileSize:
-    """`nl.tile_size`: sizes of the machine that a kernel is recorded for.
-
-    Arguments:
-        config: its parameters.
-    """
+    """Machine sizes, as in `nl.tile_size`."""
 
     def __init__(self, config: Config):
         self.pmax = min(config.partitions, config.columns)
@@ -67,7 +62,7 @@ def _memory(buffer) -> Memory:
 
 @from_kernel
 def ndarray(shape: Any, dtype, buffer=Memory.sbuf, name="", **options) -> View:
-    """Return a new tensor; on chip its partitions are the dimension that par_dim marks, else the first one."""
+    """Return a new tensor; on chip, par_dim marks its partition dimension, by default the first."""
     current = recording()
     current.flush()
     memory = _memory(buffer)
@@ -79,22 +74,17 @@ def ndarray(shape: Any, dtype, buffer=Memory.sbuf, name="", **options) -> View:
 
 
 class Keyword:
-    """A memory as a file of the second dialect may name it without an import.
-
-    Arguments:
-        memory: the memory.
-    """
+    """Memory that a file of the second dialect can name without an import."""
 
     def __init__(self, memory: Memory):
         self.memory = memory
 
     def view(self, dtype, shape, name="") -> View:
-        """Return a new tensor there."""
+        """Return a new tensor in this memory."""
         return ndarray(shape, dtype, self.memory, name)
 
 
 KEYWORDS = {name: Keyword(MEMORIES[name]) for name in ("sbuf", "psum", "hbm")}
-"""By these names."""
 
 
 @from_kernel
@@ -109,7 +99,7 @@ def zeros(shape, dtype, buffer=Memory.sbuf, name="", **options) -> View:
 
 @from_kernel
 def full(shape, fill_value, dtype, buffer=Memory.sbuf, name="", **options) -> View:
-    """Return a new tensor of one number on chip."""
+    """Return a new tensor filled with one number."""
     result = ndarray(shape, dtype, buffer, name)
     for block in np.ndindex(*result.shape[: result.lanes or 0]):
         ELEMENTWISE["memset"].run(result[block], {"value": fill_value}, None, None)
@@ -117,23 +107,20 @@ def full(shape, fill_value, dtype, buffer=Memory.sbuf, name="", **options) -> Vi
 
 
 def ones(shape, dtype, buffer=Memory.sbuf, name="", **options) -> View:
-    """Return a new tensor of ones on chip."""
     return full(shape, 1, dtype, buffer, name)
 
 
 def empty_like(x: View, dtype=None, buffer=None, name="") -> View:
-    """Return a new tensor of the shape of another one."""
     return ndarray(x.shape, x.dtype if dtype is None else dtype, x.buffer if buffer is None else buffer, name)
 
 
 def zeros_like(x: View, dtype=None, buffer=None, name="") -> View:
-    """Return zeros of the shape of another tensor."""
     return zeros(x.shape, x.dtype if dtype is None else dtype, x.buffer if buffer is None else buffer, name)
 
 
 @from_kernel
 def shared_constant(constant, dtype=None, **options) -> View:
-    """Return numbers in HBM that are there from the start: an array's, or those of a .npy file."""
+    """Return a tensor in HBM that is initialised with an array or a .npy file."""
     values = np.load(constant) if isinstance(constant, str | PathLike) else np.asarray(constant)
     current = recording()
     current.flush()
@@ -143,7 +130,7 @@ def shared_constant(constant, dtype=None, **options) -> View:
 
 @from_kernel
 def shared_identity_matrix(n: int, dtype="uint8", dst: View | None = None) -> View:
-    """Return an identity matrix in SBUF; one of more rows than there are partitions is in HBM."""
+    """Return an identity matrix in SBUF, or in HBM if it has too many rows."""
     matrix = shared_constant(np.eye(n), dtype)
     if dst is None and n > recording().program.lanes:
         return matrix
@@ -156,24 +143,24 @@ def shared_identity_matrix(n: int, dtype="uint8", dst: View | None = None) -> Vi
 def _range(start, stop=None, step=1, **options) -> range:
     bounds = (0, start, step) if stop is None else (start, stop, step)
     if not all(isinstance(number, Integral) for number in bounds):
-        rule = "a loop's bounds must be known integers, or be those of nl.fori_loop and nl.dynamic_range"
+        rule = "a loop's bounds must be Python integers, except in nl.fori_loop and nl.dynamic_range"
         raise ValueError(f"{rule}, not {bounds!r}")
     return range(*bounds)
 
 
 @from_kernel
 def ds(start: int | View, size: int) -> slice | Moved:
-    """Return the slice of so many indices from a start on, which may be a number in SBUF."""
+    """Return the slice of `size` indices from `start` on, which may be a number in SBUF."""
     if isinstance(start, View):
         return Moved(arange(size), start.single())
     if not isinstance(start, Integral) or not isinstance(size, Integral):
-        raise ValueError(f"a slice's start and size must be known integers, not {start!r} and {size!r}")
+        raise ValueError(f"a slice's start and size must be Python integers, not {start!r} and {size!r}")
     return slice(start, start + size)
 
 
 @from_kernel
 def program_id(axis: int = 0) -> int:
-    """Return which program of the grid this is, along one of its axes; 0 without a grid."""
+    """Return the current program's index along an axis of the grid; 0 without a grid."""
     place = recording().place
     if place and not 0 <= axis < len(place):
         raise ValueError(f"axis must be one of the {len(place)} of the grid, not {axis!r}")
@@ -181,7 +168,7 @@ def program_id(axis: int = 0) -> int:
 
 
 def num_programs(axes: Any = 0) -> int:
-    """Return the programs of the grid along axes."""
+    """Return the number of programs along axes of the grid."""
     grid = recording().grid or (1,)
     axes = range(len(grid)) if axes is None else (axes,) if isinstance(axes, Integral) else axes
     wrong = [axis for axis in axes if not 0 <= axis < len(grid)]
@@ -191,52 +178,47 @@ def num_programs(axes: Any = 0) -> int:
 
 
 def program_ndim() -> int:
-    """Return the axes of the grid."""
     return len(recording().grid)
 
 
 def spmd_dim(programs: int, cores: int = 1) -> int:
-    """Return the programs of an axis of a grid whose programs are shared by cores: one core runs all of them."""
+    """Return the number of programs along an axis that cores share; here one core runs all."""
     return int(programs) * int(cores)
 
 
 def finfo(dtype):
-    """Return what numpy says of a floating-point type: `min`, `max`, `tiny`, `eps`."""
+    """Return numpy's limits of a floating-point type."""
     return ml_dtypes.finfo(dtype_of(dtype).dtype)
 
 
 def device_print(*words, **options) -> None:
-    """Print nothing: a kernel is recorded before anything has a value."""
+    """Do nothing: while a kernel is recorded, tensors have no values."""
 
 
 @contextmanager
 def no_reorder():
-    """Keep the order of what is within, as every program here does."""
+    """Keep program order in this context; it is always kept here."""
     yield
 
 
 def is_hbm(buffer) -> bool:
-    """Return whether a memory is HBM."""
     return not _memory(buffer).on_chip
 
 
 def is_on_chip(buffer) -> bool:
-    """Return whether a memory is SBUF or PSUM."""
     return _memory(buffer).on_chip
 
 
 def is_sbuf(buffer) -> bool:
-    """Return whether a memory is SBUF."""
     return _memory(buffer) is Memory.sbuf
 
 
 def is_psum(buffer) -> bool:
-    """Return whether a memory is PSUM."""
     return _memory(buffer) is Memory.psum
 
 
 def names(config: Config) -> dict[str, object]:
-    """Return what `nki.language` has besides of functions on tiles, for a machine."""
+    """Return a machine's names of `nki.language` other than functions on tiles."""
     single = np.finfo(np.float32)
     functions = (
         ndarray, zeros, full, ones, empty_like, zeros_like, shared_constant, shared_identity_matrix, ds, program_id,

@@ -1,4 +1,4 @@
-"""Functions of `nki.language` that move tiles, and what an assignment to a part of a tensor does."""
+"""Functions of `nki.language` that move tiles, and assignment to parts of tensors."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import at_least_2d
 from neuroncore_rtl.frontends.nki.lowering.loops import check_first_product
-from neuroncore_rtl.frontends.nki.lowering.operands import written
+from neuroncore_rtl.frontends.nki.lowering.operands import mark_written
 from neuroncore_rtl.frontends.nki.lowering.operators import operation
 from neuroncore_rtl.frontends.nki.trace.recording import Pending, recording
 from neuroncore_rtl.spec.isa import AluOp
@@ -27,10 +27,9 @@ from neuroncore_rtl.spec.isa.access import allowed_start
 __all__ = ["MOVES_EXPANDED", "MOVE_FUNCTIONS", "accumulate_tile", "assign"]
 
 MOVE_FUNCTIONS: dict[str, Callable] = {}
-"""The functions of this module by their names in `nki.language`."""
 
 MOVES_EXPANDED: dict[str, str] = {}
-"""Of those that become several instructions, which."""
+"""Instructions of the functions that are expanded into several."""
 
 _language = entering(MOVE_FUNCTIONS, MOVES_EXPANDED)
 
@@ -57,9 +56,9 @@ def load(src, dtype=None, mask=None, mode=None):
 def _load_transpose2d(src, dtype=None, mask=None):
     current = recording()
     if src.ndim != 2:
-        raise ValueError(f"{src.name}: what is transposed must be of 2 dimensions, not {src.shape}")
+        raise ValueError(f"{src.name}: a transposed tensor must have 2 dimensions, not {src.shape}")
     dtype = src.dtype if dtype is None else dtype_of(dtype)
-    # The tensor engine turns floating-point numbers exactly, and what leaves PSUM is cast.
+    # The tensor engine transposes floating-point numbers exactly; the copy from PSUM casts.
     own = dtype if dtype.is_float and src.dtype.is_float else src.dtype
     shape = tuple(reversed(src.shape))
     result = current.allocate(shape, own, Memory.sbuf)
@@ -73,13 +72,13 @@ def _load_transpose2d(src, dtype=None, mask=None):
         if part is not None:
             rows, columns = (slice(0, n) for n in src.shape) if mask is None else mask.rectangle(src.shape)
             dma(current, target[columns, rows], part.permuted((1, 0)))
-        written(target)
+        mark_written(target)
 
     current.pending = Pending(result, append, kernel_line())
     return result if dtype == own else _copy(result, dtype=dtype)
 
 
-_language(_load_transpose2d, "load_transpose2d", "dma_copy of rows, turned by the tensor engine, and from PSUM")
+_language(_load_transpose2d, "load_transpose2d", "dma_copy of rows, transposition by the tensor engine, copy from PSUM")
 
 
 def _store(dst, value, mask=None, mode=None):
@@ -93,7 +92,7 @@ def _store(dst, value, mask=None, mode=None):
     dst, value = dst.masked(mask), value.fitted(shape).masked(mask, shape)
     if dst is not None and value is not None:
         dma(recording(), dst, value, skip=skips(mode))
-        written(dst)
+        mark_written(dst)
 
 
 _language(_store, "store")
@@ -103,7 +102,7 @@ def _atomic_rmw(dst, value, op, mask=None):
     MOVE["dma_copy"].run(dst, {"src": value, "dst_rmw_op": op}, None, mask)
 
 
-_language(_atomic_rmw, "atomic_rmw", "load, op, store: of rows with the same index the last one alone has its effect")
+_language(_atomic_rmw, "atomic_rmw", "load, op, store: of rows with the same index only the last one has an effect")
 
 
 def _gather_flattened(data, indices, axis=0, dtype=None):
@@ -119,12 +118,7 @@ _language(_gather_flattened, "gather_flattened", "nc_n_gather")
 
 @dataclass(frozen=True)
 class LoopSum:
-    """What `nl.loop_reduce` returns: a term of a sum over loops, which is added to what it is assigned to.
-
-    Arguments:
-        term: a tile.
-        mask: where it is added; None: everywhere.
-    """
+    """Result of `nl.loop_reduce` by add: an assignment adds `term`, where `mask` holds, to its target."""
 
     term: View
     mask: Mask | None
@@ -132,13 +126,7 @@ class LoopSum:
 
 @dataclass(frozen=True)
 class LoopExtreme:
-    """What `nl.loop_reduce` by max or min returns.
-
-    Arguments:
-        term: a tile.
-        op: max or min.
-        is_first: whether the loops are in their first round.
-    """
+    """Result of `nl.loop_reduce` by max or min; `is_first`: all loops are in their first iteration."""
 
     term: View
     op: AluOp
@@ -154,12 +142,12 @@ def _loop_reduce(x, op, loop_indices, dtype=None, mask=None):
     return LoopSum(x, mask)
 
 
-_language(_loop_reduce, "loop_reduce", "an addition to what it is assigned to; from zero if that is new")
+_language(_loop_reduce, "loop_reduce", "an addition to the assignment's target, which starts from zero")
 
 
 @from_kernel
 def assign(target: View, value) -> None:
-    """Write a value to a view: a call's result at once, anything else by a copy."""
+    """Write a value to a view: a pending result directly, any other value by a copy."""
     current = recording()
     target = current.resolved(target)
     if isinstance(value, LoopExtreme):
@@ -199,7 +187,7 @@ def assign(target: View, value) -> None:
         near = all(view.allocation.memory.on_chip for view in (target, value))
         if not (near and _starts_quadrant(target) and _starts_quadrant(value)):
             dma(current, target, value)
-            written(target)
+            mark_written(target)
             return
         ELEMENTWISE["tensor_copy"].run(target, {"src": value}, None, None)
     elif _starts_quadrant(target):
@@ -209,7 +197,7 @@ def assign(target: View, value) -> None:
 
 
 def _starts_quadrant(view: View) -> bool:
-    """Return whether an engine's lanes can start where a tensor on chip does; else a DMA engine copies it."""
+    """Return whether engine lanes can start at a tensor's first partition; otherwise DMA must copy it."""
     config, first = recording().program.config, view.partition.start
     count = 1 if view.lanes is None else view.shape[view.lanes]
     return first % config.quadrant == 0 and allowed_start(first, count, config.quadrant) is None
@@ -217,7 +205,7 @@ def _starts_quadrant(view: View) -> bool:
 
 @from_kernel
 def accumulate_tile(target: View, value) -> View:
-    """Add to a view: a product that waits at once, anything else by an instruction."""
+    """Add a value to a view: a pending product accumulates directly, other values need an instruction."""
     current = recording()
     target = current.resolved(target)
     in_psum = target.allocation.memory is Memory.psum

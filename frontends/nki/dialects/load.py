@@ -1,4 +1,4 @@
-"""A kernel's file: what is in it, and one of its functions."""
+"""Loading of kernel files and lookup of their functions."""
 
 import ast
 import inspect
@@ -20,7 +20,7 @@ __all__ = ["existing", "folder_of", "function_of", "kernels_in", "load_kernel"]
 
 
 def existing(file: Path) -> Path:
-    """Return the path of a kernel's file; ValueError if there is none: it lists what the folder has."""
+    """Return a file's resolved path; ValueError if it does not exist, with a list of the folder's files."""
     file = Path(file).resolve()
     if not file.is_file():
         there = ", ".join(sorted(one.name for one in file.parent.glob("*.py"))) or "no Python file"
@@ -29,13 +29,10 @@ def existing(file: Path) -> Path:
 
 
 def load_kernel(file: Path, config: Config) -> ModuleType:
-    """Return the module of a file, whose imports of the interface are answered for a machine.
-
-    A library that the file cannot do without, and that is not installed, has a name to import.
+    """Load a file as a module, serving its imports of the interface; missing libraries become stubs.
 
     Raises:
-        ValueError: as of :func:`existing`.
-        Exception: what the file raises.
+        ValueError: if the file does not exist.
     """
     file = existing(file)
     absent: set[str] = set()
@@ -50,40 +47,39 @@ def load_kernel(file: Path, config: Config) -> ModuleType:
 
 
 def _loaded(file: Path, config: Config, absent: set[str]) -> ModuleType:
-    """Return the module of a file; libraries of these names need not be installed."""
     module = ModuleType(file.stem)
     module.__file__ = str(file)
     module.__dict__.update(KEYWORDS, __builtins__=BUILTINS)
     module.__package__ = ".".join(file.parts[-1 - _folders_up(file) : -1])
     with answering(config, folder_of(file), absent):
-        # Dataclasses look their module up while the file runs.
+        # Dataclasses look up their module while the file runs.
         sys.modules[file.stem] = module
-        # A file may call its kernels where it is loaded, as examples do: what stands before that is what is wanted.
+        # A file may call its kernels, as examples do; execution stops there, with the kernels already defined.
         with loading(), running(_end), suppress(_Called):
             exec(compile(file.read_text(), str(file), "exec"), module.__dict__)
     return module
 
 
 def folder_of(file: Path) -> Path:
-    """Return the folder that a file imports from: its own, or that of the packages that it is in."""
+    """Return the folder for a file's imports: its own, or the root of the packages that contain it."""
     return file.parents[_folders_up(file)] if file.is_file() else Path.cwd()
 
 
 @cache
 def _folders_up(file: Path) -> int:
-    """Return how many folders up the packages begin that a file's relative imports are of; 0 if it has none."""
+    """Return the number of folders from a file up to the root of its packages; 0 without relative imports."""
     try:
         nodes = ast.walk(ast.parse(file.read_text()))
-    except SyntaxError:  # which the file raises where it runs
+    except SyntaxError:  # raised again when the file runs
         return 0
     level = max((node.level for node in nodes if isinstance(node, ast.ImportFrom)), default=0)
-    # What it imports may go further up than the file itself.
+    # Imported files may use packages further up than this file's own imports.
     packages = [up for up, folder in enumerate(file.parents, 1) if (folder / "__init__.py").is_file()]
     return level and max(level, *packages, 0)
 
 
 class _Called(Exception):
-    """A kernel was called by the file that it is in."""
+    """A file has called its own kernel."""
 
 
 def _end(*call: object) -> None:
@@ -91,7 +87,7 @@ def _end(*call: object) -> None:
 
 
 def kernels_in(module: ModuleType) -> dict[str, Callable]:
-    """Return the kernels of a module, and the other functions that it defines, by name; kernels first."""
+    """Return a module's kernels, then its other functions, by name."""
     own = {
         name: value
         for name, value in vars(module).items()
@@ -101,7 +97,7 @@ def kernels_in(module: ModuleType) -> dict[str, Callable]:
 
 
 def function_of(module: ModuleType, name: str) -> Callable:
-    """Return a kernel, or a function that calls kernels, by its name; ValueError if there is none: it lists those."""
+    """Return a function of a module by name; otherwise ValueError with a list of the functions."""
     found = kernels_in(module)
     if name not in found:
         raise ValueError(

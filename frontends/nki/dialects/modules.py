@@ -1,6 +1,6 @@
-"""The modules that kernels import: `nki`, `nki.isa`, `nki.language`, and below `neuronxcc` those of the first dialect.
+"""Modules that kernels import: `nki`, `nki.isa`, `nki.language`, and for the first dialect those of `neuronxcc`.
 
-What the machine does not have is there by name, so that a file can import it, and is refused when it is called.
+A name that the machine lacks can be imported; a call of it is refused.
 """
 
 import difflib
@@ -41,26 +41,25 @@ __all__ = ["CALLS", "MODULE_FUNCTIONS", "OPERATION_NAMES", "OPERATORS", "modules
 CALLS: dict[str, Call] = (
     TENSOR | ELEMENTWISE | REDUCE | RUNNING | PARTITIONS | SEARCH | MOVE | GATHER | GENERATE | RANDOM
 )  # fmt: skip
-"""The calls of `nki.isa` in the second dialect."""
+"""Calls of `nki.isa` in the second dialect."""
 
 MODULE_FUNCTIONS: dict[str, Callable] = language_math.MATH_FUNCTIONS | language_moves.MOVE_FUNCTIONS
-"""The functions of `nki.language` on tiles."""
 
 OPERATORS: Mapping[str, Callable] = {
     **MODULE_FUNCTIONS, "assign": language_moves.assign, "accumulate": language_moves.accumulate_tile,
 }  # fmt: skip
-"""The functions behind the operators of tensors."""
+"""Implementations of tensor operators."""
 
 
 class DmaEngine(Enum):
-    """`nisa.dma_engine`: those of copies between cores, which are hints."""
+    """Engines of copies between cores, as in `nisa.dma_engine`; without effect here."""
 
     dma = 1
     gpsimd_dma = 2
 
 
 class NcVersion(IntEnum):
-    """`nisa.nc_version`: generations of the core."""
+    """Generations of the core, as in `nisa.nc_version`."""
 
     gen2 = 2
     gen3 = 3
@@ -68,7 +67,7 @@ class NcVersion(IntEnum):
 
 
 class Choice(Enum):
-    """Ways of making descriptors and of multiplying, which are hints, and of treating indices beyond a tensor."""
+    """Descriptor and multiplication modes, without effect, and out-of-bounds modes."""
 
     unknown = "unknown"
     none = "none"
@@ -80,7 +79,7 @@ class Choice(Enum):
 
 
 class _Places:
-    """Where a kernel wants its tiles, which is chosen here: `nki.compiler.sbuf` and `psum`."""
+    """Placement of tiles as in `nki.compiler.sbuf`; ignored, because the program allocates."""
 
     def __init__(self, memory: Memory):
         self.memory = memory
@@ -92,14 +91,14 @@ class _Places:
 
 
 class _Annotation:
-    """A type that annotations index: `tensor[128, 512]`."""
+    """Type for indexed annotations such as `tensor[128, 512]`."""
 
     def __class_getitem__(cls, key):
         return cls
 
 
 def modules(config: Config) -> dict[str, ModuleType]:
-    """Return the modules for a machine, by their names."""
+    """Return the interface's modules for a machine, by name."""
     functions = MODULE_FUNCTIONS | language_memory.names(config) | {"static_cast": _static_cast, "NKIObject": NKIObject}
     functions |= {name: refusal(f"nl.{name}", why) for name, why in OPERATION_NAMES.items()}
     language = _module("nki.language", functions, unsupported.LANGUAGE, "nl")
@@ -122,19 +121,19 @@ def modules(config: Config) -> dict[str, ModuleType]:
 
 
 ANNOTATIONS = "tensor", "mutable", "mutable_tensor"
-"""Names of `nki.typing` that are nothing else."""
+"""Names of `nki.typing` that are only annotations."""
 
 OPERATION_NAMES = {
-    "average": "it is an op of nisa.tensor_partition_reduce", "bypass": "it is an op that changes nothing",
+    "average": "it is an op of nisa.tensor_partition_reduce", "bypass": "it is an op without effect",
     "prelu": "it is an op of nisa.activate2, with its relu_param",
 }  # fmt: skip
-"""Names that are operations of calls, and no functions."""
+"""Names that are operations of calls, not functions."""
 
 DECORATORS = (
     "skip_middle_end_transformations", "enable_stack_allocator", "force_auto_alloc", "multi_buffer",
     "skip_all_middle_end_transformations",
 )  # fmt: skip
-"""Wishes to the vendor's compiler, which change nothing here."""
+"""Hints to the vendor's compiler, without effect here."""
 
 
 def _decorator(function: Callable | None = None, **options) -> Callable:
@@ -142,12 +141,11 @@ def _decorator(function: Callable | None = None, **options) -> Callable:
 
 
 def _memset(shape, value, dtype, mask=None, engine=None):
-    """Return a new tile of one number: `memset` of the first dialect."""
+    """Return a new tile filled with one number: `memset` of the first dialect."""
     return language_memory.full(shape, value, dtype)
 
 
 def _static_cast(x, dtype, mask=None):
-    """Return a tile, or an array of numpy, in another type."""
     if isinstance(x, np.ndarray):
         return host.static_cast(x, dtype)
     return MODULE_FUNCTIONS["static_cast"](x, dtype=dtype, mask=mask)
@@ -163,7 +161,7 @@ def _isa(calls: dict[str, Callable]) -> ModuleType:
 
 
 def _module(name: str, contents: Mapping[str, object], missing: Mapping[str, str], short: str) -> ModuleType:
-    module = ModuleType(name, f"{name} as this machine answers it.")
+    module = ModuleType(name, f"{name} as this machine implements it.")
     module.__path__ = []
     module.__dict__.update(contents)
     module.__dict__.update({key: refusal(f"{short}.{key}", why) for key, why in missing.items() if key not in contents})

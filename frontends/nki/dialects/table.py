@@ -1,6 +1,6 @@
-"""The table of docs/nki.md: every name of the interface, and what this machine makes of it.
+"""Table of docs/nki.md: every name of the interface and its implementation on this machine.
 
-`python -m neuroncore_rtl.frontends.nki.dialects.table` writes it there.
+`python -m neuroncore_rtl.frontends.nki.dialects.table` updates the page.
 """
 
 from neuroncore_rtl import ROOT
@@ -17,13 +17,13 @@ __all__ = ["BEGIN", "END", "calls", "dialect_table"]
 
 PAGE = ROOT / "docs" / "nki.md"
 ONE = "an instruction each"
-NONE = "no instruction, but for `zeros`, `ones` and `full`: a MEMSET"
+NONE = "no instruction, except `zeros`, `ones` and `full`: a MEMSET"
 ALIKE = ("exact", ONE), ("exact", NONE)
 BEGIN, END = "<!-- table: python -m neuroncore_rtl.frontends.nki.dialects.table -->\n", "<!-- /table -->"
 
 
 def calls() -> dict[str, list[tuple[str, str, str]]]:
-    """Return of each module its names, what this machine makes of them, and in what that differs."""
+    """Return per module rows of name, kind of implementation, and note."""
     isa = [(name, call.how, call.note) for name, call in CALLS.items()]
     isa += [(f"{name}, of expressions", call.how, call.note or "in the first dialect") for name, call in OLDER.items()]
     isa += [(name, call.how, call.note) for name, call in REGISTER_CALLS.items()]
@@ -44,7 +44,7 @@ def calls() -> dict[str, list[tuple[str, str, str]]]:
 
 
 def dialect_table() -> str:
-    """Return the tables of both modules; of the language's exact names a row for those that are alike."""
+    """Return the tables of both modules; names of `nki.language` with the same implementation share a row."""
     lines = []
     for module, rows in calls().items():
         lines += [f"| `{module}` | how | |", "|---|---|---|"]
@@ -55,12 +55,12 @@ def dialect_table() -> str:
     return "\n".join(lines)
 
 
-def written(text: str) -> str:
-    """Return a page with the tables of today between its marks."""
+def updated_page(text: str) -> str:
+    """Return a page with the current tables."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}{dialect_table()}{END}{after}"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text()))
+    PAGE.write_text(updated_page(PAGE.read_text()))

@@ -1,6 +1,6 @@
-"""Kernels in the second dialect around calls that become several instructions here."""
+"""Kernels in the second dialect with calls that are expanded into several instructions."""
 
-# The front end answers these imports while it loads the file: no type checker finds them.
+# Only the front end provides these imports.
 # pyright: reportMissingImports=false
 import nki
 import nki.isa as nisa
@@ -9,7 +9,7 @@ import nki.language as nl
 
 @nki.jit
 def windowed_softmax(x, low, high):
-    """Return the softmax of every row of x over its columns low to high - 1, both [partitions, 1]; elsewhere 0."""
+    """Return the softmax of each row of x over columns low to high - 1, both [partitions, 1]; elsewhere 0."""
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     tile, powers = (nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))
     first, end, most, total = (nl.ndarray(low.shape, dtype=nl.float32, buffer=nl.sbuf) for _ in range(4))
@@ -30,7 +30,7 @@ def windowed_softmax(x, low, high):
 
 @nki.jit
 def passed_round(x):
-    """Return x + that of the next partition, of every 32, and the largest of each column, [1, columns]."""
+    """Return x + the next partition of x, rotating within each 32, and the maximum of each column, [1, columns]."""
     rows, columns = x.shape
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     largest = nl.ndarray((1, columns), dtype=nl.float32, buffer=nl.shared_hbm)
@@ -46,7 +46,7 @@ def passed_round(x):
 
 @nki.jit
 def without_largest(x):
-    """Return x with the eight largest of every row as 0, where these were, and the sums so far of what is left."""
+    """Return x with each row's eight largest elements set to 0, their positions, and the rest's running sums."""
     rows, columns = x.shape
     left, sums = (nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm) for _ in range(2))
     places = nl.ndarray((rows, 8), dtype=nl.int32, buffer=nl.shared_hbm)
@@ -69,9 +69,7 @@ def without_largest(x):
 
 @nki.jit
 def leaky(x, slope=0.25):
-    """Return 2 x - 1 where that is positive, slope times it elsewhere but below -3, there -3; the sums of the squares
-    of rows, and the largest of each, [partitions, 1].
-    """
+    """Return y = leaky relu(2 x - 1), at least -3, and sum of squares and maximum of each row, [partitions, 1]."""
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     squares, largest = (nl.ndarray((x.shape[0], 1), dtype=nl.float32, buffer=nl.shared_hbm) for _ in range(2))
     tile, keys, y = (nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf) for _ in range(3))
@@ -93,9 +91,7 @@ def leaky(x, slope=0.25):
 
 @nki.jit
 def segments(ids):
-    """Return where the run of equal numbers of each element of ids [1, n] begins and ends, [1, 2, n], and the places of
-    those that are not 0, with their number, [1, n + 1].
-    """
+    """Return begin and end of each id's run, [1, 2, n], and positions and count of non-zero ids, for ids [1, n]."""
     n = ids.shape[1]
     bounds = nl.ndarray((1, 2, n), dtype=nl.int32, buffer=nl.shared_hbm)
     places = nl.ndarray((1, n + 1), dtype=nl.int32, buffer=nl.shared_hbm)
@@ -111,7 +107,7 @@ def segments(ids):
 
 @nki.jit
 def random_numbers(x, probability=0.5):
-    """Return x with elements dropped, uniform numbers from 2 to 3, and random bits with all that they are not."""
+    """Return x with dropout, uniform numbers from 2 to 3, and random bits OR their complement."""
     kept, between = (nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm) for _ in range(2))
     every = nl.ndarray(x.shape, dtype=nl.int16, buffer=nl.shared_hbm)
     tile, numbers = (nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))

@@ -1,6 +1,6 @@
-"""Kernels whose loops only the run can count: as many rows as there are, and as many steps as it takes."""
+"""Kernels with dynamic loops: the number of rows or of iterations is known only at run time."""
 
-# The front end answers these imports while it loads the file: no type checker finds them.
+# Only the front end provides these imports.
 # pyright: reportMissingImports=false
 import nki
 import nki.isa as nisa
@@ -9,10 +9,10 @@ import nki.language as nl
 
 @nki.jit
 def exponentials_of_some(x, tiles):
-    """Return exp of the first tiles of rows of x, and 1 in the others; x [rows, columns], tiles [1, 1] in INT32."""
+    """Return exp of the first `tiles` tiles of rows of x [rows, columns], 1 elsewhere; tiles [1, 1] in INT32."""
     rows, columns = x.shape
     size = nl.tile_size.pmax
-    assert rows % size == 0, f"rows must come in tiles of {size}"
+    assert rows % size == 0, f"rows must be a multiple of {size}"
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     ones = nl.ones((size, columns), dtype=x.dtype, buffer=nl.sbuf)
     count = nisa.register_alloc()
@@ -39,7 +39,7 @@ def exponentials_of_some(x, tiles):
 
 @nki.jit
 def dominant(a, tolerance=1e-3):
-    """Return the direction that a symmetric a [n, n] stretches most, [n, 1], and the steps until it moved by less."""
+    """Return the dominant eigenvector of a symmetric a [n, n], as [n, 1], and the iterations until it moved by less."""
     n, _ = a.shape
     out = nl.ndarray((n, 1), dtype=nl.float32, buffer=nl.shared_hbm)
     counted = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.shared_hbm)

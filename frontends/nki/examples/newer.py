@@ -1,6 +1,6 @@
-"""Kernels in the interface's second dialect: every call writes to a `dst`. Tiles are as large as the machine allows."""
+"""Kernels in the second dialect: every call writes to a `dst`. Tiles have the machine's maximum size."""
 
-# The front end answers these imports while it loads the file: no type checker finds them.
+# Only the front end provides these imports.
 # pyright: reportMissingImports=false
 import nki
 import nki.isa as nisa
@@ -11,11 +11,11 @@ import nki.language as nl
 def attention(q, k, v, causal=True):
     """Return softmax(q.T k / sqrt(width)) v for q and k [width, tokens] and v [tokens, width], in FP32 [tokens, width].
 
-    Each tile of queries goes over all keys at once: products in PSUM, a row of scores in SBUF.
+    Each tile of queries is multiplied by all keys: products in PSUM, a row of scores in SBUF.
     """
     width, tokens = q.shape
     tile = nl.tile_size.pmax
-    assert width <= tile and tokens % tile == 0, f"tokens must come in tiles of {tile}, of at most {tile} features"
+    assert width <= tile and tokens % tile == 0, f"tokens must be a multiple of {tile}, width at most {tile}"
     out = nl.ndarray((tokens, width), dtype=nl.float32, buffer=nl.shared_hbm)
     queries = nl.ndarray(q.shape, dtype=q.dtype, buffer=nl.sbuf)
     keys = nl.ndarray(k.shape, dtype=k.dtype, buffer=nl.sbuf)
@@ -60,7 +60,7 @@ def attention(q, k, v, causal=True):
 
 @nki.jit
 def normalised(x, gamma, epsilon=1e-5):
-    """Return (x - mean) / sqrt(variance + epsilon) * gamma by rows of x [rows, columns], gamma [1, columns]."""
+    """Return (x - mean) / sqrt(variance + epsilon) * gamma for each row of x [rows, columns]; gamma [1, columns]."""
     rows, columns = x.shape
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     gain = nl.ndarray(gamma.shape, dtype=gamma.dtype, buffer=nl.sbuf)
@@ -85,7 +85,7 @@ def normalised(x, gamma, epsilon=1e-5):
 
 @nki.jit
 def decayed_sums(x, decay):
-    """Return y[i] = decay y[i - 1] + x[i] along the rows of x, and the eight largest of a row of y with their places.
+    """Return y[i] = decay y[i - 1] + x[i] along the rows of x, and the eight largest of each row with their positions.
 
     x is [partitions, columns], decay [partitions, 1].
     """
@@ -111,7 +111,7 @@ def decayed_sums(x, decay):
 
 @nki.jit
 def gated(x, threshold=0.5):
-    """Return 2 x where x is above a threshold, else twice the column's number over columns; [columns, rows]."""
+    """Return 2 x where x exceeds the threshold, else 2 column / columns; transposed, [columns, rows]."""
     rows, columns = x.shape
     out = nl.ndarray((columns, rows), dtype=x.dtype, buffer=nl.shared_hbm)
     tile, keys, result = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf) for _ in range(3))
@@ -133,10 +133,10 @@ def gated(x, threshold=0.5):
 
 @nki.jit
 def expert_rows(x, weights, tokens, expert):
-    """Return out of which row tokens[i] is x[tokens[i]] weights[expert], and the others are zero.
+    """Return zeros with row tokens[i] replaced by x[tokens[i]] weights[expert].
 
-    x is [rows, features], weights [experts, features, outputs], tokens [n, 1] where numbers that are none of a row are
-    left out, expert [1, 1]; both are indices in memory.
+    x is [rows, features], weights [experts, features, outputs]. The indices in memory are tokens [n, 1], skipped if out
+    of bounds, and expert [1, 1].
     """
     rows, features = x.shape
     count, outputs = tokens.shape[0], weights.shape[2]
@@ -171,7 +171,7 @@ def expert_rows(x, weights, tokens, expert):
 
 @nki.jit
 def looked_up(x, places, start, width=4):
-    """Return x[p, places[p, i]] for places of x's shape but for n, and x[:, start : start + width], start [1, 1]."""
+    """Return x[p, places[p, i]], places [partitions, n], and `width` columns of x from start [1, 1] on."""
     rows, columns = x.shape
     found = nl.ndarray(places.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     part = nl.ndarray((rows, width), dtype=x.dtype, buffer=nl.shared_hbm)
@@ -191,10 +191,9 @@ def looked_up(x, places, start, width=4):
 
 @nki.jit
 def shared_places(x, places, width=2):
-    """Return of every 16 partitions of x [partitions, columns] the `width` elements from each of their places on.
+    """Return `width` elements of x [partitions, columns] from each place on, with places common to 16 partitions.
 
-    The places of 16 partitions [partitions, n] are common to them, one partition's after the other; the result is
-    [partitions, n, 16, width].
+    Each partition uses all places [partitions, n] of its group of 16; the result is [partitions, n, 16, width].
     """
     rows, columns = places.shape
     out = nl.ndarray((rows, columns, 16, width), dtype=x.dtype, buffer=nl.shared_hbm)

@@ -1,6 +1,6 @@
-"""Kernels in the interface's first dialect: calls return tiles, indices are expressions, masks cut what is over."""
+"""Kernels in the first dialect: calls return tiles, indices are expressions, masks cut off the excess."""
 
-# The front end answers these imports while it loads the file: no type checker finds them.
+# Only the front end provides these imports.
 # pyright: reportMissingImports=false, reportIndexIssue=false
 import neuronxcc.nki as nki
 import neuronxcc.nki.isa as nisa
@@ -12,7 +12,7 @@ from neuronxcc.nki.language import par_dim
 
 @nki.jit
 def softmax_rows(x):
-    """Return the softmax of every row of x [rows, columns], whatever their number."""
+    """Return the softmax of each row of x [rows, columns], for any number of rows."""
     rows, columns = x.shape
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     p = nl.arange(nl.tile_size.pmax)[:, None]
@@ -27,7 +27,7 @@ def softmax_rows(x):
 
 @nki.jit
 def added(a, b):
-    """Return a + b: a program of the grid for each tile."""
+    """Return a + b with one program of the grid per tile."""
     tile = nl.tile_size.pmax
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     p = nl.program_id(0) * tile + nl.arange(tile)[:, None]
@@ -37,7 +37,7 @@ def added(a, b):
 
 
 def added_on_grid(a, b):
-    """Return a + b of any number of tiles of rows."""
+    """Return a + b for any number of row tiles."""
     return added[a.shape[0] // nl.tile_size.pmax,](a, b)
 
 
@@ -45,7 +45,7 @@ def added_on_grid(a, b):
 def product(x, w, bias):
     """Return gelu(x w + bias) for x [tokens, features], w [features, outputs], bias [outputs, 1]; transposed.
 
-    Tiles of the contraction are blocks of one tensor each, and add up in PSUM.
+    Each tile of the contraction is a block of one tensor; the products accumulate in PSUM.
     """
     (tokens, features), outputs = x.shape, w.shape[1]
     tile = nl.tile_size.pmax
@@ -67,7 +67,7 @@ def product(x, w, bias):
 
 @nki.jit
 def statistics(x):
-    """Return mean, variance and largest magnitude of every row of x, [partitions, 3], and its even columns."""
+    """Return mean, variance and largest magnitude of each row of x, [partitions, 3], and the even columns of x."""
     rows, columns = x.shape
     out = nl.ndarray((rows, 3), dtype=nl.float32, buffer=nl.shared_hbm)
     even = nl.ndarray((rows, columns // 2), dtype=x.dtype, buffer=nl.shared_hbm)
@@ -84,7 +84,7 @@ def statistics(x):
 
 @nki.jit
 def added_rows(table, x, rows):
-    """Return table with x[i] added to row rows[i], which are all different; those that are none of a row are left out.
+    """Return table with x[i] added to row rows[i]; the rows must differ, and those out of bounds are skipped.
 
     table is [any, columns], x [n, columns], rows [n, 1].
     """
@@ -103,9 +103,9 @@ def added_rows(table, x, rows):
 
 @nki.jit
 def repeated(values, limit):
-    """Return of each of values [1, n], from 0 to before `limit`, how often it is there, and where it was before or -1.
+    """Return for each of values [1, n], below `limit`, its total count, and its previous position or -1.
 
-    Every value is an index in memory: of a count in HBM that is added to, and of a place on chip that is read and set.
+    Every value is an index in memory: into counts in HBM, and into positions on chip.
     """
     count = values.shape[1]
     counts = nl.ndarray((1, limit), dtype=np.int32, buffer=nl.private_hbm)

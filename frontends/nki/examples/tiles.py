@@ -1,6 +1,6 @@
-"""Kernels in the first dialect around the functions of `nki.language` on tiles."""
+"""Kernels in the first dialect with the functions of `nki.language` on tiles."""
 
-# The front end answers these imports while it loads the file: no type checker finds them.
+# Only the front end provides these imports.
 # pyright: reportMissingImports=false
 import neuronxcc.nki as nki
 import neuronxcc.nki.isa as nisa
@@ -24,7 +24,7 @@ BITS = nl.bitwise_and, nl.bitwise_or, nl.bitwise_xor, nl.left_shift, nl.right_sh
 
 @nki.jit
 def functions(x):
-    """Return every function of x [partitions, columns], [functions, partitions, columns]."""
+    """Return every function of x [partitions, columns], as [functions, partitions, columns]."""
     out = nl.ndarray((len(FUNCTIONS), *x.shape), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x)
     for number, function in enumerate(FUNCTIONS):
@@ -34,7 +34,7 @@ def functions(x):
 
 @nki.jit
 def operations(a, b):
-    """Return every operation on a and b [partitions, columns], [operations, partitions, columns]."""
+    """Return every operation on a and b [partitions, columns], as [operations, partitions, columns]."""
     out = nl.ndarray((len(OPERATIONS), *a.shape), dtype=nl.float32, buffer=nl.shared_hbm)
     left, right = nl.load(a), nl.load(b)
     for number, operation in enumerate(OPERATIONS):
@@ -44,7 +44,7 @@ def operations(a, b):
 
 @nki.jit
 def bits(a, b):
-    """Return every operation on bits of a and b, int32 [partitions, columns], and a the other way round."""
+    """Return every bit operation on a and b, int32 [partitions, columns], and the complement of a."""
     out = nl.ndarray((len(BITS) + 1, *a.shape), dtype=nl.int32, buffer=nl.shared_hbm)
     left, right = nl.load(a), nl.load(b)
     for number, operation in enumerate(BITS):
@@ -55,7 +55,7 @@ def bits(a, b):
 
 @nki.jit
 def reductions(x):
-    """Return what is left of the rows of x [partitions, columns]: [7, partitions, 1]."""
+    """Return the reductions of the rows of x [partitions, columns]: [7, partitions, 1]."""
     out = nl.ndarray((7, x.shape[0], 1), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x)
     found = [reduce(tile, axis=1, keepdims=True) for reduce in (nl.sum, nl.prod, nl.max, nl.min, nl.mean, nl.var)]
@@ -66,9 +66,7 @@ def reductions(x):
 
 @nki.jit
 def composed(x, w, gain):
-    """Return the softmax of rows of x, x over its root mean square times gain [1, columns], the transpose of x w, and x
-    where it is above the sum of three sixths of it, else 0; x and w are square.
-    """
+    """Return softmax of rows, rms_norm(x) * gain [1, columns], (x w).T, and x where x > x / 2, else 0."""
     rows, columns = x.shape
     softmax, normed, turned, chosen = (nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm) for _ in range(4))
     tile, weights = nl.load(x), nl.load(w)
@@ -86,7 +84,7 @@ def composed(x, w, gain):
 
 @nki.jit
 def triangle(x):
-    """Return x [partitions, columns] on and below its diagonal; above it a column's number, less 1."""
+    """Return x [partitions, columns] on and below its diagonal; above it the column number - 1."""
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     i, j = nl.mgrid[0 : x.shape[0], 0 : x.shape[1]]
     numbers = nisa.iota(j + 0 * i, dtype=nl.int32)
@@ -99,7 +97,7 @@ def triangle(x):
 
 @nki.jit
 def random_tiles(x, rate=0.5):
-    """Return x with elements dropped, and uniform numbers from 0 to 1 of its shape."""
+    """Return x with dropout, and uniform numbers from 0 to 1 of its shape."""
     kept, numbers = (nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm) for _ in range(2))
     nl.store(kept, value=nl.dropout(nl.load(x), rate=rate))
     nl.store(numbers, value=nl.rand(x.shape, dtype=nl.float32))

@@ -1,7 +1,7 @@
-"""Index expressions: numbers that grow by a fixed step along each dimension of a shape, and comparisons of them.
+"""Index expressions: integers affine in an index, and their comparisons.
 
-`nl.arange(128)[:, None] + 4 * nl.arange(8)[None, :]` is one of shape (128, 8) with steps (1, 4). Nothing is ever
-enumerated: an index expression is what an access pattern is made of, and anything else is refused.
+`nl.arange(128)[:, None] + 4 * nl.arange(8)[None, :]` has shape (128, 8) and steps (1, 4). Access patterns are built
+from index expressions without enumerating them, so an expression that is not affine is refused.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["NOWHERE", "Affine", "Condition", "Mask", "arange", "broadcast_shapes
 
 
 def broadcast_shapes(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape that two broadcast to, by the rules of numpy; ValueError if they do not."""
+    """Return the shape that two shapes broadcast to; ValueError if they do not."""
     rank = max(len(one), len(other))
     left, right = ((1,) * (rank - len(shape)) + tuple(shape) for shape in (one, other))
     if any(a != b and 1 not in (a, b) for a, b in zip(left, right, strict=True)):
@@ -24,12 +24,12 @@ def broadcast_shapes(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int,
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """start + the sum of index[d] * steps[d] over a shape.
+    """Index expression: start + the sum of index[d] * steps[d] over a shape.
 
     Arguments:
-        shape: counts of the dimensions.
-        steps: from one index of each to the next.
-        start: at index 0.
+        shape: sizes of the dimensions.
+        steps: difference between consecutive indices, per dimension.
+        start: value at index 0.
     """
 
     shape: tuple[int, ...]
@@ -37,13 +37,12 @@ class Affine:
     start: int = 0
 
     def over(self, shape: tuple[int, ...]) -> "Affine":
-        """Return it broadcast to a shape."""
+        """Return the expression broadcast to a shape."""
         own = (0 if count == 1 else step for count, step in zip(self.shape, self.steps, strict=True))
         return Affine(shape, ((0,) * (len(shape) - len(self.shape)) + tuple(own)), self.start)
 
     @property
     def range(self) -> tuple[int, int]:
-        """The least and the greatest number."""
         ends = [step * (count - 1) for step, count in zip(self.steps, self.shape, strict=True)]
         return self.start + sum(min(0, end) for end in ends), self.start + sum(max(0, end) for end in ends)
 
@@ -60,7 +59,7 @@ class Affine:
                     raise ValueError(f"an index expression of {len(self.shape)} dimensions has no {key!r}")
                 shape, steps = [*shape, count], [*steps, step]
             else:
-                raise ValueError(f"an index expression is indexed by None and : alone, not by {part!r}")
+                raise ValueError(f"an index expression may be indexed only by None and :, not by {part!r}")
         rest = list(own)
         return Affine((*shape, *(c for c, _ in rest)), (*steps, *(s for _, s in rest)), self.start)
 
@@ -125,20 +124,14 @@ class Affine:
 
 @dataclass(frozen=True)
 class Condition:
-    """An index expression compared with 0: greater or equal (ge), greater (gt), equal (eq), not equal (ne).
-
-    Arguments:
-        value: the expression.
-        relation: one of these.
-        flipped: whether the kernel has written the comparison the other way round.
-    """
+    """Comparison ("ge", "gt", "eq", "ne") of an index expression with 0; `flipped`: the kernel exchanged the sides."""
 
     value: Affine
     relation: str
     flipped: bool = False
 
     def is_known(self, holds: bool) -> bool:
-        """Return whether it holds for all numbers of the expression, or for none."""
+        """Return whether the condition holds (`holds` false: fails) for all values of the expression."""
         least, most = self.value.range
         bound = 1 if self.relation == "gt" else 0
         if self.relation in ("ge", "gt"):
@@ -148,13 +141,13 @@ class Condition:
 
     @property
     def key(self) -> tuple:
-        """What conditions that ask for the same have in common."""
+        """Identity of the condition: equal for equivalent conditions."""
         return self.value.shape, self.value.steps, self.value.start, self.relation
 
 
 @dataclass(frozen=True)
 class Mask:
-    """Conditions that all hold."""
+    """Conjunction of conditions."""
 
     conditions: tuple[Condition, ...]
 
@@ -167,34 +160,30 @@ class Mask:
 
     @from_kernel
     def __or__(self, other: "Mask | bool") -> "Mask":
-        """Return the mask where either holds, if one of them holds everywhere or nowhere."""
+        """Return the union, which is defined only if one mask holds everywhere or nowhere."""
         other = EVERYWHERE if other is True else NOWHERE if other is False else other
         for one, rest in ((self, other), (other, self)):
             if one.is_known(False):
                 return rest
             if one.is_known(True):
                 return EVERYWHERE
-        raise ValueError("a mask must be a rectangle: conditions that all hold, by &, and not either of them, by |")
+        raise ValueError("a mask must be a rectangle: conditions joined by &, not by |")
 
     __ror__ = __or__
 
     def is_known(self, holds: bool) -> bool:
-        """Return whether it holds everywhere, or nowhere, whatever it is over."""
+        """Return whether the mask holds everywhere (`holds` false: nowhere) for every shape."""
         found = [condition.is_known(holds) for condition in self.conditions]
         return all(found) if holds else any(found)
 
     def without(self, other: "Mask") -> "Mask | None":
-        """Return the conditions that another mask does not have; None if there are none."""
+        """Return the conditions missing from another mask, if any."""
         theirs = [condition.key for condition in other.conditions]
         rest = tuple(condition for condition in self.conditions if condition.key not in theirs)
         return Mask(rest) if rest else None
 
     def rectangle(self, shape: tuple[int, ...]) -> tuple[slice, ...]:
-        """Return the part of a shape where it holds.
-
-        Raises:
-            ValueError: if that is no rectangle.
-        """
+        """Return the part of a shape where the mask holds; ValueError if it is not a rectangle."""
         parts = [slice(0, count) for count in shape]
         for condition in self.conditions:
             value = condition.value
@@ -224,15 +213,13 @@ class Mask:
 
 
 EVERYWHERE = Mask(())
-"""The mask that holds everywhere."""
 
 NOWHERE = Mask((Condition(Affine((), (), -1), "ge"),))
-"""The mask that holds nowhere."""
 
 
 @from_kernel
 def arange(*bounds: int) -> Affine:
-    """Return 0, 1, ... to before an end, or from a start on; an index expression of one dimension."""
+    """Return the values of `range(*bounds)` as an index expression."""
     first, end, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     if not all(isinstance(number, Integral) for number in (first, end, step)) or end <= first:
         raise ValueError(f"arange's bounds must be integers and at least one number between them, not {bounds!r}")
@@ -240,13 +227,13 @@ def arange(*bounds: int) -> Affine:
 
 
 class _Grid(tuple):
-    """Index expressions of a grid, also by the names p, x, y, z, w of its dimensions."""
+    """Index expressions of `mgrid`, also as attributes p, x, y, z, w."""
 
     p, x, y, z, w = (property(itemgetter(dimension)) for dimension in range(5))
 
 
 class _MeshGrid:
-    """`nl.mgrid[0:128, 0:512]`: an index expression for each dimension."""
+    """Implements `nl.mgrid[0:128, 0:512]`: an index expression per dimension."""
 
     @from_kernel
     def __getitem__(self, key) -> _Grid:
@@ -262,4 +249,3 @@ class _MeshGrid:
 
 
 mgrid = _MeshGrid()
-"""Index expressions of a rectangle."""

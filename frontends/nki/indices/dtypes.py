@@ -1,4 +1,4 @@
-"""Number formats by the names that kernels give them."""
+"""Number formats by their names in kernels."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -30,11 +30,11 @@ __all__ = ["DTYPES", "DType", "dtype_of", "promoted"]
 
 @dataclass(frozen=True, eq=False)
 class DType:
-    """A number format of the interface; equal to its name, and to numpy's type of the same name.
+    """Number format of the interface; equal to its name and to numpy's type of that name.
 
     Arguments:
-        name: as of `nki.language`.
-        format: the machine's; None: the machine has none, and a tensor of it is refused.
+        name: as in `nki.language`.
+        format: the machine's format; None: missing, so that tensors of this type are refused.
     """
 
     name: str
@@ -54,31 +54,29 @@ class DType:
 
     @property
     def dtype(self) -> np.dtype:
-        """What numpy takes for it: its own type of the name or that of ml_dtypes; float32 if neither has one."""
+        """Type of numpy or ml_dtypes with this name; float32 if neither has one."""
         name = self.name.rstrip("_")
         return np.dtype(getattr(ml_dtypes, name, name if hasattr(np, name) else "float32"))
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
-        return self.known.bits // 8
+        """Bytes per element."""
+        return self.machine_format.bits // 8
 
     @property
-    def known(self) -> Format:
-        """The machine's format; ValueError if it has none."""
+    def machine_format(self) -> Format:
+        """The machine's format; ValueError if the machine lacks it."""
         if self.format is None:
             raise ValueError(f"dtype must be one that the machine has ({', '.join(_KNOWN)}), not {self.name}")
         return self.format
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a floating-point format."""
-        return self.known.is_float
+        return self.machine_format.is_float
 
     @property
     def signed(self) -> bool:
-        """Whether it has numbers below 0."""
-        return not isinstance(self.known, IntFormat) or self.known.signed
+        return not isinstance(self.machine_format, IntFormat) or self.machine_format.signed
 
 
 DTYPES = {
@@ -92,7 +90,7 @@ DTYPES = {
         DType("float4_e2m1fn_x4", None),
     )
 }
-"""Every type of `nki.language`, by name. What is stored as `bool_` is a byte, 0 or 1 of what compares."""
+"""Every type of `nki.language`, by name. `bool_` is stored as a byte; comparisons write 0 or 1."""
 
 _KNOWN = tuple(name for name, dtype in DTYPES.items() if dtype.format is not None)
 _BY_FORMAT = {dtype.format.name: dtype for dtype in DTYPES.values() if dtype.format is not None}
@@ -100,11 +98,7 @@ assert set(_BY_FORMAT) == set(FORMATS)
 
 
 def dtype_of(given: object) -> DType:
-    """Return the type that a kernel, numpy or INPUTS mean: itself, its name, numpy's, or the machine's short name.
-
-    Raises:
-        ValueError: if there is none of that name; the message lists those that exist.
-    """
+    """Return a type, given as `DType`, name, numpy type or the machine's short name; ValueError lists the types."""
     if isinstance(given, DType):
         return given
     name = given if isinstance(given, str) else _numpy_name(given)
@@ -116,9 +110,7 @@ def dtype_of(given: object) -> DType:
 
 
 def promoted(*dtypes: DType) -> DType:
-    """Return the type that holds what all of them hold, as an operation on them has: FP32 if no float does, at most 32
-    bits of an integer.
-    """
+    """Return an operation's result type: the common type, FP32 for different floats, at most 32 bits for integers."""
     first = dtypes[0]
     if all(dtype.name == first.name for dtype in dtypes):
         return first
@@ -128,11 +120,12 @@ def promoted(*dtypes: DType) -> DType:
     if floats:
         return DTYPES["float32"]
     signed, unsigned = (
-        max((dtype.known.bits for dtype in dtypes if dtype.signed is sign), default=0) for sign in (True, False)
+        max((dtype.machine_format.bits for dtype in dtypes if dtype.signed is sign), default=0)
+        for sign in (True, False)
     )
     if not signed:
         return DTYPES[f"uint{unsigned}"]
-    # A number without a sign takes a bit more of a type that has one.
+    # An unsigned number needs a signed type with more bits.
     return DTYPES[f"int{min(32, max(signed, 2 * unsigned))}"]
 
 

@@ -1,7 +1,7 @@
-"""What kernels write between brackets: numbers, slices, None, ..., index expressions, and one number in memory.
+"""Keys of tensors: integers, slices, None, ..., index expressions, and at most one index in memory.
 
-Slices follow Python's rules and what broadcasts follows numpy's, with one difference: no index is cut off at a tensor's
-end. What lies beyond it is refused, unless a mask leaves it out.
+Slices follow Python's rules and broadcasting follows numpy's, with one difference: a slice is not clipped at the
+tensor's end. An index beyond the end is refused unless a mask excludes it.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,13 @@ from neuroncore_rtl.frontends.nki.indices.pattern import Pattern, Viewed
 __all__ = ["indices_of"]
 
 Part = tuple[int, int | slice | Affine]
-"""What a key says of a dimension of a view, and which dimension of the result it goes along first."""
+"""First result dimension that a part of a key applies to, and the part."""
 
 
 def indices_of(
     view: Viewed, key: tuple[Any, ...]
 ) -> tuple[tuple[int, ...], list[Affine], list[tuple[Affine, int]], Numbers[Viewed] | None]:
-    """Return the shape that a key gives, an index over it for each dimension, what must stay in bounds, and the index
-    that is in memory: what :meth:`Pattern.indexed` takes.
-    """
+    """Return the arguments of :meth:`Pattern.indexed` for a key."""
     used = sum(part is not None and part is not Ellipsis for part in key)
     if used > view.ndim or sum(part is Ellipsis for part in key) > 1:
         raise ValueError(f"{view.name}: an index must have at most {view.ndim} parts, those of {view.shape}")
@@ -34,9 +32,9 @@ def indices_of(
     key = (*key, *rest) if at is None else (*key[:at], *rest, *key[at + 1 :])
     key, number = _without_number(view, key)
     key, common = _together(key)
-    shape, parts = _placed(view, key, common)
+    shape, parts = _parts(view, key, common)
     result, over = _indices(view, shape, parts, common)
-    # What is beyond may be where a mask does not hold.
+    # These indices may be out of bounds where a mask does not hold.
     bounds = [
         (index, count)
         for index, count, (_, part) in zip(over, view.shape, parts, strict=True)
@@ -47,7 +45,7 @@ def indices_of(
     place, numbers = number
     d = sum(part is not None for part in key[:place])
     if over[d].range[0] < 0:
-        raise ValueError(f"{view.name}: what is added to an index in memory must be at least 0, not {over[d]}")
+        raise ValueError(f"{view.name}: an index added to one in memory must be at least 0, not {over[d]}")
     order: list[int | None] = [None] * len(result)
     if numbers.ndim:
         numbers, first = numbers.repeated(common), parts[d][0]
@@ -57,7 +55,7 @@ def indices_of(
 
 
 def _without_number(view: Pattern, key: tuple) -> tuple[tuple, tuple[int, Any] | None]:
-    """Return a key with 0 where an index is in memory, and which part that is."""
+    """Return a key with 0 instead of the index in memory, and the position and value of that index."""
     places = [n for n, part in enumerate(key) if isinstance(part, Pattern | Moved)]
     if not places:
         return key, None
@@ -72,8 +70,10 @@ def _without_number(view: Pattern, key: tuple) -> tuple[tuple, tuple[int, Any] |
 
 
 def _together(key: tuple) -> tuple[tuple, tuple[int, ...]]:
-    """Return a key whose index expressions broadcast, and their shape: by the rules of numpy, else with dimensions that
-    some lack as their last ones: published kernels write `x[i, j]` of `i[:, None]` and `j[None, :, None]`.
+    """Return a key with index expressions that broadcast, and their common shape.
+
+    Where numpy's rules fail, missing dimensions are appended as last ones: published kernels write `x[i, j]` with
+    `i[:, None]` and `j[None, :, None]`.
     """
     expressions = [part for part in key if isinstance(part, Affine)]
     try:
@@ -87,13 +87,12 @@ def _together(key: tuple) -> tuple[tuple, tuple[int, ...]]:
 
 
 def _widened(index: Affine, dimensions: int) -> Affine:
-    """Return an index expression with dimensions of one number behind its own."""
     more = dimensions - len(index.shape)
     return Affine((*index.shape, *(1,) * more), (*index.steps, *(0,) * more), index.start)
 
 
-def _placed(view: Pattern, key: tuple, common: tuple[int, ...]) -> tuple[list[int], list[Part]]:
-    """Return the shape that a key gives, 0 where a slice goes along, and its part for each dimension of a view."""
+def _parts(view: Pattern, key: tuple, common: tuple[int, ...]) -> tuple[list[int], list[Part]]:
+    """Return the shape that a key gives, 0 for each slice, and the key's part for each dimension of the view."""
     places = [n for n, part in enumerate(key) if isinstance(part, Affine)]
     if places and any(not isinstance(part, Affine | Integral) for part in key[places[0] : places[-1]]):
         raise ValueError(f"{view.name}: index expressions must be side by side, not with slices between them")
@@ -122,7 +121,7 @@ def _placed(view: Pattern, key: tuple, common: tuple[int, ...]) -> tuple[list[in
 def _indices(
     view: Pattern, shape: Sequence[int], parts: list[Part], common: tuple[int, ...]
 ) -> tuple[tuple[int, ...], list[Affine]]:
-    """Return a shape with the counts of slices, and an index over it for each dimension of a view."""
+    """Return the shape with the slices' sizes, and an index over it for each dimension of a view."""
     counts = list(shape)
     found: list[tuple[int, dict[int, int]]] = []
     for count, (first, part) in zip(view.shape, parts, strict=True):
@@ -143,13 +142,12 @@ def _indices(
 
 
 def _bounds(part: slice, count: int) -> tuple[int, int, int]:
-    """Return where a slice of so many begins and ends, and its step; what is named beyond the end stays beyond it."""
+    """Return start, end and step of a slice, without clipping an explicit bound at the end."""
     begin, end, step = part.indices(count)
     start, stop = (number if isinstance(number, Integral) else 0 for number in (part.start, part.stop))
     return (max(begin, int(start)), max(end, int(stop)), step) if step > 0 else (begin, end, step)
 
 
 def _within(index: Affine, count: int) -> bool:
-    """Return whether all of an index is of so many."""
     least, most = index.range
     return least >= 0 and most < count

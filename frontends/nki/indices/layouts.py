@@ -1,4 +1,4 @@
-"""Views that are laid out anew over the same memory: other shapes, other types of the same bits, access patterns."""
+"""Views with another layout of the same memory: reshape, reinterpretation of bits, access patterns."""
 
 from dataclasses import replace
 from math import prod
@@ -18,7 +18,7 @@ AXES = ("element", "partition", "block")
 
 
 def reshaped(view: Viewed, shape: tuple[int, ...]) -> Viewed:
-    """Return a view of another shape, in which -1 stands for what is left; on chip the partitions stay as they are."""
+    """Return a view of another shape; -1: the remaining elements. On chip the partition dimension must stay."""
     if -1 in shape:
         rest = prod(n for n in shape if n != -1)
         shape = tuple(view.size // rest if n == -1 else n for n in shape)
@@ -39,13 +39,13 @@ def reshaped(view: Viewed, shape: tuple[int, ...]) -> Viewed:
     last = {"element": tuple(int(step) for step in steps), "partition": flat, "block": flat}
     own = {name: getattr(view, name) for name in AXES}
     axes = {name: Affine(shape, axis.steps[:first] + last[name], axis.start) for name, axis in own.items()}
-    # The dimension that has one number each stays, too.
+    # The indices in memory get the same new shape.
     numbers = view.numbers and replace(view.numbers, view=reshaped(view.numbers.view, shape))
     return replace(view, shape=shape, numbers=numbers, bounds=(), cut=None, **axes)
 
 
 def retyped(view: Viewed, dtype: DType) -> Viewed:
-    """Return the same bits in another type; of fewer bytes, in the last dimension, as more elements."""
+    """Return the same bits as another type; a smaller type gives more elements in the last dimension."""
     more, left = divmod(view.dtype.itemsize, dtype.itemsize)
     near = view.ndim and view.element.steps[-1] == 1 and view.lanes != view.ndim - 1 and view.numbers is None
     if left or (more > 1 and not (near and view.allocation.memory is not Memory.psum)):
@@ -64,7 +64,7 @@ def retyped(view: Viewed, dtype: DType) -> Viewed:
 
 
 def cast(view: Viewed, dtype: DType) -> Viewed:
-    """Return what an access pattern of another type is one of: places of elements in units of that type."""
+    """Return a view with steps and start in elements of another type."""
     old, new = view.dtype.itemsize, dtype.itemsize
     element = view.element
     places = [*element.steps, element.start]
@@ -76,12 +76,11 @@ def cast(view: Viewed, dtype: DType) -> Viewed:
 
 
 def accessed(view: Viewed, pattern, offset: int | None, scalar, vector, dim: int, options: dict) -> Viewed:
-    """Return the access pattern of pairs (step, count) of a view, moved by numbers along one of its dimensions.
+    """Return the view with an access pattern of pairs (step, count), outermost first.
 
-    Arguments:
-        offset: the element of index 0, of those of all partitions; None: that of the view.
-        scalar, vector: a number, in memory or not, and one a partition; None: none.
-        options: must all be false.
+    `offset` is the start, in elements counted over all partitions; None: the view's. An index moves the pattern along
+    dimension `dim` of the view: `scalar`, an integer or in memory, or `vector`, one number per partition in memory.
+    `options` are unsupported and must be false.
     """
     if isinstance(scalar, VirtualRegister):
         scalar = scalar.word
@@ -90,7 +89,7 @@ def accessed(view: Viewed, pattern, offset: int | None, scalar, vector, dim: int
         moved = replace(view, element=replace(view.element, start=view.element.start + by))
         return accessed(moved, pattern, None if offset is None else int(offset) + by, None, vector, dim, options)
     if any(options.values()):
-        raise ValueError(f"{view.name}: ap must be of steps, counts and offsets alone, not {options}")
+        raise ValueError(f"{view.name}: ap may have only steps, counts and offsets, not {options}")
     shape = tuple(int(count) for _, count in pattern)
     steps, start = tuple(int(step) for step, _ in pattern), view.element.start if offset is None else int(offset)
     found = _patterned(view, shape, steps if vector is None else (0, *steps[1:]), start, offset is not None)
@@ -100,14 +99,14 @@ def accessed(view: Viewed, pattern, offset: int | None, scalar, vector, dim: int
 
 
 def _width(view: Pattern) -> int:
-    """Return the elements of a view's type in a partition of a block, on chip; else in the whole tensor."""
+    """Return the elements per partition of a block, in the view's type; in HBM, of the whole tensor."""
     if view.allocation.memory is Memory.psum:
         return view.allocation.width
     return view.allocation.width * view.allocation.dtype.itemsize // view.dtype.itemsize
 
 
 def _patterned(view: Viewed, shape: tuple[int, ...], steps: tuple[int, ...], start: int, across: bool) -> Viewed:
-    """Return an access pattern; `across`: its start counts the elements of all partitions."""
+    """Return the view with an access pattern; `across`: `start` counts over all partitions."""
     width, flat = _width(view), (0,) * len(shape)
     block = Affine(shape, flat, view.block.start)
     if view.lanes is None:
@@ -126,7 +125,7 @@ def _patterned(view: Viewed, shape: tuple[int, ...], steps: tuple[int, ...], sta
 
 
 def _offset(view: Viewed, base: Viewed, scalar: object, vector: object, dim: int) -> Viewed:
-    """Return a pattern of `base` moved by numbers along a dimension of that."""
+    """Return `view` moved by an index in memory along dimension `dim` of `base`."""
     offset = scalar if vector is None else vector
     if not isinstance(offset, Pattern) or (scalar is not None and vector is not None):
         rule = "an offset in memory must be one tensor in SBUF, scalar_offset or vector_offset"

@@ -1,4 +1,4 @@
-"""The kernel's own line: where what is recorded, and what is refused, comes from."""
+"""Source lines of kernels, for recorded instructions and error messages."""
 
 import sys
 from collections.abc import Callable
@@ -16,9 +16,7 @@ _OWN = tuple(str(Path(__file__).parents[1] / room) for room in ("dialects", "ind
 
 
 def kernel_line() -> SourceLine:
-    """Return the line of the call that is under way: the innermost one that is not in this folder. Kernels in folders
-    below are kernels.
-    """
+    """Return the line of the current call: the innermost frame outside the front end's own modules."""
     source = source_override()
     if source is not None:
         return source
@@ -30,7 +28,7 @@ def kernel_line() -> SourceLine:
 
 
 def from_kernel(function: _Function) -> _Function:
-    """Let what a function that kernels call appends, and what it refuses, name the kernel's line."""
+    """Attribute the instructions and errors of a function called by kernels to the kernel's line."""
     checked = located(function)
 
     @wraps(function)

@@ -1,4 +1,4 @@
-"""Indices in memory: numbers in SBUF by which an access finds its place when the program runs."""
+"""Indices in memory: numbers in SBUF that select elements when the program runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ __all__ = ["Moved", "Numbers"]
 
 
 class Tile(Protocol):
-    """What numbers are in: a view (:class:`frontends.nki.indices.pattern.Pattern`) of a tensor on chip."""
+    """Interface of the views that hold numbers (:class:`frontends.nki.indices.pattern.Pattern`)."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -24,30 +24,29 @@ class Tile(Protocol):
     def partition(self) -> Affine: ...
 
     def indexed(self, shape: tuple[int, ...], indices: Sequence[Affine]) -> Self:
-        """Return the view whose element of an index is its own of `indices`."""
+        """Return the view indexed by one expression per dimension."""
         ...
 
     def picked(self, order: Sequence[int | None]) -> Self:
-        """Return it with dimensions picked from its own; None: a new one of one element."""
+        """Return the view with its dimensions in this order; None inserts a dimension of one element."""
         ...
 
     def repeated(self, shape: tuple[int, ...]) -> Self:
-        """Return it broadcast to a shape."""
+        """Return the view broadcast to a shape."""
         ...
 
 
 InTile = TypeVar("InTile", bound=Tile)
-"""The class of the views that numbers are in."""
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers(Generic[InTile]):
-    """Numbers of which each element of a view has one, and lies so many steps behind where it would lie without.
+    """Offsets in memory: one number per element of a view, which moves the element by number * step.
 
     Arguments:
-        view: of the numbers, over the shape of the view that they move.
-        step: elements of the tensor from number to number.
-        limit: numbers are not negative and below this.
+        view: the numbers, in the shape of the view that they move.
+        step: elements of the tensor per unit.
+        limit: exclusive upper bound; the lower one is 0.
     """
 
     view: InTile
@@ -55,55 +54,47 @@ class Numbers(Generic[InTile]):
     limit: int
 
     def indexed(self, shape: tuple[int, ...], indices: Sequence[Affine]) -> Self:
-        """Return them for a part of the view."""
         return replace(self, view=self.view.indexed(shape, indices))
 
     def picked(self, order: Sequence[int | None]) -> Self:
-        """Return them with dimensions picked as those of the view."""
         return replace(self, view=self.view.picked(order))
 
     def repeated(self, shape: tuple[int, ...]) -> Self:
-        """Return them for a view that is broadcast."""
         return replace(self, view=self.view.repeated(shape))
 
     @property
     def along(self) -> int | None:
-        """The dimension that goes from partition to partition of the numbers; None: all are in one."""
+        """Dimension along the partitions of the numbers; None: all are in one partition."""
         steps = self.view.partition.steps
         return next((d for d, n in enumerate(self.view.shape) if n > 1 and steps[d]), None)
 
     @property
     def apart(self) -> list[int]:
-        """The dimensions that go from element to element of the numbers' partitions."""
+        """Dimensions along the elements within a partition of the numbers."""
         steps = self.view.element.steps
         return [d for d, n in enumerate(self.view.shape) if n > 1 and steps[d]]
 
 
 @dataclass(frozen=True, eq=False)
 class Moved(Generic[InTile]):
-    """An index expression and a number in SBUF, which are added.
-
-    Arguments:
-        affine: the expression.
-        number: a view that broadcasts with it.
-    """
+    """Sum of an index expression and a number in SBUF."""
 
     affine: Affine
     number: InTile
 
     @from_kernel
     def __add__(self, other) -> Self:
-        return replace(self, affine=self.affine + _known(other))
+        return replace(self, affine=self.affine + _static(other))
 
     __radd__ = __add__
 
     @from_kernel
     def __sub__(self, other) -> Self:
-        return replace(self, affine=self.affine - _known(other))
+        return replace(self, affine=self.affine - _static(other))
 
 
-def _known(index: object) -> Affine | Integral:
-    """Return an index that Python knows."""
+def _static(index: object) -> Affine | Integral:
+    """Return an index without a number in memory; ValueError otherwise."""
     if not isinstance(index, Affine | Integral):
         raise ValueError("at most one number in memory may be added to an index")
     return index

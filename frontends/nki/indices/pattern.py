@@ -1,7 +1,7 @@
-"""Access patterns: where the elements of a part of a tensor are, and what another index of them makes of that.
+"""Access patterns: positions of a view's elements as affine functions of their index.
 
-Where an element is, is affine in its index: so many elements, partitions and blocks from those of index 0. One index
-may be numbers in SBUF: then each element lies so much further as its number says when the program runs.
+An element's position has an element, a partition and a block number, all affine. One index may also be in SBUF: it
+moves each element by a number known only at run time.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,18 +17,11 @@ from neuroncore_rtl.frontends.nki.indices.storage import Allocation, Memory
 __all__ = ["Pattern", "PatternCut", "Viewed"]
 
 Viewed = TypeVar("Viewed", bound="Pattern")
-"""The class of a view: what is made of one is of the same class."""
 
 
 @dataclass(frozen=True)
 class PatternCut(Generic[Viewed]):
-    """What masks have left of a view, as in `tile[i, j][i < n][j < m]`.
-
-    Arguments:
-        whole: the view before.
-        mask: where it stays.
-        part: of its shape.
-    """
+    """Result of masking, as in `tile[i, j][i < n][j < m]`: `part` is the rectangle of `whole` where `mask` holds."""
 
     whole: Viewed
     mask: Mask
@@ -36,28 +29,27 @@ class PatternCut(Generic[Viewed]):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the view before, which further masks are over, too."""
+        """Shape before masking, also for further masks."""
         return self.whole.shape
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left."""
         return any(part.stop <= part.start for part in self.part)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Pattern:
-    """Part of a tensor, or all of it.
+    """Access pattern of a tensor or a part of it.
 
     Arguments:
         allocation: the tensor.
-        dtype: of an element.
-        shape: counts of its dimensions.
-        element, partition, block: where an element is, over `shape`; HBM and blocks count elements of their own.
-        lanes: on chip, the dimension that goes from partition to partition, or repeats one; None: it has none.
-        bounds: what must stay below a limit and not below 0, over `shape`: index expressions before a mask is applied.
-        numbers: the index that is in memory.
-        cut: what it was before a mask cut it, if that came last.
+        dtype: type of an element.
+        shape: sizes of the dimensions.
+        element, partition, block: position by index; each HBM tensor and each block counts its elements from 0.
+        lanes: on chip, the dimension along partitions, which may repeat one; None: missing.
+        bounds: index expressions with their limits, checked after masks are applied.
+        numbers: the index in memory.
+        cut: the view before masking, if masking was the last operation.
     """
 
     allocation: Allocation
@@ -77,7 +69,6 @@ class Pattern:
 
     @property
     def size(self) -> int:
-        """Elements in all partitions."""
         return prod(self.shape)
 
     @property
@@ -86,54 +77,50 @@ class Pattern:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
         return self.dtype.itemsize
 
     @property
     def buffer(self) -> Memory:
-        """The memory that it is in."""
         return self.allocation.memory
 
     @property
     def offset(self) -> int:
-        """The element of index 0."""
         return self.element.start
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Elements from one index of each dimension to the next."""
+        """Elements between consecutive indices of each dimension."""
         return self.element.steps
 
     def is_indirect(self) -> bool:
-        """Whether an index is in memory."""
         return self.numbers is not None
 
     # -- where it is -----------------------------------------------------------------------------------------------
 
     def check_bounds(self) -> None:
-        """Refuse it if an index goes beyond the tensor."""
+        """Raise ValueError if an index exceeds the tensor."""
         for axis, limit in self.bounds:
             if not limit:
-                raise ValueError(f"{self.name}: an operand must have elements, but a mask leaves nothing of it")
+                raise ValueError(f"{self.name}: an operand must have elements, but a mask excludes all of them")
             least, most = axis.range
             if least < 0 or most >= limit:
                 which = str(least) if least == most else f"from {least} to {most}"
                 raise ValueError(f"{self.name}: an index must be between 0 and {limit - 1}, not {which}")
 
     def one_block(self) -> int:
-        """Return the number of the block that it is in; ValueError if it is in several."""
+        """Return the number of the view's block; ValueError if it spans several."""
         if any(step and n > 1 for step, n in zip(self.block.steps, self.shape, strict=True)):
             rule = f"blocks must be chosen by numbers: an operand is one tile, not {self.shape} over several"
             raise ValueError(f"{self.name}: {rule}")
         return self.block.start
 
     def step_along(self, dim: int) -> int:
-        """Return the elements from index to index of a dimension that numbers may go along."""
+        """Return the element step of a dimension; ValueError if an index in memory cannot use it."""
         if not -self.ndim <= dim < self.ndim:
             raise ValueError(f"{self.name}: indirect_dim must be below {self.ndim}, not {dim}")
         step = self.element.steps[dim]
         if dim == self.lanes or self.block.steps[dim] or step < 1:
-            raise ValueError(f"{self.name}: an index in memory must go along elements, which dimension {dim} does not")
+            raise ValueError(f"{self.name}: an index in memory must be along elements, not along dimension {dim}")
         return step
 
     # -- other indices of the same elements ------------------------------------------------------------------------
@@ -142,7 +129,7 @@ class Pattern:
         self, shape: tuple[int, ...], lanes: int | None, numbers: "Numbers[Self] | None",
         moved: Callable[[Affine], Affine], new: Sequence[tuple[Affine, int]] = (),
     ) -> Self:  # fmt: skip
-        """Return the view over another shape, with `moved` of all that is over its own; `new`: further bounds."""
+        """Return the view over another shape; `moved` maps its index expressions, `new` adds bounds."""
         axes = {name: moved(getattr(self, name)) for name in ("element", "partition", "block")}
         bounds = (*((moved(axis), limit) for axis, limit in self.bounds), *new)
         return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, cut=None, **axes)
@@ -151,7 +138,7 @@ class Pattern:
         self, shape: tuple[int, ...], indices: Sequence[Affine], new: Sequence[tuple[Affine, int]] = (),
         numbers: "Numbers[Self] | None" = None,
     ) -> Self:  # fmt: skip
-        """Return the view whose element of an index is its own of `indices`; `new`, `numbers`: as of a view."""
+        """Return the view composed with one index expression per dimension; `new`: additional bounds."""
 
         def composed(axis: Affine) -> Affine:
             own = list(zip(axis.steps, indices, strict=True))
@@ -162,14 +149,14 @@ class Pattern:
         if self.lanes is not None:
             over = [d for d, step in enumerate(indices[self.lanes].steps) if step]
             if len(over) > 1:
-                raise ValueError(f"{self.name}: partitions must go along one dimension of {shape}, not {len(over)}")
+                raise ValueError(f"{self.name}: partitions must be along one dimension of {shape}, not {len(over)}")
             lanes = over[0] if over else None
         return self._mapped(
             shape, lanes, self.numbers.indexed(shape, indices) if self.numbers else numbers, composed, new
         )
 
     def picked(self, order: Sequence[int | None]) -> Self:
-        """Return it with dimensions picked from its own; None: a new one of one element. What is left out has one."""
+        """Return the view with its dimensions in this order; None inserts a dimension of one element."""
         shape = tuple(1 if d is None else self.shape[d] for d in order)
         lanes = None
         if self.lanes is not None:
@@ -184,7 +171,7 @@ class Pattern:
         return self._mapped(shape, lanes, self.numbers and self.numbers.picked(order), ordered)
 
     def repeated(self, shape: tuple[int, ...]) -> Self:
-        """Return it broadcast to a shape; ValueError if it does not."""
+        """Return the view broadcast to a shape; ValueError if it does not broadcast."""
         if broadcast_shapes(self.shape, shape) != shape:
             raise ValueError(f"{self.name}: shape must broadcast to {shape}, not {self.shape}")
         more = len(shape) - self.ndim
@@ -198,12 +185,9 @@ class Pattern:
         return self._mapped(shape, lanes, self.numbers and self.numbers.repeated(shape), wide)
 
     def fitted(self, shape: tuple[int, ...]) -> Self:
-        """Return it in a shape that is its own but for dimensions of one element, or broadcast to it; on chip, where
-        partitions are first, dimensions that it does not have are the last ones, and one element of each partition is
-        so over all of theirs.
+        """Return the view in another shape by dimensions of one element or broadcasting; ValueError if neither fits.
 
-        Raises:
-            ValueError: if it is none of these.
+        On chip, if the partitions are first, missing dimensions are appended; one element per partition is repeated.
         """
         if self.shape == shape:
             return self
@@ -218,7 +202,7 @@ class Pattern:
         return self.repeated(shape)
 
     def single(self) -> Self:
-        """Return its one element, without dimensions."""
+        """Return the only element, without dimensions."""
         if self.size != 1:
             raise ValueError(f"{self.name}: an index in memory must be one element, not {self.shape}")
         return self.indexed((), [Affine((), ())] * self.ndim)

@@ -1,4 +1,4 @@
-"""Registers as kernels hold them: numbers that only the run knows, so Python cannot compute or decide with them."""
+"""Registers in kernels: numbers known only at run time, so Python cannot compute or branch on them."""
 
 import ast
 import linecache
@@ -16,19 +16,14 @@ CONDITION = "use nl.while_loop, or select what is computed by nisa.tensor_copy_p
 
 
 class VirtualRegister:
-    """A number of 32 bits that is known when the kernel runs.
-
-    Arguments:
-        register: the program's.
-        word: its tensor as kernels see it, [1, 1].
-    """
+    """A 32-bit number known only at run time; `word` is its tensor for kernels, [1, 1]."""
 
     def __init__(self, register: Register, word: Any):
         self.register, self._word = register, word
 
     @property
     def word(self):
-        """Its tensor as kernels see it; ValueError if it has no value yet."""
+        """The register's tensor; ValueError if it has no value yet."""
         if not self.register.written:
             raise ValueError("a register must have a value before it is read")
         return self._word
@@ -56,7 +51,7 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
 
 
 def tests_while(line: Line) -> bool:
-    """Return whether a line of a file is the condition of a `while`, and nothing but a name."""
+    """Return whether a line of a file is the condition of a `while` and consists only of a name."""
     nodes = ast.walk(ast.parse("".join(linecache.getlines(line.file))))
     return any(
         isinstance(node, ast.While)
@@ -67,7 +62,7 @@ def tests_while(line: Line) -> bool:
 
 
 def register_of(given: object, what: str) -> Register:
-    """Return the program's register; ValueError if it is none."""
+    """Return the program's register; ValueError if `given` is not a register."""
     if not isinstance(given, VirtualRegister):
         raise ValueError(f"{what} must be a register of nisa.register_alloc, not {given!r}")
     return given.register

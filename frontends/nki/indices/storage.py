@@ -1,7 +1,7 @@
-"""Where the elements of a kernel's tensors are: tensors of the machine, one for each block.
+"""Storage of a kernel's tensors: one machine tensor per block.
 
-A tensor on chip may have *block dimensions* before that of its partitions: a tile for each of their indices, which are
-allocated one by one, so that each has a place only while it is in use. PSUM holds words of 32 bits whatever the type.
+A tensor on chip may have *block dimensions* before the partition dimension. Each block is a tile with its own
+allocation and live range. PSUM stores every type in 32-bit words.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ __all__ = ["Allocation", "Memory", "format_in"]
 
 
 class Memory(Enum):
-    """Memories, by the names of `nki.language`."""
+    """Memories, named as in `nki.language`."""
 
     sbuf = "sbuf"
     psum = "psum"
@@ -27,28 +27,27 @@ class Memory(Enum):
 
     @property
     def on_chip(self) -> bool:
-        """Whether it is SBUF or PSUM."""
         return self in (Memory.sbuf, Memory.psum)
 
 
 def format_in(memory: Memory, dtype: DType) -> Format:
-    """Return the format that elements of a type have in a memory."""
+    """Return the format in which a memory stores a type."""
     if memory is Memory.psum:
-        return FP32 if dtype.is_float else UINT32 if dtype.known is UINT32 else INT32
-    return dtype.known
+        return FP32 if dtype.is_float else UINT32 if dtype.machine_format is UINT32 else INT32
+    return dtype.machine_format
 
 
 @dataclass(eq=False)
 class Allocation:
-    """The elements of one tensor.
+    """Storage of one tensor.
 
     Arguments:
-        name: for messages.
-        dtype: of an element.
-        memory: where they are.
+        name: name in messages.
+        dtype: type of an element.
+        memory: memory of the tensor.
         shape: all dimensions.
-        lanes: on chip, which of them is that of the partitions; those before it are blocks.
-        make: returns the machine's tensor of a block, when it is first touched.
+        lanes: on chip, the index of the partition dimension, after those of blocks.
+        make: allocates a block's machine tensor on its first access.
     """
 
     name: str
@@ -58,9 +57,9 @@ class Allocation:
     lanes: int | None
     make: Callable[[int], Tensor | HbmTensor]
     zeros: set[int] = field(default_factory=set)
-    """Blocks that are zero, though nothing has been written to them yet."""
+    """Blocks that are zero without having been written."""
     version: int = 0
-    """How often it was written."""
+    """Number of writes so far."""
 
     def __post_init__(self):
         self._tensors: dict[int, Tensor | HbmTensor] = {}
@@ -68,48 +67,44 @@ class Allocation:
 
     @property
     def format(self) -> Format:
-        """Of an element where it is."""
         return format_in(self.memory, self.dtype)
 
     @property
     def width(self) -> int:
-        """Elements of a partition of a block, on chip; else of the whole tensor."""
+        """Elements per partition of a block; in HBM, of the whole tensor."""
         return int(np.prod(self.shape[0 if self.lanes is None else self.lanes + 1 :], dtype=np.int64))
 
     @property
     def partitions(self) -> int:
-        """Partitions of a block, on chip."""
         assert self.lanes is not None
         return self.shape[self.lanes]
 
     def tensor(self, block: int) -> Tensor | HbmTensor:
-        """Return the machine's tensor of a block."""
+        """Return a block's machine tensor; allocate it on the first call."""
         if block not in self._tensors:
             self._tensors[block] = self.make(block)
         return self._tensors[block]
 
     def tile(self, block: int) -> Tensor:
-        """Return the machine's tensor of a block on chip."""
         tensor = self.tensor(block)
         assert isinstance(tensor, Tensor)
         return tensor
 
     @property
     def in_hbm(self) -> HbmTensor:
-        """The machine's tensor in HBM."""
         tensor = self.tensor(0)
         assert isinstance(tensor, HbmTensor)
         return tensor
 
     @property
     def tiles(self) -> list[Tensor]:
-        """The machine's tensors of the blocks that have been touched, on chip."""
+        """Allocated machine tensors on chip."""
         return [self.tile(block) for block in self._tensors]
 
     def is_new(self, block: int) -> bool:
-        """Return whether nothing has touched a block."""
+        """Return whether a block has not been accessed."""
         return block not in self._tensors
 
-    def written(self, block: int) -> np.ndarray:
-        """Return for each element, bool [partitions, elements], whether anything has been written to it."""
+    def written_elements(self, block: int) -> np.ndarray:
+        """Return bool [partitions, elements]: whether each element has been written."""
         return self._written.setdefault(block, np.zeros((self.partitions, self.width), bool))

@@ -1,8 +1,7 @@
-"""The calls of the interface: how each is lowered, in both dialects, and what a table of them says.
+"""Lowering of the interface's calls, for both dialects.
 
-In the second dialect a call writes to its first argument, `dst`; in the first one it returns a new tile, and takes
-`dtype` and `mask` besides. Each call is one function that writes to a `dst`; what it would return is worked out by
-`result`.
+In the second dialect a call writes to its first argument, `dst`. In the first it returns a new tile and also takes
+`dtype` and `mask`. One function per call writes to a `dst`; `result` computes the new tile's shape and type.
 """
 
 import inspect
@@ -20,35 +19,35 @@ from neuroncore_rtl.frontends.nki.indices.lines import from_kernel, kernel_line
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.dimensions import apart
-from neuroncore_rtl.frontends.nki.lowering.operands import is_written, written
+from neuroncore_rtl.frontends.nki.lowering.operands import is_written, mark_written
 from neuroncore_rtl.frontends.nki.trace.recording import Pending, Recording, recording
 
-__all__ = ["Call", "at_least_2d", "instruction", "like", "nothing", "returned", "together"]
+__all__ = ["Call", "at_least_2d", "instruction", "like", "nl_function", "nothing", "together"]
 
 HINTS = frozenset(("name", "engine", "priority", "dge_mode", "perf_mode"))
-"""Arguments that change nothing here: an instruction has one engine, and copies have queues of their own."""
+"""Arguments without effect here: an instruction has one engine, and copies have their own queues."""
 
 Result = Callable[[dict], tuple[tuple[int, ...], DType, Memory]]
-"""From a call's arguments to shape, type and memory of what it returns."""
+"""Maps a call's arguments to shape, type and memory of its result."""
 
 Along = Callable[[dict, View], tuple[int | None, ...] | None]
-"""From a call's arguments and its dst to dimensions of an argument, one for each of dst; None: of none."""
+"""Maps a call's arguments and dst to the argument's dimension for each of dst's."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call.
+    """A call of the interface.
 
     Arguments:
-        name: in its module.
-        lower: appends it: (recording, dst, arguments).
+        name: name in its module.
+        lower: appends the call: (recording, dst, arguments).
         how: "exact", "expanded" into several instructions, or "differs".
-        note: in what, in a few words.
-        result: what it returns without a dst; None: it always has one.
-        like: the argument over whose shape a mask is.
-        product: whether it can add to what is in PSUM.
-        each: whether it goes element by element, so that it may become several of fewer dimensions.
-        along: from the arguments and dst, which dimension of `like` each of dst is; None: those at the same places.
+        note: the difference in a few words.
+        result: shape, type and memory of the result without a dst; None: dst is mandatory.
+        like: argument that a mask's shape refers to.
+        product: can accumulate in PSUM.
+        each: element-wise, so that it can be split.
+        along: dimension of `like` for each of dst's; None: the same.
     """
 
     name: str
@@ -63,11 +62,10 @@ class Call:
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
-        """Those of the second dialect, dst first."""
         return list(inspect.signature(self.lower).parameters.values())[1:]
 
     def function(self, older: bool) -> Callable:
-        """Return what kernels call, in the first dialect or in the second one."""
+        """Return the function that kernels of the first (`older`) or second dialect call."""
         own = self.parameters
         skipped = own[1:] if older and self.result is not None else own
         signature = inspect.Signature(skipped)
@@ -91,7 +89,7 @@ class Call:
     def run(
         self, dst: View | None, arguments: dict, dtype: object, mask: Mask | None, memory: Memory | None = None
     ) -> View | None:
-        """Append it, or let it wait for what its result is assigned to; `memory`: of a result, if not the call's."""
+        """Append the call; without a dst it stays pending, with a result in `memory`."""
         current = recording()
         current.flush()
         arguments = {name: _resolved(current, value) for name, value in arguments.items()}
@@ -110,7 +108,7 @@ class Call:
             part = None if nothing else self._where(target, arguments, mask, shape)
             whole = part is not None and part.shape == target.shape and not cuts
             if dst is None and target.allocation is result.allocation and not whole:
-                # Calls without a mask read all of the tile: it is zero where this one leaves it out.
+                # Calls without a mask read the whole tile, so the part that the mask excludes is zero.
                 current.inserted["zeros beside a mask"] += 1
                 target.allocation.zeros.add(target.one_block())
             if self.product and dst is None and not more and not _is_zero(target):
@@ -118,7 +116,7 @@ class Call:
             if part is not None:
                 for piece, operands in apart(current, part, parts) if self.each else ((part, parts),):
                     self.lower(current, piece, **operands, **more)
-                written(part)
+                mark_written(part)
 
         if dst is not None:
             append(dst)
@@ -131,7 +129,7 @@ class Call:
         return result
 
     def _where(self, dst: View, arguments: dict, mask: Mask | None, shape: tuple[int, ...] | None) -> View | None:
-        """Return the part of dst where a mask over the shape of `like` holds; None if that is nothing."""
+        """Return the part of dst where a mask over the shape of `like` holds; None if it holds nowhere."""
         order = None if self.along is None or mask is None or shape is None else self.along(arguments, dst)
         if order is None or mask is None or shape is None:
             return dst.masked(mask, shape)
@@ -151,7 +149,7 @@ def instruction(
     name: str = "",
     **more,
 ) -> Callable:
-    """Return a decorator that puts a function that appends a call into a table; arguments as of :class:`Call`."""
+    """Return a decorator that enters a lowering function in a table; arguments as for :class:`Call`."""
 
     def entered(lower: Callable) -> Callable:
         called = name or lower.__name__
@@ -162,17 +160,17 @@ def instruction(
 
 
 def like(*names: str, dtype: DType | None = None, memory: Memory = Memory.sbuf) -> Result:
-    """Return what a call returns that is as large as its arguments of these names, of a type that holds all."""
+    """Return the result rule: the joint shape of the named arguments, in `dtype` or their promoted type."""
 
-    def found(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
+    def result_of(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
         views = [arguments[name] for name in names if isinstance(arguments.get(name), View)]
         return at_least_2d(together(*views)), dtype or promoted(*(view.dtype for view in views)), memory
 
-    return found
+    return result_of
 
 
 def together(*tiles: View) -> tuple[int, ...]:
-    """Return the shape that tiles broadcast to; of other numbers of dimensions that of the one with most elements."""
+    """Return the shape that tiles broadcast to; for different ranks, the shape with the most elements."""
     shapes = [tile.shape for tile in tiles]
     if len({len(shape) for shape in shapes}) == 1:
         return reduce(broadcast_shapes, shapes)
@@ -180,17 +178,17 @@ def together(*tiles: View) -> tuple[int, ...]:
 
 
 def at_least_2d(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of a tile: partitions, and one element of each if there is nothing else."""
+    """Return a shape padded with 1 to a tile's two dimensions, partitions and elements."""
     return (*shape, *(1,) * (2 - len(shape)))
 
 
 def nothing(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
-    """Return what a call returns that has no operand to take a shape from."""
+    """Result rule of calls without an operand to take a shape from: raise ValueError."""
     raise ValueError("a dst must be given")
 
 
-def returned(function: Callable) -> Callable:
-    """Let a function of `nki.language` flush what waits, resolve its tensors, and name the kernel's line."""
+def nl_function(function: Callable) -> Callable:
+    """Wrap a function of `nki.language`: flush the pending call, resolve tensors, name the kernel's line in errors."""
     taken = inspect.signature(function).parameters
 
     @wraps(function)
@@ -207,7 +205,7 @@ def returned(function: Callable) -> Callable:
 
 
 def _decided(mask: object) -> Any:
-    """Return a mask; one that Python has decided holds everywhere, None, or nowhere."""
+    """Return a mask; a bool becomes None (everywhere) or `NOWHERE`."""
     if isinstance(mask, bool | np.bool_):
         return None if mask else NOWHERE
     return mask
@@ -218,7 +216,7 @@ def _resolved(current: Recording, value: object) -> object:
 
 
 def _is_zero(target: View) -> bool:
-    """Return whether a product may start from the zeros that a tensor was made of, as nothing was written there yet."""
+    """Return whether a product may overwrite a target that is zero and not yet written."""
     return target.one_block() in target.allocation.zeros and not is_written(target)
 
 

@@ -1,4 +1,4 @@
-"""Operands of more free dimensions than an instruction has: one instruction for each index of the outermost one."""
+"""Splitting of calls with too many free dimensions: one instruction per index of the outermost one."""
 
 from collections.abc import Iterator
 
@@ -10,11 +10,9 @@ __all__ = ["apart"]
 
 
 def apart(r: Recording, dst: View, arguments: dict) -> Iterator[tuple[View, dict]]:
-    """Yield parts of a call that an instruction has the dimensions for, dst and arguments of each.
+    """Yield dst and arguments of the parts of an element-wise call that fit into an instruction.
 
-    Arguments:
-        dst: what is written, element by element.
-        arguments: tensors of its shape, columns, which stay whole, and others.
+    Tensors of dst's shape are split; columns and other values are passed whole.
     """
     whole = [name for name, value in arguments.items() if isinstance(value, View) and not _is_column(value)]
     free = [d for d, n in enumerate(dst.shape) if n > 1 and d != dst.lanes]
@@ -34,7 +32,6 @@ def apart(r: Recording, dst: View, arguments: dict) -> Iterator[tuple[View, dict
 
 
 def _go_on(d: int, e: int, views: tuple[View, ...]) -> bool:
-    """Return whether in all views a dimension goes on from the next one that has more than one element."""
     return all(view.element.steps[d] == view.element.steps[e] * view.shape[e] for view in views)
 
 

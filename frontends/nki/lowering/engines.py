@@ -1,7 +1,7 @@
-"""Which engine does what several of them can: copies on chip, by the vector or by the scalar engine.
+"""Engine selection for on-chip copies, which the vector and the scalar engine can both execute.
 
-The interface lets a kernel name one, or leaves the choice open: then the one that has had less to do so far takes it,
-and of a long copy piece by piece, so that what follows begins with the first piece.
+If the kernel names no engine, the one with fewer busy cycles is used. Long copies are distributed piece by piece, so
+that dependent instructions can start after the first piece.
 """
 
 from enum import Enum
@@ -15,11 +15,11 @@ from neuroncore_rtl.spec import isa
 __all__ = ["LoweredEngine", "append_copy"]
 
 PIECE = 128
-"""Elements of a partition that are copied at once if the kernel names no engine: as many as the largest array turns."""
+"""Elements per partition of a piece if the kernel names no engine: the largest array's transposition width."""
 
 
 class LoweredEngine(Enum):
-    """`nisa.engine`: engines."""
+    """Engines, as in `nisa.engine`."""
 
     unknown = 0
     tensor = 1
@@ -31,14 +31,10 @@ class LoweredEngine(Enum):
 
 
 def append_copy(r: Recording, dst: Tensor, src: Tensor, *, engine: LoweredEngine | None = None) -> None:
-    """Append dst = src, cast, the same bits by either engine.
+    """Append dst = src with a cast, for tensors on chip; both engines give the same bits.
 
-    The scalar engine takes copies of floating-point numbers, as it calculates with those, and none while its lanes hold
-    running sums, as every instruction of its own starts them anew.
-
-    Arguments:
-        dst, src: on chip.
-        engine: that the kernel names; the vector engine stands for all that are neither `unknown` nor the scalar one.
+    The scalar engine copies only floats, in which it computes, and nothing while its lanes hold running sums, because
+    each of its instructions resets them. An `engine` other than `unknown` and `scalar` means the vector engine.
     """
     named = (engine or LoweredEngine.unknown).name
     if named == "unknown" and len(dst.shape) == 1:
@@ -51,7 +47,7 @@ def append_copy(r: Recording, dst: Tensor, src: Tensor, *, engine: LoweredEngine
 def _append_piece(r: Recording, dst: Tensor, src: Tensor, engine: str) -> None:
     able = dst.format.is_float and src.format.is_float and not r.lanes_summing
     if able and (engine == "scalar" or (engine == "unknown" and _scalar_has_less(r))):
-        # x + -0 is x for zeros of both signs.
+        # x + -0 is x, also for zeros of both signs.
         r.program.append(activation(dst, src, "identity", bias=-0.0))
     else:
         r.program.append(tensor_copy(dst, src))

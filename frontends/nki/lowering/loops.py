@@ -1,7 +1,7 @@
-"""Loops whose rounds only the run knows. Their bodies are recorded once, and run again and again.
+"""Dynamic loops: the number of iterations is known only at run time. A body is recorded once and executed repeatedly.
 
-So whatever is recorded in a body must hold in every round: what was made once for all before the loop, but changes
-within, is made again there, and what the body makes is not there behind it.
+Each instruction must be valid in every iteration. Loop-carried values are therefore materialised again in the body,
+and values created in the body are not visible after the loop.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,8 @@ from neuroncore_rtl.kernels.program.instructions import memset
 from neuroncore_rtl.kernels.program.source import SourceLine, override_source
 
 __all__ = [
-    "LOOPS", "DoWhile", "Loop", "check_first_product", "dynamic_range", "element_of", "fori_loop", "held", "while_loop",
+    "LOOPS", "DoWhile", "Loop", "check_first_product", "dynamic_range", "element_of", "fori_loop", "loop_register",
+    "while_loop",
 ]  # fmt: skip
 
 LOOPS = {
@@ -32,22 +33,21 @@ LOOPS = {
     "fori_loop": "a loop of the controller",
     "while_loop": "a loop of the controller",
 }
-"""What the table says of the loops."""
 
 CONSTANTS = ("identity", "ones", "positions", "half")
-"""Of what is made once for all, that which nothing changes."""
+"""Cached objects that never change, so that they stay valid within loops."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop that is being recorded.
+    """A loop under recording.
 
     Arguments:
-        manager: the program's.
+        manager: the program's loop context.
         source: the kernel's line.
-        register: the condition of a `while`, else what counts.
-        made: what was made once for all before it.
-        outside: the tensors on chip that were there before it.
+        register: condition of a `while`, otherwise the counter.
+        made: objects cached before the loop.
+        outside: tensors allocated before the loop.
     """
 
     manager: AbstractContextManager
@@ -58,14 +58,14 @@ class Loop:
 
 
 def _enter(current: Recording, manager: AbstractContextManager, register: VirtualRegister | None = None):
-    """Start a loop's body; return what the program's loop yields."""
+    """Start a loop's body; return the value of the program's loop context."""
     current.flush()
     for allocation in current.on_chip:
         for block in sorted(allocation.zeros):
             current.program.append(memset(allocation.tile(block), 0.0))
-            allocation.written(block)[:] = True
+            allocation.written_elements(block)[:] = True
         allocation.zeros.clear()
-    # In a later round these tensors may hold what this one has written there.
+    # Assigned results are invalid from here: in later iterations their targets may hold values of the previous one.
     for target, _ in current.aliases.values():
         target.allocation.version += 1
     found = manager.__enter__()
@@ -79,7 +79,6 @@ def _enter(current: Recording, manager: AbstractContextManager, register: Virtua
 
 
 def _leave(current: Recording) -> None:
-    """End the innermost loop's body."""
     current.flush()
     loop = current.loops.pop()
     loop.manager.__exit__(None, None, None)
@@ -89,16 +88,10 @@ def _leave(current: Recording) -> None:
 
 
 def check_first_product(current: Recording, allocation: Allocation, adds: bool | None, is_new: bool) -> None:
-    """Refuse a product that would start the sums of a tensor anew in every round, and go on with them elsewhere.
-
-    Arguments:
-        allocation: where the sums are.
-        adds: what the kernel says of it.
-        is_new: whether nothing was written there.
-    """
+    """Raise ValueError if a tensor's first product is inside a loop, where each iteration would restart the sums."""
     if current.loops and is_new and adds is not False and allocation in current.loops[-1].outside:
-        rule = "sums that go on from round to round must be written before the loop, such as by nisa.memset"
-        raise ValueError(f"{allocation.name}: {rule}; accumulate=False starts them anew in every round")
+        rule = "sums carried from iteration to iteration must be written before the loop, such as by nisa.memset"
+        raise ValueError(f"{allocation.name}: {rule}; accumulate=False restarts them in every iteration")
 
 
 def _bound(given: object) -> int | Register:
@@ -115,7 +108,7 @@ def _count(current: Recording, lower: object, upper: object, step: Any) -> Abstr
 
 
 class _Rounds:
-    """The one time that Python goes through the body of `for i in nl.dynamic_range(...)`."""
+    """Iterator of `for i in nl.dynamic_range(...)`: Python runs the body once, to record it."""
 
     def __init__(self, *bounds: Any):
         self._bounds, self._entered = bounds, False
@@ -130,12 +123,12 @@ class _Rounds:
             _leave(current)
             raise StopIteration
         self._entered = True
-        return held(current, _enter(current, _count(current, *self._bounds)))
+        return loop_register(current, _enter(current, _count(current, *self._bounds)))
 
 
 @from_kernel
 def dynamic_range(start, stop=None, step=1, **options) -> Iterable:
-    """Return the numbers of a loop: of bounds that are known, as `range`; if one is a register, that which counts."""
+    """Return a `range` if all bounds are integers, otherwise a dynamic loop."""
     bounds = (0, start, step) if stop is None else (start, stop, step)
     if all(isinstance(number, Integral) for number in bounds):
         return range(*bounds)
@@ -144,11 +137,11 @@ def dynamic_range(start, stop=None, step=1, **options) -> Iterable:
 
 @from_kernel
 def fori_loop(lower, upper, body_fun: Callable, step=1) -> None:
-    """Run body_fun(i) for i from lower to before upper, where i is a register of its own."""
+    """Run body_fun(i) for i from lower to before upper; i is a copy of the loop's counter register."""
     current = recording()
     counter = _enter(current, _count(current, lower, upper, step))
     with override_source(None):
-        returned = body_fun(held(current, current.program.flow.register(counter)))
+        returned = body_fun(loop_register(current, current.program.flow.register(counter)))
     if returned is not None:
         raise ValueError("the body of nl.fori_loop must return nothing")
     _leave(current)
@@ -156,15 +149,15 @@ def fori_loop(lower, upper, body_fun: Callable, step=1) -> None:
 
 @from_kernel
 def while_loop(init, body_fun: Callable) -> None:
-    """Run register = body_fun(register) as long as it is not 0."""
+    """Run register = body_fun(register) while the register is not 0."""
     current = recording()
     flow = current.program.flow
     current.flush()
     condition = flow.register(register_of(init, "init"))
     _enter(current, flow.loop_while(condition))
     with override_source(None):
-        returned = body_fun(held(current, condition))
-    following = register_of(returned, "what the body of nl.while_loop returns")
+        returned = body_fun(loop_register(current, condition))
+    following = register_of(returned, "the result of nl.while_loop's body")
     current.flush()
     if following is not condition:
         flow.set(condition, following)
@@ -172,11 +165,7 @@ def while_loop(init, body_fun: Callable) -> None:
 
 
 class DoWhile:
-    """`with do_while(condition):` runs the body again as long as the one integer of a tensor is not 0 at its end.
-
-    Arguments:
-        condition: the tensor.
-    """
+    """Implements `with do_while(condition):`, which repeats the body while the tensor's one element is not 0."""
 
     def __init__(self, condition: View):
         self._condition = condition
@@ -189,7 +178,7 @@ class DoWhile:
 
     @from_kernel
     def __exit__(self, kind, *error) -> None:
-        """End the body, which may return, as the kernel does behind the loop then."""
+        """End the body. If the body returns, the kernel returns after the loop."""
         if kind is None:
             current = recording()
             current.flush()
@@ -198,11 +187,11 @@ class DoWhile:
 
 
 class LoopRegister(VirtualRegister):
-    """A register that a `while` of Python may go on with."""
+    """Register that can be the condition of a Python `while`."""
 
     @from_kernel
     def __bool__(self) -> bool:
-        """Answer `while register:`: True for the one time that Python goes through the body, then False."""
+        """Implement `while register:`: True once, so that Python records the body, then False."""
         current, line = recording(), kernel_line()
         if not tests_while(line.kernel):
             rule = "a register's number is known only when the kernel runs, so it cannot be a condition of Python"
@@ -215,23 +204,25 @@ class LoopRegister(VirtualRegister):
 
 
 def element_of(current: Recording, view: View) -> Tensor | HbmTensor:
-    """Return a tensor of one element as the machine names it."""
+    """Return the machine's tensor of a one-element view."""
     if not isinstance(view, View) or view.size != 1:
         shape = view.shape if isinstance(view, View) else repr(view)
-        raise ValueError(f"what a register is loaded from, or stored to, must be a tensor of one element, not {shape}")
+        raise ValueError(f"a register must be loaded from, or stored to, a tensor of one element, not {shape}")
     if view.numbers is not None:
-        raise ValueError(f"{view.name}: what a register is loaded from must be at a known place: copy it to SBUF first")
+        raise ValueError(
+            f"{view.name}: a register must be loaded from a fixed address: copy an element at an index in memory first"
+        )
     view = current.resolved(view)
     if view.allocation.memory.on_chip:
         return lanes_tensor(current, view)
     view.check_bounds()
     base = view.allocation.tensor(0)
     address = base.address + view.element.start * base.format.bits // 8
-    return HbmTensor(name=view.name, format=view.dtype.known, address=address, shape=(1,))
+    return HbmTensor(name=view.name, format=view.dtype.machine_format, address=address, shape=(1,))
 
 
-def held(current: Recording, register: Register) -> LoopRegister:
-    """Return a register of the program as kernels hold it."""
+def loop_register(current: Recording, register: Register) -> LoopRegister:
+    """Wrap a register of the program for use in kernels."""
     shape = (1, 1)
     flat = Affine(shape, (0, 0))
     word = Allocation("register", DTYPES["int32"], Memory.sbuf, shape, 0, lambda block: register.word)

@@ -1,8 +1,7 @@
-"""From views to operands of the machine's instructions, and the copies that must come before where it asks for more.
+"""Conversion of views to operands of the machine's instructions.
 
-The machine wants the elements of a stationary operand side by side, scalars in SBUF, at most one source in PSUM, and
-every operand in the partitions of its own lanes. Where a view is not so, a copy is appended and counted
-(`Recording.inserted`).
+The machine requires contiguous stationary operands, scalars in SBUF, at most one source in PSUM, and operands in the
+partitions of their lanes. Otherwise a copy is inserted and counted (`Recording.inserted`).
 """
 
 from collections.abc import Sequence
@@ -22,32 +21,32 @@ from neuroncore_rtl.spec.formats import FP32, INT8, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Storage
 
 __all__ = [
-    "as_row", "common", "identity_tile", "in_sbuf", "is_written", "lanes_tensor", "one_source_in_psum", "ones",
-    "scalar", "spread", "step_of", "tile_places", "written",
+    "as_row", "common", "identity_tile", "in_sbuf", "is_written", "lanes_tensor", "mark_written",
+    "one_source_in_psum", "ones", "scalar", "spread", "step_of", "tile_places",
 ]  # fmt: skip
 
 
 def lanes_tensor(recording: Recording, view: View) -> Tensor:
-    """Return an operand with the free dimensions that a view has, those of one element left out.
+    """Return an operand with a view's free dimensions except those of one element.
 
     Raises:
-        ValueError: if it is not on chip, goes beyond its tensor, or does not go from partition to partition.
+        ValueError: if the view is not on chip, exceeds its tensor, or its partitions are not consecutive.
     """
     if not view.allocation.memory.on_chip:
         raise ValueError(f"{view.name}: an operand must be in SBUF or PSUM, not in HBM: copy it there first")
     if view.numbers is not None:
         raise ValueError(
-            f"{view.name}: an operand's place must be known, not an index in memory: use tensor_copy first"
+            f"{view.name}: an operand's address must be fixed, not given by an index in memory: use tensor_copy first"
         )
     view.check_bounds()
     _fill_zeros(recording, view)
     base = view.allocation.tile(view.one_block())
-    fmt = base.format if base.storage == Storage.PSUM else view.dtype.known
+    fmt = base.format if base.storage == Storage.PSUM else view.dtype.machine_format
     moving = [d for d, n in enumerate(view.shape) if n > 1 and d != view.lanes]
     if any(view.partition.steps[d] for d in moving):
-        raise ValueError(f"{view.name}: only the partition dimension may go from partition to partition")
+        raise ValueError(f"{view.name}: only the partition dimension may step over partitions")
     if view.lanes is not None and view.shape[view.lanes] > 1 and view.partition.steps[view.lanes] != 1:
-        rule = "partitions must be one after the other"
+        rule = "partitions must be consecutive"
         raise ValueError(f"{view.name}: {rule}, not in steps of {view.partition.steps[view.lanes]}")
     return Tensor(
         name=view.name,
@@ -62,18 +61,13 @@ def lanes_tensor(recording: Recording, view: View) -> Tensor:
 
 
 def common(recording: Recording, shape: tuple[int, ...], *views: View) -> list[Tensor]:
-    """Return views as operands of one shape: dimensions that go on from each other in all of them are one.
-
-    Arguments:
-        shape: of the instruction, the partitions first.
-        views: each of this shape, but for dimensions of one element, or broadcast to it.
-    """
+    """Return views, fitted to a shape, as operands; dimensions are merged where all operands allow it."""
     fitted = [spread(recording, view.fitted(shape)) for view in views]
-    return _joined([_of_lanes(recording, view, shape) for view in fitted])
+    return _merge_dimensions([_of_lanes(recording, view, shape) for view in fitted])
 
 
-def _joined(tensors: list[Tensor]) -> list[Tensor]:
-    """Return tensors of one shape with dimensions that go on from each other in all of them as one."""
+def _merge_dimensions(tensors: list[Tensor]) -> list[Tensor]:
+    """Merge the dimensions of tensors of one shape that are contiguous in all of them."""
     counts = list(tensors[0].shape)
     steps = [list(tensor.steps or ()) for tensor in tensors]
     d = 0
@@ -88,7 +82,7 @@ def _joined(tensors: list[Tensor]) -> list[Tensor]:
 
 
 def _of_lanes(recording: Recording, view: View, shape: tuple[int, ...]) -> Tensor:
-    """Return an operand with every free dimension of `shape` that has more than one element, repeated ones too."""
+    """Return an operand with each free dimension of `shape` of more than one element."""
     lanes = 0 if view.lanes is None else view.lanes
     if lanes:
         raise ValueError(
@@ -107,23 +101,25 @@ def _stepping(tensor: Tensor, counts: Sequence[int], steps: Sequence[int]) -> Te
     )  # fmt: skip
 
 
-def written(view: View) -> View:
-    """Note that a view is written to, and return it."""
+def mark_written(view: View) -> View:
+    """Note a write to a view, and return the view."""
     allocation = view.allocation
     allocation.version += 1
     if allocation.memory is Memory.psum:
-        allocation.written(view.one_block())[tile_places(view)] = True
+        allocation.written_elements(view.one_block())[tile_places(view)] = True
     return view
 
 
 def is_written(view: View) -> bool:
-    """Return whether anything has been written to a view of PSUM."""
+    """Return whether any element of a view in PSUM has been written."""
     allocation = view.allocation
-    return allocation.memory is Memory.psum and bool(allocation.written(view.one_block())[tile_places(view)].any())
+    return allocation.memory is Memory.psum and bool(
+        allocation.written_elements(view.one_block())[tile_places(view)].any()
+    )
 
 
 def tile_places(view: View) -> tuple[slice, slice | np.ndarray]:
-    """Return which partitions, and which elements of each, a view has, as indices of an array."""
+    """Return array indices of a view's partitions and elements."""
     (first, last), (begin, end) = view.partition.range, view.element.range
     partitions, elements = slice(first, last + 1), slice(begin, end + 1)
     moving = [(n, step) for n, step in zip(view.shape, view.element.steps, strict=True) if n > 1 and step]
@@ -136,17 +132,17 @@ def tile_places(view: View) -> tuple[slice, slice | np.ndarray]:
 
 
 def _fill_zeros(recording: Recording, view: View) -> None:
-    """Write the zeros that a block of PSUM was made of, when something other than a product touches it first."""
+    """Zero a PSUM block that was allocated as zeros, before anything other than a product accesses it."""
     allocation = view.allocation
     block = view.one_block()
     if block in allocation.zeros:
         allocation.zeros.remove(block)
-        allocation.written(block)[:] = True
+        allocation.written_elements(block)[:] = True
         recording.program.append(memset(allocation.tile(block), 0.0))
 
 
 def in_sbuf(recording: Recording, tensor: Tensor, reason: str, fmt: Format | None = None, partition: int = 0) -> Tensor:
-    """Return a copy of an operand in SBUF, from a partition on, its elements side by side."""
+    """Return a contiguous copy of an operand in SBUF, from `partition` on."""
     fmt = tensor.format if fmt is None else fmt
     copy = recording.program.space.sbuf(tensor.name, fmt, tensor.shape, partition + tensor.partitions)
     recording.inserted[reason] += 1
@@ -155,7 +151,7 @@ def in_sbuf(recording: Recording, tensor: Tensor, reason: str, fmt: Format | Non
 
 
 def as_row(tensor: Tensor) -> Tensor | None:
-    """Return a tensor as one dimension; None if its elements are not in equal steps."""
+    """Return a tensor with one free dimension; None if its elements have no constant step."""
     try:
         return tensor.reshape(tensor.size)
     except ValueError:
@@ -163,20 +159,20 @@ def as_row(tensor: Tensor) -> Tensor | None:
 
 
 def step_of(row: Tensor) -> int:
-    """Return the elements from one to the next of a tensor of one dimension."""
+    """Return the element step of a row."""
     assert row.steps is not None
     return row.steps[0]
 
 
 def one_source_in_psum(recording: Recording, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Return two sources, the second one in SBUF if both were in PSUM, which has one read port."""
+    """Return two sources; copy the second to SBUF if both are in PSUM, which has one read port."""
     if first.storage == second.storage == Storage.PSUM:
         second = in_sbuf(recording, second, "second source in PSUM")
     return first, second
 
 
 def scalar(recording: Recording, given: Any, lanes: int) -> float | int | Tensor:
-    """Return a scalar operand: a number, or a tensor of one element in each of so many partitions, in SBUF."""
+    """Return a scalar operand: a number, or a tensor in SBUF with one element per partition."""
     if not isinstance(given, View):
         return given.item() if hasattr(given, "item") else given
     if prod(given.shape) != (1 if given.lanes is None else given.shape[given.lanes]):
@@ -186,7 +182,7 @@ def scalar(recording: Recording, given: Any, lanes: int) -> float | int | Tensor
 
 
 def identity_tile(recording: Recording, fmt: Format) -> Tensor:
-    """Return an identity matrix of as many rows as the array; it is made when a format needs it first."""
+    """Return the identity matrix of the array's size in a format; created on first use."""
 
     def make() -> Tensor:
         size, space = recording.program.config.rows, recording.program.space
@@ -200,13 +196,13 @@ def identity_tile(recording: Recording, fmt: Format) -> Tensor:
 
 
 def spread(recording: Recording, view: View) -> View:
-    """Return a view whose partition is repeated as one that has it in every partition."""
+    """Return a view with the data in every partition if the view repeats one partition."""
     allocation, lanes = view.allocation, 0 if view.lanes is None else view.lanes
     if not allocation.memory.on_chip:
         return view
     if view.ndim and view.lanes is None and view.shape[0] > 1 and view.element.steps[0]:
-        rule = "an operand must go along the partitions in its first dimension"
-        raise ValueError(f"{view.name}: {rule}, not along one of them in {view.shape}")
+        rule = "an operand's first dimension must be along the partitions"
+        raise ValueError(f"{view.name}: {rule}, not within one partition in {view.shape}")
     if not view.ndim or view.shape[lanes] == 1 or view.partition.steps[lanes]:
         return view
     once = view[(slice(None),) * lanes + (slice(0, 1),)]
@@ -229,12 +225,13 @@ def spread(recording: Recording, view: View) -> View:
 
 
 def _to_all_lanes(recording: Recording, dst: Tensor, src: Tensor) -> None:
-    """Append what brings the one partition of `src` to all of `dst`: a product with a column of ones, bit for bit; by
-    DMA what the tensor engine does not multiply, or has not at hand.
+    """Append a broadcast of the single partition of `src` to all of `dst`.
+
+    It is a bit-exact product with a column of ones, or a DMA copy if the tensor engine cannot multiply the format.
     """
     program = recording.program
     recording.inserted["row to all partitions"] += 1
-    dst, src = _joined([dst, src])
+    dst, src = _merge_dimensions([dst, src])
     if src.format not in program.config.matmul_formats or src.format is INT8 or dst.partitions > program.config.columns:
         program.append(dma_copy(dst, src), next(program.loads))
         return
@@ -256,7 +253,7 @@ def _to_all_lanes(recording: Recording, dst: Tensor, src: Tensor) -> None:
 
 
 def ones(recording: Recording, fmt: Format, partitions: int) -> Tensor:
-    """Return as many ones as the machine has lanes, in each of so many partitions."""
+    """Return ones in `partitions` partitions, one element per lane of the machine."""
 
     def make() -> Tensor:
         tensor = recording.program.space.sbuf("ones", fmt, (recording.program.lanes,), partitions)

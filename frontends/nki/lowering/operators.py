@@ -1,4 +1,4 @@
-"""Operations and functions of the machine by the names of the interface, which takes its own functions and numpy's."""
+"""Operations and functions by their names in the interface, which accepts its own functions and numpy's."""
 
 from neuroncore_rtl.spec.isa import AluOp
 
@@ -14,16 +14,16 @@ OPERATOR_CALLS = {
     "bitwise_xor": AluOp.BITWISE_XOR, "left_shift": AluOp.LOGICAL_SHIFT_LEFT,
     "right_shift": AluOp.LOGICAL_SHIFT_RIGHT, "bypass": AluOp.BYPASS,
 }  # fmt: skip
-"""Operations of two operands."""
+"""Binary operations."""
 
 ROUNDINGS = {"floor": AluOp.FLOOR, "ceil": AluOp.CEIL, "trunc": AluOp.TRUNC}
-"""Operations that look at their first operand alone."""
+"""Operations that use only their first operand."""
 
 UNARY = {
     "abs": (AluOp.ABSOLUTE_MAX, 0.0), "relu": (AluOp.MAX, 0.0), "square": (AluOp.POWER, 2.0),
     "rsqrt": (AluOp.POWER, -0.5), "reciprocal": (AluOp.POWER, -1.0),
 }  # fmt: skip
-"""Functions of one operand, as operations of it and a number."""
+"""Unary functions as binary operations with a constant."""
 
 _ALIASES = {
     "max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum", "sum": "add", "prod": "multiply",
@@ -38,17 +38,17 @@ ACTIVATIONS = {
     "silu": "silu", "silu_dx": "dsilu", "softplus": "softplus", "mish": "mish", "sin": "sin", "cos": "cos",
     "arctan": "arctan",
 }  # fmt: skip
-"""Functions of one operand, and the machine's names of them."""
+"""Unary functions: the interface's name and the machine's."""
 
 
 def name_of(given: object) -> str:
-    """Return the name of an operation or a function that a kernel passes, without that of numpy's aliases."""
+    """Return the canonical name of an operation or function that a kernel passes."""
     name = given if isinstance(given, str) else getattr(given, "__name__", repr(given))
     return _ALIASES.get(name, name)
 
 
 def operation(given: object) -> AluOp:
-    """Return the operation that a kernel means; ValueError if the machine has none of the name."""
+    """Return the machine's operation; ValueError if it is missing."""
     if given is None or isinstance(given, AluOp):
         return AluOp.BYPASS if given is None else given
     name = name_of(given)
@@ -59,12 +59,12 @@ def operation(given: object) -> AluOp:
 
 
 def with_operand(given: object, operand: object) -> tuple[AluOp, object]:
-    """Return the operation that a kernel means and its second operand, which functions of one operand bring along."""
+    """Return the operation and its second operand, which is a constant for unary functions."""
     return UNARY.get(name_of(given)) or (operation(given), operand)
 
 
 def activation_named(given: object) -> str:
-    """Return the machine's name of a function that a kernel means; ValueError if it has none."""
+    """Return the machine's name of a function; ValueError if it is missing."""
     name = name_of(given)
     if name not in ACTIVATIONS:
         raise ValueError(f"op must be a function that the machine has ({', '.join(ACTIVATIONS)}), not {name}")

@@ -1,4 +1,4 @@
-"""What is done with the registers that sums are kept in."""
+"""Commands for the running results of reductions."""
 
 from enum import Enum
 
@@ -6,7 +6,7 @@ __all__ = ["ReduceCommand"]
 
 
 class ReduceCommand(Enum):
-    """`nisa.reduce_cmd`: leave them, start from zero, go on, start and store, start from what is in memory."""
+    """Commands as in `nisa.reduce_cmd`: keep, reset, continue, reset and reduce, start from memory and reduce."""
 
     idle = 0
     reset = 1

@@ -1,9 +1,9 @@
-"""Running results: the registers of an engine's lanes, which an instruction's elements are reduced into.
+"""Running results: emulation of the reduction registers in an engine's lanes.
 
-The interface has such registers in the scalar and in the vector engine, and commands for them
-(:class:`frontends.nki.lowering.reductions.ReduceCommand`). Here they are a column of SBUF, one FP32 element in each
-partition: an instruction reduces its own elements into a new column, and another one joins the two. A reduction that
-starts anew goes to the kernel's tensor at once, which is the column then.
+The interface has such registers in the scalar and the vector engine, with commands
+(:class:`frontends.nki.lowering.reductions.ReduceCommand`). Here they are an SBUF column, one FP32 element per
+partition. An instruction reduces its elements into a new column, and a second one combines it with the previous column.
+A reduction that starts from its identity writes directly to the kernel's tensor, which then serves as the column.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from math import inf
 
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
-from neuroncore_rtl.frontends.nki.lowering.operands import common, scalar, written
+from neuroncore_rtl.frontends.nki.lowering.operands import common, mark_written, scalar
 from neuroncore_rtl.frontends.nki.lowering.reductions import ReduceCommand
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import Tensor
@@ -20,22 +20,23 @@ from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["IDENTITIES", "Running", "column", "keep", "running_reduced", "scalar_place", "started"]
+__all__ = ["IDENTITIES", "Running", "column", "keep", "running_reduced", "scalar_place", "start_value"]
 
 IDENTITIES = {
     AluOp.ADD: 0.0, AluOp.SUBTRACT: 0.0, AluOp.MULTIPLY: 1.0, AluOp.MAX: -inf, AluOp.MIN: inf, AluOp.ABSOLUTE_MAX: 0.0,
 }  # fmt: skip
-"""What a running result is before any element."""
+"""Initial value of a running result by operation."""
 
 
 @dataclass
 class Running:
-    """The registers of an engine.
+    """Running results of an engine.
 
     Arguments:
-        column: where they are, one element in each partition; None: in none, they are a number.
-        number: what all of them are without a column; None: nothing that a kernel may go on from.
-        view: the kernel's tensor that the column is part of, if it is; version: how often that was written by then.
+        column: the values, one per partition; None: all are `number`.
+        number: the common value; None: undefined.
+        view: kernel tensor that contains the column, if any.
+        version: the tensor's version when the column was written.
     """
 
     column: Tensor | None = None
@@ -45,24 +46,23 @@ class Running:
 
 
 def running(r: Recording, engine: str) -> Running:
-    """Return the registers of an engine."""
     return r.running.setdefault(engine, Running())
 
 
 def column(r: Recording, name: str, lanes: int) -> Tensor:
-    """Return a new column of FP32."""
+    """Allocate a column of FP32."""
     return r.program.space.sbuf(name, FP32, (1,), lanes)
 
 
 def scalar_place(r: Recording, view: View, lanes: int) -> Tensor:
-    """Return where a reduction's result goes, one element in each of so many partitions."""
+    """Return a reduction's destination, one element in each of `lanes` partitions, and mark it written."""
     (result,) = common(r, (lanes, 1), view.fitted((view.size, 1)))
-    written(view)
+    mark_written(view)
     return result
 
 
 def keep(r: Recording, engine: str, kept: Tensor, view: View | None = None) -> None:
-    """Let a column be the registers; one of a kernel's tensor that rounds them is not."""
+    """Make a column the engine's running results; a kernel's tensor qualifies only if it is float32 in SBUF."""
     if view is None:
         r.running[engine] = Running(kept)
     elif view.allocation.memory is Memory.sbuf and view.dtype == "float32":
@@ -71,11 +71,11 @@ def keep(r: Recording, engine: str, kept: Tensor, view: View | None = None) -> N
         r.running[engine] = Running()
 
 
-def started(r: Recording, engine: str, op: AluOp, command: ReduceCommand, initial, lanes: int) -> float | Tensor:
-    """Return what a running result goes on from: a number, or a scalar in each lane.
+def start_value(r: Recording, engine: str, op: AluOp, command: ReduceCommand, initial, lanes: int) -> float | Tensor:
+    """Return the number, or the scalar in each lane, that a running result continues from.
 
     Raises:
-        ValueError: if it goes on from nothing, from registers of other lanes, or from a tensor that was written since.
+        ValueError: if it is undefined, has other lanes, or its tensor was written since.
     """
     if op not in IDENTITIES:
         names = ", ".join(known.name.lower() for known in IDENTITIES)
@@ -89,13 +89,15 @@ def started(r: Recording, engine: str, op: AluOp, command: ReduceCommand, initia
     now = running(r, engine)
     if now.column is None:
         if now.number is None:
-            rule = "reduce must go on from reset, reset_reduce or load_reduce"
+            rule = "reduce must continue a reset, reset_reduce or load_reduce"
             raise ValueError(f"{rule}, with a reduce_res, if any, of float32 in SBUF")
         return now.number
     if now.column.partitions != lanes:
-        raise ValueError(f"reduce must go on in the {now.column.partitions} partitions that it began in, not {lanes}")
+        raise ValueError(
+            f"reduce must continue in the {now.column.partitions} partitions that it began in, not {lanes}"
+        )
     if now.view is not None and now.view.allocation.version != now.version:
-        raise ValueError(f"{now.view.name}: what reduce goes on from must not be written in between")
+        raise ValueError(f"{now.view.name}: a tensor that reduce continues from must not be written in between")
     return now.column
 
 
@@ -111,19 +113,12 @@ def running_reduced(
     initial=None,
     negate: bool = False,
 ) -> None:
-    """Append a reduction into the registers, and what stores them.
+    """Append a reduction into an engine's running results, and their store to `result`.
 
-    Arguments:
-        engine: whose registers.
-        op: of the reduction.
-        command: what is done with the registers; `reset` leaves out the elements.
-        result: where they are stored; None: nowhere.
-        lanes: partitions that take part.
-        append: appends the instruction that reduces its elements into a column.
-        initial: number or scalars that `load_reduce` starts from.
-        negate: store the registers with the other sign.
+    `append` appends the instruction that reduces its elements into a column; command `reset` ignores them. `initial`
+    is the start value of `load_reduce`. `negate` stores the results with inverted sign.
     """
-    before = started(r, engine, op, command, initial, lanes)
+    before = start_value(r, engine, op, command, initial, lanes)
     fresh = before == IDENTITIES[op] and command is not ReduceCommand.reset
     if fresh and result is not None and not negate:
         append(place := scalar_place(r, result, lanes))

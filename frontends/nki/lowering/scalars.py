@@ -1,21 +1,17 @@
-"""`nki.typing.scalar`: a tile's one integer, in which `range` of a kernel's file counts."""
+"""`nki.typing.scalar`: a register loaded from a one-element tensor, accepted by `range` in a kernel's file."""
 
 import builtins
 
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
 from neuroncore_rtl.frontends.nki.indices.views import View
-from neuroncore_rtl.frontends.nki.lowering.loops import LoopRegister, dynamic_range, element_of, held
+from neuroncore_rtl.frontends.nki.lowering.loops import LoopRegister, dynamic_range, element_of, loop_register
 from neuroncore_rtl.frontends.nki.trace.recording import recording
 
 __all__ = ["BUILTINS", "Scalar"]
 
 
 class Scalar(LoopRegister):
-    """A register with the one integer of a tensor, which `range` takes; as an annotation, any number.
-
-    Arguments:
-        number: the tensor.
-    """
+    """Register loaded from a one-element tensor, usable as a bound of `range`; as an annotation, any number."""
 
     @from_kernel
     def __init__(self, number: View):
@@ -23,7 +19,7 @@ class Scalar(LoopRegister):
         current.flush()
         register = current.program.flow.register()
         current.program.flow.load(register, element_of(current, number))
-        super().__init__(register, held(current, register).word)
+        super().__init__(register, loop_register(current, register).word)
 
     def __class_getitem__(cls, key):
         return cls
@@ -35,11 +31,10 @@ class _RangeType(type):
 
 
 class _Range(metaclass=_RangeType):
-    """Python's `range`, and a loop of the controller if a bound is a :class:`Scalar`."""
+    """Python's `range`; a dynamic loop if a bound is a :class:`Scalar`."""
 
     def __new__(cls, *bounds):
         return dynamic_range(*bounds) if any(isinstance(bound, Scalar) for bound in bounds) else range(*bounds)
 
 
 BUILTINS = {**vars(builtins), "range": _Range}
-"""The built-in names of a kernel's file."""

@@ -1,4 +1,4 @@
-"""Copies of views by the DMA engines: dimensions that go on from each other are one, long rows have several engines."""
+"""DMA copies between views: dimensions are merged where possible, long copies are split over several engines."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,18 +21,21 @@ from neuroncore_rtl.spec.isa.dma.layout import DMA_WIDTHS
 __all__ = ["strided"]
 
 MOST = (1 << DMA_WIDTHS["count0"]) - 1
-"""The largest count of a copy."""
+"""Largest count of a copy."""
 
 
 def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
-    """Append a copy of views of one shape: in shares that keep several DMA engines busy, if it is long; and one for
-    each number of a partition, if there are several.
+    """Append a copy between views of one shape; `skip`: skip rows with an index out of bounds.
+
+    A long copy is split into shares for several DMA engines. Each of several indices within a partition gets a copy.
     """
     for view in (dst, src):
         view.check_bounds()
     shape, numbers = dst.shape, dst.numbers or src.numbers
     if dst.is_indirect() and src.is_indirect():
-        raise ValueError(f"{dst.name}: one side of a copy may be found by an index in memory, not {src.name}, too")
+        raise ValueError(
+            f"{dst.name}: only one side of a copy may have an index in memory, but {src.name} has one, too"
+        )
     if numbers is not None and numbers.apart:
         for place in np.ndindex(*(shape[d] for d in numbers.apart)):
             at = dict(zip(numbers.apart, place, strict=True))
@@ -41,7 +44,7 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
         return
     index = numbers and _row_numbers(r, numbers, skip)
     ends = [_end(r, view) for view in (dst, src)]
-    # The dimension that numbers go along comes first, one of one row if there is a single number.
+    # The dimension along the row numbers must be first; None: a single number.
     moving: list[int | None] = [d for d, n in enumerate(shape) if n > 1 and (numbers is None or d != numbers.along)]
     moving = moving if numbers is None else [numbers.along, *moving]
     counts = [1 if d is None else shape[d] for d in moving] or [1]
@@ -57,9 +60,9 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
         return
     queues = r.program.stores if not dst.allocation.memory.on_chip else r.program.loads
     sizes = [end[0].format.bits // 8 for end in ends]
-    # Rows that are scattered stay in their order, as the last one of a number is the one that remains.
+    # Scattered rows are not split, because of rows with the same number the last one must remain.
     shares = _shares(r, counts, axes, max(sizes), by_rows=not dst.is_indirect())
-    for part in chain.from_iterable(map(_counted, shares)):
+    for part in chain.from_iterable(map(_encodable, shares)):
         few, starts = tuple(length(one) for one in part), [one.start for one in part]
         by, moved = {}, []
         for view, end, own, axis, size in zip((dst, src), ends, steps, axes, sizes, strict=True):
@@ -71,13 +74,13 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
         r.program.append(DmaCopy(shape=few, dst=moved[0], src=moved[1], **by), next(queues))
 
 
-def _counted(part: tuple[slice, ...]) -> Iterable[tuple[slice, ...]]:
-    """Return a share of a copy in pieces whose counts a record has bits for."""
+def _encodable(part: tuple[slice, ...]) -> Iterable[tuple[slice, ...]]:
+    """Split a share of a copy into pieces with counts that a record can encode."""
     return product(*(cut(one.start, one.stop, MOST) for one in part))
 
 
 def _join(counts: list[int], steps: list[list[int]], axes: list[int | None], first: int) -> None:
-    """Make one dimension of those that go on from each other at both ends, from the first one on that may be one."""
+    """Merge, in place, adjacent dimensions from `first` on that are contiguous at both ends."""
     d = first
     while d + 1 < len(counts):
         along = any(axis in (d, d + 1) for axis in axes)
@@ -91,7 +94,6 @@ def _join(counts: list[int], steps: list[list[int]], axes: list[int | None], fir
 
 
 def _row_numbers(r: Recording, numbers: Numbers, skip: bool) -> DmaIndex:
-    """Return where a copy finds its row numbers: words of 32 bits in SBUF, in partitions one after the other."""
     view = numbers.view
     if not view.allocation.memory.on_chip or view.dtype.is_float:
         raise ValueError(f"{view.name}: an index must be integers in SBUF, not {view.dtype} in {view.buffer.value}")
@@ -102,11 +104,11 @@ def _row_numbers(r: Recording, numbers: Numbers, skip: bool) -> DmaIndex:
 
 
 def _end(r: Recording, view: View) -> tuple[DmaTensor, tuple[int, ...], int | None]:
-    """Return where a copy begins, its steps over the view's shape, and which dimension goes along partitions."""
+    """Return a copy's start, its steps over the view's shape, and the dimension along partitions."""
     if not view.allocation.memory.on_chip:
         base = view.allocation.tensor(0)
         address = base.address + view.element.start * view.dtype.itemsize
-        place = DmaTensor(format=view.dtype.known, address=address, storage=Storage.HBM, steps=(1,))
+        place = DmaTensor(format=view.dtype.machine_format, address=address, storage=Storage.HBM, steps=(1,))
         return place, view.element.steps, None
     lanes = view.lanes if view.lanes is not None and view.partition.steps[view.lanes] else None
     first = lanes_tensor(r, view if lanes is not None else view.unrepeated())
@@ -118,7 +120,6 @@ def _end(r: Recording, view: View) -> tuple[DmaTensor, tuple[int, ...], int | No
 
 
 def _from(place: DmaTensor, starts: list[int], steps: list[int], axis: int | None, size: int) -> DmaTensor:
-    """Return an end of a share of a copy."""
     offset = sum(start * step for d, (start, step) in enumerate(zip(starts, steps, strict=True)) if d != axis)
     partition = place.partition + (0 if axis is None else starts[axis] * steps[axis])
     return replace(place, address=place.address + offset * size, steps=tuple(steps), partition=partition, axis=axis)
@@ -127,8 +128,9 @@ def _from(place: DmaTensor, starts: list[int], steps: list[int], axis: int | Non
 def _shares(
     r: Recording, counts: list[int], axes: list[int | None], size: int, by_rows: bool
 ) -> list[tuple[slice, ...]]:
-    """Cut a copy as the library does: the innermost dimension into shares of a row, and `by_rows` the partitions, if
-    all stay long.
+    """Split a copy as the kernel library does, if all pieces remain long.
+
+    The innermost dimension is split into shares of a row, with `by_rows` also the partitions.
     """
     whole = [slice(0, n) for n in counts]
     axis = next((axis for axis in axes if axis is not None), None)

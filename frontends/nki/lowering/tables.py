@@ -1,4 +1,4 @@
-"""Tensors on chip as tables in HBM, whose elements the DMA engines find by numbers."""
+"""On-chip tensors copied to HBM, because DMA engines look up elements by number only there."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ __all__ = ["in_table", "table_of", "whole_block"]
 
 
 def whole_block(r: Recording, view: View) -> View:
-    """Return all partitions and elements of the block that a view on chip is in."""
+    """Return the whole block that a view on chip is part of."""
     allocation, block = view.allocation, view.one_block()
     shape = allocation.partitions, allocation.width
     flat = (0, 0)
@@ -23,7 +23,7 @@ def whole_block(r: Recording, view: View) -> View:
 
 
 def table_of(r: Recording, view: View) -> View:
-    """Return a copy in HBM of the block that a view on chip is in; the one of before, if nothing was written since."""
+    """Return a copy in HBM of a view's block; the copy is reused until the tensor is written."""
 
     def make() -> View:
         r.inserted["copy to HBM, to be indexed"] += 1
@@ -36,7 +36,7 @@ def table_of(r: Recording, view: View) -> View:
 
 
 def in_table(view: View, table: View) -> View:
-    """Return a view on chip as that of the copy in HBM of its block."""
+    """Return the equivalent of a view on chip in the HBM copy of its block."""
     width = table.shape[1]
     steps = [width * across + along for across, along in zip(view.partition.steps, view.element.steps, strict=True)]
     element = Affine(view.shape, tuple(steps), width * view.partition.start + view.element.start)

@@ -1,4 +1,4 @@
-"""INPUTS and REFERENCE of TEST=nki: arguments of a kernel as words, and what a function of numpy makes of them."""
+"""INPUTS and REFERENCE of TEST=nki: a kernel's arguments as text, and a numpy function to compare with."""
 
 import ast
 import re
@@ -20,13 +20,10 @@ SHAPE = re.compile(r"(\d+(?:x\d+)*):(\w+)")
 
 
 def arguments_of(words: str, rng: np.random.Generator) -> dict[str, object]:
-    """Return arguments by name from words such as `q=128x512:bf16 table=weights.npy causal=True`.
+    """Parse arguments such as `q=128x512:bf16 table=weights.npy causal=True`; UsageError if a word is malformed.
 
-    A shape and a type is an array of random numbers, normal ones or integers of up to 100; a file that numpy wrote is
-    an array; anything else is a value of Python.
-
-    Raises:
-        UsageError: if a word is none of these.
+    A shape and a type is a random array: normal floats, or integers up to 100. A .npy file is an array. Anything else
+    is a Python literal.
     """
     found: dict[str, object] = {}
     for word in words.split():
@@ -38,11 +35,7 @@ def arguments_of(words: str, rng: np.random.Generator) -> dict[str, object]:
 
 
 def reference_of(text: str, config: Config) -> Callable:
-    """Return the function of numpy that "file.py:function" names; its file may be that of the kernel.
-
-    Raises:
-        UsageError: if there is none; it lists those that there are.
-    """
+    """Load the numpy function "file.py:function"; otherwise UsageError with a list of the file's functions."""
     file, _, name = text.rpartition(":")
     if not Path(file).is_file():
         raise UsageError(f"REFERENCE must be path/to/file.py:function, not {text!r}")
@@ -56,13 +49,9 @@ def reference_of(text: str, config: Config) -> Callable:
 def input_errors(
     reference: Callable, arguments: Mapping[str, object], outputs: tuple[np.ndarray, ...]
 ) -> dict[str, dict[str, object]]:
-    """Return for each output how far it is from what a function of numpy makes of the same arguments.
-
-    Raises:
-        UsageError: if that returns other shapes.
-    """
+    """Return each output's error against a numpy function of the same arguments; UsageError if shapes differ."""
     given = {
-        name: rounded(value.values, value.dtype.known) if isinstance(value, Array) else value
+        name: rounded(value.values, value.dtype.machine_format) if isinstance(value, Array) else value
         for name, value in arguments.items()
     }
     expected = reference(**given)

@@ -1,9 +1,9 @@
-"""A machine that hosts of kernels find: `neuroncore_rtl.frontends.nki.nki_machine`, and a plugin of pytest with it.
+"""Machine for host calls of kernels: `neuroncore_rtl.frontends.nki.nki_machine`, also as a pytest plugin.
 
     python -m pytest -p neuroncore_rtl.frontends.nki.runtime.machine test_my_kernels.py
 
-runs tests that were written for the Neuron Kernel Interface as they are: each kernel that they call with arrays of
-numpy runs on golden, or with --nki-target=rtl on the RTL.
+runs unmodified tests of the Neuron Kernel Interface. Each kernel that they call with numpy arrays runs on golden, or
+with --nki-target=rtl on the RTL.
 """
 
 import inspect
@@ -24,19 +24,16 @@ __all__ = ["nki_machine"]
 
 @contextmanager
 def nki_machine(preset: str = "full", on: str = "golden", order: str = NKI_ORDER, **variables) -> Iterator[None]:
-    """Answer imports of the interface within, and run the kernels that are called with arrays of numpy.
+    """Serve imports of the interface, and run kernels called with numpy arrays, in this context.
 
-    Arrays come back as the kernel's types; those that a kernel writes to are changed in place.
+    Results are arrays of the kernel's types; arrays that a kernel writes are changed in place. A call raises as
+    :func:`neuroncore_rtl.frontends.nki.run_nki`, and IndexError if an index in memory exceeds its flattened tensor.
 
     Arguments:
         preset: the machine, "tiny" to "full".
         on: the target, "golden", "model" or "rtl".
-        order: of the instructions of a queue, "program" or "scheduled".
-        variables: those of :func:`neuroncore_rtl.run.run`.
-
-    Raises:
-        IndexError: if a number in memory is beyond its tensor, whose elements are counted as one row.
-        ValueError, ProgramFailed: where a kernel is called, as of :func:`neuroncore_rtl.frontends.nki.run_nki`.
+        order: order of a queue's instructions, "program" or "scheduled".
+        variables: options of :func:`neuroncore_rtl.run.run`.
     """
     config = preset_named(preset)
 
@@ -71,13 +68,13 @@ def _called(
 
 
 def pytest_addoption(parser) -> None:
-    """Add the machine's options to pytest's."""
+    """Add --nki-preset and --nki-target."""
     parser.addoption("--nki-preset", default="full", choices=list(PRESETS), help="the machine that kernels run on")
     parser.addoption("--nki-target", default="golden", choices=["golden", "model", "rtl"], help="what it runs on")
 
 
 def pytest_configure(config) -> None:
-    """Plug the machine in before tests are imported."""
+    """Install the machine before tests are imported."""
     machine = nki_machine(config.getoption("--nki-preset"), config.getoption("--nki-target"))
     machine.__enter__()
     config.add_cleanup(lambda: machine.__exit__(None, None, None))

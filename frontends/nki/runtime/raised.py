@@ -1,4 +1,4 @@
-"""What a kernel raises, as its author wants to see it: the frames of the kernel's own files, or a sentence."""
+"""Errors of kernels for their authors: one sentence, or only the stack frames of the kernel's own files."""
 
 import traceback
 from collections.abc import Iterator
@@ -8,19 +8,18 @@ from pathlib import Path
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.settings import UsageError
 
-__all__ = ["told"]
+__all__ = ["report_errors"]
 
 _EXAMPLES = ROOT / "frontends" / "nki" / "examples"
 _OWN = tuple(ROOT / folder for folder in ("frontends", "golden", "kernels", "spec", "run", "neuroncore_rtl", ".venv"))
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Report what a kernel, or a call of it, raises while it is recorded.
+def report_errors() -> Iterator[None]:
+    """Convert an exception raised while a kernel is recorded.
 
     Raises:
-        UsageError: with the sentence of a call that was refused, which ends with the kernel's line, or else with the
-            kernel's own traceback.
+        UsageError: with a refused call's message, which ends with the kernel's line, or with the kernel's traceback.
     """
     try:
         yield
@@ -32,7 +31,7 @@ def told() -> Iterator[None]:
         if hasattr(error, "source") or (isinstance(error, ValueError) and not theirs):
             raise UsageError(str(error)) from error
         if not theirs:
-            raise  # a mistake of this project's
+            raise  # a bug of this project
         lines = ["Traceback (most recent call last):\n", *traceback.format_list(theirs)]
         lines += traceback.format_exception_only(error)
         last = frames[-1]
@@ -41,7 +40,7 @@ def told() -> Iterator[None]:
 
 
 def _is_kernels(frame: traceback.FrameSummary) -> bool:
-    """Whether a frame is of the user's files, or of a kernel that ships."""
+    """Return whether a frame belongs to the user's files or to a shipped example."""
     path = Path(frame.filename)
     ours = frame.filename.startswith("<") or any(path.is_relative_to(folder) for folder in _OWN)
     return not ours or path.is_relative_to(_EXAMPLES)

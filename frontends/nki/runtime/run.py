@@ -1,6 +1,6 @@
-"""A kernel of the Neuron Kernel Interface on this machine: what `neuroncore_rtl.frontends.nki.run_nki` does.
+"""Run of a kernel of the Neuron Kernel Interface on this machine.
 
-Cycles are those of this machine's RTL or of its timing model, never a prediction of the silicon's.
+Cycles are from this machine's RTL or its timing model; they do not predict AWS's silicon.
 """
 
 import inspect
@@ -27,17 +27,17 @@ from neuroncore_rtl.spec.formats import Format
 __all__ = ["NKI_ORDER", "NkiResult", "argument_of", "found_in", "recorded", "rounded", "run_nki"]
 
 NKI_ORDER = "scheduled"
-"""Of the instructions, unless told: the interface leaves it to the compiler, as long as the results stay the same."""
+"""Default order of instructions: NKI lets the compiler reorder them if the results stay the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NkiResult:
-    """A kernel that came to its end; printed, it is a table.
+    """Results of a kernel that ran to its end; prints as a table.
 
     Arguments:
-        outputs: what it returned, in order: float32 for every floating-point format, else int8, int16 or int32.
-        run: the run of its program, with cycles, shares and lines.
-        inserted: instructions that no call of the kernel names, by what they are for.
+        outputs: returned arrays in order: float32 for every floating-point format, otherwise int8, int16 or int32.
+        run: the program's run, with cycles, utilisation shares and lines.
+        inserted: number of instructions that no call names, by purpose.
     """
 
     outputs: tuple[np.ndarray, ...]
@@ -60,19 +60,19 @@ def run_nki(
     order: str = NKI_ORDER,
     **variables: Any,
 ) -> NkiResult:
-    """Run a kernel of the Neuron Kernel Interface, and return what it returns.
+    """Run a kernel of the Neuron Kernel Interface.
 
     Arguments:
-        kernel: its file and its name, as "path/to/file.py:function"; also of a function that calls kernels.
-        args: the kernel's arguments in order: arrays, or pairs (array, type) such as (x, "bfloat16"), go to HBM.
+        kernel: "path/to/file.py:function"; the function may be a kernel or call kernels.
+        args: the kernel's arguments in order; arrays, and pairs (array, type) as (x, "bfloat16"), are stored in HBM.
         grid: programs along each axis, run one after the other.
         preset: the machine, "tiny" to "full".
-        order: of the instructions of a queue, "program" or "scheduled".
-        variables: `on`, the target, and those of :func:`neuroncore_rtl.run.run`.
+        order: order of a queue's instructions, "program" or "scheduled".
+        variables: `on`, the target, and other options of :func:`neuroncore_rtl.run.run`.
 
     Raises:
-        ValueError: if there is no such kernel, arguments do not fit it, or a call is refused: with the kernel's line.
-        Exception: what the kernel raises; as :func:`neuroncore_rtl.run.run`.
+        ValueError: if the kernel does not exist, arguments do not fit, or a call is refused (with the kernel's line).
+        Exception: any exception of the kernel or of :func:`neuroncore_rtl.run.run`.
     """
     config = preset_named(preset)
     function = found_in(kernel, config)
@@ -90,11 +90,7 @@ def run_nki(
 
 
 def found_in(kernel: str | Path, config: Config) -> Callable:
-    """Return the function that "file.py:function" names, loaded for a machine.
-
-    Raises:
-        UsageError: if there is no such file or function; the message lists those that there are.
-    """
+    """Load the function "file.py:function" for a machine; otherwise UsageError with a list of the functions."""
     file, _, name = str(kernel).rpartition(":")
     if not file:
         raise UsageError(f"KERNEL must be path/to/file.py:function, not {str(kernel)!r}")
@@ -109,19 +105,19 @@ def found_in(kernel: str | Path, config: Config) -> Callable:
 def recorded(
     function: Callable, arguments: Mapping[str, object], config: Config, grid: tuple[int, ...] | int, order: str
 ) -> Recorded:
-    """Return a kernel as a program; arguments as of :func:`frontends.nki.record.record`."""
+    """Record a kernel; `grid` may be an int."""
     grid = (grid,) if isinstance(grid, int) else tuple(grid)
     return record(function, arguments, config, grid, order)
 
 
 def rounded(values: np.ndarray, fmt: Format) -> np.ndarray:
-    """Return numbers as a format holds them."""
+    """Return numbers rounded to a format."""
     numbers = decode(encode(values, fmt), fmt)
     return numbers.astype(np.float32) if fmt.is_float else numbers.astype(fmt.name)
 
 
 def argument_of(name: str, given: object) -> object:
-    """Return an argument of a kernel: an array is one in HBM, others stay as they are; ValueError for its type."""
+    """Return an array as :class:`Array`, other values unchanged; ValueError for a type that the machine lacks."""
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], np.ndarray):
         values, dtype = given
     elif isinstance(given, np.ndarray):
@@ -130,7 +126,7 @@ def argument_of(name: str, given: object) -> object:
         return given
     try:
         dtype = dtype_of(dtype)
-        dtype.known  # noqa: B018 (it refuses)
+        dtype.machine_format  # noqa: B018 (raises for a missing format)
     except ValueError as refusal:
         raise ValueError(f"{name}: {refusal}") from None
     return Array(values.astype(np.float64 if dtype.is_float else np.int64), dtype)

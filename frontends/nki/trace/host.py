@@ -1,6 +1,6 @@
-"""What hosts of kernels do: call them with arrays of numpy, and cast those.
+"""Host calls: Python code calls a kernel with numpy arrays, outside a recording.
 
-A kernel that is called while none is recorded runs on the machine that :func:`running` has plugged in.
+Such a call runs on the machine that :func:`running` has installed.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,14 +14,14 @@ from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 __all__ = ["call", "running", "static_cast"]
 
 Runner = Callable[[Callable, tuple[int, ...], tuple, dict], object]
-"""Runs a function of a kernel: (function, grid, arguments, options)."""
+"""Runs a kernel: (function, grid, arguments, options)."""
 
 _RUNNER: ContextVar[Runner | None] = ContextVar("runner", default=None)
 
 
 @contextmanager
 def running(runner: Runner) -> Iterator[None]:
-    """Let kernels that hosts call run by this within."""
+    """Install the runner of host calls in this context."""
     before = _RUNNER.set(runner)
     try:
         yield
@@ -30,14 +30,14 @@ def running(runner: Runner) -> Iterator[None]:
 
 
 def call(function: Callable, grid: tuple[int, ...], args: tuple, options: dict) -> object:
-    """Run a kernel that a host has called; RuntimeError if no machine is plugged in."""
+    """Run a kernel called by the host; RuntimeError if no machine is installed."""
     runner = _RUNNER.get()
     if runner is None:
         rule = "a kernel must be run by run_nki, make sim TEST=nki, or within nki_machine"
-        raise RuntimeError(f"{function.__name__}: {rule}, not called by itself")
+        raise RuntimeError(f"{function.__name__}: {rule}, not called directly")
     return runner(function, grid, args, options)
 
 
 def static_cast(x: np.ndarray, dtype: object) -> np.ndarray:
-    """Return an array of numpy in another type."""
+    """Cast a numpy array."""
     return np.asarray(x).astype(dtype_of(dtype).dtype)

@@ -1,4 +1,4 @@
-"""`nki.jit` and what else wraps kernels: a call, or `kernel[grid](...)`, appends the kernel to the recording."""
+"""`nki.jit` and other kernel wrappers: calling `kernel(...)` or `kernel[grid](...)` appends to the recording."""
 
 import inspect
 from collections.abc import Callable
@@ -12,12 +12,7 @@ __all__ = ["Kernel", "jit", "simulate_kernel"]
 
 
 class Kernel:
-    """A function of a kernel.
-
-    Arguments:
-        function: the kernel as it was written.
-        grid: programs along each axis; empty: one.
-    """
+    """A kernel function with a launch grid: programs along each axis; empty: one."""
 
     def __init__(self, function: Callable, grid: tuple[int, ...] = ()):
         self.function, self.grid = function, grid
@@ -35,19 +30,18 @@ class Kernel:
 
 @from_kernel
 def _checked(grid: tuple) -> tuple[int, ...]:
-    """Return a grid; ValueError if it is none."""
     if not all(isinstance(n, Integral) and int(n) >= 1 for n in grid):
         raise ValueError(f"a grid must be of integers from 1 on, not {grid!r}")
     return tuple(int(n) for n in grid)
 
 
 def jit(function: Callable | None = None, **options) -> Callable:
-    """Return a kernel of a function; used with arguments or without, which change nothing here."""
+    """Return a function as a kernel; options are ignored."""
     if function is None:
         return jit
     return function if isinstance(function, Kernel) else Kernel(function)
 
 
 def simulate_kernel(kernel: Callable, *args, **options):
-    """Call a kernel with arguments."""
+    """Call a kernel."""
     return jit(kernel)(*args, **options)

@@ -1,7 +1,8 @@
-"""A kernel while it runs: what it has allocated and appended so far, and which of its grid's programs it is.
+"""State of a kernel's recording: allocations, appended instructions and current program of the grid.
 
-What a call returns instead of writing it to a `dst` (the interface's first dialect) waits until the next call: if that
-is an assignment, as in `tile[...] = nisa.activation(...)`, the result goes there at once, else to a tensor of its own.
+In the interface's first dialect a call returns its result instead of writing to a `dst`. The call stays pending until
+the next one. If that is an assignment, as in `tile[...] = nisa.activation(...)`, the result is written directly to the
+target; otherwise to a new tensor.
 """
 
 from collections import Counter
@@ -34,13 +35,13 @@ _CURRENT: ContextVar["Recording | None"] = ContextVar("recording", default=None)
 
 @dataclass
 class Pending:
-    """A call whose result has no place yet.
+    """A call with a destination that is not yet known.
 
     Arguments:
-        result: what the kernel was given.
-        run: appends what writes it to a view of the same shape.
+        result: the tensor returned to the kernel.
+        run: appends instructions that write the result to a view of the same shape.
         source: the call's line.
-        product: run with accumulate=True adds to the view.
+        product: `run` accepts accumulate=True, which adds to the view.
     """
 
     result: View
@@ -49,23 +50,23 @@ class Pending:
     product: bool = False
 
     def append(self, target: View, **options: bool) -> None:
-        """Append it; what is refused names the call's line."""
+        """Append the call's instructions; an error names the call's line."""
         with override_source(self.source):
             located(self.run)(target, **options)
 
 
 @dataclass
 class Recording:
-    """A program that a kernel's calls are appended to.
+    """A program under construction by a kernel's calls.
 
     Arguments:
-        program: the machine's.
-        tensor: the class of what kernels get.
-        calls: the functions behind the operators of tensors, by the names of `nki.language`.
+        program: the machine's program.
+        tensor: class of tensors for kernels.
+        calls: functions of the tensor operators, by their names in `nki.language`.
 
     Attributes:
-        inserted: copies and other instructions that the interface's calls do not name, by what they are for.
-        constants: arrays that are in HBM from the start.
+        inserted: number of instructions that no call names, by purpose.
+        constants: arrays in HBM from the start.
     """
 
     program: Program
@@ -78,17 +79,16 @@ class Recording:
     pending: Pending | None = None
     streams: Iterator[int] = field(default_factory=lambda: count(1))
     running: dict[str, Any] = field(default_factory=dict)
-    """Running results of an engine that a kernel may go on with (:mod:`frontends.nki.lowering.running`)."""
+    """Running results by engine, which a kernel may continue (:mod:`frontends.nki.lowering.running`)."""
     lanes_summing: int = 0
-    """Partitions whose running sums the lanes of the scalar engine still hold."""
+    """Number of partitions whose scalar-engine lanes hold running sums."""
     loops: list = field(default_factory=list)
-    """The loops whose bodies are being recorded, the innermost one last (:mod:`frontends.nki.lowering.loops`)."""
+    """Loops being recorded, innermost last (:mod:`frontends.nki.lowering.loops`)."""
     on_chip: list[Allocation] = field(default_factory=list)
-    """What was allocated there."""
     aliases: dict[Allocation, tuple[View, int]] = field(default_factory=dict)
-    """Where results are that were assigned to parts of other tensors, and those tensors' versions then."""
+    """Results assigned to parts of other tensors: target view, and its tensor's version at the assignment."""
     made: dict[tuple, Any] = field(default_factory=dict)
-    """What was made once for all."""
+    """Cached objects of :meth:`once`."""
 
     def __post_init__(self):
         self._shared: list[View] = []
@@ -100,17 +100,17 @@ class Recording:
     # -- tensors ---------------------------------------------------------------------------------------------------
 
     def allocate(self, shape: tuple[int, ...], dtype: DType, memory: Memory, name: str = "", lanes: int = 0) -> View:
-        """Return a new tensor.
+        """Allocate a tensor.
 
         Arguments:
-            shape: all dimensions; on chip blocks, partitions, and the elements of a partition.
-            dtype: of an element.
-            memory: where.
-            name: for messages; empty: that of the kernel's line.
-            lanes: on chip, which dimension is that of the partitions.
+            shape: all dimensions; on chip: blocks, partitions, elements of a partition.
+            dtype: type of an element.
+            memory: memory of the tensor.
+            name: name in messages; empty: the memory and the kernel's line.
+            lanes: on chip, the index of the partition dimension.
 
         Raises:
-            ValueError: if a dimension is empty, the type is none of the machine's, or there are too many partitions.
+            ValueError: for an empty dimension, a type that the machine lacks, or too many partitions.
         """
         shape = tuple(int(n) for n in shape)
         name = name or f"{memory.value}@{kernel_line().kernel.number}"
@@ -142,7 +142,6 @@ class Recording:
         )
 
     def of_hbm(self, tensor: HbmTensor, dtype: DType, memory: Memory = Memory.shared_hbm) -> View:
-        """Return a tensor of HBM as kernels see it."""
         shape, flat = tensor.shape, (0,) * len(tensor.shape)
         allocation = Allocation(tensor.name, dtype, memory, shape, None, lambda block: tensor)
         return self.tensor(
@@ -156,7 +155,7 @@ class Recording:
 
     def _in_hbm(self, shape: tuple[int, ...], dtype: DType, memory: Memory, name: str) -> View:
         if memory is Memory.shared_hbm and self._shared_now < len(self._shared):
-            # The programs of a grid have the shared tensors in common; they make them in the same order.
+            # All programs of a grid share these tensors and make them in the same order.
             found = self._shared[self._shared_now]
             if (found.shape, found.dtype) != (shape, dtype):
                 rule = "programs of a grid must make the same shared tensors"
@@ -164,25 +163,25 @@ class Recording:
         else:
             names = {tensor.name for tensor in self.program.space.hbm_tensors}
             name = next(n for n in chain((name,), (f"{name}.{k}" for k in count(1))) if n not in names)
-            found = self.of_hbm(self.program.space.hbm(name, dtype.known, shape), dtype, memory)
+            found = self.of_hbm(self.program.space.hbm(name, dtype.machine_format, shape), dtype, memory)
             self._shared += [found] if memory is Memory.shared_hbm else []
         self._shared_now += memory is Memory.shared_hbm
         return found
 
     def constant(self, values: np.ndarray, dtype: DType) -> View:
-        """Return a tensor of HBM that holds these numbers from the start."""
-        tensor = self.program.space.hbm(f"constant{len(self.constants)}", dtype.known, values.shape)
+        """Return a tensor in HBM that is initialised with `values`."""
+        tensor = self.program.space.hbm(f"constant{len(self.constants)}", dtype.machine_format, values.shape)
         self.constants.append((tensor, values))
         return self.of_hbm(tensor, dtype)
 
     def once(self, key: tuple, make: Callable[[], _Made]) -> _Made:
-        """Return what `make` returned when the key was new."""
+        """Return the cached result of `make` for a key."""
         if key not in self.made:
             self.made[key] = make()
         return self.made[key]
 
     def busy(self, engine: Engine) -> int:
-        """Return the cycles for which what has been appended keeps the vector or the scalar engine busy."""
+        """Return the cycles for which the appended instructions occupy an engine, vector or scalar."""
         for step in self.program.steps[self._counted :]:
             self._busy[step.instruction.engine] += busy_cycles(step.instruction, self.program.config)
         self._counted = len(self.program.steps)
@@ -191,20 +190,20 @@ class Recording:
     # -- calls -----------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Append the call that waits, with a tensor of its own for the result."""
+        """Append the pending call; its result gets a new tensor."""
         if self.pending is not None:
             waiting, self.pending = self.pending, None
             waiting.append(waiting.result)
 
     def assign(self, target: View, value: View, accumulate: bool = False) -> bool:
-        """Let the call that waits write its result to `target` if that is `value`; return whether it is."""
+        """Write the pending call's result to `target` if it is `value`; return whether this was possible."""
         waiting = self.pending
         if waiting is None or waiting.result is not value or (accumulate and not waiting.product):
             return False
         if target.numbers is not None and target.allocation.memory.on_chip:
             return False
         if waiting.product and (target.buffer, target.allocation.format) != (value.buffer, value.allocation.format):
-            return False  # sums are in PSUM first
+            return False  # a product accumulates in PSUM first
         if [n for n in target.shape if n != 1] != [n for n in value.shape if n != 1]:
             return False
         self.pending = None
@@ -213,29 +212,27 @@ class Recording:
         return True
 
     def resolved(self, view: View) -> View:
-        """Return where a result is that has been assigned to a part of another tensor.
-
-        Raises:
-            ValueError: if that has been written to again.
-        """
+        """Map a view of an assigned result to the assignment's target; ValueError if that was written since."""
         if view.numbers is not None:
             view = replace(view, numbers=replace(view.numbers, view=self.resolved(view.numbers.view)))
         found = self.aliases.get(view.allocation)
         if found is None:
             return view
         if view.numbers is not None:
-            raise ValueError(f"{view.name}: what was assigned must be indexed in {found[0].name} by an index in memory")
+            raise ValueError(
+                f"{view.name}: to index this assigned result by an index in memory, index {found[0].name} instead"
+            )
         target, version = found
         if target.allocation.version != version:
-            rule = "a result that was assigned must be used before that tensor is written again"
-            raise ValueError(f"{view.name}: {rule}, but it was in {target.name}")
+            rule = f"an assigned result must be used before its target {target.name} is written again"
+            raise ValueError(f"{view.name}: {rule}")
         own = view.allocation
         whole = target.fitted(own.shape)
         if len(own.shape) == 2:
             return whole.indexed(view.shape, [view.partition, view.element])
         steps = tuple(prod(own.shape[d + 1 :]) if d else 0 for d in range(len(own.shape)))
         if (view.shape, view.element.start, view.element.steps) != (own.shape, 0, steps) or view.partition.start:
-            rule = "a result of several free dimensions that was assigned must be used as it is"
+            rule = "an assigned result of several free dimensions must be used whole"
             raise ValueError(f"{view.name}: {rule}, or as part of {target.name}, not as {view.shape} of {own.shape}")
         return whole
 
@@ -243,7 +240,7 @@ class Recording:
 
     @contextmanager
     def current(self) -> Iterator["Recording"]:
-        """Let calls be appended to this one."""
+        """Make this the recording that calls are appended to."""
         before = _CURRENT.set(self)
         try:
             yield self
@@ -252,16 +249,16 @@ class Recording:
             _CURRENT.reset(before)
 
     def _end(self) -> None:
-        """Append what waits at the end of a program; ValueError if it is within a loop."""
+        """Flush the pending call at the end of a program; ValueError if a loop is still open."""
         self.flush()
         if self.loops:
             rule = "a loop on a register must end with its body, without break, return, or an if on the register"
             raise ValueError(f"{rule} ({self.loops[-1].source})")
 
     def launch(self, function: Callable, grid: tuple[int, ...], args: tuple, options: dict) -> object:
-        """Run a kernel for every place of a grid, one program after the other; return what the last one returns.
+        """Run a kernel for every index of a grid, one program after the other; return the last result.
 
-        A kernel that another one calls is a part of that one's program.
+        A kernel called by another one becomes part of the caller's program.
         """
         if not self._outermost:
             return function(*args, **options)
@@ -279,13 +276,13 @@ class Recording:
 
 
 def is_recording() -> bool:
-    """Return whether a kernel runs."""
+    """Return whether a kernel is being recorded."""
     return _CURRENT.get() is not None
 
 
 def recording() -> Recording:
-    """Return the recording that calls are appended to; RuntimeError if no kernel runs."""
+    """Return the current recording; RuntimeError outside one."""
     current = _CURRENT.get()
     if current is None:
-        raise RuntimeError("a call of nki is recorded while a kernel runs: run it by run_nki or make sim TEST=nki")
+        raise RuntimeError("nki can be called only while a kernel is recorded: run it by run_nki or make sim TEST=nki")
     return current

@@ -1,6 +1,6 @@
-"""What kernels hold: views with operators. `a + b` is `nl.add(a, b)`, and `tile[...] = value` writes.
+"""Tensors as kernels use them: views with operators. `a + b` is `nl.add(a, b)`; `tile[...] = value` writes.
 
-A view in an index is numbers in SBUF, to which an index expression may be added.
+A view used as an index holds numbers in SBUF; an index expression may be added to it.
 """
 
 from neuroncore_rtl.frontends.nki.indices.affine import Affine
@@ -15,7 +15,7 @@ __all__ = ["NkiTensor"]
 def _operator(name: str, swapped: bool = False):
     def operate(self, other):
         if isinstance(other, Affine) and name == "add":
-            return Moved(other, self)  # an index, part of which is in memory
+            return Moved(other, self)  # an index expression plus a number in memory
         calls = recording().calls
         return calls[name](other, self) if swapped else calls[name](self, other)
 
@@ -23,25 +23,25 @@ def _operator(name: str, swapped: bool = False):
 
 
 class NkiTensor(View):
-    """A tensor of HBM, SBUF or PSUM, or a view of one."""
+    """A tensor in HBM, SBUF or PSUM, or a view of one."""
 
     def __setitem__(self, key, value) -> None:
-        """Write to a part: the result of a call goes there at once, anything else is copied."""
+        """Write to a part: a pending result is written directly, any other value is copied."""
         recording().calls["assign"](self[key], value)
 
     def __iadd__(self, other):
-        """Add to it: products add to what is in PSUM, as they are summed up."""
+        """Accumulate; a product accumulates in PSUM."""
         return recording().calls["accumulate"](self, other)
 
     @from_kernel
     def __bool__(self) -> bool:
-        """Return that there is one, as kernels ask of an argument that may be None; results have no truth yet."""
+        """Return True in HBM, as kernels test for optional arguments; ValueError on chip: the value is not known."""
         if not self.allocation.memory.on_chip:
             return True
         raise ValueError(f"{self.name}: a condition must be known while the kernel is recorded, not one on a tensor")
 
     def __eq__(self, other):
-        """Compare element by element; a tensor is never None, as kernels ask of an argument."""
+        """Compare element by element; `tensor == None` is False, since kernels test for optional arguments."""
         return False if other is None else recording().calls["equal"](self, other)
 
     def __ne__(self, other):

@@ -1,8 +1,8 @@
-"""Zeros for the rest of a tile that a kernel has written in part, and reads as a whole.
+"""Zero initialisation of tiles that a kernel writes in part and reads as a whole.
 
-Published kernels load the rows that there are into a tile of 128, compute with all of them, and store those that there
-are. What is in the others does not matter to them, but nothing on chip may be read before it is written here
-(:mod:`run.check.unwritten`). A tile that nothing was written to is refused as ever.
+Published kernels load fewer rows than a tile's 128, compute with all of them and store only the loaded ones. On this
+machine a read of unwritten on-chip memory is an error (:mod:`run.check.unwritten`), though the other rows do not
+affect the result. A tile without any write is not initialised.
 """
 
 from itertools import islice
@@ -21,9 +21,9 @@ __all__ = ["fill"]
 
 
 def fill(r: Recording) -> None:
-    """Let the tiles of a kernel that are read where nothing has been written start as zeros.
+    """Insert a memset of every tile that is read where the kernel has not written.
 
-    In a program with loops that the run decides, whose bodies are read again, it leaves all tiles as they are.
+    A program with dynamic loops is unchanged, because its record does not show the order of accesses.
     """
     if not r.program.flow.is_plain:
         return
@@ -46,7 +46,7 @@ def fill(r: Recording) -> None:
 
 
 def _reads(step: ProgramStep, writes: int) -> list[tuple[Region, int]]:
-    """Return what an instruction reads: of one that leaves some of its dst alone that, too."""
+    """Return the regions that an instruction reads, including a dst that it overwrites in part."""
     instruction = step.instruction
     reads = [*zip(instruction.reads, islice(step.buffers, writes, None), strict=True)]
     if getattr(instruction, "keep", False):
@@ -55,21 +55,16 @@ def _reads(step: ProgramStep, writes: int) -> list[tuple[Region, int]]:
 
 
 class _Tile:
-    """What a program has written of a tile so far.
-
-    Arguments:
-        tensor: the machine's.
-    """
+    """Written bytes of a tile at one step of the program."""
 
     def __init__(self, tensor: Tensor):
         self.tensor = tensor
         self.first = -1
         self.is_short = False
-        self._written: np.ndarray | None = None  # of each partition the bytes; None: all or nothing, as `first` says
+        self._written: np.ndarray | None = None  # [partitions, bytes]; None: none if `first` < 0, else all
         self._bytes = tensor.size * tensor.format.bits // 8
 
     def write(self, region: Region, number: int) -> None:
-        """Note that the step of a number writes a region."""
         is_new, self.first = self.first < 0, number if self.first < 0 else self.first
         if self._written is None and not is_new:
             return
@@ -82,7 +77,6 @@ class _Tile:
         self._written[self._places(region)] = True
 
     def read(self, region: Region) -> None:
-        """Note that a region is read."""
         if self._written is None or self.is_short:
             return
         if self._written[self._places(region)].all():
@@ -92,7 +86,6 @@ class _Tile:
         self.is_short = True
 
     def _places(self, region: Region) -> tuple[slice, slice | np.ndarray]:
-        """Return the index of a region's bytes."""
         first = region.partition - self.tensor.partition
         rows = slice(first, first + region.partitions * region.partition_step, region.partition_step)
         starts, length = runs_of(region)

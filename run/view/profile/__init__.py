@@ -1,1 +1,1 @@
-"""The profile of a run of an image: records in time, what they waited for, and the files and pictures that show it."""
+"""Profiles: records of a run in time, causes of stalls, and files and pictures."""

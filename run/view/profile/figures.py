@@ -1,7 +1,7 @@
-"""What a profile has in numbers, under the names that the tools of the real machine give them.
+"""Figures of a profile, named as by the tools of the real machine.
 
-The summary is as of `neuron-profile view --output-format summary-json`, the utilisation as `neuron-monitor` reports it.
-Times are seconds at the core's clock; shares are between 0 and 1 in the summary, percent in the monitor's report.
+The summary is as of `neuron-profile view --output-format summary-json`, the utilisation as of `neuron-monitor`.
+Times are seconds at the core's clock; shares are from 0 to 1 in the summary, percent in the monitor's report.
 """
 
 from collections.abc import Mapping
@@ -17,28 +17,25 @@ from neuroncore_rtl.spec.isa import Engine, Storage, engine_of_queue
 __all__ = ["CLOCK_HZ", "FP32_PASSES", "Figures"]
 
 CLOCK_HZ = 1_400_000_000
-"""The core's base clock."""
+"""Base clock of the core."""
 
 FP32_PASSES = 4
-"""Products of halves of significands that make up one of FP32."""
+"""Products of significand halves per FP32 product."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """The numbers of a run.
-
-    Arguments:
-        run: the run.
-        hbm_width: bytes that HBM moves in a cycle at most.
-    """
+    """Figures of a run; `hbm_width`: maximum bytes of HBM per cycle."""
 
     run: ProfiledRun
     hbm_width: int
 
     @cached_property
     def flops(self) -> dict[str, int]:
-        """Floating-point operations of the array: all of it (hardware), those of transposes among them, and those that
-        the products need (model), of which FP32 takes four passes.
+        """Floating-point operations of the array.
+
+        "hardware": all; "transpose": transposes; "model": operations that the products need, without FP32's additional
+        passes.
         """
         found: dict[str, int] = dict.fromkeys(("hardware", "transpose", "model"), 0)
         for ran in self.run.records:
@@ -52,7 +49,7 @@ class Figures:
 
     @cached_property
     def moved(self) -> dict[str, int]:
-        """Bytes that copies read from each storage and write to it, such as "hbm_read_bytes"."""
+        """Bytes that copies read and write per storage, such as "hbm_read_bytes"."""
         found = {f"{storage.name.lower()}_{side}_bytes": 0 for storage in Storage for side in ("read", "write")}
         for ran in self.run.records:
             for side, storage, size in ran.record.instruction.transfers:
@@ -61,31 +58,29 @@ class Figures:
 
     @property
     def hbm_bytes(self) -> int:
-        """Bytes that HBM moved."""
         return self.moved["hbm_read_bytes"] + self.moved["hbm_write_bytes"]
 
     @property
     def intensity(self) -> float:
-        """Operations of the array for each byte of HBM; 0 if HBM moved nothing."""
+        """Operations of the array per byte of HBM; 0 without HBM traffic."""
         return self.product_flops / self.hbm_bytes if self.hbm_bytes else 0.0
 
     @property
     def product_flops(self) -> int:
-        """Operations of the array, those of transpositions aside."""
+        """Operations of the array without transposes."""
         return self.flops["hardware"] - self.flops["transpose"]
 
     @property
     def peak(self) -> int:
-        """Operations of the array in a cycle at most."""
+        """Maximum operations of the array per cycle."""
         return 2 * self.run.config.rows * self.run.config.columns
 
     @cached_property
     def stalls(self) -> dict[str, dict[StallCause, int]]:
-        """For each queue that had records, how many cycles its engine worked or waited by cause; all of the run's."""
+        """Busy and stall cycles by cause of each queue with records; they sum to the run's cycles."""
         return {self.run.queue_name(queue): counted_stalls(causes_of(self.run, queue)) for queue in self.run.queues}
 
     def summary(self) -> dict[str, object]:
-        """Return the summary."""
         run, cycles = self.run, max(self.run.cycles, 1)
         found: dict[str, object] = {
             "name": run.name,
@@ -122,9 +117,9 @@ class Figures:
         return {run.name: found}
 
     def monitor(self) -> Mapping[str, object]:
-        """Return the utilisation of the core, as of a single period that is the run.
+        """Return the utilisation of the core, with the run as the only period.
 
-        A core is used while its array is; what else it reports of a runtime and of a system, there is none of here.
+        The core counts as used while its array is busy. Figures of a runtime and of a system are omitted.
         """
         run = self.run
         seconds, used = run.cycles / CLOCK_HZ, run.worked(0) / max(run.cycles, 1)

@@ -1,4 +1,4 @@
-"""The files of a profile."""
+"""Files of a profile."""
 
 import json
 from pathlib import Path
@@ -14,15 +14,10 @@ __all__ = ["write_profile"]
 
 
 def write_profile(directory: Path, run: ProfiledRun, hbm_width: int) -> Figures:
-    """Write all files of a run's profile; return its numbers.
+    """Write all files of a run's profile; return its figures.
 
-    The files are timeline.json for https://ui.perfetto.dev, summary.json and utilisation.json with the numbers,
-    listing.txt with the instructions beside their cycles, and the pictures timeline.png and roofline.png.
-
-    Arguments:
-        directory: where they go; it is made.
-        run: the run.
-        hbm_width: bytes that HBM moves in a cycle at most.
+    The files are timeline.json for https://ui.perfetto.dev, summary.json and utilisation.json with figures, listing.txt
+    with instructions and cycles, and the pictures timeline.png and roofline.png. HBM moves `hbm_width` bytes per cycle.
     """
     directory.mkdir(parents=True, exist_ok=True)
     figures = Figures(run, hbm_width)

@@ -1,4 +1,4 @@
-"""The disassembly of a run beside its cycles: a line for every record, in the order in which they were issued."""
+"""Disassembly of a run with cycles: a line per record, in the order of issue."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ __all__ = ["listing"]
 
 
 def listing(run: ProfiledRun) -> str:
-    """Return the text, a line of headings first."""
+    """Return the listing, headings first."""
     rows = [("queue", "fetched", "issued", "retired", "record"), *_rows(run)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = []

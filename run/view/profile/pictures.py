@@ -1,4 +1,4 @@
-"""The pictures of a profile: its timeline, and where the run stands under the roofline."""
+"""Pictures of a profile: timeline and roofline."""
 
 from pathlib import Path
 
@@ -10,25 +10,25 @@ from neuroncore_rtl.run.view.profile.tracks import track_kind
 __all__ = ["draw_roofline", "draw_timeline"]
 
 INK, FAINT, GRID = "#22303c", "#7d8b99", "#e3e8ed"
-"""Colours of text, of lesser text, and of what lies behind."""
+"""Colours of text, secondary text, and the grid."""
 
 COLOURS = {
     "load": "#3f8fc4", "store": "#7bb662", "copy": "#9aa7b3", "weights": "#c9a227", "multiply": "#1b3a70",
     "vector": "#8b5fbf", "scalar": "#d9743f", "collective": "#5b8a72",
 }  # fmt: skip
-"""Of instructions, by their kind."""
+"""Colours of instructions by kind."""
 
 STALLS = {
     StallCause.DATA: "#e4a9a9", StallCause.RESULT: "#efc9a0", StallCause.PLACE: "#cdbbe6", StallCause.RECORD: "#b9c4ce",
     StallCause.ENGINE: "#dfe5ea", StallCause.START: "#f3f5f7",
 }  # fmt: skip
-"""Of stalls, by their cause; what comes after an engine's last instruction is left white."""
+"""Colours of stalls by cause; the time after an engine's last instruction remains white."""
 
 APART = 400
-"""Instructions of a picture at most between which there is a thin line."""
+"""Maximum instructions of a picture that are separated by thin lines."""
 
 WIDTH, ROW, MARGINS = 11.0, 0.42, 1.75
-"""Inches: of a picture, of a queue, and of what is above and below them all."""
+"""Inches: width of a picture, height of a queue, total height above and below the queues."""
 
 
 def _pyplot():
@@ -42,17 +42,12 @@ def _pyplot():
 
 def _subtitle(run: ProfiledRun) -> str:
     config = run.config
-    told = " by the timing model: no RTL has run" if run.modelled else ""
-    return f"{config.rows} x {config.columns} processing elements, {run.cycles:,} cycles{told}"
+    source = " by the timing model: no RTL has run" if run.modelled else ""
+    return f"{config.rows} x {config.columns} processing elements, {run.cycles:,} cycles{source}"
 
 
 def draw_timeline(path: Path, run: ProfiledRun) -> Path:
-    """Draw what every engine did, a row each, with its stalls below its instructions; return the path.
-
-    Arguments:
-        path: the file, of a format that matplotlib writes.
-        run: the run.
-    """
+    """Draw each engine's instructions in a row, with stalls below, in a format of matplotlib; return the path."""
     pyplot = _pyplot()
     from matplotlib.patches import Patch
     from matplotlib.ticker import FuncFormatter
@@ -64,13 +59,13 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
         shown: dict[str, list[tuple[int, int]]] = {}
         free: dict[str, int] = {}
         for ran in run.queues[queue]:
-            # Some are taken while the one before is at work.
-            kind, end = track_kind(ran), run.ended(ran)
+            # Some are accepted while the previous one executes.
+            kind, end = track_kind(ran), run.end_of(ran)
             begin = max(ran.issued, free.get(kind, 0))
             free[kind] = end = max(begin, end)
             shown.setdefault(kind, []).append((begin, end - begin))
         for kind, spans in shown.items():
-            # Weights are loaded beside a multiplication.
+            # Weights are loaded during multiplications.
             place = (row - 0.34, 0.14) if kind == "weights" else (row - 0.18, 0.34)
             axes.broken_barh(spans, place, facecolor=COLOURS[kind], edgecolor="white", linewidth=line)
             kinds[kind] = None
@@ -100,12 +95,7 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
 
 
 def draw_roofline(path: Path, figures: Figures) -> Path:
-    """Draw what the array and HBM allow, and where the run is; return the path.
-
-    Arguments:
-        path: the file, of a format that matplotlib writes.
-        figures: of the run.
-    """
+    """Draw the roofline of array and HBM, and the run's position, in a format of matplotlib; return the path."""
     pyplot = _pyplot()
     run, peak, width = figures.run, figures.peak, figures.hbm_width
     ridge, reached = peak / width, figures.product_flops / max(run.cycles, 1)

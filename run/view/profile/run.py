@@ -1,4 +1,4 @@
-"""A run of an image as profiles see it, whoever ran it: its records in time, and when each engine worked."""
+"""Run of an image for profiles, simulated or modelled: its records in time, and busy times of engines."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
@@ -18,20 +18,21 @@ from neuroncore_rtl.spec.isa.engine import ENGINE_QUEUES
 __all__ = ["ProfiledRun", "Ran", "modelled_run", "simulated_run"]
 
 Spans = Sequence[tuple[int, int]]
-"""The first cycle, and the one after the last, of times that do not meet, in order."""
+"""Disjoint intervals (first cycle, cycle after the last), in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """A record in time; all cycles since the start.
+    """Record with its cycles since the start.
 
     Arguments:
-        number: of those of the run, in the order in which they were issued.
-        address: of the record in HBM.
-        record, entry: what it is, and what it was made of.
-        fetched: the queue could look at its semaphores from then on.
-        issued: its engine took it.
-        retired: its engine had finished it; None if the run ended before.
+        number: index in the order of issue.
+        address: the record's address in HBM.
+        record: the record.
+        entry: the program entry that it was made from.
+        fetched: from here on the queue could check its semaphores.
+        issued: its engine accepted it.
+        retired: its engine finished it; None if the run ended before.
     """
 
     number: int
@@ -44,22 +45,21 @@ class Ran:
 
     @property
     def queue(self) -> int:
-        """Its queue."""
         return self.entry.queue
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProfiledRun:
-    """A run of an image.
+    """Run of an image.
 
     Arguments:
-        name: what ran.
-        image: with its entries.
-        cycles: from the start to the end of the control program.
-        records: in the order in which they were issued.
-        busy: of every queue, when its engine worked; the tensor engine while columns entered the array.
-        controller: what the controller did, by what that is.
-        modelled: whether the timing model has told the cycles, and no RTL has run.
+        name: name of the run.
+        image: the image with its entries.
+        cycles: cycles from the start to the end of the control program.
+        records: records in the order of issue.
+        busy: busy intervals of each queue's engine; of the tensor engine, while columns enter the array.
+        controller: intervals of the controller by activity.
+        modelled: cycles of the timing model, without an RTL simulation.
     """
 
     name: str
@@ -72,18 +72,17 @@ class ProfiledRun:
 
     @property
     def config(self) -> Config:
-        """The machine's parameters."""
         return self.image.config
 
     @property
     def space(self) -> Allocator:
-        """Where the program's tensors were named."""
-        assert self.image.space is not None, "an image with its entries has it, too"
+        """Allocator with the names of the program's tensors."""
+        assert self.image.space is not None, "an image with entries has an allocator"
         return self.image.space
 
     @cached_property
     def queues(self) -> dict[int, list[Ran]]:
-        """The records of every queue that had some, in order."""
+        """Records of every queue that has some, in order."""
         found: dict[int, list[Ran]] = {}
         for ran in sorted(self.records, key=lambda ran: (ran.queue, ran.number)):
             found.setdefault(ran.queue, []).append(ran)
@@ -91,9 +90,7 @@ class ProfiledRun:
 
     @cached_property
     def sections(self) -> list[tuple[int, int, int]]:
-        """The sections as they ran, each as often as it did: the number of the first record, the cycle in which that
-        was issued, and the one in which all records up to the next section's had retired.
-        """
+        """Executions of sections: first record's number and issue cycle, and the cycle in which all have retired."""
         found: list[tuple[int, int, int]] = []
         running, seen = None, set()
         for ran in self.records:
@@ -103,23 +100,23 @@ class ProfiledRun:
                 found.append((ran.number, ran.issued, 0))
             seen.add(ran.address)
             first, begin, end = found[-1]
-            found[-1] = first, begin, max(end, self.ended(ran))
+            found[-1] = first, begin, max(end, self.end_of(ran))
         return found
 
     def section(self, ran: Ran) -> int:
-        """Return in which of `sections` a record ran."""
+        """Return the index in `sections` of a record's execution."""
         return bisect_right(self.sections, ran.number, key=lambda section: section[0]) - 1
 
     @cached_property
     def completed(self) -> dict[tuple[int | None, int], list[Ran]]:
-        """By lane and number in it the records that an entry became, one for each time that its section ran."""
+        """Records of an entry, one per execution of its section, by (lane, number in the lane)."""
         found: dict[tuple[int | None, int], list[Ran]] = {}
         for ran in self.records:
             found.setdefault((ran.entry.lane, ran.entry.number), []).append(ran)
         return found
 
     def awaited(self, ran: Ran) -> list[Ran]:
-        """Return the records that one waits for."""
+        """Return the records that a record waits for."""
         found = []
         for lane, count in ran.entry.waits:
             before = [one for one in self.completed.get((lane, count - 1), ()) if one.number < ran.number]
@@ -128,7 +125,7 @@ class ProfiledRun:
 
     @cached_property
     def waiting(self) -> dict[int, list[Ran]]:
-        """By the number of a record those that wait for it."""
+        """Records that wait for a record, by its number."""
         found: dict[int, list[Ran]] = {}
         for ran in self.records:
             for one in self.awaited(ran):
@@ -136,44 +133,37 @@ class ProfiledRun:
         return found
 
     def before(self, ran: Ran) -> list[Ran]:
-        """Return the record before a record in its queue; none if that is the first one."""
+        """Return the previous record in a record's queue; empty for the first one."""
         place = self._place(ran)
         return self.queues[ran.queue][max(0, place - 1) : place]
 
     def behind(self, ran: Ran) -> list[Ran]:
-        """Return the record behind a record in its queue; none if that is the last one."""
+        """Return the next record in a record's queue; empty for the last one."""
         place = self._place(ran)
         return self.queues[ran.queue][place + 1 : place + 2]
 
     def _place(self, ran: Ran) -> int:
         return bisect_left(self.queues[ran.queue], ran.number, key=lambda one: one.number)
 
-    def ended(self, ran: Ran) -> int:
-        """Return the cycle in which a record retired, or the run ended before."""
+    def end_of(self, ran: Ran) -> int:
+        """Return the cycle in which a record retired or the run ended."""
         return self.cycles if ran.retired is None else ran.retired
 
     def worked(self, queue: int) -> int:
-        """Return the cycles in which the engine of a queue worked."""
+        """Return the busy cycles of a queue's engine."""
         return sum(end - begin for begin, end in self.busy[queue])
 
     @cached_property
     def busiest(self) -> int:
-        """The queue whose engine worked most, one that computes before one that copies if they are equal."""
+        """Queue of the busiest engine; of equal ones, a computing engine before a copying one."""
         return max(self.queues, key=lambda queue: (self.worked(queue), -queue))
 
     def queue_name(self, queue: int) -> str:
-        """Return how reports name a queue."""
         return queue_name(queue, self.config)
 
 
 def simulated_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
-    """Return a run on the RTL.
-
-    Arguments:
-        name: what ran.
-        image: what the core booted.
-        outcome: of the core, with its activity.
-    """
+    """Return a run on the RTL, named `name`; `outcome` includes the core's activity."""
     activity, config = outcome.activity, image.config
     looks = [
         _merged(activity[f"queues.{queue}.wait_semaphore"], activity[f"queues.{queue}.wait_engine"])
@@ -197,7 +187,7 @@ def simulated_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
 
 
 def modelled_run(name: str, image: Image, found: Prediction) -> ProfiledRun:
-    """Return a run that the timing model has worked out; arguments as of :func:`simulated_run`."""
+    """Return a run of the timing model; arguments as for :func:`simulated_run`."""
     timed = sorted(found.records, key=lambda one: (one.issued, one.queue))
     records = [
         _ran(image, number, one.address, one.fetched, one.issued, one.retired) for number, one in enumerate(timed)
@@ -234,7 +224,7 @@ def _ran(image: Image, number: int, address: int, fetched: int, issued: int, ret
 
 
 def _busy_counters(config: Config) -> list[str]:
-    """Return for every queue the counter of the cycles in which its engine worked."""
+    """Return the counter of busy cycles of each queue's engine."""
     engines = {Engine.TENSOR: "tensor.columns", Engine.VECTOR: "vector.busy", Engine.SCALAR: "scalar.busy"}
     return [
         *(engines[engine] for engine in ENGINE_QUEUES),
@@ -243,7 +233,7 @@ def _busy_counters(config: Config) -> list[str]:
 
 
 def _controller(activity: Activity, cycles: int) -> dict[str, Spans]:
-    """Return what the controller did: boot until its first instruction, then its program, which may wait."""
+    """Return the controller's activities: boot until its first instruction, then its program and its waits."""
     begin = activity[STARTED][0][0] if activity[STARTED] else cycles
     waiting, running, since = activity["controller.waiting"], [], begin
     for first, end in waiting:
@@ -258,7 +248,7 @@ def _controller(activity: Activity, cycles: int) -> dict[str, Spans]:
 
 
 def _merged(*spans: Spans) -> list[tuple[int, int]]:
-    """Return times as those that do not meet."""
+    """Return the union of intervals as disjoint ones."""
     found: list[tuple[int, int]] = []
     for begin, end in sorted(span for some in spans for span in some):
         if found and begin <= found[-1][1]:
@@ -269,6 +259,6 @@ def _merged(*spans: Spans) -> list[tuple[int, int]]:
 
 
 def _first(spans: Spans, since: int, until: int) -> int:
-    """Return the first cycle from `since` on that is in one of some times, `until` at the latest."""
+    """Return the first cycle in any interval from `since` on, at most `until`."""
     place = bisect_right(spans, since, key=lambda span: span[1])
     return min(max(spans[place][0], since), until) if place < len(spans) else until

@@ -1,4 +1,4 @@
-"""What an engine waited for: every cycle of a run has one cause, so that they sum to the cycles of the run."""
+"""Stall causes of an engine: every cycle has exactly one cause, so they sum to the run's cycles."""
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ __all__ = ["MEANINGS", "StallCause", "causes_of", "counted_stalls", "spans_of"]
 
 
 class StallCause(enum.IntEnum):
-    """What the cycle of an engine went to."""
+    """Cause of an engine's cycle."""
 
     BUSY = 0
     DATA = 1
@@ -27,25 +27,27 @@ class StallCause(enum.IntEnum):
 
 
 MEANINGS: Mapping[StallCause, str] = {
-    StallCause.BUSY: "it worked: an instruction in the engine, of the tensor engine a column",
+    StallCause.BUSY: "busy: an instruction in the engine; in the tensor engine, a column",
     StallCause.DATA: "waited for data: a load",
     StallCause.RESULT: "waited for a result of another engine",
-    StallCause.PLACE: "waited for a place: a buffer still in use",
+    StallCause.PLACE: "waited for free memory: a buffer still in use",
     StallCause.RECORD: "waited for its next record",
-    StallCause.ENGINE: "waited for itself: weights, fill and drain, turns at a memory",
-    StallCause.START: "boot, and the controller between sections: no engine has anything to do",
-    StallCause.END: "nothing was left for it to do, in this section",
+    StallCause.ENGINE: "waited for itself: weights, fill and drain, memory arbitration",
+    StallCause.START: "boot, and the controller between sections: no engine has work",
+    StallCause.END: "finished its work in this section",
 }
-"""Each cause in words. What is waited for counts before the record that waits: fetching that sooner would not help."""
+"""Description of each cause. A dependence has precedence over a missing record: an earlier fetch would not help."""
 
 
 def causes_of(run: ProfiledRun, queue: int) -> np.ndarray:
-    """Return the cause of every cycle of the engine of a queue, uint8 [cycles].
+    """Return the cause of every cycle of a queue's engine, uint8 [cycles].
 
-    A cycle before an instruction is issued goes to that of what it waits for which completes last, if that has not yet
-    completed; else to its record, if that has not come; else to the engine, if that has not finished what it took
-    before; else to what was waited for, as a semaphore takes some cycles, or to the record if nothing was. Of another
-    section nothing is waited for.
+    The cause of a cycle before an issue is the first that applies:
+    1. The last awaited record to complete has not completed: the cause of that dependence.
+    2. The record has not been fetched: RECORD.
+    3. The engine has not finished earlier instructions: ENGINE.
+    4. Otherwise the dependence of 1, because semaphores take some cycles; RECORD without a dependence.
+    Dependences on other sections do not count.
     """
     found = np.full(run.cycles, StallCause.END, np.uint8)
     since = flying = section = 0
@@ -56,7 +58,7 @@ def causes_of(run: ProfiledRun, queue: int) -> np.ndarray:
             since = run.sections[section][1]
         window = found[since : ran.issued]
         cycles = np.arange(since, since + len(window))
-        awaited = [(run.ended(one), one) for one in run.awaited(ran)]
+        awaited = [(run.end_of(one), one) for one in run.awaited(ran)]
         last = max(awaited, key=lambda pair: pair[0], default=None)
         cause = StallCause.RECORD if last is None else _cause(run, ran, last[1])
         window[:] = cause
@@ -65,7 +67,7 @@ def causes_of(run: ProfiledRun, queue: int) -> np.ndarray:
         if last is not None:
             window[cycles < last[0]] = cause
         since = ran.issued
-        flying = max(flying, run.ended(ran))
+        flying = max(flying, run.end_of(ran))
     found[since:flying] = StallCause.ENGINE
     quiet = 0
     for _, begin, end in run.sections or [(0, run.cycles, run.cycles)]:
@@ -77,12 +79,12 @@ def causes_of(run: ProfiledRun, queue: int) -> np.ndarray:
 
 
 def counted_stalls(causes: np.ndarray) -> dict[StallCause, int]:
-    """Return the cycles of every cause."""
+    """Return the number of cycles by cause."""
     return dict(zip(StallCause, np.bincount(causes, minlength=len(StallCause)).tolist(), strict=True))
 
 
 def spans_of(causes: np.ndarray) -> Iterator[tuple[int, int, StallCause]]:
-    """Yield the first cycle of every stall, the one after the last, and its cause."""
+    """Yield each stall: first cycle, cycle after the last, cause."""
     changes = [0, *(np.flatnonzero(np.diff(causes)) + 1).tolist(), len(causes)]
     for begin, end in pairwise(changes):
         if begin < end and causes[begin] != StallCause.BUSY:
@@ -90,21 +92,21 @@ def spans_of(causes: np.ndarray) -> Iterator[tuple[int, int, StallCause]]:
 
 
 def _cause(run: ProfiledRun, ran: Ran, awaited: Ran) -> StallCause:
-    """Return why a record waits for another one.
+    """Return the cause of a record's wait for another one.
 
-    A record that has too many waits leaves some to the one before it in its queue, or to a NOP.
+    A record with too many waits delegates some to the previous record in its queue, or to a NOP.
     """
     waiting = [ran, *run.behind(ran), *(run.waiting.get(ran.number, ()) if _only_waits(ran) else ())]
-    # A NOP stands for what it waits for, and for what is before it in its queue.
+    # A NOP represents the records that it waits for, and the previous one in its queue.
     behind = [*run.awaited(awaited), *run.before(awaited)] if _only_waits(awaited) else []
-    for one in (awaited, *sorted(behind, key=run.ended, reverse=True)):
+    for one in (awaited, *sorted(behind, key=run.end_of, reverse=True)):
         for cause in filter(None, (_conflict(one.record.instruction, w.record.instruction) for w in waiting)):
             return cause
     return _from(awaited.record.instruction)
 
 
 def _conflict(earlier: Instruction, later: Instruction) -> StallCause | None:
-    """Return why an instruction must wait for an earlier one; None if it need not."""
+    """Return the cause for which an instruction must wait for an earlier one; None if they are independent."""
     if _meet(earlier.writes, later.reads):
         return _from(earlier)
     return StallCause.PLACE if _meet((*earlier.reads, *earlier.writes), later.writes) else None
@@ -115,7 +117,7 @@ def _from(instruction: Instruction) -> StallCause:
 
 
 def _only_waits(ran: Ran) -> bool:
-    """Return whether a record touches nothing, and is there only to wait and to be waited for."""
+    """Return whether a record accesses no memory, and exists only for its semaphores."""
     return not (ran.record.instruction.reads or ran.record.instruction.writes)
 
 

@@ -1,4 +1,4 @@
-"""The names of tensors behind addresses, and how much of the memories on chip tensors take up in time."""
+"""Names of tensors by address, and occupancy of on-chip memories over time."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -11,11 +11,7 @@ __all__ = ["Names", "occupancy", "tensor_shape"]
 
 
 class Names:
-    """What the tensors of a program are called.
-
-    Arguments:
-        space: where they were named.
-    """
+    """Names of a program's tensors."""
 
     def __init__(self, space: Allocator):
         self._buffers = space.buffers
@@ -28,7 +24,7 @@ class Names:
             places.sort()
 
     def of(self, ran: Ran) -> dict[str, str]:
-        """Return the names of a record's tensors, by what its instruction calls them."""
+        """Return the names of a record's tensors, by their names in the instruction."""
         return {region.name: found for region, buffer in _touched(ran) if (found := self._of(region, buffer))}
 
     def _of(self, region: Region, buffer: int) -> str | None:
@@ -40,22 +36,22 @@ class Names:
 
 
 def tensor_shape(ran: Ran) -> str:
-    """Return the shape of what a record's instruction works on, such as "4 x 96"; empty if it has none."""
+    """Return the shape of an instruction's operands, such as "4 x 96", or an empty string."""
     return " x ".join(map(str, ran.record.instruction.sizes))
 
 
 def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
-    """Return how many bytes of a partition tensors take up, as (cycle, bytes from there on).
+    """Return the allocated bytes per partition over time, as (cycle, bytes from there on).
 
-    What is kept takes its place all the time, a temporary from when its first instruction is issued until its last one
-    has retired.
+    Kept tensors are allocated for the whole run, temporaries from their first instruction's issue until the last one
+    retires.
     """
     buffers, lives = run.space.buffers, {}
     for ran in run.records:
         for region, number in _touched(ran):
             if number and region.storage == storage:
                 begin, end = lives.get(number, (ran.issued, 0))
-                lives[number] = min(begin, ran.issued), max(end, run.ended(ran))
+                lives[number] = min(begin, ran.issued), max(end, run.end_of(ran))
     changes = {0: run.space.fixed_end(storage)}
     for number, (begin, end) in lives.items():
         changes[begin] = changes.get(begin, 0) + buffers[number].size
@@ -68,6 +64,6 @@ def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
 
 
 def _touched(ran: Ran) -> Iterator[tuple[Region, int]]:
-    """Return the regions that a record writes and reads, and of each the number of the temporary that it is in."""
+    """Return the regions that a record writes and reads, each with the number of its temporary."""
     instruction = ran.entry.instruction
     return zip((*instruction.writes, *instruction.reads), ran.entry.buffers, strict=True)

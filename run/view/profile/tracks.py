@@ -1,6 +1,4 @@
-"""What the timeline of a profile shows: instructions with their tensors and the kernel's lines, who waited for whom,
-what stalled, the controller, and how full the memories on chip are.
-"""
+"""Timeline of a profile: instructions with tensors and lines, dependences, stalls, controller, memory occupancy."""
 
 from collections.abc import Iterator
 
@@ -13,11 +11,11 @@ from neuroncore_rtl.spec.isa import Storage, queue_count
 __all__ = ["profile_tracks", "track_kind"]
 
 LOADING = "tensor, loading"
-"""The track of weights: they are loaded beside a multiplication."""
+"""Track of weight loads, which overlap multiplications."""
 
 
 def track_kind(ran: Ran) -> str:
-    """Return of which kind (`run.view.timeline.KINDS`) a record is."""
+    """Return a record's kind (`run.view.timeline.KINDS`)."""
     instruction = ran.record.instruction
     if instruction.transfers:
         source, target = (storage for _, storage, _ in instruction.transfers)
@@ -26,7 +24,7 @@ def track_kind(ran: Ran) -> str:
         return "load" if source == Storage.HBM else "store"
     if instruction.columns:
         return "multiply"
-    # The lanes of the tensor queue are the only ones that are told apart.
+    # Only the tensor queue has more than one lane.
     return "weights" if instruction.lane else instruction.engine.name.lower()
 
 
@@ -68,7 +66,7 @@ def _instructions(run: ProfiledRun, loading: int) -> Iterator[Slice]:
         }
         track = loading if instruction.lane else ran.queue
         name = f"{instruction.summary} {shape}".strip()
-        yield Slice(track, ran.issued, run.ended(ran), name, args, track_kind(ran), ran.number)
+        yield Slice(track, ran.issued, run.end_of(ran), name, args, track_kind(ran), ran.number)
 
 
 def _stalls(run: ProfiledRun) -> Iterator[Slice]:

@@ -13,7 +13,7 @@ from neuroncore_rtl.frontends.nki.costs import published_by_line
 from neuroncore_rtl.frontends.nki.dialects.load import kernels_in, load_kernel
 from neuroncore_rtl.frontends.nki.dialects.table import calls
 from neuroncore_rtl.frontends.nki.runtime.inputs import arguments_of, input_errors, reference_of
-from neuroncore_rtl.frontends.nki.runtime.raised import told
+from neuroncore_rtl.frontends.nki.runtime.raised import report_errors
 from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, found_in, recorded
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.run.harness.hbm import hbm_of
@@ -50,7 +50,7 @@ def _jobs(settings: Settings) -> Jobs:
         kernel = found_in(settings.kernel, config)
         reference = reference_of(settings.reference, config) if settings.reference else None
         arguments = arguments_of(settings.inputs, np.random.default_rng(settings.seed))
-        with told():
+        with report_errors():
             made = recorded(kernel, arguments, config, _grid(settings.grid), settings.order)
         label = f"run-program-{config.rows}x{config.columns}"
         label += f"-{settings.sim}" if settings.target == "core" else ""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from neuroncore_rtl.run.report import Report, shown
 from neuroncore_rtl.run.settings import Settings, UsageError
-from neuroncore_rtl.run.sim.vectors import chosen
+from neuroncore_rtl.run.sim.vectors import lanes_choice
 from neuroncore_rtl.tb.stimulus.fpgen import read_fpgen
 from neuroncore_rtl.tb.stimulus.testfloat import PROGRAM, TESTFLOAT_FUNCTIONS, read_testfloat
 from neuroncore_rtl.tb.tests.oracle.programs import elf_files, run_architecture_tests, run_tests, signed_programs
@@ -113,7 +113,7 @@ def _find_tests(name: str, given: str | None) -> object:
 
 def run_oracle(settings: Settings) -> int:
     """Run a suite, show and store the report, and return the exit status."""
-    with chosen(settings.lanes):
+    with lanes_choice(settings.lanes):
         report = run_suite(settings)
     report.show()
     print(f"record: {shown(report.write())}")

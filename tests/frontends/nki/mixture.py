@@ -21,7 +21,7 @@ def gradient_arguments(tokens: int) -> tuple:
     rng = np.random.default_rng(11)
 
     def random_bf16(*shape: int, scale: float = 1.0) -> np.ndarray:
-        return rounded(rng.normal(size=shape) * scale, dtype_of("bf16").known).astype(np.float64)
+        return rounded(rng.normal(size=shape) * scale, dtype_of("bf16").machine_format).astype(np.float64)
 
     hidden, dy = random_bf16(tokens + 1, HIDDEN), random_bf16(tokens + 1, HIDDEN)
     affinities = abs(random_bf16(2 * tokens + 2, 1))
@@ -31,7 +31,7 @@ def gradient_arguments(tokens: int) -> tuple:
     most = 2 * tokens // 3
     places[:most], places[BLOCK : BLOCK + most] = order[:most], order[-most:]
     kept = np.stack([np.einsum("th,hgi->git", hidden[own], up[e]) for e, own in enumerate(places.reshape(2, BLOCK))])
-    kept = rounded(kept, dtype_of("bf16").known).astype(np.float64)
+    kept = rounded(kept, dtype_of("bf16").machine_format).astype(np.float64)
     made = np.stack([(_silu(gate)[0] * value).T @ down[e] for e, (gate, value) in enumerate(kept)])
     found = []
     for x in (hidden, affinities, up):

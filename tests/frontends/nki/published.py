@@ -49,7 +49,7 @@ class Published:
         return f"{self.file.split('/')[-2]}/{self.function}" + "-causal" * causal
 
     def results(self) -> tuple[np.ndarray, ...]:
-        given = [rounded(x[0], dtype_of(x[1]).known) if isinstance(x, tuple) and _is_array(x[0]) else x
+        given = [rounded(x[0], dtype_of(x[1]).machine_format) if isinstance(x, tuple) and _is_array(x[0]) else x
                  for x in self.arguments]  # fmt: skip
         found = self.expected(*given)
         return found if isinstance(found, tuple) else (found,)
@@ -179,7 +179,7 @@ def attention_gradients(q, k, v, dy, causal: bool = True) -> tuple[np.ndarray, .
 def backward_arguments() -> tuple:
     """Return arguments of a causal attention's backward pass, including the forward results."""
     q, k, v, dy = (bf16(1, 1, 64, 2048) for _ in range(4))
-    turned = [np.swapaxes(rounded(x[0], dtype_of("bf16").known).astype(np.float64), -1, -2) for x in (q, k, v)]
+    turned = [np.swapaxes(rounded(x[0], dtype_of("bf16").machine_format).astype(np.float64), -1, -2) for x in (q, k, v)]
     scores = turned[0] @ np.swapaxes(turned[1], -1, -2) / 8
     scores[..., ~np.tri(2048, dtype=bool)] = -9984
     logs = np.log(np.exp(scores - scores.max(-1, keepdims=True)).sum(-1)) + scores.max(-1)
@@ -226,7 +226,7 @@ def rows_of_240(*shape: int) -> tuple[np.ndarray, str]:
 
 def quantized_product(a, b, scale, *blocks) -> np.ndarray:
     """Return a @ b in FP8, with rows of a scaled to 240 and b's rows stored in pairs, rescaled."""
-    own = rounded(np.abs(a).max(1, keepdims=True) / 240, dtype_of("bf16").known)
+    own = rounded(np.abs(a).max(1, keepdims=True) / 240, dtype_of("bf16").machine_format)
     columns = b.shape[1] // 2
     wide = np.concatenate([b[:, :columns], b[:, columns:]])
     return (a / own).astype(ml_dtypes.float8_e4m3).astype(np.float64) @ wide * own * scale

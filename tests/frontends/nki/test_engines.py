@@ -50,8 +50,8 @@ def test_integers_stay_on_the_vector_engine(tmp_path):
 
 
 def all_numbers(dtype):
-    """Return all numbers of a format, or random ones with special values for FP32."""
-    fmt = dtype_of(dtype).known
+    """Return all numbers of a format, or of FP32 random ones, special ones among them."""
+    fmt = dtype_of(dtype).machine_format
     codes = random_codes(np.random.default_rng(4), fmt, 4096) if fmt.bits == 32 else np.arange(1 << fmt.bits)
     with np.errstate(invalid="ignore"):
         return decode(codes.astype(f"u{fmt.bits // 8}"), fmt).astype(np.float64).reshape(4, -1)

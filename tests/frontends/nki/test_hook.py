@@ -47,7 +47,7 @@ def test_libraries_of_the_host_side_have_names_alone(tmp_path):
         tmp_path / "host.py",
         "import torch_xla.core.xla_model as xm\n\ndef main(x: xm.Thing):\n    return xm.device()\n",
     )
-    with pytest.raises(ImportError, match="torch_xla.core.xla_model.device is of a library that is not installed"):
+    with pytest.raises(ImportError, match="torch_xla.core.xla_model.device belongs to a library that is not installed"):
         module.main(1)
 
 
@@ -62,7 +62,7 @@ def test_a_library_that_a_file_cannot_do_without_has_a_name(tmp_path):
     )
     assert module.quicker is None and module.Layer.__mro__ == (module.Layer, object)
     for call in (module.Layer().run, lambda x: module.log.info(x), lambda x: module.size()):
-        with pytest.raises(ImportError, match="tracing.deep.* is of a library that is not installed"):
+        with pytest.raises(ImportError, match="tracing.deep.* belongs to a library that is not installed"):
             call(1)
 
 
@@ -78,9 +78,11 @@ def test_modules_of_the_vendor_alone_can_be_imported(tmp_path):
         "import nki\nimport nki.collectives as ncc\nfrom nki.collectives import ReplicaGroup\n"
         "def kernel(x, dtype: nki.dtype, group: ReplicaGroup):\n    fast(x)\n",
     )
-    with pytest.raises(ValueError, match="_pre_prod_kernels.deep.down.fast must be replaced.* the vendor's own"):
+    with pytest.raises(
+        ValueError, match="_pre_prod_kernels.deep.down.fast must be replaced.* internal to the vendor's compiler"
+    ):
         module.kernel(1, 2, 3)
-    with pytest.raises(ValueError, match="collectives.all_gather must be replaced.* of one core"):
+    with pytest.raises(ValueError, match="collectives.all_gather must be replaced.* runs on one core"):
         module.ncc.all_gather()
 
 
@@ -131,7 +133,9 @@ def test_a_kernel_imports_while_it_is_recorded(tmp_path):
         "    assert constants.oob_mode.skip and neuronxcc.nki.language is nl and bfloat16 is nl.bfloat16 and math.pi\n"
         "    project()\n"
     )
-    with pytest.raises(ValueError, match="_private_kernels.qkv.project must be replaced.*the vendor's own"):
+    with pytest.raises(
+        ValueError, match="_private_kernels.qkv.project must be replaced.*internal to the vendor's compiler"
+    ):
         run_kernel(f"{file}:main")
     assert "neuronxcc" not in sys.modules
 

@@ -58,10 +58,10 @@ return out
 @pytest.mark.parametrize(
     "line, call, why",
     [
-        ("import neuronxcc.nki.nccl as nccl", "nccl.all_reduce()", "a kernel is of one core"),
-        ("from neuronxcc.nki._private.private_api import cc_div", "cc_div()", "the vendor's own"),
-        ("from neuronxcc.nki.kernels.attention import flash_fwd", "flash_fwd()", "the vendor's own"),
-        ("from neuronxcc.nki.language.iterators import sync_program", "sync_program(0)", "a kernel is of one core"),
+        ("import neuronxcc.nki.nccl as nccl", "nccl.all_reduce()", "a kernel runs on one core"),
+        ("from neuronxcc.nki._private.private_api import cc_div", "cc_div()", "internal to the vendor's compiler"),
+        ("from neuronxcc.nki.kernels.attention import flash_fwd", "flash_fwd()", "internal to the vendor's compiler"),
+        ("from neuronxcc.nki.language.iterators import sync_program", "sync_program(0)", "a kernel runs on one core"),
         ("from nki.language import prelu", "prelu(1)", "an op of nisa.activate2"),
     ],
 )
@@ -108,7 +108,7 @@ def test_fields_of_settings_may_get_their_values_later():
         columns: int
 
     sizes = Sizes(rows=3)
-    with pytest.raises(AttributeError, match="Sizes.columns has no value: rows have"):
+    with pytest.raises(AttributeError, match="Sizes.columns has no value; fields with a value: rows"):
         assert sizes.columns
     sizes.columns = 4
     assert (sizes.rows, sizes.columns) == (3, 4)

@@ -131,5 +131,5 @@ nisa.memset(dst=sums, value=1)
 nisa.nc_matmul(dst=sums, stationary=nl.load(x), moving=nl.load(x), accumulate=True)
 return x
 """)  # fmt: skip
-    with pytest.raises(ValueError, match="sums of floating-point numbers must go on in float32, not in int32"):
+    with pytest.raises(ValueError, match="floating-point sums must accumulate in float32, not in int32"):
         result(kernel, X[:, :4])

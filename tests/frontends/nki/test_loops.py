@@ -203,23 +203,23 @@ ALLOCATED = "r = nisa.register_alloc(1)\n"
         ("if r:\n    pass", "a register's number .* cannot be a condition of Python: use nl.while_loop"),
         ("int(r)", "it cannot be a number of Python: nl.fori_loop and nl.dynamic_range take it as a bound"),
         ("range(r)", "it cannot be a number of Python"),
-        ("nl.affine_range(r)", "a loop's bounds must be known integers, or be those of nl.fori_loop"),
+        ("nl.affine_range(r)", "a loop's bounds must be Python integers, except in nl.fori_loop"),
         ("r + 1", "it cannot be computed with: store it by nisa.register_store, compute in SBUF"),
         ("r == 1", "it cannot be compared: use nl.while_loop"),
-        ("nl.ds(r, 4)", "a slice's start and size must be known integers"),
-        ("nisa.register_load(r, x)", r"must be a tensor of one element, not \(16, 8\)"),
-        ("nisa.register_load(r, x[0:1, 0:1])", "the tensor of a register must be one integer, not .* fp32"),
+        ("nl.ds(r, 4)", "a slice's start and size must be Python integers"),
+        ("nisa.register_load(r, x)", r"must be loaded from, or stored to, a tensor of one element, not \(16, 8\)"),
+        ("nisa.register_load(r, x[0:1, 0:1])", "what is in a register must be one integer, not .* fp32"),
         ("nisa.register_load(1, x[0:1, 0:1])", "dst must be a register of nisa.register_alloc, not 1"),
         ("nisa.register_move(r, nisa.register_alloc())", "a register must have a value before it is read"),
         ("nisa.register_move(r, 2.5)", "a register's value must be a 32-bit integer or a register, not 2.5"),
         ("nl.dynamic_range(0, r, r).__next__()", "a loop's step must be a constant integer of at least 1"),
         ("nl.fori_loop(0, 1.5, print)", "a loop's bounds must be integers or registers, not 1.5"),
         ("nl.fori_loop(0, r, lambda i: 3)", "the body of nl.fori_loop must return nothing"),
-        ("nl.while_loop(r, lambda one: None)", "what the body of nl.while_loop returns must be a register"),
-        ("nisa.register_move(next(iter(nl.dynamic_range(r))), 3)", "the counter of a loop must not be written"),
-        ("nl.load(x)[r]", "an index in memory must go along elements, which dimension 0 does not"),
+        ("nl.while_loop(r, lambda one: None)", "the result of nl.while_loop's body must be a register"),
+        ("nisa.register_move(next(iter(nl.dynamic_range(r))), 3)", "a loop counts in must not be written"),
+        ("nl.load(x)[r]", "an index in memory must be along elements, not along dimension 0"),
         ("x.select(0, r).select(0, r)", "at most one index may be in memory"),
-        ("nisa.dma_copy(dst=x[r], src=x.select(0, r))", "one side of a copy may be found by an index in memory"),
+        ("nisa.dma_copy(dst=x[r], src=x.select(0, r))", "only one side of a copy may have an index in memory"),
         ("nisa.dma_copy(dst=nl.ndarray((1, 8), x.dtype), src=x[nisa.register_alloc()])", "must have a value before"),
     ],
 )  # fmt: skip
@@ -255,7 +255,7 @@ for i in nl.dynamic_range(r):
     nisa.nc_matmul(dst=sums, stationary=tile[:, 0:4], moving=tile)
 return x
 """)  # fmt: skip
-    with pytest.raises(ValueError, match="sums that go on from round to round must be written before the loop"):
+    with pytest.raises(ValueError, match="sums carried from iteration to iteration must be written before the loop"):
         run_kernel(kernel, X)
 
 
@@ -285,7 +285,7 @@ for i in nl.dynamic_range(r):
     sums[...] = nl.loop_reduce(tile, op=nl.add, loop_indices=[i])
 return x
 """)  # fmt: skip
-    with pytest.raises(ValueError, match="sums that go on from round to round must be written before the loop"):
+    with pytest.raises(ValueError, match="sums carried from iteration to iteration must be written before the loop"):
         run_kernel(kernel, X)
 
 

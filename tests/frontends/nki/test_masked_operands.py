@@ -60,7 +60,7 @@ return out
     kernel = write_kernel(
         tmp_path, body.replace("value=zero + sums", "value=zero[n > 4]"), older=True, parameters="x, n"
     )
-    with pytest.raises(ValueError, match="an operand must have elements, but a mask leaves nothing of it"):
+    with pytest.raises(ValueError, match="an operand must have elements, but a mask excludes all of them"):
         result(kernel, np.ones((4, 4), np.float32), 3)
 
 

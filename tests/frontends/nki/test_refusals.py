@@ -28,7 +28,10 @@ ONE = "nl.load(x[0:1, 0:1], dtype=nl.int32)"
         ("nl.ndarray((4, 8), dtype=nl.float32, buffer='dram')", "buffer must be one of .*, not 'dram'"),
         ("nisa.nc_matmul(nl.load(x), nl.load(x))", "partitions must be at most 4, not the 8"),
         ("nisa.nc_matmul(nl.load(x[:, :4]), nl.zeros((4, 513), nl.float32))", "moving columns must be at most 512"),
-        ("nisa.nc_matmul(nl.load(x[:, :4]), nl.zeros((4, 8), nl.bfloat16))", "float32 and int8 must meet their own"),
+        (
+            "nisa.nc_matmul(nl.load(x[:, :4]), nl.zeros((4, 8), nl.bfloat16))",
+            "float32 and int8 must be multiplied by the same type",
+        ),
         ("nisa.nc_matmul(x[:, :4], nl.load(x))", "must be in SBUF or PSUM, not in HBM"),
         (f"{TILED}, tile_position=(0, 0))", r"tile_position and tile_size must both be pairs, not \(0, 0\) and \(\)"),
         (f"{TILED}, tile_position=(0, 2), tile_size=(3, 4))", "tile_size must be 1 or 2 or 4 rows, not 3"),
@@ -96,5 +99,5 @@ def test_a_kernel_s_own_error_is_its_own(tmp_path):
 def test_a_call_outside_of_a_kernel_is_refused(tmp_path):
     file = tmp_path / "loose.py"
     file.write_text("import nki.language as nl\nnl.zeros((4, 4), nl.float32)\n")
-    with pytest.raises(RuntimeError, match="recorded while a kernel runs"):
+    with pytest.raises(RuntimeError, match="only while a kernel is recorded"):
         run_nki(f"{file}:any", preset="tiny")

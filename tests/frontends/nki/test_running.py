@@ -69,13 +69,13 @@ nisa.tensor_scalar_reduce(dst=y[:, 0:3], data=y[:, 0:3], **options, reduce_cmd=c
     "body, message",
     [
         ("nisa.tensor_scalar_reduce(dst=y, data=a, op0=nl.add, operand0=1.0, reduce_op=nl.add, reduce_res=total, "
-         "reduce_cmd=nisa.reduce_cmd.reduce)", "reduce must go on from reset"),
+         "reduce_cmd=nisa.reduce_cmd.reduce)", "reduce must continue a reset"),
         ("nisa.tensor_scalar_reduce(dst=y, data=a, op0=nl.add, operand0=1.0, reduce_op=nl.add, reduce_res=total, "
          "reduce_cmd=nisa.reduce_cmd.load_reduce)", "load_reduce must have a value to start from"),
         ("nisa.tensor_scalar_reduce(dst=y, data=a, op0=nl.add, operand0=1.0, reduce_op=nl.add, reduce_res=total)\n"
          "nisa.memset(dst=total, value=3)\n"
          "nisa.tensor_scalar_reduce(dst=y, data=a, op0=nl.add, operand0=1.0, reduce_op=nl.add, reduce_res=total, "
-         "reduce_cmd=nisa.reduce_cmd.reduce)", "what reduce goes on from must not be written in between"),
+         "reduce_cmd=nisa.reduce_cmd.reduce)", "a tensor that reduce continues from must not be written in between"),
         ("nisa.activate2(dst=y, op=nl.prelu, data=a, imm0=1.0, imm1=0.0, op0=nl.multiply, op1=nl.add, "
          "relu_param=total)", "relu_param must be a number"),
     ],
@@ -91,7 +91,7 @@ options = dict(op=nl.square, reduce_op=nl.add)
 nisa.activation(dst=y[0:2], data=a[0:2], **options, reduce_cmd=nisa.reduce_cmd.reset_reduce)
 nisa.activation(dst=y, data=a, **options, reduce_cmd=nisa.reduce_cmd.reduce, reduce_res=total)
 """
-    with pytest.raises(ValueError, match="reduce must go on in the 2 partitions that it began in, not 4"):
+    with pytest.raises(ValueError, match="reduce must continue in the 2 partitions that it began in, not 4"):
         outputs(tmp_path, body, X)
 
 

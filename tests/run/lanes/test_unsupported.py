@@ -108,7 +108,7 @@ def texts(cell: str, *, clock: str = "\\clk", held: bool = True) -> dict[str, st
 
 
 REASONS = {
-    "unknown cell": (texts(binary("div", 40)), r"odd_lane: no way to evaluate odd, a cell \$div"),
+    "unknown cell": (texts(binary("div", 40)), r"odd_lane: cannot evaluate odd, a cell \$div"),
     "wide sum": (texts(binary("add")), r"odd_lane: odd \(add\) has 80 bits"),
     "wide comparison": (texts(binary("lt", 1)), r"odd_lane: odd \(lt\) compares 80 bits"),
     "wide shift": (texts(binary("shr")), r"odd_lane: odd \(shr\) has 80 bits"),
@@ -116,10 +116,13 @@ REASONS = {
         texts(binary("and"), held=False),
         "odd_block: output y depends on input a within a cycle; a register",
     ),
-    "another clock": (texts(binary("and"), clock="\\a [0]"), "odd_block: first has a clock of its own"),
-    "transparent memory": (texts(memory(transparent=1)), "odd_lane: words shows what is written in the same cycle"),
+    "another clock": (texts(binary("and"), clock="\\a [0]"), "odd_block: first has a separate clock"),
+    "transparent memory": (
+        texts(memory(transparent=1)),
+        "odd_lane: words forwards a write of the same cycle",
+    ),
     "memory without a clock": (texts(memory(clocked=0)), "odd_lane: words is read within a cycle"),
-    "falling edge": (texts(memory(rising=0)), "odd_lane: words does not work at the rising edge"),
+    "falling edge": (texts(memory(rising=0)), "odd_lane: words is not clocked by the rising edge"),
     "memory with a reset": (texts(memory(reset="\\held_b [7]")), "odd_lane: memory words has a reset"),
     "memory from elsewhere": (texts(memory(offset=2)), "odd_lane: memory words does not begin at address 0"),
 }

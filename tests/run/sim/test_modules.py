@@ -25,7 +25,7 @@ def fresh():
 
 def forget():
     modules._sources.cache_clear()
-    modules._read.cache_clear()
+    modules._hash_and_imports.cache_clear()
 
 
 def test_a_text_is_found_by_name_and_arguments(store, tmp_path):

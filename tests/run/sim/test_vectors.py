@@ -18,7 +18,7 @@ from tests.tb.reports import passed
 def test_both_ways_are_right_in_the_same_cycles(test):
     words, reports = "TARGET=engine PRESET=tiny" if test == "matmul" else "PRESET=tiny COUNT=200", []
     for way in vectors.WAYS:
-        with vectors.chosen(way):
+        with vectors.lanes_choice(way):
             reports.append(passed(test, words).as_json())
     names = {"cycles", "compared", "counters", "changed", "instructions"} & reports[0].keys()
     assert {"cycles", "compared", "counters"} <= names
@@ -31,22 +31,23 @@ def test_vectors_are_in_the_build_if_they_are_wanted_and_no_waveform_is(monkeypa
     monkeypatch.setattr(simulation, "_compile", lambda *arguments: None)  # the simulation is not run
     monkeypatch.setattr(run, "_built", run._built.__wrapped__)
     assert run.build_device(device).vectors
-    with vectors.chosen("scalar"):
+    with vectors.lanes_choice("scalar"):
         assert not run.build_device(device).vectors
     assert run.build_device(device).vectors and not run.build_device(device, waves=True).vectors
 
 
 def test_choice_of_a_command_ends_with_it(monkeypatch):
     monkeypatch.setenv(vectors.LANES_VARIABLE, "scalar")
-    with vectors.chosen("vector"):
-        assert vectors.wanted()
-    assert not vectors.wanted()
-    with vectors.chosen(None):
-        assert not vectors.wanted()
+    with vectors.lanes_choice("vector"):
+        assert vectors.use_vectors()
+    assert not vectors.use_vectors()
+    with vectors.lanes_choice(None):
+        assert not vectors.use_vectors()
 
 
 @pytest.mark.parametrize(
-    ("variable", "ask"), [(vectors.LANES_VARIABLE, vectors.wanted), (vectors.LEVEL_VARIABLE, vectors.level.__wrapped__)]
+    ("variable", "ask"),
+    [(vectors.LANES_VARIABLE, vectors.use_vectors), (vectors.LEVEL_VARIABLE, vectors.level.__wrapped__)],
 )
 def test_wrong_choice_is_refused_with_what_there_is(variable, ask, monkeypatch):
     monkeypatch.setenv(variable, "sideways")

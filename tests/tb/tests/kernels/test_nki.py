@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.nki import run_nki
-from neuroncore_rtl.frontends.nki.runtime.raised import told
+from neuroncore_rtl.frontends.nki.runtime.raised import report_errors
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.tests.kernels.nki import TEST
@@ -323,5 +323,5 @@ def test_a_mistake_of_this_project_stays_a_traceback(monkeypatch):
         raise AttributeError("of our own")
 
     monkeypatch.setattr("neuroncore_rtl.frontends.nki.runtime.raised._is_kernels", lambda frame: False)
-    with pytest.raises(AttributeError, match="of our own"), told():
+    with pytest.raises(AttributeError, match="of our own"), report_errors():
         fail()
