@@ -41,6 +41,7 @@ def page() -> str:
         *(
             "# Instruction set",
             "Generated from `spec/` by `python -m neuroncore_rtl.kernels.text.reference`.",
+            "![Record: 128 bytes, a header and an instruction](pictures/record.svg)",
         ),
         *("## Records", _prose(record)),
         *("The header:", _layout(isa.HEADER_FIELDS), _documented(record)["HEADER_FIELDS"]),
