@@ -67,11 +67,12 @@ soak: $(READY) ## run random programs on random machines, compare with golden, s
 test: lint $(DOCS) ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not slow' $(ARGS)
 
-lint: $(READY) ## check style, layout, import layers and cycles, types, and the line budget of each folder
+lint: $(READY) ## check style, layout, import layers and cycles, types, line budgets, and the language of texts
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports --no-logo >sim_build/imports.txt || { cat sim_build/imports.txt; exit 1; }
 	@$(BIN)/basedpyright --level error >sim_build/types.txt || { cat sim_build/types.txt; exit 1; }
 	@$(BIN)/python -m tests.house.budget
+	@$(BIN)/python -m tests.house.prose >sim_build/prose.txt
 	@$(BIN)/ruff format --check --quiet . || { echo "layout differs from ruff's: run make format" >&2; exit 1; }
 
 format: $(READY) ## format code and sort imports
