@@ -21,11 +21,11 @@ from neuroncore_rtl.hdl.tensor.array import row_skew
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.view.diagram import FONT, KINDS
-from neuroncore_rtl.run.view.samples import recorded_names, sample
+from neuroncore_rtl.run.view.samples import recorded_names, sample_cycles
 from neuroncore_rtl.run.view.wave_numbers import NUMBERS
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
 
-__all__ = ["Element", "Frame", "Motion", "read_motion", "write_motion"]
+__all__ = ["Motion", "read_motion", "write_motion"]
 
 MOST = 8
 """Rows and columns of the largest array that a picture shows."""
@@ -149,7 +149,7 @@ class _Reader:
             for column in range(config.columns):
                 tile, lane = divmod(column, LOAD_COLUMNS)
                 names += [_at(row, tile, f"{name}{lane}") for name in ("active", "shadow", "out__")]
-        self.values: Mapping[str, list[int | None]] = sample(vcd, _CLOCK, names)
+        self.values: Mapping[str, list[int | None]] = sample_cycles(vcd, _CLOCK, names)
         self.length = len(self.values[_COLUMN])
 
     def value(self, cycle: int, row: int, tile: int, name: str, form: str) -> str | None:

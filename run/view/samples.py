@@ -7,7 +7,7 @@ from typing import Any
 
 from vcdvcd import VCDVCD
 
-__all__ = ["recorded_names", "sample"]
+__all__ = ["recorded_names", "sample_cycles"]
 
 
 def recorded_names(vcd: Path) -> dict[str, str]:
@@ -18,7 +18,7 @@ def recorded_names(vcd: Path) -> dict[str, str]:
     return found
 
 
-def sample(vcd: Path, clock: str, names: Iterable[str]) -> Mapping[str, list[int | None]]:
+def sample_cycles(vcd: Path, clock: str, names: Iterable[str]) -> Mapping[str, list[int | None]]:
     """Return the value of each signal in each clock cycle, just before the rising edge that ends it; None: unknown.
 
     Arguments:

@@ -19,7 +19,7 @@ from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.tb.tests.kernels.products import gathered, product_jobs
 from neuroncore_rtl.tb.tests.scenario import run_jobs
 
-__all__ = ["A", "B", "draw_product", "main", "record_product"]
+__all__ = ["A", "B", "draw_product", "record_product", "write_pictures"]
 
 A = np.array([[1, 2, 1, 3], [4, 1, 2, 1], [2, 3, 1, 2], [1, 1, 4, 2]])
 B = np.array([[2, 1, 3, 1], [1, 4, 1, 2], [3, 2, 2, 1], [1, 2, 1, 5]])
@@ -43,11 +43,11 @@ def draw_product(target: Path, still: Path) -> Motion:
         return write_motion(vcd, config, target, still)
 
 
-def main() -> None:
+def write_pictures() -> None:
     """Write both pictures."""
     folder = ROOT / "docs" / "pictures"
     draw_product(folder / "array.svg", folder / "array_cycle.svg")
 
 
 if __name__ == "__main__":
-    main()
+    write_pictures()
