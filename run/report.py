@@ -4,7 +4,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from neuroncore_rtl import SIM_BUILD
 
-__all__ = ["Report", "progress", "recording_in", "recordings", "shown", "terminal"]
+__all__ = ["Report", "display_path", "progress", "recording_in", "recordings", "terminal"]
 
 RESULTS = SIM_BUILD / "results"
 """Folder of the JSON records."""
@@ -36,7 +36,7 @@ def terminal(*, stderr: bool = False) -> Console:
     return console
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Return a path as text, relative to the working directory if it lies there."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
@@ -59,35 +59,40 @@ def recording_in(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """The outcome of one TEST.
+    """The outcome of a TEST.
+
+    A TEST judges its results with such a report; `tb.tests.scenario` adds the comparison of memories, the failures of
+    the jobs, and defaults of `test`, `settings` and `cycles`.
 
     Arguments:
         test: name of the TEST.
         label: distinguishes the record from others of the same TEST, such as "full-bf16-512x512x512".
         settings: the values of the variables.
-        compared: number of results compared with the golden model; a run that compared none has failed.
-        mismatches: number of compared results that differ in any bit.
+        names: names of the jobs, for their failures; empty for a single job.
+        compared, mismatches: number of results compared with the golden model, and of those that differ in any bit; a
+            run that compared none has failed.
         cycles: clock cycles of the run; None if the TEST does not measure them.
         ideal_cycles: cycles of a run without stalls; None with `cycles`.
         hbm_cycles: fewest cycles in which HBM moves the operands and results; None without HBM.
-        extra: further rows of the table, in order, by heading; JSON values. A mapping of mappings becomes a nested
-            table with one row for each of them.
+        rows: further rows of the table by heading; JSON values. A mapping of mappings becomes a nested table with one
+            row for each of them.
         failures: other reasons why the run has failed, a sentence each.
         details: further entries of the record, not in the table; JSON values.
         modelled: the cycles are the timing model's; no RTL has run, and nothing was compared.
         judge: source of the verdict on a run that is not compared with the golden model; None: golden.
     """
 
-    test: str
     label: str
-    settings: Mapping[str, object]
-    compared: int
-    mismatches: int
+    test: str = ""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    names: Sequence[str] = ()
+    compared: int = 0
+    mismatches: int = 0
     cycles: int | None = None
     ideal_cycles: int | None = None
     hbm_cycles: int | None = None
-    extra: Mapping[str, object] = field(default_factory=dict)
-    failures: tuple[str, ...] = ()
+    rows: Mapping[str, object] = field(default_factory=dict)
+    failures: Sequence[str] = ()
     details: Mapping[str, object] = field(default_factory=dict)
     modelled: bool = False
     judge: str | None = None
@@ -130,7 +135,7 @@ class Report:
             "mismatches": self.mismatches,
             "bit_exact": self.bit_exact,
             "modelled": self.modelled,
-            **self.extra,
+            **self.rows,
             **self.details,
             "problems": self.problems,
             "exit_status": self.exit_status,
@@ -166,7 +171,7 @@ class Report:
         if self.utilisation is not None:
             yield "ideal cycles", f"{self.ideal_cycles:,}"
             yield "utilisation", f"{self.utilisation:.1%}"
-        for heading, value in self.extra.items():
+        for heading, value in self.rows.items():
             yield from _rows_of(heading.replace("_", " "), value)
         if self.judge is not None:
             yield "compared", f"nothing with the golden model: passed as {self.judge} says"
@@ -176,7 +181,7 @@ class Report:
 
 
 def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield the rows of a value of `Report.extra`; a mapping of mappings becomes a table."""
+    """Yield the rows of a value of `Report.rows`; a mapping of mappings becomes a table."""
     if not (isinstance(value, Mapping) and value and all(isinstance(row, Mapping) for row in value.values())):
         yield heading, _readable(value)
         return

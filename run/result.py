@@ -15,7 +15,7 @@ from neuroncore_rtl.kernels.program.source import Line
 from neuroncore_rtl.run.arrays import numbers_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected
-from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.stalls import MEANINGS, StallCause
 from neuroncore_rtl.run.view.source_lines import LineCycles, cycles_by_line
@@ -118,7 +118,7 @@ class Result:
             name: {"cycles": count, "share": f"{count / max(run.cycles, 1):.1%}", "meaning": meaning}
             for (name, count), meaning in rows
         }
-        return {"profile": shown(self.profile), f"cycles_of_{self.busiest}": table}
+        return {"profile": display_path(self.profile), f"cycles_of_{self.busiest}": table}
 
     @cached_property
     def utilisation(self) -> dict[str, float]:
@@ -226,7 +226,7 @@ class Result:
             yield "bit-exact", f"{'yes' if self.bit_exact else 'no'}, {self.compared:,} bytes compared"
         for name, path in (("timeline", self.timeline), ("waveform", self.waveform), ("profile", self.profile)):
             if path is not None:
-                yield name, shown(path)
+                yield name, display_path(path)
         if self.profiled is not None:
             counts = ", ".join(f"{cause} {count:,}" for cause, count in self.causes.items() if count)
             yield f"cycles of {self.busiest}", counts

@@ -13,9 +13,9 @@ from neuroncore_rtl.golden import timing
 from neuroncore_rtl.run.check.link_table import link_summary, link_table
 from neuroncore_rtl.run.harness.board.board import SimulatedBoard
 from neuroncore_rtl.run.harness.board.host_port import BOARD_MEMORY_BYTES, HostPort, LinkError, SerialLine
-from neuroncore_rtl.run.harness.run import run as simulate
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import Expected, ImageJob, Job
-from neuroncore_rtl.run.report import progress, recordings, shown
+from neuroncore_rtl.run.report import display_path, progress, recordings
 from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.sim.vectors import chosen
@@ -90,8 +90,8 @@ class Rtl(Target):
         work = job.work(self.seed, sampled=job.pictures is not None, profiled=self.profile)
         recorded = {"waves": path, "waves_levels": self.depth and self.depth + job.levels}
         with chosen(self.lanes):
-            outcome = simulate(job.device(waves=self.waves), work, sim=self.sim, doing=job.doing, **recorded)
-        files = {"waveform": shown(write_save_file(path, job.core))} if path else {}
+            outcome = run_device(job.device(waves=self.waves), work, sim=self.sim, doing=job.doing, **recorded)
+        files = {"waveform": display_path(write_save_file(path, job.core))} if path else {}
         cycles, memories = job.cycles(outcome), outcome.memories
         return Result(job=job, target=self.name, memories=memories, cycles=cycles, outcome=outcome, files=files)
 
@@ -278,10 +278,10 @@ def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
     tracks = [*job.tracks(result.outcome)] if job.pictures and result.outcome else []
     if not tracks:
         return {}
-    files = {"timeline": shown(write_timeline(recordings() / "timelines" / f"{job.pictures}.json", tracks))}
+    files = {"timeline": display_path(write_timeline(recordings() / "timelines" / f"{job.pictures}.json", tracks))}
     if job.instance is not None:
         path = recordings() / "plots" / f"{job.pictures}.png"
-        files["picture"] = shown(draw_links(path, job.instance, links, job.title, f"{result.cycles:,} cycles"))
+        files["picture"] = display_path(draw_links(path, job.instance, links, job.title, f"{result.cycles:,} cycles"))
     return files
 
 

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.fpga.synthesis import Netlist, project_source, run_tool
-from neuroncore_rtl.run.report import progress, shown
+from neuroncore_rtl.run.report import display_path, progress
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 from neuroncore_rtl.run.tables import table
 
@@ -163,5 +163,5 @@ def route(command: Sequence[str], directory: Path, log: Path, doing: str) -> boo
                 process.kill()
                 process.wait()
     if process.returncode:
-        raise BuildFailed(f"nextpnr failed in {shown(directory)}:\n{said.read_text(errors='replace')[-2000:]}")
+        raise BuildFailed(f"nextpnr failed in {display_path(directory)}:\n{said.read_text(errors='replace')[-2000:]}")
     return True

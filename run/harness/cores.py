@@ -202,7 +202,7 @@ class CoreDevice:
         elif not 1 <= len(work.boots) <= ROUNDS:
             raise ValueError(f"boots must be 1 to {ROUNDS} addresses, not {len(work.boots)}")
 
-    def read(self, work: CoreWork, directory: Path, state: Mapping[str, float]) -> Outcome:
+    def read_outcome(self, work: CoreWork, directory: Path, state: Mapping[str, float]) -> Outcome:
         found = fields_by_kind(directory / "runs")
         lines = sorted(
             found["core"], key=lambda fields: int(fields[0])

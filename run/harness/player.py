@@ -181,7 +181,7 @@ class PlayerDevice:
         words = plusargs(cases=directory / "cases", results=directory / "results")
         return words + ["+bubbles"] * work.bubbles, (1 + self.unit.interval) * count + 1000
 
-    def read(self, work: PlayerWork, directory: Path, state: Mapping[str, float]) -> Outcome:
+    def read_outcome(self, work: PlayerWork, directory: Path, state: Mapping[str, float]) -> Outcome:
         digits = _VALUES[np.frombuffer((directory / "results").read_bytes(), np.uint8).reshape(-1, 9)[:, :8]]
         unknown = (digits > 15).any(axis=1)
         digits[unknown] = 0

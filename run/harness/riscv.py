@@ -14,7 +14,7 @@ from neuroncore_rtl.hdl.controller.cpu import Cpu
 from neuroncore_rtl.kernels.control.elf import ElfError, read_elf
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs, port_wires
-from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.elaboration import cpu_verilog
@@ -56,7 +56,7 @@ def read_executable(path: Path, memory_bytes: int) -> Executable:
     Raises:
         UsageError: if it is not a program for this processor and memory, or does not have the symbol `tohost`.
     """
-    name = shown(path)
+    name = display_path(path)
     try:
         elf = read_elf(path, memory_bytes, name)
     except ElfError as error:
@@ -177,7 +177,7 @@ class CpuDevice:
         words += plusargs(limit=work.limit, patience=PATIENCE, stall=work.stall, seed=work.seed)
         return words, work.limit + 1000
 
-    def read(self, work: CpuWork, directory: Path, state: Mapping[str, int]) -> Outcome:
+    def read_outcome(self, work: CpuWork, directory: Path, state: Mapping[str, int]) -> Outcome:
         """Return the outcome; SimulationFailed if the processor broke a rule of its buses."""
         if state["broken"]:
             raise SimulationFailed("the Cpu broke a rule of its buses")

@@ -19,7 +19,7 @@ from neuroncore_rtl.run.sim.clock import PERIOD_NS
 from neuroncore_rtl.run.sim.parcels import note, noted
 from neuroncore_rtl.run.sim.vectors import wanted
 
-__all__ = ["Device", "build_device", "run", "run_harness"]
+__all__ = ["Device", "build_device", "run_device", "run_harness"]
 
 
 class Device(Protocol):
@@ -52,7 +52,7 @@ class Device(Protocol):
         """
         ...
 
-    def read(self, work: Any, directory: Path, state: dict[str, int | float]) -> Outcome:
+    def read_outcome(self, work: Any, directory: Path, state: dict[str, int | float]) -> Outcome:
         """Return the outcome from the output files of the harness, and from the final values of its ports.
 
         Raises:
@@ -76,7 +76,7 @@ def _built(device: Device, sim: str, waves: bool, vectors: bool) -> tuple[simula
     return build, [SIM_BUILD / name for name in names]
 
 
-def run(
+def run_device(
     device: Device,
     work: object,
     *,
@@ -111,7 +111,7 @@ def run(
         if waves is not None:
             waves.parent.mkdir(parents=True, exist_ok=True)
             (directory / "waves.vcd").replace(waves)
-        return replace(device.read(work, directory, state), seconds=state["seconds"])
+        return replace(device.read_outcome(work, directory, state), seconds=state["seconds"])
 
 
 def run_harness(

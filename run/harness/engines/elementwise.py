@@ -147,7 +147,7 @@ class ElementwiseDevice:
         words += plusargs(recover=int(work.recover))
         return words + write_lines(directory, files), limit + 100
 
-    def read(self, work: ElementwiseWork, directory: Path, state: Mapping[str, int]) -> Outcome:
+    def read_outcome(self, work: ElementwiseWork, directory: Path, state: Mapping[str, int]) -> Outcome:
         """Return the outcome.
 
         Raises:

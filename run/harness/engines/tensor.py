@@ -134,7 +134,7 @@ class TensorDevice:
         words = plusargs(results=directory / "results", limit=limit, stall=work.stall, seed=work.seed)
         return words + write_lines(directory, files), limit + 100
 
-    def read(self, work: TensorWork, directory: Path, state: Mapping[str, int]) -> Outcome:
+    def read_outcome(self, work: TensorWork, directory: Path, state: Mapping[str, int]) -> Outcome:
         """Return the drained words; SimulationFailed if the engine stopped early or reported an error."""
         if state["timeout"]:
             raise SimulationFailed("the engine did not finish: it stalls forever")

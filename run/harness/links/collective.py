@@ -110,7 +110,7 @@ class CollectiveDevice:
         words += work.hbm_plusargs(directory, self.instance.core.hbm_bytes, limited=True)
         return words + work.link_plusargs(directory), work.limit + 1000
 
-    def read(self, work: CollectiveWork, directory: Path, state: Mapping[str, float]) -> Outcome:
+    def read_outcome(self, work: CollectiveWork, directory: Path, state: Mapping[str, float]) -> Outcome:
         found = fields_by_kind(directory / "runs")
         ((cycles, ending),) = found["end"]
         whole = {"ending": Ending(int(ending)), "cycles": int(cycles)}

@@ -122,7 +122,7 @@ class FabricDevice:
         words += plusargs(load=round(work.load * SCALE), stall=round(work.stall * SCALE), result=directory / "result")
         return words + work.link_plusargs(directory), work.limit + 1000
 
-    def read(self, work: Traffic, directory: Path, state: Mapping[str, float]) -> Outcome:
+    def read_outcome(self, work: Traffic, directory: Path, state: Mapping[str, float]) -> Outcome:
         lines = fields_by_kind(directory / "result")
         sent, received = Counter(), Counter()
         for port, core, flits in (map(int, fields) for fields in lines["s"]):

@@ -13,7 +13,7 @@ from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.run.check.tiles import count_differences
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob
-from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.result import Result, hbm_cycles, roofline
 from neuroncore_rtl.run.settings import Settings, check_room, core_options, dtype_option, integer, refusals
 from neuroncore_rtl.spec.formats import INT8, MATMUL_FORMATS, format_named
@@ -27,7 +27,7 @@ from neuroncore_rtl.tb.tests.kernels.products import (
     product_program,
     random_matrix,
 )
-from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TEST"]
 
@@ -72,7 +72,7 @@ def _jobs(settings: Settings) -> Jobs:
     )
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     config, fmt, target = settings.config, format_named(settings.dtype), settings.target
     m, k, n = settings.m, settings.k, settings.n
     ideal, moved, label = ideal_cycles(m, k, n, fmt, config), _moved(settings), _label(settings)
@@ -80,7 +80,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     bound = {"roofline": roofline("array", ideal, moved, config, settings.bandwidth)}
     bounds = {"ideal_cycles": ideal, "hbm_cycles": hbm_cycles(moved, config, settings.bandwidth)}
     if target == "model":
-        return Rows(label=label, rows=shape | bound | results[0].rows, **bounds)
+        return Report(label=label, rows=shape | bound | results[0].rows, **bounds)
     if target == "engine":
         product, counters = gathered(results, (m, n)), counters_of(results)
         rows = {"config": config.named, "counters": counters, **results[0].files}
@@ -93,7 +93,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
         expected = golden.matrix_product(*_operands(settings), fmt, config.rows)
     again = f"{TEST.command(settings, WAVES=1)}, then make waves TEST=matmul"
     wrong = count_differences(product, expected, fmt is INT8, config.columns, again)
-    return Rows(label=label, rows=shape | rows, compared=expected.size, mismatches=wrong, **bounds)
+    return Report(label=label, rows=shape | rows, compared=expected.size, mismatches=wrong, **bounds)
 
 
 TEST = Scenario(
