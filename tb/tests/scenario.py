@@ -15,7 +15,7 @@ from neuroncore_rtl.run.targets import Target, execute, target_of
 __all__ = ["Jobs", "Scenario", "run_jobs"]
 
 Jobs = Iterable[Job]
-"""The jobs of a TEST in the order of their execution. A generator receives the result of each job from its `yield`."""
+"""The jobs of a TEST in order; in a generator, `yield` returns the result of the job."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Scenario(Command):
         jobs: makes the jobs of settings.
         rows: judges the results of all jobs, see `Report`.
         timed: whether the report has cycles.
-        streamed: whether `rows` consumes the results one by one during the execution; each then frees its memories.
+        streamed: whether `rows` consumes the results one by one, so that each frees its memories.
     """
 
     jobs: Callable[[Settings], Jobs]
@@ -41,7 +41,7 @@ class Scenario(Command):
 
 
 def run_jobs(jobs: Jobs, on: Target) -> Iterator[Result]:
-    """Execute jobs one after another and yield their results; a generator of jobs receives each of them."""
+    """Execute jobs one after another and yield their results, which a generator of jobs receives too."""
     steps, result = iter(jobs), None
     while True:
         try:
