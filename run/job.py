@@ -120,7 +120,6 @@ class DeviceJob(Job):
     Arguments (besides those of `Job`):
         on: the device.
         load: its work.
-        doing, instance, title: see `Job`.
         recorded: returns the tracks of the timeline of an outcome; None: no timeline.
     """
 

@@ -1,4 +1,4 @@
-"""Results: memories after a run, its cycles, their causes, and the comparison with golden."""
+"""Results of a run: memories, cycles, their causes, and the comparison with golden."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -73,17 +73,17 @@ class Result:
 
     @property
     def hbm(self) -> np.ndarray:
-        """HBM of each core after the run, uint8 [cores, bytes]."""
+        """HBM, uint8 [cores, bytes]."""
         return self.memories["hbm"]
 
     @property
     def memory(self) -> np.ndarray:
-        """HBM of a lone core after the run, uint8 [bytes] from address 0."""
+        """HBM of a lone core, uint8 from address 0."""
         return self.hbm[0]
 
     @property
     def compared(self) -> int:
-        """Bytes that were compared with golden's."""
+        """Bytes compared with golden's."""
         return sum(self.compared_parts.values())
 
     @property
@@ -122,7 +122,7 @@ class Result:
 
     @cached_property
     def utilisation(self) -> dict[str, float]:
-        """Share of the cycles in which engines worked: "tensor", "vector", "scalar", and "dma", the busiest one."""
+        """Busy share of "tensor", "vector", "scalar", and "dma", the busiest one."""
         if self.prediction is not None:
             busy = self.prediction.busy
             engines = {name: count for name, count in busy.items() if not name.startswith("dma")}
@@ -254,7 +254,7 @@ def hbm_width(config: Config, bandwidth: int) -> int:
 
 
 def engine_busy_cycles(run: Outcome) -> dict[str, int]:
-    """Return the busy cycles of engines, of the array those with a column; "dma" is the busiest DMA engine."""
+    """Return the busy cycles by engine; "tensor" counts columns that enter the array, "dma" is the busiest one."""
     counters = run.counters
     return {
         "tensor": counters["tensor"]["columns"],

@@ -168,7 +168,7 @@ def switch(name: str, default: int, help: str) -> Option:
 
 
 def choice(name: str, default: str | None, help: str, choices: Iterable[str] = ()) -> Option:
-    """Return a variable for one of some words, or for any text."""
+    """Return a text variable; without `choices`, for any text."""
     return Option(name=name, type=str, default=default, help=help, choices=tuple(choices))
 
 
@@ -229,7 +229,7 @@ def core_options(target: str, engine: str | None, preset: str) -> tuple[Option, 
 
 
 HBM_ROOM = 1 << 29
-"""Most bytes of HBM in a simulation: host memory has them for the RTL and golden, and as text."""
+"""Most bytes of HBM in a simulation, which needs host memory for RTL and golden, and as text."""
 
 
 def check_room(size: int) -> None:
