@@ -49,7 +49,7 @@ def recordings() -> Path:
 
 @contextmanager
 def recording_in(folder: Path) -> Iterator[None]:
-    """Let runs record in another folder, so that concurrent runs keep their files apart."""
+    """Let runs record in another folder, apart from concurrent runs."""
     token = _RECORDINGS.set(folder)
     try:
         yield
@@ -201,7 +201,7 @@ def _readable(value: object) -> str:
 
 @contextmanager
 def progress(text: str) -> Iterator[None]:
-    """Show a long step on stderr: a spinner on a terminal, otherwise lines at its start and end."""
+    """Show a step on stderr: a spinner on a terminal, else lines at start and end."""
     console = terminal(stderr=True)
     started = time.monotonic()
     if console.is_terminal:

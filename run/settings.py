@@ -23,7 +23,7 @@ __all__ = [
 
 
 class UsageError(ValueError):
-    """An invalid request of the user; the message names the rule."""
+    """An invalid request; the message names the rule."""
 
 
 @contextmanager
@@ -153,7 +153,7 @@ class Command:
 
 
 def later(module: str, name: str) -> Callable[[Settings], object]:
-    """Return a function of a module of this package that imports the module when it is called."""
+    """Return a function of a module that is imported at the call."""
     return lambda settings: getattr(importlib.import_module(f"neuroncore_rtl.{module}"), name)(settings)
 
 
@@ -198,7 +198,7 @@ STALL = integer("STALL", 0, _STALL, 0, 240)
 LATENCY = integer("LATENCY", 64, "cycles from an HBM address to its data", 1, 200)
 BANDWIDTH = integer("BANDWIDTH", 0, "most bytes per cycle of HBM, 0 for the width of its ports", 0, 1024)
 HBM_OPTIONS = (LATENCY, BANDWIDTH, STALL)
-"""Behaviour of HBM. Its model holds twice 200 cycles of beats."""
+"""Behaviour of HBM; its model holds twice 200 cycles of beats."""
 
 RUN_OPTIONS = (SEED, *HBM_OPTIONS, *RECORDED, PROFILE)
 """Variables of a run."""
@@ -207,7 +207,7 @@ BOARD_OPTIONS = (
     choice("PORT", None, "serial port of the board, such as /dev/ttyUSB0; a simulated board unless given"),
     integer("BAUD", 1_000_000, "baud rate of the port, as in the bitstream", 1, 12_000_000),
 )
-"""The board, for TARGET=board."""
+"""For TARGET=board."""
 
 _ORDER = "instructions of each queue in program order, or scheduled to keep the engines busy"
 ORDER = choice("ORDER", Program.order, _ORDER, ORDERS)

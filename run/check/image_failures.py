@@ -56,7 +56,7 @@ def explain_fault(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
 
 
 def row_beyond(fault: CoreFault | None, memory: np.ndarray, config: Config) -> tuple[int, int] | None:
-    """Return the first element of the row of an out-of-range index, and the tensor's size; None for other errors."""
+    """Return the first element of the row of an out-of-range index, and the tensor's elements; None: other errors."""
     if fault is None or fault.cause != isa.Cause.INDEX:
         return None
     copy: Any = isa.Record.decode(

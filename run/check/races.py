@@ -1,4 +1,4 @@
-"""Races: instructions that overlapped in time and accessed the same bytes, at least one of them to write.
+"""Races: instructions that overlapped in time and accessed the same bytes, at least one of them a write.
 
 Without a semaphore between them the result may still be right by chance, so races are found from the cycles of issue
 and retirement, not from the contents of memory.
@@ -75,8 +75,8 @@ def race_events(trace: Iterable[tuple[int, int, int, int]], hbm: np.ndarray, con
 def find_races(events: Sequence[Execution], config: Config) -> list[Race]:
     """Return the races of a run, at most one per pair of events.
 
-    An engine orders the records of its queue, except that a record with `overlap` may start before earlier ones have
-    written their results, up to the last record without `overlap`.
+    An engine orders the records of its queue, but a record with `overlap` may start before an earlier record of its
+    queue has written its results, unless a record without `overlap` lies between the two.
     """
     events = sorted(events, key=lambda event: event.issued)
     table = TouchTable([event.instruction for event in events], config)

@@ -43,7 +43,7 @@ class Touch:
 
     @cached_property
     def box(self) -> tuple[int, int, int, int, int]:
-        """Storage, first and end partition, first and end byte."""
+        """Storage, first partition and end, first byte and end; ends are exclusive."""
         partitions, starts = self.partitions, self.starts
         return self.storage, partitions[0], partitions[-1] + 1, int(starts[0]), int(starts[-1]) + self.length
 

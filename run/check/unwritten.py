@@ -70,7 +70,7 @@ def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator
             for touch in touches_of(instruction, config)
             if touch.storage in written and not (gathers and touch.name == "src")
         ]
-        # A predicated copy keeps elements of dst, a read.
+        # A predicated copy keeps elements of dst, so it reads them.
         keeps = isinstance(instruction, Elementwise) and instruction.keep
         reads = [one for one in places if not one[0].writes or (keeps and one[0].name == "dst")]
         return reads, [one for one in places if one[0].writes]

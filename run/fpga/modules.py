@@ -99,7 +99,7 @@ def total(rows: list[dict[str, Any]], family: Family) -> dict[str, float]:
 
 
 def stub(module: str, text: str) -> str:
-    """Return a module's RTLIL without its contents."""
+    """Return a module's RTLIL with only its ports."""
     head = next(head for head in _HEAD.finditer(text) if head[1] == module)
     body = text[head.end() :].partition("\nend\n")[0]
     ports = "".join(_PORT.findall(f"{body}\n"))

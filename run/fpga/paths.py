@@ -67,7 +67,9 @@ class _Flat:
 
 
 def estimate_paths(netlist: Netlist) -> list[dict[str, object]]:
-    """Return the slowest path from each register or memory, slowest first; starts that differ in numbers are one.
+    """Return the slowest path from each register or memory, slowest first.
+
+    Start signals that differ only in numbers share one row.
 
     Returns:
         `ns`; `start` and `end`, a signal and its source line or None; `through`, signals with their arrival in ns.

@@ -25,18 +25,18 @@ __all__ = ["critical_path", "path_table", "place", "remaining", "route", "slowes
 DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6", "--out-of-context")
 
 TARGET_MHZ = 200
-"""Target clock for nextpnr, on which results depend."""
+"""Target clock for nextpnr, the same for all units because results depend on it."""
 
 
 PATIENCE = 50
-"""Thousands of connections that the router may make without a new minimum of remaining ones; runs that end have one in
-each."""
+"""Thousands of connections that the router may make without a new minimum of remaining ones. In runs that end, each
+thousand is a new minimum."""
 
 _THOUSAND = re.compile(r"\|\s*(\d+)\|\s*[\d.]+\s+[\d.]+\|")
 
 
 def place(netlist: Netlist, seed: int) -> dict[str, object]:
-    """Place and route a netlist, or read the cached report; raises as :func:`run_tool`.
+    """Place and route a netlist, or read the cached report of the seed; raises as :func:`run_tool`.
 
     Returns:
         `fmax_mhz`, None without a clock; `critical_path`, see :func:`critical_path`; `used`, the used share of each

@@ -37,7 +37,7 @@ FAST = f"{_REWRITTEN}; &if {{C}} {{W}} {{D}} {{R}} -v; &mfs"
 """Script for the other modules, which the longest paths cross: fewest levels. A vector lane would be 2 % larger."""
 
 LOOPS = ("running_sum",)
-"""Modules with several instances that use `FAST`: their slowest path is a loop, without room for a register."""
+"""Modules with several instances that use `FAST`: their slowest path is a loop, which no register can cut."""
 
 _QUEUE = re.compile(r"memory width \d+ size (?P<places>\d+) \\(?P<name>\S+\.fifo\.storage)")
 _READ = re.compile(

@@ -39,7 +39,7 @@ class Event:
     Arguments:
         queue: number of the queue in its core.
         address: of the record in HBM; without the core, the number of the instruction.
-        issued, retired: cycles since the start; `retired` may be None.
+        issued, retired: cycles since the start; `retired` is None without retirement.
     """
 
     queue: int

@@ -71,7 +71,7 @@ class PlayedUnit(Playable):
         unit: a pipeline; or, if it has an `INTERVAL`, an iterative unit with a port `start`, one result per `INTERVAL`
             cycles, and the latency `LATENCY`.
         inputs: names of its input ports.
-        latency: None: its `latency`.
+        latency: in cycles; None: its `latency`.
         late: delays of input ports in cycles.
         output: name of its output.
         interval: replaces `INTERVAL`; requires `latency`.

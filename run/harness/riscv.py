@@ -139,7 +139,7 @@ class CpuDevice:
     """The controller's processor.
 
     The exit code of its outcome is the word that the program wrote to `tohost`; cycles and the counter `instructions`
-    end with that write. Optional are the events, `TraceEntry`s with a few after the end, and `memory`, uint8 [bytes].
+    count up to that write. Optional are the events, `TraceEntry`s with a few after the end, and `memory`, uint8.
 
     Arguments:
         memory_bytes: a power of two.

@@ -1,6 +1,6 @@
 """Runs of devices in simulators.
 
-A device's harness is Verilog that reads work from files, writes results to files and asserts `done` at the end.
+A device's harness is Verilog that reads work from files, writes results to files and then asserts `done`.
 """
 
 import json

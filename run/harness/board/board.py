@@ -33,7 +33,7 @@ HOST_PATIENCE = 20_000
 """Cycles that the host stalls for an answer."""
 
 START_NS = 2_000
-"""Start-up time of the simulated chip, shorter than a real one's."""
+"""Start-up time, shorter than a real chip's."""
 
 
 class SimulatedLine:
@@ -51,13 +51,13 @@ class SimulatedLine:
         self.cycle = 0
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
-        """See :class:`run.harness.board.host_port.Transport`."""
+        """See `Transport`."""
         self._connection.send((data, wanted, HOST_PATIENCE))
         found, self.cycle = self._connection.recv()
         return found
 
     def drain(self) -> None:
-        """See :class:`run.harness.board.host_port.Transport`."""
+        """See `Transport`."""
         self.exchange(b"", 1)
 
 

@@ -28,7 +28,7 @@ _NUMBERS = ("flits", "pattern", "load", "limit", "patience", "stall", "errors", 
 """Arguments of the harness."""
 
 SCALE = 1 << 16
-"""Denominator of the shares of load and stalls in plusargs."""
+"""Denominator of load and stall in plusargs."""
 
 
 @dataclass(frozen=True, kw_only=True)
