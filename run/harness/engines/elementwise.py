@@ -222,7 +222,7 @@ def _program_lines(records: Sequence[EngineRecord]) -> str:
 
 
 def _cycles(word: int) -> int:
-    """Return the most cycles of an instruction, legal or not."""
+    """Return the most cycles of any instruction."""
     values = Elementwise.unpack(word)
     return SLOWEST * (min(prod(values[f"count{d}"] for d in range(DIMENSIONS)), 1 << 20) + 16)
 
@@ -232,7 +232,7 @@ def _read_memory(path: Path, partitions: int, what: str) -> np.ndarray:
 
 
 def _of(state: Mapping[str, int], port: str, number: int, bits: int = 32) -> int:
-    """Return an engine's slice of a shared port."""
+    """Return an engine's slice of a port."""
     return state[port] >> bits * number & (1 << bits) - 1
 
 
