@@ -7,8 +7,9 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.golden.memory.access import strided_view
-from neuroncore_rtl.golden.tensor.kernel import TILE, WIDTH, Packed, multiply_tiles, pack_tiles
+from neuroncore_rtl.golden.tensor.kernel import WIDTH, Packed, multiply_tiles, pack_tiles
 from neuroncore_rtl.golden.tensor.operand import array_operand
+from neuroncore_rtl.golden.tensor.tile import TILE
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving, TensorInstruction
 

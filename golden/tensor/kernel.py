@@ -15,7 +15,7 @@ from neuroncore_rtl.golden.arith.machine_code import compile_function, has_featu
 from neuroncore_rtl.golden.tensor.tile import TILE, build_pass
 
 __all__ = [
-    "TILE", "WIDTH", "Packed", "accumulate_sums", "column_sums", "column_sums_equation", "compile_pass",
+    "WIDTH", "Packed", "accumulate_sums", "column_sums", "column_sums_equation", "compile_pass",
     "multiply_tiles", "pack_tiles",
 ]  # fmt: skip
 

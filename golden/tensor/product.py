@@ -6,8 +6,9 @@ from os import cpu_count
 import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
-from neuroncore_rtl.golden.tensor.kernel import TILE, WIDTH, Packed, multiply_tiles, pack_tiles
+from neuroncore_rtl.golden.tensor.kernel import WIDTH, Packed, multiply_tiles, pack_tiles
 from neuroncore_rtl.golden.tensor.operand import array_operand
+from neuroncore_rtl.golden.tensor.tile import TILE
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 
 __all__ = ["PASSES", "SHARED", "matrix_product"]

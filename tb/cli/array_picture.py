@@ -11,7 +11,7 @@ import numpy as np
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.golden.arith import round_fp32
 from neuroncore_rtl.run.report import recording_in
-from neuroncore_rtl.run.targets.engine import EngineTarget
+from neuroncore_rtl.run.targets import Rtl
 from neuroncore_rtl.run.view.array_motion import Motion, write_motion
 from neuroncore_rtl.run.view.waves import waveform
 from neuroncore_rtl.spec.config import PRESETS, Config
@@ -30,7 +30,7 @@ def record_product(a: np.ndarray, b: np.ndarray, config: Config, folder: Path) -
     """Multiply matrices of BF16 values on the tensor engine; return the waveform, in `folder`, and the FP32 product."""
     words = [round_fp32(x.astype(np.float32).view(np.uint32), BF16).astype(np.uint32) for x in (a, b)]
     with recording_in(folder):
-        target = EngineTarget(sim="icarus", waves=True, depth=0)
+        target = Rtl(sim="icarus", waves=True, depth=0)
         results = [*run_jobs(product_jobs(*words, BF16, config, name="array"), target)]
         return waveform("array"), gathered(results, (len(a), b.shape[1])).view(np.float32)
 

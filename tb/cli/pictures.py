@@ -7,7 +7,7 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.view.diagram import Diagram
 from neuroncore_rtl.spec.isa.record import HEADER_BITS, HEADER_FIELDS, RECORD_BITS, RECORD_BYTES
 
-__all__ = ["PICTURES", "main"]
+__all__ = ["PICTURES", "draw_pictures"]
 
 
 def machine() -> Diagram:
@@ -382,7 +382,7 @@ PICTURES = {
 """Functions that draw the pictures, by the file's name in `docs/pictures/`."""
 
 
-def main() -> None:
+def draw_pictures() -> None:
     """Write all pictures."""
     folder = ROOT / "docs" / "pictures"
     folder.mkdir(exist_ok=True)
@@ -391,4 +391,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    draw_pictures()
