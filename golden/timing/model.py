@@ -79,10 +79,10 @@ def predict(
     """Predict the run of an image on its core.
 
     Arguments:
-        image: an image with the stock control program, or one that starts sections in the same way. An image with a
-            flow needs `sections` and `path` (:func:`golden.timing.flow_path`), as its branches depend on values.
+        image: an image with the stock control program, or with a program that starts sections in the same way. An image
+            with a flow needs `sections` and `path` (:func:`golden.timing.flow_path`), as its branches depend on values.
         memory: timing of HBM.
-        sections: sections in the order in which they run, with repetitions; None for the image's own.
+        sections: sections in the order in which they run, with repetitions; None for the order in the image.
         path: timing of the control program; None for the stock program's.
 
     Raises:

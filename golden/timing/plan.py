@@ -24,7 +24,7 @@ class Plan(NamedTuple):
         delay: cycles from a step to its write.
         depth: maximum number of results in flight.
         group: elements per result.
-        silent: leading elements without a result.
+        silent: number of leading elements that give no result.
     """
 
     before: int
