@@ -23,7 +23,7 @@ __all__ = ["ConvWindow", "conv2d"]
 
 @dataclass(frozen=True, kw_only=True)
 class ConvWindow:
-    """Stride of a filter, and rows and columns of zeros around the image; each down and across."""
+    """Stride of a filter, and number of zeros on each side of the image; both as (down, across)."""
 
     stride: tuple[int, int] = (1, 1)
     padding: tuple[int, int] = (0, 0)

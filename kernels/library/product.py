@@ -21,7 +21,8 @@ OPEN = PSUM_BANKS // 2
 """Maximum groups that accumulate at the same time; the other PSUM banks are for the groups before and after."""
 
 LEAST = 32
-"""Minimum columns of the last strip on a small array: the tensor engine gets a record every nine cycles."""
+"""Minimum columns of the last strip on a small array, since the tensor engine receives only one record in nine cycles.
+"""
 
 Finish = Callable[[Tensor, Tensor, slice, slice], None]
 """Appends the instructions that finish a piece: destination in SBUF, sums in PSUM, rows and columns of the result."""
@@ -117,7 +118,8 @@ def accumulate_product(
 ) -> Tensor:
     """Append the product a.T b for some columns of a, at most those of the array; return it, in a PSUM bank.
 
-    The tiles of a have at most as many rows as the array. The tiles of b have the same rows, and columns for a bank.
+    The tiles of a have at most as many rows as the array. The tiles of b have the same rows, and at most as many
+    columns as a bank has words.
     """
     return _accumulate_groups(program, stationary, moving, [columns])[0]
 

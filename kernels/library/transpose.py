@@ -1,4 +1,4 @@
-"""Transposition by the tensor engine: as many cycles as columns, where DMA takes a cycle per element."""
+"""Transposition by the tensor engine: it needs one cycle per column, while DMA needs one cycle per element."""
 
 from collections.abc import Sequence
 

@@ -118,7 +118,7 @@ class Allocator:
         return self.hbm_tensors[-1]
 
     def room(self, storage: Storage) -> range:
-        """Return the addresses that have no fixed allocation, on chip those of a partition."""
+        """Return the addresses that are not allocated to tensors of a fixed address; on chip, those of a partition."""
         first = -(-self._used[storage] // LINE_BYTES) * LINE_BYTES
         return range(min(first, self._ends[storage]), self._ends[storage])
 

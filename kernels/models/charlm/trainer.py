@@ -43,7 +43,7 @@ class Windows(NamedTuple):
 class CharlmTrainer:
     """Two sections of a program: the setup, appended at construction, and a step.
 
-    The masters have one gradient per window of a step.
+    `masters` has one gradient for each window of a step, so the length of its `gradients` is the number of windows.
     """
 
     def __init__(self, program: Program, masters: Masters, windows: Windows, sizes: Sizes, options: AdamW):
