@@ -294,8 +294,7 @@ class _Kernel:
             accumulate, parts = True, [group.columns]
 
     def _pieces(self, group: OutputGroup) -> list[slice]:
-        """Return the columns of each store of a group: at most half of the group's columns, so that stores start early.
-        """
+        """Return the columns of each store of a group: at most half of the group's columns, to start early."""
         half = ceil(length(group.columns) / 2)
         return cut(group.columns.start, group.columns.stop, min(DRAIN, max(EARLY, self.config.columns, half)))
 

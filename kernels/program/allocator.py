@@ -155,7 +155,7 @@ class Allocator:
         address = -(-self._used[storage] // alignment) * alignment
         end = address + size
         if end > self._ends[storage]:
-            raise ValueError(f"{name}: {storage.name} must end at {self._ends[storage]} bytes, not {end}")
+            raise ValueError(f"{name}: tensors in {storage.name} must end by byte {self._ends[storage]}, not {end}")
         self._used[storage] = end
         return address
 
