@@ -32,7 +32,7 @@ class ParDim(int):
 
 
 class Range(dict):
-    """FP32's least, greatest and least normal positive number."""
+    """FP32's most negative, largest, and smallest positive normal number."""
 
     __getattr__ = dict.__getitem__
 
@@ -150,7 +150,7 @@ def _range(start, stop=None, step=1, **options) -> range:
 
 @from_kernel
 def ds(start: int | View, size: int) -> slice | Moved:
-    """Return the slice of `size` indices from `start` on, which may be a number in SBUF."""
+    """Return the slice of `size` indices from `start` on; `start` may be a number in SBUF."""
     if isinstance(start, View):
         return Moved(arange(size), start.single())
     if not isinstance(start, Integral) or not isinstance(size, Integral):
@@ -182,7 +182,7 @@ def program_ndim() -> int:
 
 
 def spmd_dim(programs: int, cores: int = 1) -> int:
-    """Return the number of programs along an axis that cores share; here one core runs all."""
+    """Return the number of programs along an axis that cores share; here one core runs all programs."""
     return int(programs) * int(cores)
 
 

@@ -124,7 +124,7 @@ class Affine:
 
 @dataclass(frozen=True)
 class Condition:
-    """Comparison ("ge", "gt", "eq", "ne") of an index expression with 0; `flipped`: the kernel exchanged the sides."""
+    """Comparison ("ge", "gt", "eq", "ne") of an index expression with 0; `flipped`: the kernel's sides are swapped."""
 
     value: Affine
     relation: str
@@ -177,7 +177,7 @@ class Mask:
         return all(found) if holds else any(found)
 
     def without(self, other: "Mask") -> "Mask | None":
-        """Return the conditions missing from another mask, if any."""
+        """Return the conditions of this mask that another mask lacks; None if it lacks none."""
         theirs = [condition.key for condition in other.conditions]
         rest = tuple(condition for condition in self.conditions if condition.key not in theirs)
         return Mask(rest) if rest else None

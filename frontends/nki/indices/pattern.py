@@ -1,7 +1,7 @@
 """Access patterns: positions of a view's elements as affine functions of their index.
 
-An element's position has an element, a partition and a block number, all affine. One index may also be in SBUF: it
-moves each element by a number known only at run time.
+An element's position is an element, a partition and a block index, each an affine function. In addition one index may
+be a number in SBUF: it moves each element by a distance that is known only at run time.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +46,8 @@ class Pattern:
         dtype: type of an element.
         shape: sizes of the dimensions.
         element, partition, block: position by index; each HBM tensor and each block counts its elements from 0.
-        lanes: on chip, the dimension along partitions, which may repeat one; None: missing.
+        lanes: on chip, the dimension along partitions, which may repeat one partition; None if there is no such
+            dimension.
         bounds: index expressions with their limits, checked after masks are applied.
         numbers: the index in memory.
         cut: the view before masking, if masking was the last operation.
@@ -185,7 +186,7 @@ class Pattern:
         return self._mapped(shape, lanes, self.numbers and self.numbers.repeated(shape), wide)
 
     def fitted(self, shape: tuple[int, ...]) -> Self:
-        """Return the view in another shape by dimensions of one element or broadcasting; ValueError if neither fits.
+        """Return the view in another shape, by dimensions of one element or broadcasting; ValueError if neither fits.
 
         On chip, if the partitions are first, missing dimensions are appended; one element per partition is repeated.
         """

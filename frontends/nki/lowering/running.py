@@ -113,7 +113,7 @@ def running_reduced(
     initial=None,
     negate: bool = False,
 ) -> None:
-    """Append a reduction into an engine's running results, and their store to `result`.
+    """Append a reduction that updates an engine's running results, and the store of these to `result`.
 
     `append` appends the instruction that reduces its elements into a column; command `reset` ignores them. `initial`
     is the start value of `load_reduce`. `negate` stores the results with inverted sign.

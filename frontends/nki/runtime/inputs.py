@@ -22,8 +22,8 @@ SHAPE = re.compile(r"(\d+(?:x\d+)*):(\w+)")
 def arguments_of(words: str, rng: np.random.Generator) -> dict[str, object]:
     """Parse arguments such as `q=128x512:bf16 table=weights.npy causal=True`; UsageError if a word is malformed.
 
-    A shape and a type is a random array: normal floats, or integers up to 100. A .npy file is an array. Anything else
-    is a Python literal.
+    A shape with a type gives a random array: normally distributed floats, or integers up to 100. A .npy file gives its
+    array. Any other value is a Python literal.
     """
     found: dict[str, object] = {}
     for word in words.split():
