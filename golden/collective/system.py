@@ -86,7 +86,7 @@ class _State:
             raise CollectiveError(f"core {core}: {instruction.name}: {message} (rule {rule.name})", core, rule)
 
     def together(self, core: int) -> list[int] | None:
-        """Return the cores that execute with this one, in order of ranks; None until all have reached it.
+        """Return the cores that execute this core's collective, in order of ranks; None until all have reached it.
 
         Raises CollectiveError if two of them wait for each other and disagree.
         """

@@ -169,7 +169,7 @@ def _wire_bytes(case: LinkCase) -> tuple[int, int]:
 
 
 class _Ring:
-    """One channel of all ranks: when each rank begins and ends to send its current segment."""
+    """State of one channel: the times at which each rank begins and ends to send its current segment."""
 
     def __init__(self, case: LinkCase, channel: int, parameters: Parameters):
         self.case, self.parameters = case, parameters

@@ -143,7 +143,7 @@ def line_accesses(line, accesses):
     """Reserve accesses of a `LinePort` before `until`.
 
     Returns:
-        number of accesses, cycle of the last one, stall cycles for banks.
+        number of reserved accesses, cycle of the last one, total stall cycles due to busy banks.
     """
     calendar, ports, owners, debts, port, number, sharing, patience = line
     banks, first, count, begin, cycles, interval, until = accesses

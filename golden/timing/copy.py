@@ -73,11 +73,11 @@ class Copy:
         return TO_WRITER + self.through
 
     def start(self, number: int, whole: int) -> int:
-        """Return how much of `whole`, spread over all groups, precedes group `number`."""
+        """Spread an amount `whole` evenly over all groups; return the sum for the groups before group `number`."""
         return whole * number // self.groups
 
     def part(self, number: int, whole: int) -> int:
-        """Return how much of `whole`, spread over all groups, belongs to group `number`."""
+        """Spread an amount `whole` evenly over all groups; return the share of group `number`."""
         return self.start(number + 1, whole) - self.start(number, whole)
 
 

@@ -37,7 +37,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(instruction: Elementwise, config: Config) -> Plan:
-    """Return an instruction's parameters."""
+    """Return the timing parameters of an instruction."""
     silent = prod(instruction.shape) if instruction.opcode in OUTPUTS else 0
     if instruction.opcode == Opcode.TRANSPOSE:
         silent = transpose_block(config)

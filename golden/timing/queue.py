@@ -26,7 +26,7 @@ class EngineModel(Protocol):
     queue: Any
 
     def ready(self) -> int | None:
-        """Return the first cycle in which it accepts an instruction, or None if unknown."""
+        """Return the first cycle in which the engine accepts an instruction, or None if unknown."""
 
     def start(self, record: Record, timed: Timed) -> None:
         """Accept an instruction in this cycle."""

@@ -34,7 +34,7 @@ class TensorEngine:
         self.busy, self.waited = 0, {"weights": 0}
 
     def ready(self) -> int:
-        """Return the first cycle in which it accepts an instruction."""
+        """Return the first cycle in which the engine accepts an instruction."""
         return self._ready
 
     def start(self, record: Record, timed: Timed) -> None:

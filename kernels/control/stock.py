@@ -47,7 +47,7 @@ def stock_program(
     runs = [*sections] if runs is None else runs
     missing = sorted({*runs} - {*sections})
     if missing:
-        raise ValueError(f"runs must be of sections that have blocks, {sorted(sections)}, not {missing}")
+        raise ValueError(f"runs must name sections that have blocks, {sorted(sections)}, not {missing}")
     if len(sections) == len(runs) == 1:
         return compile_program([HERE / "run.c"], local_bytes=local_bytes), sections[runs[0]]
     places, words = {}, []

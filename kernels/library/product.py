@@ -116,7 +116,7 @@ def strips_of(b: Matrix, m: int, width: int, words: int) -> list[slice]:
 def accumulate_product(
     program: Program, stationary: Sequence[Tensor], moving: Sequence[Tensor], columns: slice
 ) -> Tensor:
-    """Append the product a.T b for some columns of a, at most those of the array; return it, in a PSUM bank.
+    """Append the product a.T b for at most as many columns of a as the array has; return it, in a PSUM bank.
 
     The tiles of a have at most as many rows as the array. The tiles of b have the same rows, and at most as many
     columns as a bank has words.

@@ -181,7 +181,7 @@ def activation(
 ) -> Elementwise:
     """`dst` = function(a * scale + bias) on the scalar engine.
 
-    The functions are those of `spec.functions.FUNCTIONS`; `alpha` is the parameter of some. `sum_into` is the
+    The functions are those of `spec.functions.FUNCTIONS`; `alpha` is the parameter of some functions. `sum_into` is the
     destination of each lane's running sum of results, one element per partition. `sum_continue` continues the sums of
     the previous instruction instead of starting from 0.
     """

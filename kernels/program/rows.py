@@ -62,7 +62,7 @@ class Rows:
         return draws
 
     def write(self, memory: np.ndarray, codes: np.ndarray) -> None:
-        """Write codes [rows, columns], or one row for all, into the image of a memory, uint8 [partitions, bytes]."""
+        """Write codes [rows, columns], or one row for all rows, into the bytes of SBUF, uint8 [partitions, bytes]."""
         codes, first = np.broadcast_to(codes, self.shape), 0
         for tile in self.tiles:
             part = np.ascontiguousarray(codes[first : first + tile.partitions]).astype(f"<u{tile.format.bits // 8}")
@@ -71,7 +71,7 @@ class Rows:
             first += tile.partitions
 
     def read(self, memory: np.ndarray) -> np.ndarray:
-        """Return the codes [rows, columns] from the image of a memory, uint8 [partitions, bytes]."""
+        """Return the codes [rows, columns] from the bytes of SBUF, uint8 [partitions, bytes]."""
         parts = []
         for tile in self.tiles:
             size = tile.format.bits // 8

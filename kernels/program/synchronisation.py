@@ -86,7 +86,7 @@ class Synchronisation:
         return waits
 
     def _waits(self, queue: int, waits: dict[int, int]) -> list[tuple[int, int]]:
-        """Record waits of a queue; return them as an entry contains them."""
+        """Record that a queue waits, and return the waits in the form of `Entry.waits`."""
         for lane, count in waits.items():
             self._order.wait(queue, lane, count)
         return [*waits.items()]

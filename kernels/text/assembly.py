@@ -34,7 +34,7 @@ _HEXADECIMAL = frozenset({"address", "alpha", "seed", "stream", "s0", "s1", "src
 
 
 def disassemble(blocks: Iterable[tuple[int, Iterable[isa.Record]]], config: Config) -> str:
-    """Return the text of records, given by number of queue."""
+    """Return the text of records; `blocks` are pairs of queue number and records."""
     lines = []
     for queue, records in blocks:
         lines.append(f"queue {isa.queue_name(queue, config)}")

@@ -240,7 +240,7 @@ def summed(
 
 
 def stored(place: Tensor, value: float | Tensor) -> Elementwise:
-    """Return the instruction that writes a number or a column to a column."""
+    """Return the instruction that writes a number, or one element per partition, to `place` [partitions, 1]."""
     return isa.tensor_copy(place, value) if isinstance(value, Tensor) else isa.memset(place, value)
 
 

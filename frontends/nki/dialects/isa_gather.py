@@ -71,13 +71,13 @@ def local_gather(
 @instruction(CALLS, "expanded", "tensor_copy with an index in memory, through a table in HBM", result=like("src"),
              like="src")  # fmt: skip
 def tensor_copy_dynamic_src(r: Recording, dst: View, src: View) -> None:
-    """Copy src, at an index in memory, to dst."""
+    """Copy to dst the part of src that an index in memory selects at run time."""
     copy(r, dst, src)
 
 
 @instruction(CALLS, "expanded", "tensor_copy with an index in memory, through a table in HBM", result=None, like="src")
 def tensor_copy_dynamic_dst(r: Recording, dst: View, src: View) -> None:
-    """Copy src to dst at an index in memory."""
+    """Copy src to the part of dst that an index in memory selects at run time."""
     copy(r, dst, src)
 
 

@@ -25,7 +25,7 @@ def _numbered(pattern, offset: int, multiplier: int) -> Index:
 
 
 def _shaped(r: Recording, dst: View, pattern, *views: View) -> list:
-    """Return operands with one free dimension per pair of a pattern."""
+    """Return views as operands, with one free dimension for each pair (step, count) of `pattern`."""
     shape = (dst.shape[0], *(int(count) for _, count in pattern))
     return [_free(r, view.fitted(dst.shape), shape) for view in (dst, *views)]
 

@@ -163,7 +163,7 @@ def program_id(axis: int = 0) -> int:
     """Return the current program's index along an axis of the grid; 0 without a grid."""
     place = recording().place
     if place and not 0 <= axis < len(place):
-        raise ValueError(f"axis must be one of the {len(place)} of the grid, not {axis!r}")
+        raise ValueError(f"axis must be one of the grid's {len(place)} axes, not {axis!r}")
     return place[axis] if place else 0
 
 
@@ -173,7 +173,7 @@ def num_programs(axes: Any = 0) -> int:
     axes = range(len(grid)) if axes is None else (axes,) if isinstance(axes, Integral) else axes
     wrong = [axis for axis in axes if not 0 <= axis < len(grid)]
     if wrong:
-        raise ValueError(f"axes must be of the {len(grid)} of the grid, not {wrong[0]!r}")
+        raise ValueError(f"axes must be among the grid's {len(grid)} axes, not {wrong[0]!r}")
     return prod(grid[axis] for axis in axes)
 
 

@@ -29,7 +29,7 @@ def reshaped(view: Viewed, shape: tuple[int, ...]) -> Viewed:
             raise ValueError(f"{view.name}: the partitions of {view.shape} must stay first, not {shape}")
     view.check_bounds()
     if prod(shape) != view.size:
-        raise ValueError(f"{view.name}: shape must be of the {view.size} elements of {view.shape}, not {shape}")
+        raise ValueError(f"{view.name}: shape must have the {view.size} elements of {view.shape}, not {shape}")
     try:
         _, steps = strides.reshaped_strides(view.shape[first:], view.element.steps[first:], shape[first:])
     except (ValueError, TypeError):

@@ -111,7 +111,7 @@ class Pattern:
     def one_block(self) -> int:
         """Return the number of the view's block; ValueError if it spans several."""
         if any(step and n > 1 for step, n in zip(self.block.steps, self.shape, strict=True)):
-            rule = f"blocks must be chosen by numbers: an operand is one tile, not {self.shape} over several"
+            rule = f"an operand must be in one block, selected by integers, not {self.shape} over several blocks"
             raise ValueError(f"{self.name}: {rule}")
         return self.block.start
 
@@ -130,7 +130,9 @@ class Pattern:
         self, shape: tuple[int, ...], lanes: int | None, numbers: "Numbers[Self] | None",
         moved: Callable[[Affine], Affine], new: Sequence[tuple[Affine, int]] = (),
     ) -> Self:  # fmt: skip
-        """Return the view over another shape; `moved` maps its index expressions, `new` adds bounds."""
+        """Return the view with another shape; `moved` maps each of its index expressions to this shape, `new` adds
+        bounds.
+        """
         axes = {name: moved(getattr(self, name)) for name in ("element", "partition", "block")}
         bounds = (*((moved(axis), limit) for axis, limit in self.bounds), *new)
         return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, cut=None, **axes)

@@ -217,7 +217,7 @@ def _resolved(current: Recording, value: object) -> object:
 
 
 def _is_zero(target: View) -> bool:
-    """Return whether a product may overwrite a target that is zero and not yet written."""
+    """Return whether a target is zero without having been written, so that a product may overwrite it."""
     return target.one_block() in target.allocation.zeros and not is_written(target)
 
 

@@ -129,7 +129,7 @@ def _from(place: DmaTensor, starts: list[int], steps: list[int], axis: int | Non
 def _shares(
     r: Recording, counts: list[int], axes: list[int | None], size: int, by_rows: bool
 ) -> list[tuple[slice, ...]]:
-    """Split a copy as the kernel library does, if all pieces remain long.
+    """Split a copy into shares of the size that the kernel library uses, if all shares remain long.
 
     The innermost dimension is split into shares of a row, with `by_rows` also the partitions.
     """

@@ -88,5 +88,5 @@ def _argument(word: str, text: str, rng: np.random.Generator) -> object:
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        rule = "a value must be a shape and a type as 128x512:bf16, a file.npy, or a number, True, a tuple of Python"
+        rule = "a value must be a shape with a type such as 128x512:bf16, a file.npy, or a literal of Python"
         raise UsageError(f"INPUTS: {rule}, not {word!r}") from None

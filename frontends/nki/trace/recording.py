@@ -115,7 +115,7 @@ class Recording:
         shape = tuple(int(n) for n in shape)
         name = name or f"{memory.value}@{kernel_line().kernel.number}"
         if any(n < 1 for n in shape) or not shape:
-            raise ValueError(f"{name}: shape must be of one or more dimensions of 1 or more elements, not {shape}")
+            raise ValueError(f"{name}: shape must have dimensions, each of at least 1 element, not {shape}")
         fmt = format_in(memory, dtype)
         if not memory.on_chip:
             return self._in_hbm(shape, dtype, memory, name)

@@ -35,7 +35,7 @@ class Page(NamedTuple):
     """Prompt and output in HBM, by position.
 
     Arguments:
-        prompt: numbers of its characters, padded with `NONE`, INT32 [context, 1].
+        prompt: number of each character, padded with `NONE`, INT32 [context, 1].
         scores: scores of the next character, FP32 [context, characters].
         written: character number with the highest score, the first of equal scores, INT32 [context, 1].
     """

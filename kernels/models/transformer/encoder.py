@@ -50,7 +50,7 @@ class Encoded(NamedTuple):
         x_t: x with its features along the partitions.
         heads: operands of attention.
         attended: result of attention.
-        attended_t: the same with its features along the partitions.
+        attended_t: `attended.out` with its features along the partitions.
         middle: h, and the operand of its normalisation.
         middle_t: h with its features along the partitions.
         hidden_t: gelu(h up + bias) with its features along the partitions.

@@ -84,7 +84,7 @@ def test_files_and_functions_that_do_not_exist_list_those_that_do(tmp_path):
     kernel = write_kernel(tmp_path, "return x")
     with pytest.raises(ValueError, match="KERNEL must be a function of kernel.py, kernel, not 'karnel'"):
         run_nki(kernel.replace(":kernel", ":karnel"), X, preset="tiny")
-    with pytest.raises(ValueError, match=r"of an existing file, not .*none.py: in .* there is kernel.py"):
+    with pytest.raises(ValueError, match=r"name an existing file, not .*none.py: .* contains kernel.py"):
         run_nki(f"{tmp_path}/none.py:kernel", X, preset="tiny")
     with pytest.raises(ValueError, match="path/to/file.py:function, not 'kernel'"):
         run_nki("kernel", X, preset="tiny")
