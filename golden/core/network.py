@@ -18,7 +18,7 @@ class WaitingCores(Exception):
 
 
 class Network:
-    """Collectives of an instance, without time.
+    """Untimed collectives of an instance.
 
     A collective that reaches beyond its core's memory fails as soon as the core reaches it. Two cores detect a
     disagreement only if one sends to the other on a channel on which the other expects its data; else they wait for

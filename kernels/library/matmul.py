@@ -233,7 +233,7 @@ class _Kernel:
             yield chunk
 
     def _load_cycles(self, block: OutputBlock) -> float:
-        """Return the cycles of HBM for a block's operands that are not in SBUF."""
+        """Return the cycles in which HBM delivers the operands of a block that are not in SBUF."""
         wanted = {}
         for group in block.groups:
             a, b = self._panels(block, group)

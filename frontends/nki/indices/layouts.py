@@ -79,8 +79,8 @@ def accessed(view: Viewed, pattern, offset: int | None, scalar, vector, dim: int
     """Return the view with an access pattern of pairs (step, count), outermost first.
 
     `offset` is the start, in elements counted over all partitions; None: the view's. An index moves the pattern along
-    dimension `dim` of the view: `scalar`, an integer or in memory, or `vector`, one number per partition in memory.
-    `options` are unsupported and must be false.
+    dimension `dim` of the view: `scalar`, an integer or a number in memory, or `vector`, one number per partition in
+    memory. `options` are unsupported and must be false.
     """
     if isinstance(scalar, VirtualRegister):
         scalar = scalar.word

@@ -29,7 +29,7 @@ class PatternCut(Generic[Viewed]):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape before masking, also for further masks."""
+        """Shape before masking; further masks refer to it too."""
         return self.whole.shape
 
     @property
@@ -130,9 +130,7 @@ class Pattern:
         self, shape: tuple[int, ...], lanes: int | None, numbers: "Numbers[Self] | None",
         moved: Callable[[Affine], Affine], new: Sequence[tuple[Affine, int]] = (),
     ) -> Self:  # fmt: skip
-        """Return the view with another shape; `moved` maps each of its index expressions to this shape, `new` adds
-        bounds.
-        """
+        """Return the view with another shape; `moved` maps each index expression to this shape, `new` adds bounds."""
         axes = {name: moved(getattr(self, name)) for name in ("element", "partition", "block")}
         bounds = (*((moved(axis), limit) for axis, limit in self.bounds), *new)
         return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, cut=None, **axes)

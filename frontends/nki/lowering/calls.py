@@ -161,7 +161,7 @@ def instruction(
 
 
 def like(*names: str, dtype: DType | None = None, memory: Memory = Memory.sbuf) -> Result:
-    """Return the result rule: the joint shape of the named arguments, in `dtype` or their promoted type."""
+    """Return the result rule: the shape to which the named arguments broadcast, in `dtype` or their promoted type."""
 
     def result_of(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
         views = [arguments[name] for name in names if isinstance(arguments.get(name), View)]
