@@ -86,8 +86,8 @@ def predict(
         path: timing of the control program; None for the stock program's.
 
     Raises:
-        ValueError: if the core is part of an instance, a record waits for ever, or an image with a flow lacks
-            `sections` or `path`.
+        ValueError: if the core is part of an instance, a record waits forever, or an image with a flow lacks `sections`
+            or `path`.
     """
     config = image.config
     if config.cores > 1:

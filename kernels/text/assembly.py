@@ -206,7 +206,7 @@ def _scalar(key: str, text: str) -> int | isa.Pointer:
 
 
 def _place(text: str) -> dict:
-    """Return the common arguments of a tensor on chip and a tensor of a copy."""
+    """Parse a tensor; return the arguments that on-chip tensors and tensors of a copy have in common."""
     pattern = r"(sbuf|psum|hbm)\[(?:(\d+),)?(\w+)\]\.(\w+)\((.*)\)"
     storage, partition, address, fmt, steps = _matched(pattern, text, "a tensor must be like sbuf[0,0x100].bf16(16,1)")
     return {

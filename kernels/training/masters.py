@@ -36,7 +36,7 @@ class Masters:
         first: first moments.
         second: second moments.
         copies: BF16 copies of the masters.
-        gradients: list of gradients.
+        gradients: list of matrices with one gradient of every parameter each.
     """
 
     def __init__(self, space: Allocator, shapes: Mapping[str, tuple[int, ...]], gradients: int = 1):
