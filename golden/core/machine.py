@@ -82,7 +82,7 @@ class Machine:
                 able.remove(queue)
 
     def report_deadlock(self) -> None:
-        """Report the watchdog's error when all remaining records wait; first that of a wait for another core."""
+        """Report the watchdog's error when all remaining records wait; a wait for another core is reported first."""
         awaited = self.engines.network.awaited(self.number)
         if awaited is not None:
             number = collective_queue(self.config)

@@ -103,7 +103,7 @@ class LinePort(NamedTuple):
         debts: stall cycles before the next access of each round-robin requester.
         port: number of the port; it has one access per cycle.
         number: number of the port as a round-robin requester.
-        sharing: in PSUM, the highest priority of those that share one access per cycle; UNSHARED in SBUF.
+        sharing: in PSUM, the highest priority that shares the one access per cycle with lower ones; UNSHARED in SBUF.
         patience: stall cycles after which it precedes the engines.
     """
 
