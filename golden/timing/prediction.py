@@ -30,7 +30,7 @@ class Timed:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """A run of an image.
+    """Predicted run of an image.
 
     Arguments:
         cycles: from the start to the end of the control program.

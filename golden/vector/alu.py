@@ -123,6 +123,6 @@ def _float(op: AluOp, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def rank(words: np.ndarray) -> np.ndarray:
-    """Return, for FP32 patterns, integers in the order of their values, -0 below +0. It is its own inverse."""
+    """Return integers in the order of the values of FP32 patterns, -0 below +0; applied twice, it changes nothing."""
     words = words.view(np.int32)
     return words ^ (words >> 31 & np.int32(0x7FFFFFFF))
