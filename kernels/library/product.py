@@ -100,7 +100,8 @@ def strips_of(b: Matrix, m: int, width: int, words: int) -> list[slice]:
     """Return the columns of b [K, N] that are multiplied together, for m columns of a.
 
     If the load of b is as slow as the array, strips become ever narrower: a strip is finished while the next one is
-    multiplied, and little work remains after the last one. The array has `width` columns, a PSUM bank `words`.
+    multiplied, and little work remains after the last one. The array has `width` columns, a PSUM bank has `words`
+    words.
     """
     n = b.shape[1]
     if not isinstance(b, HbmTensor) or m < width:

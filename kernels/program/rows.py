@@ -53,7 +53,7 @@ class Rows:
         return Rows(tuple(tile[:, first:end] for tile in self.tiles), self.first)
 
     def draws(self, seed: int | None, stream: int) -> list[Draw | None]:
-        """Return random words per tile, None without seed; elements are numbered in the whole matrix for any tiling."""
+        """Return the random words of each tile, or None without a seed; element numbers do not depend on the tiling."""
         first, draws = self.first, []
         for tile in self.tiles:
             index = Index(base=first * tile.size, partition=tile.size, steps=(1,))
