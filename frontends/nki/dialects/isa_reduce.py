@@ -93,7 +93,7 @@ def bn_stats(r: Recording, dst: View, data: View) -> None:
 
 @instruction(CALLS, result=lambda given: ((given["data"].shape[0], 2), given["data"].dtype, Memory.sbuf))
 def bn_aggr(r: Recording, dst: View, data: View) -> None:
-    """Write mean and variance over all elements that the triples in data summarise to dst[0:2]."""
+    """Write to dst[0:2] the mean and variance of all elements that the triples in data summarise."""
     (target,), (source,) = common(r, dst.shape, dst), common(r, data.shape, data)
     r.program.append(isa.bn_aggr(target, source))
 
@@ -124,7 +124,7 @@ def _find(r: Recording, dst: View, source: Tensor, values: Tensor, step: int = 1
 
 @instruction(CALLS, "differs", "dst_idx by a separate search before, -1 for a missing value", result=like("data"))
 def nc_match_replace8(r: Recording, dst: View, data: View, vals: View, imm, dst_idx: View | None = None) -> None:
-    """Replace the first element of data equal to each of vals by imm; dst_idx: positions of the replaced elements."""
+    """Replace, for each of vals, the first equal element of data by imm; write the positions of these to dst_idx."""
     target, source = common(r, dst.shape, dst, data)
     (values,) = common(r, vals.shape, vals)
     source, values = one_source_in_psum(r, source, values)

@@ -131,7 +131,7 @@ class Condition:
     flipped: bool = False
 
     def is_known(self, holds: bool) -> bool:
-        """Return whether the condition holds (`holds` false: fails) for all values of the expression."""
+        """Return whether the condition holds for all values of the expression; if not `holds`, fails for all values."""
         least, most = self.value.range
         bound = 1 if self.relation == "gt" else 0
         if self.relation in ("ge", "gt"):
@@ -172,7 +172,7 @@ class Mask:
     __ror__ = __or__
 
     def is_known(self, holds: bool) -> bool:
-        """Return whether the mask holds everywhere (`holds` false: nowhere) for every shape."""
+        """Return whether the mask holds everywhere; if not `holds`, whether it holds nowhere."""
         found = [condition.is_known(holds) for condition in self.conditions]
         return all(found) if holds else any(found)
 
