@@ -172,7 +172,7 @@ class Mask:
     __ror__ = __or__
 
     def is_known(self, holds: bool) -> bool:
-        """Return whether the mask holds everywhere; if not `holds`, whether it holds nowhere."""
+        """Return whether the mask holds everywhere, for any shape; if not `holds`, whether it holds nowhere."""
         found = [condition.is_known(holds) for condition in self.conditions]
         return all(found) if holds else any(found)
 
