@@ -17,7 +17,7 @@ PASSES = ((0, 0), (0, 1), (1, 0), (1, 1))
 """Passes of an FP32 product in order: half of the stationary, half of the moving operand."""
 
 SHARED = 1 << 25
-"""Multiply-adds from which a product is split over threads."""
+"""Minimum multiply-adds of a product that is split over threads."""
 
 BLOCK = 256
 """Moving columns per task: their part of PSUM stays in a second-level cache."""
