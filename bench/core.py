@@ -12,7 +12,7 @@ from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.run.harness.cores import CoreDevice
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.outcome import Outcome
-from neuroncore_rtl.run.harness.run import build_device, run
+from neuroncore_rtl.run.harness.run import build_device, run_device
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.run.targets import Rtl, execute
@@ -54,7 +54,7 @@ def _product(preset: str, size: int) -> dict[str, object]:
     def one_way():
         build = cold_build(lambda vectors: device.verilog(cached=False, vectors=vectors), device.design)
         build_device(device)
-        outcome, whole_s = measure_time(lambda: run(device, work))
+        outcome, whole_s = measure_time(lambda: run_device(device, work))
         done = outcome.parts[0]
         return {
             "records": len(done.events),

@@ -11,7 +11,7 @@ from neuroncore_rtl.golden.scalar.softmax import softmax
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
 from neuroncore_rtl.run.elementwise import expected_memories, record_of
 from neuroncore_rtl.run.harness.engines.elementwise import ENGINES, ElementwiseDevice, ElementwiseWork
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.sim.elaboration import engine_verilog
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.config import PRESETS, Config
@@ -56,7 +56,7 @@ def _engine(engine: str, lanes: int) -> dict[str, object]:
 
     def one_way():
         build = cold_build(lambda vectors: engine_verilog(config, top, cached=False, vectors=vectors), device.design)
-        outcome = run(device, work)
+        outcome = run_device(device, work)
         speed = outcome.cycles / outcome.seconds
         exact = all(np.array_equal(*pair) for pair in zip(outcome.memories.values(), expected, strict=True))
         return {"cycles": outcome.cycles, "bit_exact": exact}, build | {

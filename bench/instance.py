@@ -11,7 +11,7 @@ from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.run.harness.cores import CoreDevice
 from neuroncore_rtl.run.harness.outcome import Outcome
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import Expected, ImageJob
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.formats import BF16, FP32
@@ -45,7 +45,7 @@ def _instance(chips: int, preset: str) -> Instance:
 
 def _simulate(job: ImageJob, expected: Expected) -> tuple[Outcome, bool]:
     """Run an image on every core; return the outcome, and whether all memories equal golden's."""
-    outcome = run(job.device(), job.work(1))
+    outcome = run_device(job.device(), job.work(1))
     exact = bool((outcome.memories["hbm"] == expected.memories["hbm"]).all())
     return outcome, exact and all((part.exit_code, part.error) == (0, None) for part in outcome.parts.values())
 

@@ -13,7 +13,7 @@ from neuroncore_rtl.golden.link.cluster import NETWORKS, Cluster, all_reduce
 from neuroncore_rtl.golden.link.timing import LinkCase, Parameters, calibrate, timing_errors
 from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.hdl.link.router import Router
-from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.instance import INSTANCES
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
@@ -59,7 +59,7 @@ def measure_link() -> dict[str, object]:
         "best_parameters": asdict(calibrate(measured)),
         "hop_cycles": {"router": Router.LATENCY, "link": hop - Router.LATENCY, "wire": instance.link_latency},
         "model": plot_model(PLOT),
-        "plot": shown(PLOT),
+        "plot": display_path(PLOT),
     }
 
 

@@ -12,7 +12,7 @@ from neuroncore_rtl.bench.fpga import area, depth
 from neuroncore_rtl.bench.machine import machine, machine_line
 from neuroncore_rtl.bench.silicon import compare as silicon
 from neuroncore_rtl.bench.ways import measured_ways
-from neuroncore_rtl.run.report import RESULTS, shown, terminal
+from neuroncore_rtl.run.report import RESULTS, display_path, terminal
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.run.sim.vectors import lanes_choice
 
@@ -52,7 +52,7 @@ def _measure(settings: Settings) -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / ("bench.json" if settings.part == "all" else f"bench-{settings.part}.json")
     path.write_text(json.dumps(record, indent=2) + "\n")
-    console.print(f"record: {shown(path)}", markup=False, soft_wrap=True)
+    console.print(f"record: {display_path(path)}", markup=False, soft_wrap=True)
     return 0 if _is_right(record) else 1
 
 

@@ -12,7 +12,7 @@ from neuroncore_rtl.bench.cold import COLUMNS, cold_build, measure_time
 from neuroncore_rtl.bench.ways import side_by_side
 from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.run.harness.engines.tensor import TensorDevice, TensorWork
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.sim.elaboration import engine_verilog
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.config import PRESETS, Config
@@ -63,7 +63,7 @@ class _Product:
         result = np.zeros_like(self._expected)
         cycles = seconds = 0
         for program in tiled_products(*self._operands, self._format, config):
-            outcome = run(self.device, TensorWork(program=program))
+            outcome = run_device(self.device, TensorWork(program=program))
             program.gather(outcome.memories["psum"], result)
             cycles += outcome.counters["cycles"]
             seconds += outcome.seconds

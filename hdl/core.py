@@ -17,7 +17,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.core_memory import connect_hbm, connect_on_chip
-from neuroncore_rtl.hdl.core_ports import core_counters, core_signature
+from neuroncore_rtl.hdl.core_ports import core_signature
 from neuroncore_rtl.hdl.core_units import CoreUnits
 from neuroncore_rtl.hdl.link.flit import flit_stream
 from neuroncore_rtl.hdl.primitives.fifo import Fifo
@@ -27,7 +27,7 @@ from neuroncore_rtl.spec.instance import link_bytes_of
 from neuroncore_rtl.spec.isa import queue_count
 from neuroncore_rtl.spec.link import CHANNELS, CORE_BITS, DIRECTIONS
 
-__all__ = ["Core", "core_counters"]
+__all__ = ["Core"]
 
 
 class Core(wiring.Component):

@@ -1,6 +1,6 @@
-"""The runtime: runs a program on the simulated machine, on the numpy model, on the timing model or on a board.
+"""The runtime: runs a program on the simulated machine, the numpy model, the timing model or a board.
 
-`run` is the public entry point; the modules that simulate are imported when it is first used.
+`run` is the entry point; its first use imports the modules that simulate.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ __all__ = ["ProgramFailed", "Result", "run"]
 
 
 def __getattr__(name: str):
-    """Import a public name when it is first used: numpy and Amaranth take a second to import."""
+    """Import a public name at its first use: numpy and Amaranth take a second."""
     if name == "Result":
         from neuroncore_rtl.run.result import Result
 

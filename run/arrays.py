@@ -1,8 +1,4 @@
-"""Conversion between numpy arrays and the codes of tensors in HBM.
-
-Inputs are numbers or codes. Outputs are numbers: float32 for every floating-point format, which it holds exactly, and
-int8, int16 or int32. Codes are unsigned integers of the format's size.
-"""
+"""Conversion between numpy arrays and the codes of tensors in HBM, unsigned integers of the format's size."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -16,18 +12,13 @@ from neuroncore_rtl.spec.formats import Format, IntFormat
 __all__ = ["Inputs", "codes_of", "contents", "encode", "numbers_of"]
 
 Inputs = Mapping[str | HbmTensor, ArrayLike]
-"""Initial contents of tensors in HBM, or of views of them, by the tensors or their names."""
+"""Initial contents, numbers or codes, of tensors or views in HBM, by the tensors or their names."""
 
 
 def contents(inputs: Inputs, tensors: Sequence[HbmTensor]) -> Iterator[tuple[HbmTensor, np.ndarray]]:
-    """Yield the tensors that have inputs, and their codes.
+    """Yield the tensors that have inputs, and their codes; tensors: all of the program in HBM.
 
-    Arguments:
-        inputs: numbers, or codes.
-        tensors: all tensors of the program in HBM.
-
-    Raises:
-        ValueError: if a name belongs to no tensor or to several, or `codes_of` raises it.
+    Raises ValueError if a name belongs to no tensor or to several, and as `codes_of`.
     """
     if not isinstance(inputs, Mapping):
         raise ValueError(f"inputs must be arrays by names of tensors, such as {{'x': x}}, not {inputs!r}")
@@ -42,7 +33,7 @@ def contents(inputs: Inputs, tensors: Sequence[HbmTensor]) -> Iterator[tuple[Hbm
 
 
 def _span(tensor: HbmTensor) -> int:
-    """Return the bytes from the start of a tensor or view to its end."""
+    """Return the bytes from start to end of a tensor or view."""
     steps = zip(tensor.shape, tensor.steps or (), strict=True)
     return (1 + sum((count - 1) * max(step, 0) for count, step in steps)) * tensor.format.bits // 8
 
@@ -58,13 +49,10 @@ def _find_tensor(name: str, tensors: Sequence[HbmTensor]) -> HbmTensor:
 
 
 def codes_of(tensor: HbmTensor, given: ArrayLike) -> np.ndarray:
-    """Return the codes of the initial contents of a tensor.
+    """Return the codes of the initial contents of a tensor; ValueError if shape, type or range do not fit.
 
     Unsigned integers of the format's size are codes. Other numbers are rounded to FP32 and then to nearest even; for an
     integer format they must be integers in its range.
-
-    Raises:
-        ValueError: if shape, type or range do not fit; the message names the tensor.
     """
     fmt, given = tensor.format, np.asarray(given)
     if given.shape != tensor.shape:
@@ -84,7 +72,7 @@ def codes_of(tensor: HbmTensor, given: ArrayLike) -> np.ndarray:
 
 
 def numbers_of(codes: np.ndarray, fmt: Format) -> np.ndarray:
-    """Return the numbers of codes, in the natural type of their format."""
+    """Return the numbers of codes: float32, which has every floating-point format exactly, or int8, int16, int32."""
     return decode(codes, fmt).astype(np.float32 if fmt.is_float else fmt.name)
 
 

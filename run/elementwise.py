@@ -1,4 +1,4 @@
-"""Programs of the vector and the scalar engine, and the job that runs one on the two engines without the core."""
+"""Programs of the vector and scalar engine, and the job that runs one without the core."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from neuroncore_rtl.spec.isa import Elementwise, Engine, Storage, queue_name
 __all__ = ["Differences", "ElementwiseJob", "ElementwiseProgram", "expected_memories", "record_of", "work_of"]
 
 SHOWN = 5
-"""Most instructions with wrong results that are printed."""
+"""Most printed instructions with wrong results."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class ElementwiseProgram:
 
     Arguments:
         instructions: of both engines, in an order that satisfies the dependences.
-        records: the same for the harness, with random bits in unused fields.
+        records: for the harness, with random bits in unused fields.
         sbuf, psum: uint8 [partitions, bytes].
     """
 
@@ -38,7 +38,7 @@ class ElementwiseProgram:
     psum: np.ndarray
 
     def last_writer(self, storage: Storage, partition: int, byte: int) -> int | None:
-        """Return the number of the last instruction that writes a byte; None if none does."""
+        """Return the number of the last instruction that writes a byte, or None."""
         for number in reversed(range(len(self.instructions))):
             for region in self.instructions[number].writes:
                 if region.storage == storage and partition in region.rows and byte in addresses_of(region):
@@ -47,21 +47,21 @@ class ElementwiseProgram:
 
 
 def record_of(entry: Entry, config: Config) -> EngineRecord:
-    """Return the harness's record of an entry of a program that has instructions of these two engines only."""
-    # The tensor engine has two lanes, so the lane of these engines is one more than the number of their queue.
+    """Return the harness's record of an entry; its program must have instructions of these two engines only."""
+    # The tensor engine has two lanes, so the lane of these engines is their queue's number plus one.
     waits = {queue_name(lane - 1, config): count for lane, count in entry.waits}
     return EngineRecord(engine=queue_name(entry.queue, config), word=entry.instruction.encode(config), **waits)
 
 
 def work_of(program: ElementwiseProgram, **disturbed: Any) -> ElementwiseWork:
-    """Return a program as work of the engines; disturbed: further arguments of `ElementwiseWork`."""
+    """Return a program as work; disturbed: further arguments of `ElementwiseWork`."""
     return ElementwiseWork(program=program.records, sbuf=program.sbuf, psum=program.psum, **disturbed)
 
 
 def expected_memories(
     instructions: list[Elementwise], sbuf: np.ndarray, psum: np.ndarray, config: Config
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return copies of SBUF and PSUM after golden has executed `instructions`."""
+    """Return copies of SBUF and PSUM after golden's execution of `instructions`."""
     sbuf, psum = sbuf.copy(), psum.copy()
     engines = {Engine.VECTOR: VectorEngine(config), Engine.SCALAR: ScalarEngine(config)}
     for instruction in instructions:
@@ -74,8 +74,8 @@ class Differences:
 
     Arguments:
         program: the program.
-        found: SBUF and PSUM after the run, by the names "sbuf" and "psum".
-        expected: SBUF and PSUM of golden.
+        found: memories after the run, "sbuf" and "psum".
+        expected: golden's SBUF and PSUM.
 
     Attributes:
         places: storage, partition and byte of each difference.
@@ -106,7 +106,7 @@ class Differences:
         return sum(int((wanted != before).sum()) for _, wanted, before in self._memories.values())
 
     def lines(self) -> list[str]:
-        """Return the first wrong byte of each of the first instructions that wrote one."""
+        """Return the first wrong byte of each of the first such instructions."""
         found = {}
         for storage, partition, byte in self.places:
             writer = self._program.last_writer(storage, partition, byte)
@@ -125,13 +125,13 @@ class Differences:
 
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseJob(Job):
-    """A program on the vector and the scalar engine without the core, from SBUF and PSUM to SBUF and PSUM.
+    """A program on the vector and scalar engine without the core.
 
     Arguments (besides those of `Job`):
-        config: the machine's parameters.
+        config: parameters of the machine.
         program: the program.
-        engines: the engines in the harness.
-        stall: rate of random pauses on every stream and memory port, in 256ths of the cycles.
+        engines: in the harness.
+        stall: rate of random pauses on streams and memory ports, in 256ths of the cycles.
         events: whether the outcome has the cycles of each instruction.
     """
 

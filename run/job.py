@@ -1,7 +1,4 @@
-"""Jobs: the work of a target, the golden model's result, and the rules that judge an outcome.
-
-`ImageJob` runs images: on one core, one after another, or one on each core of an instance. `DeviceJob` runs any device.
-"""
+"""Jobs: work of a target, golden's result, and the rules that judge an outcome."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,24 +35,19 @@ __all__ = [
 ]  # fmt: skip
 
 ALIGNMENT = 4096
-"""Images in one memory start at multiples of it, so that no AXI burst crosses from one image into the next. The HBM of
-each core of an instance has a multiple of it."""
+"""Images in a memory start at multiples of it, so that no AXI burst crosses from one image into the next. The HBM of a
+core of an instance has a multiple of it."""
 
 PATIENCE = 16
-"""Cycles allowed for each beat of the copy of on-chip memories; the slowest random HBM takes fewer."""
+"""Cycles allowed per beat of the copy of on-chip memories; the slowest random HBM takes fewer."""
 
 CHIP_LEVELS = 2
-"""Levels of the hierarchy between the harness and a core of an instance, beyond those above a lone core."""
+"""Levels of hierarchy above a core of an instance, beyond those above a lone core."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """The golden model's result of a job.
-
-    Arguments:
-        memories: after the run, uint8, by the names that outcomes use.
-        outcomes: one per image, in order; empty if golden only computes memories.
-    """
+    """Golden's memories after a job, uint8, by name, and its outcomes of images, if any."""
 
     memories: Mapping[str, np.ndarray]
     outcomes: Sequence[Any] = ()
@@ -74,8 +66,8 @@ class Job:
         doing: the activity, for the progress display.
         instance: the instance with its links; None without links.
         title: of the picture of the links.
-        core: number of the core that a waveform shows inside; None: no particular core.
-        levels: levels of the hierarchy between the harness and the level from which DEPTH counts.
+        core: the core that a waveform shows inside, or None.
+        levels: levels of hierarchy from the harness to the level from which DEPTH counts.
     """
 
     name: str | None = None
@@ -89,33 +81,27 @@ class Job:
     levels = 0
 
     def device(self, *, waves: bool = False) -> Device:
-        """Return the device that executes the job; waves: with the signals that a waveform needs."""
+        """Return the device; waves: with the signals of a waveform."""
         raise NotImplementedError
 
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> object:
-        """Return the work of the device.
-
-        Arguments:
-            seed: of random pauses and disturbances.
-            sampled: whether the links are sampled.
-            profiled: whether the outcome has the engines' activity.
-        """
+        """Return the device's work; sampled: with samples of the links; profiled: with the engines' activity."""
         raise NotImplementedError
 
     def golden(self) -> Expected | None:
-        """Return the golden model's result; None if only the caller can judge the job."""
+        """Return golden's result; None if only the caller can judge the job."""
         return None
 
     def parts(self, memories: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Return the compared bytes of memories, by name."""
+        """Return the compared bytes by name."""
         return memories
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterable[str]:
-        """Yield the faults of the outcome besides the contents of memories, a sentence each."""
+        """Yield the faults besides the contents of memories, a sentence each."""
         return ()
 
     def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> Iterable[str]:
-        """Yield the first differences between memories, a line each."""
+        """Yield the first differences of memories, a line each."""
         return ()
 
     def cycles(self, outcome: Outcome) -> int:
@@ -134,7 +120,6 @@ class DeviceJob(Job):
     Arguments (besides those of `Job`):
         on: the device.
         load: its work.
-        doing, instance, title: see `Job`.
         recorded: returns the tracks of the timeline of an outcome; None: no timeline.
     """
 
@@ -157,29 +142,25 @@ class DeviceJob(Job):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageJob(Job):
-    """Images for one core, executed one after another, or one image for each core of an instance.
+    """Images for one core, one after another, or one image for each core of an instance.
 
-    Reset clears no memory: each image finds the on-chip contents that the images before it wrote.
+    Reset clears no memory: an image finds the on-chip contents of the images before it.
 
     Arguments (besides those of `Job`):
-        machine: parameters of the core or of the instance.
-        images: in ascending order of their addresses, or of the cores.
+        machine: parameters of the core or instance.
+        images: in ascending order of addresses, or of cores.
         data: for an instance, uint8 [cores, bytes], further contents of HBM from address 0.
         delays: start delay of each core in cycles; default 0.
         behaviour: of HBM.
         errors: share of disturbed frames.
-        core: number of the core of an instance that a waveform shows inside; None: no core.
+        core: the core of an instance that a waveform shows inside; UsageError if there is no such core.
         limit: cycles after which an image is stopped; None: a million, or more if on-chip memories are copied.
         dump: whether SBUF and PSUM are compared as well; a further image copies them to HBM.
         outputs: tensors that the host of a board reads back; None: all of HBM.
         may_fail: whether the core may report an error that golden reports as well.
         computes: whether the timing model also runs golden, for the contents of memories.
-        path: returns the options of :func:`golden.timing.predict` for an outcome of golden; None: derived from the
-            loops of the image.
+        path: options of :func:`golden.timing.predict` from golden's outcome; None: derived from the image's loops.
         note: the computation of golden, for the progress display.
-
-    Raises:
-        UsageError: if the instance has no core of number `core`.
     """
 
     machine: Config | Instance
@@ -203,12 +184,12 @@ class ImageJob(Job):
 
     @property
     def instance(self) -> Instance | None:
-        """The instance; None for a lone core."""
+        """The instance, or None."""
         return self.machine if isinstance(self.machine, Instance) else None
 
     @property
     def config(self) -> Config:
-        """Parameters of every core."""
+        """Parameters of each core."""
         return self.machine.core if isinstance(self.machine, Instance) else self.machine
 
     @property
@@ -233,7 +214,7 @@ class ImageJob(Job):
 
     @cached_property
     def everything(self) -> list[Image]:
-        """The images, and the one that copies on-chip memories."""
+        """All images, with the one that copies on-chip memories."""
         return [*self.images, *self._dump[0]]
 
     @cached_property
@@ -250,7 +231,7 @@ class ImageJob(Job):
         return memories
 
     def device(self, *, waves: bool = False) -> CoreDevice:
-        """Return the cores, with enough HBM for the memories; the AXI ports of an instance are not checked."""
+        """Return the cores with enough HBM; the AXI ports of an instance are not checked."""
         inside = {"check_axi": False, "inside": waves and self.core is not None} if self.instance else {}
         return CoreDevice(machine=self.machine, room=room_of(self.memories), **inside)
 
@@ -278,10 +259,10 @@ class ImageJob(Job):
         return Expected(memories={"hbm": memories}, outcomes=outcomes)
 
     def judge(self, expected: Expected) -> None:
-        """Raise an error if golden's result must not be used without a comparison."""
+        """Raise an error if golden's result is not valid without a comparison."""
 
     def flow(self, outcome: CoreOutcome) -> dict[str, object]:
-        """Return the options of :func:`golden.timing.predict` for an outcome of golden."""
+        """Return options of :func:`golden.timing.predict` for golden's outcome."""
         (image,) = self.images
         if self.path is not None or image.flow is None:
             return self.path(outcome) if self.path else {}
@@ -300,7 +281,7 @@ class ImageJob(Job):
         return first_differences(found["hbm"], expected.memories["hbm"], self._name)
 
     def _name(self, address: int) -> str:
-        """Return the name of a byte of HBM; of a copied byte, its address on chip."""
+        """Return the name of a byte of HBM; a copied byte has its address on chip."""
         for name, copy in self._dump[1].items():
             partition, byte = divmod(int(address) - copy.address, 4 * copy.shape[1])
             if 0 <= partition < copy.shape[0]:
@@ -308,7 +289,7 @@ class ImageJob(Job):
         return f"HBM {address:#x}"
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterator[str]:
-        """Yield the faults of each image's run, and the dead links; for a board, the faults that its host can read."""
+        """Yield the faults of each image and the dead links; for a board, the faults that its host can read."""
         if outcome.host:
             yield from _host_failures(outcome, expected.outcomes[0])
             return
@@ -342,14 +323,14 @@ class ImageJob(Job):
 def first_differences(
     found: np.ndarray, golden: np.ndarray, name: Callable[[int], str] = "HBM {:#x}".format
 ) -> Iterator[str]:
-    """Yield the first bytes of HBM, uint8 [cores, bytes], that differ, a line each; name: of an address."""
+    """Yield the first bytes of HBM, uint8 [cores, bytes], that differ, a line each."""
     for core, address in np.argwhere(found != golden)[:LISTED]:
         where = f"core {core}, {name(address)}" if len(found) > 1 else name(address)
         yield f"{where}: RTL {found[core, address]:02x}, golden {golden[core, address]:02x}"
 
 
 def _host_failures(outcome: Outcome, expected: CoreOutcome) -> Iterator[str]:
-    """Yield the differences between golden and the registers of a board: error, exit code, console."""
+    """Yield the differences between golden and a board's registers."""
     if outcome.error:
         yield f"the core must report no error, but does: {outcome.error}"
     if outcome.exit_code != expected.exit_code:
@@ -359,7 +340,7 @@ def _host_failures(outcome: Outcome, expected: CoreOutcome) -> Iterator[str]:
 
 
 def dump_image(config: Config, base: int) -> tuple[Image, dict[str, HbmTensor]]:
-    """Return an image at `base` that copies SBUF and PSUM to HBM, and the copies, [partitions, words], by name."""
+    """Return an image that copies SBUF and PSUM to HBM, and the copies, [partitions, words], by name."""
     program, copies = Program(config, base), {}
     for storage, partitions, size in (
         (Storage.SBUF, config.partitions, config.sbuf_bytes),
@@ -373,12 +354,12 @@ def dump_image(config: Config, base: int) -> tuple[Image, dict[str, HbmTensor]]:
 
 
 def _end(image: Image) -> int:
-    """Return the first address at which another image can follow."""
+    """Return the first address for a next image."""
     return -(-(image.base + len(image.data)) // ALIGNMENT) * ALIGNMENT
 
 
 def join_images(images: Sequence[Image]) -> np.ndarray:
-    """Return HBM, uint8 from address 0, with images that do not overlap."""
+    """Return HBM, uint8 from address 0, with disjoint images."""
     memory = np.zeros(max(map(_end, images)), np.uint8)
     for image in images:
         image.store(memory)
@@ -386,7 +367,7 @@ def join_images(images: Sequence[Image]) -> np.ndarray:
 
 
 def execute_on_golden(config: Config, hbm: np.ndarray, images: Sequence[Image]) -> list[CoreOutcome]:
-    """Run images in `hbm` one after another; on-chip memories keep their contents from one image to the next."""
+    """Run images in `hbm` one after another; on-chip memories keep their contents in between."""
     expected = []
     for image in images:
         core = Core(config, hbm)

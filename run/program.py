@@ -17,17 +17,7 @@ from neuroncore_rtl.run.harness.hbm import Hbm, hbm_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected, ImageJob
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import (
-    BOARD_OPTIONS,
-    HBM_OPTIONS,
-    PROFILE,
-    RECORDED,
-    SEED,
-    Command,
-    UsageError,
-    check_room,
-    choice,
-)
+from neuroncore_rtl.run.settings import BOARD_OPTIONS, RUN_OPTIONS, Command, UsageError, check_room, choice
 from neuroncore_rtl.run.targets import Target, execute, target_of
 from neuroncore_rtl.spec.config import PRESETS, preset_named
 from neuroncore_rtl.spec.isa import Storage
@@ -47,17 +37,18 @@ _RUN = Command(
         choice("PRESET", None, "the machine", PRESETS),
         choice("TARGET", "rtl", "the target", ("rtl", "golden", "model", "board")),
         choice("ORDER", None, "order of the instructions of a queue", ORDERS),
-        *(SEED, *HBM_OPTIONS, *RECORDED, PROFILE, *BOARD_OPTIONS),
+        *RUN_OPTIONS,
+        *BOARD_OPTIONS,
     ),
     run=lambda settings: 0,
 )
 
 
 class ProgramFailed(RuntimeError):
-    """A program that did not run to its end without an error; the message says where and why, a sentence a line.
+    """A program that failed; the message says where and why, a sentence per line.
 
     Arguments:
-        beyond: if a row index is out of range, the first element of the row, and the number of elements of the tensor.
+        beyond: for a row index out of range, the row's first element, and the number of elements of the tensor.
     """
 
     def __init__(self, message: str, beyond: tuple[int, int] | None = None):
@@ -75,18 +66,17 @@ def run(
 ) -> Result:
     """Run a program; return the contents of HBM, the cycles and their causes.
 
-    The first run of a configuration builds its simulator, in a minute or more; progress is shown on stderr.
+    The first run of a configuration builds its simulator, in a minute or more; stderr shows the progress.
 
     Arguments:
         program: a program; a kernel, that is, a function that appends to a new program of the preset; or an image.
-        inputs: initial contents of tensors in HBM, by the tensors or their names; default 0. Numbers of any type are
-            rounded to the tensor's format to nearest even; unsigned integers of the format's size are its codes.
-        on: "rtl", simulated and compared with golden byte for byte; "golden", the numpy model only, which is faster;
-            "model", golden, with cycles from the timing model; "board", a board or a simulated one; or a `Target`.
-        preset: the machine, "tiny" to "full"; default "small" for a kernel; a program has a machine.
-        variables: those of `make sim` in small letters: order of a kernel's instructions, latency, bandwidth and stall
-            of HBM, seed, sim, lanes, waves, depth; profile=1 writes a profile (:mod:`run.view.profile`); port and baud
-            of a board.
+        inputs: initial contents of tensors in HBM, by the tensors or their names; default 0. Numbers are rounded to the
+            tensor's format, to nearest even; unsigned integers of the format's size are its codes.
+        on: "rtl", simulated and compared with golden byte for byte; "golden", the faster numpy model; "model", golden
+            with cycles from the timing model; "board", a real or simulated board; or a `Target`.
+        preset: "tiny" to "full"; default "small" for a kernel; a program has a machine.
+        variables: those of `make sim` in small letters: order, latency, bandwidth and stall of HBM, seed, sim, lanes,
+            waves, depth; profile=1 writes a profile (:mod:`run.view.profile`); port and baud of a board.
 
     Raises:
         ValueError: if an argument is not valid, or the kernel is refused.
@@ -127,7 +117,7 @@ def run(
 
 
 def program_job(program: Program | Image, inputs: Inputs, label: str, behaviour: Hbm) -> "ProgramJob":
-    """Return the job of a program of a lone core, or of its image; inputs: see `run`; label: of the recorded files."""
+    """Return the job of a program or image for a lone core; inputs: see `run`; label: of the recorded files."""
     if not isinstance(program, Image):
         if program.config.cores > 1:
             raise UsageError(f"a program must be of a core that is alone, not of one of {program.config.cores}")
@@ -138,10 +128,10 @@ def program_job(program: Program | Image, inputs: Inputs, label: str, behaviour:
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramJob(ImageJob):
-    """Job of an image with two more rules: its loops end, and it writes on-chip bytes before it reads them."""
+    """Job of an image that must end its loops, and write on-chip bytes before it reads them."""
 
     def golden(self) -> Expected:
-        """Return HBM and the outcome; ProgramFailed, with the kernel's line, if its loops have too many rounds."""
+        """Return HBM and the outcome; ProgramFailed, with the kernel's line, after too many rounds of loops."""
         expected = super().golden()
         (image,), (outcome,) = self.images, expected.outcomes
         if image.flow is not None and outcome.exit_code is not None and outcome.exit_code & ROUNDS_CODE:
@@ -150,7 +140,7 @@ class ProgramJob(ImageJob):
         return expected
 
     def judge(self, expected: Expected) -> None:
-        """Raise ProgramFailed unless golden ran to its end and read no byte before it was written."""
+        """Raise ProgramFailed if golden failed, or read bytes before they were written."""
         (outcome,) = expected.outcomes
         if outcome.error is not None:
             where = outcome.error, self.memories[0], self.config
@@ -161,10 +151,10 @@ class ProgramJob(ImageJob):
             raise ProgramFailed("\n".join(unwritten))
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterator[str]:
-        """Yield the faults, a sentence each."""
+        """Yield the faults."""
         yield from super().failures(outcome, expected)
         yield from self._unwritten(expected.outcomes[0])
 
     def _unwritten(self, outcome: CoreOutcome) -> Iterator[str]:
-        """Yield golden's reads of bytes that were not written before, a sentence each."""
+        """Yield golden's reads of unwritten bytes, a sentence each."""
         return map(str, islice(find_unwritten(self.images[0], outcome.records), LISTED))

@@ -1,10 +1,10 @@
-"""Reports of TESTs: a table for a terminal, a JSON record, and the progress display."""
+"""Reports of TESTs: table, JSON record and progress display."""
 
 import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from neuroncore_rtl import SIM_BUILD
 
-__all__ = ["Report", "progress", "recording_in", "recordings", "shown", "terminal"]
+__all__ = ["Report", "display_path", "progress", "recording_in", "recordings", "terminal"]
 
 RESULTS = SIM_BUILD / "results"
 """Folder of the JSON records."""
@@ -29,27 +29,27 @@ PLAIN_WIDTH = 120
 
 
 def terminal(*, stderr: bool = False) -> Console:
-    """Return a console as wide as the terminal, or a plain one of `PLAIN_WIDTH`."""
+    """Return a console as wide as the terminal, or as `PLAIN_WIDTH`."""
     console = Console(stderr=stderr, highlight=False)
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     return console
 
 
-def shown(path: Path) -> str:
-    """Return a path as text, relative to the working directory if it lies there."""
+def display_path(path: Path) -> str:
+    """Return a path as text, relative if it is in the working directory."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def recordings() -> Path:
-    """Return the folder in which runs record timelines, waveforms, profiles and pictures."""
+    """Return the folder of timelines, waveforms, profiles and pictures."""
     return _RECORDINGS.get()
 
 
 @contextmanager
 def recording_in(folder: Path) -> Iterator[None]:
-    """Let runs record in another folder, so that concurrent runs do not overwrite each other's files."""
+    """Let runs record in another folder, apart from concurrent runs."""
     token = _RECORDINGS.set(folder)
     try:
         yield
@@ -59,52 +59,54 @@ def recording_in(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """The outcome of one TEST.
+    """The outcome of a TEST.
+
+    `tb.tests.scenario` adds the comparison of memories, the failures of jobs, `test`, `settings` and `cycles`.
 
     Arguments:
+        label: distinguishes records of a TEST, such as "full-bf16-512x512x512".
         test: name of the TEST.
-        label: distinguishes the record from others of the same TEST, such as "full-bf16-512x512x512".
-        settings: the values of the variables.
-        compared: number of results compared with the golden model; a run that compared none has failed.
-        mismatches: number of compared results that differ in any bit.
-        cycles: clock cycles of the run; None if the TEST does not measure them.
-        ideal_cycles: cycles of a run without stalls; None with `cycles`.
+        settings: values of the variables.
+        names: names of the jobs, for their failures; empty for a single job.
+        compared, mismatches: number of results compared with golden, and of different ones; no comparison is a failure.
+        cycles: None if the TEST does not measure them.
+        ideal_cycles: cycles without stalls.
         hbm_cycles: fewest cycles in which HBM moves the operands and results; None without HBM.
-        extra: further rows of the table, in order, by heading; JSON values. A mapping of mappings becomes a nested
-            table with one row for each of them.
-        failures: other reasons why the run has failed, a sentence each.
+        rows: further rows of the table by heading; JSON values. A mapping of mappings becomes a nested table.
+        failures: other reasons of a failure, a sentence each.
         details: further entries of the record, not in the table; JSON values.
-        modelled: the cycles are the timing model's; no RTL has run, and nothing was compared.
-        judge: source of the verdict on a run that is not compared with the golden model; None: golden.
+        modelled: whether the cycles are the timing model's; no RTL has run, and nothing was compared.
+        judge: source of the verdict if not golden.
     """
 
-    test: str
     label: str
-    settings: Mapping[str, object]
-    compared: int
-    mismatches: int
+    test: str = ""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    names: Sequence[str] = ()
+    compared: int = 0
+    mismatches: int = 0
     cycles: int | None = None
     ideal_cycles: int | None = None
     hbm_cycles: int | None = None
-    extra: Mapping[str, object] = field(default_factory=dict)
-    failures: tuple[str, ...] = ()
+    rows: Mapping[str, object] = field(default_factory=dict)
+    failures: Sequence[str] = ()
     details: Mapping[str, object] = field(default_factory=dict)
     modelled: bool = False
     judge: str | None = None
 
     @property
     def utilisation(self) -> float | None:
-        """Ideal cycles over cycles; None without them."""
+        """Ideal cycles over cycles."""
         return self.ideal_cycles / self.cycles if self.cycles and self.ideal_cycles is not None else None
 
     @property
     def bit_exact(self) -> bool:
-        """Whether something was compared and nothing differed."""
+        """True if something was compared and nothing differed."""
         return self.compared > 0 and self.mismatches == 0
 
     @property
     def problems(self) -> list[str]:
-        """Reasons why the run has failed, a sentence each; empty if it passed."""
+        """Reasons of a failure, a sentence each; empty if the run passed."""
         problems = list(self.failures)
         if self.compared == 0 and not self.modelled and self.judge is None:
             problems.append("nothing was compared")
@@ -118,7 +120,7 @@ class Report:
         return 1 if self.problems else 0
 
     def as_json(self) -> dict[str, object]:
-        """Return the record that `write` stores."""
+        """Return the record."""
         return {
             "test": self.test,
             "settings": dict(self.settings),
@@ -130,14 +132,14 @@ class Report:
             "mismatches": self.mismatches,
             "bit_exact": self.bit_exact,
             "modelled": self.modelled,
-            **self.extra,
+            **self.rows,
             **self.details,
             "problems": self.problems,
             "exit_status": self.exit_status,
         }
 
     def write(self, directory: Path = RESULTS) -> Path:
-        """Store the record atomically as `<directory>/<test>-<label>.json`, and return its path."""
+        """Store the record atomically as `<test>-<label>.json`; return its path."""
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / f"{self.test}-{self.label}.json"
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
@@ -166,7 +168,7 @@ class Report:
         if self.utilisation is not None:
             yield "ideal cycles", f"{self.ideal_cycles:,}"
             yield "utilisation", f"{self.utilisation:.1%}"
-        for heading, value in self.extra.items():
+        for heading, value in self.rows.items():
             yield from _rows_of(heading.replace("_", " "), value)
         if self.judge is not None:
             yield "compared", f"nothing with the golden model: passed as {self.judge} says"
@@ -176,7 +178,7 @@ class Report:
 
 
 def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield the rows of a value of `Report.extra`; a mapping of mappings becomes a table."""
+    """Yield the lines of a row of `Report.rows`."""
     if not (isinstance(value, Mapping) and value and all(isinstance(row, Mapping) for row in value.values())):
         yield heading, _readable(value)
         return
@@ -199,7 +201,7 @@ def _readable(value: object) -> str:
 
 @contextmanager
 def progress(text: str) -> Iterator[None]:
-    """Show a long step on stderr: a spinner on a terminal, otherwise a line at its start and one at its end."""
+    """Show a step on stderr: a spinner on a terminal, else lines at start and end."""
     console = terminal(stderr=True)
     started = time.monotonic()
     if console.is_terminal:

@@ -1,4 +1,4 @@
-"""Results: memories after a run, its cycles, their causes, and the comparison with golden."""
+"""Results of a run: memories, cycles, their causes, and the comparison with golden."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from neuroncore_rtl.kernels.program.source import Line
 from neuroncore_rtl.run.arrays import numbers_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected
-from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.stalls import MEANINGS, StallCause
 from neuroncore_rtl.run.view.source_lines import LineCycles, cycles_by_line
@@ -30,21 +30,21 @@ class Result:
     """The result of a job on a target; the result of an image on one core prints as a table.
 
     Arguments:
-        job: the job, a `run.job.Job`.
+        job: a `run.job.Job`.
         target: name of the target.
         memories: after the run, uint8, by name; empty if the target computes none.
-        cycles: from start to end; None if the target has no clock.
+        cycles: None if the target has no clock.
         outcome: of a simulation or a board.
         prediction: of the timing model.
-        read_back: for each memory that was read in part, its valid bytes, bool of the memory's shape.
-        expected: golden's result of the job, if golden ran.
+        read_back: valid bytes of each memory that was read in part, bool of its shape.
+        expected: golden's result, if golden ran.
         compared_parts, mismatched_parts: number of compared bytes, and of different bytes, by memory.
         differences: the first differences from golden's memories, a line each.
-        failures: further reasons why the run has failed, a sentence each.
-        files: paths of the recorded files by kind, for a report.
-        links, link_summary: activity of each link, see `run.check.link_table`; the same in a few lines.
-        profiled, profile: figures and folder of the profile, if one was written.
-        program: the program of the image, if it is known.
+        failures: further reasons, a sentence each.
+        files: paths of recorded files by kind.
+        links, link_summary: activity of links, see `run.check.link_table`.
+        profiled, profile: figures and folder of the profile.
+        program: of the image, if known.
     """
 
     job: Any
@@ -73,17 +73,17 @@ class Result:
 
     @property
     def hbm(self) -> np.ndarray:
-        """HBM of each core after the run, uint8 [cores, bytes]."""
+        """HBM, uint8 [cores, bytes]."""
         return self.memories["hbm"]
 
     @property
     def memory(self) -> np.ndarray:
-        """HBM of a lone core after the run, uint8 [bytes] from address 0."""
+        """HBM of a lone core, uint8 from address 0."""
         return self.hbm[0]
 
     @property
     def compared(self) -> int:
-        """Bytes that were compared with golden's."""
+        """Bytes compared with golden's."""
         return sum(self.compared_parts.values())
 
     @property
@@ -93,12 +93,12 @@ class Result:
 
     @property
     def bit_exact(self) -> bool | None:
-        """Whether every compared byte is golden's; None if nothing could be compared."""
+        """True if every compared byte is golden's; None if nothing could be compared."""
         return None if self.target in ("golden", "model") else self.compared > 0 and self.mismatches == 0
 
     @property
     def rows(self) -> dict[str, object]:
-        """Rows of a report: activity of a lone core, recorded files, profile."""
+        """Rows of a report: activity of a lone core, files, profile."""
         found = {}
         if self.prediction is not None:
             found = predicted_rows(self.prediction, self.job.config)
@@ -108,7 +108,7 @@ class Result:
 
     @property
     def profile_rows(self) -> dict[str, object]:
-        """Rows of a report: the folder of the profile, and the cycles of the busiest engine by cause."""
+        """Rows of a report: folder of the profile, cycles of the busiest engine by cause."""
         if self.profiled is None or self.profile is None:
             return {}
         run = self.profiled.run
@@ -118,11 +118,11 @@ class Result:
             name: {"cycles": count, "share": f"{count / max(run.cycles, 1):.1%}", "meaning": meaning}
             for (name, count), meaning in rows
         }
-        return {"profile": shown(self.profile), f"cycles_of_{self.busiest}": table}
+        return {"profile": display_path(self.profile), f"cycles_of_{self.busiest}": table}
 
     @cached_property
     def utilisation(self) -> dict[str, float]:
-        """Share of the cycles in which each engine worked: "tensor", "vector", "scalar", and "dma", the busiest one."""
+        """Busy share of "tensor", "vector", "scalar", and "dma", the busiest one."""
         if self.prediction is not None:
             busy = self.prediction.busy
             engines = {name: count for name, count in busy.items() if not name.startswith("dma")}
@@ -133,7 +133,7 @@ class Result:
 
     @cached_property
     def stalls(self) -> dict[str, dict[str, int]]:
-        """For each queue that had records, the cycles in which its engine received none, by cause."""
+        """Cycles in which the engine of a queue received no record, by queue and cause."""
         if self.prediction is not None:
             return {queue: dict(own) for queue, own in self.prediction.waits.items() if any(own.values())}
         queues = queue_cycles(self.outcome.parts[0], self.image.config) if self.outcome else {}
@@ -141,7 +141,7 @@ class Result:
 
     @cached_property
     def lines(self) -> dict[Line, LineCycles]:
-        """Cycles in which an engine worked, by line of the kernel; see `run.view.source_lines`."""
+        """Cycles of engines by line of the kernel; see `run.view.source_lines`."""
         if self.prediction is not None:
             records = self.prediction.records
         elif self.outcome is not None and self.outcome.parts:
@@ -166,21 +166,18 @@ class Result:
 
     @property
     def busiest(self) -> str | None:
-        """The queue of the busiest engine, if there is a profile."""
+        """The queue of the busiest engine of a profile."""
         return self.profiled.run.queue_name(self.profiled.run.busiest) if self.profiled else None
 
     @property
     def causes(self) -> dict[str, int]:
-        """All cycles of the busiest engine by cause, if there is a profile; see `run.view.profile.stalls`."""
+        """All cycles of the busiest engine of a profile by cause; see `run.view.profile.stalls`."""
         counts = self.profiled.stalls[str(self.busiest)] if self.profiled else {}
         return {cause.name.lower(): count for cause, count in counts.items()}
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        """The tensors in HBM that the program wrote, by name; the first one if several have the same name.
-
-        Floating-point formats are float32, integers int8, int16 or int32.
-        """
+        """The tensors in HBM that the program wrote, by name, the first of each name; see :func:`numbers_of`."""
         return {name: self.read(tensor) for name, tensor in self._outputs.items()}
 
     @cached_property
@@ -189,16 +186,16 @@ class Result:
         return {name: self.read_codes(tensor) for name, tensor in self._outputs.items()}
 
     def read(self, tensor: HbmTensor) -> np.ndarray:
-        """Return the numbers of any tensor in HBM, or of a view of one."""
+        """Return the numbers of a tensor or view in HBM."""
         return numbers_of(self.read_codes(tensor), tensor.format)
 
     def read_codes(self, tensor: HbmTensor) -> np.ndarray:
-        """Return the codes of any tensor in HBM, or of a view of one."""
+        """Return the codes of a tensor or view in HBM."""
         return np.ascontiguousarray(tensor.elements(self.memory))
 
     @cached_property
     def _outputs(self) -> dict[str, HbmTensor]:
-        """The tensors that an instruction writes, at least in part."""
+        """Tensors that an instruction writes, at least in part."""
         regions = (region for part in self.image.entries for entry in part for region in entry.instruction.writes)
         spans = {region.span for region in regions if region.storage == Storage.HBM}
         found: dict[str, HbmTensor] = {}
@@ -226,7 +223,7 @@ class Result:
             yield "bit-exact", f"{'yes' if self.bit_exact else 'no'}, {self.compared:,} bytes compared"
         for name, path in (("timeline", self.timeline), ("waveform", self.waveform), ("profile", self.profile)):
             if path is not None:
-                yield name, shown(path)
+                yield name, display_path(path)
         if self.profiled is not None:
             counts = ", ".join(f"{cause} {count:,}" for cause, count in self.causes.items() if count)
             yield f"cycles of {self.busiest}", counts
@@ -235,7 +232,7 @@ class Result:
 
 
 def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
-    """Return the rows of a report about a prediction."""
+    """Return rows of a report about a prediction."""
     cycles = max(found.cycles, 1)
     waited = {queue: causes for queue, causes in found.waits.items() if any(causes.values())}
     causes = dict.fromkeys(cause for own in waited.values() for cause in own)  # the engines' causes differ
@@ -251,16 +248,13 @@ def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
 
 
 def hbm_width(config: Config, bandwidth: int) -> int:
-    """Return the most bytes per cycle of HBM; bandwidth: its limit, 0 for the width of its ports."""
+    """Return the most bytes per cycle of HBM; bandwidth: limit, 0 for the width of its ports."""
     width = config.hbm_ports * config.hbm_bytes
     return min(width, bandwidth) if bandwidth else width
 
 
 def engine_busy_cycles(run: Outcome) -> dict[str, int]:
-    """Return the busy cycles of each engine.
-
-    The tensor engine is busy if a column enters the array; "dma" is the busiest DMA engine.
-    """
+    """Return the busy cycles by engine; "tensor" counts columns that enter the array, "dma" is the busiest one."""
     counters = run.counters
     return {
         "tensor": counters["tensor"]["columns"],
@@ -271,10 +265,7 @@ def engine_busy_cycles(run: Outcome) -> dict[str, int]:
 
 
 def queue_cycles(run: Outcome, config: Config) -> dict[str, dict[str, int]]:
-    """Return the cycles of each queue that had records, by cause, up to the end of the program.
-
-    A queue counts on as idle after that end; the surplus is subtracted.
-    """
+    """Return the cycles of each queue that had records, by cause, without idle cycles after the program's end."""
     found = {}
     for number, queue in enumerate(run.counters["queues"]):
         if queue["records"]:
@@ -285,22 +276,19 @@ def queue_cycles(run: Outcome, config: Config) -> dict[str, dict[str, int]]:
 
 
 def hbm_cycles(moved: int, config: Config, bandwidth: int) -> int:
-    """Return the fewest cycles of HBM for `moved` bytes; arguments: see :func:`roofline`."""
+    """Return the fewest cycles of HBM for `moved` bytes; bandwidth: see :func:`hbm_width`."""
     return -(-moved // hbm_width(config, bandwidth))
 
 
 def roofline(engine: str, ideal: int, moved: int, config: Config, bandwidth: int) -> str:
-    """Return the lower bounds on the cycles of an engine and of HBM, as a sentence.
-
-    The engine needs `ideal` cycles without stalls; HBM must move `moved` bytes, see :func:`hbm_width`.
-    """
+    """Return as a sentence the `ideal` cycles of an engine, and the cycles of HBM for `moved` bytes."""
     width, cycles = hbm_width(config, bandwidth), hbm_cycles(moved, config, bandwidth)
     bound = engine if ideal >= cycles else "HBM"
     return f"{bound}: {engine} {ideal:,} cycles, HBM {cycles:,} for {moved:,} bytes at {width} a cycle"
 
 
 def summary(run: Outcome, config: Config) -> dict[str, object]:
-    """Return the activity of the engines for a report: shares of the cycles, and bytes."""
+    """Return rows of a report about a run: activity of engines and queues, bytes."""
     counters, cycles = run.counters, max(run.cycles, 1)
     moved = {name: sum(dma[name] for dma in counters["dma"]) for name in ("read_bytes", "write_bytes")}
     records = {queue_name(number, config): queue["records"] for number, queue in enumerate(counters["queues"])}

@@ -1,4 +1,4 @@
-"""Variables of a TEST: options and their values, commands, and the options that several TESTs share."""
+"""Variables of TESTs: options and their values, commands, and shared options."""
 
 import importlib
 import re
@@ -16,19 +16,19 @@ from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
 from neuroncore_rtl.spec.parameters import parameters
 
 __all__ = [
-    "BOARD_OPTIONS", "HBM_OPTIONS", "LANES_OPTION", "LATENCY", "ORDER", "PROFILE", "RECORDED", "SEED", "SIM", "STALL",
-    "TILE_OPTION", "WAVES", "Command", "Option", "Settings", "UsageError", "check_room", "choice",
+    "BOARD_OPTIONS", "HBM_OPTIONS", "LANES_OPTION", "LATENCY", "ORDER", "PROFILE", "RECORDED", "RUN_OPTIONS", "SEED",
+    "SIM", "STALL", "TILE_OPTION", "WAVES", "Command", "Option", "Settings", "UsageError", "check_room", "choice",
     "configuration_options", "core_options", "dtype_option", "integer", "later", "refusals", "switch",
 ]  # fmt: skip
 
 
 class UsageError(ValueError):
-    """An invalid request of the user; the message names the rule."""
+    """An invalid request; the message names the rule."""
 
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Raise UsageError for a ValueError of a kernel, such as tensors that do not fit."""
+    """Raise UsageError for a ValueError of a kernel."""
     try:
         yield
     except ValueError as refusal:
@@ -37,15 +37,15 @@ def refusals() -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """A variable of a TEST, given as NAME=VALUE to make or as --name VALUE on the command line.
+    """A variable of a TEST: NAME=VALUE for make, --name VALUE on the command line.
 
     Arguments:
         name: in capitals.
         type: int, str or Path.
-        default: the value unless given; None: no value, or one derived from other variables.
+        default: None: no value, or one derived from other variables.
         help: a short description.
-        choices: the valid values of a str; empty: any.
-        minimum, maximum: the range of an int; maximum None: no limit.
+        choices: valid values of a str; empty: any.
+        minimum, maximum: range of an int.
     """
 
     name: str
@@ -57,10 +57,11 @@ class Option:
     maximum: int | None = None
 
     def parse(self, text: str) -> int | str | Path:
-        """Return the value of `text`; raise UsageError, with the option, the rule and the text, if it is not valid."""
+        """Return the value of `text`; UsageError, with the rule, if it is not valid."""
         if self.type is int:
-            # Decimal digits only: int() would also accept underscores, blanks and the digits of other scripts.
-            if not re.fullmatch(r"-?[0-9]{1,18}", text) or not self._in_range(int(text)):
+            most = float("inf") if self.maximum is None else self.maximum
+            # int() would also accept underscores, blanks and the digits of other scripts.
+            if not re.fullmatch(r"-?[0-9]{1,18}", text) or not self.minimum <= int(text) <= most:
                 raise UsageError(f"{self.name} must be {self._range()}, not {text!r}")
             return int(text)
         if self.choices and text not in self.choices:
@@ -68,9 +69,6 @@ class Option:
         if self.type is Path and not Path(text).is_file():
             raise UsageError(f"{self.name} must be an existing file, not {text!r}")
         return self.type(text)
-
-    def _in_range(self, value: int) -> bool:
-        return value >= self.minimum and (self.maximum is None or value <= self.maximum)
 
     def _range(self) -> str:
         most = self.maximum
@@ -86,12 +84,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Settings:
-    """The values of a command's options; the option MAC_LATENCY is the attribute `mac_latency`.
-
-    Arguments:
-        values: by the options' names in capitals.
-        defaults: default values of some of them.
-    """
+    """Values and defaults of options, by their names; the option MAC_LATENCY is the attribute `mac_latency`."""
 
     values: Mapping[str, Any]
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -104,12 +97,12 @@ class Settings:
 
     @property
     def non_defaults(self) -> dict[str, Any]:
-        """The values that differ from their defaults."""
+        """Values that differ from their defaults."""
         return {name: value for name, value in self.values.items() if value != self.defaults.get(name, value)}
 
     @property
     def config(self) -> Config:
-        """The preset with the given parameters; UsageError if they are not valid together."""
+        """The preset with the given parameters; UsageError if they contradict each other."""
         overrides = {name: self.values.get(name.upper()) for name in Config.RANGES}
         try:
             return preset_named(self.preset).with_overrides(**overrides)
@@ -123,9 +116,9 @@ class Command:
 
     Arguments:
         name: value of TEST=.
-        summary: in one line.
-        options: the variables, in the order of help; LANES is inserted after SIM.
-        run: executes the command and returns its report, or its exit status if it is no TEST.
+        summary: one line.
+        options: in the order of help; LANES is inserted after SIM.
+        run: returns the report of a TEST, or an exit status.
     """
 
     name: str
@@ -139,19 +132,16 @@ class Command:
             object.__setattr__(self, "options", (*self.options[:at], LANES_OPTION, *self.options[at:]))
 
     def command(self, settings: Settings, **changed: object) -> str:
-        """Return the shell command that repeats a run; changed: other values, by the options' names."""
+        """Return the shell command that repeats a run, with some values `changed`."""
         values = {**settings.values, **changed}
         words = [f"{one.name}={values[one.name]}" for one in self.options if values[one.name] != one.default]
         return " ".join(["make sim", f"TEST={self.name}", *words])
 
     def settings(self, assignments: Iterable[str] = (), **values: object) -> Settings:
-        """Return settings from NAME=VALUE texts and from parsed values, with defaults for the other options.
-
-        Raises:
-            UsageError: if a text is no assignment, a name is no option, or a value is not valid.
-        """
+        """Return settings from NAME=VALUE texts, parsed values and defaults; UsageError for an invalid text."""
         options = {option.name: option for option in self.options}
-        chosen: dict[str, Any] = {name: option.default for name, option in options.items()} | values
+        defaults = {name: option.default for name, option in options.items()}
+        chosen: dict[str, Any] = defaults | values
         for assignment in assignments:
             name, equals, text = assignment.partition("=")
             if not equals:
@@ -159,16 +149,16 @@ class Command:
             if name not in options:
                 raise UsageError(f"a variable of {self.name} must be one of {', '.join(options)}, not {name!r}")
             chosen[name] = options[name].parse(text)
-        return Settings(chosen, {name: option.default for name, option in options.items()})
+        return Settings(chosen, defaults)
 
 
 def later(module: str, name: str) -> Callable[[Settings], object]:
-    """Return a function of a module of this package; the module is imported when the function is called."""
+    """Return a function of a module that is imported at the call."""
     return lambda settings: getattr(importlib.import_module(f"neuroncore_rtl.{module}"), name)(settings)
 
 
 def integer(name: str, default: int | None, help: str, minimum: int, maximum: int | None = None) -> Option:
-    """Return a variable that is an integer of a range; arguments: see `Option`."""
+    """Return an integer variable."""
     return Option(name=name, type=int, default=default, help=help, minimum=minimum, maximum=maximum)
 
 
@@ -178,48 +168,46 @@ def switch(name: str, default: int, help: str) -> Option:
 
 
 def choice(name: str, default: str | None, help: str, choices: Iterable[str] = ()) -> Option:
-    """Return a variable that is one of some words, or any word; arguments: see `Option`."""
+    """Return a text variable; without `choices`, for any text."""
     return Option(name=name, type=str, default=default, help=help, choices=tuple(choices))
 
 
 def configuration_options(default_preset: str) -> tuple[Option, ...]:
-    """Return PRESET, and an option that overrides each parameter of the preset."""
+    """Return PRESET and an option for each of its parameters."""
     overrides = (
         integer(one.name.upper(), None, one.sentence.partition(";")[0], one.low, one.high)
         for one in parameters().values()
     )
-    return choice(
-        "PRESET", default_preset, "named configuration; each variable of a parameter overrides it", PRESETS
-    ), *overrides
+    meaning = "named configuration; each variable of a parameter overrides it"
+    return choice("PRESET", default_preset, meaning, PRESETS), *overrides
 
 
 SEED = integer("SEED", 1, "seed of the random data", 0, 2**32 - 1)
 SIM = choice("SIM", SIMULATORS[0], "simulator", SIMULATORS)
-LANES_OPTION = choice(
-    "LANES",
-    None,
-    "simulation of replicated modules in Verilator, as vectors or one by one; unless given, the environment's LANES, "
-    "or vector; scalar with WAVES=1",
-    WAYS,
-)
+_LANES = """simulation of replicated modules in Verilator, as vectors or one by one; unless given, the environment's \
+LANES, or vector; scalar with WAVES=1"""
+LANES_OPTION = choice("LANES", None, _LANES, WAYS)
 WAVES = switch("WAVES", 0, "1 records a waveform")
 DEPTH = integer("DEPTH", 3, "levels of the hierarchy in the waveform, 0 for all", 0, 99)
 PROFILE = integer("PROFILE", None, "1 writes a profile of a run on the core or on its timing model", 0, 1)
 RECORDED = (SIM, WAVES, DEPTH)
-"""The simulator, and the recorded waveform."""
+"""Simulator and waveform."""
 
 _STALL = "rate, in 256ths of the cycles, of random pauses on every stream and memory port that the harness drives"
 STALL = integer("STALL", 0, _STALL, 0, 240)
 LATENCY = integer("LATENCY", 64, "cycles from an HBM address to its data", 1, 200)
 BANDWIDTH = integer("BANDWIDTH", 0, "most bytes per cycle of HBM, 0 for the width of its ports", 0, 1024)
 HBM_OPTIONS = (LATENCY, BANDWIDTH, STALL)
-"""Behaviour of HBM. Its model holds twice 200 cycles of beats."""
+"""Behaviour of HBM; its model holds twice 200 cycles of beats."""
+
+RUN_OPTIONS = (SEED, *HBM_OPTIONS, *RECORDED, PROFILE)
+"""Variables of a run."""
 
 BOARD_OPTIONS = (
     choice("PORT", None, "serial port of the board, such as /dev/ttyUSB0; a simulated board unless given"),
     integer("BAUD", 1_000_000, "baud rate of the port, as in the bitstream", 1, 12_000_000),
 )
-"""The board, for TARGET=board."""
+"""For TARGET=board."""
 
 _ORDER = "instructions of each queue in program order, or scheduled to keep the engines busy"
 ORDER = choice("ORDER", Program.order, _ORDER, ORDERS)
@@ -228,26 +216,23 @@ TILE_OPTION = integer("TILE", None, _TILE, 1, 128)
 
 
 def dtype_option(choices: Iterable[str]) -> Option:
-    """Return DTYPE, a choice of number formats."""
+    """Return DTYPE, the number format of operands."""
     return choice("DTYPE", "bf16", "number format of the operands", choices)
 
 
 def core_options(target: str, engine: str | None, preset: str) -> tuple[Option, ...]:
-    """Return the variables of a TEST that follow its own, with the defaults of TARGET and PRESET.
-
-    `engine` names the engine that can run without the core; None: none can.
-    """
+    """Return further variables of a TEST, with defaults of TARGET and PRESET; engine: may run without the core."""
     alone = f"{engine} alone, where HBM plays no part, or " if engine else ""
     where = f"the whole core, or {alone}the core's timing model, where no RTL runs"
     target_option = choice("TARGET", target, where, ("core", "engine", "model") if engine else ("core", "model"))
-    return target_option, *configuration_options(preset), ORDER, SEED, *HBM_OPTIONS, *RECORDED, PROFILE
+    return target_option, *configuration_options(preset), ORDER, *RUN_OPTIONS
 
 
 HBM_ROOM = 1 << 29
-"""Most bytes of HBM in a simulation: memory holds those of the RTL, those of golden, and both as text."""
+"""Most bytes of HBM in a simulation, which needs host memory for RTL and golden, and as text."""
 
 
 def check_room(size: int) -> None:
-    """Raise UsageError if tensors of `size` bytes exceed the HBM of a simulation; call it before they are made."""
+    """Raise UsageError if tensors of `size` bytes exceed the HBM of a simulation; call it before creating them."""
     if size > HBM_ROOM:
         raise UsageError(f"tensors in HBM must have at most {HBM_ROOM:,} bytes to be simulated, not {size:,}")

@@ -16,8 +16,8 @@ def table(title: str, rows: Iterable[Mapping[str, object]], columns: str, captio
         title: of the table.
         rows: figures by name; booleans are printed as yes and NO.
         columns: for each column a heading, a colon and a format of the row's figures, separated by | or new lines;
-            `\\n` is a line break in a heading. A column with WAY is repeated for each way of simulation that the rows
-            have figures of (`bench.ways.side_by_side`); a column of `speed_up` needs more than one way.
+            `\\n` breaks a heading. A column with WAY is repeated for each way of simulation of the rows
+            (`bench.ways.side_by_side`); a column of `speed_up` needs more than one way.
         caption: text below the table.
     """
     rows = list(rows)

@@ -1,4 +1,4 @@
-"""Targets execute jobs: the RTL, the golden model, the timing model and a board. `execute` judges their results."""
+"""Targets that execute jobs: RTL, golden, timing model, board. `execute` judges their results."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,9 @@ from neuroncore_rtl.golden import timing
 from neuroncore_rtl.run.check.link_table import link_summary, link_table
 from neuroncore_rtl.run.harness.board.board import SimulatedBoard
 from neuroncore_rtl.run.harness.board.host_port import BOARD_MEMORY_BYTES, HostPort, LinkError, SerialLine
-from neuroncore_rtl.run.harness.run import run as simulate
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import Expected, ImageJob, Job
-from neuroncore_rtl.run.report import progress, recordings, shown
+from neuroncore_rtl.run.report import display_path, progress, recordings
 from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.sim.vectors import lanes_choice
@@ -32,7 +32,7 @@ __all__ = ["BoardTarget", "Golden", "ModelTarget", "Rtl", "Target", "execute", "
 NO_PROFILE = "PROFILE must be 0 for an engine alone, and for golden: the core and its timing model have profiles"
 
 BEAT = 64
-"""Bytes of a beat of every port; addresses and lengths of a board's reads are multiples of it."""
+"""Bytes of a beat of every port; a board reads whole beats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +40,11 @@ class Target(ABC):
     """Executes jobs.
 
     Arguments:
-        profile: whether a profile of each run is written.
+        profile: whether runs write profiles.
 
     Attributes:
         name: in results.
-        compares: whether the memories that it returns are its own, so that they are compared with golden's.
+        compares: whether it has memories that can differ from golden's.
     """
 
     name: ClassVar[str]
@@ -53,24 +53,19 @@ class Target(ABC):
 
     @abstractmethod
     def execute(self, job: Any) -> Result:
-        """Execute a job and return its result, which `execute` of this module judges.
-
-        Raises:
-            UsageError: if the target cannot execute such a job.
-        """
+        """Execute a job and return its result, not judged; UsageError if the target cannot execute it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rtl(Target):
-    """The RTL in a simulator; memories, cycles and counters are the hardware's.
+    """The RTL in a simulator.
 
     Arguments:
         sim: "verilator" or "icarus".
-        lanes: how Verilator's designs evaluate replicated modules; None: as the environment's LANES, or vector.
+        lanes: "vector" or "scalar" evaluation of replicated modules; None: the environment's LANES, or vector.
         waves: whether a waveform is recorded.
-        depth: levels of the hierarchy in the waveform, 0 for all.
+        depth: levels of hierarchy in the waveform, 0 for all.
         seed: of pauses and disturbances.
-        profile: see `Target`.
     """
 
     name = "rtl"
@@ -83,22 +78,22 @@ class Rtl(Target):
     seed: int = 1
 
     def execute(self, job: Job) -> Result:
-        """Simulate a job's device; its links are sampled if the job has a timeline."""
+        """Simulate a job's device; sample its links for a timeline."""
         if self.profile and not isinstance(job, ImageJob):
             raise UsageError(NO_PROFILE)
         path = waveform(job.name) if self.waves and job.name else None
         work = job.work(self.seed, sampled=job.pictures is not None, profiled=self.profile)
         recorded = {"waves": path, "waves_levels": self.depth and self.depth + job.levels}
         with lanes_choice(self.lanes):
-            outcome = simulate(job.device(waves=self.waves), work, sim=self.sim, doing=job.doing, **recorded)
-        files = {"waveform": shown(write_save_file(path, job.core))} if path else {}
+            outcome = run_device(job.device(waves=self.waves), work, sim=self.sim, doing=job.doing, **recorded)
+        files = {"waveform": display_path(write_save_file(path, job.core))} if path else {}
         cycles, memories = job.cycles(outcome), outcome.memories
         return Result(job=job, target=self.name, memories=memories, cycles=cycles, outcome=outcome, files=files)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Golden(Target):
-    """The numpy model, without cycles; `waves` and `profile` must be false."""
+    """The numpy model, without cycles, waveforms and profiles."""
 
     name = "golden"
 
@@ -118,12 +113,11 @@ class Golden(Target):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelTarget(Target):
-    """The timing model: it predicts the cycles of an image in seconds instead of hours; nothing is compared.
+    """The timing model: predicts the cycles of an image in seconds instead of hours; nothing is compared.
 
     Arguments:
         latency, bandwidth: of HBM, see :class:`golden.timing.MemoryTiming`.
         stall, waves: must be 0; the model has no random pauses and no signals.
-        profile: see `Target`.
     """
 
     name = "model"
@@ -160,9 +154,9 @@ class BoardTarget(Target):
     """A board; the job's outputs, exit code and console are compared with golden's.
 
     Arguments:
-        port: serial port of the board; None: a simulated board.
+        port: serial port; None: a simulated board.
         baud: rate of the port.
-        host: an open connection that is used instead.
+        host: an open connection instead.
     """
 
     name = "board"
@@ -174,7 +168,7 @@ class BoardTarget(Target):
 
     @contextmanager
     def connected(self, config: Config | None) -> Iterator[HostPort]:
-        """Yield a connection to the board; config: of the core of a simulated board, None: a board without a core."""
+        """Yield a connection to the board; config: of a simulated board, None: without a core."""
         try:
             if self.host is not None:
                 yield self.host
@@ -188,7 +182,7 @@ class BoardTarget(Target):
             raise UsageError(str(error)) from error
 
     def execute(self, job: ImageJob) -> Result:
-        """Load an image, run it, and read its outputs; UsageError if it does not fit, or the board does not answer."""
+        """Load an image, run it, and read its outputs; UsageError if it does not fit or no board answers."""
         (image,), size = job.images, job.memories.shape[1]
         memory = np.zeros(-(-size // BEAT) * BEAT, np.uint8)
         if len(memory) > BOARD_MEMORY_BYTES:
@@ -209,7 +203,7 @@ class BoardTarget(Target):
 
 
 def target_of(settings: Settings) -> Target:
-    """Return the target of TARGET; without that variable, the RTL."""
+    """Return the target of TARGET, by default the RTL."""
     values, (kind, options) = settings.values, _TARGETS[settings.values.get("TARGET", "rtl")]
     return kind(**{option: values[option.upper()] for option in options if values.get(option.upper()) is not None})
 
@@ -223,15 +217,13 @@ _TARGETS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "board": (BoardTarget, ("port", "baud")),
     "model": (ModelTarget, ("latency", "bandwidth", "stall", "waves", "profile")),
 }
-"""Values of TARGET: the class, and the variables that it uses."""
+"""Values of TARGET: class and variables."""
 
 
 def execute(job: Job, on: Target) -> Result:
     """Execute a job and return its result; print the first differences from golden.
 
-    Raises:
-        UsageError: if the target cannot execute the job.
-        SimulationFailed: if the simulation does not end.
+    Raises UsageError if the target cannot execute the job, SimulationFailed if the simulation does not end.
     """
     expected = None
     if on.compares and type(job).golden is not Job.golden:  # golden knows such jobs
@@ -258,14 +250,13 @@ def execute(job: Job, on: Target) -> Result:
 
 
 def _compare(job: Job, result: Result, expected: Expected) -> dict[str, Any]:
-    """Return the fields of `Result` that compare its memories with golden's, by part of the memories."""
+    """Return the fields of `Result` that compare its memories with golden's."""
     if result.read_back:
-        pairs = {
-            name: (result.memories[name][at], expected.memories[name][at]) for name, at in result.read_back.items()
-        }
+        memories = result.memories, expected.memories
+        pairs = {name: [memory[name][at] for memory in memories] for name, at in result.read_back.items()}
     else:
         found, golden = (job.parts(memories) for memories in (result.memories, expected.memories))
-        pairs = {name: (found[name], part) for name, part in golden.items()}
+        pairs = {name: [found[name], part] for name, part in golden.items()}
     return {
         "expected": expected,
         "compared_parts": {name: part.size for name, (_, part) in pairs.items()},
@@ -274,19 +265,19 @@ def _compare(job: Job, result: Result, expected: Expected) -> dict[str, Any]:
 
 
 def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
-    """Write the timeline of a run, and a picture of its links if it has links; return their paths by kind."""
+    """Write the timeline of a run and the picture of its links; return their paths by kind."""
     tracks = [*job.tracks(result.outcome)] if job.pictures and result.outcome else []
     if not tracks:
         return {}
-    files = {"timeline": shown(write_timeline(recordings() / "timelines" / f"{job.pictures}.json", tracks))}
+    files = {"timeline": display_path(write_timeline(recordings() / "timelines" / f"{job.pictures}.json", tracks))}
     if job.instance is not None:
         path = recordings() / "plots" / f"{job.pictures}.png"
-        files["picture"] = shown(draw_links(path, job.instance, links, job.title, f"{result.cycles:,} cycles"))
+        files["picture"] = display_path(draw_links(path, job.instance, links, job.title, f"{result.cycles:,} cycles"))
     return files
 
 
 def _profile(job: ImageJob, result: Result, bandwidth: int) -> tuple[Figures, Path]:
-    """Write the profile of a run; return its numbers and its folder."""
+    """Write a profile; return its numbers and its folder."""
     (image,) = job.images
     if result.prediction is not None:
         run = modelled_run(f"{job.pictures}-model", image, result.prediction)

@@ -33,7 +33,7 @@ LINE_READ_LATENCY = 2, 3
 """The same latency of a line port."""
 
 LINE_PATIENCE = 16
-"""Cycles after which a stalled line port, or in SBUF a stalled read of weights, has priority."""
+"""Cycles after which a stalled line port, or in SBUF a stalled read of weights, has priority, against starvation."""
 
 LINE_BUFFER = 8
 """Lines that a line port has accepted and that wait while engines write their banks of SBUF; younger lines can overtake

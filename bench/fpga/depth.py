@@ -11,7 +11,7 @@ from neuroncore_rtl.bench.fpga.units import UNITS
 from neuroncore_rtl.hdl.arith.mac import Mac
 from neuroncore_rtl.hdl.tensor.checker import TensorChecker
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
-from neuroncore_rtl.run.report import progress, shown
+from neuroncore_rtl.run.report import display_path, progress
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
 
@@ -50,7 +50,7 @@ def measure_depth() -> dict[str, object]:
     """Return a row for each number of stages and width, and the path of their plot."""
     rows = [_row(latency, bits) for bits in WIDTHS for latency in Mac.CUTS]
     plot(rows, PLOT)
-    return {"depth": rows, "plot": shown(PLOT)}
+    return {"depth": rows, "plot": display_path(PLOT)}
 
 
 def _row(latency: int, bits: int) -> dict[str, object]:

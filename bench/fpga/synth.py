@@ -17,7 +17,7 @@ from neuroncore_rtl.run.fpga.paths import estimate_paths, estimate_table
 from neuroncore_rtl.run.fpga.placement import path_table
 from neuroncore_rtl.run.fpga.synthesis import FAMILIES, versions
 from neuroncore_rtl.run.fpga.whole import largest, whole
-from neuroncore_rtl.run.report import RESULTS, shown, terminal
+from neuroncore_rtl.run.report import RESULTS, display_path, terminal
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.tables import table
 
@@ -66,7 +66,7 @@ def run_synthesis(settings: Settings) -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"synth-{label(settings)}.json"
     path.write_text(json.dumps(record, indent=2) + "\n")
-    console.print(f"record: {shown(path)}", markup=False, soft_wrap=True)
+    console.print(f"record: {display_path(path)}", markup=False, soft_wrap=True)
     return 0 if record.get("bit_exact", True) and "refused" not in record else 1
 
 

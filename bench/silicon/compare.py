@@ -17,7 +17,7 @@ from neuroncore_rtl.bench.silicon import modelled, published
 from neuroncore_rtl.bench.silicon.collectives import GHZ, collective_rows
 from neuroncore_rtl.bench.silicon.formulas import LENGTHS, REASONS, SHORT, formula_rows
 from neuroncore_rtl.bench.silicon.published import PublishedTime
-from neuroncore_rtl.run.report import progress, shown
+from neuroncore_rtl.run.report import display_path, progress
 from neuroncore_rtl.run.settings import LATENCY
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.formats import format_named
@@ -90,7 +90,7 @@ def measure_silicon() -> dict[str, object]:
         "collectives": collectives,
         "fit": {"host_us": host, "step_us": step, "latency": slow},
         "checkout": bool(checkout),
-        "plot": shown(PLOT),
+        "plot": display_path(PLOT),
     }
     _plot(found, PLOT)
     return {"silicon": found}

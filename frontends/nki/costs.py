@@ -1,7 +1,8 @@
 """Published cycles of instructions on NeuronCore-v2, for comparison with this RTL.
 
-The formulas are from the `nki.isa` pages of AWS's SDK 2.26; later editions have none. N is the number of elements per
-partition, S the number of stationary columns. The unit is the engine's clock; copies to and from HBM are not covered.
+The formulas are from the `nki.isa` pages of AWS's SDK 2.26; later editions contain no formulas. N is the number of
+elements per partition, S the number of stationary columns. The unit is the engine's clock; copies to and from HBM are
+not covered.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""Decoder of every number format, and the two 12-bit halves of an FP32 operand."""
+"""Decoder of every number format, and the split of an FP32 significand into two 12-bit halves."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from neuroncore_rtl.spec.formats import FP32, MAC_FORMATS, FloatFormat, Format
 __all__ = ["OPERAND_BITS", "canonical", "canonical_value", "decode", "operand", "storage_dtype"]
 
 OPERAND_BITS = 12
-"""Significand bits of an array operand; the 24 of FP32 are split into two halves."""
+"""Significand bits of an operand of the array. The 24 bits of an FP32 significand are split over two operands."""
 
 
 def storage_dtype(fmt: Format) -> np.dtype:
@@ -16,9 +16,9 @@ def storage_dtype(fmt: Format) -> np.dtype:
 
 
 def decode(bits, fmt: Format) -> np.ndarray:
-    """Return the exact values of codes of `fmt` as float64; -0, infinities and NaN are kept, NaN without its payload.
+    """Return the exact values of codes of `fmt` as float64; -0, infinities and NaN are kept, except the payload of NaN.
 
-    TF32 ignores its 13 padding bits, except that a set one turns an infinity into a NaN.
+    TF32 ignores its 13 padding bits, except that a set padding bit turns an infinity into a NaN.
     """
     bits = np.asarray(bits).astype(np.int64)
     if not isinstance(fmt, FloatFormat):
@@ -42,7 +42,7 @@ def canonical(bits, fmt: FloatFormat = FP32) -> np.ndarray:
 
 
 def canonical_value(value) -> np.ndarray:
-    """Return float32 with every NaN canonical."""
+    """Return float32 values with every NaN replaced by the canonical NaN."""
     value = np.asarray(value, np.float32)
     is_nan = np.isnan(value)
     return np.where(is_nan, np.uint32(FP32.nan).view(np.float32), value) if is_nan.any() else value
@@ -54,9 +54,9 @@ def operand(bits, fmt: Format, half: str | None = None) -> np.ndarray:
     Arguments:
         bits: codes of `fmt`, unsigned.
         fmt: FP32 or one of `spec.formats.MAC_FORMATS`.
-        half: "hi" or "lo" for FP32, else None. hi is x truncated to the 12 bits from its leading one, in a subnormal
-            too, so that only a zero has a zero hi; hi carries infinities and NaN. lo is x - hi with the sign of x, and
-            a zero if x is not finite.
+        half: "hi" or "lo" for FP32, else None. hi is x truncated to the 12 bits from its leading 1 bit, also if x is
+            subnormal; hence hi is 0 only if x is. If x is an infinity or NaN, so is hi, and lo is 0. Otherwise lo is x
+            - hi; it always has the sign of x.
 
     Raises:
         ValueError: if the array does not multiply `fmt`, or `half` does not fit `fmt`.

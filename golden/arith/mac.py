@@ -14,7 +14,7 @@ def fma_fp32(x, w, acc, absent=False) -> np.ndarray:
     `x` and `w` have at most 12 significand bits (:func:`golden.arith.codec.operand`). Where `absent`, the result is
     acc.
 
-    Computed as one float64 addition and one cast. Their two roundings equal one:
+    Computed as one float64 addition and one cast. These two roundings give the same result as a single one:
 
     - The product has at most 24 significand bits and an exponent from -298 to 255: exact in float64.
     - If the sum needs at most 53 bits, the addition is exact and only the cast rounds.
@@ -22,7 +22,7 @@ def fma_fp32(x, w, acc, absent=False) -> np.ndarray:
       bits, so it is an FP32 value or (a product) rounds like one. The small addend moves the sum by less than a quarter
       of the last place, never onto or across a tie, in either rounding.
     - In FP32's subnormal range the large addend of an inexact sum is acc, a multiple of 2**-149 below 2**-126, and the
-      product is below 2**-154: far from a tie. If the product were the large one, the sum would fit in 53 bits.
+      product is below 2**-154: far from a tie. If the product were the large addend, the sum would fit in 53 bits.
     """
     with np.errstate(all="ignore"):
         product = np.multiply(x, w, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Compiler of functions built in LLVM's intermediate language, for this processor, in milliseconds."""
+"""Compiler from LLVM's intermediate language to functions for this processor; it takes milliseconds."""
 
 import ctypes
 import platform
@@ -25,7 +25,7 @@ _ARGUMENTS = {FLOAT: ctypes.c_float, WORD_TYPE: ctypes.c_uint32, FLAG: ctypes.c_
 
 @cache
 def has_feature(name: str) -> bool:
-    """Return whether this processor has a feature; `name` is LLVM's."""
+    """Return whether this processor has the feature that LLVM calls `name`."""
     return binding.get_host_cpu_features().get(name, False)
 
 
@@ -42,9 +42,9 @@ def new_function(name: str, *kinds: ir.Type) -> tuple[IRBuilder, list[Value]]:
 
 
 def compile_function(builder: IRBuilder) -> Callable[..., None]:
-    """Return the built function as a callable of numbers and of arrays (for its pointers).
+    """Return the built function as a callable; it accepts numbers, and an array for each pointer.
 
-    It neither checks types nor holds the GIL.
+    It does not check types, and it releases the GIL while it runs.
     """
     function = builder.function
     address, engine = load_compiled(_optimised(builder), function.name)
@@ -114,8 +114,8 @@ def local(builder: IRBuilder, kind: ir.Type) -> Value:
 def multiply_add(builder: IRBuilder, a: Any, b: Any, c: Any, fused: bool) -> Any:
     """Build a * b + c of floats or of vectors of floats; llvmlite's `Value` does not declare their `type`, hence `Any`.
 
-    If not `fused`, it is a float64 sum and a cast: the same bits if a and b have 12 significand bits
-    (:func:`golden.arith.fma_fp32`).
+    `fused` selects a fused multiply-add. Otherwise it is a float64 sum and a cast, which gives the same bits if a and b
+    have at most 12 significand bits (:func:`golden.arith.fma_fp32`).
     """
     if fused:
         suffix = f"v{a.type.count}f32" if isinstance(a.type, ir.VectorType) else "f32"

@@ -24,10 +24,12 @@ OPTIONS = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper
 
 @cache
 def cached_function(module: str, name: str) -> Callable[..., None]:
-    """Return a compiled function of integers and of arrays (for its pointers). It runs without the GIL.
+    """Return function `name` of `module`, compiled; it accepts integers, and an array for each pointer.
 
-    A change of its module, of `spec/`, Numba or the processor recompiles it. The module may use no other sources; it is
-    imported only to compile. `numba.njit` must have `OPTIONS` and one signature of pointers and int64 without a result.
+    It runs without the GIL. It is compiled again if its module, `spec/`, Numba or the processor has changed. The module
+    may import no other sources of this project, since changes of those are not detected; it is imported only to
+    compile. Its decorator `numba.njit` must have `OPTIONS` and one signature: arguments are pointers and int64, without
+    a result.
     """
     path = SIM_BUILD / "golden" / f"{name}-{_digest(module)}.ll"
     if not path.is_file():

@@ -9,7 +9,7 @@ and the constants are in `spec/power.py`:
                each product is floored to the units of its sum
     logarithm = e + LOGARITHM[row] + 3/2 * r + [q * r], in units of 2**-47, or of 2**-60 if e + LOGARITHM[row] is 0
     product  = [+-s * logarithm / 2**16], exact until then; from it [b * log2(a)] in units of 2**-32
-    integer, row, g = the parts of the product: above the point, the next 6 bits, the other 26
+    integer, row, g = bits of the product: above the binary point, the next 6, the last 26
     power    = EXPONENTIAL[row] * (1 + g * polynomial(g)), every product floored to units of 2**-32
 
 The result is power * 2**integer, rounded to FP32 once.
@@ -94,7 +94,7 @@ def _exponential_of(product, grows, exponential):
 
 @njit(void(*[CPointer(uint32)] * 2, *[CPointer(int64)] * 3, CPointer(uint32), int64), **OPTIONS)
 def powers(size, b, reciprocal, logarithm, exponential, out, count):
-    """Compute `count` powers size ** b of bit patterns, positive finite bases and finite exponents.
+    """Write `count` powers size ** b to `out`: FP32 bit patterns, with positive finite bases and finite exponents.
 
     The tables are those of `spec/power.py`.
     """

@@ -2,7 +2,7 @@
 
 A finite x is significand * 2**(exponent - 150). In units of the target's last place 2**place it has an integer part and
 a fraction f, cut to 32 bits. The rounding modes differ only in when they add one to the integer part. The cut needs no
-sticky bit: x has 24 bits, so if one lies below 2**-32, all lie below 2**-9, far from a tie.
+sticky bit: x has 24 bits, so if any of its bits lies below 2**-32, all of them lie below 2**-9, far from a tie.
 """
 
 import numpy as np
@@ -70,7 +70,7 @@ def _last_place(exponent: np.ndarray, fmt: Format) -> np.ndarray:
 
 def _in_units_of(place: np.ndarray, significand: np.ndarray, exponent: np.ndarray):
     """Split significand * 2**exponent into (integer part, 32-bit fraction) in units of 2**place."""
-    right = np.clip(place - exponent, 0, 62)  # 56 places already shift out all 24 + 32 bits
+    right = np.clip(place - exponent, 0, 62)  # a shift by 56 already removes all 24 + 32 bits
     left = np.clip(exponent - place, 0, 32)  # positive for integer targets only; 2**(23 + 32) saturates each of them
     fixed = (significand << 32) >> right
     return (fixed >> 32) << left, fixed & (_ONE - 1)

@@ -23,7 +23,7 @@ PARITY = 0x1BD11BDA
 def threefry2x32(key, counter, rounds: int = ROUNDS) -> tuple[np.ndarray, np.ndarray]:
     """Return the two random words of a key and a counter, which are two uint32 words each and broadcast.
 
-    The key is injected after every fourth round.
+    The key is added to the state after every fourth round.
     """
     k0, k1 = (np.asarray(word, np.uint32) for word in key)
     c0, c1 = (np.asarray(word, np.uint32) for word in counter)
@@ -44,8 +44,8 @@ def random_words(seed: int, stream: int, index) -> np.ndarray:
     """Return a random word per element, uint32.
 
     It is word 0 of Threefry-2x32-20 with key (seed, stream) and counter (low, high half of the index). `seed` is a
-    32-bit word of the run, `stream` one that separates uses of randomness within the run, `index` the element's logical
-    index in its tensor, below 2**64.
+    32-bit word of the run, `stream` a 32-bit word that differs between the uses of randomness in the run, `index` the
+    element's logical index in its tensor, below 2**64.
 
     Raises:
         TypeError: if seed or stream is not an integer.

@@ -15,7 +15,7 @@ BLOCK = 1 << 15
 
 
 def load_words(codes, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
-    """Return codes as words (uint32): FP32 patterns, or integers if the arithmetic is one of integers."""
+    """Return codes as words (uint32): FP32 patterns, or integers if `arithmetic` is an integer arithmetic."""
     return integers(codes, cast("IntFormat", fmt)) if arithmetic else widen(codes, fmt)
 
 

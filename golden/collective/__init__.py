@@ -1,4 +1,4 @@
-"""Collectives: equations on the blocks of all ranks, and an interpreter of the lists that a set of cores executes."""
+"""Collectives: equations for their results, and an interpreter of the lists of collectives of several cores."""
 
 from neuroncore_rtl.golden.collective.errors import CollectiveError, Deadlock
 from neuroncore_rtl.golden.collective.group import execute_group

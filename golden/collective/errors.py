@@ -11,9 +11,9 @@ class CollectiveError(Exception):
     Arguments:
         message: names the cores and the fault.
         core: core that reports the error.
-        cause: broken rule; DISAGREE if another rank's instruction differs; AXI beyond its memory; None if the machine
-            does not detect the fault.
-        detail: as the machine reports it.
+        cause: broken rule; DISAGREE if another rank's instruction differs; AXI if it reaches beyond the memory; None if
+            the machine does not detect the fault.
+        detail: error detail that the machine reports with the cause.
     """
 
     def __init__(self, message: str, core: int, cause: Rule | Cause | None = None, detail: int = 0):

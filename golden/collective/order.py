@@ -1,4 +1,4 @@
-"""Order in which ranks add to an element: the ring order that ends at its last rank."""
+"""Order in which the ranks add their values of an element: around the ring, up to the rank that adds last."""
 
 import numpy as np
 
@@ -8,20 +8,20 @@ __all__ = ["channel_of", "last_rank", "orders", "segment_of"]
 
 
 def channel_of(element, count: int) -> np.ndarray:
-    """Return the channel of elements of a block of `count`: 0 for the first half of its granules, else 1."""
+    """Return the channel of each element of a block of `count`: 0 for the first half of its granules, else 1."""
     granules = -(-count // GRANULE)
     return (np.asarray(element) // GRANULE >= (granules + 1) // 2).astype(np.int64)
 
 
 def segment_of(element, count: int, ranks: int, chunk: int) -> np.ndarray:
-    """Return the segments, 0 to ranks - 1, of elements of an ALL_REDUCE with segments of `chunk` granules."""
+    """Return the segment of each element, 0 to ranks - 1, in an ALL_REDUCE with segments of `chunk` granules."""
     granules = -(-count // GRANULE)
     within = np.asarray(element) // GRANULE - channel_of(element, count) * ((granules + 1) // 2)
     return within // chunk % ranks
 
 
 def last_rank(kind: CollectiveKind, count: int, ranks: int, chunk: int, block: int = 0) -> np.ndarray:
-    """Return the rank that adds last, for every element: its segment's number; for REDUCE_SCATTER, `block`."""
+    """Return, for every element, the rank that adds last: the element's segment; for REDUCE_SCATTER, `block`."""
     if kind == CollectiveKind.REDUCE_SCATTER:
         return np.full(count, block)
     return segment_of(np.arange(count), count, ranks, chunk)
@@ -30,7 +30,8 @@ def last_rank(kind: CollectiveKind, count: int, ranks: int, chunk: int, block: i
 def orders(last: np.ndarray, ranks: int) -> np.ndarray:
     """Return the order in which the ranks add, int [ranks, elements].
 
-    `last` is the rank that adds last, for every element. Channel 0 passes the ranks upward, channel 1 downward.
+    `last` is the rank that adds last, for every element. On channel 0 the ranks add in ascending order, on channel 1 in
+    descending order, modulo `ranks`.
     """
     element = np.arange(len(last))
     direction = 1 - 2 * channel_of(element, len(last))

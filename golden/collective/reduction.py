@@ -19,8 +19,8 @@ def reduce_blocks(parts: np.ndarray, instructions: list[Collective], block: int 
 
     Arguments:
         parts: codes [ranks, count] in memory: uint16 for BF16, else uint32.
-        instructions: one per rank. Each element uses seed and stream of its last rank.
-        block: number of the block, for REDUCE_SCATTER.
+        instructions: one per rank. Stochastic rounding uses the seed and stream of the rank that adds last.
+        block: index of the block, for REDUCE_SCATTER.
     """
     first = instructions[0]
     bf16 = first.dtype == CollectiveType.BF16
@@ -42,7 +42,7 @@ def reduce_blocks(parts: np.ndarray, instructions: list[Collective], block: int 
 
 
 def _rounded(total: np.ndarray, last: np.ndarray, instructions: list[Collective]) -> np.ndarray:
-    """Round FP32 to BF16; stochastic rounding uses the element's number, and its last rank's seed and stream."""
+    """Round FP32 to BF16; stochastic rounding uses the element's index, and seed and stream of its last rank."""
     if not instructions[0].stochastic:
         return round_fp32(total, BF16)
     codes = np.empty(len(total), np.uint16)

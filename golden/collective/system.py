@@ -1,7 +1,8 @@
-"""Cores that execute lists of collectives, without time: each core in order, a group together.
+"""Untimed interpreter of lists of collectives, one list per core.
 
-A collective begins when every core of its group has reached it, and ends on all of them. The machine may end one on
-some rank before another rank begins it; a program that depends on this deadlocks here.
+Each core executes its list in order. A collective begins when every core of its group has reached it, and ends on all
+of them at the same time. On the machine, a collective may end on one rank before another rank begins it; a program that
+depends on this deadlocks here.
 """
 
 from functools import lru_cache
@@ -29,7 +30,7 @@ _PLACES = {name: place for place, (name, _) in enumerate(SIGNATURE_FIELDS)}
 def execute_lists(
     instructions: dict[int, list[Collective]], memories: dict[int, np.ndarray], cores: int = MAX_CORES
 ) -> None:
-    """Execute the list of each core of an instance of `cores`, on its memory, uint8 [bytes].
+    """Execute the list of each core, on its memory, uint8 [bytes]; the instance has `cores` cores.
 
     Raises:
         CollectiveError: if an instruction is illegal, or two ranks disagree. Earlier collectives are complete.
@@ -85,7 +86,7 @@ class _State:
             raise CollectiveError(f"core {core}: {instruction.name}: {message} (rule {rule.name})", core, rule)
 
     def together(self, core: int) -> list[int] | None:
-        """Return the cores that execute with this one, in order of ranks; None until all have reached it.
+        """Return the cores that execute this core's collective, in order of ranks; None until all have reached it.
 
         Raises CollectiveError if two of them wait for each other and disagree.
         """

@@ -1,8 +1,8 @@
 """Instruction decoder: turns each instruction word into a Python function, once.
 
-The function executes the instruction on a hart at a pc and returns the next pc. If it raises `Trap` it has changed
-nothing, except perhaps the first part of a store in two parts. A destination x0 is replaced by `DISCARD`, an extra
-register that is never read.
+The function executes the instruction on a hart at a pc and returns the next pc. If it raises `Trap`, it has changed
+nothing, except that a store across two words may have written the first word. A destination x0 is replaced by
+`DISCARD`, an extra register that is never read.
 """
 
 from collections.abc import Callable
@@ -292,7 +292,7 @@ _FORMS: dict[int, Callable] = {
     Opcode.JAL: _jal,
     Opcode.SYSTEM: _system,
 }
-"""Function by opcode that returns an instruction's `execute`, or None if the instruction is illegal."""
+"""By opcode, the function that returns an instruction's `execute`, or None if the instruction is illegal."""
 
 _WITHOUT_RD = (Opcode.MISC_MEM, Opcode.STORE, Opcode.BRANCH)
 """Opcodes without a destination in bits 11:7; those of FENCE are reserved."""

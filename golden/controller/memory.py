@@ -54,7 +54,7 @@ class LocalMemory:
 
 
 class Timer:
-    """RISC-V machine timer; its words can only be written whole.
+    """RISC-V machine timer; each write must be of a whole word.
 
     Attributes:
         now: mtime, 64 bits; the owner of the hart advances it.
@@ -91,7 +91,7 @@ class Timer:
 
 
 class AddressMap:
-    """Address decoder in front of several buses; a region is first address, bytes and bus."""
+    """Address decoder in front of several buses; a region is a first address, a size in bytes and a bus."""
 
     def __init__(self, regions: Iterable[tuple[int, int, Bus]]):
         self.regions = [(first, first + size, bus) for first, size, bus in regions]

@@ -34,7 +34,7 @@ class CoreOutcome:
         error: first reported error, or None.
         records: (queue, HBM address) of every retired record, in order.
         console: output of the program.
-        loaded: words that the program read on chip, in order.
+        loaded: words that the program read from SBUF and PSUM, in order.
         sbuf, psum: uint8 [partitions, bytes].
         hbm: uint8 [bytes].
     """
@@ -50,10 +50,10 @@ class CoreOutcome:
 
 
 class Core:
-    """A core without time. The controller executes until it changes a register; then the queues run as far as possible.
+    """Untimed core. The controller executes until it writes a register; then the queues run as far as possible.
 
-    The timer counts retired instructions. While the controller sleeps or stalls at a doorbell, it skips to the next
-    timer interrupt or watchdog report.
+    The timer counts retired instructions. While the controller sleeps or stalls at a doorbell, the timer jumps to the
+    next timer interrupt or watchdog report.
 
     Arguments:
         config: the machine's parameters.
@@ -87,8 +87,8 @@ class Core:
     def run(self, address: int = 0, instructions: int = 5_000_000) -> CoreOutcome:
         """Boot the image at `address` in the first call, and run until its program ends.
 
-        It also returns if only the host can wake the controller, or after `instructions`, which ends infinite loops.
-        The next call continues.
+        It also returns if only the host can wake the controller, or after `instructions` instructions, so that infinite
+        loops end. The next call continues the run.
         """
         steps = self.steps(address, instructions)
         time = next(steps, None)
@@ -100,10 +100,10 @@ class Core:
         return self.outcome()
 
     def steps(self, address: int = 0, instructions: int = 5_000_000) -> Generator[int, int, None]:
-        """Run as :meth:`run`; when stalled, yield the time of the next event and receive the time to continue.
+        """Run like :meth:`run`; whenever it stalls, yield the time of its next event, and receive the time to continue.
 
-        The caller of several cores continues the one with the earliest time, so that cores wait for each other until a
-        watchdog reports.
+        A caller that runs several cores always continues the core with the earliest time. So a core can wait for the
+        others until its watchdog reports.
         """
         if self.hart is None and not self._boot(address):
             return

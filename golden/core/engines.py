@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.isa.rule import Broken
 __all__ = ["Engines"]
 
 RECORDS = 1 << 16
-"""Instructions with cached decoding: a section that runs again is decoded once."""
+"""Size of the cache of decoded instructions, so that a section that runs again is not decoded again."""
 
 
 class Engines:

@@ -1,7 +1,7 @@
 """Queues, semaphores and engines: the core without its controller.
 
-Only semaphores order one queue against another. By default a queue runs until it must wait, then the next one. A
-program without races has the same result in any order; a random generator can choose one.
+Only semaphores order one queue against another. By default a queue runs until it must wait, then the next queue runs. A
+program without races has the same result in any order; a random generator can choose the order.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ class Machine:
         network: meeting point of collectives; None for a single core.
 
     Attributes:
-        engines, semaphores, errors, queues: its parts.
+        engines, semaphores, errors, queues: the parts of the core.
         trace: (queue, HBM address) of every retired record, in order.
     """
 
@@ -52,7 +52,7 @@ class Machine:
 
     @property
     def is_waiting(self) -> bool:
-        """True if work remains without an error. After `run` all of it waits for semaphores, or for other cores."""
+        """True if records remain and there is no error. After `run` all of them wait for semaphores or other cores."""
         return self.errors.first is None and any(queue.is_busy for queue in self.queues)
 
     def run(self) -> bool:
@@ -82,7 +82,7 @@ class Machine:
                 able.remove(queue)
 
     def report_deadlock(self) -> None:
-        """Report the watchdog's error when all remaining work waits; waiting for another core has precedence."""
+        """Report the watchdog's error when all remaining records wait; a wait for another core is reported first."""
         awaited = self.engines.network.awaited(self.number)
         if awaited is not None:
             number = collective_queue(self.config)

@@ -1,4 +1,4 @@
-"""Meeting point of collectives: one begins and ends when every core of its group has reached it."""
+"""Meeting point of collectives: each begins and ends when every core of its group has reached it."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ class WaitingCores(Exception):
 
 
 class Network:
-    """Collectives of an instance, without time.
+    """Untimed collectives of an instance.
 
     A collective that reaches beyond its core's memory fails as soon as the core reaches it. Two cores detect a
     disagreement only if one sends to the other on a channel on which the other expects its data; else they wait for
@@ -95,7 +95,7 @@ class Network:
                 self._fail(core, error.cause, error.detail)
 
     def _fail(self, core: int, cause: int, detail: int) -> None:
-        """Fail a core's collective; it stays visible to other cores."""
+        """Fail a core's collective; other cores still see that the core has reached it."""
         self._failed.add(core)
         self._ended[core] = cause, detail
         self.woken.add(core)

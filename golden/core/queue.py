@@ -44,7 +44,7 @@ class _Record(NamedTuple):
 
 @lru_cache(1 << 16)
 def _record(word: int) -> _Record:
-    """Return a decoded record; cached, so a section that runs again is decoded once."""
+    """Return a decoded record; cached, so that a section that runs again is not decoded again."""
     h = unpack(HEADER_FIELDS, word)
     waits = [(h[f"wait{n}_semaphore"], h[f"wait{n}_value"]) for n in (0, 1) if h[f"wait{n}"]]
     ops = [(n, UpdateOp(h[f"update{n}"])) for n in (0, 1)]
@@ -53,7 +53,7 @@ def _record(word: int) -> _Record:
 
 
 class Queue:
-    """A queue. It decodes a record when it is the next one, and retires it immediately after execution.
+    """Queue of records. It decodes a record when its turn has arrived, and retires it immediately after execution.
 
     Arguments:
         number: number of the queue.
@@ -107,7 +107,7 @@ class Queue:
         return next(((semaphore, value) for semaphore, value in waits if self._semaphores[semaphore] < value), None)
 
     def step(self) -> bool:
-        """Execute the next record; return False without one, if it must wait, or after an error."""
+        """Execute the next record; return False if there is no record, it must wait, or there was an error."""
         if not self._blocks or self._errors.first or (self._record is None and not self._fetch()) or self.unmet():
             return False
         record, address = self._record, self.address

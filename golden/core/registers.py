@@ -44,7 +44,7 @@ class Stall(Exception):
 
 
 class Registers:
-    """Registers from REGISTERS on: words, only read and written whole.
+    """Registers from address REGISTERS on; each access must be of a whole word.
 
     An access fails without effect if the register does not exist, does not permit this direction or cannot hold the
     value, or if a semaphore would overflow or underflow.

@@ -1,4 +1,4 @@
-"""Shared by vector and scalar engine: words, element numbers, operands."""
+"""Parts that the vector and the scalar engine share: words, element indices, operands."""
 
 from neuroncore_rtl.golden.arith.words import load_words, store_words
 from neuroncore_rtl.golden.elementwise.index import element_index, element_words

@@ -1,4 +1,4 @@
-"""Numbers of an instruction's elements in their tensor; they select the random words."""
+"""Indices of an instruction's elements in their tensor; they select the random words."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ _MODULUS = 1 << 64
 
 
 def element_index(index: Index, partitions: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the elements' numbers: base + lane * partition + the sum of idx[d] * steps[d], modulo 2**64, uint64."""
+    """Return each element's index: base + lane * partition + the sum of idx[d] * steps[d], modulo 2**64, uint64."""
     steps = (index.partition, *(index.steps or (0,) * len(shape)))
     numbers = np.full((), index.base % _MODULUS, np.uint64)
     for count, step in zip((partitions, *shape), steps, strict=True):
@@ -21,6 +21,6 @@ def element_index(index: Index, partitions: int, shape: tuple[int, ...]) -> np.n
 
 
 def element_words(seed: int, stream: int, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the two random words of elements: word 0 for rounding, word 1 for dropout."""
+    """Return two random words for each element index: word 0 for rounding, word 1 for dropout."""
     low, high = numbers & np.uint64(0xFFFFFFFF), numbers >> np.uint64(32)
     return threefry2x32((seed, stream), (low.astype(np.uint32), high.astype(np.uint32)))

@@ -52,7 +52,7 @@ class Operands:
         return widen(self.codes(name), getattr(self.instruction, name).format)
 
     def scalar(self, name: str, arithmetic: Arithmetic | None = None) -> np.ndarray:
-        """Return scalar "s0" or "s1" as words that broadcast, in the instruction's or another arithmetic."""
+        """Return scalar "s0" or "s1" as words that broadcast, in `arithmetic`, by default the instruction's."""
         scalar = getattr(self.instruction, name)
         if not isinstance(scalar, Pointer):
             return np.full((1,) * (DIMENSIONS + 1), scalar & 0xFFFF_FFFF, np.uint32)
@@ -61,7 +61,7 @@ class Operands:
         return words.reshape(-1, *(1,) * DIMENSIONS)
 
     def index(self) -> np.ndarray:
-        """Return the element numbers, uint64."""
+        """Return the element indices, uint64."""
         index = self.instruction.index
         steps = (0,) * (DIMENSIONS - len(index.steps)) + tuple(index.steps)
         return element_index(replace(index, steps=steps), self.partitions, self.shape)
@@ -79,7 +79,8 @@ class Operands:
 
         Arguments:
             words: results in the instruction's arithmetic, in row-major order.
-            axes: innermost dimensions that were reduced; stochastic rounding uses the number of their last element.
+            axes: number of innermost dimensions that were reduced; stochastic rounding of a result uses the index of
+                its last operand element.
             where: bool, False where dst keeps its value.
         """
         access, shape = self._access("dst")
@@ -103,7 +104,7 @@ class Operands:
         scatter(self._memories[access.storage], access, codes.reshape(-1, *shape))
 
     def write_result(self, words: np.ndarray) -> None:
-        """Cast to nearest even and write a reduction's result, one word per lane, at `b`."""
+        """Cast a reduction's result, one word per lane, rounding to nearest even, and write it to tensor `b`."""
         access, shape = self._access("b")
         codes = store_words(words.reshape(-1, *shape), access.format, self.arithmetic)
         scatter(self._memories[access.storage], access, codes)

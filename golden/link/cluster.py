@@ -1,11 +1,11 @@
-"""Duration of an all-reduce over several instances: a model with round figures for the network between them.
+"""Duration of an all-reduce over several instances: a model with approximate figures for the network between them.
 
 1. Reduce-scatter over the links within every instance: each core then has a share of the vector.
 2. All-reduce of the shares of cores of the same rank over the network, as a ring of instances.
 3. All-gather over the links within every instance.
 
-The phases do not overlap. All shares of an instance pass its network adapters at the same time; the network is assumed
-as wide as all adapters together.
+The phases do not overlap. All shares of an instance pass its network adapters at the same time; the network between
+instances is assumed to carry the full rate of all adapters.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Cluster:
 
     Arguments:
         instance: one instance.
-        instances: their number.
+        instances: number of instances.
         gbits: Gbit/s of an instance's adapters, each direction; payload only, without protocol overhead.
         latency_us: microseconds between instances, software included. An assumption.
         efficiency: fraction of `gbits` that is reached. An assumption.
@@ -65,7 +65,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class ClusterTiming:
-    """Cycles of each phase; `between` is 0 with one instance."""
+    """Cycles of each phase; `between`, the phase over the network, has 0 cycles with one instance."""
 
     reduce_scatter: int
     between: int
@@ -87,7 +87,7 @@ def all_reduce(
 ) -> ClusterTiming:
     """Return the time of an all-reduce of `count` elements over all cores of all instances.
 
-    Elements have their memory format between instances, so each phase rounds BF16. `narrow` (see
+    Between instances elements have the format `dtype`, so BF16 is rounded in each phase. `narrow` (see
     `spec.isa.collective.Collective`) and `parameters` apply within instances.
     """
     cores = cluster.instance.cores

@@ -52,7 +52,7 @@ def links(instance: Instance) -> Iterator[tuple[int, int]]:
 
 
 def _steps(size: int, place: int, end: int, channel: int) -> int:
-    """Return the steps between two positions on a ring, positive upward."""
+    """Return the number of links from position `place` to `end` on a ring, positive upward, negative downward."""
     up = (end - place) % size
     return up if 2 * up < size or (2 * up == size and channel == 0) else up - size
 
@@ -64,7 +64,7 @@ def _sizes(instance: Instance) -> list[int]:
 
 
 def _places(instance: Instance, chip: int) -> list[int]:
-    """Return a chip's position in each dimension: its number in a ring, column and row in a torus."""
+    """Return a chip's position in each dimension: in a ring its index, in a torus its column and row."""
     if instance.topology == Topology.RING:
         return [chip]
     return [chip % instance.width, chip // instance.width]

@@ -1,11 +1,12 @@
-"""Duration of a ring collective: a model of the machine's steps, not of its cycles.
+"""Duration of a ring collective, computed step by step instead of cycle by cycle.
 
-Every rank sends one segment after the other, at most one beat per cycle. A forwarded segment can neither begin before
-its first beat has arrived from the previous rank, nor end before its last beat has. So the times of a step follow from
-those of the previous step; a long run is extrapolated from a few rounds.
+In a step every rank sends one segment to the next rank, at most one beat per cycle. A round is the steps that finish
+one segment of every rank. A segment that a rank forwards cannot begin before its first beat has arrived from the
+previous rank, nor end before its last beat has arrived. So the times of a step follow from the times of the previous
+step. A long collective is extrapolated from a few rounds.
 
 Three things delay a beat: latencies (`Parameters`); beats of other ranks and of the other channel, which share a link
-evenly; and the credits of a flow with a distant receiver.
+evenly; and, if the receiver is distant, the wait for its credits.
 """
 
 from collections import Counter
@@ -34,22 +35,23 @@ CALIBRATED = ("turn", "operation", "start")
 """Parameters that `calibrate` can determine from measurements with several ranks, lengths and chunks."""
 
 ROUNDS = 32
-"""Full rounds that are computed; later ones take the average time of the second half of these."""
+"""Full rounds that are computed; each later round lasts the average of the second half of these rounds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameters:
     """Cycles that the model cannot derive.
 
-    The first two are those of the hardware; the others were fitted to all-reduces on the RTL (`make bench PART=link`)
-    with an HBM latency of 64 cycles.
+    `router` and `link` are latencies of the hardware; the others were fitted to all-reduces on the RTL (`make bench
+    PART=link`) with an HBM latency of 64 cycles.
 
     Arguments:
         router: latency of a router.
         link: latency of both ends of a link, without its wire.
         turn: from a beat's arrival at a channel until its result is at the router.
-        operation: cycles of a segment on a channel besides its beats.
-        start: from the instruction until its announcement is at the router, and from its arrival to the first beat.
+        operation: cycles that a segment occupies a channel in addition to its beats.
+        start: from the issue of the instruction until the message that announces it to the neighbours is at the router;
+            also from the arrival of a neighbour's message to the first beat.
         memory: from the start until the first beat is loaded.
         finish: from the arrival of the last beat until its store is acknowledged.
     """
@@ -119,7 +121,7 @@ def cycles_of(case: LinkCase, parameters: Parameters | None = None, rounds: int 
 
 
 def ideal_cycles(case: LinkCase) -> float:
-    """Return the beats of the fuller channel, one per cycle: no latencies, no sharing of its link."""
+    """Return the beats of the channel with more elements: its cycles without latencies and without sharing its link."""
     first, end = case.part(0)
     step = (end - first) / (case.ranks if case.kind == _K.ALL_REDUCE else 1)
     wide, raw = (step * size / case.instance.link_bytes for size in _wire_bytes(case))
@@ -137,7 +139,7 @@ def calibrate(
 ) -> Parameters:
     """Fit the parameters `names`, none negative, to measured cycles, by least squares of the relative errors.
 
-    `parameters` gives the initial values; the other parameters stay.
+    `parameters` gives the initial values; parameters that are not in `names` keep them.
     """
     best = parameters or Parameters()
     cost = np.sum(timing_errors(measurements, best) ** 2)
@@ -161,13 +163,13 @@ def calibrate(
 
 
 def _wire_bytes(case: LinkCase) -> tuple[int, int]:
-    """Return the bytes on the wire of an element, as a partial result and as a result."""
+    """Return the bytes that an element needs on a link: as a partial result, and as a final result."""
     raw = element_bytes(case.dtype)
     return (raw if case.narrow else 4), raw
 
 
 class _Ring:
-    """One channel of all ranks: when each rank begins and ends to send its current segment."""
+    """State of one channel: the times at which each rank begins and ends to send its current segment."""
 
     def __init__(self, case: LinkCase, channel: int, parameters: Parameters):
         self.case, self.parameters = case, parameters
@@ -183,7 +185,8 @@ class _Ring:
         back = [route(case.instance, cores[(r + d) % case.ranks], cores[r], channel) for r in ranks]
         out, back = (np.array([self._latency(len(way)) for way in some]) for some in (own, back))
         window = 2 * CHUNK_GRANULES * GRANULE * 4 // case.instance.link_bytes
-        # Each half of the window costs a credit grant, a beat in the opposite direction, shared with the other channel.
+        # The receiver grants credits once per half of the window. A grant is a beat in the opposite direction, on a
+        # link that the other channel uses.
         self.beat = np.maximum(sharing * (1 + 2 / window), (window / 2 + out + back + parameters.turn) / window)
         self.arrival = (out + parameters.turn)[self.before]
         begin = parameters.start + np.maximum(parameters.memory, back + parameters.start)
@@ -238,7 +241,8 @@ class _Ring:
             time = np.where(sent > 0, time + self.parameters.operation, 0)
             first, last = self.last, self.last + time
             if self.free is None:
-                # The addend of the first partial results is loaded after the segment that is sent.
+                # A rank first loads the segment that it sends, then its own addends for the first partial results that
+                # it receives.
                 self.free = last + self.parameters.turn
             if step:
                 first = np.maximum(np.maximum(first, self.free), self.first[self.before] + self.arrival)
@@ -246,7 +250,8 @@ class _Ring:
             self.first = np.where(sent > 0, first, self.first)
             self.last = np.where(sent > 0, last, self.last)
         assert self.free is not None
-        # The last segment is not forwarded but occupies the channel too, while the next round's first one is sent.
+        # The last segment is not forwarded but occupies the channel too, while the first segment of the next round is
+        # sent.
         begun = np.maximum(np.maximum(self.free, self.last), self.first[self.before] + self.arrival)
         ended = np.maximum(begun + time[self.before], self.last[self.before] + self.arrival)
         self.free = np.where(sent[self.before] > 0, ended, self.free)

@@ -32,7 +32,7 @@ def gather(memory: np.ndarray, access: Access | Pointer, partitions: int, shape:
 
 
 def scatter(memory: np.ndarray, access: Access, codes: np.ndarray, where: np.ndarray | None = None) -> None:
-    """Write codes [partitions, *shape] in row-major order: of several at one address the last one remains.
+    """Write codes [partitions, *shape] in row-major order; of several codes for one address the last one remains.
 
     Arguments:
         memory: uint8 [partitions, bytes].

@@ -1,4 +1,4 @@
-"""DMA copy without time: strided views of the bytes of HBM, SBUF and PSUM.
+"""Untimed DMA copy: strided views of the bytes of HBM, SBUF and PSUM.
 
 The address of an element is linear in its indices, and the distance between partitions is one more stride. So every
 copy, transposing or not, is one assignment between two views.
@@ -17,7 +17,7 @@ __all__ = ["DmaFault", "dma_copy"]
 
 
 class DmaFault(Exception):
-    """A legal copy cannot be finished: AXI beyond HBM; INDEX if a row number, the detail, is not below its limit."""
+    """A legal copy cannot be finished: cause AXI beyond HBM, INDEX if a row number (the detail) is too large."""
 
     def __init__(self, cause: Cause, detail: int = 0):
         super().__init__(cause, detail)

@@ -3,7 +3,7 @@
     y = round(P * M), round(P * M + e * ln2) or round(2**(P * M))
 
 P is a polynomial of the segment that z's sign and exponent select. M is 1, |z|, the fraction of a logarithm, or the
-position within a quadrant. Steps have the numbers of the sections of docs/activation.md.
+position within a quadrant. The numbers in docstrings and comments are those of the steps in docs/activation.md.
 """
 
 import numpy as np

@@ -21,8 +21,8 @@ _ONE = np.uint32(0x3F80_0000)
 def softmax(codes, fmt: Format = FP32) -> np.ndarray:
     """Return exp(x - max) / sum(exp(x - max)) along the last axis, as codes of the float format `fmt`.
 
-    TENSOR_REDUCE max, negated; ACTIVATE exp with this bias and the running sum; RECIPROCAL of the sum; TENSOR_SCALAR
-    multiply. All in FP32, each operation rounded once, the sum in order.
+    TENSOR_REDUCE max, negated; ACTIVATE exp with the negated maximum as bias, and with a running sum; RECIPROCAL of the
+    sum; TENSOR_SCALAR multiply. All in FP32, each operation rounded once, the sum in order.
     """
     codes = np.asarray(codes, storage_dtype(fmt))
     rows = codes.reshape(-1, codes.shape[-1])

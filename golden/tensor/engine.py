@@ -1,4 +1,4 @@
-"""Interpreter of the tensor engine's instructions, without time."""
+"""Untimed interpreter of the tensor engine's instructions."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -7,8 +7,9 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.golden.memory.access import strided_view
-from neuroncore_rtl.golden.tensor.kernel import TILE, WIDTH, Packed, multiply_tiles, pack_tiles
+from neuroncore_rtl.golden.tensor.kernel import WIDTH, Packed, multiply_tiles, pack_tiles
 from neuroncore_rtl.golden.tensor.operand import array_operand
+from neuroncore_rtl.golden.tensor.tile import TILE
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving, TensorInstruction
 
@@ -37,8 +38,9 @@ class TensorEngine:
     def execute(self, instruction: TensorInstruction, stationary_memory, moving_memory) -> None:
         """Execute one instruction.
 
-        A LoadStationary overwrites the shadow registers. A MultiplyMoving uses the last load, in the rows of both. The
-        memories are uint8 [rows, bytes], little-endian; each instruction reads one, and the other may be None.
+        A LoadStationary overwrites the shadow registers. A MultiplyMoving uses the operand of the last LoadStationary,
+        and only the rows that both instructions have. The memories are uint8 [rows, bytes], little-endian; each
+        instruction reads one, and the other may be None.
 
         Raises:
             ValueError: if it is illegal after the previous instructions, or reads beyond the memory.
@@ -63,7 +65,7 @@ class TensorEngine:
         loaded, (weights, present) = self._shadow.instruction, self._shadow.operand
         first = max(loaded.row, multiplied.row)
         count = max(min(loaded.row + loaded.k, multiplied.row + multiplied.k) - first, 0)
-        # Columns start at a load step, and therefore at a tile.
+        # The first column is a multiple of a load step, so it is the first of a tile.
         tiles = slice((multiplied.column - loaded.column) // TILE, None)
         rows = slice(first - loaded.row, first - loaded.row + count)
         codes = _elements(multiplied, memory, multiplied.n, multiplied.stride)[first - multiplied.row :][:count]

@@ -15,7 +15,7 @@ from neuroncore_rtl.golden.arith.machine_code import compile_function, has_featu
 from neuroncore_rtl.golden.tensor.tile import TILE, build_pass
 
 __all__ = [
-    "TILE", "WIDTH", "Packed", "accumulate_sums", "column_sums", "column_sums_equation", "compile_pass",
+    "WIDTH", "Packed", "accumulate_sums", "column_sums", "column_sums_equation", "compile_pass",
     "multiply_tiles", "pack_tiles",
 ]  # fmt: skip
 
@@ -120,9 +120,8 @@ def multiply_tiles(
 def compile_pass(masked: bool, integer: bool = False, fused: bool | None = None):
     """Return the compiled function of :func:`golden.tensor.tile.build_pass`.
 
-    If `fused`, by default if the processor can, it uses fused multiply-adds. Otherwise every step is a float64 sum and
-    a
-    cast: slower, the same bits for 12 significand bits (:func:`golden.arith.fma_fp32`).
+    `fused` selects fused multiply-adds; None selects them if the processor has them. Otherwise every step is a float64
+    sum and a cast: slower, but the same bits for operands of 12 significand bits (:func:`golden.arith.fma_fp32`).
     """
     return compile_function(build_pass(WIDTH, masked, integer, has_fused_multiply_add() if fused is None else fused))
 

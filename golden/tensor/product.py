@@ -6,8 +6,9 @@ from os import cpu_count
 import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
-from neuroncore_rtl.golden.tensor.kernel import TILE, WIDTH, Packed, multiply_tiles, pack_tiles
+from neuroncore_rtl.golden.tensor.kernel import WIDTH, Packed, multiply_tiles, pack_tiles
 from neuroncore_rtl.golden.tensor.operand import array_operand
+from neuroncore_rtl.golden.tensor.tile import TILE
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 
 __all__ = ["PASSES", "SHARED", "matrix_product"]
@@ -16,7 +17,7 @@ PASSES = ((0, 0), (0, 1), (1, 0), (1, 1))
 """Passes of an FP32 product in order: half of the stationary, half of the moving operand."""
 
 SHARED = 1 << 25
-"""Multiply-adds from which a product is split over threads."""
+"""Minimum multiply-adds of a product that is split over threads."""
 
 BLOCK = 256
 """Moving columns per task: their part of PSUM stays in a second-level cache."""

@@ -28,7 +28,7 @@ def build_pass(width: int, masked: bool, integer: bool, fused: bool) -> IRBuilde
 
     The function's arguments: pointers to the stationary operand [tiles, rows, TILE], the moving operand [blocks, rows,
     width], their masks, and PSUM; the rows to multiply; partitions and columns of PSUM; for each of the five arrays the
-    elements from one tile, block or partition to the next; whether to accumulate; initial value of the chains.
+    elements from one tile, block or partition to the next; whether to accumulate; initial value of every column sum.
 
     `width` is the moving columns of a block, which LLVM splits into the processor's vectors. If `integer`, PSUM holds
     INT32. For `fused` see :func:`golden.arith.machine_code.multiply_add`.
@@ -64,7 +64,7 @@ class _Pass:
                         self.write(builder.load(total), partition, builder.mul(block, INDEX(self.width)))
 
     def add_row(self, block: Value, tile: Value, row: Value, totals: list[Value]) -> None:
-        """Extend every chain of a tile by one row."""
+        """Add the products of one row to every column sum of a tile."""
         builder = self.builder
         x = self.moving_row(self.moving, block, row, self.floats)
         present = self.moving_row(self.moving_present, block, row, self.flags) if self.masked else None

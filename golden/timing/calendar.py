@@ -8,9 +8,9 @@ Accesses are reserved when they become known, not in the order of their cycles. 
 
 1. A late reservation does not move earlier ones of lower priority: their times are then too optimistic. Requesters
    therefore reserve only a few cycles ahead.
-2. A round-robin requester may find its bank reserved by one that it precedes. Both then keep the cycle, and the other
-   stalls for a cycle before its next access: its debt.
-3. Lines that a port writes to SBUF can wait in a buffer while later lines overtake them.
+2. A round-robin requester may find its bank reserved by another one that has lower precedence in this cycle. Both then
+   keep the cycle. The other one owes a stall cycle, its debt, which it pays before its next access.
+3. Lines that a port writes to SBUF can wait in a buffer, where later lines overtake them.
 """
 
 from typing import NamedTuple
@@ -35,15 +35,15 @@ line ports together; then a bit per line port.
 """
 
 UNSHARED = _PORT
-"""A priority below all others: no requesters share a PSUM port."""
+"""Value of `sharing`, below all priorities, if no requesters share a port."""
 
 SHARING = SCALAR, VECTOR
-"""First priority that shares one PSUM port, for reads and for writes; all lower ones share it too."""
+"""Highest priority that shares the one PSUM port, for reads and for writes; all lower priorities share it too."""
 
 _BITS = 36
 
 _BANKS = 8
-"""Banks of a memory, at most. A literal, as Numba's cache does not notice changes of other files."""
+"""Maximum number of banks of a memory. A literal, as Numba's cache does not notice changes of other files."""
 
 assert PSUM_BANKS == _BANKS == Config.RANGES["sbuf_banks"][1]
 
@@ -79,7 +79,7 @@ def _reserve(calendar, cycle, bits):
 
 @njit(cache=True)
 def _higher_priority(priority, bank, sharing):
-    """Return the bits of all higher priorities at a bank, a mask; `sharing`: first priority that shares one port."""
+    """Return the reservation bits of all higher priorities for `bank`, a mask; for `sharing` see `LinePort`."""
     bits = bank
     for other in range(VECTOR, priority, _BANKS):
         bits |= (1 if other >= sharing else bank) << other
@@ -103,7 +103,7 @@ class LinePort(NamedTuple):
         debts: stall cycles before the next access of each round-robin requester.
         port: number of the port; it has one access per cycle.
         number: number of the port as a round-robin requester.
-        sharing: first priority that shares one access per cycle, in PSUM; UNSHARED in SBUF.
+        sharing: in PSUM, the highest priority that shares the one access per cycle with lower ones; UNSHARED in SBUF.
         patience: stall cycles after which it precedes the engines.
     """
 
@@ -143,7 +143,7 @@ def line_accesses(line, accesses):
     """Reserve accesses of a `LinePort` before `until`.
 
     Returns:
-        number of accesses, cycle of the last one, stall cycles for banks.
+        number of reserved accesses, cycle of the last one, total stall cycles due to busy banks.
     """
     calendar, ports, owners, debts, port, number, sharing, patience = line
     banks, first, count, begin, cycles, interval, until = accesses
@@ -231,7 +231,7 @@ class Moves(NamedTuple):
 
     Arguments:
         begin: cycle of the first column.
-        count, address, stride: columns in SBUF, in bytes.
+        count, address, stride: number, byte address and byte stride of the columns in SBUF.
         place: PSUM address of the results, in words.
         accumulate: whether PSUM is read.
         to_read, to_write: cycles from a column to its read and its write of PSUM.
@@ -269,7 +269,7 @@ class Loads(NamedTuple):
 
     Arguments:
         begin: earliest cycle of the first step.
-        count, address, step: steps in SBUF, in bytes.
+        count, address, step: number of steps, their first byte address in SBUF, and the bytes from one to the next.
         patience: stall cycles after which a step precedes the engines.
     """
 

@@ -23,9 +23,10 @@ class ControlPath:
 
     Arguments:
         first: from the start of `main` to the first section.
-        between: from a section to the next one, without clearing semaphores; a sequence if they differ.
+        between: from a section to the next one, without clearing semaphores; a sequence if the cycles differ between
+            sections.
         last: from the last section to the return of `main`.
-        clear: per cleared semaphore.
+        clear: for each cleared semaphore.
         to_clear: once, before the first cleared semaphore.
     """
 
@@ -76,13 +77,13 @@ TO_EXIT = 1
 """From the return of `main` to the end."""
 
 FLOW = {"SET": 16, "COPY": 18, "ADD": 20, "UNLESS_LESS": 23, "UNLESS": 18, "AGAIN": 18}
-"""Operations of `kernels/control/flow.c`, except RUN and END; for a branch, if it is not taken."""
+"""Cycles of each operation of `kernels/control/flow.c` except RUN and END; of a branch that is not taken."""
 
 LEAVE = {"UNLESS_LESS": 9, "UNLESS": 7}
 """Additional cycles of a taken branch."""
 
 FLOW_FIRST, FLOW_RUN, FLOW_NEXT, FLOW_END = 29, 20, 12, 13
-"""From the start of `main` to the first operation; of a RUN before and after its section; of END."""
+"""Cycles from the start of `main` to the first operation; of a RUN before its section, and after it; of END."""
 
 FLOW_CLEAR, FLOW_TO_CLEAR = 4, 2
 """`ControlPath.clear` and `to_clear` of `kernels/control/flow.c`."""

@@ -14,10 +14,10 @@ from neuroncore_rtl.spec.isa import DmaCopy, Record, Storage
 __all__ = ["Copy", "plan_copy"]
 
 GROUP = 32
-"""Approximate beats of a group, if groups are not single bursts."""
+"""Approximate beats of a group of several bursts."""
 
 MOST = 64
-"""Maximum number of bursts for which each burst is a group."""
+"""A copy of at most this many bursts has one group per burst."""
 
 TO_WRITER = 3
 """Cycles from the arrival of a beat until the writer accepts it, without a cast."""
@@ -73,11 +73,11 @@ class Copy:
         return TO_WRITER + self.through
 
     def start(self, number: int, whole: int) -> int:
-        """Return how much of `whole`, spread over all groups, precedes group `number`."""
+        """Spread an amount `whole` evenly over all groups; return the sum for the groups before group `number`."""
         return whole * number // self.groups
 
     def part(self, number: int, whole: int) -> int:
-        """Return how much of `whole`, spread over all groups, belongs to group `number`."""
+        """Spread an amount `whole` evenly over all groups; return the share of group `number`."""
         return self.start(number + 1, whole) - self.start(number, whole)
 
 

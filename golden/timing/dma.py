@@ -55,7 +55,7 @@ class DmaEngine:
     # Checker
 
     def ready(self) -> int | None:
-        """Return the first cycle in which it accepts an instruction, or None if unknown."""
+        """Return the first cycle in which the engine accepts an instruction, or None if unknown."""
         return 0 if self._held is None else None
 
     def start(self, record: Record, timed: Timed) -> None:

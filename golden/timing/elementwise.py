@@ -27,8 +27,9 @@ __all__ = ["ElementwiseEngine"]
 
 
 AHEAD = {VECTOR: 256, SCALAR: 128}
-"""Cycles ahead for which an engine reserves banks: more for the vector engine, of higher priority, so that the scalar
-engine finds its reservations; for both more than they use one bank, so that stalled lines find them.
+"""Cycles ahead for which an engine reserves banks. The vector engine has the higher priority, so it reserves farther
+ahead: the scalar engine then sees its reservations. Both reserve for longer than they use one bank, so that the stalled
+lines of a port see how long the bank stays reserved.
 """
 
 Job = tuple[Record, Timed]
@@ -52,7 +53,7 @@ class ElementwiseEngine:
         self.busy, self.waited = 0, {"bank": 0}
 
     def ready(self) -> int | None:
-        """Return the first cycle in which it accepts an instruction, or None if unknown."""
+        """Return the first cycle in which the engine accepts an instruction, or None if unknown."""
         return 0 if self._held is None else None
 
     def start(self, record: Record, timed: Timed) -> None:
@@ -93,7 +94,7 @@ class ElementwiseEngine:
         self._agenda.at(first if self._priority == SCALAR else self._agenda.now, self._step, (record, timed), walk)
 
     def _step(self, job: Job, walk: Walk) -> None:
-        """Reserve some cycles, then let other events of these cycles happen."""
+        """Reserve the steps of some cycles, then continue in a later event."""
         done = steps(self._calendars, self._priority, self._agenda.now + AHEAD[self._priority], tuple(walk))
         state = walk.state
         last = int(state[LAST_STEP])

@@ -101,7 +101,7 @@ class TimedHbm:
 class _Limited:
     """Reads and writes under the shared bandwidth limit: groups of beats, all ports and directions round robin.
 
-    A beat takes `share` cycles.
+    One beat of any port uses the whole bandwidth for `share` cycles.
     """
 
     def __init__(self, agenda: Agenda, share: float, ports: int):

@@ -24,7 +24,7 @@ class Plan(NamedTuple):
         delay: cycles from a step to its write.
         depth: maximum number of results in flight.
         group: elements per result.
-        silent: leading elements without a result.
+        silent: number of leading elements that give no result.
     """
 
     before: int
@@ -37,7 +37,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(instruction: Elementwise, config: Config) -> Plan:
-    """Return an instruction's parameters."""
+    """Return the timing parameters of an instruction."""
     silent = prod(instruction.shape) if instruction.opcode in OUTPUTS else 0
     if instruction.opcode == Opcode.TRANSPOSE:
         silent = transpose_block(config)

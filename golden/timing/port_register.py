@@ -19,7 +19,7 @@ class PortRegister:
         self._held: tuple[Record, Timed] | None = None
 
     def ready(self) -> int | None:
-        """Return the first cycle in which it accepts an instruction, or None if unknown."""
+        """Return the first cycle in which the register accepts an instruction, or None if unknown."""
         return 0 if self._held is None else None
 
     def start(self, record: Record, timed: Timed) -> None:

@@ -8,7 +8,7 @@ __all__ = ["Prediction", "Timed"]
 
 @dataclass(slots=True)
 class Timed:
-    """Cycles of a record, counted from the start.
+    """Cycles in which a record reaches each stage, counted from the start of the run.
 
     Arguments:
         queue: number of its queue.
@@ -30,7 +30,7 @@ class Timed:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """A run of an image.
+    """Predicted run of an image.
 
     Arguments:
         cycles: from the start to the end of the control program.

@@ -26,14 +26,14 @@ class EngineModel(Protocol):
     queue: Any
 
     def ready(self) -> int | None:
-        """Return the first cycle in which it accepts an instruction, or None if unknown."""
+        """Return the first cycle in which the engine accepts an instruction, or None if unknown."""
 
     def start(self, record: Record, timed: Timed) -> None:
         """Accept an instruction in this cycle."""
 
 
 def offer(agenda: Agenda, model: EngineModel, again: Callable[[], None], give: Callable[[], None]) -> None:
-    """Call `give` if an engine accepts an instruction in this cycle, else schedule `again` if the cycle is known."""
+    """Call `give` if an engine accepts an instruction now; else schedule `again` for when it will, if this is known."""
     ready = model.ready()
     if ready is not None:
         give() if ready <= agenda.now else agenda.at(ready, again)
@@ -51,7 +51,7 @@ class Queue:
 
     Attributes:
         pending: records of started blocks that have not finished.
-        idle_since: cycle since which none is pending.
+        idle_since: cycle since which no record is pending.
         waits: stall cycles by cause.
         on_place, on_idle: called when a block slot becomes free, and when no record is pending; or None.
     """

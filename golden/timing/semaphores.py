@@ -19,7 +19,10 @@ class Semaphores:
         self._waiting: dict[int, list[Callable[[], None]]] = defaultdict(list)
 
     def hold(self, record: Record, call: Callable[[], None]) -> bool:
-        """Return whether all waits of a record hold; if not, call `call` after an update of the first that does not."""
+        """Return whether all waits of a record hold.
+
+        If not, call `call` after an update of the first semaphore that is too low.
+        """
         for wait in record.waits:
             if self._values[wait.semaphore] < wait.value:
                 self._waiting[wait.semaphore].append(call)

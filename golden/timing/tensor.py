@@ -34,7 +34,7 @@ class TensorEngine:
         self.busy, self.waited = 0, {"weights": 0}
 
     def ready(self) -> int:
-        """Return the first cycle in which it accepts an instruction."""
+        """Return the first cycle in which the engine accepts an instruction."""
         return self._ready
 
     def start(self, record: Record, timed: Timed) -> None:
@@ -68,7 +68,7 @@ class TensorEngine:
         return last
 
     def _move(self, cycle: int, instruction) -> int:
-        first = max(cycle + 2 * self._late, self._moves_free)  # out of its queue, and to its first column
+        first = max(cycle + 2 * self._late, self._moves_free)  # latency from the queue, and to the first column
         if self._pending and self._loaded > first:
             self.waited["weights"] += self._loaded - first
             first = self._loaded

@@ -41,7 +41,7 @@ _ON_WORDS = {
     AluOp.LOGICAL_SHIFT_LEFT: np.left_shift,
     AluOp.LOGICAL_SHIFT_RIGHT: np.right_shift,
 }
-"""The same in every arithmetic. A numpy shift by the width or more gives 0, as required."""
+"""Operations with the same result in every arithmetic. A numpy shift by the width or more gives 0, as required."""
 
 
 def _integral(whole: np.ufunc, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -73,7 +73,8 @@ def alu(op: AluOp, a, b, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray
     """Return op(a, b) of words (uint32) that broadcast; BYPASS returns a.
 
     FP32 results have canonical NaNs, except for BYPASS; integers wrap. Comparisons and logical operations give 1 or 0
-    of the arithmetic; bitwise ones ignore it. Raises ValueError if integers lack the operation.
+    in the format of the arithmetic; bitwise operations ignore the arithmetic. Raises ValueError if integers lack the
+    operation.
     """
     if arithmetic and op in FLOAT_ONLY:
         raise ValueError(f"integers have no operation {op.name}")
@@ -122,6 +123,6 @@ def _float(op: AluOp, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def rank(words: np.ndarray) -> np.ndarray:
-    """Return an integer for each pattern, ordered as the values, -0 below +0; the function is its own inverse."""
+    """Return integers in the order of the values of FP32 patterns, -0 below +0; applied twice, it changes nothing."""
     words = words.view(np.int32)
     return words ^ (words >> 31 & np.int32(0x7FFFFFFF))

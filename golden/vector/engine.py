@@ -1,4 +1,4 @@
-"""Interpreter of the vector engine's instructions, without time."""
+"""Untimed interpreter of the vector engine's instructions."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Operations that depend on an element's position: numbers, masks, dropout, transposed blocks."""
+"""Operations that depend on an element's position: indices, masks, dropout, transposed blocks."""
 
 import numpy as np
 
@@ -9,12 +9,12 @@ __all__ = ["affine_mask", "dropped", "iota", "transpose"]
 
 
 def iota(numbers) -> np.ndarray:
-    """Return element numbers (uint64) modulo 2**32."""
+    """Return element indices (uint64) modulo 2**32."""
     return (np.asarray(numbers, np.uint64) & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
 
 
 def affine_mask(numbers, op: AluOp) -> np.ndarray:
-    """Return the mask op(number as INT32, 0), op a comparison."""
+    """Return op(index, 0) for element indices, as INT32; op is a comparison."""
     return alu(op, iota(numbers), np.uint32(0), Arithmetic.INT32) != 0
 
 

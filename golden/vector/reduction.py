@@ -15,8 +15,8 @@ from neuroncore_rtl.spec.isa.alu import AluOp, Arithmetic
 __all__ = ["negative", "reduce_words", "running_sum", "scan"]
 
 _ROUNDED = {AluOp.ADD, AluOp.MULTIPLY}
-"""FP32 operations with results that depend on the order. All other reductions, except `_LAST_OF_EQUALS`, are
-associative and commutative to the bit.
+"""FP32 operations with a result that depends on the order of the operands. All other reductions, except
+`_LAST_OF_EQUALS`, are associative and commutative to the bit.
 """
 
 _LAST_OF_EQUALS = {AluOp.LARGER_MAGNITUDE, AluOp.SMALLER_MAGNITUDE}

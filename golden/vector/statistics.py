@@ -10,8 +10,8 @@ __all__ = ["bn_aggr", "bn_stats"]
 def bn_stats(words) -> np.ndarray:
     """Return count, mean and variance * count of the even elements, then of the odd ones: FP32 words [..., 6].
 
-    For each of the two, from +0, with k = 1, 2, ...: d = x - mean, mean += d * fp32(1 / k), m2 += d * (x - mean). Sums
-    with a product are fused, so every operation is rounded once.
+    For each of the two sets, from mean = m2 = +0, with k = 1, 2, ...: d = x - mean, mean += d * fp32(1 / k), m2 += d *
+    (x - mean). Sums with a product are fused, so every operation is rounded once.
     """
     x = np.moveaxis(np.asarray(words, np.uint32).view(np.float32), -1, 0)
     return np.concatenate([_welford(x[parity::2]) for parity in (0, 1)], -1)

@@ -8,12 +8,9 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec.timing import LINE_PATIENCE
 
-__all__ = ["LINE_PATIENCE", "BankArbiter", "one_of"]
-
-LINE_PATIENCE = timing.LINE_PATIENCE
-"""Stalled cycles after which a line port precedes the engines, so that they cannot starve it."""
+__all__ = ["BankArbiter", "one_of"]
 
 
 class BankArbiter(wiring.Component):

@@ -26,7 +26,7 @@ RUNTIME = (HERE / "crt0.S", HERE / "runtime.c")
 """Sources that every program is linked with."""
 
 TRAPS = HERE / "traps.S"
-"""Source for programs that name `trap_handler`; optional, since boot copies only one word per cycle."""
+"""Source for programs that name `trap_handler`; omitted otherwise, since boot copies only one word per cycle."""
 
 SCRIPT = HERE / "core.ld"
 
@@ -70,7 +70,7 @@ class ControlProgram:
 
 
 def memory_map_header() -> str:
-    """Return memory_map.h: the constants of spec/memory_map.py and the numbers of counters as macros."""
+    """Return memory_map.h: the constants of spec/memory_map.py and the indices of counters as macros."""
     numbers = {name: getattr(memory_map, name) for name in memory_map.__all__}
     numbers |= {f"COUNTER_{name.upper()}": number for number, name in enumerate(QUEUE_COUNTERS)}
     lines = (f"#define {name} {number:#x}" for name, number in numbers.items())

@@ -55,7 +55,7 @@ def read_elf(path: Path, memory_bytes: int = LOCAL_BYTES, name: str | None = Non
             return Elf(_image(elf, name, memory_bytes), _symbols(elf), compressed=bool(elf["e_flags"] & RVC))
         except ElfError:
             raise
-        except Exception as error:  # of any kind: elftools does not validate files
+        except Exception as error:  # elftools does not validate files, so any exception may occur
             said = " ".join(f"{type(error).__name__}: {error}".split())
             raise ElfError(f"{name} must be a whole ELF file; this one is damaged or cut short ({said})") from error
 

@@ -17,7 +17,7 @@ __all__ = ["ROUNDS_CODE", "Code", "ControlOperation", "Label", "flow_program", "
 SOURCE = Path(__file__).parent / "flow.c"
 
 ROUNDS_CODE = 0x2000_0000
-"""Exit code if the limit of rounds is exceeded; the lower bits are the number of the branch."""
+"""Exit code if the program exceeds its limit of loop rounds; the lower bits are the index of the branch operation."""
 
 
 class Code(IntEnum):
@@ -38,12 +38,12 @@ class Code(IntEnum):
     UNLESS = 6
     """Branch if register at a = 0."""
     AGAIN = 7
-    """Branch back."""
+    """Branch back to the start of a loop."""
 
 
 @dataclass(eq=False)
 class Label:
-    """Branch target: the number of an operation; -1 while unknown."""
+    """Branch target: the index of an operation; -1 while unknown."""
 
     place: int = -1
 
@@ -54,8 +54,8 @@ class ControlOperation:
 
     Arguments:
         code: the operation.
-        a: address of a register, or number of a section.
-        b: address of a register, or a number.
+        a: address of a register, or index of a section.
+        b: address of a register, or a constant.
         label: target of a branch.
         source: line of the kernel.
     """
@@ -68,7 +68,7 @@ class ControlOperation:
 
     @property
     def reads(self) -> int:
-        """Number of registers that it reads."""
+        """Number of registers that the operation reads."""
         return {Code.COPY: 1, Code.ADD: 1, Code.UNLESS_LESS: 2, Code.UNLESS: 1}.get(self.code, 0)
 
 
@@ -101,7 +101,8 @@ def trace_operations(
 ) -> Iterator[tuple[ControlOperation, bool]]:
     """Yield the operations in the order in which a run executed them, and whether each branched.
 
-    `words` are those that the controller read on chip, in order; they end early if the run was interrupted.
+    `words` are the values that the controller read from on-chip memory, in order; some are missing at the end if the
+    run was interrupted.
     """
     read, place = iter(words), 0
     while True:

@@ -37,7 +37,7 @@ def stock_program(
 ) -> tuple[ControlProgram, list[int]]:
     """Return the stock program that starts blocks, grouped by section, and its argument words.
 
-    `runs` are numbers of sections in the order of execution, with repeats; None for each once, in the order of the
+    `runs` are section numbers in the order of execution, with repeats; None runs each section once, in the order of the
     blocks.
 
     Raises:
@@ -47,7 +47,7 @@ def stock_program(
     runs = [*sections] if runs is None else runs
     missing = sorted({*runs} - {*sections})
     if missing:
-        raise ValueError(f"runs must be of sections that have blocks, {sorted(sections)}, not {missing}")
+        raise ValueError(f"runs must name sections that have blocks, {sorted(sections)}, not {missing}")
     if len(sections) == len(runs) == 1:
         return compile_program([HERE / "run.c"], local_bytes=local_bytes), sections[runs[0]]
     places, words = {}, []
@@ -64,7 +64,7 @@ def stock_program(
 
 
 def section_words(blocks: Sequence[Block]) -> dict[int, list[int]]:
-    """Return, by number of section, the words with which `run_section` of `core.h` runs it."""
+    """Return, by section number, the argument words with which `run_section` of `core.h` runs the section."""
     found = {}
     for number, own in groupby(blocks, key=lambda block: block.section):
         places = [(block.queue, block.address & 0xFFFF_FFFF, block.address >> 32, block.count) for block in own]
@@ -73,5 +73,5 @@ def section_words(blocks: Sequence[Block]) -> dict[int, list[int]]:
 
 
 def semaphores_word(semaphores: range) -> int:
-    """Return the word with which `semaphores_clear` of `core.h` clears semaphores."""
+    """Return the argument word with which `semaphores_clear` of `core.h` clears a range of semaphores."""
     return semaphores.start | semaphores.stop << 16 if semaphores else 0

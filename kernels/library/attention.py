@@ -119,7 +119,7 @@ def _check(formats: Sequence[Format], heads: Sequence[Head], causal: bool, scale
         if q_t.format not in allowed or k_t.format != q_t.format or v.format not in allowed:
             names = ", ".join(fmt.name for fmt in allowed)
             found = ", ".join(one.format.name for one in (q_t, k_t, v))
-            raise ValueError(f"q_t, k_t, v: formats must be of {names}, the same for q_t and k_t, not {found}")
+            raise ValueError(f"q_t, k_t, v: formats must be among {names}, the same for q_t and k_t, not {found}")
     if causal and queries > keys:
         raise ValueError(f"queries must be at most the {keys} keys if causal, not {queries}")
     if scale is not None and not scale > 0:

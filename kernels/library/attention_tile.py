@@ -1,4 +1,4 @@
-"""Attention of a tile of queries of one head, in blocks of keys: each block has the scores of one PSUM bank.
+"""Attention of a tile of queries of one head, in blocks of keys: the scores of a query and a block fill a PSUM bank.
 
 1. The array multiplies q k.T.
 2. The vector engine finds the largest score of each query.
@@ -53,14 +53,14 @@ class Head(NamedTuple):
 
 
 def hide(program: Program, scores: Tensor, own: int) -> None:
-    """Hide the scores of keys after the last one that each query sees.
+    """Hide, for each query, the scores of the keys after the last key that it sees.
 
-    The first query sees keys up to column `own`, and each next query sees one more.
+    The first query sees the keys up to column `own`, and each further query sees one more key.
     """
     visible = min(max(0, own + 1), scores.size)
     if visible < scores.size:
         index, hidden = Index(base=own - visible, partition=1, steps=(-1,)), scores[:, visible:]
-        # Number of query - number of key >= 0.
+        # Keep a score where index of query - index of key >= 0.
         program.append(affine_select(hidden, hidden, index, AluOp.IS_GE, HIDDEN))
 
 
@@ -95,7 +95,7 @@ class Queries:
     finish: Callable[[], None]
 
     def __post_init__(self):
-        # Of the blocks so far: negated maximum, sum of exponentials, and weighted values by piece of columns.
+        # Results of the blocks so far: negated maximum, sum of exponentials, and weighted values by piece of columns.
         self._bias: Tensor | None = None
         self._total: Tensor | None = None
         self._values: dict[int, Tensor] = {}
@@ -144,7 +144,8 @@ class Queries:
         pieces = cut(0, self.out.size, program.config.psum_words)
         for number, columns in enumerate(pieces):
             sums = accumulate_product(program, weights_t, [tile[:, columns] for tile in values], slice(0, n))
-            # Only one bank may be pending for a step; more would fill PSUM.
+            # Yield only after the last piece, so that at most one bank of sums is unread at a yield; more would fill
+            # PSUM.
             if columns is pieces[-1]:
                 yield
             self._keep(number, columns, sums, rescale, last)

@@ -23,7 +23,7 @@ __all__ = ["ConvWindow", "conv2d"]
 
 @dataclass(frozen=True, kw_only=True)
 class ConvWindow:
-    """Stride of a filter, and rows and columns of zeros around the image; each down and across."""
+    """Stride of a filter, and number of zeros on each side of the image; both as (down, across)."""
 
     stride: tuple[int, int] = (1, 1)
     padding: tuple[int, int] = (0, 0)
@@ -99,7 +99,7 @@ def _image(x: HbmTensor | Rows) -> tuple[int, int]:
     shape = x.tiles[0].shape if isinstance(x, Rows) else x.shape[1:]
     if len(shape) != 2:
         name = x.tiles[0].name if isinstance(x, Rows) else x.name
-        raise ValueError(f"{name}: shape must be [channels, height, width], not of images {list(shape)}")
+        raise ValueError(f"{name}: shape must be [channels, height, width], not with images {list(shape)}")
     return shape
 
 
@@ -135,7 +135,7 @@ def _filter(program: Program, w: HbmTensor, part: slice) -> Tensor:
 
 
 def _pieces(words: int, pitch: int, height: int, width: int, window: ConvWindow) -> list[tuple[slice, slice]]:
-    """Split the rows and columns of y into pieces that fit a PSUM bank of `words`."""
+    """Split the rows and columns of y into pieces that fit a PSUM bank of `words` words."""
     line = pitch if window.stride == (1, 1) else width
     if line > words:
         return [(row, part) for row in cut(0, height, 1) for part in cut(0, width, words)]

@@ -94,10 +94,10 @@ def column_of(
     parts: Sequence[slice] | None = None,
     matrix: Tensor | None = None,
 ) -> dict[int, Tensor]:
-    """Append the load of parameters, one per partition; return them by the first row of each tile.
+    """Append the load of a vector of parameters, one per partition; return its tiles by their first rows.
 
-    The tiles of the result have rows `parts`, by default those of operands. `matrix` is an identity matrix in the
-    format of bias; None to create it.
+    The tiles have the rows `parts`, by default the rows of tiles that may be operands of the array. `matrix` is an
+    identity matrix in the format of bias; None to create it.
     """
     if bias.shape != (size,):
         raise ValueError(f"{bias.name}: shape must be [{size}], not {list(bias.shape)}")

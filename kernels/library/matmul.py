@@ -4,8 +4,8 @@ A is stored transposed, [K, M]: both operands have K along the partitions. C is 
 over K: as many rows as the array has columns, and up to a PSUM bank of columns.
 
 * A *block* is up to eight groups in the same columns of C. It processes the tiles of K in *chunks*: all tiles of a
-  chunk are added to one group, then to the next. Longer chunks finish the first groups earlier, but need their operands
-  earlier, and room in SBUF for as many more.
+  chunk are added to one group, then to the next. Longer chunks finish the first groups earlier, but they need more
+  operands early, and room in SBUF for these.
 * Operands stay in SBUF while there is room (:mod:`kernels.tiling.resident`), and loads are prefetched at the full rate
   of HBM.
 * The last group is cut into ever narrower pieces, so that little work remains after the last sum.
@@ -56,7 +56,9 @@ SHARE = 7 / 8
 """Fraction of cycles in which a saturated HBM moves a beat."""
 
 HALVED = 12
-"""Final tiles of K with half as wide copies of B, if HBM is the bottleneck: the array lags by one copy at the end."""
+"""Number of final tiles of K for which copies of B are half as wide, if HBM is the bottleneck: at the end the array
+still has to multiply the last copy.
+"""
 
 STAGES = 32
 """Finished pieces in flight to HBM for which SBUF has room beside the operands."""
@@ -169,7 +171,7 @@ class _Kernel:
         number is enough.
         """
         columns = min(self.config.psum_words, self.c.shape[1])
-        # Each load also costs records: of the copy, and of the tensor engine for every group.
+        # HBM also delivers the records of each load: of the copy, and of the tensor engine for every group.
         record = beats(self.config, 1, RECORD_BYTES)
         a, b = (
             (self._beats(self.config.rows, n) + records * record) / self.config.hbm_ports
@@ -200,7 +202,7 @@ class _Kernel:
         """Return the panels of A and B for a group."""
         columns = self.config.columns
         pitch = -(-columns // LOAD_COLUMNS) * LOAD_COLUMNS
-        # At most as many rows of C as a tile of B has columns, or as a block has.
+        # A panel of A has at most as many rows of C as a PSUM bank has words, and as a block has.
         span = min(PSUM_BANKS, max(1, self.config.psum_words // pitch)) * columns
         start = block.strip.start + (group.rows.start - block.strip.start) // span * span
         rows = slice(start, min(start + span, block.strip.stop))
@@ -231,7 +233,7 @@ class _Kernel:
             yield chunk
 
     def _load_cycles(self, block: OutputBlock) -> float:
-        """Return the cycles of HBM for a block's operands that are not in SBUF."""
+        """Return the cycles in which HBM delivers the operands of a block that are not in SBUF."""
         wanted = {}
         for group in block.groups:
             a, b = self._panels(block, group)
@@ -246,8 +248,8 @@ class _Kernel:
     def _multiply(self, block: OutputBlock, group: OutputGroup, bank: int, k: int, early: bool, alone: bool) -> None:
         """Append the product of a tile of K, added to a group.
 
-        If `early`, the array is idle otherwise, and short copies are affordable. If `alone`, the other groups of the
-        block use the same tile next.
+        If `early`, the array would be idle, so the first copies are short. If `alone`, the chunk has one tile: the
+        other groups of the block use it next, so the tile of B is loaded for all of them.
         """
         left, right = self._panels(block, group)
         a_width, b_width = self.widths
@@ -292,7 +294,7 @@ class _Kernel:
             accumulate, parts = True, [group.columns]
 
     def _pieces(self, group: OutputGroup) -> list[slice]:
-        """Return the columns of each store of a group: at most half of them, to start early."""
+        """Return the columns of each store of a group: at most half of the group's columns, to start early."""
         half = ceil(length(group.columns) / 2)
         return cut(group.columns.start, group.columns.stop, min(DRAIN, max(EARLY, self.config.columns, half)))
 

@@ -21,7 +21,8 @@ OPEN = PSUM_BANKS // 2
 """Maximum groups that accumulate at the same time; the other PSUM banks are for the groups before and after."""
 
 LEAST = 32
-"""Minimum columns of the last strip on a small array: the tensor engine gets a record every nine cycles."""
+"""Minimum columns of the last strip on a small array, since the tensor engine receives only one record in nine cycles.
+"""
 
 Finish = Callable[[Tensor, Tensor, slice, slice], None]
 """Appends the instructions that finish a piece: destination in SBUF, sums in PSUM, rows and columns of the result."""
@@ -99,7 +100,8 @@ def strips_of(b: Matrix, m: int, width: int, words: int) -> list[slice]:
     """Return the columns of b [K, N] that are multiplied together, for m columns of a.
 
     If the load of b is as slow as the array, strips become ever narrower: a strip is finished while the next one is
-    multiplied, and little work remains after the last one. The array has `width` columns, a PSUM bank `words`.
+    multiplied, and little work remains after the last one. The array has `width` columns, a PSUM bank has `words`
+    words.
     """
     n = b.shape[1]
     if not isinstance(b, HbmTensor) or m < width:
@@ -115,9 +117,10 @@ def strips_of(b: Matrix, m: int, width: int, words: int) -> list[slice]:
 def accumulate_product(
     program: Program, stationary: Sequence[Tensor], moving: Sequence[Tensor], columns: slice
 ) -> Tensor:
-    """Append the product a.T b for some columns of a, at most those of the array; return it, in a PSUM bank.
+    """Append the product a.T b for at most as many columns of a as the array has; return it, in a PSUM bank.
 
-    The tiles of a have at most as many rows as the array. The tiles of b have the same rows, and columns for a bank.
+    The tiles of a have at most as many rows as the array. The tiles of b have the same rows, and at most as many
+    columns as a bank has words.
     """
     return _accumulate_groups(program, stationary, moving, [columns])[0]
 

@@ -17,7 +17,7 @@ __all__ = ["Problem", "accumulate", "descend_stochastic"]
 
 
 def _steps(history: Rows, columns: int, seed: int | None) -> Iterator[tuple[Tensor, Tensor, Draw | None]]:
-    """Yield, for every step and tile, the values before, the destination, and the random words."""
+    """Yield, for every step and tile, the values before the step, their destination, and the random words."""
     parts = [history.columns(first, first + columns) for first in range(0, history.shape[1], columns)]
     for step, (before, after) in enumerate(pairwise(parts), start=1):
         yield from zip(before.tiles, after.tiles, after.draws(seed, step), strict=True)

@@ -1,4 +1,4 @@
-"""Sums of the columns of a matrix: since only the array adds along partitions, a product with ones."""
+"""Sums of the columns of a matrix, by a product with ones, since only the array adds along partitions."""
 
 from neuroncore_rtl.kernels.library.linear import linear
 from neuroncore_rtl.kernels.program import Program, Rows

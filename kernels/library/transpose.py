@@ -1,4 +1,4 @@
-"""Transposition by the tensor engine: as many cycles as columns, where DMA takes a cycle per element."""
+"""Transposition by the tensor engine: it needs one cycle per column, while DMA needs one cycle per element."""
 
 from collections.abc import Sequence
 
@@ -43,8 +43,8 @@ def transpose(program: Program, x: Rows, matrix: Tensor, name: str = "x_t") -> R
 def transpose_tiles(program: Program, tiles: Sequence[Tensor], matrix: Tensor) -> Tensor:
     """Append and return the transposed tiles, side by side in a PSUM bank.
 
-    The tiles have equal columns, at most an operand's, and together at most a bank of rows. `matrix` is an identity
-    matrix in their format.
+    The tiles have the same number of columns, at most as many as an operand, and together at most as many rows as a
+    bank has words. `matrix` is an identity matrix in their format.
     """
     sums, first = program.space.psum("turned", FP32, (program.config.psum_words,), tiles[0].size), 0
     for tile in tiles:

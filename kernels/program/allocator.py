@@ -118,7 +118,7 @@ class Allocator:
         return self.hbm_tensors[-1]
 
     def room(self, storage: Storage) -> range:
-        """Return the addresses that have no fixed allocation, on chip those of a partition."""
+        """Return the addresses that are not allocated to tensors of a fixed address; on chip, those of a partition."""
         first = -(-self._used[storage] // LINE_BYTES) * LINE_BYTES
         return range(min(first, self._ends[storage]), self._ends[storage])
 
@@ -155,7 +155,7 @@ class Allocator:
         address = -(-self._used[storage] // alignment) * alignment
         end = address + size
         if end > self._ends[storage]:
-            raise ValueError(f"{name}: {storage.name} must end at {self._ends[storage]} bytes, not {end}")
+            raise ValueError(f"{name}: tensors in {storage.name} must end by byte {self._ends[storage]}, not {end}")
         self._used[storage] = end
         return address
 

@@ -41,7 +41,7 @@ class Dependences:
     ) -> dict[int, int]:
         """Return the waits of a queue's next instruction: per lane, how many instructions must have completed.
 
-        The engine itself keeps order with the lanes `ordered`.
+        Lanes in `ordered` need no wait, because the engine itself keeps the order with them.
         """
         known = self._known[queue].tolist()
         for lane in ordered:

@@ -17,7 +17,7 @@ class ProgramStep(NamedTuple):
     Arguments:
         instruction: the instruction; its `overlap` is ignored.
         section: number of its section, from 0.
-        queue: its queue; None for its engine's queue, or any DMA queue.
+        queue: its queue; None for the queue of its engine, or for a copy any DMA queue.
         source: line of the kernel.
         buffers: buffer number of each region that it writes, then of each that it reads; 0 for a fixed address.
         in_order: whether its queue must start it after all earlier steps that have this set.
@@ -66,8 +66,8 @@ class Entry:
 def records_of(entries: Sequence[Entry], semaphores: range) -> list[Record]:
     """Return the record of every entry of a program.
 
-    A semaphore counts the awaited instructions of one lane; at its maximum the next free semaphore continues. Each
-    section uses the semaphores from the first one on.
+    A semaphore counts the awaited instructions of one lane; when it is at its maximum, the lane continues with the next
+    free semaphore. Each section starts again with the first semaphore.
 
     Raises:
         ValueError: if there are too few semaphores.

@@ -29,7 +29,8 @@ LOOP_ROUNDS = 10_000
 class Register:
     """Integer that instructions and the controller access: an INT32 word in partition 0 of SBUF.
 
-    Only the loop may write its `counter`; `written` tells whether the register has a value.
+    `counter` marks the counter of a loop, which only this loop may write. `written` tells whether the register has a
+    value.
     """
 
     word: Tensor
@@ -149,7 +150,7 @@ class Flow:
 
     @contextmanager
     def _again(self, branch: ControlOperation, register: Register, *last: ControlOperation) -> Iterator[Register]:
-        """Repeat the instructions of the context and `last`, until the branch at the start of a round ends the loop."""
+        """Repeat the instructions of the context, then `last`, until `branch` at the start of a round ends the loop."""
         self._program.start_section()
         self._open.append(branch.source)
         start = Label(len(self._operations))

@@ -11,7 +11,7 @@ from neuroncore_rtl.spec.isa import Instruction, Region, Storage
 __all__ = ["addresses_of", "check_apart", "overlap", "runs_of"]
 
 MOST_RUNS = 1 << 20
-"""A region of more runs counts as contiguous, which is conservative."""
+"""A region of more than this many runs of bytes is treated as contiguous, which is conservative."""
 
 
 def check_apart(instruction: Instruction) -> None:

@@ -80,7 +80,7 @@ class Image:
         raise KeyError(f"no record starts at address {address:#x}")
 
     def memory(self, size: int | None = None) -> np.ndarray:
-        """Return HBM with the image, uint8 [size] from address 0; None for the smallest size."""
+        """Return HBM with the image, uint8 [size] from address 0; `size` None for the smallest size that holds it."""
         memory = np.zeros(self.base + len(self.data) if size is None else size, np.uint8)
         self.store(memory)
         return memory

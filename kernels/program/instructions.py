@@ -51,14 +51,14 @@ def tensor_scalar(
     op1: AluOp = AluOp.BYPASS,
     **options: Unpack[Options],
 ) -> Elementwise:
-    """`dst` = op1(op0(a, s0), s1); a reversed operation takes the scalar first."""
+    """`dst` = op1(op0(a, s0), s1); a reversed operation has the scalar as its first operand."""
     return elementwise(Opcode.TENSOR_SCALAR, dst, a=a, s0=s0, s1=s1, op0=op0, op1=op1, **options)
 
 
 def scalar_tensor_tensor(
     dst: Tensor, a: Tensor, s0: ScalarOperand, op0: AluOp, b: Tensor, op1: AluOp, **options: Unpack[Options]
 ) -> Elementwise:
-    """`dst` = op1(op0(a, s0), b); a reversed operation takes s0 or b first."""
+    """`dst` = op1(op0(a, s0), b); a reversed operation has s0 or b as its first operand."""
     return elementwise(Opcode.SCALAR_TENSOR_TENSOR, dst, a=a, b=b, s0=s0, op0=op0, op1=op1, **options)
 
 
@@ -132,12 +132,12 @@ def tensor_copy_predicated(dst: Tensor, predicate: Tensor, b: Tensor, *, stochas
 
 
 def affine_select(dst: Tensor, a: Tensor, index: Index, op: AluOp, otherwise: ScalarOperand) -> Elementwise:
-    """`dst` = a where the comparison op(element number by `index`, 0) is true, else `otherwise`."""
+    """`dst` = a where the comparison op(n, 0) is true, else `otherwise`; n is the element's index by `index`."""
     return elementwise(Opcode.AFFINE_SELECT, dst, a=a, op0=op, s0=otherwise, index=index)
 
 
 def iota(dst: Tensor, index: Index) -> Elementwise:
-    """`dst` = element numbers by `index`, as INT32, or UINT32 if dst has this format."""
+    """`dst` = each element's index by `index`, as INT32, or UINT32 if dst has this format."""
     return elementwise(Opcode.IOTA, dst, index=index)
 
 
@@ -181,7 +181,7 @@ def activation(
 ) -> Elementwise:
     """`dst` = function(a * scale + bias) on the scalar engine.
 
-    The functions are those of `spec.functions.FUNCTIONS`; `alpha` is the parameter of some. `sum_into` is the
+    The functions are those of `spec.functions.FUNCTIONS`; `alpha` is the parameter of some functions. `sum_into` is the
     destination of each lane's running sum of results, one element per partition. `sum_continue` continues the sums of
     the previous instruction instead of starting from 0.
     """

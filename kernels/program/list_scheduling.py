@@ -1,13 +1,13 @@
 """List scheduler: reorders the instructions of a program so that engines stay busy.
 
 In the order of the algorithm an engine often stalls while it has other work. The scheduler keeps this order only where
-dependences require it. It simulates the machine by estimates (:mod:`spec.estimate`). Whenever a queue is free, it
-starts the ready unit with the highest priority:
+dependences require it. It simulates the machine by estimates (:mod:`spec.estimate`). A unit is one instruction, or
+several that must stay together. Whenever a queue is free, it starts the ready unit with the highest priority:
 
 * The priority of a unit is its latest start. A unit is due when the busiest engine, without stalls, would have finished
-  all work up to this unit, and early enough for all units that depend on it. Therefore a tile starts while the tile
-  before is still in flight, earlier by the longest chain of dependences through a tile. A load is due only when its
-  first consumer starts, wherever it stands in the program.
+  all work up to this unit, and early enough for all units that depend on it. Therefore the first unit of a tile starts
+  while the previous tile is still in flight: it is due earlier by the length of the longest chain of dependences
+  through the tile. A load is due only when its first consumer starts, wherever it stands in the program.
 * A queue does not stall for the most urgent unit while another one is ready. So loads are prefetched as far as memory
   allows (:mod:`kernels.program.memory_pressure`).
 
@@ -201,7 +201,7 @@ class _Schedule:
     def _in_order(self) -> list[ProgramStep]:
         """Start units that wait for each other because their steps interleave; return the steps in program order.
 
-        Program order is always legal. It is followed until none of the started units is incomplete.
+        Program order is always legal. It is followed until every started unit is complete.
         """
         places = {number: unit for unit in self._units if not self._started[unit.number] for number in unit.steps}
         begun, found, end = [], [], self._units[self._oldest].steps[0]

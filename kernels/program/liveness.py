@@ -64,7 +64,8 @@ class LiveRegions:
     """Regions that instructions have read and written so far.
 
     A write removes all accesses that it covers, since an instruction that conflicts with them also conflicts with the
-    write. If reads are `ordered` within each lane, the last one also replaces earlier ones that it covers.
+    write. If the reads of each lane complete in order (`ordered`), a read also removes earlier reads of its lane that
+    it covers.
     """
 
     def __init__(self, ordered: bool = True):

@@ -1,8 +1,8 @@
 """Memory pressure: limits how far the list scheduler prefetches.
 
-In program order all buffers fit in memory. A unit may be prefetched only if its buffers fit in addition, together with
-those of other prefetched units, at every moment from now to its own position in program order. So the oldest unit
-always fits.
+In program order all buffers fit in memory. A unit may be prefetched only if, from now to its position in program order,
+its buffers always fit beside the live buffers and the buffers of other prefetched units. So the oldest unit always
+fits.
 """
 
 from collections.abc import Iterable, Sequence

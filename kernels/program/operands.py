@@ -29,8 +29,8 @@ class Draw:
     Arguments:
         seed: 32 bits for the run.
         stream: 32 bits that separate this use of randomness from others.
-        index: numbers of the elements, one step per free dimension; None for row-major order with the partitions
-            outermost.
+        index: how elements are numbered, with a step for each free dimension; None for row-major order with the
+            partitions outermost.
     """
 
     seed: int

@@ -2,8 +2,8 @@
 
 A product of one tile, result = a.T b, takes two instructions: `load_stationary(a)` of a [k, m], then
 `multiply_moving(result, b)` of b [k, n] and result [m, n]. Both operands have the contraction along the partitions;
-further tiles of it are added with `accumulate`. A row of the array is a partition of SBUF, a column is a partition of
-PSUM; operands and results may start at any quadrant. `Program.append` checks that a tile fits.
+products of further tiles along it are added with `accumulate`. A row of the array is a partition of SBUF, a column is a
+partition of PSUM; operands and results may start at any quadrant. `Program.append` checks that a tile fits.
 """
 
 from neuroncore_rtl.kernels.program.operands import check_on_chip

@@ -7,9 +7,10 @@ Kernels append instructions as if they ran one after the other. The complete pro
 3. Each instruction is put into the queue of its engine, with the waits that its dependences require
    (:mod:`kernels.program.synchronisation`).
 
-A collective depends on the regions that it touches in the HBM of its core, like any other instruction; its queue is one
-lane. The programs of all cores of its group must append it. Deadlock freedom: the instructions before it in their
-collective queues must not wait for one that is after it here.
+A collective depends on the regions that it touches in the HBM of its core, like any other instruction. Collectives
+complete in the order of their queue. The programs of all cores of its group must append it. To exclude deadlocks: in
+the other programs of its group, no instruction before it in the collective queue may wait, directly or indirectly, for
+an instruction that this program has after it.
 
 A program may have *sections*. The control program starts a section when all earlier ones have retired, and may skip or
 repeat sections. Therefore no record waits for one of another section, each section reuses the same semaphores, and a

@@ -53,7 +53,7 @@ class Rows:
         return Rows(tuple(tile[:, first:end] for tile in self.tiles), self.first)
 
     def draws(self, seed: int | None, stream: int) -> list[Draw | None]:
-        """Return random words per tile, None without seed; elements are numbered in the whole matrix for any tiling."""
+        """Return the random words of each tile, or None without a seed; element numbers do not depend on the tiling."""
         first, draws = self.first, []
         for tile in self.tiles:
             index = Index(base=first * tile.size, partition=tile.size, steps=(1,))
@@ -62,7 +62,7 @@ class Rows:
         return draws
 
     def write(self, memory: np.ndarray, codes: np.ndarray) -> None:
-        """Write codes [rows, columns], or one row for all, into the image of a memory, uint8 [partitions, bytes]."""
+        """Write codes [rows, columns], or one row for all rows, into the bytes of SBUF, uint8 [partitions, bytes]."""
         codes, first = np.broadcast_to(codes, self.shape), 0
         for tile in self.tiles:
             part = np.ascontiguousarray(codes[first : first + tile.partitions]).astype(f"<u{tile.format.bits // 8}")
@@ -71,7 +71,7 @@ class Rows:
             first += tile.partitions
 
     def read(self, memory: np.ndarray) -> np.ndarray:
-        """Return the codes [rows, columns] from the image of a memory, uint8 [partitions, bytes]."""
+        """Return the codes [rows, columns] from the bytes of SBUF, uint8 [partitions, bytes]."""
         parts = []
         for tile in self.tiles:
             size = tile.format.bits // 8

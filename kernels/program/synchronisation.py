@@ -2,11 +2,11 @@
 
 An instruction starts when all instructions that it conflicts with have completed (:mod:`kernels.program.dependence`):
 
-* An awaited instruction adds 1 to a semaphore of its lane when it completes; the other one waits for the count. The
-  tensor queue has two lanes, since a LoadStationary may complete before an earlier MultiplyMoving. Every other queue is
-  one lane. After the maximum of a semaphore, the lane continues with the next one.
-* A record has two waits. Further waits are moved to the record before it in its queue if that has a free wait,
-  otherwise to a NOP between the two.
+* An awaited instruction adds 1 to a semaphore of its lane when it completes; the later instruction waits for this
+  count. The tensor queue has two lanes, since a LoadStationary may complete before an earlier MultiplyMoving. Every
+  other queue is one lane. After the maximum of a semaphore, the lane continues with the next one.
+* A record has two waits. Further waits are moved to the previous record of the queue if that record has a free wait,
+  otherwise to a NOP between the two records.
 * The engine keeps the order within the vector and the scalar queue. `overlap` is not set if an instruction reads a
   result that an earlier one in its queue may still be writing.
 """
@@ -56,7 +56,7 @@ class Synchronisation:
         reads, writes = reaches(instruction.reads), reaches(instruction.writes)
         waits = self._waits(queue, self._fit(queue, self._order.conflicts(queue, reads, writes, ordered)))
         if instruction.overlap is not None:
-            # The waits just added may imply that the instructions with its sources have completed.
+            # The waits just added may imply that the instructions that wrote its sources have completed.
             independent = not self._order.reads_unfinished(queue, lane, reads)
             if not independent:
                 self._order.settle(queue, lane)
@@ -86,7 +86,7 @@ class Synchronisation:
         return waits
 
     def _waits(self, queue: int, waits: dict[int, int]) -> list[tuple[int, int]]:
-        """Record waits of a queue; return them as an entry contains them."""
+        """Record that a queue waits, and return the waits in the form of `Entry.waits`."""
         for lane, count in waits.items():
             self._order.wait(queue, lane, count)
         return [*waits.items()]

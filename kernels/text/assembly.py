@@ -34,7 +34,7 @@ _HEXADECIMAL = frozenset({"address", "alpha", "seed", "stream", "s0", "s1", "src
 
 
 def disassemble(blocks: Iterable[tuple[int, Iterable[isa.Record]]], config: Config) -> str:
-    """Return the text of records, given by number of queue."""
+    """Return the text of records; `blocks` are pairs of queue number and records."""
     lines = []
     for queue, records in blocks:
         lines.append(f"queue {isa.queue_name(queue, config)}")
@@ -206,7 +206,7 @@ def _scalar(key: str, text: str) -> int | isa.Pointer:
 
 
 def _place(text: str) -> dict:
-    """Return the common arguments of a tensor on chip and a tensor of a copy."""
+    """Parse a tensor; return the arguments that on-chip tensors and tensors of a copy have in common."""
     pattern = r"(sbuf|psum|hbm)\[(?:(\d+),)?(\w+)\]\.(\w+)\((.*)\)"
     storage, partition, address, fmt, steps = _matched(pattern, text, "a tensor must be like sbuf[0,0x100].bf16(16,1)")
     return {

@@ -31,7 +31,7 @@ def length(part: slice) -> int:
 
 
 def neighbours(parts: Sequence[slice], most: int, quadrant: int | None = None) -> list[slice]:
-    """Return slices of `parts` that can be joined, each at most `most` rows.
+    """Return slices of the sequence `parts`: the parts in a slice can be joined to at most `most` rows.
 
     Arguments:
         parts: adjacent slices of rows.
@@ -84,7 +84,7 @@ def blocks(strip: slice, m: int, n: int, config: Config, first: int = PSUM_BANKS
         m: rows of the result.
         n: columns of the result.
         config: machine parameters.
-        first: groups of the first block; fewer groups mean that HBM is slower than the array.
+        first: maximum groups of the first block; less than the default means that HBM is slower than the array.
     """
     width = ceil(n / ceil(n / config.psum_words))
     tiles = cut(strip.start, strip.stop, config.columns)

@@ -105,7 +105,8 @@ def load_row(program: Program, source: HbmTensor, *, each: bool = False) -> Tens
     Arguments:
         program: program that receives the instructions.
         source: the parameters.
-        each: reads HBM for each partition in any case, which is faster if the array has more work than HBM.
+        each: whether to read any format from HBM for each partition, which is faster if the array has more work than
+            HBM.
     """
     lanes = program.lanes
     row = program.space.sbuf(source.name, source.format, source.shape, lanes)

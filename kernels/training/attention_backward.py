@@ -112,7 +112,7 @@ def attention_backward(
 def _of_queries(program: Program, heads: Sequence[Head], attended: Attended, dout: Rows) -> tuple[Rows, Rows]:
     """Append and return two numbers per query and head, FP32 [queries, heads].
 
-    They are the shift of its scores for which the exponential is the weight, and sum(dout * out).
+    They are the shift with which exp(scores * scale + shift) gives the weights, and sum(dout * out).
     """
     shifts, means = (scratch(program.space, name, dout, len(heads)) for name in ("shift", "mean"))
     products = scratch(program.space, "products", dout)
@@ -224,7 +224,7 @@ class _Block:
         k: Sequence[Tensor],
         before: dict[int, list[Tensor]],
     ) -> None:
-        """Append dq, or its part from the keys so far.
+        """Append dq, or the part of it that the keys so far contribute.
 
         `before` has the FP32 sums of earlier blocks, by tile of queries and piece of columns; the new sums replace
         them.

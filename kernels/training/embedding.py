@@ -24,7 +24,7 @@ def embedding(program: Program, table: HbmTensor, numbers: Rows, name: str = "em
 def embedding_backward(
     program: Program, rows: int, numbers: Rows, dy: Rows, before: Rows | None = None, name: str = "dtable"
 ) -> Rows:
-    """Append and return the gradient of a table of some rows, plus `before`, FP32 [rows, features].
+    """Append and return the gradient of a table of `rows` rows, plus `before`, FP32 [rows, features].
 
     Copies do not add. So the gradient is a product with the one-hot matrix of the numbers, about a PSUM bank of rows at
     a time. Numbers out of range contribute nothing. Numbers and dy have tiles of the same tokens; the tensor engine
@@ -42,7 +42,7 @@ def embedding_backward(
 
 
 def _within(matrix: Rows | None, part: slice) -> Rows | None:
-    """Return the tiles of a matrix that start within some rows."""
+    """Return the tiles of a matrix that start within the rows `part`."""
     if matrix is None:
         return None
     pairs = zip(matrix.parts, matrix.tiles, strict=True)

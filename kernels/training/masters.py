@@ -17,7 +17,7 @@ WIDTH = 256
 """Columns of the matrix of all parameters: long enough for efficient instructions."""
 
 PITCH = 64
-"""Alignment of a parameter in elements: that of a beat of the widest port in any format."""
+"""Alignment of a parameter in elements, so that it starts at a beat of the widest port in any format."""
 
 
 class Masters:
@@ -29,14 +29,14 @@ class Masters:
     Arguments:
         space: allocator.
         shapes: shapes of the parameters, by name.
-        gradients: number of gradients per parameter, which the optimiser adds.
+        gradients: number of gradients per parameter; the optimiser uses their sum.
 
     Attributes:
         values: master parameters.
         first: first moments.
         second: second moments.
         copies: BF16 copies of the masters.
-        gradients: list of gradients.
+        gradients: list of matrices with one gradient of every parameter each.
     """
 
     def __init__(self, space: Allocator, shapes: Mapping[str, tuple[int, ...]], gradients: int = 1):

@@ -1,4 +1,4 @@
-"""Differences between the runs of an image on the RTL and on golden besides memories; a core's error as a sentence."""
+"""Differences between runs of an image on RTL and golden besides memories; errors as sentences."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,11 +17,11 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["LISTED", "explain_fault", "image_failures", "row_beyond"]
 
 LISTED = 5
-"""Most differences, races or reads that are listed."""
+"""Most listed differences, races or reads."""
 
 
 def image_failures(run: Outcome, expected: CoreOutcome, memory: np.ndarray, config: Config) -> Iterator[str]:
-    """Yield the differences between the outcomes on the RTL and golden, a sentence each; memory: with the records."""
+    """Yield the differences between the outcomes of RTL and golden, a sentence each; memory: with the records."""
     if run.ending == Ending.LIMIT:
         yield f"the program must end, but was given up after {run.cycles:,} cycles"
     error = expected.error and CoreFault(
@@ -47,7 +47,7 @@ def image_failures(run: Outcome, expected: CoreOutcome, memory: np.ndarray, conf
 
 
 def explain_fault(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
-    """Return an error as a sentence: queue, record, instruction and cause; memory: HBM with the records."""
+    """Return an error as a sentence; memory: HBM with the records."""
     cause = f"{isa.cause_name(fault.cause)}{_detail(fault)}"
     if fault.cause == isa.Cause.BOOT:
         return cause
@@ -56,10 +56,7 @@ def explain_fault(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
 
 
 def row_beyond(fault: CoreFault | None, memory: np.ndarray, config: Config) -> tuple[int, int] | None:
-    """Return the first element of the row that an out-of-range index names, and the number of elements of the tensor.
-
-    None for other errors. Arguments: see `explain_fault`.
-    """
+    """Return the first element of the row of an out-of-range index, and the tensor's elements; None: other errors."""
     if fault is None or fault.cause != isa.Cause.INDEX:
         return None
     copy: Any = isa.Record.decode(
@@ -94,7 +91,7 @@ def _detail(fault: CoreFault) -> str:
 
 
 def _instruction(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
-    """Return the record's line of assembly, or its opcode if it cannot be decoded."""
+    """Return the record's line of assembly, or the opcode if it is not valid."""
     data = memory[fault.address : fault.address + isa.RECORD_BYTES].tobytes()
     if len(data) < isa.RECORD_BYTES:
         return "beyond HBM"

@@ -1,4 +1,4 @@
-"""Activity of the links of an instance: a table with a row for each direction of each link, and its summary."""
+"""Activity of links: a table with a row per direction of each link, and its summary."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -9,32 +9,32 @@ from neuroncore_rtl.spec.instance import Instance
 __all__ = ["dead_links", "link_of", "link_summary", "link_table", "opposite"]
 
 LISTED = 4
-"""Most links that the summary names."""
+"""Most links in the summary."""
 
 
 def opposite(instance: Instance, wire: int) -> int:
-    """Return the wire of the same link in the opposite direction."""
+    """Return the opposite wire of the same link."""
     chip, direction = divmod(wire, instance.directions)
     return instance.neighbour(chip, direction) * instance.directions + (direction ^ 1)
 
 
 def link_of(instance: Instance, wire: int) -> int:
-    """Return the wire that names the link of a wire: the one that leads up, or to the next column or row."""
+    """Return the wire that names a wire's link: up, or to the next column or row."""
     return opposite(instance, wire) if wire % instance.directions % 2 else wire
 
 
 def dead_links(instance: Instance, dead: Collection[int]) -> list[int]:
-    """Return the links that an end has declared dead; dead: the wires on which these ends send."""
+    """Return the dead links; dead: sending wires of the ends that declared them dead."""
     return sorted({link_of(instance, wire) for wire in dead})
 
 
 def link_table(
     instance: Instance, counters: Sequence[Mapping[str, int]], cycles: int, dead: Collection[int] = ()
 ) -> dict[str, dict[str, Any]]:
-    """Return the activity of each wire in a run, by the name of its link and direction without the word link.
+    """Return the activity of each wire, by the name of its link and direction without the word link.
 
-    The receiver of a wire counts CRC errors and discarded flits; the sender counts flits, retries and stalls.
-    `counters` has those of the sender of each wire, `dead` the wires of senders that have declared their link dead.
+    A wire's receiver counts CRC errors and discarded flits; its sender counts flits, retries and stalls. `counters` are
+    those of the end that sends on each wire; dead: see `dead_links`.
     """
     gone = set(dead_links(instance, dead))
     table = {}
@@ -53,7 +53,7 @@ def link_table(
 
 
 def link_summary(instance: Instance, table: Mapping[str, Mapping[str, Any]], disturbed: int) -> dict[str, Any]:
-    """Return the summary of a `link_table`: sums, the mean, the busiest link, and the links with the most retries."""
+    """Return the summary of a `link_table`: sums, mean, busiest link, links with the most retries."""
     totals = {name: sum(row[name] for row in table.values()) for name in ("flits", "retries", "crc_errors")}
     busiest = max(table, key=lambda name: table[name]["utilisation"])
     stalled = max(table, key=lambda name: table[name]["stalled_cycles"])

@@ -1,7 +1,7 @@
-"""Races of a run: instructions that overlapped in time and accessed the same bytes, at least one of them a write.
+"""Races: instructions that overlapped in time and accessed the same bytes, at least one of them a write.
 
-Semaphores separate such instructions. Without one the result may still be right by chance, so races are found from the
-cycles of issue and retirement, not from the contents of memory.
+Without a semaphore between them the result may still be right by chance, so races are found from the cycles of issue
+and retirement, not from the contents of memory.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ class Execution:
 
     Arguments:
         queue, name: number and name of the queue.
-        address: of the record in HBM.
+        address: in HBM.
         issued, retired: cycles in which the engine accepted and finished it.
         instruction: its instruction.
     """
@@ -42,7 +42,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class Race:
-    """Two executed records in the order of issue, and an access of each; the accesses share a byte."""
+    """Two executed records in the order of issue, and an access of each to a shared byte."""
 
     first: Execution
     second: Execution
@@ -60,7 +60,7 @@ class Race:
 
 
 def race_events(trace: Iterable[tuple[int, int, int, int]], hbm: np.ndarray, config: Config) -> list[Execution]:
-    """Return the events of a trace: queue, record address, cycles of issue and of retirement; hbm: with the records."""
+    """Return the events of a trace (queue, address, cycles of issue and retirement); hbm: with the records."""
 
     @cache
     def instruction(address: int) -> Instruction:
@@ -73,10 +73,10 @@ def race_events(trace: Iterable[tuple[int, int, int, int]], hbm: np.ndarray, con
 
 
 def find_races(events: Sequence[Execution], config: Config) -> list[Race]:
-    """Return the races of a run, at most one for each pair of events.
+    """Return the races of a run, at most one per pair of events.
 
-    An engine orders the records of its queue. The exception: a record with `overlap` may start before an earlier record
-    of its queue has written its results, unless a record without `overlap` lies between the two.
+    An engine orders the records of its queue, but a record with `overlap` may start before an earlier record of its
+    queue has written its results, unless a record without `overlap` lies between the two.
     """
     events = sorted(events, key=lambda event: event.issued)
     table = TouchTable([event.instruction for event in events], config)
@@ -95,7 +95,7 @@ def find_races(events: Sequence[Execution], config: Config) -> list[Race]:
 
 
 class TouchTable:
-    """The accesses of many legal instructions, with their bounding boxes in arrays for a fast search."""
+    """Accesses of legal instructions, with bounding boxes in arrays for a fast search."""
 
     def __init__(self, instructions: Sequence[Instruction], config: Config):
         self.instructions = instructions
@@ -112,12 +112,12 @@ class TouchTable:
     ) -> list[tuple[int, tuple[Touch, Touch]]]:
         """Return the instructions that conflict with one, and the accesses of each pair, its own first.
 
-        Two accesses conflict if they share a byte and at least one of them writes.
+        Conflicting accesses share a byte, and at least one writes.
 
         Arguments:
             number: of the instruction.
             others: numbers to search, ascending, all lower or all higher.
-            only_true: whether only true dependences count: the higher number reads bytes that the lower one writes.
+            only_true: count only reads by the higher number of bytes that the lower one writes.
         """
         if not len(others):
             return []

@@ -1,6 +1,6 @@
 """Executions of a program's sections.
 
-Every record retires before its section ends, so the order of issue separates one execution from the next.
+A section ends after its records have retired, so the order of issue separates its executions.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ __all__ = ["cycles_of_runs", "tile_runs"]
 
 
 def tile_runs(image: Image, addresses: Sequence[int]) -> list[slice]:
-    """Return the records of each execution of a section, in order, as slices of `addresses`, in the order of issue."""
+    """Return the executions of sections as slices of `addresses`, the records in the order of issue."""
     sections = {
         block.address + place * RECORD_BYTES: block.section for block in image.blocks for place in range(block.count)
     }
@@ -28,6 +28,6 @@ def tile_runs(image: Image, addresses: Sequence[int]) -> list[slice]:
 
 
 def cycles_of_runs(image: Image, addresses: Sequence[int], issued: Sequence[int], end: int) -> list[int]:
-    """Return the cycles of each execution of a section, up to the first record of the next one or to `end`."""
+    """Return the cycles of each execution of a section, up to the next one or to `end`."""
     starts = [issued[part.start] for part in tile_runs(image, addresses)]
     return [after - before for before, after in pairwise([*starts, end])]

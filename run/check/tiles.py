@@ -1,4 +1,4 @@
-"""Differences of a product: their number, and the first tile that has one, in decimal."""
+"""Differences of a product: their number, and the first wrong tile in decimal."""
 
 from typing import Any
 
@@ -7,23 +7,23 @@ import numpy as np
 __all__ = ["count_differences"]
 
 SHOWN = 4
-"""Most elements of the tile that are printed."""
+"""Most printed elements of the tile."""
 
 
 def count_differences(found: np.ndarray, expected: np.ndarray, integer: bool, side: int, again: str) -> int:
-    """Return the number of elements of a product that differ, and print the first ones.
+    """Return the number of different elements of a product, and print the first ones.
 
     Arguments:
-        found: the product, words of FP32 or INT32, uint32 of shape [M, N].
+        found: the product, uint32 [M, N], words of FP32 or INT32.
         expected: golden's product.
         integer: whether the words are INT32.
         side: rows and columns of a tile.
-        again: the command that records a waveform of the run.
+        again: command that records a waveform.
     """
     differs = found != expected
     if not differs.any():
         return 0
-    # The first tile in row-major order, the order in which products are tiled.
+    # Products are tiled in row-major order.
     row, column = min((np.argwhere(differs) // side * side).tolist())
     rows, columns = range(row, min(row + side, len(found))), range(column, min(column + side, found.shape[1]))
     own = np.argwhere(differs[row : rows.stop, column : columns.stop]) + (row, column)

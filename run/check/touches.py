@@ -1,7 +1,7 @@
-"""The bytes that an instruction of any engine reads and writes, for the checks of finished programs and runs.
+"""Bytes that an instruction reads and writes, for the checks of finished programs and runs.
 
-Programs are made with a separate implementation of the same question, `reads` and `writes` in `spec.isa`. The two share
-no code, so that a mistake in one of them shows as a difference.
+Programs are made with `reads` and `writes` of `spec.isa`; these share no code with this module, so that a mistake in
+one of them becomes a difference.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ class Touch:
 
     Arguments:
         name: of the operand, such as dst or a.
-        writes: whether it is a write; else a read.
+        writes: whether it is a write.
         storage: the memory; HBM is one partition.
         partitions: ascending.
         starts: ascending addresses of runs of adjacent bytes.
@@ -43,22 +43,22 @@ class Touch:
 
     @cached_property
     def box(self) -> tuple[int, int, int, int, int]:
-        """Storage, first partition and the one after the last, first byte and the one after the last."""
+        """Storage, first partition and end, first byte and end; ends are exclusive."""
         partitions, starts = self.partitions, self.starts
         return self.storage, partitions[0], partitions[-1] + 1, int(starts[0]), int(starts[-1]) + self.length
 
     def meets(self, other: "Touch") -> bool:
-        """Return whether the two have a byte in common."""
+        """Return whether two accesses share a byte."""
         if self.storage != other.storage or set(self.partitions).isdisjoint(other.partitions):
             return False
-        # The first run of this access that ends after the start of each run of the other one.
+        # This access's first run that ends after the start of each run of the other.
         place = np.searchsorted(self.starts, other.starts - self.length, side="right")
         within = place < len(self.starts)
         return bool(np.any(self.starts[place[within]] < other.starts[within] + other.length))
 
 
 def touches_of(instruction: Instruction, config: Config) -> list[Touch]:
-    """Return the accesses of a legal instruction. A gather or scatter may access any row below its limit."""
+    """Return the accesses of a legal instruction; of a gather or scatter, all rows below its limit."""
     match instruction:
         case isa.Elementwise():
             return list(_elementwise(instruction, config))
@@ -92,7 +92,7 @@ def _touch(
             length += (count - 1) * step
         else:
             starts = (starts + step * np.arange(count)[:, np.newaxis]).reshape(-1)
-    # The steps above are absolute values; a negative one moves the lowest address down.
+    # Steps above are absolute values; negative ones lower the first address.
     low = sum(min((count - 1) * step, 0) for count, step in dimensions)
     if partitions.step < 0:
         partitions = partitions[::-1]

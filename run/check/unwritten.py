@@ -1,8 +1,8 @@
-"""Reads of on-chip bytes that no record has written before.
+"""Reads of on-chip bytes before they are written.
 
-SBUF and PSUM start with zeros in golden and in simulations, but with arbitrary contents on a machine. A result that
-depends on them is wrong even if golden and RTL agree. `kernels.program.allocation` refuses reads of a whole unwritten
-tensor; this check tracks each byte, in the order in which golden executed the records.
+SBUF and PSUM are zero at the start of golden and of simulations, but arbitrary on a machine, so a result that depends
+on them is wrong even if golden and RTL agree. `kernels.program.allocation` refuses reads of a whole unwritten tensor;
+this check tracks each byte in the order of golden's records.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ class Unwritten:
     """A read of unwritten bytes.
 
     Arguments:
-        instruction: name of the instruction.
+        instruction: its name.
         source: the kernel's line that appended it.
         touch: the access.
         partition, byte: position of the first unwritten byte.
@@ -45,12 +45,12 @@ class Unwritten:
 def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator[Unwritten]:
     """Yield the first such read of each record.
 
-    Not checked: HBM, which the image initialises, and the source rows of a gather. Rows that a scatter skips count as
+    Not checked: HBM, which the image initialises, and source rows of a gather. Rows that a scatter skips count as
     written.
 
     Arguments:
         image: of a program, so that its records have entries.
-        records: queue and HBM address of each executed record, in the order of execution.
+        records: queue and HBM address of each record in the order of execution.
     """
     config = image.config
     written = {
@@ -70,7 +70,7 @@ def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator
             for touch in touches_of(instruction, config)
             if touch.storage in written and not (gathers and touch.name == "src")
         ]
-        # A predicated copy keeps some elements of dst, so it reads them.
+        # A predicated copy keeps elements of dst, so it reads them.
         keeps = isinstance(instruction, Elementwise) and instruction.keep
         reads = [one for one in places if not one[0].writes or (keeps and one[0].name == "dst")]
         return reads, [one for one in places if one[0].writes]
@@ -92,7 +92,7 @@ def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator
 
 
 _Place = tuple[Touch, tuple[slice, slice | np.ndarray]]
-"""An access, and the index of its bytes in a memory, [partitions, bytes]."""
+"""An access, and the index of its bytes in a memory."""
 
 
 def _bytes_of(touch: Touch) -> tuple[slice, slice | np.ndarray]:

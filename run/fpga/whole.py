@@ -1,6 +1,6 @@
 """Synthesis of a whole machine as one netlist, module by module: Yosys does not finish on a whole flat core.
 
-1. With all modules at hand, remove logic that no instance uses, and inputs that are constant in all instances.
+1. Remove logic that no instance uses, and inputs that are constant in all instances.
 2. Synthesise each module once, with the modules below it as black boxes; results are cached.
 3. Join the netlists into a hierarchical one, which nextpnr flattens.
 """
@@ -28,7 +28,7 @@ _CELL = re.compile(r"^  cell \\?(\S+) ", re.MULTILINE)
 _FAMILY = FAMILIES["ecp5"]
 
 _REWRITTEN = "+&scorr; &sweep; &dc2; &syn3; &syn3; &dc2; &dc2"
-"""First part of ABC's script for all modules: merge equal nodes, and rewrite repeatedly for fewer nodes."""
+"""Start of ABC's scripts: merge equal nodes, and rewrite repeatedly for fewer nodes."""
 
 SMALL = f"{_REWRITTEN}; &if -a {{C}} {{W}} {{D}} {{R}} -v; &mfs"
 """Script for modules with several instances: fewest LUTs."""
@@ -62,7 +62,7 @@ ROUNDS = 4
 
 
 def whole(component: wiring.Component, name: str) -> tuple[Netlist, list[dict]]:
-    """Elaborate a component as the module `name`, and return the result of :func:`synthesise_whole`."""
+    """Elaborate a component as the module `name`; return :func:`synthesise_whole` of it."""
     library = ModuleLibrary()
     with progress(f"{name}: elaborating"):
         modules = below(name, component, library, sources=True)
@@ -74,8 +74,8 @@ def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str])
 
     Arguments:
         top: name of the top module.
-        rtlil: RTLIL of the modules that remain modules, by name.
-        verilog: texts of the other modules, which are flattened into their parents.
+        rtlil: RTLIL of the modules that remain, by name.
+        verilog: texts of the others, which are flattened.
     """
     modules = _prune(top, rtlil, verilog)
     often = occurrences(top, {module: Counter(_CELL.findall(text)) for module, text in modules.items()})
@@ -94,7 +94,7 @@ def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str])
 
 
 def _prune(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> dict[str, str]:
-    """Return the RTLIL of the modules without logic that no instance uses."""
+    """Return the RTLIL of the modules without unused logic."""
     texts = {"design.il": "\n".join(map(without_brackets, rtlil.values())), "design.v": "\n".join(verilog)}
     rounds = "opt_hier; opt -fast; wreduce; opt_clean; " * ROUNDS
     script = (
@@ -116,8 +116,8 @@ def _prune(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> dict[s
 def _style_queues(rtlil: str) -> str:
     """Return RTLIL with deep queues (:class:`hdl.primitives.fifo.BufferedFifo`) as block RAM, short ones as registers.
 
-    By default Yosys uses LUTs for all of them, because a block RAM would be almost empty. A queue never reads the entry
-    that it writes in the same cycle, so the result of such a read does not matter.
+    By default Yosys uses LUTs, because a block RAM would be almost empty. A queue never reads the entry that it writes
+    in the same cycle, so the result of such a read does not matter.
     """
     clocked = {read["name"] for read in _READ.finditer(rtlil) if read["clocked"] == "1"}
     deep = {found["name"] for found in _QUEUE.finditer(rtlil) if int(found["places"]) >= FEWEST_PLACES} & clocked
@@ -135,7 +135,7 @@ def _style_queues(rtlil: str) -> str:
 
 
 def join(top: str, netlists: Mapping[str, Netlist]) -> Netlist:
-    """Return one hierarchical netlist; the modules instantiate each other by name."""
+    """Return one hierarchical netlist of modules that instantiate each other by name."""
     with cache_folder(f"{top}-whole", {name: str(netlist.folder) for name, netlist in netlists.items()}) as folder:
         if not (folder / "cells.json").is_file():
             modules = {name: netlist.module for name, netlist in netlists.items()}
@@ -154,7 +154,7 @@ def join(top: str, netlists: Mapping[str, Netlist]) -> Netlist:
 
 
 def largest(modules: Iterable[Mapping[str, Any]]) -> Table:
-    """Return the table of the modules of :func:`synthesise_whole` that occupy most LUT4 positions."""
+    """Return the table of the modules with most LUT4 positions."""
     rows = []
     for row in modules:
         places = row["luts"] + LUTS_OF["CCU2C"] * row["carries"] + LUTS_OF["TRELLIS_DPR16X4"] * row["lutrams"]
@@ -175,7 +175,7 @@ def black_box(netlist: Netlist) -> str:
 
 
 def replace_black_box(around: Mapping, netlist: Netlist) -> dict:
-    """Return a netlist in the format of `write_json`, `around`, with another one instead of its black box."""
+    """Return a netlist in the format of `write_json`, `around`, with another one for its black box."""
     inner = json.loads((netlist.folder / "netlist.json").read_text())["modules"]
     inner[netlist.name]["attributes"].pop("top", None)
     return {**around, "modules": {**around["modules"], **inner}}

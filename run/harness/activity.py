@@ -1,7 +1,7 @@
-"""Activity of a core over time: the spans of cycles in which its cycle counters counted.
+"""Activity of a core: the spans of cycles in which its cycle counters counted.
 
-A counter's value has the number of cycles, not their positions. In a profiled run the harness therefore watches the
-lowest bit of each counter, and writes a line when the set of counting ones changes.
+Counters have no positions of cycles. In a profiled run the harness therefore watches the lowest bit of each, and writes
+a line when the set of counting ones changes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,8 +15,8 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["STARTED", "Activity", "activity_defines", "read_activity"]
 
 Activity = Mapping[str, Sequence[tuple[int, int]]]
-"""Spans of cycles by counter, such as "queues.0.idle": first cycle and the one after the last, ascending. Watched are
-all cycle counters of queues, `busy`, `columns` and `wait_...` of engines, `waiting` and `STARTED` of the controller."""
+"""Ascending spans (first cycle, end) by counter, such as "queues.0.idle": all of queues; `busy`, `columns`, `wait_...`
+of engines; `waiting`, `STARTED` of the controller."""
 
 STARTED = "controller.started"
 """Span from the retirement of the controller's first instruction."""
@@ -27,9 +27,9 @@ _CYCLES = ("idle", "executing", "busy", "columns", "waiting")
 
 
 def activity_defines(config: Config) -> dict[str, object]:
-    """Return the macros `ACTIVITY`, a vector with one bit per watched counter, and `ACTIVITIES`, its width.
+    """Return the macros `ACTIVITY`, a vector of the lowest bits of watched counters, and `ACTIVITIES`, its width.
 
-    Bit 0 is set once an instruction has retired; the others are the lowest bits of cycle counters.
+    Bit 0 is set once an instruction has retired.
     """
     bits = [
         f"|counters[{low + width - 1}:{low}]" if name == _INSTRUCTIONS else f"counters[{low}]"
@@ -39,10 +39,7 @@ def activity_defines(config: Config) -> dict[str, object]:
 
 
 def read_activity(lines: Iterable[Sequence[str]], config: Config, end: int) -> Activity:
-    """Return the activity of a core up to the cycle `end`.
-
-    The lines are those of the harness, ascending: a cycle, and the value of `ACTIVITY` from that cycle on.
-    """
+    """Return the activity of a core up to `end`; lines: ascending cycles, and `ACTIVITY` from each on."""
     names = [STARTED if name == _INSTRUCTIONS else name for name, _, _ in _watched(config)]
     found: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
     since: dict[int, int] = {}
@@ -61,7 +58,7 @@ def read_activity(lines: Iterable[Sequence[str]], config: Config, end: int) -> A
 
 
 def _watched(config: Config) -> list[tuple[str, int, int]]:
-    """Return name, lowest bit and width of the watched counters, the instruction counter first."""
+    """Return name, lowest bit and width of watched counters, the instruction counter first."""
     leaves = {name: (low, width) for name, low, width in _leaves(core_counters(config), "", 0)}
     kinds = {name: name.rpartition(".")[2] for name in leaves}
     cycles = [name for name, kind in kinds.items() if kind in _CYCLES or kind.startswith("wait_")]

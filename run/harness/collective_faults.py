@@ -18,7 +18,7 @@ class CollectiveFault:
     Arguments:
         core: number of the core.
         cause: a `spec.isa.Rule` or `spec.isa.Cause`.
-        number: instructions that the engine accepted before this one.
+        number: instructions that the engine accepted before.
         detail: depends on the cause.
     """
 
@@ -35,14 +35,14 @@ class CollectiveFault:
 
 
 def disagreement_text(detail: int) -> str:
-    """Return the core and the field in which two ranks disagree, from the detail of DISAGREE."""
+    """Return the core and the field of a DISAGREE from its detail."""
     other, field = detail & 0xFF, (detail >> 8) - 1
     name = SIGNATURE_FIELDS[field][0] if 0 <= field < len(SIGNATURE_FIELDS) else f"field {field}"
     return f"with core {other} in {name}"
 
 
 def link_name(instance: Instance, wire: int) -> str:
-    """Return the name of a wire: its first chip, its direction, its last chip."""
+    """Return the name of a wire: chip, direction, chip."""
     chip, direction = divmod(wire, instance.directions)
     way = _DIRECTIONS[instance.topology][direction]
     return f"link chip {chip} {way} -> chip {instance.neighbour(chip, direction)}"

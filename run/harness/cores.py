@@ -1,4 +1,4 @@
-"""Device of whole cores: a lone core, or all cores of an instance with its links (`run/harness/cores.v`)."""
+"""Device of whole cores: a lone core, or an instance with its links (`run/harness/cores.v`)."""
 
 import re
 from collections import Counter
@@ -30,30 +30,30 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, cause_name, queue_count
 __all__ = ["ROOM_BYTES", "CoreDevice", "CoreFault", "CoreWork", "room_of"]
 
 ROOM_BYTES = 64 << 20
-"""Least HBM of all cores together that a harness is built for."""
+"""Least HBM of all cores in a harness."""
 
 
 def room_of(memories: np.ndarray) -> int:
-    """Return the bytes of HBM of a harness; few sizes, so that runs share builds."""
+    """Return the HBM of a harness in bytes; few sizes, so that runs share builds."""
     return max(ROOM_BYTES, 1 << (memories.size - 1).bit_length())
 
 
 ROUNDS = 256
-"""Most images that a lone core runs one after another."""
+"""Most images of a lone core."""
 
 PATIENCE = 8192
-"""Idle cycles after which a run counts as stopped."""
+"""Idle cycles after which a run is stopped."""
 
 _BLOCKS = r"(block|edge|psum|vector_block|activation_block|sbuf_block)_"
-"""Modules with several instances that Verilator compiles once, as hierarchical blocks. A block costs one call per clock
-edge: a core with one instance of each runs 1.5 times as fast without blocks."""
+"""Modules that Verilator compiles once for several instances, as hierarchical blocks. A block costs a call per clock
+edge: a core with one instance of each runs 1.5 times as fast without."""
 
 _KEPT = r"tile_|(vector|activation)_lane(_\w+)?$|(tensor|vector|scalar|dma|collective)_engine$|queue_|bank_384x64$"
 """Modules that Verilator does not inline. For the banks of SBUF this makes a build three times as fast, a run 9 %."""
 
 _LINKS = r"router_|link_end_|link_wire_|axi_checker$"
-"""Modules of the links that Verilator does not inline. They cannot be hierarchical blocks: Verilator assumes that every
-output of a block depends on every input, so that a ring of them would be a combinational loop."""
+"""Modules of links that Verilator does not inline. As hierarchical blocks their ring would be a combinational loop:
+Verilator assumes that every output of a block depends on every input."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,13 @@ class CoreWork(HbmWork):
     """Images in memory, and disturbances.
 
     Arguments (besides those of `HbmWork`):
-        boots: address of the image of each core, None for a core that is not started. For a lone core, addresses of
+        boots: address of the image of each core, None for a core that does not start. For a lone core, addresses of
             images that run one after another, each after a reset.
         delays: start delay of each core in cycles; default 0.
-        limit: cycles after which an image is stopped; later images are not run.
-        patience: idle cycles after which a run is stopped if a program has not ended.
+        limit: cycles after which an image is stopped; later images do not run.
+        patience: idle cycles after which an unfinished run is stopped.
         host: cycle after each start in which the host interrupts the controllers; 0: never.
-        profiled: whether outcomes have the `activity` of their core.
+        profiled: whether outcomes have `activity`.
     """
 
     boots: Sequence[int | None] = (0,)
@@ -95,12 +95,12 @@ class CoreWork(HbmWork):
 class CoreDevice:
     """A lone core, or all cores of an instance.
 
-    The parts of its outcome are the images, one per core of an instance. The counter `simulated` has all cycles; the
-    memory `hbm` is uint8 [cores, bytes] in the shape of the work's memories.
+    The parts of its outcome are the images. The counter `simulated` has all cycles; the memory `hbm` has the shape of
+    the work's memories.
 
     Arguments:
-        machine: parameters of the core or the instance.
-        room: bytes of HBM of all cores together.
+        machine: parameters of the core or instance.
+        room: bytes of HBM of all cores.
         check_axi: whether a protocol checker watches every AXI port.
         watches_gates: whether a checker watches every clock gate for a clock that stops too early.
         inside: whether a waveform of an instance shows the inside of cores, which are then compiled separately.
@@ -131,12 +131,7 @@ class CoreDevice:
         return "instance" if self.instance else "core"
 
     def verilog(self, *, cached: bool = True, vectors: bool = False) -> str:
-        """Return the Verilog of the core, or of all cores and their links.
-
-        Arguments:
-            cached: whether the cache may answer; False for benchmarks of elaboration.
-            vectors: see :func:`run.sim.elaboration.elaborated`.
-        """
+        """Return the Verilog of cores and links; cached, vectors: see :func:`run.sim.elaboration.elaborated`."""
         options = {"cached": cached, "watches_gates": self.watches_gates, "vectors": vectors}
         if self.instance is None:
             return engine_verilog(self.core, "core", **options)
@@ -202,7 +197,7 @@ class CoreDevice:
         elif not 1 <= len(work.boots) <= ROUNDS:
             raise ValueError(f"boots must be 1 to {ROUNDS} addresses, not {len(work.boots)}")
 
-    def read(self, work: CoreWork, directory: Path, state: Mapping[str, float]) -> Outcome:
+    def read_outcome(self, work: CoreWork, directory: Path, state: Mapping[str, float]) -> Outcome:
         found = fields_by_kind(directory / "runs")
         lines = sorted(
             found["core"], key=lambda fields: int(fields[0])
@@ -222,7 +217,7 @@ class CoreDevice:
 
 
 def _blocks_and_kept(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the modules of a core that are hierarchical blocks, and the others that are not inlined."""
+    """Return the modules of a core that are hierarchical blocks, and others that are not inlined."""
     instances = Counter(re.findall(r"^  (\w+) \S+ \(", text, re.MULTILINE))
     blocks = tuple(name for name in modules_of(text, _BLOCKS) if instances[name] > 1)
     return blocks, tuple(name for name in modules_of(text, f"{_BLOCKS}|{_KEPT}") if name not in blocks)
@@ -239,7 +234,7 @@ def _ending(gave_up: bool, parts: Mapping[int | str, Outcome], started: Sequence
 
 
 def _logs(text: str, cores: int) -> list[list[list[str]]]:
-    """Return the fields of the log of each core in each round, without the core's number."""
+    """Return the log of each core in each round as fields, without the core's number."""
     logs: list[list[list[str]]] = []
     for kind, core, *fields in map(str.split, text.splitlines()):
         if kind == "s":
@@ -250,7 +245,7 @@ def _logs(text: str, cores: int) -> list[list[list[str]]]:
 
 
 def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
-    """Return the records and the printed text of a run from its log."""
+    """Return records and printed text from the log of a run."""
     issued, retired, console = [], {}, []
     for kind, *fields in lines:
         if kind == "c":
@@ -261,7 +256,7 @@ def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
         if kind in "ip":
             issued.append((queue, address, cycle))
         if kind in "pr":
-            # A record may be executed several times; executions of one address retire in the order of issue.
+            # Executions of one address retire in the order of issue.
             retired.setdefault(address, []).append(cycle)
     found = []
     for queue, address, cycle in issued:
@@ -271,7 +266,7 @@ def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
 
 
 def _part(fields: Sequence[str], config: Config, log: Sequence[Sequence[str]]) -> Outcome:
-    """Return the outcome of an image from the fields of its line, and from its log."""
+    """Return the outcome of an image from the fields of its line and from its log."""
     cycles, over, exit_code, gave_up, cause, queue, address, detail, counters = fields
     errors = (CoreFault(int(queue), int(cause), int(address, 16), int(detail, 16)),) if int(cause) else ()
     ending = (

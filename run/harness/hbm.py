@@ -26,7 +26,7 @@ HBM_ARGUMENTS = {"HBM_ARGUMENTS": arguments(_NUMBERS, hexadecimal=_BORDERS, pref
 
 
 def optional_arguments() -> dict[str, str]:
-    """Return the macro that reads the plusargs of `Hbm`, with its defaults for missing ones."""
+    """Return the macro that reads the plusargs of `Hbm`, all optional."""
     defaults: dict[str, Any] = {field.name: field.default for field in fields(Hbm)}
     forms = {name: ("d", int(defaults[name])) for name in _NUMBERS} | dict.fromkeys(_BORDERS, ("h", 0))
     found = (f'if (!$value$plusargs("hbm_{n}=%{form}", {n})) {n} = {value};' for n, (form, value) in forms.items())
@@ -40,12 +40,12 @@ class Hbm:
     Arguments:
         size: bytes; accesses beyond return DECERR. None: all bytes of the harness's memory.
         latency: cycles from an address, or the last beat written, to the response; at least 1.
-        gap: idle cycles of a port after each burst, counted separately for reads and writes.
-        port_rate, rate: most bytes that a port, or all ports together, read and write in 256 cycles; 0: no limit.
-        stall: rate of random pauses of every handshake, in 256ths of the cycles.
-        reorder: rate at which a burst or a response overtakes those of other IDs, in 256ths of the cycles.
-        interleave: whether it may also overtake within a burst.
-        slverr, decerr: range of addresses with that error response: first byte, byte after the last; whole beats.
+        gap: idle cycles of a port after each burst, separate for reads and writes.
+        port_rate, rate: most bytes that a port, or all ports, read and write in 256 cycles; 0: no limit.
+        stall: rate of random pauses of handshakes, in 256ths of the cycles.
+        reorder: rate at which a burst or response overtakes other IDs, in 256ths of the cycles.
+        interleave: whether it may overtake within a burst.
+        slverr, decerr: first and end byte of the range with that error response; whole beats.
         seed: of all random behaviour.
     """
 
@@ -76,19 +76,19 @@ def hbm_of(settings: Settings) -> Hbm:
 
 
 def random_hbm(rng: np.random.Generator, **choices: Sequence[int]) -> Hbm:
-    """Return an HBM with random parameters; choices: values of each parameter, which are drawn in this order."""
+    """Return an HBM with random parameters; choices: values of each, drawn in this order."""
     drawn: dict[str, Any] = {name: int(rng.choice(values)) for name, values in choices.items()}
     return Hbm(**drawn, seed=int(rng.integers(1, 1 << 31)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class HbmWork(LinkWork):
-    """Base of work in the HBM of one core or of all cores of an instance.
+    """Base of work in the HBM of cores.
 
     Arguments (besides those of `LinkWork`):
-        memories: uint8 [cores, bytes], initial HBM of each core from address 0; not modified. In an instance the HBM of
-            a core ends with these bytes, a multiple of 4096.
-        behaviour: of HBM. For an instance `size` must be None; the error ranges address the HBM of all cores in order.
+        memories: uint8 [cores, bytes], initial HBM from address 0; not modified. In an instance a core's HBM ends with
+            these bytes, a multiple of 4096.
+        behaviour: of HBM. For an instance `size` must be None; error ranges address the HBM of all cores in order.
     """
 
     memories: np.ndarray
@@ -100,18 +100,18 @@ class HbmWork(LinkWork):
             raise ValueError(f"memories must be [{cores}, a multiple of 4096], not {list(self.memories.shape)}")
 
     def hbm_plusargs(self, directory: Path, beat_bytes: int, *, limited: bool) -> list[str]:
-        """Write the memories and return their plusargs; limited: whether a core's HBM ends with its bytes."""
+        """Write the memories, return plusargs; limited: a core's HBM ends with its bytes."""
         cores, room = self.memories.shape
         limits = plusargs(hbm_room=room, hbm_size=cores * room) if limited else []
         return [*self.behaviour.plusargs(), *limits, *write_memory(directory, self.memories.reshape(-1), beat_bytes)]
 
     def memories_after(self, directory: Path) -> np.ndarray:
-        """Return the memories after the run, in the shape of `memories`."""
+        """Return the final contents of `memories`."""
         return read_memory(directory)[: self.memories.size].reshape(self.memories.shape)
 
 
 def write_memory(directory: Path, content: np.ndarray, beat_bytes: int) -> list[str]:
-    """Write hbm.bin, the initial memory, uint8 [bytes]; return the plusargs that load it and dump as many bytes."""
+    """Write the initial memory, uint8 [bytes]; return the plusargs that load it and dump as many bytes."""
     beats = -(-len(content) // beat_bytes)
     padded = np.zeros((beats, beat_bytes), np.uint8)
     padded.reshape(-1)[: len(content)] = content
@@ -122,5 +122,5 @@ def write_memory(directory: Path, content: np.ndarray, beat_bytes: int) -> list[
 
 
 def read_memory(directory: Path) -> np.ndarray:
-    """Return the final memory, uint8 [bytes], in whole beats."""
+    """Return the final memory, uint8, whole beats."""
     return np.fromfile(directory / "hbm_out.bin", np.uint8)

@@ -1,4 +1,4 @@
-"""Links of an instance in a harness: disturbances, samples of counters, and views for waveforms.
+"""Links in a harness: disturbances, samples of counters, and views for waveforms.
 
 The Verilog is in `disturbance.v`, `link_view.v` and `engine_view.v`.
 """
@@ -47,8 +47,8 @@ class LinkSample:
 
     Arguments:
         cycle: the cycle.
-        credits_used: for each wire, the sender's count of used credits.
-        counters: for each wire, the counters of its sender, by the names of `hdl.link.counters`.
+        credits_used: of each wire's sender.
+        counters: of each wire's sender, by the names of `hdl.link.counters`.
     """
 
     cycle: int
@@ -57,7 +57,7 @@ class LinkSample:
 
 
 def sampling(path: Path) -> list[str]:
-    """Return the plusargs that enable sampling; path: of the file of samples."""
+    """Return the plusargs of sampling into a file."""
     return plusargs(window=FIRST_WINDOW, samples=path)
 
 
@@ -73,10 +73,10 @@ class LinkWork:
     """Base of work of devices with links.
 
     Arguments:
-        errors: share of disturbed frames on every wire.
+        errors: share of disturbed frames.
         cut: a wire that dies.
         seed: of all random behaviour.
-        sampled: whether the links are sampled during the run.
+        sampled: whether links are sampled.
     """
 
     errors: float = 0.0
@@ -85,14 +85,14 @@ class LinkWork:
     sampled: bool = False
 
     def link_plusargs(self, directory: Path) -> list[str]:
-        """Return the plusargs of these arguments; directory: of the run."""
+        """Return the plusargs of a run in `directory`."""
         words = plusargs(errors=round(self.errors * 2**32), seed=self.seed)
         words += [] if self.cut is None else plusargs(cut=self.cut.wire, cut_cycle=self.cut.cycle)
         return words + (sampling(directory / "samples") if self.sampled else [])
 
 
 def read_samples(text: str) -> list[LinkSample]:
-    """Return at most `SAMPLES` samples of a file, at even distances except the last."""
+    """Return at most `SAMPLES` samples, at even distances except the last."""
     lines: dict[int, dict[int, list[str]]] = {}
     for line in text.splitlines():
         cycle, wire, *fields = line.split()
@@ -154,9 +154,9 @@ def link_views(
     Arguments:
         instance: the instance.
         fabric: path of the fabric in the harness.
-        counters: expression of the counters of a wire's sender, with {} for the wire's number.
+        counters: expression of a sender's counters, with {} for the wire's number.
         node: path of a chip's node in the fabric.
-        disturbed: expression, set when the frame of a wire is disturbed, with {} for the wire's number.
+        disturbed: expression, set when a frame is disturbed, with {} for the wire's number.
         credits: whether the senders' credit counters are visible.
         waves: whether a waveform is recorded.
     """
@@ -200,7 +200,7 @@ _SHOWN = ("kind", "op", "dtype", "ranks", "base", "stride", "rank", "root", "cou
 
 
 def engine_views(instance: Instance) -> str:
-    """Return an instance of the view of each engine, with the name of its core."""
+    """Return a view of each engine, with the name of its core."""
     ports = {
         "clk": "clk",
         "active": "next[{0}] != starts[{0}] + retirements[{0}]",
@@ -213,5 +213,5 @@ def engine_views(instance: Instance) -> str:
 
 
 def _wires(source: str, fields: Sequence[tuple[str, int, int]]) -> str:
-    """Return wires for the fields of a word; fields: name, lowest bit, width."""
+    """Return wires for fields (name, lowest bit, width) of a word."""
     return " ".join(f"wire {bounds(width)}{name} = {source}[{low} +: {width}];" for name, low, width in fields)

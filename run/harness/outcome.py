@@ -1,4 +1,4 @@
-"""Outcomes of devices: ending, cycles, counters, events, links and memories."""
+"""Outcomes of devices."""
 
 import enum
 from collections import defaultdict
@@ -34,12 +34,12 @@ class Ending(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """A record, or an instruction, in an engine.
+    """A record or instruction in an engine.
 
     Arguments:
         queue: number of the queue in its core.
         address: of the record in HBM; without the core, the number of the instruction.
-        issued, retired: cycles since the start; `retired` is None if it did not retire.
+        issued, retired: cycles since the start; `retired` is None without retirement.
     """
 
     queue: int
@@ -49,7 +49,7 @@ class Event:
 
 
 def fields_by_kind(path: Path) -> dict[str, list[list[str]]]:
-    """Return the lines of a file as lists of fields, grouped by their first field, which is removed."""
+    """Return the fields of a file's lines by the first field, without it."""
     found = defaultdict(list)
     for kind, *fields in map(str.split, path.read_text().splitlines()):
         found[kind].append(fields)
@@ -57,19 +57,19 @@ def fields_by_kind(path: Path) -> dict[str, list[list[str]]]:
 
 
 def events_of(queue: int, issued: Sequence[int], retired: Sequence[int]) -> list[Event]:
-    """Return the instructions of a queue with in-order retirement, from the cycles of issue and of retirement."""
+    """Return the instructions of a queue with in-order retirement."""
     return [Event(queue, n, *cycles) for n, cycles in enumerate(zip_longest(issued, retired[: len(issued)]))]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinkActivity:
-    """Activity of the links of an instance.
+    """Activity of links.
 
     Arguments:
-        dead: wires with a dead link, ascending, and the cycle of its detection if the harness reports it.
+        dead: wires with a dead link, ascending, and the cycle of its detection if known.
         disturbed: disturbed frames of each wire.
-        counters: for each wire, the counters of its sender, by the names of `hdl.link.counters`.
-        samples: the counters over time; empty without sampling.
+        counters: of each wire's sender, by the names of `hdl.link.counters`.
+        samples: the counters over time, if sampled.
     """
 
     dead: Mapping[int, int | None]
@@ -79,10 +79,10 @@ class LinkActivity:
 
 
 def link_activity(lines: Sequence[Sequence[str]], directory: Path, sampled: bool) -> LinkActivity:
-    """Return the activity of the links from the harness's lines about the wires, and from its samples, if any.
+    """Return the activity of links from the harness's samples and its lines about wires.
 
-    The fields of a line are the wire's number, whether its link is dead, its disturbed frames, the counters of its
-    sender, and optionally the cycle in which the link was found dead.
+    The fields of a line are the wire's number, whether its link is dead, its disturbed frames, its sender's counters,
+    and optionally the cycle in which the dead link was detected.
     """
     wires = sorted(lines, key=lambda fields: int(fields[0]))
     return LinkActivity(
@@ -95,22 +95,22 @@ def link_activity(lines: Sequence[Sequence[str]], directory: Path, sampled: bool
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Outcome of a device, or of one of its parts.
+    """Outcome of a device, or of a part of one.
 
     Arguments:
         ending: how it ended.
         cycles: of the run.
-        exit_code: of its program; None if the program did not end, or the device has no program.
+        exit_code: of its program, if that ended.
         console: text that its program printed.
-        errors: reported errors, in order; the text of each names its cause and its location.
+        errors: reported errors, in order; as text, cause and location.
         counters: nested, by name.
         events: an `Event` for each record in the order of issue; for the controller without a core, `TraceEntry`s.
         activity: for a profiled core, the cycles in which each counter counted; see `run.harness.activity`.
-        parts: outcomes of the cores or images by number, or of the engines by name.
-        links: activity of the links; None without links.
-        memories: final contents of the memories, by name.
+        parts: outcomes of cores or images by number, or of engines by name.
+        links: activity of links, if any.
+        memories: final contents by name.
         seconds: wall time from the first clock edge to the end.
-        host: whether the host of a board read it: without parts and events.
+        host: whether the host of a board read it, without parts and events.
     """
 
     ending: Ending
@@ -134,10 +134,10 @@ class Outcome:
 
     @property
     def faults(self) -> dict[int | str, Any]:
-        """The first error of each part that reported one."""
+        """The first error of each part with errors."""
         return {name: part.error for name, part in self.parts.items() if part.errors}
 
     @property
     def retired(self) -> list[int]:
-        """The cycles in which the records retired, in the order of issue."""
+        """Cycles of retirement in the order of issue."""
         return [event.retired for event in self.events if event.retired is not None]

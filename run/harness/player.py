@@ -1,7 +1,6 @@
-"""Device of a small unit: streams any number of test cases through it.
+"""Device of a small unit: streams test cases through it.
 
-A *playable* unit is a component with the ports valid, word (all inputs in one word), result (32 bits) and result_valid.
-`run/harness/player.v` feeds it a file of words, one per cycle or per interval of an iterative unit.
+`run/harness/player.v` feeds a `Playable` a file of words, one per cycle or per interval of an iterative unit.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,10 +21,10 @@ from neuroncore_rtl.run.sim import simulation
 __all__ = ["Playable", "PlayedUnit", "PlayerDevice", "PlayerWork", "pack_inputs"]
 
 _CHUNK = 1 << 18
-"""Cases that are packed at a time, to limit the use of memory."""
+"""Cases that are packed at a time, to limit memory."""
 
 _VALUES = np.full(256, 16, np.uint8)
-"""The value of each character as a hexadecimal digit; 16 for others (x and z of four-state logic)."""
+"""Value of each character as a hexadecimal digit; 16 for others (x and z)."""
 _VALUES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 
 
@@ -39,8 +38,8 @@ class Playable(wiring.Component):
 
     Ports:
         valid: set when `word` is a case.
-        word: the inputs.
-        result: the result, `latency` cycles after its case.
+        word: all inputs.
+        result: 32 bits, `latency` cycles after its case.
         result_valid: set when `result` is valid.
     """
 
@@ -69,10 +68,10 @@ class PlayedUnit(Playable):
     """A component with its inputs in one word, in the order of `inputs`.
 
     Arguments:
-        unit: the component, a pipeline; or, if it has an `INTERVAL`, an iterative unit with a port `start`, one result
-            per `INTERVAL` cycles, and the latency `LATENCY`.
+        unit: a pipeline; or, if it has an `INTERVAL`, an iterative unit with a port `start`, one result per `INTERVAL`
+            cycles, and the latency `LATENCY`.
         inputs: names of its input ports.
-        latency: of the component; None: its `latency`.
+        latency: in cycles; None: its `latency`.
         late: delays of input ports in cycles.
         output: name of its output.
         interval: replaces `INTERVAL`; requires `latency`.
@@ -116,9 +115,9 @@ class PlayedUnit(Playable):
 
 
 def pack_inputs(layout: data.StructLayout, **fields: np.ndarray) -> np.ndarray:
-    """Return the words of many cases as bytes, most significant first: uint8 of shape [cases, bytes of a word].
+    """Return the words of cases, uint8 [cases, bytes of a word], most significant byte first.
 
-    Raises ValueError unless `fields` has one uint32 array per field of the layout, with values that fit.
+    Raises ValueError unless `fields` has a uint32 array per field of the layout, with values that fit.
     """
     if set(fields) != {name for name, _ in layout}:
         raise ValueError(f"fields must be {', '.join(name for name, _ in layout)}, not {', '.join(fields)}")
@@ -137,7 +136,7 @@ class PlayerWork:
     """Cases for a unit.
 
     Arguments:
-        fields: the cases, one array per field of the unit's word (see `pack_inputs`).
+        fields: see `pack_inputs`.
         bubbles: whether random idle cycles separate the cases.
     """
 
@@ -150,11 +149,11 @@ class PlayerDevice:
     """A playable unit.
 
     The memories of its outcome are the `results` in order, uint32, and `unknown`, the positions of results with x or z
-    bits, which read as 0. A broken unit may return more or fewer results than cases: the caller must compare counts.
+    bits, which are 0. A broken unit may return more or fewer results than cases: the caller must compare counts.
 
     Arguments:
         unit: the unit.
-        mutate: a function that changes the unit's Verilog, to check that a test detects a broken unit.
+        mutate: changes the unit's Verilog, to check that a test detects a broken unit.
     """
 
     unit: Playable
@@ -181,7 +180,7 @@ class PlayerDevice:
         words = plusargs(cases=directory / "cases", results=directory / "results")
         return words + ["+bubbles"] * work.bubbles, (1 + self.unit.interval) * count + 1000
 
-    def read(self, work: PlayerWork, directory: Path, state: Mapping[str, float]) -> Outcome:
+    def read_outcome(self, work: PlayerWork, directory: Path, state: Mapping[str, float]) -> Outcome:
         digits = _VALUES[np.frombuffer((directory / "results").read_bytes(), np.uint8).reshape(-1, 9)[:, :8]]
         unknown = (digits > 15).any(axis=1)
         digits[unknown] = 0

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Device of the controller's Cpu without the core (`run/harness/riscv.v`), and the programs that it runs."""
+"""Device of the controller's Cpu (`run/harness/riscv.v`), and its programs."""
 
 import weakref
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from neuroncore_rtl.hdl.controller.cpu import Cpu
 from neuroncore_rtl.kernels.control.elf import ElfError, read_elf
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs, port_wires
-from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.elaboration import cpu_verilog
@@ -25,10 +25,10 @@ from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, LOCAL_BAS
 __all__ = ["MEMORY_BYTES", "CpuDevice", "CpuWork", "Executable", "TraceEntry", "read_executable"]
 
 MEMORY_BYTES = 1 << 20
-"""Default size of the memory, which starts at LOCAL_BASE."""
+"""Default size of the memory."""
 
 PATIENCE = 100_000
-"""Cycles without a retired instruction after which a run is stopped; no legal stall takes longer."""
+"""Cycles without a retired instruction after which a run is stopped; legal stalls are shorter."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Executable:
 
     Arguments:
         image: bytes from LOCAL_BASE.
-        tohost: address of the word that it writes at its end: 1 if it passed.
+        tohost: address of the word that it writes at its end, 1 for passed.
         fromhost: address of the word that answers requests to the host; 0: none.
         compressed: whether it may have compressed instructions, which the processor does not support.
         memory_bytes: size of its memory.
@@ -51,12 +51,8 @@ class Executable:
 
 
 def read_executable(path: Path, memory_bytes: int) -> Executable:
-    """Return the program of an ELF file; memory_bytes: size of its memory, from LOCAL_BASE.
-
-    Raises:
-        UsageError: if it is not a program for this processor and memory, or does not have the symbol `tohost`.
-    """
-    name = shown(path)
+    """Return the program of an ELF file; UsageError if it is not for this processor and memory, or without `tohost`."""
+    name = display_path(path)
     try:
         elf = read_elf(path, memory_bytes, name)
     except ElfError as error:
@@ -76,8 +72,8 @@ class TraceEntry(NamedTuple):
 
     Arguments:
         pc, instruction: of the instruction; for an interrupt, the interrupted pc.
-        trap, cause: 1 for a trap or an interrupt; mcause then.
-        rd, value: the written register, 0 for none, and the written value.
+        trap, cause: 1 for a trap or an interrupt, and its mcause.
+        rd, value: written register, 0 for none, and value.
         time: the timer.
         external: whether the external interrupt was pending.
     """
@@ -93,10 +89,10 @@ class TraceEntry(NamedTuple):
 
 
 class Trace:
-    """The trace entries of a run, in order, read line by line from the file.
+    """The trace entries of a run, read line by line from the file.
 
     The file remains open, so that its directory may be deleted. Only one iteration at a time is possible; it raises
-    SimulationFailed for a line with unknown bits.
+    SimulationFailed for unknown bits.
     """
 
     def __init__(self, path: Path):
@@ -126,7 +122,7 @@ class CpuWork:
         stall: rate of random stalls of both buses, in 256ths of the cycles.
         seed: of all random behaviour.
         external: rate of random external interrupts, in 65,536ths of the cycles.
-        trace, memory: whether the outcome has these.
+        trace, memory: whether the outcome has them.
     """
 
     program: Executable
@@ -143,8 +139,7 @@ class CpuDevice:
     """The controller's processor.
 
     The exit code of its outcome is the word that the program wrote to `tohost`; cycles and the counter `instructions`
-    count from reset to that write. Optional are the events, `TraceEntry`s with a few after the end, and `memory`, uint8
-    [bytes].
+    count up to that write. Optional are the events, `TraceEntry`s with a few after the end, and `memory`, uint8.
 
     Arguments:
         memory_bytes: a power of two.
@@ -177,7 +172,7 @@ class CpuDevice:
         words += plusargs(limit=work.limit, patience=PATIENCE, stall=work.stall, seed=work.seed)
         return words, work.limit + 1000
 
-    def read(self, work: CpuWork, directory: Path, state: Mapping[str, int]) -> Outcome:
+    def read_outcome(self, work: CpuWork, directory: Path, state: Mapping[str, int]) -> Outcome:
         """Return the outcome; SimulationFailed if the processor broke a rule of its buses."""
         if state["broken"]:
             raise SimulationFailed("the Cpu broke a rule of its buses")

@@ -1,7 +1,6 @@
-"""Runs devices in simulators.
+"""Runs of devices in simulators.
 
-The harness of a device is Verilog that reads its work from files, writes its results to files and asserts `done` at the
-end.
+A device's harness is Verilog that reads work from files, writes results to files and then asserts `done`.
 """
 
 import json
@@ -19,11 +18,11 @@ from neuroncore_rtl.run.sim.clock import PERIOD_NS
 from neuroncore_rtl.run.sim.parcels import note, noted
 from neuroncore_rtl.run.sim.vectors import use_vectors
 
-__all__ = ["Device", "build_device", "run", "run_harness"]
+__all__ = ["Device", "build_device", "run_device", "run_harness"]
 
 
 class Device(Protocol):
-    """A simulated design with its parameters. Equal devices have the same Verilog.
+    """A simulated design; equal devices have the same Verilog.
 
     Attributes:
         label: part of the names of run directories.
@@ -36,33 +35,23 @@ class Device(Protocol):
     def ports(self) -> Sequence[str]: ...
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the device in its harness, with `done` and the ports public.
+        """Return the device in its harness, with public `done` and ports.
 
-        Arguments:
-            waves: whether it has the signals that a waveform needs.
-            vectors: whether blocks of lanes are vectors (`run.sim.vectors`).
+        `waves` adds the signals of a waveform; with `vectors` blocks of lanes are vectors (`run.sim.vectors`).
         """
         ...
 
     def load(self, work: Any, directory: Path) -> tuple[list[str], int]:
-        """Write the input files of the harness; return its plusargs, and a limit of cycles above the harness's own.
-
-        Raises:
-            ValueError: if the work, which is of the device's own class, does not fit the device.
-        """
+        """Write the input files; return plusargs, and a limit of cycles above the harness's; ValueError: bad work."""
         ...
 
-    def read(self, work: Any, directory: Path, state: dict[str, int | float]) -> Outcome:
-        """Return the outcome from the output files of the harness, and from the final values of its ports.
-
-        Raises:
-            SimulationFailed: if the device broke a rule, so that no result can be compared.
-        """
+    def read_outcome(self, work: Any, directory: Path, state: dict[str, int | float]) -> Outcome:
+        """Return the outcome from the output files and the ports; SimulationFailed if the device broke a rule."""
         ...
 
 
 def build_device(device: Device, sim: str = "verilator", waves: bool = False) -> simulation.Build:
-    """Return the build of a device for a simulator; waves: one that can record a waveform."""
+    """Return the build of a device; waves: with a waveform."""
     build, needed = _built(device, sim, waves, sim == "verilator" and not waves and use_vectors())
     note(*needed)
     return build
@@ -70,13 +59,13 @@ def build_device(device: Device, sim: str = "verilator", waves: bool = False) ->
 
 @lru_cache(maxsize=8)
 def _built(device: Device, sim: str, waves: bool, vectors: bool) -> tuple[simulation.Build, list[Path]]:
-    """Return the build, and the files that a later process needs to find it."""
+    """Return the build, and the files by which a later process finds it."""
     with noted() as names:
         build = simulation.build(device.design(waves=waves, vectors=vectors), sim, waves=waves)
     return build, [SIM_BUILD / name for name in names]
 
 
-def run(
+def run_device(
     device: Device,
     work: object,
     *,
@@ -92,7 +81,7 @@ def run(
         device: the device.
         work: its work.
         sim: one of `run.sim.simulation.SIMULATORS`.
-        waves: path of the recorded waveform; None: no waveform.
+        waves: path of the waveform.
         waves_levels: see `run.sim.simulation.run_simulation`.
         doing: the activity, for the progress display.
         plusargs: further arguments of the simulation.
@@ -111,7 +100,7 @@ def run(
         if waves is not None:
             waves.parent.mkdir(parents=True, exist_ok=True)
             (directory / "waves.vcd").replace(waves)
-        return replace(device.read(work, directory, state), seconds=state["seconds"])
+        return replace(device.read_outcome(work, directory, state), seconds=state["seconds"])
 
 
 def run_harness(
@@ -123,18 +112,9 @@ def run_harness(
     limit: int,
     waves_levels: int = 0,
 ) -> dict[str, int | float]:
-    """Run a harness until it is done; return the final values of `ports`, and the wall time as `seconds`.
+    """Run a harness until it is done; return the final values of its public `ports`, and the wall time as `seconds`.
 
-    Arguments:
-        build: its build, with `done` and the ports public.
-        directory: of this run.
-        ports: the ports to read.
-        plusargs: arguments of the harness.
-        limit: cycles after which the run is stopped; above the harness's own limit.
-        waves_levels: see `run.sim.simulation.run_simulation`.
-
-    Raises:
-        SimulationFailed: if the harness is not done within the limit, or stops.
+    Raises SimulationFailed if it is not done within `limit` cycles, a limit above its own, or stops.
     """
     state = directory.resolve() / "state.json"
     env = {

@@ -1,6 +1,6 @@
-"""Verilog text for the ports of a harness's subject: AXI ports and HBM, and the outputs and logs of cores.
+"""Verilog for the ports of a harness's subject: AXI ports and HBM, outputs and logs of cores.
 
-A vector of the harness joins one AXI signal of all ports, the port 0 lowest.
+A vector joins one AXI signal of all ports, port 0 lowest.
 """
 
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ def _slices(number: int, hbm_bytes: int, id_bits: int) -> dict[str, str]:
 def axi_connections(
     ports: Sequence[str], hbm_bytes: int, id_bits: int, first: int = 0, joint: str = "__"
 ) -> dict[str, str]:
-    """Return the connections of a subject's AXI ports: slices of the vectors `awvalid`, `awaddr` and so on.
+    """Return the connections of a subject's AXI ports to slices of the vectors `awvalid`, `awaddr` and so on.
 
-    `first` is the number of the first port in the vectors; `joint` separates the names of a port and its signals.
+    `first` is the first port's number in the vectors; `joint` separates the names of port and signal.
     """
     return {
         f"{port}{joint}{name}": part
@@ -52,9 +52,9 @@ def hbm_defines(
 ) -> dict[str, str]:
     """Return the macros of a harness's AXI ports: `AXI_WIRES`, the vectors, `HBM` and `HBM_ARGUMENTS`.
 
-    `HBM` is one memory of `depth` beats behind all ports of all cores; it is written to its file when `dump` is high.
-    With `check_axi` it has a protocol checker per port, CHECK_AXI is defined, and the vector `idle` has a bit per port,
-    set when all of its bursts are answered.
+    `HBM` is a memory of `depth` beats behind all ports, written to its file when `dump` is high. With `check_axi` there
+    is a protocol checker per port, CHECK_AXI is defined, and a bit of `idle` is set when all bursts of its port are
+    answered.
     """
     count = cores * ports
     widths = {name: width * count for name, width in _widths(hbm_bytes, id_bits).items()}
@@ -74,7 +74,7 @@ def hbm_defines(
 
 
 def hbm_sources(check_axi: bool) -> list[Path]:
-    """Return the source files of the HBM; check_axi: with the protocol checker."""
+    """Return the sources of the HBM, with the protocol checker if `check_axi`."""
     return [hbm.VERILOG, *([hbm.VERILOG.with_name("axi_checker.v")] if check_axi else [])]
 
 
@@ -82,7 +82,7 @@ _OUTPUTS = (
     "exit_code", "error", "console__valid", "console__payload", "issued", "issued_addresses", "passed",
     "retired", "retired_addresses", "controller_retires", "controller_pc", "counters",
 )  # fmt: skip
-"""Ports of a core that are separate wires in the harness."""
+"""Ports of a core with separate wires."""
 
 _WAVES_ONLY = ("controller_retires", "controller_pc")
 
@@ -92,13 +92,13 @@ def _wire(name: str, core: int, cores: int) -> str:
 
 
 def core_wires(config: Config, cores: int) -> str:
-    """Return the declarations of the wires of all cores' outputs."""
+    """Return the declarations of the wires of cores' outputs."""
     widths = port_widths(core_signature(config))
     return wires({_wire(name, core, cores): widths[name] for core in range(cores) for name in _OUTPUTS})
 
 
 def core_connections(cores: int) -> dict[str, str]:
-    """Return the connections of all cores' ports except those to HBM; a lone core's have no prefix."""
+    """Return the connections of cores' ports except HBM; a lone core's have no prefix."""
     found = {}
     for core in range(cores):
         ports = {
@@ -115,7 +115,7 @@ def core_connections(cores: int) -> dict[str, str]:
 
 
 def core_logs(cores: int, waves: bool) -> str:
-    """Return an instance per core of the module that logs its activity."""
+    """Return an instance per core of the module that logs it."""
     found = []
     for core in range(cores):
         shown = [name for name in _OUTPUTS if waves or name not in _WAVES_ONLY]

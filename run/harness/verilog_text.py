@@ -1,4 +1,4 @@
-"""Harnesses as Verilog text: macros, wires and connections of the subject, hierarchical blocks, and plusargs."""
+"""Harnesses as Verilog text: macros, wires, connections, hierarchical blocks and plusargs."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -29,14 +29,14 @@ def harness(
     """Return a harness as a design with the clock `clk` and the output `done`.
 
     Arguments:
-        device: the Python file of the device; the Verilog file of the harness has the same stem.
+        device: Python file of the device; the harness's Verilog file has the same stem.
         top: module of the harness.
-        defines: macros of the harness.
+        defines: its macros.
         parts: further Verilog, texts or files.
         ports: ports that are read at the end, besides `done`.
-        blocks: regular expression of the modules that are hierarchical blocks of Verilator; see `modules_of`.
-        kept: regular expression of the modules that Verilator does not inline.
-        waves: whether the macro `WAVES` is defined.
+        blocks: regular expression of hierarchical blocks of Verilator; see `modules_of`.
+        kept: regular expression of modules that Verilator does not inline.
+        waves: whether `WAVES` is defined.
     """
     texts = [part.read_text() if isinstance(part, Path) else part for part in (Path(device).with_suffix(".v"), *parts)]
     if "xorshift(" in texts[0]:  # before the module that draws its pauses with it
@@ -47,10 +47,7 @@ def harness(
 
 
 def modules_of(text: str, pattern: str) -> tuple[str, ...]:
-    """Return the modules with names that match a regular expression at their start.
-
-    Modules that call a library (`run.sim.vectors`) are excluded.
-    """
+    """Return the modules that match a regular expression and call no library (`run.sim.vectors`)."""
     modules = re.findall(rf"^({MARK}.*\n)?module (\w+)", text, re.MULTILINE)
     return tuple(name for marked, name in modules if not marked and re.match(pattern, name))
 
@@ -68,10 +65,10 @@ def arguments(
     hexadecimal: Iterable[str] = (),
     prefix: str = "",
 ) -> str:
-    """Return the Verilog statements that read a harness's plusargs into variables of the same names; all are required.
+    """Return the statements that read a harness's plusargs, all required, into variables of the same names.
 
     Numbers are decimal or `hexadecimal`, and their plusargs begin with `prefix`. Memories are loaded from hexadecimal
-    files; NAME_count has the number of lines. Files are output files.
+    files with NAME_count lines. Files are output files.
     """
     forms = dict.fromkeys([*numbers, *(f"{name}_count" for name in memories)], "d") | dict.fromkeys(hexadecimal, "h")
     found = [_plusarg(f"{prefix}{name}", form, name) for name, form in forms.items()]
@@ -91,30 +88,29 @@ def _plusarg(name: str, form: str, variable: str) -> str:
 
 
 def bounds(width: int) -> str:
-    """Return the range of a signal of `width` bits in its declaration, empty for one bit."""
+    """Return the range in a signal's declaration, empty for one bit."""
     return "" if width == 1 else f"[{width - 1}:0] "
 
 
 def wires(widths: Mapping[str, int], behind: str = "") -> str:
-    """Return the declarations of wires, as vectors even for one bit; behind: array bounds after each name."""
+    """Return the declarations of wires, as vectors even for one bit; behind: array bounds."""
     return " ".join(f"wire [{width - 1}:0] {name}{behind};" for name, width in widths.items())
 
 
 def connections(ports: Mapping[str, object]) -> str:
-    """Return the connections of an instance's ports, by their names."""
+    """Return the connections of an instance's ports."""
     return ", ".join(f".{name}({value})" for name, value in ports.items())
 
 
 def port_widths(signature: wiring.Signature) -> dict[str, int]:
-    """Return the bits of a component's ports, by their names in Verilog."""
+    """Return the bits of a component's ports by their Verilog names."""
     return {name: len(value) for name, _, value in module_ports(signature, signature.create())}
 
 
 def port_wires(signature: wiring.Signature, but: Collection[str] = ()) -> dict[str, str]:
-    """Return the macros `PORT_WIRES` and `PORTS` of a harness with one subject: wires for its ports, and connections.
+    """Return the macros `PORT_WIRES` and `PORTS` of a harness with one subject: wires of its ports, and connections.
 
-    A wire has the name of its port with `_` instead of `__`; clock and reset are the harness's `clk` and `rst`. The
-    harness itself declares the wires of the ports `but`.
+    A wire has its port's name with `_` instead of `__`. The harness declares `clk`, `rst` and the wires of `but`.
     """
     widths = port_widths(signature)
     names = {port: _RESERVED.get(port, port.replace("__", "_")) for port in widths}

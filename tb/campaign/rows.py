@@ -22,7 +22,7 @@ def row_of(report: Report) -> Row:
     row: Row = {"test": report.test}
     row |= {name: value if isinstance(value, Plain) else str(value) for name, value in report.settings.items()}
     row |= {name: getattr(report, name) for name in _MEASURES}
-    row |= dict(_cells(report.extra))
+    row |= dict(_cells(report.rows))
     return row | {FAILURE: "; ".join(report.problems)}
 
 

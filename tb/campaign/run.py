@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.run.report import shown, terminal
+from neuroncore_rtl.run.report import display_path, terminal
 from neuroncore_rtl.tb.campaign.executor import Executor, run_tasks
 from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.campaign.task import Row, Status, Task
@@ -70,7 +70,7 @@ def _count(title: str, total: int, known: int, counts: Counter, store: Store) ->
     words = ", ".join(f"{counts[status]:,} {status}" for status in (Status.PASSED, Status.FAILED, Status.BROKEN))
     left = total - counts.total()
     interrupted = f"; {left:,} remain, repeat the command to continue" if left else ""
-    said = f"{title}: {total:,} tasks, {known:,} known: {words}{interrupted} ({shown(store.path)})"
+    said = f"{title}: {total:,} tasks, {known:,} known: {words}{interrupted} ({display_path(store.path)})"
     terminal(stderr=True).print(said, markup=False, soft_wrap=True)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.campaign.task import Row, Status
 
@@ -46,7 +46,7 @@ class Store:
             self._lock.acquire(timeout=0)
         except Timeout:
             raise UsageError(
-                f"{shown(self.path)} must be written by one campaign at a time; another is running"
+                f"{display_path(self.path)} must be written by one campaign at a time; another is running"
             ) from None
         size = self._load()
         if self.path.is_file():
@@ -79,7 +79,7 @@ class Store:
                 os.fsync(file.fileno())
             except OSError as error:
                 os.truncate(self.path, size)
-                raise OSError(error.errno, error.strerror, shown(self.path)) from error
+                raise OSError(error.errno, error.strerror, display_path(self.path)) from error
         self._rows[row["key"]] = dict(row)
 
 

@@ -17,7 +17,7 @@ from neuroncore_rtl.run.fpga.paths import estimate_paths, estimate_table
 from neuroncore_rtl.run.fpga.placement import path_table, remaining, route, slowest
 from neuroncore_rtl.run.fpga.synthesis import ABC, Netlist
 from neuroncore_rtl.run.fpga.whole import LUTS_OF, black_box, largest, replace_black_box, whole
-from neuroncore_rtl.run.report import progress, shown, terminal
+from neuroncore_rtl.run.report import display_path, progress, terminal
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.simulation import BuildFailed
@@ -159,4 +159,6 @@ def _run(directory: Path, command: list[str], doing: str) -> None:
     with progress(doing):
         result = subprocess.run([program, *command[1:]], cwd=directory, capture_output=True, text=True)
     if result.returncode:
-        raise BuildFailed(f"{command[0]} failed in {shown(directory)}:\n{(result.stdout + result.stderr)[-2000:]}")
+        raise BuildFailed(
+            f"{command[0]} failed in {display_path(directory)}:\n{(result.stdout + result.stderr)[-2000:]}"
+        )

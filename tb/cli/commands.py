@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import click
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import Command, Option, Settings, UsageError
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.paths import UnreadableFolder
@@ -49,7 +49,7 @@ class _Errors(click.Group):
         except OSError as error:
             if error.errno not in _UNWRITABLE:
                 raise
-            where = error.filename or shown(SIM_BUILD)
+            where = error.filename or display_path(SIM_BUILD)
             raise click.ClickException(f"{where} cannot be written: {error.strerror}") from error
 
 
@@ -92,7 +92,7 @@ def _simulate(command: Command, settings: Settings) -> int:
     with lanes_choice(settings.values.get("LANES")):
         report = command.run(settings)
     report.show()
-    click.echo(f"record: {shown(report.write())}")
+    click.echo(f"record: {display_path(report.write())}")
     return report.exit_status
 
 

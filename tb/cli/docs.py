@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from neuroncore_rtl import ROOT, SIM_BUILD
-from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import Settings, UsageError
 
 __all__ = ["build_site"]
@@ -25,5 +25,5 @@ def build_site(settings: Settings) -> int:
     command = [sys.executable, "-m", "mkdocs", "serve" if settings.serve else "build"]
     status = subprocess.run(command, cwd=ROOT, env=environment).returncode
     if not status and not settings.serve:
-        print(f"site: {shown(SIM_BUILD / 'site' / 'index.html')}")
+        print(f"site: {display_path(SIM_BUILD / 'site' / 'index.html')}")
     return status

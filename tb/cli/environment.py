@@ -17,7 +17,7 @@ from pathlib import Path
 
 from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
 
-__all__ = ["add", "make"]
+__all__ = ["add_packages", "make"]
 
 
 class Unable(Exception):
@@ -43,7 +43,7 @@ def make(directory: Path, lock: Path) -> None:
         mark.write_text(wanted)
 
 
-def add(directory: Path, lock: Path, name: str) -> None:
+def add_packages(directory: Path, lock: Path, name: str) -> None:
     """Add the packages that `lock` lists to an environment, and write the mark `name` into it.
 
     Raises:
@@ -91,7 +91,7 @@ if __name__ == "__main__":
     try:
         directory, lock, *extra = sys.argv[1:]
         if extra:
-            add(Path(directory), Path(lock), *extra)
+            add_packages(Path(directory), Path(lock), *extra)
         else:
             make(Path(directory), Path(lock))
     except (MissingTool, Unable) as error:

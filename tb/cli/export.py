@@ -13,7 +13,7 @@ from pathlib import Path
 from amaranth.lib import data, wiring
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.hdl.core import core_counters
+from neuroncore_rtl.hdl.core_ports import core_counters
 from neuroncore_rtl.hdl.elementwise import frontend
 from neuroncore_rtl.hdl.host.registers import layout_places
 from neuroncore_rtl.hdl.memory.axi import constants
@@ -22,7 +22,7 @@ from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.hdl.tensor.array import row_skew
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
-from neuroncore_rtl.run.report import shown, terminal
+from neuroncore_rtl.run.report import display_path, terminal
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.run.sim.elaboration import ELABORATED_ENGINES, engine_verilog
 from neuroncore_rtl.run.sim.elaboration import ENGINE as TENSOR
@@ -140,7 +140,7 @@ def _latency(engine: str, config: Config) -> dict[str, int]:
 def list_files(paths: Iterable[Path]) -> None:
     """Print size and path of files."""
     for path in paths:
-        terminal().print(f"{path.stat().st_size:>12,} bytes  {shown(path)}", markup=False, soft_wrap=True)
+        terminal().print(f"{path.stat().st_size:>12,} bytes  {display_path(path)}", markup=False, soft_wrap=True)
 
 
 def export(settings: Settings) -> int:

@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.run.report import RESULTS, progress, shown
+from neuroncore_rtl.run.report import RESULTS, display_path, progress
 from neuroncore_rtl.run.settings import Settings, UsageError
 
 __all__ = ["Figure", "check_figures", "documents", "figures", "fill_figures", "value"]
@@ -47,7 +47,7 @@ class Figure:
 
 def documents() -> list[Path]:
     """Return the project's Markdown files."""
-    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "lessons").glob("*.md")])
 
 
 def blocks(text: str) -> list[Block]:
@@ -113,10 +113,10 @@ def check_figures(settings: Settings) -> int:
                 continue
             mark = f"<!-- output: make {line} -->\n"
             path.write_text(path.read_text().replace(f"{mark}{block.text}", f"{mark}{printed}"))
-            click.echo(f"{shown(path)}: make {line}")
+            click.echo(f"{display_path(path)}: make {line}")
     for path in documents():
         old = path.read_text()
         if (new := fill_figures(old)) != old:
             path.write_text(new)
-            click.echo(f"{shown(path)}: figures")
+            click.echo(f"{display_path(path)}: figures")
     return status

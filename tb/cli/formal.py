@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from neuroncore_rtl.hdl.verilog.forks import Forks
-from neuroncore_rtl.run.report import RESULTS, shown, terminal
+from neuroncore_rtl.run.report import RESULTS, display_path, terminal
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.tb.cli.registry import PROVED
 from neuroncore_rtl.tb.proofs.solver import Method, NoAnswer, SolverVerdict, prove
@@ -42,7 +42,7 @@ def prove_units(settings: Settings) -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"formal-{settings.unit or 'all'}.json"
     path.write_text(json.dumps({"settings": settings.values, "proofs": rows, "failed": failed}, indent=2) + "\n")
-    console.print(f"record: {shown(path)}", markup=False, soft_wrap=True)
+    console.print(f"record: {display_path(path)}", markup=False, soft_wrap=True)
     return 1 if failed else 0
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from neuroncore_rtl.run.harness.board.host_port import BOARD_MEMORY_BYTES
-from neuroncore_rtl.run.report import Report, shown
+from neuroncore_rtl.run.report import Report, display_path
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.run.targets import BoardTarget
 from neuroncore_rtl.tb.tests.kernels import digits, matmul
@@ -33,7 +33,7 @@ def _memory(settings: Settings) -> dict[str, object]:
             port.write(address, block)
         found = {address: port.read(address, 512) for address in blocks}
     wrong = sum(a != b for address in blocks for a, b in zip(found[address], blocks[address], strict=True))
-    return {"extra": {"repeated commands": port.repeated}, "compared": 512 * len(blocks), "mismatches": wrong}
+    return {"rows": {"repeated commands": port.repeated}, "compared": 512 * len(blocks), "mismatches": wrong}
 
 
 def _matmul(settings: Settings) -> dict[str, object]:
@@ -61,9 +61,9 @@ def _run_test(settings: Settings, test: Scenario, variables: Mapping[str, int], 
         results = [*run_jobs(test.jobs(Settings(given)), BoardTarget(host=port))]
     repeated = results[-1].outcome.counters["repeated commands"]
     failures = tuple(failure for result in results for failure in result.failures)
-    extra = {**rows(results), "repeated commands": repeated, "config": settings.config.named}
+    table = {**rows(results), "repeated commands": repeated, "config": settings.config.named}
     sums = {name: sum(getattr(one, name) for one in results) for name in ("compared", "mismatches", "cycles")}
-    return {"extra": extra, "failures": failures, **sums}
+    return {"rows": table, "failures": failures, **sums}
 
 
 SESSIONS = {"memory": _memory, "matmul": _matmul, "digits": _digits}
@@ -74,8 +74,8 @@ def run_session(settings: Settings) -> int:
     """Run the session, print and store its report; return the exit status."""
     found = SESSIONS[settings.test](settings)
     board = f"the board at {settings.port}" if settings.port else "a simulated board"
-    found["extra"] = {"on": board, **found["extra"]}
+    found["rows"] = {"on": board, **found["rows"]}
     report = Report(test=f"host-{settings.test}", label=settings.preset, settings=settings.values, **found)
     report.show()
-    print(f"record: {shown(report.write())}")
+    print(f"record: {display_path(report.write())}")
     return report.exit_status

@@ -1,4 +1,4 @@
-"""Pictures of the documents: the core, one per engine, the queue, the 128-byte record, and softmax as dataflow.
+"""Pictures of the documents: the core, its engines, the queue, the 128-byte record, softmax, and the lessons.
 
 `python -m neuroncore_rtl.tb.cli.pictures` writes them into `docs/`.
 """
@@ -7,7 +7,7 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.view.diagram import Diagram
 from neuroncore_rtl.spec.isa.record import HEADER_BITS, HEADER_FIELDS, RECORD_BITS, RECORD_BYTES
 
-__all__ = ["PICTURES", "main"]
+__all__ = ["PICTURES", "draw_pictures"]
 
 
 def machine() -> Diagram:
@@ -297,6 +297,74 @@ def softmax() -> Diagram:
     return d
 
 
+def mac() -> Diagram:
+    """Draw the five stages of a multiply-accumulate unit."""
+    d = Diagram(1000, 250, "Multiply-accumulate unit: five stages")
+    operands = d.box("memory", 14, 120, 110, 72, "x and w", "12-bit", "significands")
+    total = d.box("memory", 184, 14, 130, 56, "acc", "FP32, from above")
+    stages = [
+        ("Multiply", "24-bit product", "exponent gap"),
+        ("Align", "shift the number", "that is smaller"),
+        ("Add", "28 bits", "count zeros"),
+        ("Normalise", "leading one", "to the top"),
+        ("Round", "to nearest even", "once"),
+    ]
+    boxes = [d.box("engine", 164 + 142 * number, 112, 122, 88, *texts) for number, texts in enumerate(stages)]
+    out = d.box("memory", 894, 120, 92, 72, "sum", "FP32, down")
+    for left, right in zip([operands, *boxes], [*boxes, out], strict=True):
+        d.arrow(left.right(), right.left())
+    d.arrow((225, 74), (225, 108))
+    d.arrow(total.right(), (367, 42), (367, 108))
+    d.legend(14, 234, "memory", "engine")
+    return d
+
+
+def tiling() -> Diagram:
+    """Draw a product of 8 x 8 by 8 x 8 in tiles of a 4 x 4 array."""
+    d = Diagram(1000, 330, "A product of 8 x 8 by 8 x 8 on an array of 4 x 4")
+    size, tops = 92, (48, 146)
+    for left, name in ((14, "A, 8 x 8"), (304, "B, 8 x 8"), (700, "C, 8 x 8, in PSUM")):
+        d.text(left, 34, name, "name")
+    for row, top in enumerate(tops):
+        for column in range(2):
+            number = 2 * row + column + 1
+            d.box("memory", 14 + 98 * column, top, size, size, f"A{row}{column}", f"load {number}")
+        d.box("link", 304, top, 190, size, f"B{row}", "8 columns move")
+        d.box("engine", 700, top, 190, size, f"C{row}", f"= A{row}0 B0 + A{row}1 B1")
+    d.text(240, 150, "x", "name")
+    d.text(590, 150, "=", "name")
+    for number, text in enumerate(
+        (
+            "1. Load A00, move B0: PSUM = A00 B0.     2. Load A01, move B1: PSUM += A01 B1.",
+            "3. Load A10, move B0: next words of PSUM = A10 B0.     4. Load A11, move B1: PSUM += A11 B1.",
+        )
+    ):
+        d.text(14, 268 + 22 * number, text)
+    return d
+
+
+def ring() -> Diagram:
+    """Draw the eight cores of four chips on a ring."""
+    d = Diagram(1000, 300, "Ring of four chips with two cores each")
+    chips = []
+    for chip in range(4):
+        x = 30 + 244 * chip
+        d.frame(x, 70, 196, 150, f"chip {chip}")
+        for core in range(2):
+            d.box("engine", x + 14 + 88 * core, 86, 80, 62, f"rank {2 * chip + core}", "1/8 of it")
+        chips.append(d.box("link", x + 14, 162, 110, 40, "router"))
+    for left, right in zip(chips, chips[1:], strict=False):
+        d.arrow(left.right(0.3), right.left(0.3), both=True)
+    d.arrow((99, 206), (99, 250), (831, 250), (831, 206), both=True)
+    d.text(110, 268, "both directions carry data in each cycle")
+    d.text(
+        30,
+        40,
+        "After 7 steps each rank has the sum of one eighth of the vector. After 7 more steps it has the whole sum.",
+    )
+    return d
+
+
 PICTURES = {
     "machine": machine,
     "tensor_engine": tensor_engine,
@@ -307,11 +375,14 @@ PICTURES = {
     "queue": queue,
     "record": record,
     "softmax": softmax,
+    "mac": mac,
+    "tiling": tiling,
+    "ring": ring,
 }
 """Functions that draw the pictures, by the file's name in `docs/pictures/`."""
 
 
-def main() -> None:
+def draw_pictures() -> None:
     """Write all pictures."""
     folder = ROOT / "docs" / "pictures"
     folder.mkdir(exist_ok=True)
@@ -320,4 +391,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    draw_pictures()

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.tb.campaign.options import executor_of
 from neuroncore_rtl.tb.campaign.rows import aligned_lines
@@ -84,7 +84,7 @@ def _place(folder: Path, row: Row) -> Path:
 
 
 def _command(folder: Path, row: Row) -> str:
-    return f"make soak CASE={shown(_place(folder, row) / 'case.json')}"
+    return f"make soak CASE={display_path(_place(folder, row) / 'case.json')}"
 
 
 def _print(folder: Path, rows: Sequence[Row]) -> None:
@@ -101,8 +101,8 @@ def _print(folder: Path, rows: Sequence[Row]) -> None:
         if row.get(CASE) is not None:
             click.echo(f"  {row['left']:,} of {row['instructions']:,} instructions remain: {_command(folder, row)}")
         else:
-            click.echo(f"  its output is in the folder of its name in {shown(folder / 'runs')}")
-    click.echo(f"{len(failed):,} of {len(rows):,} runs have failed; rows: {shown(folder / 'rows.jsonl')}")
+            click.echo(f"  its output is in the folder of its name in {display_path(folder / 'runs')}")
+    click.echo(f"{len(failed):,} of {len(rows):,} runs have failed; rows: {display_path(folder / 'rows.jsonl')}")
 
 
 def _table(columns: Sequence[str], rows: Sequence[Row], tests: Sequence[str]) -> list[Sequence[str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import LANES_OPTION, PROFILE, SIM, WAVES, Settings, UsageError
 from neuroncore_rtl.run.sim.vectors import lanes_choice
 from neuroncore_rtl.spec.config import Config
@@ -101,7 +101,7 @@ def _write(folder: Path, rows: Sequence[Row], points: Sequence[Point], swept: Se
         drawn = (draw(folder / f"{test}-{what}.png", own, names) for what, draw in _PICTURES.items())
         written += [path for path in drawn if path]
     for path in written:
-        click.echo(shown(path))
+        click.echo(display_path(path))
 
 
 def _print(columns: Sequence[str], table: Sequence[Sequence[str]]) -> None:

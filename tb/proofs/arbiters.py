@@ -6,9 +6,10 @@ Waits are counted in cycles in which something can be granted, as downstream bac
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
 
 from neuroncore_rtl.hdl.link.router import RouterOutput
-from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE, BankArbiter
+from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
 from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
+from neuroncore_rtl.spec.timing import LINE_PATIENCE
 from neuroncore_rtl.tb.proofs.proof import Model, Proof
 from neuroncore_rtl.tb.proofs.solver import Method
 

@@ -1,8 +1,8 @@
-"""TEST as data: its variables, its jobs, and the rows that judge and report their results."""
+"""TEST as data: its variables, its jobs, and the report that judges their results."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from neuroncore_rtl.run.job import Job
@@ -12,39 +12,10 @@ from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Command, Settings
 from neuroncore_rtl.run.targets import Target, execute, target_of
 
-__all__ = ["Jobs", "Rows", "Scenario", "run_jobs"]
+__all__ = ["Jobs", "Scenario", "run_jobs"]
 
 Jobs = Iterable[Job]
-"""The jobs of a TEST in the order of their execution. A generator receives the result of each job from its `yield`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rows:
-    """Judgement of a TEST's results.
-
-    Arguments:
-        label: distinguishes the record from others of the same TEST.
-        rows: rows of the table, by heading; see `run.report.Report`.
-        names: names of the jobs, in front of their failures; empty for a single job.
-        compared, mismatches: compared results other than the contents of memories.
-        failures: failures of the run other than those of the jobs.
-        cycles: cycles of the run; None: the sum over all jobs.
-        ideal_cycles, hbm_cycles, details, judge: see `run.report.Report`.
-        settings: values that the report shows; None: all of them.
-    """
-
-    label: str
-    rows: Mapping[str, object] = field(default_factory=dict)
-    names: Sequence[str] = ()
-    compared: int = 0
-    mismatches: int = 0
-    failures: Iterable[str] = ()
-    cycles: int | None = None
-    ideal_cycles: int | None = None
-    hbm_cycles: int | None = None
-    details: Mapping[str, object] = field(default_factory=dict)
-    judge: str | None = None
-    settings: Mapping[str, object] | None = None
+"""The jobs of a TEST in order; in a generator, `yield` returns the result of the job."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +24,13 @@ class Scenario(Command):
 
     Arguments (besides those of `Command`):
         jobs: makes the jobs of settings.
-        rows: judges the results of all jobs.
+        rows: judges the results of all jobs, see `Report`.
         timed: whether the report has cycles.
-        streamed: whether `rows` consumes the results one by one during the execution; each then frees its memories.
+        streamed: whether `rows` consumes the results one by one, so that each frees its memories.
     """
 
     jobs: Callable[[Settings], Jobs]
-    rows: Callable[[Settings, Sequence[Result]], Rows]
+    rows: Callable[[Settings, Sequence[Result]], Report]
     timed: bool = True
     streamed: bool = False
     run: Callable[[Settings], Report] = field(init=False)
@@ -70,7 +41,7 @@ class Scenario(Command):
 
 
 def run_jobs(jobs: Jobs, on: Target) -> Iterator[Result]:
-    """Execute jobs one after another and yield their results; a generator of jobs receives each of them."""
+    """Execute jobs one after another and yield their results, which a generator of jobs receives too."""
     steps, result = iter(jobs), None
     while True:
         try:
@@ -94,23 +65,18 @@ def _report(test: Scenario, settings: Settings) -> Report:
     try:
         found = test.rows(settings, summed() if test.streamed else [*summed()])
     except ProgramFailed as failure:
-        found = Rows(label=target.name, failures=str(failure).splitlines())
+        found = Report(label=target.name, failures=str(failure).splitlines())
     names = [f"{name}: " for name in found.names] or [""] * len(failures)
     said = [f"{name}{failure}" for name, several in zip(names, failures, strict=True) for failure in several]
-    cycles = found.cycles if found.cycles is not None else sums["cycles"] if sums["timed"] else None
-    predicted = sums["predicted"] > 0
-    return Report(
+    predicted, cycles = sums["predicted"] > 0, sums["cycles"] if sums["timed"] else None
+    return replace(
+        found,
         test=test.name,
         label=f"model-{found.label}" if predicted else found.label,
-        settings=dict(settings.values if found.settings is None else found.settings),
+        settings=found.settings or settings.values,
         compared=found.compared + sums["compared"],
         mismatches=found.mismatches + sums["mismatches"],
-        cycles=cycles if test.timed else None,
-        ideal_cycles=found.ideal_cycles,
-        hbm_cycles=found.hbm_cycles,
-        extra=found.rows,
+        cycles=(cycles if found.cycles is None else found.cycles) if test.timed else None,
         failures=(*said, *found.failures),
-        details=found.details,
         modelled=predicted or target.name == "golden",
-        judge=found.judge,
     )

@@ -19,7 +19,7 @@ REFUSED = [
         for test in ("softmax", "layernorm", "rmsnorm", "gelu", "adamw", "topk")
     ),
     ("topk", "M=2 N=9 K=16", "k must be a multiple of 8 up to the 9 columns, not 16"),
-    ("softmax", "M=4 N=60000", r"y\[0:4\]: SBUF must end at 196608 bytes, not \d+"),
+    ("softmax", "M=4 N=60000", r"y\[0:4\]: tensors in SBUF must end by byte 196608, not \d+"),
     ("matmul", "M=100000 K=100000 N=1", r"tensors in HBM must have at most 536,870,912 bytes .*, not 20,000,600,000"),
     ("matmul", "HBM_BYTES=24", "hbm_bytes must be a power of two, not 24"),
     ("timing", "HBM_PORTS=3 DMA_ENGINES=2", r"hbm_ports must be at most dma_engines \(2\), not 3"),
@@ -28,7 +28,7 @@ REFUSED = [
     ("embedding", "SEQ=1 DIM=65536 VOCAB=65536", "tensors in HBM must have at most"),
     ("conv2d", "FILTER=64 CHANNELS=4096 N=4096 HEIGHT=64 WIDTH=64", "tensors in HBM must have at most"),
     ("tensor_parallel", "M=65536 K=65536 N=65536", "tensors in HBM must have at most"),
-    ("matmul", "TARGET=model M=1048576 K=1048576 N=1048576 PRESET=full", "a: HBM must end at"),
+    ("matmul", "TARGET=model M=1048576 K=1048576 N=1048576 PRESET=full", "a: tensors in HBM must end by byte"),
     (
         "matmul",
         "TARGET=model M=65536 K=65536 N=65536 PRESET=full",

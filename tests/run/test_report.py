@@ -43,7 +43,7 @@ def test_utilisation_is_ideal_over_actual_cycles():
 
 def test_record_replaces_the_former_one_whole(tmp_path):
     report(mismatches=2).write(tmp_path)
-    path = report(extra={"accuracy": 0.97}).write(tmp_path)
+    path = report(rows={"accuracy": 0.97}).write(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["t-l.json"]
     record = json.loads(path.read_text())
     assert (record["settings"], record["accuracy"], record["problems"]) == ({"M": 3, "N": None}, 0.97, [])

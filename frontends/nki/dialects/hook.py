@@ -1,7 +1,7 @@
 """Import hook for kernel files: serves the interface's modules and stubs of missing host libraries.
 
-The finder is installed first in `sys.meta_path` for the duration of a `with`. At its end modules, search path,
-environment and logging level are restored.
+The finder is installed as the first one in `sys.meta_path` for the duration of a `with` statement (:func:`answering`).
+At its end modules, search path, environment and logging level are restored.
 """
 
 import importlib.abc
@@ -75,7 +75,7 @@ class Absent:
 
 
 class _KernelFile(importlib.machinery.SourceFileLoader):
-    """Loader of files that a kernel's file imports: provides the same built-in names."""
+    """Loader of files that a kernel's file imports: gives them the same additional built-in names."""
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module)["__builtins__"] = BUILTINS
@@ -148,7 +148,7 @@ def is_answering() -> bool:
 
 
 def known_to(function: Callable) -> dict[str, ModuleType]:
-    """Return the modules, by name, that were removed after a function's file had been loaded."""
+    """Return the modules, by name, that the hook removed after it had loaded the file of a function."""
     return getattr(function, "__globals__", {}).get(_KNOWN, {})
 
 

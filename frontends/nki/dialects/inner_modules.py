@@ -19,11 +19,11 @@ __all__ = ["NKIObject", "inner", "refusal", "starfish", "vendors"]
 VENDOR = "it is internal to the vendor's compiler, not part of the interface"
 
 PRIVATE = "_private", "_private_kernels", "_pre_prod_kernels", "kernels"
-"""Modules that exist, with all below them, only in the vendor's package."""
+"""Modules that exist only in the vendor's package, as do all their submodules."""
 
 
 def _is_fixed(value: object) -> bool:
-    """Return whether objects can share a class attribute; they cannot share a list."""
+    """Return whether a class attribute is immutable, so that all objects can share it."""
     return type(value).__hash__ is not None
 
 
@@ -70,7 +70,7 @@ def refusal(name: str, why: str) -> Callable:
 
 
 def part(name: str, contents: Mapping[str, object], why: str = "") -> ModuleType:
-    """Return a module with some names; with `why`, calls of other names are refused, otherwise they do not exist."""
+    """Return a module with the names `contents`; calls of other names are refused for the reason `why`, if given."""
     module = ModuleType(name, f"{name} as this machine implements it.")
     module.__path__ = []
     module.__dict__.update(contents)

@@ -44,7 +44,7 @@ def memset(r: Recording, dst: View, value=0) -> None:
 
 
 def for_floats(r: Recording, ops: tuple, target: Tensor, a: Tensor, *others: Tensor | float) -> Tensor:
-    """Return the first source; as FP32 if all tensors are integers but an operation or a number needs floats."""
+    """Return the first source `a`, as FP32 if all tensors are integers but an operation or a number needs floats."""
     if are_integers(ops, target, a, *others) or any(
         tensor.format.is_float for tensor in (target, a, *others) if isinstance(tensor, Tensor)
     ):
@@ -207,7 +207,7 @@ def activation(
 
 
 def _activated(r: Recording, target: Tensor, a: Tensor, function: str, scale, bias) -> Callable[..., None]:
-    """Return a function that appends an activation, given its options for sums."""
+    """Return a function that appends an activation; its arguments are the options for a running sum."""
     factor = scalar(r, scale, target.partitions)
     shift = 0.0 if bias is None else scalar(r, bias, target.partitions)
     return lambda **sums: r.program.append(isa.activation(target, a, function, factor, shift, **sums))
@@ -216,7 +216,7 @@ def _activated(r: Recording, target: Tensor, a: Tensor, function: str, scale, bi
 def summed(
     r: Recording, lanes: int, reduce_op, reduce_res: View | None, reduce_cmd, append: Callable[..., None]
 ) -> None:
-    """Append an activation with its running sum; `append` appends the activation, given its options for sums."""
+    """Append an activation with its running sum; `append`, called with the options for this sum, appends it."""
     if reduce_op is not None and operation(reduce_op) is not AluOp.ADD:
         raise ValueError(f"reduce_op must be add, not {operation(reduce_op).name.lower()}")
     command = ReduceCommand(reduce_cmd)
@@ -240,7 +240,7 @@ def summed(
 
 
 def stored(place: Tensor, value: float | Tensor) -> Elementwise:
-    """Return the instruction that writes a number or a column to a column."""
+    """Return the instruction that writes a number, or one element per partition, to `place` [partitions, 1]."""
     return isa.tensor_copy(place, value) if isinstance(value, Tensor) else isa.memset(place, value)
 
 
@@ -272,11 +272,11 @@ def activate2(
     reduce_res: View | None = None,
     reduce_cmd=ReduceCommand.idle,
 ) -> None:
-    """Compute dst = op(op1(op0(data, imm0), imm1)), each may be reversed, and reduce_res = its sum."""
+    """Compute dst = op(op1(op0(data, imm0), imm1)), and reduce_res = its sum; op0 and op1 may be reversed."""
     target, a = common(r, dst.shape, dst, data)
     lanes, first, second = target.partitions, operation(op0), operation(op1)
     if isinstance(relu_param, View):
-        raise ValueError(f"relu_param must be a number, not {relu_param.name}: multiply by tensor_scalar")
+        raise ValueError(f"relu_param must be a number, not {relu_param.name}: use tensor_scalar to multiply")
     by0, by1 = (0.0 if value is None else scalar(r, value, lanes) for value in (imm0, imm1))
     factor, shift = 1.0, 0.0
     if first is AluOp.MULTIPLY and second in (AluOp.ADD, AluOp.BYPASS):

@@ -1,4 +1,4 @@
-"""Calls that look up elements on chip by numbers in SBUF: DMA engines gather from a table in HBM."""
+"""Calls that look up on-chip elements by indices in SBUF: DMA engines gather them from a copy of the tensor in HBM."""
 
 from neuroncore_rtl.frontends.nki.dialects.isa_move import copy
 from neuroncore_rtl.frontends.nki.indices.affine import Affine
@@ -49,10 +49,10 @@ def _of_groups(given: dict) -> tuple:
 def local_gather(
     r: Recording, dst: View, src_buffer: View, index: View, num_elem_per_idx=1, num_valid_indices=None
 ) -> None:
-    """Gather, in each partition of 16, the elements at the indices of all 16, one partition after the other."""
+    """Gather, in each partition of a group of 16, the elements at the indices of all 16 partitions, in their order."""
     rows, columns = index.shape[0], index.size // index.shape[0]
     if rows % GROUP or src_buffer.shape[0] != rows:
-        rule = f"partitions must be a multiple of {GROUP}, the same of {src_buffer.name}"
+        rule = f"partitions must be a multiple of {GROUP}, and equal to those of {src_buffer.name}"
         raise ValueError(f"{index.name}: {rule}, not {rows} and {src_buffer.shape[0]}")
     if num_elem_per_idx not in WIDTHS:
         raise ValueError(f"{index.name}: num_elem_per_idx must be one of {WIDTHS}, not {num_elem_per_idx}")
@@ -71,13 +71,13 @@ def local_gather(
 @instruction(CALLS, "expanded", "tensor_copy with an index in memory, through a table in HBM", result=like("src"),
              like="src")  # fmt: skip
 def tensor_copy_dynamic_src(r: Recording, dst: View, src: View) -> None:
-    """Copy src, at an index in memory, to dst."""
+    """Copy to dst the part of src that an index in memory selects at run time."""
     copy(r, dst, src)
 
 
 @instruction(CALLS, "expanded", "tensor_copy with an index in memory, through a table in HBM", result=None, like="src")
 def tensor_copy_dynamic_dst(r: Recording, dst: View, src: View) -> None:
-    """Copy src to dst at an index in memory."""
+    """Copy src to the part of dst that an index in memory selects at run time."""
     copy(r, dst, src)
 
 
@@ -93,7 +93,7 @@ def _whole_numbers(r: Recording, indices: View) -> View:
 def _gathered(r: Recording, dst: View, data: View, indices: View, width: int) -> None:
     """Append dst = `width` elements from each index on, in each partition of data.
 
-    The table contains one partition after the other, so each partition's start is added to its indices.
+    The table in HBM contains one partition after the other, so the start of each partition is added to its indices.
     """
     rows, count = indices.shape
     each = data.size // data.shape[0]

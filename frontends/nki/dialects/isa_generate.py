@@ -25,7 +25,7 @@ def _numbered(pattern, offset: int, multiplier: int) -> Index:
 
 
 def _shaped(r: Recording, dst: View, pattern, *views: View) -> list:
-    """Return operands with one free dimension per pair of a pattern."""
+    """Return views as operands, with one free dimension for each pair (step, count) of `pattern`."""
     shape = (dst.shape[0], *(int(count) for _, count in pattern))
     return [_free(r, view.fitted(dst.shape), shape) for view in (dst, *views)]
 
@@ -46,7 +46,7 @@ def iota(r: Recording, dst: View, pattern, offset=0, channel_multiplier=0) -> No
 def affine_select(
     r: Recording, dst: View, pattern, channel_multiplier, on_true_tile: View, on_false_value, cmp_op="equal", offset=0
 ) -> None:
-    """Select on_true_tile where cmp_op(number of the element, 0) holds, else on_false_value."""
+    """Select on_true_tile where cmp_op(n, 0) holds, else on_false_value; n is the element's number as in `iota`."""
     target, source = _shaped(r, dst, pattern, on_true_tile)
     index = _numbered(pattern, offset, channel_multiplier)
     otherwise = scalar(r, on_false_value, target.partitions)

@@ -126,7 +126,7 @@ def _on_chip(r: Recording, src: View, shape: tuple[int, ...], skip: bool) -> Vie
 
 
 def copy(r: Recording, dst: View, src: View, turned: bool = False, skip: bool = False) -> None:
-    """Append dst = src; `turned`: src.T on chip; `skip`: skip indices out of bounds."""
+    """Append dst = src, or src.T on chip if `turned`; if `skip`, skip indices out of bounds."""
     if turned:
         _transpose_on_chip(r, dst, src)
         return
@@ -149,7 +149,7 @@ def copy(r: Recording, dst: View, src: View, turned: bool = False, skip: bool = 
 
 
 def _skipping(r: Recording, dst: View, src: View) -> None:
-    """Append a load that skips rows of dst; a new dst is zeroed before.
+    """Append a load that skips rows with an index out of bounds; a new dst is zeroed first.
 
     A tensor from before a loop is not zeroed, because later iterations keep what earlier ones have loaded.
     """

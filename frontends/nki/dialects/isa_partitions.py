@@ -57,7 +57,7 @@ def _runs(mask: list[int], partitions: int, given: int, name: str) -> Iterator[t
     pairs = [(p, p - p % GROUP + mask[p % GROUP]) for p in range(partitions) if mask[p % GROUP] != KEPT]
     for _, source in pairs:
         if not 0 <= source < given:
-            raise ValueError(f"shuffle_mask must be of the {given} partitions of {name}, not {source}")
+            raise ValueError(f"shuffle_mask must select from the {given} partitions of {name}, not {source}")
     while pairs:
         first, source = pairs[0]
         step = int(len(pairs) > 1 and pairs[1] == (first + 1, source + 1))

@@ -32,7 +32,7 @@ def rng(r: Recording, dst: View) -> None:
     (target,) = common(r, dst.shape, dst)
     bits = dst.dtype.machine_format.bits
     if dst.dtype.is_float:
-        raise ValueError(f"{dst.name}: dst must be of an integer type, not {dst.dtype}")
+        raise ValueError(f"{dst.name}: dst must have an integer type, not {dst.dtype}")
     low = random_integers(r, target, min(bits, MOST))
     if bits > MOST:
         high = random_integers(r, target, bits - MOST)

@@ -50,7 +50,7 @@ def _reduced(given: dict) -> tuple:
 
 
 def _dst_axes(given: dict, dst: View) -> tuple[int | None, ...] | None:
-    """Return the dimension of data for each dimension of dst; None in the tuple: one element."""
+    """Return the dimension of data for each dimension of dst; it is None for a dimension of one element."""
     data = given["data"]
     axes = axes_of(data, given["axis"])
     if dst.ndim == data.ndim and all(dst.shape[d] == 1 for d in axes):
@@ -93,7 +93,7 @@ def bn_stats(r: Recording, dst: View, data: View) -> None:
 
 @instruction(CALLS, result=lambda given: ((given["data"].shape[0], 2), given["data"].dtype, Memory.sbuf))
 def bn_aggr(r: Recording, dst: View, data: View) -> None:
-    """Write mean and variance over all elements that the triples in data summarise to dst[0:2]."""
+    """Write to dst[0:2] the mean and variance of all elements that the triples in data summarise."""
     (target,), (source,) = common(r, dst.shape, dst), common(r, data.shape, data)
     r.program.append(isa.bn_aggr(target, source))
 
@@ -107,7 +107,7 @@ def max8(r: Recording, dst: View, src: View) -> None:
 
 @instruction(CALLS, result=lambda given: ((given["data"].shape[0], 8), DTYPES["uint32"], Memory.sbuf))
 def nc_find_index8(r: Recording, dst: View, data: View, vals: View) -> None:
-    """Write the position in data of vals[k] to dst[k]; all ones if it is missing."""
+    """Write the position in data of vals[k] to dst[k], or a word with all bits 1 if data does not contain it."""
     (source,), (values,) = (common(r, view.shape, view) for view in (data, vals))
     _find(r, dst, *one_source_in_psum(r, source, values))
 
@@ -124,12 +124,12 @@ def _find(r: Recording, dst: View, source: Tensor, values: Tensor, step: int = 1
 
 @instruction(CALLS, "differs", "dst_idx by a separate search before, -1 for a missing value", result=like("data"))
 def nc_match_replace8(r: Recording, dst: View, data: View, vals: View, imm, dst_idx: View | None = None) -> None:
-    """Replace the first element of data equal to each of vals by imm; dst_idx: positions of the replaced elements."""
+    """Replace, for each of vals, the first equal element of data by imm; write the positions of these to dst_idx."""
     target, source = common(r, dst.shape, dst, data)
     (values,) = common(r, vals.shape, vals)
     source, values = one_source_in_psum(r, source, values)
     if dst_idx is not None:
-        # Reversed, because of equal values the last one must get the first position.
+        # Search the values in reverse order: the last of several equal values must get the first position.
         _find(r, dst_idx, source, values, step=-1)
         mark_written(dst_idx)
     r.program.append(isa.match_replace8(target, source, values, imm))

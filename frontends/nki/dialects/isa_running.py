@@ -68,7 +68,7 @@ def tensor_scalar_reduce(
 def tensor_scalar_cumulative(
     r: Recording, dst: View, src: View, op0, op1, imm0, imm1=None, reduce_cmd=ReduceCommand.reset_reduce
 ) -> None:
-    """Compute dst[i] = op1(op0(src[i], imm0), dst[i - 1]); dst[-1]: the running result, set to dst's last element."""
+    """Compute dst[i] = op1(op0(src[i], imm0), dst[i - 1]) from the running result, which becomes dst's last element."""
     op0, imm0 = with_operand(op0, imm0)
     target, a = common(r, dst.shape, dst, src)
     lanes, op = target.partitions, operation(op1)

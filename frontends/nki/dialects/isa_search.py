@@ -32,7 +32,7 @@ def _bounds(given: dict) -> tuple:
 
 @instruction(CALLS, "expanded", "comparisons and two scans", result=_bounds, like="segment_ids")
 def sequence_bounds(r: Recording, dst: View, segment_ids: View) -> None:
-    """Write begin and end of each element's run of equal numbers to dst[0] and dst[1]; for zeros n and -1."""
+    """Write begin and end of each element's run of equal numbers to dst[0] and dst[1]; n and -1 for elements 0."""
     target, (ids,) = common(r, dst.shape, dst)[0], common(r, segment_ids.shape, segment_ids)
     lanes, n = ids.partitions, ids.size
     same, numbers, fresh = (r.program.space.sbuf("bounds", FP32, (n + 1,), lanes) for _ in range(3))
@@ -43,7 +43,8 @@ def sequence_bounds(r: Recording, dst: View, segment_ids: View) -> None:
         r.program.append(isa.tensor_tensor(same[:, 1:n], *pairs, AluOp.IS_EQUAL))
     r.program.append(isa.iota(whole, Index(steps=(1,))))
     r.program.append(isa.tensor_copy(numbers, whole))
-    # The border's number at a border, else 0; the scan adds it to the previous border times `same`.
+    # At the first element of a run this is its position, else 0. The scan adds it to the previous result times `same`,
+    # which is 0 at the start of a run and 1 within it, so the position is repeated through the run.
     others = isa.scalar_tensor_tensor(
         fresh, same, 1.0, AluOp.SUBTRACT, numbers, AluOp.MULTIPLY, reverse0=True
     )  # fmt: skip
@@ -67,7 +68,7 @@ def _with_count(given: dict) -> tuple:
     result=_with_count, like="src",
 )  # fmt: skip
 def nonzero_with_count(r: Recording, dst: View, src: View, index_offset=0, padding_val=-1) -> None:
-    """Write the positions of non-zero elements, padding, and their number last, in every 16th partition."""
+    """Write, in every 16th partition, the positions of non-zero elements, padding, and finally their count."""
     (source,) = common(r, src.shape, src)
     lanes, n, space = source.partitions, source.size, r.program.space
     width = max(FOUND, -(-n // FOUND) * FOUND)
@@ -75,7 +76,7 @@ def nonzero_with_count(r: Recording, dst: View, src: View, index_offset=0, paddi
     whole, count = space.sbuf("places", INT32, (n,), lanes), space.sbuf("count", FP32, (1,), lanes)
     result = r.allocate((lanes, n + 1), DTYPES["int32"], Memory.sbuf, dst.name)
     (found,) = common(r, result.shape, result)
-    # Keys descend from n to 1, so that the largest keys mark the first positions.
+    # Keys descend from n to 1, so that the largest keys belong to the first positions.
     r.program.append(isa.memset(keys, 0.0))
     r.program.append(isa.tensor_scalar_reduce(keys[:, :n], source, 0.0, AluOp.NOT_EQUAL, count, AluOp.ADD))
     r.program.append(isa.iota(whole, Index(base=n, steps=(-1,))))

@@ -214,7 +214,7 @@ def stationary_operand(r: Recording, view: View) -> Tensor:
 
 
 def _moving(r: Recording, view: View, row: int) -> Tensor:
-    """Return a moving operand: constant step, in SBUF from the stationary operand's first partition on."""
+    """Return a moving operand: elements of constant step, in SBUF, from the stationary operand's partition `row` on."""
     tensor, fmt = lanes_tensor(r, spread(r, view)), view.dtype.machine_format
     flat = as_row(tensor)
     if tensor.storage == Storage.SBUF and tensor.partition == row and flat is not None and step_of(flat) >= 0:

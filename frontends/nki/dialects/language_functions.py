@@ -10,14 +10,15 @@ __all__ = ["entering", "is_column", "isa_call"]
 
 
 def isa_call(call: Call) -> Callable:
-    """Return an instruction as the first dialect calls it, without a dst."""
+    """Return an instruction's function of the first dialect, which has no dst."""
     return call.function(older=True)
 
 
 def entering(functions: dict[str, Callable], expanded: dict[str, str]) -> Callable:
-    """Return a function that enters a function in a module's table.
+    """Return a function that enters a function, its argument, in the table `functions`.
 
-    `several` names the instructions of a function that is expanded.
+    Its argument `several` names the instructions of a function that is expanded into several; they are entered in
+    `expanded`.
     """
 
     def enter(function: Callable, name: str = "", several: str = "") -> Callable:

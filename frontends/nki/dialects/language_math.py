@@ -26,7 +26,7 @@ __all__ = ["MATH_EXPANDED", "MATH_FUNCTIONS"]
 MATH_FUNCTIONS: dict[str, Callable] = {}
 
 MATH_EXPANDED: dict[str, str] = {}
-"""Instructions of the functions that are expanded into several."""
+"""For each function that is expanded into several instructions, the names of these."""
 
 _language = entering(MATH_FUNCTIONS, MATH_EXPANDED)
 

@@ -32,7 +32,7 @@ class ParDim(int):
 
 
 class Range(dict):
-    """FP32's least, greatest and least normal positive number."""
+    """FP32's most negative, largest, and smallest positive normal number."""
 
     __getattr__ = dict.__getitem__
 
@@ -150,7 +150,7 @@ def _range(start, stop=None, step=1, **options) -> range:
 
 @from_kernel
 def ds(start: int | View, size: int) -> slice | Moved:
-    """Return the slice of `size` indices from `start` on, which may be a number in SBUF."""
+    """Return the slice of `size` indices from `start` on; `start` may be a number in SBUF."""
     if isinstance(start, View):
         return Moved(arange(size), start.single())
     if not isinstance(start, Integral) or not isinstance(size, Integral):
@@ -163,7 +163,7 @@ def program_id(axis: int = 0) -> int:
     """Return the current program's index along an axis of the grid; 0 without a grid."""
     place = recording().place
     if place and not 0 <= axis < len(place):
-        raise ValueError(f"axis must be one of the {len(place)} of the grid, not {axis!r}")
+        raise ValueError(f"axis must be one of the grid's {len(place)} axes, not {axis!r}")
     return place[axis] if place else 0
 
 
@@ -173,7 +173,7 @@ def num_programs(axes: Any = 0) -> int:
     axes = range(len(grid)) if axes is None else (axes,) if isinstance(axes, Integral) else axes
     wrong = [axis for axis in axes if not 0 <= axis < len(grid)]
     if wrong:
-        raise ValueError(f"axes must be of the {len(grid)} of the grid, not {wrong[0]!r}")
+        raise ValueError(f"axes must be among the grid's {len(grid)} axes, not {wrong[0]!r}")
     return prod(grid[axis] for axis in axes)
 
 
@@ -182,7 +182,7 @@ def program_ndim() -> int:
 
 
 def spmd_dim(programs: int, cores: int = 1) -> int:
-    """Return the number of programs along an axis that cores share; here one core runs all."""
+    """Return the number of programs along an axis that cores share; here one core runs all programs."""
     return int(programs) * int(cores)
 
 

@@ -29,7 +29,7 @@ __all__ = ["MOVES_EXPANDED", "MOVE_FUNCTIONS", "accumulate_tile", "assign"]
 MOVE_FUNCTIONS: dict[str, Callable] = {}
 
 MOVES_EXPANDED: dict[str, str] = {}
-"""Instructions of the functions that are expanded into several."""
+"""For each function that is expanded into several instructions, the names of these."""
 
 _language = entering(MOVE_FUNCTIONS, MOVES_EXPANDED)
 

@@ -24,7 +24,7 @@ def existing(file: Path) -> Path:
     file = Path(file).resolve()
     if not file.is_file():
         there = ", ".join(sorted(one.name for one in file.parent.glob("*.py"))) or "no Python file"
-        raise ValueError(f"KERNEL must be of an existing file, not {file}: in {file.parent} there is {there}")
+        raise ValueError(f"KERNEL must name an existing file, not {file}: {file.parent} contains {there}")
     return file
 
 

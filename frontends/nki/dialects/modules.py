@@ -79,7 +79,7 @@ class Choice(Enum):
 
 
 class _Places:
-    """Placement of tiles as in `nki.compiler.sbuf`; ignored, because the program allocates."""
+    """Placement of tiles as in `nki.compiler.sbuf`; ignored, because the program itself allocates addresses."""
 
     def __init__(self, memory: Memory):
         self.memory = memory

@@ -30,7 +30,7 @@ def windowed_softmax(x, low, high):
 
 @nki.jit
 def passed_round(x):
-    """Return x + the next partition of x, rotating within each 32, and the maximum of each column, [1, columns]."""
+    """Return x + the next partition of x (cyclic in groups of 32), and the maximum of each column, [1, columns]."""
     rows, columns = x.shape
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     largest = nl.ndarray((1, columns), dtype=nl.float32, buffer=nl.shared_hbm)

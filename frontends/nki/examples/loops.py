@@ -39,7 +39,7 @@ def exponentials_of_some(x, tiles):
 
 @nki.jit
 def dominant(a, tolerance=1e-3):
-    """Return the dominant eigenvector of a symmetric a [n, n], as [n, 1], and the iterations until it moved by less."""
+    """Return the dominant eigenvector [n, 1] of a, symmetric [n, n], and the number of iterations that it needed."""
     n, _ = a.shape
     out = nl.ndarray((n, 1), dtype=nl.float32, buffer=nl.shared_hbm)
     counted = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.shared_hbm)

@@ -105,7 +105,7 @@ def added_rows(table, x, rows):
 def repeated(values, limit):
     """Return for each of values [1, n], below `limit`, its total count, and its previous position or -1.
 
-    Every value is an index in memory: into counts in HBM, and into positions on chip.
+    Every value serves as an index in memory, into counts in HBM and into positions on chip.
     """
     count = values.shape[1]
     counts = nl.ndarray((1, limit), dtype=np.int32, buffer=nl.private_hbm)

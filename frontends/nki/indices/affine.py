@@ -124,14 +124,14 @@ class Affine:
 
 @dataclass(frozen=True)
 class Condition:
-    """Comparison ("ge", "gt", "eq", "ne") of an index expression with 0; `flipped`: the kernel exchanged the sides."""
+    """Comparison ("ge", "gt", "eq", "ne") of an index expression with 0; `flipped`: the kernel's sides are swapped."""
 
     value: Affine
     relation: str
     flipped: bool = False
 
     def is_known(self, holds: bool) -> bool:
-        """Return whether the condition holds (`holds` false: fails) for all values of the expression."""
+        """Return whether the condition holds for all values of the expression; if not `holds`, fails for all values."""
         least, most = self.value.range
         bound = 1 if self.relation == "gt" else 0
         if self.relation in ("ge", "gt"):
@@ -172,12 +172,12 @@ class Mask:
     __ror__ = __or__
 
     def is_known(self, holds: bool) -> bool:
-        """Return whether the mask holds everywhere (`holds` false: nowhere) for every shape."""
+        """Return whether the mask holds everywhere, for any shape; if not `holds`, whether it holds nowhere."""
         found = [condition.is_known(holds) for condition in self.conditions]
         return all(found) if holds else any(found)
 
     def without(self, other: "Mask") -> "Mask | None":
-        """Return the conditions missing from another mask, if any."""
+        """Return the conditions of this mask that another mask lacks; None if it lacks none."""
         theirs = [condition.key for condition in other.conditions]
         rest = tuple(condition for condition in self.conditions if condition.key not in theirs)
         return Mask(rest) if rest else None

@@ -26,7 +26,7 @@ def indices_of(
     """Return the arguments of :meth:`Pattern.indexed` for a key."""
     used = sum(part is not None and part is not Ellipsis for part in key)
     if used > view.ndim or sum(part is Ellipsis for part in key) > 1:
-        raise ValueError(f"{view.name}: an index must have at most {view.ndim} parts, those of {view.shape}")
+        raise ValueError(f"{view.name}: an index must have at most {view.ndim} parts for {view.shape}")
     rest = (slice(None),) * (view.ndim - used)
     at = next((n for n, part in enumerate(key) if part is Ellipsis), None)
     key = (*key, *rest) if at is None else (*key[:at], *rest, *key[at + 1 :])
@@ -92,7 +92,7 @@ def _widened(index: Affine, dimensions: int) -> Affine:
 
 
 def _parts(view: Pattern, key: tuple, common: tuple[int, ...]) -> tuple[list[int], list[Part]]:
-    """Return the shape that a key gives, 0 for each slice, and the key's part for each dimension of the view."""
+    """Return the shape of the keyed view, with 0 for the size of a slice, and the key's part for each dimension."""
     places = [n for n, part in enumerate(key) if isinstance(part, Affine)]
     if places and any(not isinstance(part, Affine | Integral) for part in key[places[0] : places[-1]]):
         raise ValueError(f"{view.name}: index expressions must be side by side, not with slices between them")
@@ -130,7 +130,7 @@ def _indices(
         elif isinstance(part, slice):
             begin, end, step = _bounds(part, count)
             if step < 1 or end <= begin:
-                rule = f"a slice must be of 1 or more of the {count} from 0 to {count - 1}"
+                rule = f"a slice must have at least one index, and only indices from 0 to {count - 1}"
                 raise ValueError(f"{view.name}: {rule}, not {part.start}:{part.stop}:{part.step}")
             counts[first] = len(range(begin, end, step))
             found.append((begin, {first: step}))

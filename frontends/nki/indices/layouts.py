@@ -29,12 +29,12 @@ def reshaped(view: Viewed, shape: tuple[int, ...]) -> Viewed:
             raise ValueError(f"{view.name}: the partitions of {view.shape} must stay first, not {shape}")
     view.check_bounds()
     if prod(shape) != view.size:
-        raise ValueError(f"{view.name}: shape must be of the {view.size} elements of {view.shape}, not {shape}")
+        raise ValueError(f"{view.name}: shape must have the {view.size} elements of {view.shape}, not {shape}")
     try:
         _, steps = strides.reshaped_strides(view.shape[first:], view.element.steps[first:], shape[first:])
     except (ValueError, TypeError):
-        rule = f"another shape of the same steps, not of {view.shape} with steps {view.element.steps}"
-        raise ValueError(f"{view.name}: {shape} must be {rule}") from None
+        rule = f"another shape must be possible with constant steps, not {shape} for {view.shape}"
+        raise ValueError(f"{view.name}: {rule} with steps {view.element.steps}") from None
     flat = (0,) * (len(shape) - first)
     last = {"element": tuple(int(step) for step in steps), "partition": flat, "block": flat}
     own = {name: getattr(view, name) for name in AXES}
@@ -49,7 +49,7 @@ def retyped(view: Viewed, dtype: DType) -> Viewed:
     more, left = divmod(view.dtype.itemsize, dtype.itemsize)
     near = view.ndim and view.element.steps[-1] == 1 and view.lanes != view.ndim - 1 and view.numbers is None
     if left or (more > 1 and not (near and view.allocation.memory is not Memory.psum)):
-        rule = f"view must be of {view.dtype.itemsize} bytes an element, or of fewer where they are side by side"
+        rule = f"view must have {view.dtype.itemsize} bytes per element, or a divisor of this if they are contiguous"
         raise ValueError(f"{view.name}: {rule}, not {dtype}")
     if more == 1:
         return replace(view, dtype=dtype)
@@ -69,8 +69,8 @@ def cast(view: Viewed, dtype: DType) -> Viewed:
     element = view.element
     places = [*element.steps, element.start]
     if (old != new and view.allocation.memory is Memory.psum) or any(place * old % new for place in places):
-        rule = f"ap of another type must be of SBUF or HBM, and of whole elements of {view.dtype}"
-        raise ValueError(f"{view.name}: {rule}, not of {dtype} in {view.buffer.value}")
+        rule = "ap of another type must be in SBUF or HBM, with start and steps in whole elements of it"
+        raise ValueError(f"{view.name}: {rule}, not {dtype} for {view.dtype} in {view.buffer.value}")
     *steps, start = (place * old // new for place in places)
     return replace(view, dtype=dtype, element=Affine(element.shape, tuple(steps), start))
 
@@ -79,8 +79,8 @@ def accessed(view: Viewed, pattern, offset: int | None, scalar, vector, dim: int
     """Return the view with an access pattern of pairs (step, count), outermost first.
 
     `offset` is the start, in elements counted over all partitions; None: the view's. An index moves the pattern along
-    dimension `dim` of the view: `scalar`, an integer or in memory, or `vector`, one number per partition in memory.
-    `options` are unsupported and must be false.
+    dimension `dim` of the view: `scalar`, an integer or a number in memory, or `vector`, one number per partition in
+    memory. `options` are unsupported and must be false.
     """
     if isinstance(scalar, VirtualRegister):
         scalar = scalar.word
@@ -115,7 +115,7 @@ def _patterned(view: Viewed, shape: tuple[int, ...], steps: tuple[int, ...], sta
     else:
         row, start = divmod(start, width) if across else (view.partition.start, start)
         if steps[0] % width:
-            rule = f"a pattern's first step must be of partitions, each {width}"
+            rule = f"a pattern's first step must be along the partitions, a multiple of {width}"
             raise ValueError(f"{view.name}: {rule}, not {steps[0]}")
         element = Affine(shape, (0, *steps[1:]), start)
         partition = Affine(shape, (steps[0] // width, *flat[1:]), row)

@@ -64,13 +64,13 @@ class Numbers(Generic[InTile]):
 
     @property
     def along(self) -> int | None:
-        """Dimension along the partitions of the numbers; None: all are in one partition."""
+        """Dimension along which the numbers are in different partitions; None: all are in one partition."""
         steps = self.view.partition.steps
         return next((d for d, n in enumerate(self.view.shape) if n > 1 and steps[d]), None)
 
     @property
     def apart(self) -> list[int]:
-        """Dimensions along the elements within a partition of the numbers."""
+        """Dimensions along which the numbers are different elements of a partition."""
         steps = self.view.element.steps
         return [d for d, n in enumerate(self.view.shape) if n > 1 and steps[d]]
 

@@ -1,7 +1,7 @@
 """Access patterns: positions of a view's elements as affine functions of their index.
 
-An element's position has an element, a partition and a block number, all affine. One index may also be in SBUF: it
-moves each element by a number known only at run time.
+An element's position is an element, a partition and a block index, each an affine function. In addition one index may
+be a number in SBUF: it moves each element by a distance that is known only at run time.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ class PatternCut(Generic[Viewed]):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape before masking, also for further masks."""
+        """Shape before masking; further masks refer to it too."""
         return self.whole.shape
 
     @property
@@ -46,7 +46,8 @@ class Pattern:
         dtype: type of an element.
         shape: sizes of the dimensions.
         element, partition, block: position by index; each HBM tensor and each block counts its elements from 0.
-        lanes: on chip, the dimension along partitions, which may repeat one; None: missing.
+        lanes: on chip, the dimension along partitions, which may repeat one partition; None if there is no such
+            dimension.
         bounds: index expressions with their limits, checked after masks are applied.
         numbers: the index in memory.
         cut: the view before masking, if masking was the last operation.
@@ -110,7 +111,7 @@ class Pattern:
     def one_block(self) -> int:
         """Return the number of the view's block; ValueError if it spans several."""
         if any(step and n > 1 for step, n in zip(self.block.steps, self.shape, strict=True)):
-            rule = f"blocks must be chosen by numbers: an operand is one tile, not {self.shape} over several"
+            rule = f"an operand must be in one block, selected by integers, not {self.shape} over several blocks"
             raise ValueError(f"{self.name}: {rule}")
         return self.block.start
 
@@ -129,7 +130,7 @@ class Pattern:
         self, shape: tuple[int, ...], lanes: int | None, numbers: "Numbers[Self] | None",
         moved: Callable[[Affine], Affine], new: Sequence[tuple[Affine, int]] = (),
     ) -> Self:  # fmt: skip
-        """Return the view over another shape; `moved` maps its index expressions, `new` adds bounds."""
+        """Return the view with another shape; `moved` maps each index expression to this shape, `new` adds bounds."""
         axes = {name: moved(getattr(self, name)) for name in ("element", "partition", "block")}
         bounds = (*((moved(axis), limit) for axis, limit in self.bounds), *new)
         return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, cut=None, **axes)
@@ -185,7 +186,7 @@ class Pattern:
         return self._mapped(shape, lanes, self.numbers and self.numbers.repeated(shape), wide)
 
     def fitted(self, shape: tuple[int, ...]) -> Self:
-        """Return the view in another shape by dimensions of one element or broadcasting; ValueError if neither fits.
+        """Return the view in another shape, by dimensions of one element or broadcasting; ValueError if neither fits.
 
         On chip, if the partitions are first, missing dimensions are appended; one element per partition is repeated.
         """

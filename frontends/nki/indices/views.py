@@ -130,7 +130,7 @@ class View(Pattern):
     def vector_select(self, dim: int, vector_offset: "View") -> Self:
         """Return the rows of a tensor in HBM selected by numbers in SBUF, one per partition."""
         if dim % self.ndim or self.lanes is not None:
-            raise ValueError(f"{self.name}: rows must be of the first dimension of a tensor in HBM, not of {dim}")
+            raise ValueError(f"{self.name}: vector_select must be along dimension 0 of a tensor in HBM, not {dim}")
         first = vector_offset.fitted((vector_offset.size,))
         return self[(first, *(slice(None),) * (self.ndim - 1))]
 
@@ -147,7 +147,7 @@ class View(Pattern):
 
     def permuted(self, order: tuple[int, ...]) -> Self:
         if sorted(order) != list(range(self.ndim)):
-            raise ValueError(f"{self.name}: order must be of the {self.ndim} dimensions of {self.shape}, not {order}")
+            raise ValueError(f"{self.name}: order must be a permutation of the dimensions of {self.shape}, not {order}")
         return self.picked(order)
 
     # -- memory ----------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Lowering of the interface's calls, for both dialects.
 
-In the second dialect a call writes to its first argument, `dst`. In the first it returns a new tile and also takes
-`dtype` and `mask`. One function per call writes to a `dst`; `result` computes the new tile's shape and type.
+In the second dialect a call writes to its first argument, `dst`. In the first dialect it returns a new tile and also
+accepts `dtype` and `mask`. Both use one function per call, which writes to a `dst`. For the first dialect, `result`
+computes the shape and type of the new tile, which is then the `dst`.
 """
 
 import inspect
@@ -31,7 +32,7 @@ Result = Callable[[dict], tuple[tuple[int, ...], DType, Memory]]
 """Maps a call's arguments to shape, type and memory of its result."""
 
 Along = Callable[[dict, View], tuple[int | None, ...] | None]
-"""Maps a call's arguments and dst to the argument's dimension for each of dst's."""
+"""Maps a call's arguments and dst to the dimension of the argument `like` for each dimension of dst."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,14 @@ class Call:
 
     Arguments:
         name: name in its module.
-        lower: appends the call: (recording, dst, arguments).
+        lower: function of (recording, dst, arguments) that appends the call's instructions.
         how: "exact", "expanded" into several instructions, or "differs".
         note: the difference in a few words.
         result: shape, type and memory of the result without a dst; None: dst is mandatory.
         like: argument that a mask's shape refers to.
-        product: can accumulate in PSUM.
-        each: element-wise, so that it can be split.
-        along: dimension of `like` for each of dst's; None: the same.
+        product: whether it can accumulate in PSUM.
+        each: whether it is element-wise, so that it can be split.
+        along: see `Along`; None if dst has the dimensions of `like`.
     """
 
     name: str
@@ -89,7 +90,7 @@ class Call:
     def run(
         self, dst: View | None, arguments: dict, dtype: object, mask: Mask | None, memory: Memory | None = None
     ) -> View | None:
-        """Append the call; without a dst it stays pending, with a result in `memory`."""
+        """Append the call; without a dst it stays pending until the next call, with a result in `memory`."""
         current = recording()
         current.flush()
         arguments = {name: _resolved(current, value) for name, value in arguments.items()}
@@ -160,7 +161,7 @@ def instruction(
 
 
 def like(*names: str, dtype: DType | None = None, memory: Memory = Memory.sbuf) -> Result:
-    """Return the result rule: the joint shape of the named arguments, in `dtype` or their promoted type."""
+    """Return the result rule: the shape to which the named arguments broadcast, in `dtype` or their promoted type."""
 
     def result_of(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
         views = [arguments[name] for name in names if isinstance(arguments.get(name), View)]
@@ -216,7 +217,7 @@ def _resolved(current: Recording, value: object) -> object:
 
 
 def _is_zero(target: View) -> bool:
-    """Return whether a product may overwrite a target that is zero and not yet written."""
+    """Return whether a target is zero without having been written, so that a product may overwrite it."""
     return target.one_block() in target.allocation.zeros and not is_written(target)
 
 

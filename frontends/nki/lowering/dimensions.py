@@ -12,7 +12,7 @@ __all__ = ["apart"]
 def apart(r: Recording, dst: View, arguments: dict) -> Iterator[tuple[View, dict]]:
     """Yield dst and arguments of the parts of an element-wise call that fit into an instruction.
 
-    Tensors of dst's shape are split; columns and other values are passed whole.
+    Tensors of dst's shape are split; tensors of one element per partition, and other values, are passed whole.
     """
     whole = [name for name, value in arguments.items() if isinstance(value, View) and not _is_column(value)]
     free = [d for d, n in enumerate(dst.shape) if n > 1 and d != dst.lanes]

@@ -1,7 +1,7 @@
 """Dynamic loops: the number of iterations is known only at run time. A body is recorded once and executed repeatedly.
 
-Each instruction must be valid in every iteration. Loop-carried values are therefore materialised again in the body,
-and values created in the body are not visible after the loop.
+Each instruction must be valid in every iteration. Values that were cached before the loop are therefore computed again
+in the body, and values that the body caches are not used after the loop.
 """
 
 from collections.abc import Callable, Iterable, Iterator

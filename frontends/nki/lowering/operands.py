@@ -82,7 +82,7 @@ def _merge_dimensions(tensors: list[Tensor]) -> list[Tensor]:
 
 
 def _of_lanes(recording: Recording, view: View, shape: tuple[int, ...]) -> Tensor:
-    """Return an operand with each free dimension of `shape` of more than one element."""
+    """Return a view as an operand with the free dimensions of `shape`, except those of one element."""
     lanes = 0 if view.lanes is None else view.lanes
     if lanes:
         raise ValueError(

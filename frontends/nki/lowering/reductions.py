@@ -6,7 +6,11 @@ __all__ = ["ReduceCommand"]
 
 
 class ReduceCommand(Enum):
-    """Commands as in `nisa.reduce_cmd`: keep, reset, continue, reset and reduce, start from memory and reduce."""
+    """Commands as in `nisa.reduce_cmd`.
+
+    `idle` keeps the running results, `reset` resets them, `reduce` continues them, `reset_reduce` resets them and then
+    reduces, `load_reduce` starts from values in memory and reduces.
+    """
 
     idle = 0
     reset = 1

@@ -62,7 +62,7 @@ def scalar_place(r: Recording, view: View, lanes: int) -> Tensor:
 
 
 def keep(r: Recording, engine: str, kept: Tensor, view: View | None = None) -> None:
-    """Make a column the engine's running results; a kernel's tensor qualifies only if it is float32 in SBUF."""
+    """Use a column as the engine's running results; a kernel's tensor can be used only if it is float32 in SBUF."""
     if view is None:
         r.running[engine] = Running(kept)
     elif view.allocation.memory is Memory.sbuf and view.dtype == "float32":
@@ -113,10 +113,10 @@ def running_reduced(
     initial=None,
     negate: bool = False,
 ) -> None:
-    """Append a reduction into an engine's running results, and their store to `result`.
+    """Append a reduction that updates an engine's running results, and the store of these to `result`.
 
-    `append` appends the instruction that reduces its elements into a column; command `reset` ignores them. `initial`
-    is the start value of `load_reduce`. `negate` stores the results with inverted sign.
+    `append` appends the instruction that reduces its elements into a column; with command `reset` this column is
+    ignored. `initial` is the start value of `load_reduce`. `negate` stores the results with inverted sign.
     """
     before = start_value(r, engine, op, command, initial, lanes)
     fresh = before == IDENTITIES[op] and command is not ReduceCommand.reset

@@ -27,7 +27,8 @@ MOST = (1 << DMA_WIDTHS["count0"]) - 1
 def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
     """Append a copy between views of one shape; `skip`: skip rows with an index out of bounds.
 
-    A long copy is split into shares for several DMA engines. Each of several indices within a partition gets a copy.
+    A long copy is split into shares for several DMA engines. Several indices within a partition need a separate copy
+    each.
     """
     for view in (dst, src):
         view.check_bounds()
@@ -60,7 +61,7 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
         return
     queues = r.program.stores if not dst.allocation.memory.on_chip else r.program.loads
     sizes = [end[0].format.bits // 8 for end in ends]
-    # Scattered rows are not split, because of rows with the same number the last one must remain.
+    # Scattered rows are not split, because the last of several rows with the same number must remain.
     shares = _shares(r, counts, axes, max(sizes), by_rows=not dst.is_indirect())
     for part in chain.from_iterable(map(_encodable, shares)):
         few, starts = tuple(length(one) for one in part), [one.start for one in part]
@@ -104,7 +105,7 @@ def _row_numbers(r: Recording, numbers: Numbers, skip: bool) -> DmaIndex:
 
 
 def _end(r: Recording, view: View) -> tuple[DmaTensor, tuple[int, ...], int | None]:
-    """Return a copy's start, its steps over the view's shape, and the dimension along partitions."""
+    """Return one side of a copy: its start, its steps over the view's shape, and the dimension along partitions."""
     if not view.allocation.memory.on_chip:
         base = view.allocation.tensor(0)
         address = base.address + view.element.start * view.dtype.itemsize
@@ -128,7 +129,7 @@ def _from(place: DmaTensor, starts: list[int], steps: list[int], axis: int | Non
 def _shares(
     r: Recording, counts: list[int], axes: list[int | None], size: int, by_rows: bool
 ) -> list[tuple[slice, ...]]:
-    """Split a copy as the kernel library does, if all pieces remain long.
+    """Split a copy into shares of the size that the kernel library uses, if all shares remain long.
 
     The innermost dimension is split into shares of a row, with `by_rows` also the partitions.
     """

@@ -22,8 +22,8 @@ SHAPE = re.compile(r"(\d+(?:x\d+)*):(\w+)")
 def arguments_of(words: str, rng: np.random.Generator) -> dict[str, object]:
     """Parse arguments such as `q=128x512:bf16 table=weights.npy causal=True`; UsageError if a word is malformed.
 
-    A shape and a type is a random array: normal floats, or integers up to 100. A .npy file is an array. Anything else
-    is a Python literal.
+    A shape with a type gives a random array: normally distributed floats, or integers up to 100. A .npy file gives its
+    array. Any other value is a Python literal.
     """
     found: dict[str, object] = {}
     for word in words.split():
@@ -88,5 +88,5 @@ def _argument(word: str, text: str, rng: np.random.Generator) -> object:
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        rule = "a value must be a shape and a type as 128x512:bf16, a file.npy, or a number, True, a tuple of Python"
+        rule = "a value must be a shape with a type such as 128x512:bf16, a file.npy, or a literal of Python"
         raise UsageError(f"INPUTS: {rule}, not {word!r}") from None

@@ -31,7 +31,7 @@ class Kernel:
 @from_kernel
 def _checked(grid: tuple) -> tuple[int, ...]:
     if not all(isinstance(n, Integral) and int(n) >= 1 for n in grid):
-        raise ValueError(f"a grid must be of integers from 1 on, not {grid!r}")
+        raise ValueError(f"a grid must have integers of at least 1, not {grid!r}")
     return tuple(int(n) for n in grid)
 
 

@@ -1,8 +1,8 @@
 """State of a kernel's recording: allocations, appended instructions and current program of the grid.
 
 In the interface's first dialect a call returns its result instead of writing to a `dst`. The call stays pending until
-the next one. If that is an assignment, as in `tile[...] = nisa.activation(...)`, the result is written directly to the
-target; otherwise to a new tensor.
+the next one. If the next operation is an assignment of this result, as in `tile[...] = nisa.activation(...)`, it is
+written directly to the target of the assignment; otherwise to a new tensor.
 """
 
 from collections import Counter
@@ -115,7 +115,7 @@ class Recording:
         shape = tuple(int(n) for n in shape)
         name = name or f"{memory.value}@{kernel_line().kernel.number}"
         if any(n < 1 for n in shape) or not shape:
-            raise ValueError(f"{name}: shape must be of one or more dimensions of 1 or more elements, not {shape}")
+            raise ValueError(f"{name}: shape must have dimensions, each of at least 1 element, not {shape}")
         fmt = format_in(memory, dtype)
         if not memory.on_chip:
             return self._in_hbm(shape, dtype, memory, name)

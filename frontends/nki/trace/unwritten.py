@@ -23,7 +23,7 @@ __all__ = ["fill"]
 def fill(r: Recording) -> None:
     """Insert a memset of every tile that is read where the kernel has not written.
 
-    A program with dynamic loops is unchanged, because its record does not show the order of accesses.
+    A program with dynamic loops is unchanged, because the recorded instructions do not show the order of accesses.
     """
     if not r.program.flow.is_plain:
         return
@@ -61,7 +61,7 @@ class _Tile:
         self.tensor = tensor
         self.first = -1
         self.is_short = False
-        self._written: np.ndarray | None = None  # [partitions, bytes]; None: none if `first` < 0, else all
+        self._written: np.ndarray | None = None  # [partitions, bytes]; None: no bytes if `first` < 0, else all
         self._bytes = tensor.size * tensor.format.bits // 8
 
     def write(self, region: Region, number: int) -> None:

@@ -1,7 +1,7 @@
-"""Small character-level transformer that learns a text and then continues it: the text.
+"""Character-level transformer that learns a text and then continues it. This module provides the text.
 
-It is Shakespeare's sonnets 12 to 35, first printed in 1609 and in the public domain, with modern spelling and without
-indents.
+The text is Shakespeare's sonnets 12 to 35, first printed in 1609 and in the public domain, with modern spelling and
+without indents.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ TEXT = Path(__file__).with_name("sonnets.txt")
 
 @dataclass(frozen=True)
 class Text:
-    """Text as numbers.
+    """Text in which each distinct character has a number.
 
     Arguments:
         text: its characters.

@@ -28,9 +28,9 @@ class LanguageModel:
     Arguments:
         config: parameters of the machine.
         sizes: dimensions of the network.
-        text: characters of the text.
+        text: number of characters of the text.
         batch: windows per step.
-        steps: training steps.
+        steps: number of training steps.
         options: hyperparameters.
         order: as in `Program`.
         tile: as in `Program`.
@@ -89,11 +89,11 @@ class LanguageModel:
         """Return the image.
 
         Arguments:
-            text: numbers of its characters.
+            text: number of each character.
             starts: first character of each window, for all steps.
             parameters: initial parameters by name.
-            prompt: numbers of its characters.
-            written: characters to write after the prompt.
+            prompt: number of each character.
+            written: number of characters to write after the prompt.
             encode: converts numbers to codes of a format.
 
         Raises:

@@ -30,7 +30,7 @@ class Windows(NamedTuple):
     """Training data and losses in HBM.
 
     Arguments:
-        text: numbers of characters, INT32 [characters, 1].
+        text: number of each character, INT32 [characters, 1].
         starts: first character of each window of all steps, INT32 [windows, 1]; the text continues after each window.
         losses: destination of the cross entropy of every character, FP32 [windows * context, 1].
     """
@@ -43,7 +43,7 @@ class Windows(NamedTuple):
 class CharlmTrainer:
     """Two sections of a program: the setup, appended at construction, and a step.
 
-    The masters have one gradient per window of a step.
+    `masters` has one gradient for each window of a step, so the length of its `gradients` is the number of windows.
     """
 
     def __init__(self, program: Program, masters: Masters, windows: Windows, sizes: Sizes, options: AdamW):

@@ -35,9 +35,9 @@ class Page(NamedTuple):
     """Prompt and output in HBM, by position.
 
     Arguments:
-        prompt: numbers of its characters, padded with `NONE`, INT32 [context, 1].
+        prompt: number of each character, padded with `NONE`, INT32 [context, 1].
         scores: scores of the next character, FP32 [context, characters].
-        written: number of the highest score, the first among equals, INT32 [context, 1].
+        written: character number with the highest score, the first of equal scores, INT32 [context, 1].
     """
 
     prompt: HbmTensor

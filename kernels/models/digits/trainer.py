@@ -150,7 +150,7 @@ class DigitsTrainer:
         self._identity = identity(program, BF16)
         self._ones = space.sbuf("ones", BF16, (lanes,), lanes)
         program.append(memset(self._ones, 1.0))
-        # For each image of a batch: its row in the training set, and its number since the first step.
+        # For each image of a batch: its row in the training set, and its index counted from the first step.
         self._rows, self._numbers = (
             space.sbuf(name, INT32, (len(self._tiles),), lanes) for name in ("rows", "numbers")
         )

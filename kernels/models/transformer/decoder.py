@@ -70,7 +70,7 @@ def owners(program: Program, features: int, heads: int) -> Owners:
     by_heads = place_rows(program.space, "by heads", FP32, heads, features, lanes=lanes)
     for matrix, feature, head in ((by_features, (1, 0), (0, 1)), (by_heads, (0, 1), (1, 0))):
         for part, tile in zip(matrix.parts, matrix.tiles, strict=True):
-            # Keep features at a distance from 0 to below the width from the first feature of the head.
+            # Keep a feature where 0 <= feature - width * head < width.
             down, across = (feature[axis] - width * head[axis] for axis in (0, 1))
             program.append(memset(tile, 1.0))
             for base, op in ((0, AluOp.IS_GE), (-width, AluOp.IS_LT)):
@@ -91,8 +91,8 @@ def decoder(
 ) -> Rows:
     """Append and return the layer for one token, x and the result BF16 [1, features].
 
-    Matrices are BF16, vectors FP32. `own` are the masks of the heads. The position, INT32 [1] in every partition, must
-    lie in the cache.
+    Matrices are BF16, vectors FP32. `own` are the masks of the heads. The position of the token, INT32 [1] in every
+    partition, must lie in the cache.
     """
     matrix = identity(program, x.format)
     x_t = transpose(program, x, matrix)

@@ -47,13 +47,13 @@ class Encoded(NamedTuple):
 
     Arguments:
         last: y, and the operand of its normalisation.
-        x_t: x by features.
+        x_t: x with its features along the partitions.
         heads: operands of attention.
         attended: result of attention.
-        attended_t: the same by features.
+        attended_t: `attended.out` with its features along the partitions.
         middle: h, and the operand of its normalisation.
-        middle_t: h by features.
-        hidden_t: gelu(h up + bias) by features.
+        middle_t: h with its features along the partitions.
+        hidden_t: gelu(h up + bias) with its features along the partitions.
     """
 
     last: Normed

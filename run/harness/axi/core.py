@@ -1,4 +1,4 @@
-"""Testbench that is exported with the core: Verilog and files of numbers only (`run/harness/axi/core.v`)."""
+"""Testbench that is exported with the core: only Verilog and files of numbers (`run/harness/axi/core.v`)."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ ROOM_BYTES = 1 << 24
 
 
 def testbench(config: Config, subject: str, top: str) -> str:
-    """Return the testbench as the module `top`; subject: name of the :class:`hdl.host.axi_core.AxiCore` under test."""
+    """Return the testbench as the module `top`; subject: name of its :class:`hdl.host.axi_core.AxiCore`."""
     ports, beat = memory_ports(config), (config.hbm_bytes, axi_id_bits(config))
     signals = {
         f"{channel}{name}": (bits, f"{channel}valid", constants(config.hbm_bytes)[name])

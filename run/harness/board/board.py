@@ -1,4 +1,4 @@
-"""Simulated board: the board without its pads, a model of its SDRAM, and the host's end of the UART."""
+"""Simulated board: the board without pads, a model of its SDRAM, and the host's end of the UART."""
 
 import threading
 from collections.abc import Iterator
@@ -21,29 +21,29 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["SimulatedBoard", "SimulatedLine"]
 
 CLOCK_HZ = 25_000_000
-"""Clock of the simulated board; it converts the times of the SDRAM chip to cycles."""
+"""Clock, which converts the SDRAM's times to cycles."""
 
 DIVISOR = 4
 """Clock cycles per bit on the simulated wire."""
 
 PATIENCE = 400
-"""Cycles, the time of 10 bytes, without a byte after which the simulated board drops a frame."""
+"""Cycles, the time of 10 bytes, without a byte after which the board drops a frame."""
 
 HOST_PATIENCE = 20_000
-"""Cycles that its host stalls for an answer."""
+"""Cycles that the host stalls for an answer."""
 
 START_NS = 2_000
-"""Start-up time of the simulated chip, shorter than the real one."""
+"""Start-up time, shorter than a real chip's."""
 
 
 class SimulatedLine:
     """A transport (:class:`run.harness.board.host_port.Transport`) to a running simulation.
 
     Arguments:
-        connection: a `Connection` to `run/harness/board/session.py`.
+        connection: to `run/harness/board/session.py`.
 
     Attributes:
-        cycle: of the simulation, at the latest received bytes.
+        cycle: of the latest received bytes.
     """
 
     def __init__(self, connection: Any):
@@ -51,13 +51,13 @@ class SimulatedLine:
         self.cycle = 0
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
-        """See :class:`run.harness.board.host_port.Transport`."""
+        """See `Transport`."""
         self._connection.send((data, wanted, HOST_PATIENCE))
         found, self.cycle = self._connection.recv()
         return found
 
     def drain(self) -> None:
-        """See :class:`run.harness.board.host_port.Transport`."""
+        """See `Transport`."""
         self.exchange(b"", 1)
 
 
@@ -66,13 +66,13 @@ class SimulatedBoard:
     """A board.
 
     Arguments:
-        config: the core's parameters; None: a board with memory and without a core.
+        config: parameters of the core; None: no core.
     """
 
     config: Config | None
 
     def design(self) -> simulation.Design:
-        """Return the board with its SDRAM chip and the host's end of the UART."""
+        """Return the board with SDRAM and host."""
         config = self.config
         parameters: dict[str, object] = asdict(config) if config else {}
         size = f"{config.rows}x{config.columns}" if config else "memory"
@@ -88,10 +88,9 @@ class SimulatedBoard:
 
     @contextmanager
     def line(self, sim: str = "verilator") -> Iterator[SimulatedLine]:
-        """Simulate the board during this context; simulated time advances only while the host is in `exchange`.
+        """Simulate the board during this context; simulated time advances only in `exchange`.
 
-        Raises:
-            SimulationFailed: if the simulation ends early, for example because the SDRAM's rules were broken.
+        Raises SimulationFailed if the simulation ends early, for example on a broken rule of the SDRAM.
         """
         built = simulation.build(self.design(), sim)
         problems: list[Exception] = []

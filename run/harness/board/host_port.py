@@ -1,4 +1,4 @@
-"""Host's end of the link to a board (:mod:`spec.host_link`), over a serial port or another transport."""
+"""Host's end of the link to a board (:mod:`spec.host_link`)."""
 
 import time
 import zlib
@@ -42,18 +42,18 @@ DISTURBED = (Answer.CORRUPTED, Answer.TRUNCATED)
 
 
 class LinkError(RuntimeError):
-    """The board refused a command, or gave no valid answer; the message names both."""
+    """The board refused a command, or gave no valid answer."""
 
 
 class Transport(Protocol):
     """Carries bytes to a board and back."""
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
-        """Send bytes, and return the next `wanted` received ones, or fewer if the line becomes quiet before."""
+        """Send bytes; return the next `wanted` received ones, or fewer before the line is quiet."""
         ...
 
     def drain(self) -> None:
-        """Return when the line is quiet at both ends, and drop received bytes."""
+        """Return when the line is quiet at both ends; drop received bytes."""
 
 
 class SerialLine:
@@ -62,7 +62,7 @@ class SerialLine:
     Arguments:
         port: name, such as /dev/ttyUSB0.
         baud: baud rate.
-        patience_s: seconds without a byte after which the line is quiet; longer than the board's own patience.
+        patience_s: seconds without a byte after which the line is quiet; longer than the board's patience.
     """
 
     def __init__(self, port: str, baud: int, patience_s: float = 0.2):
@@ -108,7 +108,7 @@ class HostPort:
         self.repeated = 0
 
     def write(self, address: int, data: bytes) -> None:
-        """Write to HBM, in multiples of a beat of its port; LinkError if the board refuses, or does not answer."""
+        """Write to HBM, in whole beats; LinkError if the board refuses or does not answer."""
         for place, length in _blocks(address, len(data)):
             payload = data[place - address : place - address + length]
             self._command(LinkCommand.WRITE_MEMORY, place, length, payload)
@@ -127,7 +127,7 @@ class HostPort:
         return int.from_bytes(self._command(LinkCommand.READ_REGISTER, register, 4, returns=4), "little")
 
     def check_machine(self, config: Config | None) -> None:
-        """Wait until the board's memory is ready; LinkError if it is no board, or its machine differs from `config`."""
+        """Wait until the memory is ready; LinkError if there is no board, or its machine is not `config`."""
         if (identity := self.read_register(BoardRegister.IDENTITY)) != IDENTITY_WORD:
             raise LinkError(f"IDENTITY must be {IDENTITY_WORD:#x}, not {identity:#x}")
         machine = self.read_register(BoardRegister.MACHINE)
@@ -139,10 +139,7 @@ class HostPort:
             pass
 
     def run_image(self, image: Image, limit: int = 1 << 31) -> Outcome:
-        """Load an image, reset and start the core, and return the outcome; its errors are sentences.
-
-        Raises LinkError if the board refuses or does not answer. The core is stopped after `limit` cycles.
-        """
+        """Load an image, start the core, return the outcome after at most `limit` cycles; LinkError: see `write`."""
         self.write_register(BoardRegister.CONTROL, CONTROL_RESET)
         self.write_register(BoardRegister.CONTROL, 0)
         self.check_machine(image.config)
@@ -210,7 +207,7 @@ def _place(command: LinkCommand, address: int) -> str:
 
 
 def _blocks(address: int, length: int) -> list[tuple[int, int]]:
-    """Return address and length of the parts of an access, split at multiples of `PAYLOAD_BYTES`."""
+    """Return address and length of the parts of an access, split at `PAYLOAD_BYTES`."""
     end, found = address + length, []
     while address < end:
         part = min(end, (address // PAYLOAD_BYTES + 1) * PAYLOAD_BYTES) - address

@@ -1,6 +1,6 @@
-"""Cocotb test of a simulated board: it acts as the serial port of a host in another process.
+"""Cocotb test that is the serial port of a host in another process.
 
-Every simulation loads this module again, so it imports only cocotb.
+Every simulation loads this module, so it imports only cocotb.
 """
 
 import os
@@ -19,7 +19,7 @@ SOCKET_VARIABLE = "BOARD_SOCKET"
 
 @cocotb.test()
 async def serve(dut):
-    """Execute exchanges (bytes, wanted, patience) until None; answer each with the received bytes, and the cycle."""
+    """Execute exchanges (bytes, wanted, patience) until None; answer with received bytes and the cycle."""
     start_clock(dut)
     dut.turn.value = 0
     await RisingEdge(dut.clk)

@@ -1,7 +1,4 @@
-"""Device of the vector and the scalar engine without the core.
-
-The engines share the memories of `run/harness/engines/elementwise.v`; every port may stall at random.
-"""
+"""Device of the vector and scalar engine on shared memories (`run/harness/engines/elementwise.v`)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -39,7 +36,7 @@ COUNTERS = tuple(ElementwiseCounters.as_shape().members)
 """Counters of an engine; see :class:`hdl.elementwise.frontend.ElementwiseCounters`."""
 
 SLOWEST = 2 * REMAINDER_LATENCY
-"""Upper bound on the cycles of an element, for the limit of a run."""
+"""Upper bound on the cycles of an element, for limits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +44,9 @@ class EngineRecord:
     """An instruction in a program.
 
     Arguments:
-        engine: one of `ENGINES`; an engine executes its records in order.
+        engine: one of `ENGINES`; executes its records in order.
         word: the instruction's bits, legal or not.
-        vector, scalar: number of instructions of each engine that must retire before this one is offered.
+        vector, scalar: instructions of each engine that must retire before this one is offered.
     """
 
     engine: str
@@ -59,7 +56,7 @@ class EngineRecord:
 
 
 class Refusal(NamedTuple):
-    """A refused instruction: cause (a `spec.isa.Rule`), and number in its program or since the previous error."""
+    """A refused instruction: cause (a `spec.isa.Rule`), number in its program or since the previous error."""
 
     cause: int
     number: int
@@ -71,12 +68,12 @@ class ElementwiseWork:
 
     Arguments:
         program: records of both engines, in an order that satisfies their dependences.
-        sbuf, psum: initial memories, uint8 [partitions, bytes], a multiple of four bytes; an access beyond them fails.
-        stall: rate of random pauses of every stream and port, in 256ths of the cycles.
+        sbuf, psum: initial memories, uint8 [partitions, multiple of 4]; an access beyond them fails.
+        stall: rate of random pauses of streams and ports, in 256ths of the cycles.
         seed: of the pauses.
-        events: whether the outcome has the cycles of issue and retirement of each instruction.
-        recover: whether an engine with an error is reset once it is idle, and continues with its next instruction;
-            refused instructions do not count as retired.
+        events: whether the outcome has the cycles of each instruction.
+        recover: whether an engine with an error is reset once it is idle, and continues; refused instructions do not
+            count as retired.
     """
 
     program: Sequence[EngineRecord]
@@ -93,12 +90,12 @@ class ElementwiseDevice:
     """The vector and the scalar engine, or one of them.
 
     The parts of its outcome are the engines by name, with the counters of `COUNTERS`, refused instructions as errors,
-    and optionally the other instructions as events. The memories `sbuf` and `psum` have the shapes of the work's.
-    Cycles count from the first offered instruction to the last retirement.
+    and optionally the others as events. The memories `sbuf` and `psum` have the shapes of the work's. Cycles count from
+    the first offered instruction to the last retirement.
 
     Arguments:
-        config: the machine's parameters.
-        engines: those of `ENGINES` in the harness; a harness with one engine builds faster.
+        config: parameters of the machine.
+        engines: of `ENGINES`; a harness with one builds faster.
     """
 
     config: Config
@@ -147,12 +144,11 @@ class ElementwiseDevice:
         words += plusargs(recover=int(work.recover))
         return words + write_lines(directory, files), limit + 100
 
-    def read(self, work: ElementwiseWork, directory: Path, state: Mapping[str, int]) -> Outcome:
+    def read_outcome(self, work: ElementwiseWork, directory: Path, state: Mapping[str, int]) -> Outcome:
         """Return the outcome.
 
-        Raises:
-            SimulationFailed: if an engine stopped early, accessed memory out of range, or an instruction before the
-                first error did not retire.
+        Raises SimulationFailed if an engine stopped early, accessed memory out of range, or did not retire an
+        instruction before the first error.
         """
         if state["timeout"]:
             raise SimulationFailed("an engine did not finish: it stalls forever")
@@ -174,7 +170,7 @@ class ElementwiseDevice:
 
 
 def _instances(config: Config, there: Sequence[str]) -> dict[str, str]:
-    """Return the macros `PORT_WIRES` and `INSTANCES` of the harness, which has two wires for each port of an engine."""
+    """Return the macros `PORT_WIRES` and `INSTANCES` of the harness, with two wires per port of an engine."""
     signature = wiring.Signature(engine_ports(config))
     found = {name: (member.flow, len(value)) for name, member, value in module_ports(signature, signature.create())}
     names = {port: port.replace("__", "_") for port in found}
@@ -193,7 +189,7 @@ def _programs(work: ElementwiseWork) -> dict[str, list[EngineRecord]]:
 
 
 def _without_repetitions(text: str) -> str:
-    """Return Verilog without repeated modules: the engines share some, and modules of one name are equal."""
+    """Return Verilog without repeated modules, which the engines share; modules of one name are equal."""
     seen = set()
 
     def once(found: re.Match) -> str:
@@ -226,7 +222,7 @@ def _program_lines(records: Sequence[EngineRecord]) -> str:
 
 
 def _cycles(word: int) -> int:
-    """Return an upper bound on the cycles of an instruction, legal or not."""
+    """Return the most cycles of any instruction."""
     values = Elementwise.unpack(word)
     return SLOWEST * (min(prod(values[f"count{d}"] for d in range(DIMENSIONS)), 1 << 20) + 16)
 
@@ -236,12 +232,12 @@ def _read_memory(path: Path, partitions: int, what: str) -> np.ndarray:
 
 
 def _of(state: Mapping[str, int], port: str, number: int, bits: int = 32) -> int:
-    """Return an engine's slice of a port that serves both."""
+    """Return an engine's slice of a port."""
     return state[port] >> bits * number & (1 << bits) - 1
 
 
 def _part(number: int, state: Mapping[str, int], log: Mapping[str, list[list[int]]]) -> Outcome:
-    """Return the outcome of an engine; log: fields of its events by kind, a (accepted), r (retired), e (error)."""
+    """Return the outcome of an engine; log: fields of its events a (accepted), r (retired), e (error)."""
     error = EngineError.from_bits(_of(state, "errors", number, EngineError.as_shape().size))
     errors = [Refusal(cause, place) for _, cause, place in log["e"]]
     if not errors and error.valid:

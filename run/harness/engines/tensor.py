@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Device of the tensor engine without the core (`run/harness/engines/tensor.v`)."""
+"""Device of the tensor engine (`run/harness/engines/tensor.v`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ _OWN = ("error", "counters", "stationary__data", "moving__data")
 """Ports of the engine that the harness declares."""
 
 _MEMORIES = ("instructions", "drains", "stationary", "moving")
-"""Memories of the harness that are read from files."""
+"""Memories of the harness."""
 
 PROGRAM_DEPTH = 1 << 18
-"""Most instructions, and most drains, of a program."""
+"""Most instructions, and drains, of a program."""
 
 TENSOR_COUNTERS = ("cycles", *TensorCounters.as_shape().members)
 """Counters of the engine, and the cycles from the first instruction to the last PSUM word."""
@@ -38,7 +38,7 @@ TENSOR_COUNTERS = ("cycles", *TensorCounters.as_shape().members)
 
 @dataclass(frozen=True)
 class TensorStep:
-    """An instruction, and the number of drains that must be complete before it is offered."""
+    """An instruction, and the number of drains that precede it."""
 
     instruction: TensorInstruction
     drains: int
@@ -60,7 +60,7 @@ class TensorProgram:
     Arguments:
         steps: the instructions in order.
         drains: the PSUM words to read, in order; a result is a word of every partition.
-        stationary, moving: operand memory, uint8 of shape [rows, bytes].
+        stationary, moving: operand memory, uint8 [rows, bytes].
     """
 
     steps: list[TensorStep]
@@ -75,7 +75,7 @@ class TensorWork:
 
     Arguments:
         program: the program.
-        stall: rate of random pauses of every stream, in 256ths of the cycles.
+        stall: rate of random pauses of streams, in 256ths of the cycles.
         seed: of the pauses.
     """
 
@@ -134,7 +134,7 @@ class TensorDevice:
         words = plusargs(results=directory / "results", limit=limit, stall=work.stall, seed=work.seed)
         return words + write_lines(directory, files), limit + 100
 
-    def read(self, work: TensorWork, directory: Path, state: Mapping[str, int]) -> Outcome:
+    def read_outcome(self, work: TensorWork, directory: Path, state: Mapping[str, int]) -> Outcome:
         """Return the drained words; SimulationFailed if the engine stopped early or reported an error."""
         if state["timeout"]:
             raise SimulationFailed("the engine did not finish: it stalls forever")

@@ -1,4 +1,4 @@
-"""Device of the collective engines and links of an instance, without its cores (`run/harness/links/collective.v`)."""
+"""Device of the collective engines and links of an instance (`run/harness/links/collective.v`)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -29,11 +29,10 @@ STEPS = 1 << 17
 """Most instructions of all cores together."""
 
 PATIENCE = 20_000
-"""Idle cycles after which a run counts as stopped."""
+"""Idle cycles after which a run is stopped."""
 
 _BLOCKS = r"collective_engine$"
-"""Modules that are hierarchical blocks of Verilator. It assumes that every output of a block depends on every input, so
-that routers and links, which form a ring, cannot be blocks."""
+"""Hierarchical blocks of Verilator; not routers and links, see `run.harness.cores`."""
 
 _KEPT = r"router_|link_end_|link_wire_|axi_checker$"
 """Modules that Verilator does not inline."""
@@ -44,8 +43,8 @@ class CollectiveWork(HbmWork):
     """Lists of collectives, and disturbances.
 
     Arguments (besides those of `HbmWork`):
-        lists: for each participating core, its instructions, or their words.
-        delays: for each core, the cycles before each of its instructions is offered; default 0.
+        lists: instructions, or their words, of each participating core.
+        delays: for each core, the cycles before each instruction is offered; default 0.
         limit: cycles after which the run is stopped.
         patience: idle cycles after which it is stopped; longer than the detection of a dead link.
     """
@@ -61,11 +60,11 @@ class CollectiveDevice:
     """The collective engines and the fabric of an instance.
 
     The parts of its outcome are the cores, with the events of the collective queue and the counters `collective`; the
-    memory `hbm` is uint8 [cores, bytes]. Cycles count from the end of reset to the last retirement.
+    memory `hbm` is uint8 [cores, bytes]. Cycles count from reset to the last retirement.
 
     Arguments:
         instance: the instance.
-        room: bytes of HBM of all cores together.
+        room: bytes of HBM of all cores.
         check_axi: whether a protocol checker watches every AXI port.
     """
 
@@ -110,7 +109,7 @@ class CollectiveDevice:
         words += work.hbm_plusargs(directory, self.instance.core.hbm_bytes, limited=True)
         return words + work.link_plusargs(directory), work.limit + 1000
 
-    def read(self, work: CollectiveWork, directory: Path, state: Mapping[str, float]) -> Outcome:
+    def read_outcome(self, work: CollectiveWork, directory: Path, state: Mapping[str, float]) -> Outcome:
         found = fields_by_kind(directory / "runs")
         ((cycles, ending),) = found["end"]
         whole = {"ending": Ending(int(ending)), "cycles": int(cycles)}
@@ -127,7 +126,7 @@ class CollectiveDevice:
 
 
 def _list_connections(instance: Instance) -> dict[str, str]:
-    """Return the connections of the instruction streams: slices of the harness's vectors."""
+    """Return the connections of instruction streams to slices of vectors."""
     vectors = {
         "payload": f"instructions[{COLLECTIVE_BITS} * {{0}} +: {COLLECTIVE_BITS}]",
         "valid": "offered[{0}]",
@@ -141,7 +140,7 @@ def _list_connections(instance: Instance) -> dict[str, str]:
 
 
 def _lines(instance: Instance, work: CollectiveWork) -> tuple[list[int], list[int]]:
-    """Return the lines of all lists, and the start of each core's list, followed by the end of the last."""
+    """Return the lines of all lists, and the start of each list with the end of the last."""
     lines, starts = [], [0]
     for core in range(instance.cores):
         for position, collective in enumerate(work.lists.get(core, ())):

@@ -1,4 +1,4 @@
-"""Device of the fabric of an instance without cores, and its traffic (`run/harness/links/fabric.v`)."""
+"""Device of the fabric of an instance, and its traffic (`run/harness/links/fabric.v`)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,13 +22,13 @@ from neuroncore_rtl.spec.link import CHANNELS
 __all__ = ["FabricDevice", "Traffic", "Way", "Wrong"]
 
 _BLOCKS = r"link_node_"
-"""Modules that are hierarchical blocks of Verilator. None of their inputs may depend combinationally on an output."""
+"""Hierarchical blocks of Verilator: no input may depend combinationally on an output."""
 
 _NUMBERS = ("flits", "pattern", "load", "limit", "patience", "stall", "errors", "seed")
 """Arguments of the harness."""
 
 SCALE = 1 << 16
-"""Denominator of the shares of load and stalls in plusargs."""
+"""Denominator of load and stall in plusargs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +36,12 @@ class Traffic(LinkWork):
     """Traffic of the sources and sinks.
 
     Arguments (besides those of `LinkWork`):
-        flits: flits of each source.
+        flits: of each source.
         limit: cycles after which the run is stopped.
         patience: idle cycles after which it is stopped; longer than the detection of a dead link.
-        pattern: number of the pattern of destinations; see `run/harness/links/fabric.v`.
-        partners: destination core of each port, for the pattern that needs it.
-        load: probability per cycle, 0 to 1, that an idle source offers a flit.
+        pattern: number of the pattern of destinations in `run/harness/links/fabric.v`.
+        partners: destination core of each port, if the pattern needs it.
+        load: probability per cycle that an idle source offers a flit.
         stall: probability per cycle that a sink is not ready.
     """
 
@@ -55,7 +55,7 @@ class Traffic(LinkWork):
 
 
 class Way(NamedTuple):
-    """Cores and channel of flits; flits of one `Way` remain in order."""
+    """Cores and channel of flits, which remain in order."""
 
     source: int
     destination: int
@@ -87,9 +87,9 @@ class Wrong(NamedTuple):
 class FabricDevice:
     """The fabric of an instance, with a source and a sink at each of its ports.
 
-    The counters of its outcome are `sent` and `received` flits by `Way`, the number of `wrong` flits, and the mean
-    `latency` and the `longest` latency in cycles. Its errors are the first wrong flits. The run is finished if all sent
-    flits were received; cycles count up to the last transfer of a flit.
+    The counters of its outcome are `sent` and `received` flits by `Way`, the number of `wrong` flits, the mean
+    `latency` and the `longest` one in cycles; errors are the first wrong flits. The run is finished if all sent flits
+    were received; cycles count up to the last transfer of a flit.
     """
 
     instance: Instance
@@ -122,7 +122,7 @@ class FabricDevice:
         words += plusargs(load=round(work.load * SCALE), stall=round(work.stall * SCALE), result=directory / "result")
         return words + work.link_plusargs(directory), work.limit + 1000
 
-    def read(self, work: Traffic, directory: Path, state: Mapping[str, float]) -> Outcome:
+    def read_outcome(self, work: Traffic, directory: Path, state: Mapping[str, float]) -> Outcome:
         lines = fields_by_kind(directory / "result")
         sent, received = Counter(), Counter()
         for port, core, flits in (map(int, fields) for fields in lines["s"]):
@@ -152,7 +152,7 @@ class FabricDevice:
 
 
 def _ports(instance: Instance) -> dict[str, str]:
-    """Return the connections of the fabric's ports: endpoints, and disturbances of the wires."""
+    """Return the connections of endpoints and of disturbances of wires."""
     fields = {"flip": "flip", "flip_bit": "flip_bit", "drop": "drop", "repeat": "again", "cut": "cut"}
     ports = {}
     for port in range(CHANNELS * instance.cores):

@@ -12,14 +12,14 @@ import numpy as np
 from neuroncore_rtl.kernels.program import Image, Program
 from neuroncore_rtl.run.harness.hbm import random_hbm
 from neuroncore_rtl.run.job import ALIGNMENT, ImageJob
-from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import ORDER, SEED, SIM, Settings, configuration_options, integer
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.tb.stimulus.core_programs import CoreChoices, garbled_image, random_core_program
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices
-from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TEST", "random_images"]
 
@@ -64,7 +64,7 @@ def _jobs(settings: Settings) -> Jobs:
         yield ImageJob(machine=settings.config, images=images, behaviour=behaviour, **given)
 
 
-def _rows(settings: Settings, results: Iterable[Result]) -> Rows:
+def _rows(settings: Settings, results: Iterable[Result]) -> Report:
     config = settings.config
     totals, compared, engines, kinds, names, failures = Counter(), Counter(), Counter(), set(), [], []
     for result in results:
@@ -83,7 +83,7 @@ def _rows(settings: Settings, results: Iterable[Result]) -> Rows:
         if result.failures or result.mismatches:
             failures += [f"{names[-1]}: {line}" for line in result.differences]
             failures.append(f"{names[-1]}: HBM was {result.job.behaviour}")
-    return Rows(
+    return Report(
         label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
         names=names,
         rows={

@@ -11,12 +11,12 @@ import numpy as np
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES, PATIENCE, CpuDevice, CpuWork, Executable, read_executable
 from neuroncore_rtl.run.job import DeviceJob
-from neuroncore_rtl.run.report import progress, recordings, shown
+from neuroncore_rtl.run.report import Report, display_path, progress, recordings
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import RECORDED, SEED, Option, Settings, UsageError, integer, switch
 from neuroncore_rtl.tb.check.riscv_lockstep import LockstepComparison, compare
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_riscv_program
-from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["EXTERNAL_RATE", "TEST", "follow", "random_executable", "verdict"]
 
@@ -89,7 +89,7 @@ def _jobs(settings: Settings) -> Jobs:
     yield DeviceJob(on=CpuDevice(), load=work, doing=f"running {_name(settings)}", name="riscv")
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     (result,), name, random = results, _name(settings), settings.elf is None
     outcome, program = result.outcome, result.job.load.program
     failures = verdict(outcome, settings.limit)
@@ -105,7 +105,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
         lockstep = {"traps": comparison.traps, "interrupts": comparison.interrupts}
     instructions = outcome.counters["instructions"]
     program_settings = {"ELF": None if random else str(settings.elf), "COUNT": _random(settings)}
-    return Rows(
+    return Report(
         label=f"{name}-{settings.sim}",
         settings=settings.values | program_settings,
         compared=compared,
@@ -118,7 +118,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
             **lockstep,
             "simulated_cycles_per_second": int(outcome.cycles / outcome.seconds),
             **({"console": outcome.console.rstrip("\n")} if outcome.console else {}),
-            **({"trace": shown(_write_trace(outcome))} if settings.trace else {}),
+            **({"trace": display_path(_write_trace(outcome))} if settings.trace else {}),
             **result.files,
         },
         failures=failures,

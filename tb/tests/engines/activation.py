@@ -9,6 +9,7 @@ from neuroncore_rtl.kernels.program.instructions import activation
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.run.elementwise import ElementwiseJob, ElementwiseProgram
 from neuroncore_rtl.run.harness.engines.elementwise import EngineRecord
+from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, choice
 from neuroncore_rtl.spec.config import Config
@@ -18,7 +19,7 @@ from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.tb.check.references import ReferenceErrors, reference_errors
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices
 from neuroncore_rtl.tb.tests.engines.instructions import instruction_jobs, instruction_options, instruction_rows
-from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TEST", "error_job", "errors_by_name"]
 
@@ -78,7 +79,7 @@ def _jobs(settings: Settings) -> Jobs:
     yield error_job(functions, settings.config, settings.seed)
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     found = instruction_rows(settings, settings.func, results[0])
     errors = {f"error_of_{name}": str(largest) for name, largest in errors_by_name(results[1]).items()}
     return replace(found, rows={**found.rows, **errors})

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuroncore_rtl.run.elementwise import ElementwiseJob
+from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import (
     RECORDED,
@@ -22,7 +23,7 @@ from neuroncore_rtl.spec.costs import step_cycles
 from neuroncore_rtl.spec.formats import FORMATS, format_named
 from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_elementwise_program
-from neuroncore_rtl.tb.tests.scenario import Jobs, Rows
+from neuroncore_rtl.tb.tests.scenario import Jobs
 
 __all__ = ["instruction_jobs", "instruction_options", "instruction_rows"]
 
@@ -60,12 +61,12 @@ def instruction_jobs(settings: Settings, label: str, opcodes: Sequence[Opcode], 
     yield ElementwiseJob(config=config, program=program, name=name, engines=(engine,), stall=settings.stall)
 
 
-def instruction_rows(settings: Settings, label: str, result: Result) -> Rows:
+def instruction_rows(settings: Settings, label: str, result: Result) -> Report:
     """Return the rows of random instructions; for the label see `instruction_jobs`."""
     config, job = settings.config, result.job
     program, (engine,) = job.program, job.engines
     pairs = ((result.expected.memories[name], getattr(program, name)) for name in ("sbuf", "psum"))
-    return Rows(
+    return Report(
         label=f"{label}-{settings.preset}-{config.rows}x{config.columns}-{settings.dtype or 'mixed'}-{settings.sim}",
         cycles=result.cycles,
         ideal_cycles=sum(step_cycles(instruction, config) for instruction in program.instructions),

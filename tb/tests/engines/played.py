@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.tb.check.comparison import Cases, Comparison, cases_of, record_label
-from neuroncore_rtl.tb.tests.scenario import Jobs, Rows
+from neuroncore_rtl.tb.tests.scenario import Jobs
 
 __all__ = ["played_jobs", "played_rows"]
 
@@ -26,10 +27,10 @@ def played_jobs(
     yield compare(cases_of(settings, read, draw, formats), file=settings.vectors).job()
 
 
-def played_rows(settings: Settings, results: Sequence[Result], own: str, drawn: Sequence[str] = ()) -> Rows:
+def played_rows(settings: Settings, results: Sequence[Result], own: str, drawn: Sequence[str] = ()) -> Report:
     """Return the rows of a job of cases; `own`, `drawn`: see :func:`tb.check.comparison.record_label`."""
     (result,) = results
     found = result.job.subject.verdict(result.outcome)
     label, used = record_label(settings, own, drawn)
     judged = {"compared": found.compared, "mismatches": found.mismatches, "failures": found.failures}
-    return Rows(label=label, settings=used, rows=found.rows, **judged)
+    return Report(label=label, settings=used, rows=found.rows, **judged)

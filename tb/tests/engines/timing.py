@@ -7,13 +7,14 @@ import numpy as np
 
 from neuroncore_rtl.run.elementwise import ElementwiseJob, ElementwiseProgram
 from neuroncore_rtl.run.harness.engines.elementwise import EngineRecord
+from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import SIM, Settings, UsageError, configuration_options
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import dependent_period, latency, period
 from neuroncore_rtl.spec.isa import Context
 from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, CostCase, formula
-from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TEST", "has_units_for", "measurements_of", "timing_job"]
 
@@ -126,14 +127,14 @@ def _jobs(settings: Settings) -> Jobs:
     yield timing_job(settings.config, cases=_cases(settings))
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     config, cases = settings.config, _cases(settings)
     measurements = measurements_of(results[0])
     print(HEADING)
     for measurement in measurements:
         print(measurement.line())
     wrong = [f"{m.case.name} of {m.elements}" for m in measurements if not m.as_expected]
-    return Rows(
+    return Report(
         label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
         rows={
             "measurements": len(measurements),

@@ -21,12 +21,13 @@ from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import DeviceJob, ImageJob
+from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Settings, core_options, integer
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.tb.tests.kernels.products import counters_of, ideal_cycles, product_jobs
-from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TARGET_DIFFERENCE", "TEST", "control_path", "executed_sections", "results_of", "sizes_of"]
 
@@ -107,7 +108,7 @@ def _path(image: Image, batch: int, outcome: CoreOutcome) -> dict[str, object]:
     return {"sections": sections, "path": control_path(batch, image.config.columns)}
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     layers, (images, labels) = digits.load(), held_out(settings)
     if settings.target == "model":
         return _predicted_rows(settings, layers, results)
@@ -122,7 +123,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     return replace(found, rows=rows, failures=failures)
 
 
-def _core_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> tuple[np.ndarray, Rows]:
+def _core_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> tuple[np.ndarray, Report]:
     failures, predicted, rows, ideal = [], [], {}, 0
     for result in results:
         batch, run = result.job.subject, result.outcome.parts[0]
@@ -138,10 +139,10 @@ def _core_rows(settings: Settings, layers: list[Layer], results: Sequence[Result
         rows |= {f"batch_{batch.number}_{what}": path for what, path in files.items()}
     names = [f"batch {result.job.subject.number}" for result in results]
     label = f"core-{_label(settings)}"
-    return np.concatenate(predicted), Rows(label=label, rows=rows, ideal_cycles=ideal, names=names, failures=failures)
+    return np.concatenate(predicted), Report(label=label, rows=rows, ideal_cycles=ideal, names=names, failures=failures)
 
 
-def _predicted_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> Rows:
+def _predicted_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> Report:
     rows, ideal = {"images": settings.images}, 0
     for result in results:
         batch, image = result.job.subject, result.job.images[0]
@@ -152,7 +153,7 @@ def _predicted_rows(settings: Settings, layers: list[Layer], results: Sequence[R
     predictions = [result.prediction for result in results]
     rows |= predicted_rows(sum(predictions[1:], predictions[0]), settings.config)
     names = [f"batch {result.job.subject.number}" for result in results]
-    return Rows(label=_label(settings), rows=rows, names=names, ideal_cycles=ideal)
+    return Report(label=_label(settings), rows=rows, names=names, ideal_cycles=ideal)
 
 
 def _disagreements(settings: Settings, layers: list[Layer], result: Result, fmt: Format) -> Iterable[str]:
@@ -199,7 +200,7 @@ def _product(results: Sequence[Result]) -> np.ndarray:
     return product
 
 
-def _engine_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> tuple[np.ndarray, Rows]:
+def _engine_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> tuple[np.ndarray, Report]:
     compared = mismatches = 0
     for number in range(len(layers)):
         own = [result for result in results if result.job.subject[0] == number]
@@ -209,7 +210,7 @@ def _engine_rows(settings: Settings, layers: list[Layer], results: Sequence[Resu
     values = product.view(np.float32) + layers[-1].bias
     ideal, cycles = _ideal_cycles(layers, len(values), BF16, settings.config), counters_of(results)["cycles"]
     counted = {"compared": compared, "mismatches": mismatches, "ideal_cycles": ideal, "cycles": cycles}
-    return values.argmax(axis=1), Rows(label=_label(settings), rows=dict(results[0].files), **counted)
+    return values.argmax(axis=1), Report(label=_label(settings), rows=dict(results[0].files), **counted)
 
 
 _CONFIDENCE = "percent; the core computes a batch again in FP32 if an image's digit is less probable"

@@ -1,7 +1,6 @@
 """TEST=matmul: a matrix product of any shape, every element against golden, bit for bit.
 
-TARGET=core runs one image in HBM that loads, multiplies and stores. TARGET=engine runs the tensor engine only, with a
-harness as memory.
+TARGET=core runs an image that loads, multiplies and stores; TARGET=engine runs the tensor engine on a harness's memory.
 """
 
 from collections.abc import Sequence
@@ -13,29 +12,20 @@ from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.run.check.tiles import count_differences
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob
-from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.result import Result, hbm_cycles, roofline
 from neuroncore_rtl.run.settings import Settings, check_room, core_options, dtype_option, integer, refusals
 from neuroncore_rtl.spec.formats import INT8, MATMUL_FORMATS, format_named
-from neuroncore_rtl.tb.tests.kernels.products import (
-    check_instructions,
-    counters_of,
-    gathered,
-    ideal_cycles,
-    product_image,
-    product_jobs,
-    product_program,
-    random_matrix,
-)
-from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
+from neuroncore_rtl.tb.tests.kernels import products
+from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TEST"]
 
 
 def _operands(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
     rng, fmt = np.random.default_rng(settings.seed), format_named(settings.dtype)
-    a = random_matrix(rng, fmt, settings.m, settings.k)
-    return a, random_matrix(rng, fmt, settings.k, settings.n)
+    a = products.random_matrix(rng, fmt, settings.m, settings.k)
+    return a, products.random_matrix(rng, fmt, settings.k, settings.n)
 
 
 def _label(settings: Settings) -> str:
@@ -55,45 +45,43 @@ def _jobs(settings: Settings) -> Jobs:
     shape = settings.m, settings.k, settings.n
     if settings.target == "model":
         with progress("making the program"), refusals():
-            image = build_image(product_program(*shape, fmt, config, settings.order)[0])
+            image = build_image(products.product_program(*shape, fmt, config, settings.order)[0])
         yield ImageJob(machine=config, images=[image], pictures=label, computes=False)
         return
     check_room(_moved(settings))
     if settings.target == "engine":
-        a, b = _operands(settings)
-        yield from product_jobs(a, b, fmt, config, name="matmul", stall=settings.stall, seed=settings.seed)
+        disturbed = {"stall": settings.stall, "seed": settings.seed}
+        yield from products.product_jobs(*_operands(settings), fmt, config, name="matmul", **disturbed)
         return
     with refusals():
-        check_instructions(*shape, fmt, config)
-    image, product = product_image(*_operands(settings), fmt, config, settings.order)
-    names = {"name": f"core-{label}", "pictures": label}
-    yield ImageJob(
-        machine=config, images=[image], behaviour=hbm_of(settings), outputs=[product], subject=product, **names
-    )
+        products.check_instructions(*shape, fmt, config)
+    image, product = products.product_image(*_operands(settings), fmt, config, settings.order)
+    named = {"name": f"core-{label}", "pictures": label, "subject": product}
+    yield ImageJob(machine=config, images=[image], behaviour=hbm_of(settings), outputs=[product], **named)
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     config, fmt, target = settings.config, format_named(settings.dtype), settings.target
     m, k, n = settings.m, settings.k, settings.n
-    ideal, moved, label = ideal_cycles(m, k, n, fmt, config), _moved(settings), _label(settings)
+    ideal, moved, label = products.ideal_cycles(m, k, n, fmt, config), _moved(settings), _label(settings)
     shape = {"shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}"}
     bound = {"roofline": roofline("array", ideal, moved, config, settings.bandwidth)}
     bounds = {"ideal_cycles": ideal, "hbm_cycles": hbm_cycles(moved, config, settings.bandwidth)}
     if target == "model":
-        return Rows(label=label, rows=shape | bound | results[0].rows, **bounds)
+        return Report(label=label, rows=shape | bound | results[0].rows, **bounds)
     if target == "engine":
-        product, counters = gathered(results, (m, n)), counters_of(results)
+        product, counters = products.gathered(results, (m, n)), products.counters_of(results)
         rows = {"config": config.named, "counters": counters, **results[0].files}
         bounds = {"ideal_cycles": ideal, "cycles": counters["cycles"]}
     else:
         product = np.ascontiguousarray(results[0].job.subject.elements(results[0].memory)).view(np.uint32)
         rows, label = bound | {"config": config.named} | results[0].rows, f"core-{label}"
-    # Second reference besides golden's run of the image: the product as an equation, without tiles and copies.
+    # Besides golden's run of the image, the reference is the product as an equation, without tiles and copies.
     with progress("golden product"):
         expected = golden.matrix_product(*_operands(settings), fmt, config.rows)
     again = f"{TEST.command(settings, WAVES=1)}, then make waves TEST=matmul"
     wrong = count_differences(product, expected, fmt is INT8, config.columns, again)
-    return Rows(label=label, rows=shape | rows, compared=expected.size, mismatches=wrong, **bounds)
+    return Report(label=label, rows=shape | rows, compared=expected.size, mismatches=wrong, **bounds)
 
 
 TEST = Scenario(

@@ -18,7 +18,7 @@ from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, found_in, record
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.program import program_job
-from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.report import Report, display_path
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import (
     HBM_OPTIONS,
@@ -33,7 +33,7 @@ from neuroncore_rtl.run.settings import (
     switch,
 )
 from neuroncore_rtl.run.view.source_lines import line_table
-from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TEST"]
 
@@ -58,7 +58,7 @@ def _jobs(settings: Settings) -> Jobs:
     yield replace(job, subject=(made, arguments, reference))
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     if settings.list:
         return _listed(settings)
     (result,), config = results, settings.config
@@ -77,9 +77,9 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
             "lines": _line_table(done),
         }
     if done.profile is not None:
-        lines |= {"profile": shown(done.profile), f"cycles_of_{done.busiest}": done.causes}
+        lines |= {"profile": display_path(done.profile), f"cycles_of_{done.busiest}": done.causes}
     pairs = zip(outputs, made.results, strict=True)
-    return Rows(
+    return Report(
         label=_label(settings),
         rows={
             "outputs": ", ".join(f"{list(one.shape)} {view.dtype}" for one, view in pairs),
@@ -107,7 +107,7 @@ def _line_table(done: Result) -> dict[str, dict[str, object]]:
     return rows
 
 
-def _listed(settings: Settings) -> Rows:
+def _listed(settings: Settings) -> Report:
     """Return the list of kernels in KERNEL's file and in the shipped files, and of all supported calls."""
     named = settings.kernel.rpartition(":")[0] or settings.kernel
     files = [named, *(str(file.relative_to(ROOT)) for file in sorted((ROOT / EXAMPLES).glob("[!_]*.py")))]
@@ -117,7 +117,7 @@ def _listed(settings: Settings) -> Rows:
             path = Path(file) if Path(file).exists() else ROOT / file
             for name, function in kernels_in(load_kernel(path, settings.config)).items():
                 found[f"{file}:{name}"] = str(inspect.signature(function))
-    return Rows(
+    return Report(
         label="list",
         settings={"KERNEL": settings.kernel},
         judge="nothing ran",

@@ -59,10 +59,10 @@ def product_program(
 
     Raises ValueError if the product exceeds `MOST_INSTRUCTIONS`, and as :func:`kernels.library.matmul.matmul`.
     """
+    check_instructions(m, k, n, fmt, config)
     program = Program(config, order=order)
     left, right = program.space.hbm("a", fmt, (k, m)), program.space.hbm("b", fmt, (k, n))
     product = program.space.hbm("c", INT32 if fmt is INT8 else FP32, (m, n))
-    check_instructions(m, k, n, fmt, config)
     matmul(program, product, left, right)
     return program, product, left, right
 

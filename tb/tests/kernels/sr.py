@@ -14,14 +14,13 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode, round_stochastic
 from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend_stochastic
-from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.report import Report, display_path
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import RECORDED, SEED, STALL, Settings, configuration_options, integer, refusals
 from neuroncore_rtl.spec.formats import BF16, FP16
 from neuroncore_rtl.tb.tests.figures import headless_pyplot, write_figure
 from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
-from neuroncore_rtl.tb.tests.scenario import Rows as ReportRows
 
 __all__ = ["TEST"]
 
@@ -55,7 +54,7 @@ def _jobs(settings: Settings) -> Jobs:
     yield replace(bench.job("sr", settings), subject=experiment)
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> ReportRows:
+def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     (result,), runs, steps = results, settings.m, settings.steps
     bench, own_sums, own_weights, x, y = result.job.subject
     codes = partial(bench.codes, result=result)
@@ -74,7 +73,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> ReportRows:
         },
         "squared error at the end": {name: f"{np.mean(loss[..., -1]):.2e}" for name, loss in losses.items()},
         "equal to one untiled tensor": "yes" if untiled else "no",
-        "plot": shown(plot),
+        "plot": display_path(plot),
     }
     failures = () if untiled else ("the sums differ from those of one tensor without tiles",)
     rows = bench.rows(settings, result)

@@ -14,21 +14,21 @@ from types import MappingProxyType
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.program import HbmTensor, Program, build_image, place_rows, replicate
-from neuroncore_rtl.kernels.program import Rows as MatrixRows
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, build_image, place_rows, replicate
 from neuroncore_rtl.kernels.tiling.streamed import streamed
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.elementwise import ElementwiseJob, ElementwiseProgram, record_of
 from neuroncore_rtl.run.harness.engines.elementwise import ENGINES, PROGRAM_DEPTH
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob, Job
+from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result, hbm_cycles, roofline
 from neuroncore_rtl.run.settings import Settings, UsageError, check_room, refusals
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import busy_cycles
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import Instruction, Storage
-from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = [
     "SIZES", "CoreWorkbench", "Draws", "EngineWorkbench", "KernelBuild", "KernelScenario", "References", "Workbench",
@@ -42,7 +42,7 @@ SIZES = (
 ELSEWHERE = {*SIZES, "PRESET", "ROWS", "COLUMNS", "DTYPE", "SIM", "TARGET", "LANES", "WAVES", "DEPTH", "PROFILE"}
 """Variables that a label contains in another form, or that do not change results."""
 
-Matrix = MatrixRows | HbmTensor
+Matrix = Rows | HbmTensor
 Matrices = Sequence[Matrix]
 Kernel = Callable[..., None]
 References = Mapping[str, tuple[Matrix, np.ndarray]]  # results by name, each with its float64 reference
@@ -124,14 +124,14 @@ class Workbench(ABC):
         for entry in self.program.entries:
             yield entry.instruction, 1 if times is None else times[entry.section]
 
-    def rows(self, settings: Settings, result: Result) -> Rows:
+    def rows(self, settings: Settings, result: Result) -> Report:
         """Return the rows of a result: cycles and bounds, activity, and errors against the references."""
         config = {} if result.prediction else {"config": self.config.named}
         errors = {}
         for name, (matrix, reference) in self.references.items() if result.memories else ():
             numbers = decode(np.ascontiguousarray(self.codes(matrix, result)), matrix.format)
             errors[f"error_of_{name}"] = error_figures(numbers, reference)
-        return Rows(
+        return Report(
             label=label_of(settings),
             ideal_cycles=max(self._ideal_cycles().values()),
             rows=config | self._activity(settings, result) | errors,
@@ -183,7 +183,7 @@ class CoreWorkbench(Workbench):
     def codes(self, matrix: HbmTensor, result: Result) -> np.ndarray:
         return matrix.elements(result.memory)
 
-    def rows(self, settings: Settings, result: Result) -> Rows:
+    def rows(self, settings: Settings, result: Result) -> Report:
         bound = hbm_cycles(self._moved(), self.config, settings.bandwidth)
         return replace(super().rows(settings, result), hbm_cycles=bound)
 
@@ -201,10 +201,10 @@ class CoreWorkbench(Workbench):
 class EngineWorkbench(Workbench):
     """Matrices in SBUF during the whole run."""
 
-    def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> MatrixRows:
+    def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> Rows:
         return place_rows(self.program.space, name, fmt, *shape, kept=True)
 
-    def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> MatrixRows:
+    def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> Rows:
         return replicate(self.program.space.sbuf(name, fmt, (size,), kept=True), rows)
 
     def append(self, kernel: Kernel, results: Matrices, operands: Matrices, shared: Matrices = ()) -> None:
@@ -234,7 +234,7 @@ class EngineWorkbench(Workbench):
         program = ElementwiseProgram(instructions=instructions, records=records, sbuf=sbuf, psum=psum)
         return ElementwiseJob(config=config, program=program, name=test, stall=settings.stall, subject=self)
 
-    def codes(self, matrix: MatrixRows, result: Result) -> np.ndarray:
+    def codes(self, matrix: Rows, result: Result) -> np.ndarray:
         return matrix.read(result.memories["sbuf"])
 
     def _activity(self, settings: Settings, result: Result) -> dict[str, object]:
@@ -249,7 +249,7 @@ class KernelScenario(Scenario):
 
     build: KernelBuild
     jobs: Callable[[Settings], Jobs] = field(init=False)
-    rows: Callable[[Settings, Sequence[Result]], Rows] = field(init=False)
+    rows: Callable[[Settings, Sequence[Result]], Report] = field(init=False)
 
     def __post_init__(self):
         object.__setattr__(self, "jobs", self._jobs)

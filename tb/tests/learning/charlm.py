@@ -21,7 +21,7 @@ from neuroncore_rtl.kernels.models.charlm.program import STEP, WRITE, LanguageMo
 from neuroncore_rtl.kernels.program import HbmTensor, Image
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.report import progress, shown
+from neuroncore_rtl.run.report import Report, display_path, progress
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import (
     TILE_OPTION,
@@ -35,7 +35,7 @@ from neuroncore_rtl.run.settings import (
 )
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.tests.learning import language_model, learning
-from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TEST", "image_of", "model_of"]
 
@@ -128,7 +128,7 @@ def _jobs(settings: Settings) -> Jobs:
     yield learning.learning_job(image, settings, f"charlm-{_label(settings)}", note, (task, model))
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     (result,) = results
     task, model = result.job.subject
     with progress("float64"):
@@ -148,12 +148,12 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
         "characters": lines.characters(),
         "writes": _one_line(task.prompt + lines.text),
         "float64 writes": _one_line(task.prompt + task.text.decode(written)),
-        "plot": shown(learning.draw_losses(f"charlm-{label}", title, curves)),
+        "plot": display_path(learning.draw_losses(f"charlm-{label}", title, curves)),
         **learning.learning_rows(result),
     }
     label, target = learning.target_rows(label, settings, results)
     failures = (*learning.golden_failures(result), *learning.disagreements(lines.losses))
-    return Rows(
+    return Report(
         label=label,
         rows=rows | target,
         ideal_cycles=learning.ideal_training_cycles(result.job.images[0]),

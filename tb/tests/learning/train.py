@@ -20,12 +20,12 @@ from neuroncore_rtl.kernels.models.digits.gradients import gradients, initial_di
 from neuroncore_rtl.kernels.models.digits.trainer import DigitsTrainer
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.report import Report, display_path
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import TILE_OPTION, Settings, choice, core_options, integer, refusals
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.tests.learning import learning
-from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TEST", "Trained", "learned", "trainer_of"]
 
@@ -123,7 +123,7 @@ def _jobs(settings: Settings) -> Jobs:
         yield learning.learning_job(image, settings, f"train-{_label(settings)}-{name}", note, (name, trainer))
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     task, curves, notes, failures = task_of(settings), {}, {}, []
     for result in results:
         name, trainer = result.job.subject
@@ -134,10 +134,10 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     names = list(curves)
     curves["float64"] = reference(task, settings.batch, settings.steps)
     label = _label(settings)
-    rows = _outcome_rows(curves, task) | {"plot": shown(_plot(curves, settings, label))} | notes
+    rows = _outcome_rows(curves, task) | {"plot": display_path(_plot(curves, settings, label))} | notes
     label, target = learning.target_rows(label, settings, results)
     ideal = sum(learning.ideal_training_cycles(result.job.images[0]) for result in results)
-    return Rows(label=label, names=names, rows=rows | target, ideal_cycles=ideal, failures=failures)
+    return Report(label=label, names=names, rows=rows | target, ideal_cycles=ideal, failures=failures)
 
 
 def _outcome_rows(curves: Mapping[str, Trained], task: Task) -> dict[str, object]:

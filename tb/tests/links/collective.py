@@ -11,6 +11,7 @@ import numpy as np
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Job
+from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, UsageError, choice, integer, switch
 from neuroncore_rtl.spec.instance import Instance
@@ -19,7 +20,7 @@ from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.stimulus.collective_programs import blocks_of, lists_side_by_side
 from neuroncore_rtl.tb.tests.links.options import collective_options, groups_of, instance_of, share_of
 from neuroncore_rtl.tb.tests.links.workloads import span_of, target_label, workload_job
-from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Scenario
 
 __all__ = ["ALLREDUCE", "TESTS", "ring_bound"]
 
@@ -85,7 +86,7 @@ def _jobs(name: str, kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
     )
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     (done,) = results
     instance, workload, outcome = done.job.instance, done.job.workload, done.outcome
     label, kind, group, size, reduced = done.job.subject
@@ -97,7 +98,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
         measures |= {"ring_bound_cycles": bound, "efficiency": f"{bound / cycles:.1%}"}
     if kind in BUS_SHARES:
         measures["bus_bandwidth"] = f"{BUS_SHARES[kind](group.ranks) * size / cycles:.2f} bytes per cycle and rank"
-    return Rows(
+    return Report(
         label=label,
         ideal_cycles=bound,
         rows={

@@ -12,14 +12,14 @@ import numpy as np
 from neuroncore_rtl.run.check.link_table import link_summary, link_table
 from neuroncore_rtl.run.harness.hbm import random_hbm
 from neuroncore_rtl.run.job import Job
-from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import RECORDED, SEED, Settings, integer
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
 from neuroncore_rtl.tb.tests.links.options import ERRORS, INSTANCE_OPTIONS, TARGET_OPTIONS, instance_of, share_of
 from neuroncore_rtl.tb.tests.links.workloads import span_of, target_label, workload_job
-from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Scenario
 
 __all__ = ["TEST"]
 
@@ -48,7 +48,7 @@ def _jobs(settings: Settings) -> Iterator[Job]:
         pictures = None
 
 
-def _rows(settings: Settings, results: Iterable[Result]) -> Rows:
+def _rows(settings: Settings, results: Iterable[Result]) -> Report:
     instance = instance_of(settings)
     sums, kinds, sizes, ranks, dead = Counter(), Counter(), Counter(), set(), set()
     carried = [Counter() for _ in range(instance.chips * instance.directions)]
@@ -72,7 +72,7 @@ def _rows(settings: Settings, results: Iterable[Result]) -> Rows:
         if done.failures or done.mismatches:
             failures.append(f"{name}: {done.mismatches} bytes differ; HBM was {behaviour}")
     links = link_table(instance, carried, sums["cycles"], dead)
-    return Rows(
+    return Report(
         label=_label(settings),
         names=names,
         rows={

@@ -16,14 +16,14 @@ import numpy as np
 
 from neuroncore_rtl.kernels.models.digits.gradients import shard_gradients
 from neuroncore_rtl.run.job import Job
-from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, switch
 from neuroncore_rtl.tb.check.gradient_errors import GradientErrors
 from neuroncore_rtl.tb.tests.links.gradient_sums import GIVEN, SUM_DTYPES, Added, conditions_of, sum_jobs
 from neuroncore_rtl.tb.tests.links.options import collective_options
 from neuroncore_rtl.tb.tests.links.workloads import target_label
-from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Scenario
 
 __all__ = ["TEST"]
 
@@ -70,13 +70,13 @@ def _jobs(settings: Settings) -> Iterator[Job]:
         yield from sum_jobs(dtype, gradients, conditions, settings)
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     of = {dtype: [one for one in results if one.job.subject.dtype == dtype] for dtype in SUM_DTYPES}
     both = [Added(dtype, {one.job.subject.name: one for one in own}) for dtype, own in of.items()]
     errors = [one.errors() for one in both]
     ranks, parameters = results[0].job.subject.gradients.shape
     activities, chips = [one.outcome.links for one in results], results[0].job.instance.chips
-    return Rows(
+    return Report(
         label=f"{target_label(settings)}{chips}x{settings.cores}-{settings.topology}-{settings.sim}",
         names=[one.job.subject.label for one in results],
         cycles=sum(one.reference.cycles for one in both),

@@ -15,13 +15,14 @@ from neuroncore_rtl.run.harness.link_view import Cut
 from neuroncore_rtl.run.harness.links.fabric import FabricDevice, Traffic, Way
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.job import DeviceJob
+from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import RECORDED, SEED, Settings, UsageError, choice, integer
 from neuroncore_rtl.run.view.tracks import link_tracks
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP
 from neuroncore_rtl.tb.tests.links.options import ERRORS, INSTANCE_OPTIONS, instance_of, share_of
-from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Scenario
 
 __all__ = ["NOTICE", "PATTERNS", "TEST", "failures_of", "measures_of", "noticed_after", "traffic_of"]
 
@@ -174,10 +175,10 @@ def _jobs(settings: Settings) -> Iterator[DeviceJob]:
     )
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     (done,) = results
     instance, traffic, outcome = done.job.instance, done.job.load, done.outcome
-    return Rows(
+    return Report(
         label=done.job.subject,
         settings=dict(settings.values) | {"FLITS": traffic.flits * CHANNELS * instance.cores},
         compared=outcome.counters["received"].total(),

@@ -18,7 +18,7 @@ from neuroncore_rtl.kernels.library.tensor_parallel import Shard, tensor_paralle
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob
-from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import (
     HBM_OPTIONS,
@@ -41,7 +41,7 @@ from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.tests.kernels.products import ideal_cycles
 from neuroncore_rtl.tb.tests.links import options as variables
 from neuroncore_rtl.tb.tests.links.collective import ring_bound
-from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
+from neuroncore_rtl.tb.tests.scenario import Scenario
 
 __all__ = ["TEST", "error_shares", "expected_result"]
 
@@ -117,7 +117,7 @@ def _jobs(settings: Settings) -> Iterator[ImageJob]:
         yield ImageJob(machine=instance, images=images, subject=(label, group, x, w, shards), **given)
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     whole, without = results
     instance, outcome = whole.job.instance, whole.outcome
     label, group, x, w, shards = whole.job.subject
@@ -134,7 +134,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     tail = ((cycles - stored) - (alone - stored_alone)) / alone
     far = f"the result is {allowed:.3g} times as far from float64's as rounding allows"
     columns = [outcome.parts[c].counters["tensor"]["columns"] for c in group.cores]
-    return Rows(
+    return Report(
         label=label,
         names=("with the all-reduces", "without"),
         compared=sum(result.size for result in found),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuroncore_rtl.run.report import Report, shown
+from neuroncore_rtl.run.report import Report, display_path
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.sim.vectors import lanes_choice
 from neuroncore_rtl.tb.stimulus.fpgen import read_fpgen
@@ -106,7 +106,7 @@ def _find_tests(name: str, given: str | None) -> object:
     path = None if given is None else Path(given).expanduser()
     found = suite.find(path) if path is not None and path.exists() else None
     if not found:
-        instead = "" if path is None else f", not {shown(path)!r}"
+        instead = "" if path is None else f", not {display_path(path)!r}"
         raise UsageError(f"FROM must be {suite.expects}{instead}; source: {suite.origin} (tried: {suite.tried})")
     return found
 
@@ -116,5 +116,5 @@ def run_oracle(settings: Settings) -> int:
     with lanes_choice(settings.lanes):
         report = run_suite(settings)
     report.show()
-    print(f"record: {shown(report.write())}")
+    print(f"record: {display_path(report.write())}")
     return report.exit_status

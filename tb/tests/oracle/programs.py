@@ -13,7 +13,7 @@ import numpy as np
 
 from neuroncore_rtl.kernels.control.elf import read_elf
 from neuroncore_rtl.run.harness.riscv import CpuDevice, CpuWork, read_executable
-from neuroncore_rtl.run.harness.run import Device, run
+from neuroncore_rtl.run.harness.run import Device, run_device
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
@@ -131,7 +131,7 @@ def _report(suite: str, settings: Settings, tests: Sequence[Test], left_out: Cou
         settings=dict(settings.values),
         compared=compared,
         mismatches=mismatches,
-        extra={
+        rows={
             "tests": {group: dict(row) for group, row in table.items()},
             "left_out": {why: {"files": count} for why, count in left_out.items()},
         },
@@ -143,7 +143,7 @@ def _run_test(test: Test, device: Device, settings: Settings) -> tuple[list[str]
     """Run a test; return its problems, one sentence each, and the numbers of compared and of differing instructions."""
     program = read_executable(test.path, MEMORY_BYTES)
     work = CpuWork(program=program, limit=LIMIT, trace=True, memory=test.reference is not None)
-    outcome = run(device, work, sim=settings.sim, doing=f"running {test.path.name}")
+    outcome = run_device(device, work, sim=settings.sim, doing=f"running {test.path.name}")
     problems = verdict(outcome, LIMIT)
     comparison, wrong = follow(program, outcome, memory=False)
     problems += wrong

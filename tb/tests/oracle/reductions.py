@@ -129,7 +129,7 @@ def run_all_reduces(settings: Settings) -> Report:
         mismatches=done.mismatches,
         cycles=done.cycles,
         failures=tuple(failures),
-        extra={
+        rows={
             "ranks": sorted({one.ranks for one in listed}),
             "all_reduces": {name: dict(row) for name, row in table.items()},
             "not_there": NOT_THERE,

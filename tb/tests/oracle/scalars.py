@@ -8,7 +8,7 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import canonical
 from neuroncore_rtl.run.harness.player import PlayerDevice, PlayerWork
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.formats import Format
@@ -54,7 +54,7 @@ def report_of_scalars(
         settings=dict(settings.values),
         compared=compared,
         mismatches=sum(row.pop("differ") for row in table.values()),
-        extra={
+        rows={
             "operations": {name: dict(row) for name, row in table.items()},
             "left_out": {why: {"cases": count} for why, count in (left_out + reading.left_out).items()},
         },
@@ -69,7 +69,7 @@ def _play(
     operands = [operand[places] for operand in cases.operands]
     expected, fmt = _canonical(cases.expected[places], operation.result), operation.result
     doing = f"{len(places):,} cases of {cases.operation}, {operation.unit}"
-    outcome = run(device, PlayerWork(fields=operation.fields(*operands)), sim=sim, doing=doing)
+    outcome = run_device(device, PlayerWork(fields=operation.fields(*operands)), sim=sim, doing=doing)
     results, unknown = outcome.memories["results"], outcome.memories["unknown"]
     if len(results) != len(places) or len(unknown):
         row["cases"] += len(places)

@@ -13,7 +13,7 @@ import numpy as np
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.run.elementwise import Differences, ElementwiseProgram, expected_memories, record_of, work_of
 from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_elementwise_program, random_records
@@ -70,7 +70,7 @@ class ElementwiseCase(ConfigCase, ListedCase):
         program = self._program()
         expected = expected_memories(program.instructions, self.sbuf, self.psum, self.machine)
         work = work_of(program, stall=self.stall, seed=self.seed)
-        outcome = run(ElementwiseDevice(config=self.machine), work, doing=f"running {self.size} instructions")
+        outcome = run_device(ElementwiseDevice(config=self.machine), work, doing=f"running {self.size} instructions")
         found = Differences(program, outcome.memories, expected)
         refused = [f"the {name} engine reports an error: {one}" for name, one in outcome.faults.items()]
         kind = kind_of(outcome.ending, refused, found.compared, len(found.places))

@@ -12,7 +12,7 @@ import numpy as np
 
 from neuroncore_rtl.run.harness.outcome import Ending
 from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES, CpuDevice, CpuWork, Executable
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_riscv_program
 from neuroncore_rtl.tb.tests.core.riscv import follow, verdict
 from neuroncore_rtl.tb.tests.soak.case import Case, CaseKind, Verdict
@@ -65,7 +65,7 @@ class RiscvCase(Case):
         program = Executable(self.image.tobytes(), TOHOST)
         disturbed = {"stall": self.stall, "seed": self.seed, "external": self.external}
         work = CpuWork(program=program, limit=LIMIT, trace=True, memory=True, **disturbed)
-        outcome = run(CpuDevice(), work, doing=f"running {self.size:,} instructions")
+        outcome = run_device(CpuDevice(), work, doing=f"running {self.size:,} instructions")
         failures = verdict(outcome, LIMIT)
         comparison, problems = follow(program, outcome, memory=True)
         messages = [*([comparison.mismatch] if comparison.mismatch else []), *problems, *failures]

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 
 from neuroncore_rtl.run.harness.engines.tensor import Drain, TensorDevice, TensorWork
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.stimulus.tensor_programs import random_tensor_program, replayed
@@ -57,7 +57,9 @@ class TensorCase(ConfigCase, ListedCase):
     def judge(self) -> Verdict:
         program, expected = replayed(self.machine, self.items, self.stationary, self.moving)
         work = TensorWork(program=program, stall=self.stall, seed=self.seed)
-        outcome = run(TensorDevice(config=self.machine), work, doing=f"running {len(program.steps)} instructions")
+        outcome = run_device(
+            TensorDevice(config=self.machine), work, doing=f"running {len(program.steps)} instructions"
+        )
         found = outcome.memories["psum"]
         wrong = np.argwhere(found != expected)
         words = [drain for drain in program.drains for _ in range(drain.words)]

@@ -90,5 +90,5 @@ def test_a_copy_starts_in_as_many_cycles_more_as_hbm_has():
 
 
 def test_a_checkout_without_the_kernel_is_a_sentence(tmp_path):
-    with pytest.raises(UsageError, match="KERNEL must be of an existing file"):
+    with pytest.raises(UsageError, match="KERNEL must name an existing file"):
         modelled.kernel(published.KERNELS[0], tmp_path, [64])

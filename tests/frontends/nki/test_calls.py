@@ -263,7 +263,7 @@ nisa.dma_copy(dst=out[:, 3], src=tile.view(nl.uint8).ap([[96, 4], [1, 8]], offse
     expected = X.view(np.uint8)[:, np.newaxis, 8:16]
     assert (result(kernel, X).astype(np.uint8) == expected).all()
     refused = write_kernel(tmp_path, "return x.ap([[3, 4], [1, 3]], offset=1, dtype=nl.float32)", parameters="x")
-    with pytest.raises(ValueError, match="ap of another type must be .* whole elements of uint8, not of float32"):
+    with pytest.raises(ValueError, match="ap of another type must be .* whole elements of it, not float32 for uint8"):
         run_kernel(refused, np.zeros((4, 18), np.uint8))
 
 

@@ -42,7 +42,7 @@ def test_a_shuffle_in_place_and_of_one_partition(tmp_path):
 
 def test_shuffles_that_are_refused(tmp_path):
     x = np.ones((16, 4), np.float32)
-    with pytest.raises(ValueError, match="shuffle_mask must be of the 16 partitions of .*, not 20"):
+    with pytest.raises(ValueError, match="shuffle_mask must select from the 16 partitions of .*, not 20"):
         shuffle(tmp_path, x, x, [20] * 32, preset="small")
     with pytest.raises(ValueError, match="shuffle_mask must have 32 numbers"):
         shuffle(tmp_path, x, x, [0] * 16, preset="small")

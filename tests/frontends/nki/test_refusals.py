@@ -24,7 +24,7 @@ ONE = "nl.load(x[0:1, 0:1], dtype=nl.int32)"
         ("nl.ndarray((5, 8), dtype=nl.float32)", r"partitions must be at most 4, not the 5 of \(5, 8\)"),
         ("nl.ndarray((4, 8), dtype=nl.float8_e4m3fn)", "dtype must be one that the machine has .*, not float8_e4m3fn"),
         ("nl.ndarray((4, 8), dtype='float')", "dtype must be one of .*, not 'float'"),
-        ("nl.ndarray((4, 0), dtype=nl.float32)", "1 or more elements"),
+        ("nl.ndarray((4, 0), dtype=nl.float32)", "each of at least 1 element"),
         ("nl.ndarray((4, 8), dtype=nl.float32, buffer='dram')", "buffer must be one of .*, not 'dram'"),
         ("nisa.nc_matmul(nl.load(x), nl.load(x))", "partitions must be at most 4, not the 8"),
         ("nisa.nc_matmul(nl.load(x[:, :4]), nl.zeros((4, 513), nl.float32))", "moving columns must be at most 512"),
@@ -84,7 +84,7 @@ def test_files_and_functions_that_do_not_exist_list_those_that_do(tmp_path):
     kernel = write_kernel(tmp_path, "return x")
     with pytest.raises(ValueError, match="KERNEL must be a function of kernel.py, kernel, not 'karnel'"):
         run_nki(kernel.replace(":kernel", ":karnel"), X, preset="tiny")
-    with pytest.raises(ValueError, match=r"of an existing file, not .*none.py: in .* there is kernel.py"):
+    with pytest.raises(ValueError, match=r"name an existing file, not .*none.py: .* contains kernel.py"):
         run_nki(f"{tmp_path}/none.py:kernel", X, preset="tiny")
     with pytest.raises(ValueError, match="path/to/file.py:function, not 'kernel'"):
         run_nki("kernel", X, preset="tiny")

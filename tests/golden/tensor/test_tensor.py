@@ -8,16 +8,9 @@ import pytest
 from neuroncore_rtl.golden.arith import canonical, round_fp32, storage_dtype, widen
 from neuroncore_rtl.golden.arith.machine_code import assembly, has_fused_multiply_add
 from neuroncore_rtl.golden.tensor import TensorEngine, accumulate_sums, array_operand, matrix_product
-from neuroncore_rtl.golden.tensor.kernel import (
-    TILE,
-    WIDTH,
-    column_sums,
-    column_sums_equation,
-    multiply_tiles,
-    pack_tiles,
-)
+from neuroncore_rtl.golden.tensor.kernel import WIDTH, column_sums, column_sums_equation, multiply_tiles, pack_tiles
 from neuroncore_rtl.golden.tensor.product import SHARED
-from neuroncore_rtl.golden.tensor.tile import build_pass
+from neuroncore_rtl.golden.tensor.tile import TILE, build_pass
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, INT8, MATMUL_FORMATS, TF32
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving

@@ -9,7 +9,7 @@ from amaranth import Module, Value
 from neuroncore_rtl.hdl.arith import round as rounding
 from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
 from neuroncore_rtl.run.harness import player
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, TF32
@@ -68,9 +68,9 @@ def round_comparison(count=FEW):
 
 def report_of(comparison, mutate=None, sim="icarus"):
     job = comparison.job(mutate)
-    found = comparison.verdict(run(job.device(), job.work(1), sim=sim))
+    found = comparison.verdict(run_device(job.device(), job.work(1), sim=sim))
     counted = {"compared": found.compared, "mismatches": found.mismatches, "failures": found.failures}
-    return Report(test="test", label="test", settings={}, extra=found.rows, **counted)
+    return Report(test="test", label="test", settings={}, rows=found.rows, **counted)
 
 
 @pytest.mark.parametrize("comparison", (mac_comparison, round_comparison))
@@ -169,7 +169,7 @@ def run_bench(bench, path, **values):
 def test_vectors_pass_and_a_case_without_expected_is_printed(vectors, capsys, bench, text, compared, printed):
     report = run_bench(bench, vectors(text))
     assert report.problems == []
-    assert (report.compared, report.extra["compared_with_EXPECTED"]) == (compared, compared - 1)
+    assert (report.compared, report.rows["compared_with_EXPECTED"]) == (compared, compared - 1)
     assert capsys.readouterr().out == printed
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from amaranth import Value
 
 from neuroncore_rtl.run.harness.player import Playable, PlayerDevice, PlayerWork
-from neuroncore_rtl.run.harness.run import run as run_device
+from neuroncore_rtl.run.harness.run import run_device
 from tests.hdl.simulation import simulate
 
 __all__ = ["assert_same", "differences", "faulty_wire", "play", "run", "shuffled"]

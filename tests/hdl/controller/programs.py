@@ -9,7 +9,7 @@ import numpy as np
 
 from neuroncore_rtl.kernels.control.compile import ControlProgram, compile_program
 from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES, CpuDevice, CpuWork, Executable, TraceEntry
-from neuroncore_rtl.run.harness.run import run as run_device
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.spec.memory_map import EXIT, LOCAL_BASE
 from neuroncore_rtl.tb.check.riscv_lockstep import compare
 

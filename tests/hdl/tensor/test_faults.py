@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.run.harness.engines.tensor import TensorDevice, TensorWork
-from neuroncore_rtl.run.harness.run import run as run_device
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import TENSOR_BITS

@@ -6,7 +6,7 @@ import pytest
 from neuroncore_rtl.golden.arith import integers, storage_dtype, widen
 from neuroncore_rtl.golden.tensor import TensorEngine, matrix_product
 from neuroncore_rtl.run.harness.engines.tensor import Drain, TensorDevice, TensorProgram, TensorStep, TensorWork
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
@@ -71,7 +71,7 @@ def test_random_programs_have_the_results_of_golden(sim, config):
     compared = stalled = 0
     for seed, stall in enumerate((0, 60, 200), start=1):
         program, expected = random_tensor_program(np.random.default_rng(seed), config, INSTRUCTIONS[sim], LONGEST[sim])
-        outcome = run(TensorDevice(config=config), TensorWork(program=program, stall=stall, seed=seed), sim=sim)
+        outcome = run_device(TensorDevice(config=config), TensorWork(program=program, stall=stall, seed=seed), sim=sim)
         nans, written = ((expected & 0x7FFFFFFF) > 0x7F800000).sum(), (expected != 0).sum()
         print(f"seed {seed}, stall {stall}: {written} of {expected.size} words are not zero, {nans} are NaN")
         assert_same_words(outcome.memories["psum"], expected)
@@ -100,7 +100,7 @@ def run_tiny(instructions, stationary, moving, words, *, stall=0):
     moves = sum(isinstance(instruction, MultiplyMoving) for instruction in instructions)
     drains = [Drain(moves, psum, count) for psum, count in words]
     program = TensorProgram([TensorStep(instruction, 0) for instruction in instructions], drains, stationary, moving)
-    found = run(TensorDevice(config=TINY), TensorWork(program=program, stall=stall)).memories["psum"]
+    found = run_device(TensorDevice(config=TINY), TensorWork(program=program, stall=stall)).memories["psum"]
     assert_same_words(found, np.concatenate([engine.psum[:, psum : psum + count].T for psum, count in words]))
     return found
 

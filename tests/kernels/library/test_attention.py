@@ -129,5 +129,5 @@ def test_refusals(rng):
         attention(program, [head(queries=9, keys=8)], causal=True)
     with pytest.raises(ValueError, match="scale must be above 0, not -1.0"):
         attention(program, [head(keys=8)], scale=-1.0)
-    with pytest.raises(ValueError, match="formats must be of .*, the same for q_t and k_t, not fp32, fp32, fp32"):
+    with pytest.raises(ValueError, match="formats must be among .*, the same for q_t and k_t, not fp32, fp32, fp32"):
         attention(program, [head(keys=8, fmt=FP32)])

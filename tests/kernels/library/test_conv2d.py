@@ -54,7 +54,7 @@ def test_refusals():
         conv2d(program, x, program.space.hbm("w", BF16, (5, 5, 3, 4)))
     with pytest.raises(ValueError, match=r"y: operands must have the same format of .*, not int8 and int8"):
         conv2d(program, *(program.space.hbm(name, INT8, (4, 1, 1, 4)[4 - n :]) for name, n in (("x", 3), ("w", 4))))
-    with pytest.raises(ValueError, match=r"x: shape must be \[channels, height, width\], not of images \[3\]"):
+    with pytest.raises(ValueError, match=r"x: shape must be \[channels, height, width\], not with images \[3\]"):
         conv2d(program, program.space.hbm("x", BF16, (4, 3)), w)
     with pytest.raises(ValueError, match=r"stride must be two integers of at least 1, not \(0, 1\)"):
         ConvWindow(stride=(0, 1))

@@ -124,7 +124,7 @@ def test_what_is_kept_has_places_apart_from_the_lowest_address_on():
     assert (a.address, b.address, space.fixed_end(Storage.SBUF)) == (0, 16, 32)
     assert (a.partitions, b.partitions, b.storage) == (8, 4, Storage.SBUF)
     assert space.psum("c", FP32, (4096,), kept=True).address == 0
-    with pytest.raises(ValueError, match="d: PSUM must end at 16384 bytes, not 16385"):
+    with pytest.raises(ValueError, match="d: tensors in PSUM must end by byte 16384, not 16385"):
         space.psum("d", INT8, (1,), kept=True)
     with pytest.raises(ValueError, match="d: PSUM must have room for 16 bytes of a partition, not 0"):
         space.psum("d", INT8, (1,))

@@ -322,7 +322,7 @@ def test_sections_without_limit(rng):
         program.start_section()
     image = build_image(program, [(x, np.zeros((4, 8)))])
     assert (x.elements(run_golden(image, rng).hbm).view(np.float32) == 100).all()
-    with pytest.raises(ValueError, match=r"runs must be of sections that have blocks, \[.* 99\], not \[100, 200\]"):
+    with pytest.raises(ValueError, match=r"runs must name sections that have blocks, \[.* 99\], not \[100, 200\]"):
         build_image(program, runs=[0, 100, 200, 3])
 
 

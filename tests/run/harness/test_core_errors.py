@@ -11,7 +11,7 @@ from dataclasses import replace
 from neuroncore_rtl.run.check.image_failures import explain_fault
 from neuroncore_rtl.run.harness.cores import CoreDevice, CoreFault, CoreWork
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.harness.run import run as run_device
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import ImageJob, join_images
 from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec import isa

@@ -9,7 +9,7 @@ from neuroncore_rtl.run.check.image_failures import explain_fault
 from neuroncore_rtl.run.harness.cores import CoreDevice, CoreWork
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.outcome import Ending
-from neuroncore_rtl.run.harness.run import run as run_device
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import dump_image, join_images
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import Storage

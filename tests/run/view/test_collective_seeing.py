@@ -31,8 +31,8 @@ def run_once(tmp_path_factory):
         top, words = TESTS[test]
         with recording_in(tmp_path_factory.mktemp(test)):
             report = passed(test, f"{WORDS} {words} SIM={sim}")
-        save = Path(report.extra["waveform"])
-        timeline = Timeline(Path(report.extra["timeline"]))
+        save = Path(report.rows["waveform"])
+        timeline = Timeline(Path(report.rows["timeline"]))
         return Seen(report, timeline, Waveform(save.with_suffix(".vcd"), top), SaveFile(save))
 
     return run
@@ -88,7 +88,7 @@ def test_save_files_name_signals_of_the_waveform(run_once, test, sim):
 def test_the_picture_is_there(run_once, test, sim):
     from matplotlib import image
 
-    pixels = image.imread(run_once(test, sim).report.extra["picture"])
+    pixels = image.imread(run_once(test, sim).report.rows["picture"])
     assert min(pixels.shape[:2]) > 400 and np.ptp(pixels) > 0.8
 
 
@@ -103,7 +103,7 @@ def test_the_timeline_says_what_the_report_says(run_once, sim):
     assert max(one["ts"] + one["dur"] for one in slices) - min(one["ts"] for one in slices) == report.cycles
     used = timeline.curves["links: credits used"]
     assert len(used) == 4 and max(value for curve in used.values() for _, value in curve) > 0
-    assert sum(row["retries"] for row in report.details["links"].values()) == report.extra["retries"] > 0
+    assert sum(row["retries"] for row in report.details["links"].values()) == report.rows["retries"] > 0
 
 
 @on_each_simulator
@@ -130,7 +130,7 @@ def test_waveforms_of_engines_say_what_the_report_says(run_once, sim):
 @on_each_simulator
 def test_the_printed_report_is_short(run_once, sim):
     report = run_once("allreduce", sim).report
-    assert "links" not in report.extra and len(report.details["links"]) == 4
+    assert "links" not in report.rows and len(report.details["links"]) == 4
     record = report.as_json()
     assert record["links"]["chip 1 up -> chip 0"]["flits"] > 0
-    assert report.extra["link_flits"] == sum(row["flits"] for row in record["links"].values())
+    assert report.rows["link_flits"] == sum(row["flits"] for row in record["links"].values())

@@ -36,7 +36,7 @@ def product(directory: Path, sim: str, words: str):
     """Run a product with a recording in a private folder; return its report, waveform and save file."""
     with recording_in(directory):
         report = passed("matmul", f"PRESET=tiny WAVES=1 SIM={sim} {words}")
-    save = Path(report.extra["waveform"])
+    save = Path(report.rows["waveform"])
     return report, save.with_suffix(".vcd"), SaveFile(save)
 
 
@@ -47,7 +47,7 @@ def recorded(request, tmp_path_factory):
 
 def test_signals_agree_with_counters(recorded):
     report, vcd, _ = recorded
-    counters = report.extra["counters"]
+    counters = report.rows["counters"]
     wave = Waveform(vcd, "tensor")
     assert sum(wave.high("engine.mover.column_valid")) == counters["columns"] > 0
     assert sum(wave.high("engine.loader.step_valid")) == counters["loads"] > 0

@@ -76,7 +76,7 @@ def test_there_is_no_picture_without_its_columns(tmp_path, draw):
 def test_the_row_of_a_report():
     report = Report(
         test="softmax", label="", settings={"M": 4, "DTYPE": None}, compared=8, mismatches=1, cycles=20,
-        ideal_cycles=10, extra={"busy": {"tensor": "12.5%"}, "dma bytes": {"read_bytes": 3}, "what": "x"},
+        ideal_cycles=10, rows={"busy": {"tensor": "12.5%"}, "dma bytes": {"read_bytes": 3}, "what": "x"},
     )  # fmt: skip
     assert row_of(report) == {
         "test": "softmax", "M": 4, "DTYPE": None, "cycles": 20, "ideal_cycles": 10, "hbm_cycles": None,

@@ -245,7 +245,7 @@ def check_that_it_is_found_and_repeated(monkeypatch, tmp_path, done, most):
 
 def test_a_defect_is_found_cut_down_kept_and_repeated(monkeypatch, tmp_path):
     with monkeypatch.context() as patch:
-        patch.setattr(tensor_case, "run", golden_with_a_defect)
+        patch.setattr(tensor_case, "run_device", golden_with_a_defect)
         path = check_that_it_is_found_and_repeated(patch, tmp_path, run_soak(patch, tmp_path, "RUNS=1"), most=3)
         # A multiplication that transposes two columns, the weights that it needs, and the read of a word.
         kinds = [getattr(item, "name", "read") for item in soak.read_case(soak.Path(path)).items]

@@ -4,7 +4,7 @@ import numpy as np
 
 from neuroncore_rtl.run.elementwise import Differences, expected_memories, work_of
 from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_elementwise_program
 from tests.hdl.tensor.engines import faulty
@@ -29,7 +29,7 @@ def run_broken(engine: str, shell: dict, choices: Choices, count: int) -> Differ
     program = random_elementwise_program(np.random.default_rng(3), SMALLEST, count, choices, bytes_per_partition=IMAGE)
     expected = expected_memories(program.instructions, program.sbuf, program.psum, SMALLEST)
     device = faulty(smallest(engine), f"{engine}_engine", **shell)
-    outcome = run(device, work_of(program, stall=100, seed=3), sim="icarus")
+    outcome = run_device(device, work_of(program, stall=100, seed=3), sim="icarus")
     differences = Differences(program, outcome.memories, expected)
     print(f"{len(differences.places)} of {differences.compared} bytes differ", *differences.lines()[:1])
     return differences
@@ -41,7 +41,7 @@ def check_case(device: ElementwiseDevice, count: int, choices: Choices, *, stall
     config = device.config
     program = random_elementwise_program(np.random.default_rng(seed), config, count, choices, bytes_per_partition=size)
     expected = expected_memories(program.instructions, program.sbuf, program.psum, config)
-    outcome = run(device, work_of(program, stall=stall, seed=seed), sim=sim)
+    outcome = run_device(device, work_of(program, stall=stall, seed=seed), sim=sim)
     differences = Differences(program, outcome.memories, expected)
     assert not outcome.faults
     assert not differences.places, "\n".join(differences.lines())

@@ -7,7 +7,7 @@ import numpy as np
 
 from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.run.targets import ModelTarget
@@ -65,7 +65,7 @@ class Measured:
 @cache
 def _on_rtl(case: Case) -> tuple[ImageJob, int]:
     job = case.job()
-    outcome = run(job.device(), job.work(1), doing=f"{case.test} {case.words}").parts[0]
+    outcome = run_device(job.device(), job.work(1), doing=f"{case.test} {case.words}").parts[0]
     assert outcome.exit_code is not None and not outcome.errors
     return job, outcome.cycles
 

@@ -9,7 +9,7 @@ from matplotlib import image as pictures
 from neuroncore_rtl.golden.timing import predict
 from neuroncore_rtl.kernels.program import build_image
 from neuroncore_rtl.run.harness.activity import STARTED
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
@@ -35,7 +35,7 @@ def product():
 @pytest.fixture(scope="module")
 def outcome(product):
     job = ImageJob(machine=TINY, images=[product])
-    return run(job.device(), job.work(1, profiled=True)).parts[0]
+    return run_device(job.device(), job.work(1, profiled=True)).parts[0]
 
 
 @pytest.fixture(scope="module", params=["rtl", "model"])
@@ -165,9 +165,9 @@ def test_a_test_reports_its_profile(tmp_path):
         report = passed("matmul", f"PRESET=tiny M={M} K={K} N={N} PROFILE=1")
         modelled = report_of("matmul", f"PRESET=tiny M={M} K={K} N={N} TARGET=model PROFILE=1")
     for one, end in ((report, "-verilator"), (modelled, "-model")):
-        table = one.extra["cycles_of_dma0"]
+        table = one.rows["cycles_of_dma0"]
         assert table["sum"]["cycles"] == one.cycles == sum(row["cycles"] for row in table.values()) - one.cycles
-        assert one.extra["profile"].endswith(end)
+        assert one.rows["profile"].endswith(end)
     assert len(list((tmp_path / "profiles").iterdir())) == 2
     with pytest.raises(UsageError, match="PROFILE must be 0"):
         report_of("matmul", "PRESET=tiny TARGET=engine PROFILE=1")

@@ -7,7 +7,7 @@ import pytest
 
 from neuroncore_rtl.run.elementwise import expected_memories, work_of
 from neuroncore_rtl.run.harness.engines.elementwise import ENGINES, EngineRecord
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, elementwise_violation
@@ -78,7 +78,7 @@ def test_every_rule_is_enforced_and_nothing_else_is_touched(stall, seed):
         random_elementwise_program(rng, SHARED, 150, Choices(slow=False), bytes_per_partition=1 << 15)
     )
     records, refusals = interspersed(rng, SHARED, program, each=8)
-    outcome = run(BOTH, work_of(replace(program, records=records), stall=stall, seed=seed, recover=True))
+    outcome = run_device(BOTH, work_of(replace(program, records=records), stall=stall, seed=seed, recover=True))
     for engine in ENGINES:
         print(f"{engine}: {len(refusals[engine])} instructions refused")
         assert outcome.parts[engine].errors == refusals[engine]
@@ -94,7 +94,7 @@ def test_engine_stops_at_the_first_error(engine):
     program = random_elementwise_program(rng, SHARED, 40, Choices(opcodes=OPCODES[engine]), bytes_per_partition=1 << 14)
     records = list(program.records)
     records.insert(17, illegal(rng, SHARED, engine, Rule.RANGE, program))
-    outcome = run(BOTH, work_of(replace(program, records=records), stall=40, seed=1, events=True))
+    outcome = run_device(BOTH, work_of(replace(program, records=records), stall=40, seed=1, events=True))
     assert outcome.faults == {engine: (Rule.RANGE, 17)}
     assert len(outcome.parts[engine].retired) == 17
     compare(outcome, program, program.instructions[:17], SHARED)
@@ -109,7 +109,7 @@ def refused_on_icarus(**shell):
     records = list(program.records)
     for rule in (Rule.ALIGNMENT, Rule.PARTITIONS, Rule.FORMAT):
         records.insert(3, illegal(rng, SMALLEST, "vector", rule, program))
-    outcome = run(device, work_of(replace(program, records=records), recover=True), sim="icarus")
+    outcome = run_device(device, work_of(replace(program, records=records), recover=True), sim="icarus")
     compare(outcome, program, program.instructions, SMALLEST)
     return outcome.parts["vector"].errors
 

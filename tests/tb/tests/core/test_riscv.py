@@ -14,7 +14,7 @@ from neuroncore_rtl.run.harness.riscv import (
     TraceEntry,
     read_executable,
 )
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.elaboration import CPU
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
@@ -30,7 +30,7 @@ from tests.tb.reports import report_of
 
 def follow(program, *, code, sim="verilator", **options):
     """Run a program with a given exit code and compare it with the golden hart; return outcome and comparison."""
-    outcome = run(CpuDevice(), CpuWork(program=program, trace=True, **options), sim=sim)
+    outcome = run_device(CpuDevice(), CpuWork(program=program, trace=True, **options), sim=sim)
     comparison = compare(program, outcome.events)
     assert comparison.mismatch is None and comparison.ended
     assert outcome.exit_code == code
@@ -110,7 +110,7 @@ def broken_program():
 def test_broken_cpu_is_noticed(fault):
     """The shell without a fault passes."""
     work = CpuWork(program=broken_program(), seed=FAULTS.index(fault), external=500, limit=200_000, trace=True)
-    comparison = compare(broken_program(), run(broken_cpu(), work).events)
+    comparison = compare(broken_program(), run_device(broken_cpu(), work).events)
     print(comparison.mismatch)
     assert (comparison.mismatch is None and comparison.ended) == (fault is None)
     assert fault or comparison.interrupts > 0
@@ -129,7 +129,7 @@ def test_silent_cpu_fails_the_bench(monkeypatch):
 
 def test_bench_runs_random_programs():
     report = report_of("riscv", "COUNT=200 STALL=40")
-    assert report.exit_status == 0 and report.cycles > report.extra["instructions"] > 400
+    assert report.exit_status == 0 and report.cycles > report.rows["instructions"] > 400
     assert report.compared > 400 and report.bit_exact
 
 

@@ -8,7 +8,7 @@ import pytest
 from neuroncore_rtl.run import elementwise
 from neuroncore_rtl.run.elementwise import work_of
 from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
@@ -73,7 +73,9 @@ def test_partitions_to_the_last_byte_are_reached():
 
 def test_stalls_change_the_cycles_and_no_bit():
     program = random_elementwise_program(np.random.default_rng(21), SHARED, 60, Choices(), bytes_per_partition=1 << 14)
-    runs = [run(BOTH, work_of(program, stall=stall, seed=n)) for stall, n in ((0, 1), (60, 1), (200, 1), (200, 2))]
+    runs = [
+        run_device(BOTH, work_of(program, stall=stall, seed=n)) for stall, n in ((0, 1), (60, 1), (200, 1), (200, 2))
+    ]
     results = {b"".join(memory.tobytes() for memory in outcome.memories.values()) for outcome in runs}
     cycles = [outcome.cycles for outcome in runs]
     assert len(results) == 1
@@ -224,8 +226,8 @@ def test_waveform_shows_opcodes_and_phases_as_words(test, engine, opcode, tmp_pa
 def test_vector_reports_what_it_compared(shared_engines, capsys):
     report = passed("vector", "COUNT=10 OP=tensor_tensor DTYPE=bf16 SEED=3 N=6")
     assert report.compared == 4 * (192 + 16) * 1024
-    assert report.extra["changed"] > 0
-    assert report.extra["instructions"] == {"tensor_tensor": 10}
+    assert report.rows["changed"] > 0
+    assert report.rows["instructions"] == {"tensor_tensor": 10}
     assert report.cycles >= report.ideal_cycles > 0
 
 
@@ -246,8 +248,8 @@ def test_vector_prints_what_differs_and_fails(shared_engines, monkeypatch, capsy
 def test_activation_reports_results_and_errors(shared_engines):
     report = passed("activation", "FUNC=gelu COUNT=8 DTYPE=bf16 SEED=2")
     assert report.compared > 4 * (192 + 16) * 1024
-    assert [name for name in report.extra if name.startswith("error_of_")] == ["error_of_gelu"]
-    assert "ulp at" in report.extra["error_of_gelu"]
+    assert [name for name in report.rows if name.startswith("error_of_")] == ["error_of_gelu"]
+    assert "ulp at" in report.rows["error_of_gelu"]
 
 
 def test_activation_fails_if_a_result_differs(shared_engines, monkeypatch):

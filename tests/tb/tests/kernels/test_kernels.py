@@ -27,7 +27,7 @@ PLACE = {"fp32": 2**-24, "bf16": 2**-8, "fp16": 2**-11}  # half an ulp at 1
 
 def largest_error(report) -> float:
     """Return the largest error of all results, each relative to its largest element."""
-    found = [value for key, value in report.extra.items() if key.startswith("error_of_")]
+    found = [value for key, value in report.rows.items() if key.startswith("error_of_")]
     return max(float(error["max over largest result"]) for error in found)
 
 
@@ -59,7 +59,7 @@ BOUNDS = {
 def test_kernels_are_golden_and_near_float64(words):
     report = passed(*words.split(maxsplit=1))
     assert largest_error(report) < BOUNDS[words]
-    assert "TARGET=core" not in words or report.extra["dma_bytes"]["read_bytes"] > 0
+    assert "TARGET=core" not in words or report.rows["dma_bytes"]["read_bytes"] > 0
 
 
 @pytest.mark.parametrize("k", (1, 8, 24))
@@ -111,14 +111,14 @@ def test_a_silent_engine_fails_the_bench(monkeypatch):
 @pytest.mark.slow
 def test_long_sums_and_descent_with_stochastic_rounding():
     report = passed("sr", "M=5 STEPS=150 SEED=9")
-    sums = report.extra["1024 + 2048 * 0.5"]
+    sums = report.rows["1024 + 2048 * 0.5"]
     assert sums["to nearest even"] == "1024"
     # Each of the 2,048 additions rounds up with a probability of 1/2, or 1/4 and 3/4 above 2048.
     deviation = np.sqrt(2048) / 2 / np.sqrt(5)
     assert abs(float(sums["stochastic, mean"]) - 2048) < 4 * deviation
-    ends = {name: float(loss) for name, loss in report.extra["squared error at the end"].items()}
+    ends = {name: float(loss) for name, loss in report.rows["squared error at the end"].items()}
     assert ends["sr"] < ends["rne"]
-    assert report.extra["equal to one untiled tensor"] == "yes"
+    assert report.rows["equal to one untiled tensor"] == "yes"
 
 
 def test_stochastic_sums_do_not_depend_on_the_number_of_lanes():

@@ -165,12 +165,12 @@ def test_the_report_has_the_lines_of_the_kernel(tmp_path):
     report = TEST.run(TEST.settings([f"KERNEL={OLDER}softmax_rows", "INPUTS=x=20x24:bf16", "TARGET=model",
                                        f"REFERENCE={reference}:softmax"]))  # fmt: skip
     assert report.modelled and report.cycles > 500 and report.exit_status == 0
-    assert float(report.extra["against_numpy"]["output 0"]["of_the_largest"]) < 0.02
-    lines = report.extra["lines"]
+    assert float(report.rows["against_numpy"]["output 0"]["of_the_largest"]) < 0.02
+    lines = report.rows["lines"]
     assert all(name.startswith("older.py:") for name in lines)
     # Two tiles, each a load, a maximum, a difference, an exponential, a sum, a quotient and a store; zeros in one.
-    assert sum(row["records"] for row in lines.values()) == report.extra["records"] == 15
-    assert report.extra["inserted"] == {"zeros beside a mask": 1}
+    assert sum(row["records"] for row in lines.values()) == report.rows["records"] == 15
+    assert report.rows["inserted"] == {"zeros beside a mask": 1}
     assert max(row["cycles"] for row in lines.values()) < report.cycles
     # Published for two tiles: a maximum and a sum of 24 BF16 each, and for each other instruction the minimum, 64.
     assert sum(row["published"] for row in lines.values()) == 4 * 12 + (1 + 3 * 2) * 64
@@ -181,7 +181,7 @@ def test_a_profile_says_where_the_cycles_went(tmp_path):
     words = [f"KERNEL={OLDER}softmax_rows", "INPUTS=x=20x24:bf16", "TARGET=model", "PROFILE=1"]
     with recording_in(tmp_path):
         report = TEST.run(TEST.settings(words))
-    assert sum(report.extra["cycles_of_vector"].values()) == report.cycles
+    assert sum(report.rows["cycles_of_vector"].values()) == report.cycles
     assert (tmp_path / "profiles" / "run-program-16x16-model" / "timeline.json").is_file()
 
 
@@ -189,10 +189,10 @@ def test_kernels_and_calls_are_listed(tmp_path):
     file = tmp_path / "own.py"
     file.write_text("import nki\n@nki.jit\ndef mine(x, y=2):\n    return x\n")
     report = TEST.run(TEST.settings([f"KERNEL={file}:mine", "LIST=1"]))
-    assert report.extra["kernels"][f"{file}:mine"] == {"arguments": "(x, y=2)"}
-    assert report.extra["kernels"][f"{NEWER}attention"] == {"arguments": "(q, k, v, causal=True)"}
-    assert report.extra["nki.isa"]["nc_matmul"]["how"] == "expanded"
-    assert report.extra["nki.language"]["exp"]["how"] == "exact"
+    assert report.rows["kernels"][f"{file}:mine"] == {"arguments": "(x, y=2)"}
+    assert report.rows["kernels"][f"{NEWER}attention"] == {"arguments": "(q, k, v, causal=True)"}
+    assert report.rows["nki.isa"]["nc_matmul"]["how"] == "expanded"
+    assert report.rows["nki.language"]["exp"]["how"] == "exact"
     assert report.exit_status == 0
 
 
@@ -203,10 +203,10 @@ def test_kernels_and_calls_are_listed(tmp_path):
         (["INPUTS=q=4x4:float8_e4m3fn"], "dtype must be one that the machine has .*, not float8_e4m3fn"),
         (["INPUTS=q=4x4:fp99"], "dtype must be one of .*, not 'fp99'"),
         (["INPUTS=q=none.npy"], "a file must exist"),
-        (["INPUTS=q=what"], "a value must be a shape and a type"),
+        (["INPUTS=q=what"], "a value must be a shape with a type"),
         (["INPUTS=q=16x16:bf16"], "arguments must fit attention.*missing a required argument: 'k'"),
         (["GRID=2y3"], "GRID must be counts such as 4 or 2x8, not '2y3'"),
-        (["KERNEL=none.py:f"], "KERNEL must be of an existing file"),
+        (["KERNEL=none.py:f"], "KERNEL must name an existing file"),
         ([f"KERNEL={NEWER}f"], "KERNEL must be a function of newer.py, attention, .*, not 'f'"),
     ],
 )
@@ -310,7 +310,7 @@ def test_a_reference_may_be_in_the_file_of_the_kernel_and_is_looked_for_before_a
     file.write_text(DOUBLED)
     words = {"KERNEL": f"{file}:doubled", "INPUTS": "x=4x8:fp32", "TARGET": "golden"}
     report = TEST.run(TEST.settings(REFERENCE=f"{file}:twice", **words))
-    assert report.extra["against_numpy"]["output 0"]["largest_error"] == "0"
+    assert report.rows["against_numpy"]["output 0"]["largest_error"] == "0"
     monkeypatch.setattr("neuroncore_rtl.tb.tests.kernels.nki.recorded", lambda *arguments: pytest.fail("it ran"))
     with pytest.raises(UsageError, match="REFERENCE must be a function of .*doubled.py, doubled, twice, not 'thrice'"):
         TEST.run(TEST.settings(REFERENCE=f"{file}:thrice", **words))

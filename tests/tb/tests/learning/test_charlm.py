@@ -21,17 +21,17 @@ def pictures(tmp_path):
 
 def test_learning_and_writing_on_the_core():
     report = passed("charlm", f"{SMALL} STEPS=3 STALL=30")
-    steps, characters = report.extra["steps"], report.extra["characters"]
+    steps, characters = report.rows["steps"], report.rows["characters"]
     assert [*steps] == ["1", "2", "3"] and [*characters] == ["3", "4", "5"]
     assert {row["bit-exact"] for row in (*steps.values(), *characters.values())} == {"bit-exact"}
     assert sum(row["cycles"] for row in (*steps.values(), *characters.values())) < report.cycles
-    assert report.extra["writes"].startswith("and") and len(report.extra["writes"]) == 6
+    assert report.rows["writes"].startswith("and") and len(report.rows["writes"]) == 6
 
 
 def test_the_same_on_every_run_of_a_seed():
     reports = [report_of("charlm", f"{SMALL} TARGET=model STEPS=2 {words}") for words in ("", "", "SEED=2")]
     assert all(report.modelled and not report.problems and report.cycles > 0 for report in reports)
-    steps = [report.extra["steps"] for report in reports]
+    steps = [report.rows["steps"] for report in reports]
     assert steps[0] == steps[1] != steps[2]
 
 
@@ -48,7 +48,7 @@ def test_a_step_that_differs_has_it_in_its_line(monkeypatch):
     monkeypatch.setattr(ImageJob, "golden", wrong)
     report = report_of("charlm", f"{SMALL} STEPS=4")
     assert report.mismatches == 1
-    assert [row["bit-exact"] == "bit-exact" for row in report.extra["steps"].values()] == [True, False, True, True]
+    assert [row["bit-exact"] == "bit-exact" for row in report.rows["steps"].values()] == [True, False, True, True]
 
 
 def test_a_network_that_does_not_learn_fails_the_bench(monkeypatch):

@@ -11,13 +11,13 @@ SMALL = "PRESET=tiny HIDDEN=4 BATCH=6 RATE=20000 STEPS=6"
 def test_training_on_the_core():
     report = passed("train", f"{SMALL} ROUND=sr STALL=30")
     assert report.compared > 200_000
-    assert set(report.extra["accuracy after"]) == {"sr", "float64"}
+    assert set(report.rows["accuracy after"]) == {"sr", "float64"}
 
 
 def test_curves_of_both_roundings_by_golden():
     report = report_of("train", f"{SMALL} TARGET=model")
     assert report.modelled and not report.problems and report.cycles > 0
-    ends = report.extra["loss, first and last quarter"]
+    ends = report.rows["loss, first and last quarter"]
     assert set(ends) == {"sr", "rne", "float64"} and ends["sr"] != ends["rne"]
 
 

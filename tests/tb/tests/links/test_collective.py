@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.link.end import sequence_window
 from neuroncore_rtl.run.harness.link_view import FIRST_WINDOW, SAMPLES, Cut
 from neuroncore_rtl.run.harness.links.collective import CollectiveWork
 from neuroncore_rtl.run.harness.outcome import Ending
-from neuroncore_rtl.run.harness.run import run as run_device
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.spec.isa import Cause
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group

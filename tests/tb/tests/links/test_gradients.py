@@ -38,12 +38,12 @@ def test_gradients_are_golden_s_under_all_conditions(small, cores):
     report = passed("gradients", f"CHIPS=2 CORES={cores}")
     conditions = {GIVEN, "stalled", "late and disturbed", "reversed", *["on half of the chips"] * (cores == 1)}
     for name in ("FP32", "BF16"):
-        assert report.extra[f"{name} same bits"] == {"on every rank": "yes", "under all conditions": "yes"}
-        cycles = report.extra[f"{name} cycles"]
+        assert report.rows[f"{name} same bits"] == {"on every rank": "yes", "under all conditions": "yes"}
+        cycles = report.rows[f"{name} cycles"]
         assert set(cycles) == conditions
         assert len(set(cycles.values())) > 2
     assert report.compared == len(conditions) * ENGINES.cores * (32_768 + 16_384)
-    assert report.extra["disturbed_frames"] > 10
+    assert report.rows["disturbed_frames"] > 10
     assert 0.5 < report.utilisation < 1
 
 
@@ -56,7 +56,7 @@ def test_a_wrong_engine_is_noticed(small, monkeypatch):
         "FP32, broken: 4 bytes of HBM are not golden's",
         f"FP32, broken: the sums must be the same as {GIVEN}, but 1 are not",
     ]
-    assert report.extra["FP32 same bits"] == {"on every rank": "yes", "under all conditions": "no"}
+    assert report.rows["FP32 same bits"] == {"on every rank": "yes", "under all conditions": "no"}
 
 
 def test_a_wrong_golden_is_noticed(small, monkeypatch):
@@ -66,7 +66,7 @@ def test_a_wrong_golden_is_noticed(small, monkeypatch):
     report = report_of("gradients", "CHIPS=2")
     assert report.mismatches > 100
     assert re.fullmatch(rf"FP32, {GIVEN}: \d+ bytes of HBM are not golden's", report.problems[0])
-    assert report.extra["FP32 same bits"] == {"on every rank": "yes", "under all conditions": "yes"}
+    assert report.rows["FP32 same bits"] == {"on every rank": "yes", "under all conditions": "yes"}
 
 
 def test_a_wrong_gradient_is_noticed(small, monkeypatch):

@@ -12,7 +12,7 @@ from neuroncore_rtl.run.harness.collective_faults import link_name
 from neuroncore_rtl.run.harness.cores import CoreDevice, CoreWork
 from neuroncore_rtl.run.harness.link_view import Cut
 from neuroncore_rtl.run.harness.outcome import Ending
-from neuroncore_rtl.run.harness.run import run as run_device
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.spec.isa import Cause, collective_queue
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
@@ -87,7 +87,7 @@ def test_a_barrier_waits_for_the_core_that_starts_last():
 @pytest.mark.parametrize("name, words", [("allreduce", "BYTES=2048"), ("collectives", "COUNT=10 BYTES=4096")])
 def test_a_test_runs_on_whole_cores(name, words, shared_cores):
     """The same TEST as on engines only; its timeline contains the records of all cores and the links."""
-    timeline = Timeline(ROOT / passed(name, f"{WORDS} {words}").extra["timeline"])
+    timeline = Timeline(ROOT / passed(name, f"{WORDS} {words}").rows["timeline"])
     cores = [f"core {core}" for core in range(4)]
     assert timeline.groups[:4] == cores and len(timeline.groups) == 8
     assert {group for group, _ in timeline.slices} == set(cores)

@@ -14,7 +14,7 @@ from neuroncore_rtl.hdl.link.router import Router
 from neuroncore_rtl.run.harness.link_view import Cut
 from neuroncore_rtl.run.harness.links.fabric import FabricDevice, Traffic
 from neuroncore_rtl.run.harness.outcome import Ending
-from neuroncore_rtl.run.harness.run import run as run_device
+from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.doctor import require
 from neuroncore_rtl.spec.instance import Instance, Topology
@@ -170,4 +170,4 @@ def test_partners_on_a_torus():
 def test_bench(shape):
     report = passed("router", f"LINK_BYTES=8 SIM=icarus FLITS=100 LOAD=30 {shape}")
     assert report.compared >= 100
-    assert "CUT" not in shape or report.extra["dead_links"] == "link chip 1 up -> chip 0"
+    assert "CUT" not in shape or report.rows["dead_links"] == "link chip 1 up -> chip 0"

@@ -17,8 +17,8 @@ SMALL = "M=32 K=32 N=16 STRIPS=4"
 @pytest.mark.parametrize("more", ["", "ERRORS=0.005 STALL=40 STRIPS=1", "CORES=1 DTYPE=fp32 STRIPS=2"])
 def test_a_layer_is_golden(shared_cores, more):
     report = passed("tensor_parallel", f"{SMALL} {more}")
-    assert report.cycles > report.extra["cycles_without_all_reduce"] > report.ideal_cycles
-    assert report.extra["link_flits"] > 0
+    assert report.cycles > report.rows["cycles_without_all_reduce"] > report.ideal_cycles
+    assert report.rows["link_flits"] > 0
 
 
 def test_a_sum_in_another_order_is_noticed(shared_cores, monkeypatch):

@@ -1,0 +1,44 @@
+"""Signals of a waveform, sampled once per clock cycle."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from vcdvcd import VCDVCD
+
+__all__ = ["recorded_names", "sample_cycles"]
+
+
+def recorded_names(vcd: Path) -> dict[str, str]:
+    """Return the signals of a waveform by plain name (no escapes, no range), with the name that the file gives them."""
+    found: dict[str, str] = {}
+    for name in VCDVCD(str(vcd), only_sigs=True).signals:
+        found.setdefault(re.sub(r"\[\d+:\d+\]$", "", name).replace("\\", ""), name)
+    return found
+
+
+def sample_cycles(vcd: Path, clock: str, names: Iterable[str]) -> Mapping[str, list[int | None]]:
+    """Return the value of each signal in each clock cycle, just before the rising edge that ends it; None: unknown.
+
+    Arguments:
+        vcd: the waveform.
+        clock: plain name of the clock.
+        names: plain names of the signals.
+    """
+    known, wanted = recorded_names(vcd), list(dict.fromkeys(names))
+    recorded: Any = VCDVCD(str(vcd), signals=[known[name] for name in (clock, *wanted)])
+    edges = [time for time, value in recorded[known[clock]].tv if value == "1"]
+    return {name: _before(edges, recorded[known[name]].tv) for name in wanted}
+
+
+def _before(edges: list[int], changes: list[tuple[int, str]]) -> list[int | None]:
+    """Return a signal's value just before each edge."""
+    values, value, position = [], None, 0
+    for edge in edges:
+        while position < len(changes) and changes[position][0] < edge:
+            word = changes[position][1]
+            value = int(word, 2) if set(word) <= {"0", "1"} else None
+            position += 1
+        values.append(value)
+    return values

@@ -1,0 +1,90 @@
+"""Drawings of waveforms show the values of the VCD in the cycles in which it has them."""
+
+import enum
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from neuroncore_rtl import ROOT
+from neuroncore_rtl.run.view.wave_drawing import draw_waves
+from neuroncore_rtl.run.view.wave_groups import Trace
+from neuroncore_rtl.tb.cli.wave_pictures import draw_core, draw_engine
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+Kind = enum.Enum("Kind", {"idle": 0, "busy": 5})
+
+GROUPS = {
+    "bits": [Trace("go", "go", "bin")],
+    "words": [
+        Trace("word", "decimal", "dec"),
+        Trace("word", "hexadecimal", "hex"),
+        Trace("word", "name", Kind),
+        Trace("sum", "sum", "fp32"),
+    ],
+}
+
+CYCLES = ["0go xword xsum", "1go b101word", "b1010word b00111111110000000000000000000000sum", "0go", "b0word"]
+"""The changes in each cycle."""
+
+
+def recorded(folder: Path) -> Path:
+    """Write a waveform of `CYCLES`, with a rising edge of the clock at the end of each."""
+    path = folder / "a.vcd"
+    widths = {"clk": 1, "go": 1, "word": 4, "sum": 32}
+    lines = ["$scope module top $end", *(f"$var wire {bits} {name} {name} $end" for name, bits in widths.items())]
+    lines += ["$upscope $end", "$enddefinitions $end"]
+    for number, changes in enumerate(CYCLES):
+        lines.append(f"#{10 * number}")
+        for change in changes.split():
+            name = next(name for name in widths if change.endswith(name))
+            code = change.removesuffix(name)
+            lines.append(f"b{code.removeprefix('b')} {name}" if widths[name] > 1 else f"{code}{name}")
+        lines += ["0clk", f"#{10 * number + 5}", "1clk"]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def texts(drawing: str) -> list[str]:
+    return [text.text for text in ElementTree.fromstring(drawing).findall(f"{SVG}text")]
+
+
+def test_a_drawing_shows_bits_words_names_and_numbers(tmp_path):
+    drawing = draw_waves(recorded(tmp_path), "top", GROUPS)
+    assert texts(drawing)[:6] == ["cycle", "1", "2", "3", "4", "5"]
+    assert texts(drawing)[6:] == [
+        "bits", "go", "words", "decimal", "5", "10", "0", "hexadecimal", "5", "a", "0", "name", "busy", "a", "idle",
+        "sum", "1.5",
+    ]  # fmt: skip
+    root = ElementTree.fromstring(drawing)
+    # A box per value, and one for each piece that is unknown: 1 cycle of the word, 2 of the sum.
+    assert len([box for box in root.findall(f"{SVG}rect") if box.get("class") == "word"]) == 3 * 3 + 1
+    unknown = [float(box.get("width")) for box in root.findall(f"{SVG}rect") if box.get("class") == "unknown"]
+    pitch = unknown[0]
+    assert unknown == pytest.approx([pitch, pitch, pitch, 2 * pitch], rel=1e-3)
+    (bit,) = [path.get("d") for path in root.findall(f"{SVG}path") if path.get("class") == "bit"]
+    low, high = (float(bit.split("V")[n].split("H")[0]) for n in (2, 1))
+    assert low - high == 15 and bit.count("V") == 2
+
+
+def test_cycles_are_counted_from_the_origin(tmp_path):
+    vcd = recorded(tmp_path)
+    drawing = draw_waves(vcd, "top", {"words": [Trace("word", "word", "dec")]}, range(1, 4), "go")
+    assert texts(drawing) == ["cycle", "1", "2", "3", "words", "word", "5", "10"]
+    drawing = draw_waves(vcd, "top", {"words": [Trace("word", "word", "dec")]}, range(0, 5), "go")
+    assert texts(drawing)[:6] == ["cycle", "0", "1", "2", "3", "4"]
+    for cycles in (range(0, 6), range(-1, 2), range(3, 3), range(1, 4, 2)):
+        with pytest.raises(ValueError, match="^cycles must be a range within 0 to 4, not range"):
+            draw_waves(vcd, "top", GROUPS, cycles, "go")
+
+
+def test_the_picture_of_the_engine_is_up_to_date(tmp_path):
+    written = (ROOT / "docs" / "pictures" / "waves_engine.svg").read_text()
+    assert draw_engine(tmp_path) == written, "python -m neuroncore_rtl.tb.cli.wave_pictures writes it again"
+
+
+@pytest.mark.slow
+def test_the_picture_of_the_core_is_up_to_date(tmp_path):
+    written = (ROOT / "docs" / "pictures" / "waves_core.svg").read_text()
+    assert draw_core(tmp_path) == written, "python -m neuroncore_rtl.tb.cli.wave_pictures writes it again"
