@@ -281,7 +281,8 @@ def test_only_folders_that_make_cannot_read_are_named_by_links(monkeypatch, tmp_
     assert paths.plain_path(str(there / "file"), there) == path and Path(path).read_text() == "found"
     (tmp_path / f"neuroncore-rtl-{os.getuid()}").rename(tmp_path / "aside")
     (tmp_path / f"neuroncore-rtl-{os.getuid()}").write_text("")
-    with pytest.raises(paths.UnreadableFolder, match="make cannot read the name of '.*two words', and a link to it cannot be made"):
+    message = "make cannot read the name of '.*two words', and a link to it cannot be made"
+    with pytest.raises(paths.UnreadableFolder, match=message):
         paths.plain_path(str(there), there)
 
 
