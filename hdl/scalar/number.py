@@ -35,7 +35,7 @@ def decode_number(m: Module, word: Value, name: str) -> Signal:
 
 
 def decode_stage1(m: Module, word: Value, name: str) -> SimpleNamespace:
-    """Extract the fields and normalise coarsely; a register may separate this from :func:`decode_stage2`."""
+    """Extract the fields and begin the normalisation; registers may follow before :func:`decode_stage2`."""
     fp32 = Fp32(word)
     significand, coarse, _ = normalise_partly(m, fp32.significand, name, _COARSE, None, None)
     return SimpleNamespace(
@@ -45,7 +45,7 @@ def decode_stage1(m: Module, word: Value, name: str) -> SimpleNamespace:
 
 
 def decode_stage2(m: Module, parts: SimpleNamespace, name: str) -> dict[str, Value]:
-    """Finish the normalisation; a register may separate this from :func:`decode_stage3`."""
+    """Finish the normalisation; registers may follow before :func:`decode_stage3`."""
     significand, fine, _ = normalise_partly(m, parts.significand, name, _FINE, None, None)
     values = dict(vars(parts))
     coarse = values.pop("coarse")
