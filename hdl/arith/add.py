@@ -86,7 +86,7 @@ class Fp32Adder(wiring.Component):
             distance.eq(exponent - small.exponent),
             subtract.eq(large.sign ^ small.sign),
             inf.eq(large.special),
-            # If either operand is NaN, the larger magnitude is. Two infinities have equal fields.
+            # If any operand is NaN, the operand of larger magnitude is NaN. Two infinities have equal fields.
             nan.eq(inf & (large.fraction.any() | (small.special & subtract))),
         ]
         return {
@@ -126,8 +126,8 @@ class Fp32Adder(wiring.Component):
         }  # fmt: skip
 
     def _normalise(self, m: Module, coarse) -> dict[str, Value]:
-        """Finish the normalisation, unless the exponent limits it."""
-        # If the shift equals the exponent, the field is 1, or 0 if the top bit stays zero.
+        """Finish the normalisation, within the limit of the exponent."""
+        # If the shift is limited by the exponent, the result's exponent field is 1, or 0 if the top bit stays zero.
         field = Signal(FP32.exponent_bits + 1)
         normal, zeros, _ = normalise_partly(m, coarse.total, "fine", _FINE, coarse.exponent, coarse.fewer)
         shift = Cat(zeros, coarse.zeros)

@@ -1,12 +1,12 @@
 """Multiply-accumulate of a processing element: fp32(acc + x * w) with an exact product and one rounding.
 
 The product of two 12-bit significands has 24 bits, as an FP32 significand has: one floating-point addition of 24-bit
-numbers suffices, no 74-bit adder. The product's leading one may be one place low. Four bits below the last place keep
-the rounding exact: two for the shift that this can cause, a rounding bit, a sticky bit.
+numbers suffices, no 74-bit adder. The product's leading one may be one place below its top bit. Four bits below the
+last place keep the rounding exact: two for the left shift that such a product can cause, a rounding bit, a sticky bit.
 
-Exponents are compared in the product's scale, in parallel with the multiplier. The larger is the reference; as the
-accumulator's is at least a subnormal's, the reference is too. A sentinel bit limits the normalising shift there:
-subnormal results need no separate path.
+Exponents are compared in the product's scale, in parallel with the multiplier. The larger exponent is the reference.
+The accumulator's exponent is at least the subnormals' exponent, so the reference is too. A sentinel bit stops the
+normalising shift at that exponent: subnormal results need no separate path.
 
 A negative sum is not negated. Its complement, one less than its magnitude, is normalised, with ones shifted in; the
 rounding adds the one. Negation and rounding thus share one carry.
@@ -203,7 +203,7 @@ class Mac(wiring.Component):
         }
 
     def _normalise(self, m: Module, total) -> dict[str, Value]:
-        """Move the leading one to the top; the sentinel keeps the exponent at a subnormal's or above."""
+        """Shift the leading one to the top; the sentinel stops the shift at the subnormals' exponent."""
         by_groups = Cat(Const(0, 2), total.groups)
         left = _let(m, "left", total.reference - by_groups, REFERENCE_BITS)
         moved = _let(m, "in_group", total.total << by_groups, SUM_BITS)
@@ -225,7 +225,8 @@ class Mac(wiring.Component):
     def _round(self, m: Module, normal) -> Value:
         number, exponent, rest = normal.number, normal.exponent, normal.rest
         half, odd = number[0], number[1]
-        # The complement is one less in its last place: half or more of it is more than half of the magnitude.
+        # The complement is the magnitude less one in the last place: if it is half or more, the magnitude is more than
+        # half.
         up = _let(m, "up", Mux(normal.negative, half | (odd & ~rest), half & (odd | rest)))
         packed = _let(m, "packed", Cat(Const(0, FRACTION_BITS), exponent[:8]) + number[1:] + up, 31)
         finite = Mux(exponent >= 0xFE, FP32.infinity, packed)

@@ -36,7 +36,7 @@ def _min_exponent(fmt: Format) -> int:
 
 
 def _limit(fmt: Format) -> int:
-    """Return the largest magnitude without padding: infinity, or the largest integer."""
+    """Return the code of the largest magnitude, infinity or the largest integer, without a float's padding bits."""
     return fmt.infinity >> fmt.padding_bits if fmt.is_float else fmt.max
 
 
@@ -151,7 +151,7 @@ class Fp32Rounder(wiring.Component):
         return tail[-1]
 
     def _total(self, m: Module, parts, up: Value) -> dict[str, Value]:
-        """Compute the magnitude as an integer, the target's limit, and whether the result exceeds it regardless."""
+        """Compute the magnitude as an integer, the target's limit, and whether the result exceeds it in any case."""
         excess, nan = parts.excess, parts.nan
         base, limit, total = (Signal(_WIDTH, name=name) for name in ("base", "limit", "total"))
         over = Signal()
