@@ -82,8 +82,8 @@ class Registers(wiring.Component):
         error: first error of the core.
         watchdog_limit: see :class:`hdl.queue.watchdog.Watchdog`.
         exit_valid: the program has ended; set until reset.
-        exit_code: its exit code; only the first write counts.
-        console: bytes for the host to print.
+        exit_code: exit code of the program; only the first write counts.
+        console: bytes that the program prints, for the host.
         host_interrupt: a pulse makes INTERRUPT_HOST pending.
         external_interrupt: a source was pending and enabled one cycle ago.
     """
