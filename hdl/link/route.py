@@ -84,8 +84,8 @@ class Route(wiring.Component):
 
     Ports:
         chip: number of this chip.
-        destination: of the flit's header; a core of the instance.
-        channel: of the flit's header.
+        destination: destination in the flit's header; a core of the instance.
+        channel: channel in the flit's header.
         outputs: one bit per output, one of them set; see `link_output` and `local_output`.
     """
 
@@ -140,7 +140,7 @@ class Route(wiring.Component):
         return places
 
     def _is_upward(self, m, dimension: int, size: int, place, end) -> Value:
-        """Return whether a flit travels upwards: in its direction so far, else the shorter way."""
+        """Return whether a flit travels upwards: from a link in that link's direction, from a core the shorter way."""
         if self.side is not None and dimension == self.side // 2:
             return Const(self.side % 2)
         distance = Signal(range(2 * size), name=f"distance_{dimension}")
