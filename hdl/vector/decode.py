@@ -158,7 +158,7 @@ class _Decoder:
     def slow_operations(self) -> None:
         m, step, chain = self._m, self._step, self._chain
         with m.If(slow_op0(step)):
-            # A RESULT step stalls as the elements do, so as not to overtake them.
+            # A RESULT step stalls as long as an element's step does, or it would overtake the elements.
             m.d.comb += [
                 chain.slow.eq(1),
                 chain.unit.eq(Mux(step.opcode == ElementwiseOpcode.RECIPROCAL, Unit.QUOTIENT, _unit(step.op0))),
