@@ -33,7 +33,7 @@ EXTENDED = {
 """Cells, and their ports that are extended to one common width, the widest."""
 
 TOGETHER = 2 << 20
-"""Characters of RTLIL after which a run of Yosys gets no more modules.
+"""Characters of RTLIL in a run of Yosys at which no further module is added.
 
 Starting Yosys takes as long as one million characters, and its memory is limited.
 """
@@ -197,7 +197,7 @@ def _sign(operand: str, widths: dict[str, int]) -> str:
 
 
 def _awaken(module: str) -> str:
-    """Return a module's Verilog with the wake-up signal also in blocks of one statement, where Yosys omits it."""
+    """Make blocks of one statement read the wake-up signal, which starts their evaluation; Yosys omits it there."""
     text = _BARE.sub(r"  always @* begin\n    if (\\$wake ) begin end\n    \1\n  end", module)
     if text == module or r"reg \$wake ;" in module:
         return text
