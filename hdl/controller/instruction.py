@@ -72,7 +72,7 @@ class InstructionDecoder(wiring.Component):
         instruction: the word.
         kind: action of the execute stage; a CSR instruction may still turn out illegal.
         op: ALU operation; ADD where the ALU only forwards a sum.
-        a, b: ALU operands; of a branch the compared values; b of a store is the stored value.
+        a, b: ALU operands. For a branch they are the compared values; for a store, b is the stored value.
         base_rs1: address or target is rs1 + immediate; 0: pc + immediate.
         immediate: constant, sign-extended.
         rd: destination register, 0 for none.
