@@ -19,17 +19,17 @@ __all__ = ["PsumPort"]
 class PsumPort(wiring.Component):
     """Grants one write per cycle, and two reads of different banks: the vector engine's and one other.
 
-    Priority: vector, scalar, then line ports with aging (`BankArbiter`). It decides between two reads only if they
-    request the same bank.
+    Priority: vector, scalar, then line ports with aging (`BankArbiter`). The vector engine's read and another read
+        compete only if they request the same bank.
 
     Ports (`storage` is ignored):
         turn: see `BankArbiter`.
         psum: vector reads, to PSUM in the tensor engine; a stalled request yields to one with priority.
-        psum_shared: all other reads; as `psum`.
-        psum_write: all writes; as `psum`.
-        reading: PSUM banks that stall their readers in this cycle.
-        read_stalls: stalled requests of vector, scalar and each line port.
-        write_stalls: as `read_stalls`.
+        psum_shared: all other reads, also to PSUM in the tensor engine.
+        psum_write: all writes, also to PSUM in the tensor engine.
+        reading: PSUM banks at which reads stall in this cycle.
+        read_stalls: one bit each for vector, scalar and every line port, set when its read stalls.
+        write_stalls: the same for writes.
     """
 
     def __init__(self, config: Config):
