@@ -65,7 +65,7 @@ class LinkEnd(wiring.Component):
     """Cycles from a frame at `rx` to its flit at `o`."""
 
     ROUND_TRIP = 2 * SEND_LATENCY + 2 * RECEIVE_LATENCY
-    """Cycles from a flit at `i` until its credit returns, plus twice the wire, if the flit is forwarded immediately."""
+    """Cycles from a flit at `i` until its credit returns if it is not stalled, without the latencies of the wires."""
 
     DEAD_CYCLES = 2048
     """Cycles without progress until a link is dead: 15 round trips of the longest wire."""

@@ -290,7 +290,7 @@ class VectorBlock(wiring.Component):
         return there, passes | waiting[self._hold - 1]
 
     def _constants(self, m: Module, valid, step, operate):
-        """Return the constants of all lanes: RECIPROCAL's one or BN_STATS' count in stage 1, a share in stage 2."""
+        """Return all lanes' constants: in stage 1 RECIPROCAL's 1.0 or BN_STATS' count; in stage 2 `share`, 1 / k."""
         elements = Signal(range(STATS_ELEMENTS + 1), reset_less=True)
         count, constant = Signal(range(STATS_ELEMENTS // 2 + 1)), Signal(32, reset_less=True)
         with m.If(valid & (step.phase == Phase.ELEMENT)):
