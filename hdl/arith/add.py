@@ -20,7 +20,7 @@ _GUARD = 3
 _WIDTH = FP32.precision + _GUARD + 1
 _PLACES = (_WIDTH - 1).bit_length()
 _COARSE, _FINE = range(2, _PLACES), range(2)
-"""Bits of the normalising shift amount."""
+"""Bits of the normalising shift amount: those of the coarse step, and those of the fine step after it."""
 _TAIL = 28
 """Bits kept below the sticky bit during alignment, so that shifts of up to 31 lose nothing."""
 
@@ -47,7 +47,7 @@ class Fp32Adder(wiring.Component):
         6: ("input", "swap", "align", "sum", "normalise", "out"),
         7: ("input", "swap", "align", "sum", "coarse", "normalise", "out"),
     }
-    """Pipeline registers by latency."""
+    """Cuts of the pipeline that hold a register, by `latency`."""
 
     a: In(32)
     b: In(32)

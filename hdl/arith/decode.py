@@ -85,7 +85,7 @@ class EdgeDecoder(wiring.Component):
     """
 
     CUTS = {0: (), 1: ("whole",), 2: ("fields", "whole")}
-    """Pipeline registers by latency."""
+    """Cuts of the pipeline that hold a register, by `latency`."""
 
     def __init__(self, significand_bits: int = SIGNIFICAND_BITS, latency: int = 0):
         if latency not in self.CUTS:

@@ -30,7 +30,7 @@ __all__ = ["Fp32Divider"]
 
 _DIGIT_BITS = 3
 _QUOTIENT_BITS = FP32.precision
-"""Bits after the leading one: the fraction and the rounding bit."""
+"""Bits of a quotient after its leading one: the fraction and the rounding bit."""
 
 _WIDTH = FP32.precision
 _GUARD_BITS = 2
@@ -40,7 +40,7 @@ _EXPONENTS = FP32.max_exponent - (FP32.min_exponent - FP32.mantissa_bits)
 """Largest difference of two exponents; a subnormal's exponent is that of its leading one."""
 
 _FARTHEST = _WIDTH + _GUARD_BITS + 1
-"""Shift after which only the sticky bit remains."""
+"""Right shift of a dividend after which only its sticky bit remains."""
 
 _EXPONENT = signed(FP32.exponent_bits + 2)
 

@@ -64,7 +64,7 @@ class Fp32Fma(wiring.Component):
         5: ("multiply", "align", "sum", "normalise", "out"),
         6: ("operands", "multiply", "align", "sum", "normalise", "out"),
     }
-    """Pipeline registers by latency."""
+    """Cuts of the pipeline that hold a register, by `latency`."""
 
     a: In(32)
     b: In(32)

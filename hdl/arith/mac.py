@@ -30,11 +30,11 @@ ACC_OFFSET = 2 * OPERAND_BIAS - FP32.bias - 1
 """Offset from an FP32 exponent field to the product's exponent, which is the sum of two biased ones."""
 
 REFERENCE_BITS = 9
-"""Bits of an exponent in the scale of FP32's field; a product's is at most 382."""
+"""Bits of an exponent with FP32's bias; the exponent of a product is at most 382."""
 
 GROUP = 4
 GROUPS = SUM_BITS // GROUP
-"""Leading zeros are counted in groups of bits first.
+"""Groups of bits in which the leading zeros of a sum are counted first.
 
 The lowest bit of a sum is in no group: unless the shift is limited, the leading one of a sum, or of its complement, is
 at least two places above it.
@@ -81,7 +81,7 @@ class Mac(wiring.Component):
         4: ("input", "multiply", "align", "add"),
         5: ("input", "multiply", "align", "add", "normalise"),
     }
-    """Pipeline registers by latency.
+    """Cuts of the pipeline that hold a register, by `latency`.
 
     The first is at `acc`, not at `out`: a simulator then evaluates the arithmetic once per cycle, after the clock edge.
     With a register at `out` it would evaluate all logic that an input reaches once more.

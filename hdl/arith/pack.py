@@ -10,7 +10,7 @@ from neuroncore_rtl.spec.formats import FP32
 __all__ = ["aligned_fp32", "pack_fp32", "rounded_fp32"]
 
 _FARTHEST = FP32.precision + 1
-"""Shift that leaves only the sticky bit: the leading one is below half of the smallest subnormal."""
+"""Right shift that leaves only the sticky bit: the leading one is then below half of the smallest subnormal."""
 
 
 def pack_fp32(m: Module, significand: Value, field: Value, sticky: Value | int = 0) -> Value:

@@ -24,7 +24,7 @@ __all__ = ["Fp32Rounder"]
 _WIDTH = 32
 _INT_EXPONENT = 31
 _ABOVE_HALF = 0x7FFF_FFFF
-"""Carries out of 32 bits if added to more than one half."""
+"""Word that carries out of 32 bits exactly if it is added to a discarded part of more than one half."""
 
 
 def _precision(fmt: Format) -> int:
@@ -73,7 +73,7 @@ class Fp32Rounder(wiring.Component):
         3: ("shift", "total", "out"),
         4: ("align", "shift", "total", "out"),
     }
-    """Pipeline registers by latency."""
+    """Cuts of the pipeline that hold a register, by `latency`."""
 
     value: In(32)
     format: In(FormatCode)
