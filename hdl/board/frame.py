@@ -17,7 +17,7 @@ from neuroncore_rtl.spec.host_link import (
 __all__ = ["WRITES", "FrameHeader", "FrameReceiver", "FrameTransmitter", "check_processor"]
 
 FrameHeader = data.StructLayout({name: 8 * size for name, size in HEADER})
-"""Header of a frame, in the order of transmission: least significant byte first."""
+"""Header of a frame. Fields are in the order of transmission, each least significant byte first."""
 
 WRITES = (LinkCommand.WRITE_MEMORY, LinkCommand.WRITE_REGISTER)
 """Commands whose frames have a payload."""
