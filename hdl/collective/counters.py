@@ -31,7 +31,7 @@ class ChannelCounters(data.Struct):
 
 
 CHANNEL_EVENTS = data.StructLayout({name: 1 for name, _ in ChannelCounters.as_shape()})
-"""Increments of the counters in a cycle."""
+"""Increments of `ChannelCounters` in a cycle, one bit per counter."""
 
 
 class CollectiveCounters(data.Struct):

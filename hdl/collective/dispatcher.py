@@ -28,7 +28,7 @@ class Dispatcher(wiring.Component):
     """
 
     DEPTH = 8
-    """Entries of each queue of operations."""
+    """Number of entries of each queue of operations."""
 
     job: In(CollectiveJobLayout)
     end: In(ELEMENTS_BITS + 1)

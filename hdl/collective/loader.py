@@ -39,10 +39,10 @@ class CollectiveLoader(wiring.Component):
     """
 
     OPERATIONS = 32
-    """Operations with beats pending, at most."""
+    """Maximum number of operations with pending beats."""
 
     LATENCY_BEATS = 112
-    """Link beats that may be outstanding at HBM: more than its latency in cycles."""
+    """Link beats that may be outstanding at HBM: more than the cycles of HBM's latency, for full throughput."""
 
     def __init__(self, link_bytes: int, hbm_bytes: int):
         self.link_bytes = link_bytes

@@ -25,7 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 ELEMENTS_BITS = COLLECTIVE_WIDTHS["count"]
-"""Bits of an operation's number of elements, from 1 to a whole block."""
+"""Width of an operation's number of elements, which is from 1 to a whole block."""
 
 
 class LoadOp(data.Struct):

@@ -35,13 +35,13 @@ class Storer(wiring.Component):
     """
 
     OPERATIONS = 8
-    """Operations with beats outstanding, at most."""
+    """Maximum number of operations with outstanding beats."""
 
     WORDS = 2 * BURST_BEATS
-    """Words buffered for incomplete or unsent bursts."""
+    """Maximum number of words buffered for incomplete or unsent bursts."""
 
     BURSTS = 128
-    """Unanswered bursts at most."""
+    """Maximum number of unanswered bursts."""
 
     def __init__(self, link_bytes: int, hbm_bytes: int):
         self.link_bytes = link_bytes
