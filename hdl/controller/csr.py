@@ -33,9 +33,9 @@ _HIGH = Csr.MCYCLEH - Csr.MCYCLE
 """Offset from the number of a counter's lower half to its upper half."""
 
 _MIE, _MPIE = 3, 7
-"""Bits of mstatus; above them is MPP, which is always machine mode."""
+"""Positions of the writable bits of mstatus. MPP, above them, always reads as machine mode."""
 _WRITE, _SET, _CLEAR = 1, 2, 3
-"""Low bits of funct3."""
+"""Low bits of a CSR instruction's funct3, by operation."""
 _EVENTS = range(29)
 """Performance counters 3 to 31, which exist and count nothing."""
 _CONSTANTS = {

@@ -39,7 +39,7 @@ AluOp = typed_enum(
     },
     4,
 )
-"""ALU operation: funct3, and bit 5 of funct7 above it."""
+"""ALU operation, coded as in an instruction: funct3 in the lower bits, bit 5 of funct7 above it."""
 
 
 class OperandA(enum.Enum, shape=unsigned(2)):
