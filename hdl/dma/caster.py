@@ -45,7 +45,7 @@ class Caster(wiring.Component):
         self.lanes = lanes
         self.latency = latency
         self.widened = timing.cast_latency(latency) - latency - 1
-        """Number of the stage that holds the widened value."""
+        """Index of the stage that holds the widened value."""
         super().__init__(
             {
                 "i": In(stream.Signature(piece_layout(size))),

@@ -36,7 +36,7 @@ class HbmWriter(wiring.Component):
     """
 
     BEATS = timing.WRITER_BEATS
-    """Beats buffered for incomplete or unsent bursts."""
+    """Maximum number of beats buffered for incomplete or unsent bursts."""
 
     def __init__(self, size: int):
         self.size = size
