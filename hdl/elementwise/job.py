@@ -15,7 +15,7 @@ from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, transpose_block, uses
 __all__ = ["INTERVAL_BITS", "ElementwiseJobLayout", "derive_job", "opcode_in", "pointer", "uses_operand"]
 
 INTERVAL_BITS = 8
-"""Width of the interval between two steps."""
+"""Width of a number of cycles between two steps."""
 
 
 class ElementwiseJobLayout(data.Struct):

@@ -19,7 +19,7 @@ from neuroncore_rtl.spec.isa.elementwise import VALUES8
 __all__ = ["ElementwiseSequencer"]
 
 _ACCESS_STEP_BITS = 18
-"""Bits of a step in bytes: 16 bits in elements of up to 4 bytes."""
+"""Width of an access's step in bytes: an instruction has 16 bits for the step in elements of up to 4 bytes."""
 
 
 class ElementwiseSequencer(wiring.Component):

@@ -79,4 +79,4 @@ OF_INSTRUCTION = (
     "sum_continue", "pointer0", "scalar0", "pointer1", "scalar1", "a_dtype", "b_dtype", "dst_dtype", "seed", "stream",
     "index_partition",
 )  # fmt: skip
-"""Fields copied from the instruction."""
+"""Fields of a step that are copied from the instruction."""
