@@ -21,7 +21,7 @@ __all__ = [
 CHIP_BITS = (MAX_CORES // CORES_PER_CHIP - 1).bit_length()
 
 LOCAL_PORTS = CORES_PER_CHIP * CHANNELS
-"""Ports of a router to its cores: CHANNELS * core of the chip + channel."""
+"""Number of a router's ports to its cores; port CHANNELS * core of the chip + channel."""
 
 _CORE_BITS = (CORES_PER_CHIP - 1).bit_length()
 
