@@ -25,7 +25,7 @@ from neuroncore_rtl.spec.isa import TENSOR_FIELDS
 __all__ = ["PSUM_ADDRESS", "Psum", "PsumWrite"]
 
 PSUM_ADDRESS = unsigned(dict(TENSOR_FIELDS)["psum"])
-"""Word address in a partition."""
+"""Shape of a word address in a partition."""
 
 
 class PsumWrite(data.Struct):

@@ -20,7 +20,7 @@ BLOCK = 32
 """Partitions per block."""
 
 PSUM_READERS = 2
-"""Words read per cycle for units other than the tensor engine, from different banks."""
+"""Read ports for units other than the tensor engine: each reads one word per cycle, from different banks."""
 
 NEGATIVE_ZERO = 0x80000000
 
