@@ -31,7 +31,7 @@ class Checker(wiring.Component):
     """
 
     NUMBERS = True
-    """Whether the checker counts instructions."""
+    """Whether the checker counts instructions for `error`; an engine that counts them itself clears this flag."""
 
     def __init__(self, instruction, job, **inputs: wiring.Member):
         super().__init__(
