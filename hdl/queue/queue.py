@@ -87,7 +87,7 @@ class Queue(wiring.Component):
     """
 
     WAIT_LATENCY = 2
-    """Cycles from an accepted update to the waiting instruction at `issue`."""
+    """Cycles from an accepted semaphore update to the offer of the instruction that waits for it at `issue`."""
 
     def __init__(
         self, engine: Engine, lanes: int = 1, records: int = 4, refusal_latency: int = 0, size: int = RECORD_BYTES
