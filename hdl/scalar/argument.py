@@ -24,12 +24,12 @@ INDEX_BITS = layout.CONTROL_FIELDS["base"]
 """Bits of a segment's index."""
 
 REDUCED = layout.FACTOR_BITS + layout.REDUCED_ZEROS
-"""Number of upper bits of the position in a quadrant that the factor may use; lower bits lie below any factor."""
+"""Number of upper bits of the position in a quadrant that are kept: a factor after its leading zeros needs no more."""
 
 _TURN_BITS = layout.REDUCED_BITS + layout.QUADRANT_BITS
 _HALF_WINDOW = layout.WINDOW_BITS // 2
 _CUT = layout.WINDOW_BITS - _TURN_BITS
-"""Low bits dropped from significand * window."""
+"""Number of low bits dropped from the product of significand and window."""
 _LOW_BITS = FP32.precision + _HALF_WINDOW - _CUT
 """Bits kept of the product with the window's lower half, including those that overlap the other product."""
 
@@ -77,7 +77,7 @@ class Argument(wiring.Component):
         False: ("decode", "control", "turns", "segment"),
         True: ("leading", "normal", "decode", "control", "places", "turns", "quadrant", "segment"),
     }
-    """Pipeline registers, by `staged`."""
+    """Cuts of the pipeline that hold a register, by `staged`."""
 
     z: In(32)
     function: In(FUNCTION_BITS)

@@ -15,7 +15,7 @@ EXPONENT = signed(9)
 """Shape of an exponent, from -149 (the smallest subnormal) to 128 (infinities and NaN)."""
 
 _COARSE, _FINE = range(3, 5), range(3)
-"""Bits of the normalising shift amount, in stage 1 and stage 2."""
+"""Bits of the normalising shift amount that :func:`decode_stage1` and :func:`decode_stage2` apply."""
 
 
 class Number(data.Struct):

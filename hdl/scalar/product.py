@@ -32,7 +32,7 @@ LINEAR, QUADRATIC, _POLYNOMIAL = signed(29), signed(34), signed(35)
 _PRODUCT = signed(60)
 _GUARDED = layout.LOCAL_BITS + layout.COEFFICIENT_GUARD
 _POINT = FP32.mantissa_bits
-"""Fraction bits of the factor."""
+"""Fraction bits of the factor M."""
 _HALF, _LINEAR_HALF, _QUADRATIC_HALF = 12, 14, 17
 """Widths of the lower halves in the staged products of t with c3, q2 and q1."""
 _LOWER, _FACTOR_HALF = 17, layout.FACTOR_BITS // 2
@@ -82,7 +82,7 @@ class Product(wiring.Component):
             "product_parts", "product", "sum",
         ),
     }  # fmt: skip
-    """Pipeline registers, by `staged`."""
+    """Cuts of the pipeline that hold a register, by `staged`."""
 
     significand: In(FP32.precision)
     exponent: In(EXPONENT)

@@ -22,7 +22,7 @@ from neuroncore_rtl.spec.functions import layout
 __all__ = ["SERIES_BITS", "ResultStage"]
 
 _LOG_BITS = 41
-"""Width of U."""
+"""Width of U of docs/activation.md, the binary logarithm of a result."""
 _FRACTION_BITS = layout.EXP2_INDEX_BITS + layout.LOCAL_BITS
 _LOG_POINT = layout.SUM_POINT - _FRACTION_BITS
 _FARTHEST = 63
@@ -30,13 +30,13 @@ _MAGNITUDE_BITS = SUM.width - 1
 _KEPT = layout.POINT
 """Bits kept of a significand before rounding; the bits below them form one sticky bit."""
 _COARSE, _FINE = range(3, 6), range(3)
-"""Bits of the normalising shift amount, in two steps."""
+"""Bits of the normalising shift amount that each of two steps applies."""
 _STAGED = range(4, 6), range(2, 4), range(2)
 """Bits of the normalising shift amount in three steps, each with a pipeline stage."""
 SERIES_BITS = 29
 """Width of the factor of t in the polynomial of the power of two, as wide as the table needs."""
 _LINEAR_HALF, _SERIES_HALF = 12, 15
-"""Widths of the lower halves in the staged products."""
+"""Widths of the lower halves of the factors in the power of two's staged products."""
 _GUARDED = layout.LOCAL_BITS + layout.COEFFICIENT_GUARD
 
 
@@ -63,7 +63,7 @@ class ResultStage(wiring.Component):
             "out",
         ),
     }  # fmt: skip
-    """Pipeline registers, by `staged`."""
+    """Cuts of the pipeline that hold a register, by `staged`."""
 
     total: In(SUM)
     point: In(POINT_EXPONENT)
