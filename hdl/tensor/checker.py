@@ -37,7 +37,7 @@ class TensorChecker(checker.Checker):
     """
 
     LATENCY = 1
-    """Cycles from acceptance at i to o, without `port_latency`; an error is reported one cycle later."""
+    """Cycles from an instruction at `i` to `o`, without `port_latency`; an error is reported one cycle later."""
 
     def __init__(self, config: Config):
         self.config = config
@@ -45,7 +45,7 @@ class TensorChecker(checker.Checker):
 
     @property
     def latency(self) -> int:
-        """Cycles from acceptance at i to o."""
+        """Cycles from an instruction accepted at `i` to `o`."""
         return self.LATENCY + self.config.port_latency
 
     def elaborate(self, platform):
