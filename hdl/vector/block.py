@@ -35,7 +35,7 @@ _LATENCIES = {
     Unit.MOD: Fp32Divider.REMAINDER_LATENCY,
     Unit.FMOD: Fp32Divider.REMAINDER_LATENCY,
 }
-"""Cycles from a start to the result."""
+"""Cycles of a slow unit from the start of an operation to its result."""
 
 _ONE = FP32.bias << FP32.mantissa_bits
 

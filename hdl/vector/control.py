@@ -59,15 +59,15 @@ class First(enum.Enum, shape=unsigned(3)):
     A = 0
     S0 = 1
     SELECTED = 2
-    """b if a is not zero, else s0."""
+    """For SELECT: b if a is not zero, else s0."""
     AFFINE = 3
-    """a if the index has one of `signs`, else s0."""
+    """For AFFINE_SELECT: a if the sign of the element's index is one of `signs`, else s0."""
     REPLACED = 4
-    """s0 if the search hits, else a."""
+    """For MATCH_REPLACE8: s0 if the search hits, else a."""
     LARGEST = 5
     FOUND = 6
     GIVEN = 7
-    """A word from the block."""
+    """The lane's input `given`, a word from the block."""
 
 
 class Other(enum.Enum, shape=unsigned(2)):

@@ -16,7 +16,7 @@ __all__ = ["decode_entry", "decode_opcode", "slow_op0", "slow_op1"]
 _UNSIGNED = tuple(fmt.code for fmt in FORMATS.values() if not fmt.is_float and not fmt.signed)
 
 _UNITS = {Op.POWER: Unit.POWER, Op.MOD: Unit.MOD, Op.FMOD: Unit.FMOD}
-"""Units of the slow operations other than quotients."""
+"""Unit of each slow operation; all others use the divider's quotient."""
 
 _SIGNS = {
     AluOp.IS_EQUAL: 0b010,
