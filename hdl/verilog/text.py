@@ -55,17 +55,17 @@ WAKE = r"""  // Wakes blocks whose inputs never change, once all of them wait: h
 
 
 _CLEARED = re.compile(r"^  initial begin\n((?:    (\w+)\[\d+\] = (\d+)'(?:h0+|d0);\n)+)  end$", re.MULTILINE)
-"""Initial contents of a memory, all zeros."""
+"""Pattern of an `initial` block that clears a memory word by word."""
 
 _BYTE_WRITE = re.compile(
     r"    if \((?P<enable>\w+)\[(?P<bit>\d+)\]\)\n"
     r"      (?P<memory>\w+)\[(?P<address>\w+)\]\[(?P<high>\d+):(?P<low>\d+)\] <= (?P<data>\w+)\[(?P=high):(?P=low)\];\n"
 )
 _BYTE_WRITES = re.compile(rf"^  always @\(posedge clk\) begin\n((?:{_BYTE_WRITE.pattern}){{2,}})  end$", re.MULTILINE)
-"""Write port of a memory with byte enables: enable, its bit, memory, address, bits, data."""
+"""Pattern of a memory's write port with byte enables; groups: enable, its bit, memory, address, bits, data."""
 
 _BARE = re.compile(r"^  always @\*\n    (\S.*;)$", re.MULTILINE)
-"""Combinational block of one statement."""
+"""Pattern of a combinational block of one statement."""
 
 
 def module_ports(signature: wiring.Signature, interface) -> Iterator[tuple[str, wiring.Member, Value]]:
