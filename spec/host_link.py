@@ -21,7 +21,7 @@ SYNC = 0xA5
 HEADER: tuple[tuple[str, int], ...] = (("sync", 1), ("code", 1), ("tag", 1), ("length", 2), ("address", 4))
 """Fields of the header, in the order of transmission, with their bytes.
 
-code: a `LinkCommand` or an `Answer`. tag: any number; it identifies the answer. length: bytes to read or write.
+code: a `LinkCommand` or an `Answer`. tag: any number; the answer repeats it. length: bytes to read or write.
 address: of memory or of a register.
 """
 

@@ -49,7 +49,7 @@ ROOTED = frozenset({CollectiveKind.BROADCAST, CollectiveKind.SEND, CollectiveKin
 """Kinds that use `root`."""
 
 BLOCKS_OF_SRC = frozenset({CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALL_TO_ALL})
-"""Kinds with one block of src per rank; these, and those of `BLOCKS_OF_DST`, use `pitch`."""
+"""Kinds with one block of src per rank; these kinds, and `BLOCKS_OF_DST`, use `pitch`."""
 
 BLOCKS_OF_DST = frozenset({CollectiveKind.ALL_GATHER, CollectiveKind.ALL_TO_ALL})
 """Kinds with one block of dst per rank."""

@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.isa.rule import Broken
 __all__ = ["DmaCopy", "DmaIndex", "DmaTensor"]
 
 _INDEX = ("address", "partition", "limit", "skip")
-"""Attributes of row numbers that are fields of the instruction."""
+"""Attributes of a `DmaIndex` that are fields of the instruction."""
 
 
 @dataclass(frozen=True, kw_only=True)
