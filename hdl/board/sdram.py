@@ -80,10 +80,10 @@ class SdramController(wiring.Component):
         wait = Countdown(
             m, "wait", max(map(self.cycles, (self.start_ns, chip.trfc_ns, chip.trp_ns)))
         )  # cycles until the next command
-        active = Countdown(m, "active", self.cycles(chip.tras_ns))  # until PRECHARGE
-        cycle = Countdown(m, "cycle", self.cycles(chip.trc_ns))  # until the next ACTIVATE
-        written = Countdown(m, "written", self.cycles(chip.twr_ns))  # from a write until PRECHARGE
-        turn = Countdown(m, "turn", self.TURN)  # from a read until a write
+        active = Countdown(m, "active", self.cycles(chip.tras_ns))  # cycles until PRECHARGE is allowed
+        cycle = Countdown(m, "cycle", self.cycles(chip.trc_ns))  # cycles until the next ACTIVATE is allowed
+        written = Countdown(m, "written", self.cycles(chip.twr_ns))  # cycles from a write until PRECHARGE is allowed
+        turn = Countdown(m, "turn", self.TURN)  # cycles from a read until a write is allowed
         refresh = Signal(range(chip.refresh_cycles(self.clock_hz)))
         due, refreshed = Signal(), Signal()
         with m.If(refreshed):
