@@ -122,7 +122,7 @@ class Fp32Fma(wiring.Component):
             a_nan.eq(a_special & a.fraction.any()),
             b_nan.eq(b_special & b.fraction.any()),
             special.eq(c.special),
-            # Exponent of the product's top bit. A zero product is below everything.
+            # Exponent of the product's top bit. A zero product gets an exponent below all others.
             field.eq(a.exponent + b.exponent - (FP32.bias - 1)),
             distance.eq(field - c.exponent),
             c_larger.eq((distance < 0) | a_zero | b_zero),

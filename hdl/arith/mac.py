@@ -213,7 +213,7 @@ class Mac(wiring.Component):
         by_bits = _let(m, "by_bits", Cat(Mux(empty, ~top[1], ~top[3]), empty))
         normal = _let(m, "normal", moved << by_bits, SUM_BITS)
         return {
-            # Bits from the rounding bit up; the bits below it only matter as a whole and are not complemented.
+            # Bits from the rounding bit up; the bits below it matter only as one sticky bit and are not complemented.
             "number": _let(m, "number", normal[GUARD_BITS:] ^ total.negative.replicate(SUM_BITS - GUARD_BITS)),
             "rest": _let(m, "rest", normal[:GUARD_BITS] != 0),
             "exponent": _let(m, "exponent", Mux(total.is_zero, 0, left - by_bits), REFERENCE_BITS),

@@ -42,7 +42,7 @@ def aligned_fp32(m: Module, significand: Value, field: Value, sticky: Value | in
         # The leading one of a normal number adds the missing unit to its exponent; a rounding carry does so too.
         base.eq(Mux(small, 0, (field - 1)[: FP32.exponent_bits])),
     ]
-    # Bits below the rounding bit only matter as a whole.
+    # The bits below the rounding bit matter only as one sticky bit.
     shifted, lost = align(m, significand[tail - 1 :], shift, "pack")
     return {
         "shifted": shifted, "rest": lost | significand[: tail - 1].any() | sticky, "base": base,

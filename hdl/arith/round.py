@@ -128,7 +128,7 @@ class Fp32Rounder(wiring.Component):
         """Separate the kept from the discarded bits."""
         passed = {"excess": number.excess, "sign": number.sign, "nan": number.nan, "format": number.format}
         if not self._draws:
-            # Bits below the rounding bit only matter as a whole.
+            # The bits below the rounding bit matter only as one sticky bit.
             significand = Cat(Const(0, _WIDTH + 1 - FP32.precision), number.significand)
             places = number.shift[:6] | number.shift[6:].any().replicate(6)
             shifted, lost = align(m, significand, places, "significand")
