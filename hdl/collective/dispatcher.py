@@ -136,7 +136,7 @@ class Dispatcher(wiring.Component):
 
     def _mark_new_peers(self, m: Module, receive, send, queues: dict) -> None:
         """Set `new_peer` in the first receive and the first send of a job; in ALL_TO_ALL in all of them."""
-        new_receiver, new_sender = Signal(), Signal()  # this job has had no send; no receive
+        new_receiver, new_sender = Signal(), Signal()  # the job had no send yet; it had no receive yet
         to_all = self.job.kind == _K.ALL_TO_ALL
         m.d.comb += [receive.new_peer.eq(receive.net & (new_sender | to_all)), send.new_peer.eq(new_receiver | to_all)]
         with m.If(self.begins):

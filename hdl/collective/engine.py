@@ -117,7 +117,7 @@ class CollectiveEngine(wiring.Component):
         self._retire(m, channels, active, fails, ends)
         count(m, counted, "numbering", over=ends)
         self._report_peer(m, channels, active)
-        # After an error the channels' clock runs on: their REFUSE flits must reach other cores.
+        # After an error the channels continue: their REFUSE flits must reach other cores.
         m.d.comb += self.active.eq(holds | Cat(i.valid for i in self.i).any() | self.peer.valid | self.retired)
         count(m, self.counters, busy=self.busy)
         return m
