@@ -77,7 +77,7 @@ class MemoryAccess(wiring.Component):
             self.refused.eq(part == _Part.REFUSED),
             self.done.eq((self.bus.valid & self.bus.ready & (second | ~split)) | self.refused),
         ]
-        # Rotated: bytes shifted out at the top of the word are the low bytes of the next word.
+        # The data is rotated: bytes shifted out at the top of the word are the low bytes of the next word.
         with m.Switch(offset):
             for rotation in range(4):
                 with m.Case(rotation):
