@@ -54,7 +54,7 @@ class Answers(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # Four times BURSTS: after an error, bursts continue while copies retire, so a copy may lag by more than BURSTS.
+        # Counters with a range of 4 * BURSTS: after an error bursts continue, so a copy may lag by more than BURSTS.
         begun, answered, missing, good = (
             Signal(range(4 * self.BURSTS), name=n) for n in ("begun", "answered", "missing", "good")
         )

@@ -104,7 +104,7 @@ class DmaEngine(wiring.Component):
         wiring.connect(m, rows.src, src_addresses.rows)
         wiring.connect(m, rows.dst, dst_addresses.rows)
         wiring.connect(m, sequencer.answers, answers.copies)
-        cast = Signal()  # an element is between the caster's input and the ring
+        cast = Signal()  # the caster holds an element that has not reached the ring
         m.d.comb += [
             checker.i.payload.eq(self.instructions.payload),
             checker.i.valid.eq(self.instructions.valid & ~self.error.valid),

@@ -32,7 +32,7 @@ WORD_BYTES = timing.PSUM_WORD_BYTES
 
 
 class Side(data.Struct):
-    """One tensor of a copy, as a walk over its runs.
+    """One tensor of a copy, as the parameters of a walk over its runs.
 
     Fields:
         size: log2 of the bytes per element.
