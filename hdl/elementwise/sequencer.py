@@ -42,7 +42,7 @@ class ElementwiseSequencer(wiring.Component):
         m = Module()
         now = self._now()
         job, phase = now.job, now.phase
-        begun, after_slow = Signal(), Signal()  # a job ran before; it was slow
+        begun, after_slow = Signal(), Signal()  # a job preceded the current one; that job was slow
         m.d.comb += [
             self.busy.eq(self.o.valid),
             now.go.eq(self.o.valid & self.o.ready),

@@ -150,7 +150,7 @@ class Turns(wiring.Component):
             kept.append((word, enable))
         with m.If(self.lanes_result_valid):
             m.d.sync += come.eq(Mux(last, 0, come + 1))
-            # The oldest is first.
+            # The oldest result is first.
             for (word, enable), (newer, newer_enable) in zip(kept, [*kept[1:], (words, enables)], strict=True):
                 m.d.sync += [word.eq(newer), enable.eq(newer_enable)]
         m.d.comb += [
