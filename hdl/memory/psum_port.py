@@ -160,7 +160,7 @@ def _word(m: Module, name: str, line, size: int) -> tuple[Signal, Signal, Signal
         place |= Mux(part.any(), number, 0)
         mask |= part
         word |= Mux(part.any(), line.data.word_select(number, 32), 0)
-    # Signals: an expression would become logic at each use.
+    # These are signals, because an expression would be generated as logic at each use.
     chosen = tuple(
         Signal.like(Value.cast(value), name=f"{name}_{what}")
         for what, value in (("place", place), ("mask", mask), ("word", word))
