@@ -136,7 +136,7 @@ class Queue(wiring.Component):
         m = Module()
         m.submodules.prefetcher = self._prefetcher = prefetcher = Prefetcher(self.body_bits, self.records, self.size)
         m.submodules.updates = self._updates = Updates()  # updates of a NOP
-        self._bad, self._cleared = Signal(), Signal()  # the next record is not executable; its waits are satisfied
+        self._bad, self._cleared = Signal(), Signal()  # the next record is an error; its waits are satisfied
         self._given = Signal()  # the engine accepts the next record
         self._flying = Signal(range(IN_FLIGHT + 1))
         self._left = Signal(range(2 * IN_FLIGHT))  # records that have made their updates, modulo its range
