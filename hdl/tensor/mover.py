@@ -112,7 +112,7 @@ class Mover(wiring.Component):
         held, column = columns.valid, columns.payload
         write = column.control.write
         word_address, read_address = Signal.like(column.address), Signal.like(column.address)
-        reads = Signal()  # the column's word was not the last one read
+        reads = Signal()  # the column needs a read: its word is not the last one read
 
         # A column stalls until the PSUM word that it accumulates to is written. The words in flight are the last few
         # issued.
