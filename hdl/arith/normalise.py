@@ -38,7 +38,7 @@ def normalise_partly(
         fewer: the higher bits of the shift amount are already below the limit's, so the limit has no effect.
 
     Returns:
-        The shifted value, these bits of the amount, and `fewer` including them.
+        The shifted value, these bits of the amount, and `fewer`, updated with these bits.
     """
     width, amount = len(value), []
     for place in reversed(places):

@@ -181,7 +181,8 @@ class Fp32Power(wiring.Component):
     def _exact_parts(self, m: Module, state: _State) -> tuple[Signal, Signal, Signal]:
         """Return `near`, the polynomial's leading part, and the logarithm's part from exponent and row.
 
-        `near`: a is next to 1, where the table gives zero and the logarithm is small.
+        The two parts are addends of the logarithm. `near`: a is next to 1, where the table gives zero and the logarithm
+        is small.
         """
         near = Signal()
         leading = Signal(signed(_X_BITS + 2))

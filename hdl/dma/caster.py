@@ -35,7 +35,7 @@ class Caster(wiring.Component):
         latency: pipeline stages of the rounding; if it has more than one, the widening has three.
 
     Ports:
-        i: pieces (bytes of one beat), of whole elements; a bad piece is never accepted.
+        i: pieces (bytes of one beat), of whole elements; a bad piece (HBM error) is never accepted.
         o: their bytes, without latency, or with a cast after `cast_latency(latency)` cycles.
         busy: a cast is in flight.
     """

@@ -5,8 +5,8 @@ products. Overwriting adds the sum to the neutral element, without a read; in FP
 every x, including both zeros.
 
 Addresses form eight banks, in eight or fewer memories. Each memory reads one word and writes one word per cycle. Sums
-never stall; other units stall while sums use their memory. These read two words of different memories, and write one,
-per cycle.
+never stall; other units stall while sums use their memory. Per cycle, other units read up to two words, of different
+memories, and write one.
 """
 
 from functools import partial

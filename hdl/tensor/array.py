@@ -58,7 +58,7 @@ class ArrayBlock(wiring.Component):
     Arguments:
         rows: number of rows.
         widths: columns of each tile in a row.
-        tiles: tiles of a complete row of the array.
+        tiles: number of tiles in a complete row of the array.
         mac_latency: pipeline stages of a multiply-accumulate.
         significand_bits: significand width of an operand.
 

@@ -231,11 +231,11 @@ class _State:
     """Registers of the statistics.
 
     Attributes:
-        samples: the current sample, and those of 1 to 4 operations ago.
+        samples: kinds of the current sample, and of the samples that arrived 1 to 4 operations ago.
         means, m2s: mean and sum of squares: of the even (or all) elements, then of the odd ones.
         n: number of elements in the sets so far.
-        x_1, x_2: the elements 1 and 2 operations ago.
-        d_1, d_2: distance of an element to the mean, 1 and 2 operations later.
+        x_1, x_2: the elements that arrived 1 and 2 operations ago.
+        d_1, d_2: distance of an element to the mean, computed 1 and 2 operations ago.
         arrived, meant, squared: pulses when a set's quotient, its mean, its sum of squares is valid.
         weighted, sum_m2, set_empty: for a set, distance times n, the sum of both m2, and whether its count is 0.
     """
