@@ -73,9 +73,9 @@ class Route(wiring.Component):
 
     1. In each dimension a flit starts on virtual channel 0 and changes to 1 at the dateline, the link that closes the
        ring.
-    2. Virtual channel 0 does not cross the dateline, so its buffers depend on each other in a chain, not in a cycle.
-    3. A shortest path never returns to the dateline, so the buffers of virtual channel 1 form a chain, too.
-    4. Dimensions are traversed in ascending order, so no cycle spans dimensions.
+    2. Virtual channel 0 does not cross the dateline, so the dependences between its buffers form a chain, not a circle.
+    3. A shortest path never returns to the dateline, so the dependences on virtual channel 1 form a chain, too.
+    4. Dimensions are traversed in ascending order, so no circle of dependences spans dimensions.
 
     Arguments:
         instance: the machine's chips.

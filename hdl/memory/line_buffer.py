@@ -18,7 +18,7 @@ __all__ = ["LineBuffer"]
 
 
 class LineBuffer(wiring.Component):
-    """Writes one line per cycle: the oldest to PSUM or to an SBUF bank that is not `busy`.
+    """Writes one line per cycle: the oldest line to PSUM or to an SBUF bank that is not `busy`.
 
     Without latency the incoming line is a candidate, too. If no line qualifies, the oldest line requests its busy bank.
     At most `AHEAD` lines bypass the oldest, which then requests until accepted. Lines to the same bank stay in order,

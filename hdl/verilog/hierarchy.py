@@ -95,7 +95,7 @@ def lanes(
 
 
 def _flatten(ports) -> None:
-    """Replace the ports of an instance by plain vectors, as in Verilog, viewed through their layouts.
+    """Replace the ports of an instance by plain vectors, as in Verilog; each is seen as a view of its layout.
 
     Amaranth would add a wire for each field of a port, which the module itself already has.
     """
