@@ -111,7 +111,7 @@ class DmaSequencer(wiring.Component):
         return self.dst.valid
 
     def _retire(self, m: Module, over: Signal, memory, indexed: Signal, ends: Signal, number: Signal) -> Signal:
-        """Retire copies, those that write HBM once it has answered; return whether a bad row number stopped a copy."""
+        """Retire copies, a copy to HBM once HBM has answered; return whether a bad row number stopped a copy."""
         to_hbm, written, finished, stopped = (Signal(name=n) for n in ("to_hbm", "written", "finished", "stopped"))
         m.d.comb += [
             to_hbm.eq(memory == Storage.HBM),

@@ -26,7 +26,7 @@ def in_turn(m: Module, value: Value, turns: int, turn: Value, name: str) -> Valu
 
     Arguments:
         m: the module.
-        value: register whose value belongs to the current partition.
+        value: register with the value of the current partition.
         turns: number of partitions.
         turn: advance to the next partition.
         name: prefix of the registers in waveforms.
