@@ -45,8 +45,8 @@ class Core(wiring.Component):
         exit_code: its exit code, valid while `done`.
         error: the first error (`spec.isa.Cause`), held until reset. From then on no queue begins another record. The
             core needs a reset before it can start again; HBM and on-chip memories keep their contents. Reset it only
-            after `quiet` has been set for 256 cycles in a row, as the harness does: an engine may
-            pause before it moves data again.
+            after `quiet` has been set for 256 cycles in a row, as the harness does: an engine may pause before it moves
+            data again.
         quiet: no HBM transaction is outstanding, no data has moved in this cycle or in the `port_latency` cycles before
             it, and no queue has pending work, except work that an error has stopped. In an instance, data from other
             cores may still arrive.
