@@ -1,8 +1,8 @@
 """Chip: two cores and their node on the links.
 
 core 0 --+
-         +-- LinkNode == links of each direction
-core 1 --+
+             +-- LinkNode == one link per direction
+    core 1 --+
 """
 
 from functools import partial

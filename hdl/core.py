@@ -45,20 +45,22 @@ class Core(wiring.Component):
         exit_code: its exit code, valid while `done`.
         error: the first error (`spec.isa.Cause`), held until reset. From then on no queue begins another record. The
             core needs a reset before it can start again; HBM and on-chip memories keep their contents. Reset it only
-            after `quiet` has been set for a while.
-        quiet: no HBM transaction is outstanding, nothing has moved in this cycle or the `port_latency` cycles before
-            it, and no queue has work that it will still do. In an instance, data from other cores may still arrive.
+            after `quiet` has been set for 256 cycles in a row, as the harness does: an engine may pause before it moves
+            data again.
+        quiet: no HBM transaction is outstanding, no data has moved in this cycle or in the `port_latency` cycles before
+            it, and no queue has pending work, except work that an error has stopped. In an instance, data from other
+            cores may still arrive.
         console: bytes for the host to print.
         issued: one bit per queue, set when its engine accepts a record, or when the queue executes a NOP itself.
         passed: one bit per queue, set with `issued` for a NOP, which retires in that cycle.
         retired: one bit per queue, and a last one for LoadStationary, set when the engine finishes a record.
-        issued_addresses, retired_addresses: HBM addresses of those records.
-        controller_retires: an instruction of the controller retires.
-        controller_pc: its address.
+        issued_addresses, retired_addresses: HBM addresses of the records that `issued` and `retired` report.
+        controller_retires: the controller retires an instruction in this cycle.
+        controller_pc: address of that instruction.
         counters: all counters; 0 where `config.counters` excludes them.
 
     Ports to the links, only in an instance:
-        number: number of this core; constant.
+        number: index of this core in the instance; constant.
         link_i, link_o: flits from and to the router, one stream per channel of the collective engine.
         dead: one bit per direction, set when that link of the chip has failed.
 
@@ -126,7 +128,7 @@ class Core(wiring.Component):
         ]
 
     def _waiting(self, m: Module, name: str, source):
-        """Return the stream behind a one-entry FIFO, which removes the combinational path of `ready`."""
+        """Return `source` behind a one-entry FIFO, which removes the combinational path of `ready`."""
         m.submodules[name] = place = Fifo(source.payload.shape(), depth=1)
         wiring.connect(m, source, place.i)
         return place.o

@@ -1,4 +1,4 @@
-"""Memory connections of a core: on-chip ports, and the sharing of the HBM ports."""
+"""Memory connections of a core: users of the on-chip memories, and arbitration of the HBM ports."""
 
 from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import wiring
@@ -51,7 +51,7 @@ def connect_on_chip(m: Module, config: Config, units: CoreUnits) -> Value:
 
 
 def connect_hbm(m: Module, config: Config, units: CoreUnits, ports: list) -> tuple[Value, Value]:
-    """Share the HBM ports among their managers.
+    """Connect each HBM port to an arbiter of its AXI managers.
 
     Return whether a transaction is outstanding, and one bit per port, set when a data beat moves in this cycle.
     """

@@ -22,13 +22,16 @@ __all__ = ["ControllerCounters", "axi_id_bits", "core_counters", "core_signature
 
 
 def sharers(config: Config, engines: list, first: list, channels: list = ()) -> list[list]:
-    """Return the users of each HBM port, or of the line port beside it.
+    """Return the list of users of each HBM port.
+
+    The users of an HBM port also share one line port of the on-chip memories.
 
     Arguments:
         config: the machine's parameters.
         engines: one user per DMA engine; engine i is on port i modulo `hbm_ports`.
         first: further users, all on port 0.
-        channels: one user per channel of the collective engine, distributed like the engines, after all other users.
+        channels: one user per channel of the collective engine; channel i is on port i modulo `hbm_ports`, after all
+            other users.
     """
     ports = config.hbm_ports
     return [[*engines[port::ports], *(first if port == 0 else ()), *channels[port::ports]] for port in range(ports)]

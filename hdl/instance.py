@@ -32,9 +32,9 @@ class LinkedCores(wiring.Component):
 
     Ports:
         cores: ports of each :class:`~hdl.core.Core`, except those to the links.
-        flip, flip_bit, drop, repeated, cut: faults injected into each wire: invert a bit of the frame, lose the frame,
-            deliver the previous frame instead, deliver nothing. Wire w is direction w % directions of chip w //
-            directions.
+        flip, flip_bit, drop, repeated, cut: faults injected into each wire, the link's connection from one chip to the
+            next: invert bit `flip_bit` of the frame, lose the frame, deliver the previous frame instead, deliver
+            nothing. Wire w leads from chip w // directions in direction w % directions.
         dead: one bit per wire, set when its link has failed; held until reset.
         link_counters: event counters of the sending end of each wire.
     """

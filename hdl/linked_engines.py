@@ -3,7 +3,8 @@
     instructions -> CollectiveEngine -- flits -- Fabric -- flits -- CollectiveEngine <- instructions
                        |   | AXI                                       |   | AXI
 
-All interaction between cores is in these units; a whole core is tens of times as large.
+These units contain all interaction between cores, but simulate much faster than whole cores, which are tens of times as
+large.
 """
 
 from functools import partial

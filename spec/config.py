@@ -19,10 +19,10 @@ LOAD_COLUMNS = 4
 """Stationary columns that enter the array per cycle; NeuronCore-v2's fast weight load (128 columns in 32 cycles)."""
 
 PSUM_BANKS = 8
-"""PSUM banks per partition, hence accumulation groups open at the same time (NeuronCore-v2: 16 KiB in 8 banks)."""
+"""PSUM banks per partition; a bank can hold one open accumulation group (NeuronCore-v2: 16 KiB in 8 banks)."""
 
 LINE_BYTES = 64
-"""Maximum bytes of an SBUF line and of an HBM beat; every address in HBM is a multiple."""
+"""Maximum bytes of an SBUF line and of an HBM beat; programs place every tensor in HBM at a multiple of it."""
 
 SEMAPHORE_COUNT = 256
 """Semaphores that a record can name, as many as NeuronCore-v2 has; 16 bits each."""

@@ -60,7 +60,7 @@ def step_cycles(instruction: Elementwise, config: Config) -> int:
 def busy_cycles(instruction: Instruction, config: Config) -> int:
     """Return the cycles for which an instruction occupies the tensor, vector or scalar engine if it never stalls.
 
-    Return 0 for other engines, and for weights, which are loaded during a product.
+    Return 0 for other engines, and for LoadStationary, which loads weights during a multiplication.
     """
     return step_cycles(instruction, config) if isinstance(instruction, Elementwise) else instruction.columns
 

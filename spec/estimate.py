@@ -27,10 +27,10 @@ COPY = 30
 """Cycles of a copy from its issue to its end, without its beats and the latency of HBM."""
 
 CONFLICTS = 2
-"""Cycles per beat: on chip the engines have priority."""
+"""Assumed cycles per beat of a copy; more than 1, because the engines have priority at the on-chip memories."""
 
 COLLECTIVE = 2000
-"""Cycles of any collective."""
+"""Assumed cycles of a collective, whatever its size."""
 
 
 class Estimate:

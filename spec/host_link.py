@@ -3,8 +3,9 @@
 Both sides send frames: a header, for some codes a payload, and the CRC-32 (IEEE 802.3) of both. Numbers are
 little-endian. The host sends one frame and waits for its answer, which repeats tag, length and address.
 
-An invalid frame has no effect; one answer reports it when the line has been idle for a while. Every command can be
-repeated, so a host that receives no valid answer sends its frame again.
+An invalid frame has no effect; the board reports it in one answer once the line is idle, that is, after a gap without
+bytes longer than any gap in a frame. Every command can be repeated, so a host that receives no valid answer sends its
+frame again.
 """
 
 import enum
@@ -20,7 +21,7 @@ SYNC = 0xA5
 HEADER: tuple[tuple[str, int], ...] = (("sync", 1), ("code", 1), ("tag", 1), ("length", 2), ("address", 4))
 """Fields of the header, in the order of transmission, with their bytes.
 
-code: a `LinkCommand` or an `Answer`. tag: any number; it identifies the answer. length: bytes to read or write.
+code: a `LinkCommand` or an `Answer`. tag: any number; the answer repeats it. length: bytes to read or write.
 address: of memory or of a register.
 """
 
@@ -78,7 +79,7 @@ class BoardRegister(enum.IntEnum):
     ERROR = 0x14
     """Error of the core: cause in bits 0 to 7, queue in bits 8 to 15."""
     ERROR_ADDRESS = 0x18
-    """HBM address of the record."""
+    """HBM address of the record with that error."""
     ERROR_DETAIL = 0x1C
     CYCLES = 0x20
     """Cycles from the start to the end of the program, or until now."""

@@ -21,7 +21,7 @@ MAX_CORES = 128
 """Maximum number of cores in an instance."""
 
 CORE_BITS = 7
-"""Width of a core's number."""
+"""Width of a core's index."""
 
 DIRECTIONS = 4
 """Maximum number of links per chip, in a torus; a ring has the first two."""

@@ -30,7 +30,7 @@ READ_LATENCY = 1, 2
 """Cycles from an engine's accepted read request to its data, by `port_latency`."""
 
 LINE_READ_LATENCY = 2, 3
-"""The same latency of a line port."""
+"""Cycles from a line port's accepted read request to its data, by `port_latency`."""
 
 LINE_PATIENCE = 16
 """Cycles after which a stalled line port, or in SBUF a stalled read of weights, has priority, against starvation."""
@@ -46,7 +46,7 @@ LINE_AHEAD = 64
 # ---- Tensor engine
 
 TENSOR_QUEUE = 2
-"""Entries after the checker for loads, and as many for multiplications, including the instruction in execution."""
+"""Entries after the checker for loads, including the load in execution; the same number for multiplications."""
 
 # ---- Vector and scalar engine
 
@@ -54,10 +54,10 @@ ELEMENTWISE_CHECKER_LATENCY = 5
 """Cycles from an accepted instruction to its job, the checked instruction for the sequencer."""
 
 ELEMENTWISE_CHECKER_INTERVAL = 4
-"""Cycles from one instruction to the next."""
+"""Cycles from one accepted instruction to the next, limited by the checker."""
 
 ELEMENTWISE_CHECKER_REGISTERS = 0, 2
-"""Extra cycles of both, by `port_latency`; with `port_latency` the next instruction is delayed by one cycle more."""
+"""Extra cycles of this latency and interval, by `port_latency`; with 1 the interval has one further cycle."""
 
 SEQUENCER_LATENCY = 1
 """Cycles from a job to its first step."""
@@ -74,7 +74,7 @@ VECTOR_ENTRY_LATENCY = 1, 3
 """Cycles of widening in the vector engine's lanes: with single-cycle ALUs, and with pipelined ALUs."""
 
 VECTOR_CAST_LATENCY = 1, 5
-"""The same latency of a cast."""
+"""Cycles of the cast in the vector engine's lanes: with single-cycle ALUs, and with pipelined ALUs."""
 
 SCALAR_LANES_LATENCY = 23, 44
 """Cycles from a step to its result in the scalar engine's lanes, by `scalar_depth`."""
@@ -83,10 +83,10 @@ DIVIDE_INTERVAL, DIVIDE_LATENCY = 8, 10
 """Cycles from one division to the next, and to its quotient."""
 
 REMAINDER_INTERVAL, REMAINDER_LATENCY = 93, 95
-"""The same of remainders; their quotient can have 277 bits."""
+"""Cycles from one remainder to the next, and to its result; the quotient of a remainder can have 277 bits."""
 
 POWER_INTERVAL, POWER_LATENCY = 14, 15
-"""The same of powers."""
+"""Cycles from one power to the next, and to its result."""
 
 
 def cast_latency(rounding: int) -> int:
@@ -164,10 +164,10 @@ def quotient_wait(alu_latency: int, interval: int) -> int:
 # ---- DMA
 
 DMA_CHECKER_INTERVAL = 7
-"""Cycles from one copy to the next; the job is valid one cycle later."""
+"""Cycles from one copy in the checker to the next; the job is valid one cycle later."""
 
 DMA_CHECKER_REGISTERS = 0, 3
-"""Extra cycles of that interval, by `port_latency`; with `port_latency` the next copy is delayed by one cycle more."""
+"""Extra cycles of that interval, by `port_latency`; with 1 the interval has one further cycle."""
 
 BURST_BEATS = 16
 """Maximum number of beats in a burst; bursts do not cross multiples of it."""

@@ -20,7 +20,7 @@ _GUARD = 3
 _WIDTH = FP32.precision + _GUARD + 1
 _PLACES = (_WIDTH - 1).bit_length()
 _COARSE, _FINE = range(2, _PLACES), range(2)
-"""Bits of the normalising shift amount."""
+"""Bits of the normalising shift amount: those of the coarse step, and those of the fine step after it."""
 _TAIL = 28
 """Bits kept below the sticky bit during alignment, so that shifts of up to 31 lose nothing."""
 
@@ -47,7 +47,7 @@ class Fp32Adder(wiring.Component):
         6: ("input", "swap", "align", "sum", "normalise", "out"),
         7: ("input", "swap", "align", "sum", "coarse", "normalise", "out"),
     }
-    """Pipeline registers by latency."""
+    """Cuts of the pipeline that hold a register, by `latency`."""
 
     a: In(32)
     b: In(32)
@@ -86,7 +86,7 @@ class Fp32Adder(wiring.Component):
             distance.eq(exponent - small.exponent),
             subtract.eq(large.sign ^ small.sign),
             inf.eq(large.special),
-            # If either operand is NaN, the larger magnitude is. Two infinities have equal fields.
+            # If any operand is NaN, the operand of larger magnitude is NaN. Two infinities have equal fields.
             nan.eq(inf & (large.fraction.any() | (small.special & subtract))),
         ]
         return {
@@ -126,8 +126,8 @@ class Fp32Adder(wiring.Component):
         }  # fmt: skip
 
     def _normalise(self, m: Module, coarse) -> dict[str, Value]:
-        """Finish the normalisation, unless the exponent limits it."""
-        # If the shift equals the exponent, the field is 1, or 0 if the top bit stays zero.
+        """Finish the normalisation, within the limit of the exponent."""
+        # If the shift is limited by the exponent, the result's exponent field is 1, or 0 if the top bit stays zero.
         field = Signal(FP32.exponent_bits + 1)
         normal, zeros, _ = normalise_partly(m, coarse.total, "fine", _FINE, coarse.exponent, coarse.fewer)
         shift = Cat(zeros, coarse.zeros)

@@ -3,8 +3,8 @@
 The format only selects the positions of sign, exponent and mantissa; one datapath serves all. A word is read as
 (-1)**sign * significand * 2**(exponent - 23) with a 24-bit significand; an integer has no hidden bit. The 24 bits are
 normalised; `hi` is the upper 12. The lower 12 are normalised again to `lo`, which is zero except in FP32. The value is
-hi + lo. Normalising before the split makes hi zero only if the value is: otherwise an infinity times a subnormal FP32
-would become NaN in the pass hi * hi.
+hi + lo. FP32 operands are multiplied in passes: hi * hi, hi * lo, and so on. Normalising before the split makes hi zero
+only if the value is zero: otherwise an infinity times a subnormal would become NaN in the pass hi * hi.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal
@@ -70,8 +70,8 @@ class EdgeDecoder(wiring.Component):
     """Decoder from storage word to operand. Throughput: one word per cycle.
 
     Arguments:
-        significand_bits: significand width of the operand, 8 or 12. With 8, there are no halves, no
-            FP32, TF32 and FP16.
+        significand_bits: significand width of the operand, 8 or 12. With 8, significands have no lower half, and FP32,
+            TF32 and FP16 are not supported.
         latency: cycles from word to operand, 0 to 2; out is combinational after the last register.
 
     Ports:
@@ -85,7 +85,7 @@ class EdgeDecoder(wiring.Component):
     """
 
     CUTS = {0: (), 1: ("whole",), 2: ("fields", "whole")}
-    """Pipeline registers by latency."""
+    """Cuts of the pipeline that hold a register, by `latency`."""
 
     def __init__(self, significand_bits: int = SIGNIFICAND_BITS, latency: int = 0):
         if latency not in self.CUTS:
@@ -122,7 +122,7 @@ class EdgeDecoder(wiring.Component):
         m.d.comb += [
             significand.eq(whole.normal[-bits:]),
             exponent.eq(whole.exponent),
-            # A normalised significand is zero only if its top bit is.
+            # A normalised significand is zero exactly if its top bit is 0.
             zero.eq(~significand[-1] | (whole.special & whole.half)),
         ]
         if halves:

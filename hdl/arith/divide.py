@@ -4,13 +4,15 @@ Significands are normalised, also of subnormals, and a dividend below the diviso
 one and 24 more bits, the last for rounding. Each step of the restoring division doubles the remainder and subtracts the
 divisor if it fits, so the remainder stays below the divisor. The last remainder tells whether the quotient is exact.
 
-A remainder takes one step per unit of exponent difference, at most 276. Its latency is always that of the maximum, so
-that lanes stay in step. A smaller dividend needs no steps. If the quotient is floored and the signs differ, the divisor
-is added: the last cycle but one subtracts the remainder's magnitude from it. A smaller dividend is first aligned below
-the divisor by the steps; bits beyond two guard bits are merged into a sticky bit.
+A remainder takes one step per unit of exponent difference, at most 276. Its latency is always that of 276 steps, so
+that all lanes finish in the same cycle. A dividend with the smaller exponent is the remainder, without a step. If the
+quotient is floored and the signs differ, the divisor is added: the second to last cycle subtracts the remainder's
+magnitude from the divisor. In this case the steps shift a dividend with the smaller exponent right, to align it with
+the divisor; bits below two guard bits are merged into a sticky bit.
 
-The first cycle normalises, eight divide, one rounds. A division may start in the last recurrence of the one before it,
-which is then rounded during the first recurrence: that changes no input of the rounding before the cycle ends.
+The first cycle normalises, eight divide, one rounds. A division may start in the last recurrence cycle of the previous
+division. The previous quotient is then rounded during the first recurrence cycle of the new one, which changes the
+inputs of the rounding only at its end.
 """
 
 from types import SimpleNamespace
@@ -28,7 +30,7 @@ __all__ = ["Fp32Divider"]
 
 _DIGIT_BITS = 3
 _QUOTIENT_BITS = FP32.precision
-"""Bits after the leading one: the fraction and the rounding bit."""
+"""Bits of a quotient after its leading one: the fraction and the rounding bit."""
 
 _WIDTH = FP32.precision
 _GUARD_BITS = 2
@@ -38,7 +40,7 @@ _EXPONENTS = FP32.max_exponent - (FP32.min_exponent - FP32.mantissa_bits)
 """Largest difference of two exponents; a subnormal's exponent is that of its leading one."""
 
 _FARTHEST = _WIDTH + _GUARD_BITS + 1
-"""Shift after which only the sticky bit remains."""
+"""Right shift of a dividend after which only its sticky bit remains."""
 
 _EXPONENT = signed(FP32.exponent_bits + 2)
 
@@ -57,12 +59,13 @@ class Fp32Divider(wiring.Component):
     Inf / Inf are NaN; NaN results are canonical.
 
     Remainder: of a truncated quotient it is exact and has the sign of a. Of a floored one it has the sign of b, and is
-    rounded if b is added to a smaller a of the other sign. The remainder of an infinity, or by 0, is NaN. By an
-    infinity it is a, or b if the quotient is floored and the signs differ. Zeros get the same sign.
+        rounded if b is added to a smaller a of the other sign. The remainder of an infinity, or by 0, is NaN. By an
+        infinity it is a, or b if the quotient is floored and the signs differ. A zero remainder has the sign that the
+        rule gives to a nonzero one.
 
     Ports:
-        start: start an operation; it aborts one started less than `INTERVAL` cycles before, for a remainder
-            `REMAINDER_INTERVAL`.
+        start: start an operation; aborts the previous operation if that started less than `INTERVAL` cycles before (a
+            remainder: `REMAINDER_INTERVAL`).
         a, b: FP32 words, sampled with start.
         remainder: 1 for the remainder, 0 for the quotient, sampled with start.
         floored: the remainder's quotient is floored, else truncated; sampled with start.
@@ -100,7 +103,7 @@ class Fp32Divider(wiring.Component):
         m.d.comb += [
             difference.eq(a_significand - b_significand),
             less.eq(difference < 0),
-            # A smaller dividend is the partial remainder; only a quotient doubles it.
+            # A dividend below the divisor is the first partial remainder; for a quotient it is doubled.
             keeps.eq(self.remainder & (now.below | less)),
         ]
 

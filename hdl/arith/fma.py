@@ -1,8 +1,8 @@
 """IEEE 754 binary32 fused multiply-add: exact product, one rounding to nearest even.
 
-Product and addend are words of 48 bits, the addend's 24 at the top. The one with the smaller exponent is shifted right.
-Subnormals are not normalised, so the product may have up to 24 leading zeros. Three bits below the last place, the last
-one sticky, suffice:
+Product and addend are words of 48 bits, with the addend's 24-bit significand at the top. The word with the smaller
+exponent is shifted right. Subnormals are not normalised, so the product may have up to 24 leading zeros. Three bits
+below the last place, the last one sticky, suffice:
 
 1. If the addend loses bits, it lies far below the product's leading one. The sum's leading one is then at the same
    place or one lower: 24 bits and the rounding bit stand above the sticky bit.
@@ -37,7 +37,7 @@ _FINE, _COARSE = range(3), range(3, _PLACES)
 """Bits of the normalising shift amount, before and after an optional register."""
 
 _FIELD = signed(11)
-"""Exponent biased as in FP32, of any product, and the difference of two such exponents."""
+"""Shapes of a product's exponent, biased as in FP32, and of the difference of two such exponents."""
 
 
 class Fp32Fma(wiring.Component):
@@ -64,7 +64,7 @@ class Fp32Fma(wiring.Component):
         5: ("multiply", "align", "sum", "normalise", "out"),
         6: ("operands", "multiply", "align", "sum", "normalise", "out"),
     }
-    """Pipeline registers by latency."""
+    """Cuts of the pipeline that hold a register, by `latency`."""
 
     a: In(32)
     b: In(32)
@@ -122,7 +122,7 @@ class Fp32Fma(wiring.Component):
             a_nan.eq(a_special & a.fraction.any()),
             b_nan.eq(b_special & b.fraction.any()),
             special.eq(c.special),
-            # Exponent of the product's top bit. A zero product is below everything.
+            # Exponent of the product's top bit. A zero product gets an exponent below all others.
             field.eq(a.exponent + b.exponent - (FP32.bias - 1)),
             distance.eq(field - c.exponent),
             c_larger.eq((distance < 0) | a_zero | b_zero),
@@ -162,7 +162,8 @@ class Fp32Fma(wiring.Component):
         m.d.comb += [
             total.eq(Mux(operands.subtract, widened - operands.aligned, widened + operands.aligned)),
             opposite.eq(operands.aligned - widened),
-            # With equal exponents, or leading zeros in the product, the reference may be the smaller operand.
+            # With equal exponents, or leading zeros in the product, the operand with the reference exponent may be
+            # smaller.
             negative.eq(total[-1]),
             size.eq(Mux(negative, opposite, total)),
         ]
@@ -183,7 +184,7 @@ class Fp32Fma(wiring.Component):
 
     def _fine(self, m: Module, coarse) -> tuple[Value, Value]:
         """Return the normalised significand, its top bit one unless the exponent limited it, and the exponent field."""
-        # If the shift equals `reference`, the field is 1, or 0 if the top bit stays zero.
+        # If the shift equals `reference`, the result's exponent field is 1, or 0 if the top bit stays zero.
         reference = coarse.reference
         normal, places, _ = normalise_partly(m, coarse.near, "sum", _FINE, reference, coarse.fewer)
         field = Mux(normal[-1], reference + 1 - Cat(places, coarse.far), 0)

@@ -51,8 +51,8 @@ class Fp32(data.Struct):
 def round_fp32(m: Module, significand: Value, field: Value, sign: Value, inf: Value, nan: Value) -> Signal:
     """Return the word of a number rounded to nearest even, combinationally.
 
-    Fraction and exponent are rounded as one integer: a carry increments the exponent, into the largest one it makes the
-    infinity.
+    Fraction and exponent are rounded as one integer: a carry increments the exponent; a carry into the largest exponent
+    gives infinity.
 
     Arguments:
         m: the module that receives the logic.

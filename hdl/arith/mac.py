@@ -1,12 +1,12 @@
 """Multiply-accumulate of a processing element: fp32(acc + x * w) with an exact product and one rounding.
 
 The product of two 12-bit significands has 24 bits, as an FP32 significand has: one floating-point addition of 24-bit
-numbers suffices, no 74-bit adder. The product's leading one may be one place low. Four bits below the last place keep
-the rounding exact: two for the shift that this can cause, a rounding bit, a sticky bit.
+numbers suffices, no 74-bit adder. The product's leading one may be one place below its top bit. Four bits below the
+last place keep the rounding exact: two for the left shift that such a product can cause, a rounding bit, a sticky bit.
 
-Exponents are compared in the product's scale, in parallel with the multiplier. The larger is the reference; as the
-accumulator's is at least a subnormal's, the reference is too. A sentinel bit limits the normalising shift there:
-subnormal results need no separate path.
+Exponents are compared in the product's scale, in parallel with the multiplier. The larger exponent is the reference.
+The accumulator's exponent is at least the subnormals' exponent, so the reference is too. A sentinel bit stops the
+normalising shift at that exponent: subnormal results need no separate path.
 
 A negative sum is not negated. Its complement, one less than its magnitude, is normalised, with ones shifted in; the
 rounding adds the one. Negation and rounding thus share one carry.
@@ -30,11 +30,11 @@ ACC_OFFSET = 2 * OPERAND_BIAS - FP32.bias - 1
 """Offset from an FP32 exponent field to the product's exponent, which is the sum of two biased ones."""
 
 REFERENCE_BITS = 9
-"""Bits of an exponent in the scale of FP32's field; a product's is at most 382."""
+"""Bits of an exponent with FP32's bias; the exponent of a product is at most 382."""
 
 GROUP = 4
 GROUPS = SUM_BITS // GROUP
-"""Leading zeros are counted in groups of bits first.
+"""Groups of bits in which the leading zeros of a sum are counted first.
 
 The lowest bit of a sum is in no group: unless the shift is limited, the leading one of a sum, or of its complement, is
 at least two places above it.
@@ -81,7 +81,7 @@ class Mac(wiring.Component):
         4: ("input", "multiply", "align", "add"),
         5: ("input", "multiply", "align", "add", "normalise"),
     }
-    """Pipeline registers by latency.
+    """Cuts of the pipeline that hold a register, by `latency`.
 
     The first is at `acc`, not at `out`: a simulator then evaluates the arithmetic once per cycle, after the clock edge.
     With a register at `out` it would evaluate all logic that an input reaches once more.
@@ -203,7 +203,7 @@ class Mac(wiring.Component):
         }
 
     def _normalise(self, m: Module, total) -> dict[str, Value]:
-        """Move the leading one to the top; the sentinel keeps the exponent at a subnormal's or above."""
+        """Shift the leading one to the top; the sentinel stops the shift at the subnormals' exponent."""
         by_groups = Cat(Const(0, 2), total.groups)
         left = _let(m, "left", total.reference - by_groups, REFERENCE_BITS)
         moved = _let(m, "in_group", total.total << by_groups, SUM_BITS)
@@ -213,7 +213,7 @@ class Mac(wiring.Component):
         by_bits = _let(m, "by_bits", Cat(Mux(empty, ~top[1], ~top[3]), empty))
         normal = _let(m, "normal", moved << by_bits, SUM_BITS)
         return {
-            # Bits from the rounding bit up; the bits below it only matter as a whole and are not complemented.
+            # Bits from the rounding bit up; the bits below it matter only as one sticky bit and are not complemented.
             "number": _let(m, "number", normal[GUARD_BITS:] ^ total.negative.replicate(SUM_BITS - GUARD_BITS)),
             "rest": _let(m, "rest", normal[:GUARD_BITS] != 0),
             "exponent": _let(m, "exponent", Mux(total.is_zero, 0, left - by_bits), REFERENCE_BITS),
@@ -225,7 +225,8 @@ class Mac(wiring.Component):
     def _round(self, m: Module, normal) -> Value:
         number, exponent, rest = normal.number, normal.exponent, normal.rest
         half, odd = number[0], number[1]
-        # The complement is one less in its last place: half or more of it is more than half of the magnitude.
+        # The complement is the magnitude less one in the last place: if it is half or more, the magnitude is more than
+        # half.
         up = _let(m, "up", Mux(normal.negative, half | (odd & ~rest), half & (odd | rest)))
         packed = _let(m, "packed", Cat(Const(0, FRACTION_BITS), exponent[:8]) + number[1:] + up, 31)
         finite = Mux(exponent >= 0xFE, FP32.infinity, packed)

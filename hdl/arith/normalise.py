@@ -35,10 +35,10 @@ def normalise_partly(
         name: as in :func:`normalise`.
         places: bits of the shift amount to find; higher ones are known.
         limit: as in :func:`normalise`.
-        fewer: the higher bits show that the zeros are fewer than the limit.
+        fewer: the higher bits of the shift amount are already below the limit's, so the limit has no effect.
 
     Returns:
-        The shifted value, these bits of the amount, and `fewer` including them.
+        The shifted value, these bits of the amount, and `fewer`, updated with these bits.
     """
     width, amount = len(value), []
     for place in reversed(places):

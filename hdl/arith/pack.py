@@ -10,7 +10,7 @@ from neuroncore_rtl.spec.formats import FP32
 __all__ = ["aligned_fp32", "pack_fp32", "rounded_fp32"]
 
 _FARTHEST = FP32.precision + 1
-"""Shift that leaves only the sticky bit: the leading one is below half of the smallest subnormal."""
+"""Right shift that leaves only the sticky bit: the leading one is then below half of the smallest subnormal."""
 
 
 def pack_fp32(m: Module, significand: Value, field: Value, sticky: Value | int = 0) -> Value:
@@ -42,7 +42,7 @@ def aligned_fp32(m: Module, significand: Value, field: Value, sticky: Value | in
         # The leading one of a normal number adds the missing unit to its exponent; a rounding carry does so too.
         base.eq(Mux(small, 0, (field - 1)[: FP32.exponent_bits])),
     ]
-    # Bits below the rounding bit only matter as a whole.
+    # The bits below the rounding bit matter only as one sticky bit.
     shifted, lost = align(m, significand[tail - 1 :], shift, "pack")
     return {
         "shifted": shifted, "rest": lost | significand[: tail - 1].any() | sticky, "base": base,

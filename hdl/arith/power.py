@@ -44,7 +44,7 @@ _ALIGN = _FRACTION_BITS + power.LOGARITHM_BITS - _CUT - power.ARGUMENT_BITS
 """Right shift of that product for a b in [1, 2) and a logarithm not near zero."""
 
 _LEAST_SHIFT = 4
-"""Least right shift of that product. Only an exponent with which every base overflows or underflows needs less."""
+"""Least right shift of that product. Only a b that makes every base overflow or underflow needs a smaller shift."""
 
 
 class _State:
@@ -106,7 +106,7 @@ class Fp32Power(wiring.Component):
     canonical.
 
     Ports:
-        start: start a computation; it aborts one started less than `INTERVAL` cycles before.
+        start: start a computation; aborts the previous one if that started less than `INTERVAL` cycles before.
         a, b: base and exponent, FP32 words, sampled with start.
         out: FP32 word of the power, from `LATENCY` cycles after start until the next result.
     """
@@ -181,7 +181,8 @@ class Fp32Power(wiring.Component):
     def _exact_parts(self, m: Module, state: _State) -> tuple[Signal, Signal, Signal]:
         """Return `near`, the polynomial's leading part, and the logarithm's part from exponent and row.
 
-        `near`: a is next to 1, where the table gives zero and the logarithm is small.
+        The two parts are addends of the logarithm. `near`: a is next to 1, where the table gives zero and the logarithm
+        is small.
         """
         near = Signal()
         leading = Signal(signed(_X_BITS + 2))

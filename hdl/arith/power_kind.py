@@ -12,7 +12,7 @@ ONE = FP32.bias << FP32.mantissa_bits
 
 
 class PowerKind(enum.Enum, shape=2):
-    """Kind of a result; an extreme one is infinite if it `grows`, else zero."""
+    """Kind of the result of a power. An EXTREME result is infinite if the power `grows`, else zero."""
 
     COMPUTED = 0
     EXTREME = 1
@@ -23,7 +23,7 @@ class PowerKind(enum.Enum, shape=2):
 def classify(m: Module, a: Fp32, b: Fp32, kind: Signal, grows: Signal, sign: Signal) -> None:
     """Load registers with the kind of a ** b, whether an extreme result is infinite, and the sign.
 
-    The caller's context in `m` is the condition of the load.
+    The registers are loaded under the conditions (`m.If`, `m.State`) in which the caller calls this function.
     """
     a_size, b_size = a.as_value()[:31], b.as_value()[:31]
     a_zero, a_inf, a_nan = ~a_size.any(), a_size == FP32.infinity, a_size > FP32.infinity

@@ -24,7 +24,7 @@ __all__ = ["Fp32Rounder"]
 _WIDTH = 32
 _INT_EXPONENT = 31
 _ABOVE_HALF = 0x7FFF_FFFF
-"""Carries out of 32 bits if added to more than one half."""
+"""Word that carries out of 32 bits exactly if it is added to a discarded part of more than one half."""
 
 
 def _precision(fmt: Format) -> int:
@@ -36,7 +36,7 @@ def _min_exponent(fmt: Format) -> int:
 
 
 def _limit(fmt: Format) -> int:
-    """Return the largest magnitude without padding: infinity, or the largest integer."""
+    """Return the code of the largest magnitude, infinity or the largest integer, without a float's padding bits."""
     return fmt.infinity >> fmt.padding_bits if fmt.is_float else fmt.max
 
 
@@ -73,7 +73,7 @@ class Fp32Rounder(wiring.Component):
         3: ("shift", "total", "out"),
         4: ("align", "shift", "total", "out"),
     }
-    """Pipeline registers by latency."""
+    """Cuts of the pipeline that hold a register, by `latency`."""
 
     value: In(32)
     format: In(FormatCode)
@@ -128,7 +128,7 @@ class Fp32Rounder(wiring.Component):
         """Separate the kept from the discarded bits."""
         passed = {"excess": number.excess, "sign": number.sign, "nan": number.nan, "format": number.format}
         if not self._draws:
-            # Bits below the rounding bit only matter as a whole.
+            # The bits below the rounding bit matter only as one sticky bit.
             significand = Cat(Const(0, _WIDTH + 1 - FP32.precision), number.significand)
             places = number.shift[:6] | number.shift[6:].any().replicate(6)
             shifted, lost = align(m, significand, places, "significand")
@@ -151,7 +151,7 @@ class Fp32Rounder(wiring.Component):
         return tail[-1]
 
     def _total(self, m: Module, parts, up: Value) -> dict[str, Value]:
-        """Compute the magnitude as an integer, the target's limit, and whether the result exceeds it regardless."""
+        """Compute the magnitude as an integer, the target's limit, and whether the result exceeds it in any case."""
         excess, nan = parts.excess, parts.nan
         base, limit, total = (Signal(_WIDTH, name=name) for name in ("base", "limit", "total"))
         over = Signal()

@@ -12,10 +12,10 @@ __all__ = ["ROUNDS", "Threefry2x32"]
 
 ROUNDS = 20
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
-"""Left rotation of the second word by round, repeating."""
+"""Left rotation of the second word in rounds 0 to 7; later rounds repeat these eight."""
 ROUNDS_PER_KEY = 4
 PARITY = 0x1BD1_1BDA
-"""Makes the third key word from the first two; it keeps a key of zeros from being the identity."""
+"""Constant XORed with the first two key words to make the third; with it, a key of zeros still changes the counter."""
 
 _PAIR = data.ArrayLayout(32, 2)
 

@@ -37,7 +37,7 @@ class Widen(wiring.Component):
     """
 
     CUTS = {0: (), 1: ("normalise",), 2: ("magnitude", "normalise")}
-    """Pipeline registers by latency."""
+    """Cuts of the pipeline that hold a register, by `latency`."""
 
     word: In(32)
     dtype: In(FormatCode)

@@ -106,7 +106,7 @@ class Board(wiring.Component):
         config: the core's parameters; None: no core, only memory, to try a board.
         chip, clock_hz, start_ns: see :class:`hdl.board.sdram.SdramController`.
         divisor: clock cycles of a UART bit.
-        patience: idle cycles that end a frame; see :class:`hdl.board.host_link.HostLink`.
+        patience: cycles without a byte that end a frame; see :class:`hdl.board.host_link.HostLink`.
 
     Ports:
         rx, tx: UART wires.

@@ -61,7 +61,7 @@ class BurstBuffer(wiring.Component):
         beat = Signal(range(depth))  # index of the next beat
         lane = Signal(lane_bits, reset_less=True)
         fault, silent = Signal(), Signal()
-        addressed, written = Signal(), Signal()  # the address, all data beats of the burst are accepted
+        addressed, written = Signal(), Signal()  # the burst's address is accepted; all of its data beats are accepted
         left = Signal(range(self.patience + 1), init=self.patience)
         axi = self.axi
         m.d.sync += [lane.eq(self.read_place[:lane_bits]), left.eq(left - 1)]
@@ -79,7 +79,7 @@ class BurstBuffer(wiring.Component):
         m.d.sync += self.read_byte.eq(Array(reading.data.word_select(n, 8) for n in range(self.size))[lane])
 
         def wait(condition):
-            """Begin the block that runs when `condition` holds; end the burst if the patience is over first."""
+            """Begin the block that runs when `condition` holds; the burst fails if `patience` cycles pass first."""
             with m.If(left == 0):
                 m.d.sync += silent.eq(1)
                 m.next = "DONE"

@@ -17,7 +17,7 @@ from neuroncore_rtl.spec.host_link import (
 __all__ = ["WRITES", "FrameHeader", "FrameReceiver", "FrameTransmitter", "check_processor"]
 
 FrameHeader = data.StructLayout({name: 8 * size for name, size in HEADER})
-"""Header of a frame, in the order of transmission: least significant byte first."""
+"""Header of a frame. Fields are in the order of transmission, each least significant byte first."""
 
 WRITES = (LinkCommand.WRITE_MEMORY, LinkCommand.WRITE_REGISTER)
 """Commands whose frames have a payload."""
@@ -85,7 +85,7 @@ class FrameReceiver(wiring.Component):
             m.next = "NOISE"
 
         def within(part) -> None:
-            """Add the error exits of a state, and `part`, which consumes its bytes."""
+            """Add to a state the transitions for errors, and `part`, the statements that consume its bytes."""
             with m.If(self.broken):
                 refuse(Answer.CORRUPTED)
             with m.Elif(self.i.valid):
@@ -157,7 +157,7 @@ class FrameTransmitter(wiring.Component):
             until `done`.
         done: the last byte is accepted in this cycle.
         place: offset of the next byte of the payload.
-        byte: that byte; may be up to two cycles late.
+        byte: the byte at that offset, valid at most two cycles after `place`.
         o: bytes, at most one in four cycles.
     """
 

@@ -59,7 +59,7 @@ class HostLink(wiring.Component):
         wiring.connect(m, transmitter.o, wiring.flipped(self.o))
         wiring.connect(m, buffer.axi, wiring.flipped(self.axi))
         header = receiver.header
-        word = Signal(8 * WORD_BYTES)  # value of a register
+        word = Signal(8 * WORD_BYTES)  # value of the register that is read or written
         word_bytes = Array(word.word_select(place, 8) for place in range(WORD_BYTES))
         from_memory = header.code == LinkCommand.READ_MEMORY
         m.d.comb += [

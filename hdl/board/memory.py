@@ -56,8 +56,8 @@ class BurstServer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.turn = turn = RoundRobin(2 * self.count)  # requesters: reads of all managers, then writes
-        number = Signal(range(max(2, self.count)))  # of the current manager
-        address = Signal(HBM_ADDRESS_BITS, reset_less=True)  # of the next beat
+        number = Signal(range(max(2, self.count)))  # index of the current manager
+        address = Signal(HBM_ADDRESS_BITS, reset_less=True)  # address of the next beat
         to_ask = Signal(9, reset_less=True)  # beats not yet requested from memory
         to_come = Signal(8, reset_less=True)  # beats not yet transferred, minus one
         identity = Signal(self.id_bits, reset_less=True)
@@ -135,7 +135,7 @@ class BurstServer(wiring.Component):
 
 
 class BeatSplitter(wiring.Component):
-    """Splits beats into words and assembles words into beats, without a cycle between beats.
+    """Splits beats into words and assembles words into beats, without idle cycles between beats.
 
     Arguments:
         size: bytes of a beat; at least two words.

@@ -29,16 +29,16 @@ class SdramController(wiring.Component):
     - A word is written one cycle after the write was accepted. Read data are valid `READ_LATENCY` cycles after the read
       was accepted.
     - Within open rows one access is accepted per cycle; a write follows a read after at least `TURN` cycles.
-    - Another row costs tRP + tRCD, and more if it follows too soon after the previous one. tRAS, tRC and tRRD are kept
-      over all banks together, which costs nothing at the clocks of an FPGA.
+    - Another row costs tRP + tRCD, and more if it follows too soon after the previous one. One timer for all banks
+      keeps tRAS, tRC and tRRD; at the clock frequencies of an FPGA this costs no cycles.
 
     Arguments:
         chip: the chip.
         clock_hz: clock frequency of the controller and the chip.
-        start_ns: time from reset to the first command, shorter in simulations; None: the chip's.
+        start_ns: time from reset to the first command, shorter in simulations; None: the chip's `start_ns`.
 
     Ports:
-        words: accesses: number of the word, data, and mask of the written bytes.
+        words: accesses: index of the word, data, and mask of the written bytes.
         read: the words that were read, in order, without backpressure.
         ready: the chip is initialised.
         pins: pins of the chip. The chip's clock has the same frequency and a later phase, so that the chip samples
@@ -79,22 +79,22 @@ class SdramController(wiring.Component):
         rows = Array(Signal(chip.row_bits, name=f"row{number}", reset_less=True) for number in range(banks))
         wait = Countdown(
             m, "wait", max(map(self.cycles, (self.start_ns, chip.trfc_ns, chip.trp_ns)))
-        )  # until the next command
-        active = Countdown(m, "active", self.cycles(chip.tras_ns))  # until PRECHARGE
-        cycle = Countdown(m, "cycle", self.cycles(chip.trc_ns))  # until the next ACTIVATE
-        written = Countdown(m, "written", self.cycles(chip.twr_ns))  # from a write until PRECHARGE
-        turn = Countdown(m, "turn", self.TURN)  # from a read until a write
+        )  # cycles until the next command
+        active = Countdown(m, "active", self.cycles(chip.tras_ns))  # cycles until PRECHARGE is allowed
+        cycle = Countdown(m, "cycle", self.cycles(chip.trc_ns))  # cycles until the next ACTIVATE is allowed
+        written = Countdown(m, "written", self.cycles(chip.twr_ns))  # cycles from a write until PRECHARGE is allowed
+        turn = Countdown(m, "turn", self.TURN)  # cycles from a read until a write is allowed
         refresh = Signal(range(chip.refresh_cycles(self.clock_hz)))
         due, refreshed = Signal(), Signal()
         with m.If(refreshed):
             m.d.sync += [refresh.eq(0), due.eq(0)]
         with m.Elif(self.ready):
             m.d.sync += refresh.eq(refresh + 1)
-            # Early by the longest time that the current row can delay the refresh.
+            # Due early, by the longest time that the open row can delay the refresh.
             with m.If(refresh == chip.refresh_cycles(self.clock_hz) - self._longest()):
                 m.d.sync += due.eq(1)
 
-        arriving = Signal(self.READ_LATENCY)  # shift register: a bit per read in flight, at the end with its word
+        arriving = Signal(self.READ_LATENCY)  # one bit per read in flight, at the end with its word
         m.d.sync += [
             pins.enable.eq(1),
             pins.command.eq(SdramCommand.NOP),
@@ -134,7 +134,7 @@ class SdramController(wiring.Component):
                         m.next = "WORDS"
                     with m.Elif(started == REFRESHES_FIRST - 1):
                         m.next = "MODE"
-                with m.State("MODE"):  # single words, in order
+                with m.State("MODE"):  # bursts of a single word
                     issue(SdramCommand.LOAD_MODE, chip.cas_latency << 4)
                     wait.load(chip.tmrd)
                     m.d.sync += self.ready.eq(1)

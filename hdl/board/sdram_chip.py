@@ -45,7 +45,7 @@ class SdramChip:
 
     @property
     def word_bits(self) -> int:
-        """Width of a word's number."""
+        """Width of a word's index."""
         return self.bank_bits + self.row_bits + self.column_bits
 
     @property

@@ -9,40 +9,40 @@
            flits -> buffer (DATA) ----------|-------+
                  -> Sender (READY, GRANT)   +-> flits (READY, GRANT)
 
-Freedom from deadlock. Claim: the channels of a group never wait for each other in a cycle.
+Freedom from deadlock. Claim: the channels of a group never wait for each other in a circle.
 
 Resources. A channel executes one list of operations, in the order of the Schedule: per step a load, a receive, and a
-send of the result. The three queues are parts of this list, and all operations of a step enter them together. So the
-first operation that is not done waits for one of five resources:
+send of the result. Loads, receives and sends have separate queues, and all operations of a step enter them together. So
+the first operation of the list that is not done waits for one of five resources:
 
 1. The router, to accept a flit. It does eventually, as every channel accepts what arrives: control flits into the
-   Mailbox or a counter, data into buffer space reserved by credits.
-2. HBM, which responds eventually. The Loader serves Sender and ReceivePath in list order, so a beat that is not
-   accepted blocks only later operations.
-3. READY, which a receiver sends when it is done with the sender before. In a ring only the first operations of an
-   instruction need it; they wait for those of an earlier instruction. In ALL_TO_ALL the cores at the lowest step wait
-   only for cores at the same step, where sending does not wait for receiving.
-4. Data, from the operation with the same index in the upstream core's list.
-5. Credit, for buffer space of the downstream core.
+   Mailbox or a counter, data into buffer space reserved by credits. 2. HBM, which responds eventually. The Loader
+   serves Sender and ReceivePath in list order, so a loaded beat that its unit does not accept blocks only later
+   operations. 3. READY, which a receiver sends when it has received everything from its previous sender. In a ring only
+   the first operations of an instruction need it; they wait for those of an earlier instruction. In ALL_TO_ALL the
+   cores at the lowest step wait only for cores at the same step, and sending does not wait for receiving in a step. 4.
+   Data, from the operation with the same index in the upstream core's list. 5. Credit, for buffer space of the
+   downstream core.
 
-Order. In a ring, send operation j + 1 forwards the data of receive operation j; operations without elements count.
+Order. In a ring, send operation j + 1 forwards the data of receive operation j; operations without elements have
+indices too.
 
 Contradiction. Suppose that all ranks of a ring wait.
 
-1. A sender that waits for its own receiver, which waits for data, leads upstream to a sender with something to load, or
-   one without credit. HBM serves the former, so some sender has no credit.
-2. Let a sender at operation i have no credit. The downstream buffer holds two largest segments, and the receiver holds
-   back grants for less than one. So more than one largest segment is sent and not consumed. Operation i is one segment
-   at most, so the downstream receiver is at an operation j < i, and has beats.
-3. That receiver waits for its own sender, at an operation i' <= j + 1 <= i. This sender has beats, so it has no credit
-   either, and step 2 applies to it.
-4. Around the ring i never rises, so it is the same everywhere: all senders are at i, all receivers at i - 1.
-5. Each receiver has consumed at least as many beats of i - 1 as its own sender has sent of i.
-6. Each sender has sent more beats of i than the downstream receiver has consumed of i - 1, by step 2.
-7. By steps 5 and 6 the number of consumed beats falls from each rank to the next, all around the ring: impossible.
+1. Follow the waits upstream: a sender without data waits for the receiver of its own core, which waits for data of the
+   upstream sender, and so on. This ends at a sender that loads from HBM, or at a sender without credit. HBM responds,
+   so some sender has no credit. 2. Let a sender at operation i have no credit. The downstream buffer holds two largest
+   segments, and the receiver grants credits only in units of half the buffer. So more than one largest segment is sent
+   and not consumed. Operation i is at most one segment, so the downstream receiver is at an operation j < i, and has
+   beats. 3. That receiver waits for its own core's sender to accept forwarded beats. The sender is at an operation i'
+   <= j + 1 <= i. It has beats, so it has no credit either, and step 2 applies to it. 4. Around the ring i never rises,
+   so it is the same in all cores: all senders are at operation i, all receivers at i - 1. 5. Each receiver has consumed
+   at least as many beats of i - 1 as its own sender has sent of i. 6. Each sender has sent more beats of i than the
+   downstream receiver has consumed of i - 1, by step 2. 7. By steps 5 and 6 the number of consumed beats falls from
+   each rank to the next, all around the ring: impossible.
 
-A broadcast is a chain, and a transfer a single link. The token before the data closes either to a ring, but waits only
-for READY, which its receiver sends first.
+A broadcast is a chain of cores, and a transfer has one sender and one receiver. The token that precedes the data closes
+this chain to a ring, but it waits only for READY, which its receiver sends before all else.
 """
 
 from amaranth import Module, Mux
@@ -79,12 +79,13 @@ class Channel(wiring.Component):
     Channel 0 sends to the next rank, channel 1 to the previous one.
 
     Ports:
-        job: legal jobs; each is offered when the one before is done.
+        job: legal jobs; each is offered when the previous one is done.
         core: number of this core; constant.
         idle: no part of a job is pending, and HBM has answered all stores.
-        stop: no more data is sent.
+        stop: send no more data.
         axi_error: HBM returned an error; stays until reset.
-        disagreement: with a core that should receive from here or send to here; stays until reset.
+        disagreement: the instruction of a core that should receive from this core or send to it differs; stays until
+            reset.
         peer: core that the Sender waits for (READY, GRANT), or else the ReceivePath (data).
         events: increments of `ChannelCounters`.
     """
@@ -151,8 +152,8 @@ class Channel(wiring.Component):
             sender.own.eq(schedule.job.signature),
             self.axi_error.eq(loader.error | storer.error),
             sender.stop.eq(self.stop),
-            # The Sender's pending data is in the Loader or the ReceivePath. The CreditManager stalls an operation only
-            # while the ReceivePath has one.
+            # The Sender needs no term: its pending data is in the Loader or the ReceivePath. Neither does the
+            # CreditManager: it stalls an operation only while the ReceivePath has one.
             self.idle.eq(~(schedule.busy | self.o.valid) & loader.idle & storer.quiet & path.idle),
         ]
         m.d.comb += [

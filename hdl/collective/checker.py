@@ -1,4 +1,4 @@
-"""Collective checker: applies the rules of `spec.isa.collective.rules`, and computes the schedule's products."""
+"""Collective checker: applies the rules of `spec.isa.collective.rules`, and computes the products for a job."""
 
 from amaranth import Const, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import In

@@ -12,8 +12,8 @@ class ChannelCounters(data.Struct):
     """Counters of a channel since reset, in cycles except for `sent` and `received`, which are flits of data.
 
     Fields:
-        wait_ready: the next core has not announced itself.
-        wait_credit: the next core's buffer is full, as far as known here.
+        wait_ready: a send operation waits for READY of the next core.
+        wait_credit: a beat to send has no credit for the next core's buffer.
         wait_link: the router does not accept a flit.
         wait_net: beats of the previous core are outstanding and none is buffered.
         wait_load: HBM beats are outstanding and none is buffered.
@@ -31,7 +31,7 @@ class ChannelCounters(data.Struct):
 
 
 CHANNEL_EVENTS = data.StructLayout({name: 1 for name, _ in ChannelCounters.as_shape()})
-"""Increments of the counters in a cycle."""
+"""Increments of `ChannelCounters` in a cycle, one bit per counter."""
 
 
 class CollectiveCounters(data.Struct):

@@ -11,7 +11,7 @@ __all__ = ["CreditManager"]
 
 
 class CreditManager(wiring.Component):
-    """Forwards receive operations; the first one of a new peer waits until READY is requested for that peer.
+    """Forwards receive operations. Before the first operation of a new peer (the core that sends), it requests READY.
 
     READY gives a sender credits for the whole buffer, GRANT for half of it; see `CollectiveSender`.
 
@@ -21,10 +21,10 @@ class CreditManager(wiring.Component):
 
     Ports:
         o: the operations of `i`, without latency.
-        popped: a beat is read from the buffer.
+        popped: a beat is read from the receive buffer.
         ready: request to send READY to `peer`; stays until `told`.
         grant: request to send GRANT to `peer`; stays until `told`.
-        told: READY, or without `ready` GRANT, is sent at the end of this cycle.
+        told: the requested flit is sent at the end of this cycle: READY if `ready` is set, else GRANT.
     """
 
     def __init__(self, link_bytes: int, window: int):

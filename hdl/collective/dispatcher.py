@@ -21,14 +21,14 @@ class Dispatcher(wiring.Component):
     """Accepts a step per cycle if there is room for all of its operations; an empty step has no operations.
 
     Ports:
-        job: the instruction; stable while steps are pending.
-        end: first element of a block after the channel's part; stable as `job`.
+        job: the instruction of the steps; stable while steps are pending.
+        end: index of the first element of a block after the channel's part; stable while steps are pending.
         begins: a job begins, without operations so far.
         busy: operations are queued.
     """
 
     DEPTH = 8
-    """Entries of each queue of operations."""
+    """Number of entries of each queue of operations."""
 
     job: In(CollectiveJobLayout)
     end: In(ELEMENTS_BITS + 1)
@@ -135,8 +135,8 @@ class Dispatcher(wiring.Component):
         ]
 
     def _mark_new_peers(self, m: Module, receive, send, queues: dict) -> None:
-        """Mark operations with a new peer: the first ones of a job, or all of ALL_TO_ALL."""
-        new_receiver, new_sender = Signal(), Signal()  # no send, or receive, of this job so far
+        """Set `new_peer` in the first receive and the first send of a job; in ALL_TO_ALL in all of them."""
+        new_receiver, new_sender = Signal(), Signal()  # the job had no send yet; it had no receive yet
         to_all = self.job.kind == _K.ALL_TO_ALL
         m.d.comb += [receive.new_peer.eq(receive.net & (new_sender | to_all)), send.new_peer.eq(new_receiver | to_all)]
         with m.If(self.begins):

@@ -45,13 +45,14 @@ class CollectiveEngine(wiring.Component):
         axi: HBM, per channel; IDs are 0.
         dead: one bit per direction, set when that link of the chip has failed for good; 0 for absent links.
         retired: pulse per instruction, in order, when HBM has answered its writes here.
-        error: `DetailedError`; stays until reset, and nothing begins after it. Rules are checked before anything is
-            sent. A collective in flight fails when any link of the chip is dead, needed or not; the detail is the
-            lowest dead direction.
-        peer: core that the collective in flight waits for, a cycle late: the first of channel 0's sender and receiver,
-            then channel 1's. Not valid if none waits, or after an error.
+        error: `DetailedError`; stays until reset, and no instruction begins after it. Rules are checked before any flit
+            is sent. A collective in flight fails when any link of the chip is dead, even an unused one; the detail is
+            the lowest dead direction.
+        peer: core that the collective in flight waited for in the previous cycle; if several units wait, the first in
+            the order channel 0's sender, its receiver, channel 1's sender, its receiver. Not valid if no unit waits, or
+            after an error.
         busy: an instruction is pending or in flight.
-        active: a relevant register may change at the end of this cycle; else the clock may stop.
+        active: a register that matters may change at the end of this cycle; else the clock may stop.
     """
 
     def __init__(self, link_bytes: int, hbm_bytes: int, cores: int):
@@ -116,7 +117,7 @@ class CollectiveEngine(wiring.Component):
         self._retire(m, channels, active, fails, ends)
         count(m, counted, "numbering", over=ends)
         self._report_peer(m, channels, active)
-        # After an error the channels continue: their refusals must reach other cores.
+        # After an error the channels continue: their REFUSE flits must reach other cores.
         m.d.comb += self.active.eq(holds | Cat(i.valid for i in self.i).any() | self.peer.valid | self.retired)
         count(m, self.counters, busy=self.busy)
         return m
@@ -136,7 +137,7 @@ class CollectiveEngine(wiring.Component):
         m.d.sync += self.peer.eq(Mux(active & ~self.error.valid, Mux(first.valid, first, second), 0))
 
     def _judge(self, m: Module, illegal, channels: list[Channel], active: Signal, number: Signal) -> Value:
-        """Report the first error; return whether the job in flight has failed."""
+        """Drive `error` with the first error; return whether the job in flight has failed."""
         refused, failed, cut, disagreement = Signal(), Signal(), Signal(), Signal(Disagreement)
         m.d.comb += [
             # Instructions accepted before an illegal one may still fail.

@@ -15,4 +15,4 @@ CollectiveInstruction = data.StructLayout(
 SignatureLayout = data.FlexibleLayout(
     SIGNATURE_BITS, {name: data.Field(unsigned(width), SIGNATURE_OFFSETS[name]) for name, width in SIGNATURE_FIELDS}
 )
-"""Payload of a READY or REFUSE flit; fields that not all kinds use share bits."""
+"""Signature of a collective: payload of a READY or REFUSE flit. Fields that are never used together share bits."""

@@ -1,4 +1,4 @@
-"""Collective job: a legal instruction with the products that its schedule needs."""
+"""Collective job: a legal instruction, with products of its fields that the schedule needs."""
 
 from amaranth import unsigned
 from amaranth.lib import data
@@ -25,7 +25,7 @@ class CollectiveJobLayout(data.Struct):
         core, first_core, last_core, root_core: cores of this rank, rank 0, the last rank, the rank `root`.
         unit: distance between the segments of successive ranks: in elements for ALL_REDUCE and BARRIER, else in bytes.
         own, top: `unit` times this rank, and times the last rank.
-        signature: payload of announcements.
+        signature: payload of READY flits, which other cores compare with their own signature.
     """
 
     kind: unsigned(COLLECTIVE_WIDTHS["kind"])

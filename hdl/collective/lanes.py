@@ -1,8 +1,8 @@
 """Reduction lanes: combine a beat from the network and one from memory.
 
-FP32 sums use the adder; all else (INT32 sums, maxima, minima, copies) uses one word of logic beside it. Values compare
-as in the vector engine's ALU: floats as integers, with the bits below the sign inverted if negative, which orders -0
-below +0. With a NaN the result is the canonical NaN.
+FP32 sums use the floating-point adder; all else (INT32 sums, maxima, minima, copies) uses separate integer logic.
+Values compare as in the vector engine's ALU: floats as integers, with the bits below the sign inverted if negative,
+which orders -0 below +0. If an operand is NaN, the result is the canonical NaN.
 """
 
 from amaranth import Cat, Module, Mux, Signal
@@ -23,11 +23,11 @@ _CONTROL = ("op", "integer", "copy")
 class ReduceLane(wiring.Component):
     """Computes out = op(a, b) in `LATENCY` cycles; one operation per cycle.
 
-    FP32 rounds once, to nearest even; subnormals are kept, NaN results canonical. INT32 wraps.
+    FP32 sums round once, to nearest even; subnormals are kept, NaN results are canonical. INT32 sums wrap.
 
     Ports:
         op: a `ReduceOp`.
-        integer: INT32, else FP32.
+        integer: the words are INT32, else FP32.
         copy: out is a, bit by bit, whatever `op` and `integer` are.
     """
 

@@ -25,21 +25,24 @@ OPERATION = data.StructLayout({"to_send": 1, "zero": 1, "wide": 1, "dtype": 2, "
 
 
 class CollectiveLoader(wiring.Component):
-    """Issues one burst and one beat per cycle if HBM keeps up; a wide beat needs half the bytes of a raw one.
+    """Issues one burst and one beat per cycle if HBM keeps up.
+
+    A raw beat has elements as in memory. A wide beat has BF16 elements as FP32, and so needs only half a line.
 
     Ports:
-        ops: segments to load, in order; accepted with the last burst.
+        ops: segments to load, in order; each is accepted with its last burst.
         axi: HBM, ID 0; its write channels are idle.
-        beats: in the order of the operations; lanes beyond the elements are 0.
-        idle: no operation and no beat is in the loader; one may be offered at `ops`.
-        error: HBM returned an error; stays until reset. Afterwards beats are undefined, but their number is unchanged.
+        beats: link beats, in the order of the operations; the lanes after a segment's last element are 0.
+        idle: the loader holds no operation and no beat; an operation may still be offered at `ops`.
+        error: HBM returned an error; stays until reset. Afterwards the beats' data are undefined; as many beats follow
+            as without the error.
     """
 
     OPERATIONS = 32
-    """Operations with beats pending, at most."""
+    """Maximum number of operations with pending beats."""
 
     LATENCY_BEATS = 112
-    """Link beats that may be outstanding at HBM: more than its latency in cycles."""
+    """Link beats that may be outstanding at HBM: more than the cycles of HBM's latency, for full throughput."""
 
     def __init__(self, link_bytes: int, hbm_bytes: int):
         self.link_bytes = link_bytes
@@ -94,7 +97,7 @@ class CollectiveLoader(wiring.Component):
             operations.i.payload.wide.eq(op.wide & bf16),
             operations.i.payload.dtype.eq(op.dtype),
             operations.i.payload.elements.eq(op.elements),
-            sizes.i.valid.eq(burst & ~begun),  # one per entry of `operations` at most, and before its words
+            sizes.i.valid.eq(burst & ~begun),  # needs no `ready`: at most one size per entry of `operations`
             sizes.i.payload.eq(size),
         ]
         with m.If(burst):
@@ -112,7 +115,7 @@ class CollectiveLoader(wiring.Component):
         ]
 
     def _deliver(self, m: Module, words, operations, sizes) -> None:
-        """Turn words into beats; the width conversion may be ahead of the current operation."""
+        """Turn words into beats; the width converter may already process words of the next operation."""
         m.submodules.converter = converter = WidthConverter(self.hbm_bytes, self.link_bytes)
         wiring.connect(m, words.o, converter.i)
         bits, op = 8 * self.link_bytes, operations.o.payload
@@ -139,7 +142,7 @@ class CollectiveLoader(wiring.Component):
 
         half = Mux(above, upper, line[: bits // 2])
         widened = Cat(Cat(Const(0, 16), half[n : n + 16]) for n in range(0, bits // 2, 16))
-        # In units of BF16; 0 means all.
+        # `tail`: filled 16-bit units of the last beat; 0 means all.
         units = bits // 16
         tail = Signal(range(units))
         within = Signal(units)

@@ -1,4 +1,4 @@
-"""Mailbox: stores announcements of other cores until this core needs them."""
+"""Mailbox: stores READY flits of other cores (announcements that they can receive) until this core sends to them."""
 
 from amaranth import Array, Module, Signal
 from amaranth.lib import memory, wiring
@@ -11,15 +11,17 @@ __all__ = ["Mailbox"]
 
 
 class Mailbox(wiring.Component):
-    """Holds one announcement per core. One suffices: a core announces itself again only after the announced transfer.
+    """Holds one announcement per core.
+
+    One suffices: a core sends its next announcement only after the announced transfer.
 
     Ports:
-        put: an announcement arrives.
-        source: core that it is from.
-        announced: its signature.
+        put: an announcement arrives in this cycle.
+        source: core that sends this announcement.
+        announced: signature in this announcement.
         core: core to look up.
-        there: that core's announcement has arrived; `LATENCY` cycles after `core`.
-        found: its signature; `LATENCY` cycles after `core`.
+        there: an announcement of that core is stored; valid `LATENCY` cycles after `core`.
+        found: signature in that announcement; valid `LATENCY` cycles after `core`.
         take: removes the announcement of `core`; only if `there`.
     """
 

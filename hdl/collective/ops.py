@@ -10,7 +10,7 @@
 
 A segment is transferred in beats of `link_bytes`. Raw beats hold elements as in memory. Wide beats hold FP32 instead of
 BF16, half as many; for FP32 and INT32 both forms are the same. Lanes beyond the segment are ignored. No operation is
-marked as the last of its instruction; the channel counts outstanding ones.
+marked as the last of its instruction: an instruction is done when no operation is outstanding.
 """
 
 from amaranth import Module, Mux, Signal, Value, unsigned
@@ -25,7 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 ELEMENTS_BITS = COLLECTIVE_WIDTHS["count"]
-"""Bits of an operation's number of elements, from 1 to a whole block."""
+"""Width of an operation's number of elements, which is from 1 to a whole block."""
 
 
 class LoadOp(data.Struct):
@@ -34,7 +34,8 @@ class LoadOp(data.Struct):
     Fields:
         to_send: the beats are for the Sender, else for the ReceivePath.
         zero: the beats are 0; nothing is read.
-        wide: FP32 beats of BF16 elements; always for a reduction, even with narrow partial results.
+        wide: BF16 elements become FP32 beats. Always set for a BF16 reduction, even if its partial results are sent as
+            BF16.
         dtype: a `CollectiveType`.
         address: of the first element, a multiple of 64.
     """
@@ -50,7 +51,7 @@ class LoadOp(data.Struct):
 class ReceiveOp(data.Struct):
     """A segment from the network, from HBM, or the reduction of both.
 
-    Load beats of a BF16 reduction are wide, whatever the form of the net beats. All beats of a copy are raw.
+    Load beats of a BF16 reduction are wide, in both forms of its net beats. All beats of a copy are raw.
 
     Fields:
         net, load: sources: both for a reduction, one for a copy.
@@ -58,11 +59,11 @@ class ReceiveOp(data.Struct):
         zero: the load beats are zeros from the Loader, for a barrier.
         final: the last reduction of the segment.
         op, dtype: a `ReduceOp` and a `CollectiveType`.
-        wide_in: net beats are FP32, with BF16 elements.
-        wide_out: forwarded beats are FP32, with BF16 elements; a BF16 reduction rounds if and only if this is 0.
-        stochastic: rounding mode, else to nearest even; only if `final`.
+        wide_in: net beats are wide: FP32 although the format is BF16.
+        wide_out: forwarded beats are wide; a BF16 reduction rounds if and only if this is 0.
+        stochastic: round stochastically, else to nearest even; only if `final`.
         store_address: a multiple of 64.
-        first_element: its number, a multiple of GRANULE, for stochastic rounding.
+        first_element: index of the segment's first element, a multiple of GRANULE, for stochastic rounding.
         new_peer: the first operation from this peer.
         peer: core that sends the segment.
     """
@@ -89,7 +90,7 @@ class SendOp(data.Struct):
     """A segment to send to the next core.
 
     Fields:
-        load: its beats are from the Loader, else from the ReceivePath.
+        load: the segment's beats are from the Loader, else from the ReceivePath.
         wide: FP32 beats of BF16 elements.
         dtype: a `CollectiveType`.
         new_peer: the first operation to this peer.
@@ -113,7 +114,7 @@ class StoreOp(data.Struct):
 
 
 def load_beat_layout(link_bytes: int) -> data.StructLayout:
-    """Return the layout of a beat from the Loader; `to_send`: for the Sender, else for the ReceivePath."""
+    """Return the layout of a beat from the Loader. `to_send`: the beat is for the Sender, else for the ReceivePath."""
     return data.StructLayout({"data": 8 * link_bytes, "to_send": 1})
 
 

@@ -11,7 +11,7 @@ __all__ = ["Peer"]
 class Peer(data.Struct):
     """Core that must send READY, GRANT or data before the collective can continue.
 
-    It may itself wait for a third core; 0 if not `valid`.
+    That core may itself wait for a third core. All fields are 0 if not `valid`.
     """
 
     valid: unsigned(1)

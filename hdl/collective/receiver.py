@@ -21,24 +21,25 @@ from neuroncore_rtl.spec.isa.collective import COLLECTIVE_WIDTHS, CollectiveType
 __all__ = ["ReceivePath"]
 
 _CONTROL = data.StructLayout({"emits": 1, "rounds": 1, "odd": 1, "stochastic": 1, "store": 1, "forward": 1})
-"""Control of a step. `emits`: it completes a beat. `odd`: it has the upper half of a BF16 beat."""
+"""Control of a step. `emits`: it completes a result beat. `odd`: it computes the upper half of a BF16 beat."""
 
 
 class ReceivePath(wiring.Component):
     """Executes one step per cycle, also across operations; `LATENCY` cycles from a step to its beat.
 
-    A step of a reduction consumes a beat per source and produces one. BF16 differs, as load beats are always wide: a
-    raw (narrow) net beat lasts two steps, and a raw (narrow or final) result takes two. After an odd number of steps,
-    the upper half of the last beat is 0.
+    A step of a reduction consumes one beat per source and produces one. A BF16 reduction differs, as its load beats are
+    always wide (FP32): a net beat of BF16 serves two steps, and a result beat of BF16 is made in two steps. After an
+    odd number of steps, the upper half of the last result beat is 0.
 
     Ports:
-        ops: in order; each is accepted with the last step of the previous one.
-        load: beats from the Loader, except those to send.
+        ops: receive operations, in order; each is accepted with the last step of the previous one.
+        load: beats from the Loader, except those for the Sender.
         seed: for stochastic rounding; stable, like `stream`, while an operation is here.
         store_ops: an operation that stores, in the cycle of its acceptance and before all of its beats.
         store: raw result beats.
-        forward: result beats. A beat for both outputs is offered to each until that one accepts it.
-        idle: no operation and no beat is here.
+        forward: result beats for the Sender. A beat for both `store` and `forward` is offered to each until it accepts
+            the beat.
+        idle: the receive path holds no operation and no beat.
         wait_net: a step lacks a net beat.
         wait_load: a step lacks only a load beat.
         wait_room: a step lacks only room for its result.
@@ -78,7 +79,7 @@ class ReceivePath(wiring.Component):
         m.submodules.results = results = BufferedFifo(result, self.RESULTS)
         self._now, self._active = Signal(ReceiveOp, reset_less=True), Signal()
         self._steps, self._last = Signal(), Signal()
-        self._odd = Signal()  # the step has the upper half of a beat of BF16
+        self._odd = Signal()  # the step computes the upper half of a BF16 beat
         self._reduces, self._bf16 = Signal(), Signal()
         first = self._take_operations(m)
         control = self._step(m, free := Signal(range(self.RESULTS + 1), init=self.RESULTS))
@@ -90,7 +91,7 @@ class ReceivePath(wiring.Component):
         return m
 
     def _take_operations(self, m: Module) -> Signal:
-        """Accept an operation with the last step of the previous one; return a step's first element number."""
+        """Accept an operation with the last step of the previous one; return the index of the step's first element."""
         coming, active, takes, ends = self.ops.payload, self._active, Signal(), Signal()
         left, first = Signal(ELEMENTS_BITS, reset_less=True), Signal(len(coming.first_element), reset_less=True)
         beats = beats_of(m, "beats", coming.elements, coming.dtype, coming.net & coming.load, self.link_bytes)
@@ -196,7 +197,7 @@ class ReceivePath(wiring.Component):
             m.d.sync += lower.eq(rounding.out)
 
     def _deliver(self, m: Module, results: BufferedFifo) -> None:
-        """Offer the first result to each of its outputs until that one has accepted it."""
+        """Offer the oldest result to each of its outputs until that output has accepted it."""
         result, missing = results.o.payload, []
         for name, port, wanted in (
             ("store", self.store, result.store),

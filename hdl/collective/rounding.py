@@ -1,8 +1,9 @@
 """BF16 rounding: turns a beat of FP32 into half a beat of BF16, to nearest even or stochastically.
 
-BF16 is the upper half of FP32, so rounding is one addition below BF16's last place. To nearest even, it adds just less
-than one half plus the bit in the last place; stochastically, the upper half of a random word (the lower half cannot
-carry). Infinity has zeros there and is exact; overflow of the largest number carries to infinity.
+BF16 is the upper half of FP32, so rounding adds a 16-bit number to the lower half and keeps the upper half. To nearest
+even, the number is 0x7fff plus the lowest kept bit; stochastically, it is the upper half of a random word (its lower
+half could not carry). The lower half of an infinity is 0, so it stays exact. If the largest number overflows, the carry
+makes it infinite.
 """
 
 from amaranth import Cat, Module, Mux, Signal
@@ -24,14 +25,14 @@ _INPUTS = ("seed", "stream", "stochastic")
 class RoundingLane(wiring.Component):
     """Rounds FP32 to BF16 without latency; the random word takes `RANDOM_LATENCY` cycles.
 
-    It is word 0 of Threefry-2x32 with key (seed, stream) and counter (index, 0).
+    The random word is word 0 of Threefry-2x32 with key (seed, stream) and counter (index, 0).
 
     Ports:
-        index: number of the element, `RANDOM_LATENCY` cycles before `value`.
+        index: index of the element, `RANDOM_LATENCY` cycles before `value`.
         seed: at the same time as `index`.
         stream: at the same time as `index`.
         value: FP32 word.
-        stochastic: else to nearest even.
+        stochastic: round stochastically, else to nearest even.
         out: BF16 word; NaN is canonical.
     """
 
@@ -66,7 +67,7 @@ class Rounding(wiring.Component):
     """One `RoundingLane` per word of a beat, with shared controls; one beat per cycle.
 
     Ports:
-        first: number of the element in lane 0; the others follow.
+        first: index of the element in lane 0; the other lanes have the next indices.
         value: FP32 beat.
         out: half a beat of BF16.
     """

@@ -18,17 +18,17 @@ class RouterPort(wiring.Component):
     Control flits are always accepted. Priority to send: REFUSE, then READY and GRANT, then data.
 
     Ports:
-        own: signature of the instruction in flight.
+        own: signature of this core's instruction in flight.
         put: READY is received.
         granted: GRANT is received.
-        source: core that READY or GRANT is from.
-        announced: signature in READY.
+        source: core that sent this READY or GRANT.
+        announced: signature in the received READY.
         refused: `Disagreement` with the first core that refused; stays until reset.
         refuses: request to refuse READY of `receiver`; stays set, and is sent once.
         receiver: destination of the data.
         ready: request to send READY to `sender`.
         grant: request to send GRANT to `sender`.
-        told: READY, or without `ready` GRANT, is sent at the end of this cycle.
+        told: the requested flit is sent at the end of this cycle: READY if `ready` is set, else GRANT.
     """
 
     def __init__(self, link_bytes: int, channel: int):

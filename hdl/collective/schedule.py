@@ -4,8 +4,8 @@
                                            +-> receives
                                            +-> sends
 
-The channel's part of the vector is processed in rounds. A round has some phases, a phase some steps, a step one
-segment:
+The channel's part of the vector is processed in rounds. A round has phases, a phase has steps, and a step processes one
+segment. The phases of a round, with their number of steps if it is not 1:
 
     ALL_REDUCE      SEND  REDUCE * (ranks - 1)  GATHER * (ranks - 1)
     REDUCE_SCATTER  SEND  REDUCE * (ranks - 1)
@@ -20,11 +20,12 @@ segment:
 - REDUCE combines the received segment with a loaded one.
 - GATHER stores the received segment.
 
-REDUCE and GATHER forward the result, except at the last rank that needs it. Successive steps process the segments of
-successive ranks, against the direction of the channel.
+REDUCE and GATHER also forward the result to the next rank, except at the last rank that needs it. Successive steps
+process the segments of successive ranks, against the direction of the channel.
 
-A token is one element that is not in memory. A core that receives no data waits for a token, so it sends READY as all
-others do. Any two cores that exchange data or a token therefore find out whether they are in the same collective.
+A token is one element that is not in memory. A core that would receive no data receives a token, so it sends READY,
+with its signature, as all others do. Any two cores that exchange data or a token thus check that they are in the same
+collective.
 """
 
 from amaranth import Module
@@ -42,14 +43,14 @@ __all__ = ["Schedule"]
 class Schedule(wiring.Component):
     """Issues all operations of a step in one cycle; an empty step has no operations.
 
-    The operations are issued together, so a unit that waits for one of them waits for another unit, never for the
-    schedule. Up to `Dispatcher.DEPTH` of each kind are queued.
+    The operations of a step enter their queues together. If a unit lacks an operation, the full queue of another unit
+    stalls the schedule: the unit waits for that unit. Up to `Dispatcher.DEPTH` operations of each kind are queued.
 
     Arguments:
         channel: 0 sends to the next rank, 1 to the previous one.
 
     Ports:
-        job: the last one accepted, from the next cycle on.
+        job: the last job accepted at `i`, from the next cycle on.
         busy: operations of `job` are pending.
     """
 

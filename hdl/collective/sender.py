@@ -16,27 +16,27 @@ __all__ = ["CollectiveSender"]
 class CollectiveSender(wiring.Component):
     """Sends one beat per cycle, also across operations, while it has credits.
 
-    Data for a new peer waits for the peer's announcement. If that does not match `own`, the sender refuses it and stops
-    for good.
+    Data for a new peer (the core that receives) waits for the peer's announcement, its READY flit. If the signature in
+    it does not match `own`, the sender refuses the announcement and sends no further data until reset.
 
     Arguments:
         link_bytes: bytes per beat.
         cores: number of cores of the instance.
-        window: credits of an announcement, in beats; a grant has half as many.
+        window: credits that an announcement gives, in beats; a grant gives half as many.
 
     Ports:
         ops: segments to send, in order.
         own: signature of the instruction; stable while operations are pending.
-        peer: destination of the beats.
-        put: `source` announces itself.
-        granted: `source` sends a grant; ignored unless it is `peer`.
+        peer: core that receives the beats.
+        put: an announcement of `source` arrives.
+        granted: a grant of `source` arrives; ignored unless `source` is `peer`.
         announced: signature of the announcement.
-        stop: nothing more is sent.
+        stop: send no more beats.
         refuses: the announcement of `peer` is refused; stays until reset.
         disagreement: `Disagreement`; stays until reset.
-        wait_ready: stalled without an announcement.
-        wait_credit: stalled without credits.
-        wait_load: stalled without a beat from the Loader.
+        wait_ready: stalled, because the announcement is missing.
+        wait_credit: stalled, because there is no credit.
+        wait_load: stalled, because the beat from the Loader is missing.
     """
 
     def __init__(self, link_bytes: int, cores: int, window: int):

@@ -23,12 +23,12 @@ class CollectiveStep(data.Struct):
     """A step; its segment is not yet clipped to the channel's part.
 
     Fields:
-        first: first element, in its block.
-        load_block, store_block: bytes from src or dst to the block.
-        send_peer, receive_peer: the other cores.
+        first: index of the first element in its block.
+        load_block, store_block: byte offset of the block to load from `src`; of the block to store to `dst`.
+        send_peer, receive_peer: core to send to; core to receive from.
         final: the last reduction of the segment.
         ends: this core is the last that needs the received segment.
-        token: one element, not in memory.
+        token: the step transfers a token: one element that is not in memory.
     """
 
     phase: Phase

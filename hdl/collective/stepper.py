@@ -19,7 +19,7 @@ _GRANULE_BITS = GRANULE.bit_length() - 1
 
 
 class _Walk(data.Struct):
-    """A rank, its core, and the position of its segment, in terms of the job's `unit`."""
+    """A rank, its core, and the position of its segment: the job's `unit` times the rank."""
 
     rank: unsigned(RANK_BITS)
     core: unsigned(CORE_BITS)
@@ -33,10 +33,10 @@ class Stepper(wiring.Component):
         channel: 0 sends to the next rank, 1 to the previous one.
 
     Ports:
-        job: the last one accepted, from the next cycle on.
-        end: first element of a block after the channel's part.
+        job: the last job accepted at `i`, from the next cycle on.
+        end: index of the first element of a block after the channel's part.
         begins: the first step of `job` is next.
-        o: steps; one that begins at `end` or later is empty.
+        o: steps; a step that begins at `end` or later is empty.
         busy: steps of `job` are pending.
     """
 
@@ -56,7 +56,7 @@ class Stepper(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         self._name_kinds(m)
-        # `at` walks against the channel's direction, `to` along it. Only ALL_TO_ALL needs `to`'s later ranks.
+        # `at` steps through the ranks against the channel's direction, `to` along it; only ALL_TO_ALL steps `to`.
         self._at, self._to, self._outset = (Signal(_Walk, name=n, reset_less=True) for n in ("at", "to", "outset"))
         self._before = self._neighbour(m, "before", self._at, up=self.channel == 1)
         self._after = self._neighbour(m, "after", self._to, up=self.channel == 0)
@@ -145,7 +145,7 @@ class Stepper(wiring.Component):
     def _begin_rounds(self, m: Module, start: Signal, root: Signal) -> None:
         """Begin the first round: `at` one rank against the channel's direction, `to` one rank along it."""
         job, kind = self.job, self._kind
-        peers = (job.last_rank + (1 - self.channel)) >> 1  # of this channel, for ALL_TO_ALL
+        peers = (job.last_rank + (1 - self.channel)) >> 1  # ALL_TO_ALL: number of ranks that this channel serves
         tail = self._after.rank == job.root
         m.d.sync += [
             self._at.eq(self._before),

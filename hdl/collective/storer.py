@@ -35,13 +35,13 @@ class Storer(wiring.Component):
     """
 
     OPERATIONS = 8
-    """Operations with beats outstanding, at most."""
+    """Maximum number of operations with outstanding beats."""
 
     WORDS = 2 * BURST_BEATS
-    """Words buffered for incomplete or unsent bursts."""
+    """Maximum number of words buffered for incomplete or unsent bursts."""
 
     BURSTS = 128
-    """Unanswered bursts at most."""
+    """Maximum number of unanswered bursts."""
 
     def __init__(self, link_bytes: int, hbm_bytes: int):
         self.link_bytes = link_bytes
@@ -83,8 +83,8 @@ class Storer(wiring.Component):
         m.submodules.converter = converter = WidthConverter(self.link_bytes, size)
         wiring.connect(m, wiring.flipped(self.ops), operations.i)
         op, comes = operations.o.payload, operations.o.valid
-        begun = Signal()  # in an operation
-        within = Signal()  # in a burst
+        begun = Signal()  # the next word is not the first of its operation
+        within = Signal()  # the next word is not the first of its burst
         next_word, word, first, start = (
             Signal(HBM_ADDRESS_BITS - place_bits, name=n) for n in ("next_word", "word", "first", "start")
         )

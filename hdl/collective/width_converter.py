@@ -20,9 +20,11 @@ class WidthConverter(wiring.Component):
         o_bytes: bytes per output beat, a power of two.
 
     Ports:
-        bytes: of the operation, not 0; valid before its first beat and stable until its last one is accepted.
-        i: its beats.
-        o: the same bytes, without latency. `last` marks the last beat, which is undefined beyond the operation.
+        bytes: number of bytes of the operation, not 0; valid before its first beat and stable until its last one is
+            accepted.
+        i: the operation's beats.
+        o: the same bytes, without latency. `last` marks the last beat; its bytes after the operation's last byte are
+            undefined.
     """
 
     def __init__(self, i_bytes: int, o_bytes: int):

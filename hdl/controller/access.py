@@ -12,8 +12,8 @@ __all__ = ["MemoryAccess"]
 class _Part(enum.Enum, shape=2):
     """State of an access.
 
-    FIRST: the first word is requested. PAUSE: its response is outstanding. SECOND: the next word is requested. REFUSED:
-    the first response was an error.
+    FIRST: the first word is requested. PAUSE: its response is outstanding. SECOND: the second word is requested.
+        REFUSED: the first response was an error.
     """
 
     FIRST = 0
@@ -77,7 +77,7 @@ class MemoryAccess(wiring.Component):
             self.refused.eq(part == _Part.REFUSED),
             self.done.eq((self.bus.valid & self.bus.ready & (second | ~split)) | self.refused),
         ]
-        # Rotated: bytes shifted out at the top of the word are the low bytes of the next word.
+        # The data is rotated: bytes shifted out at the top of the word are the low bytes of the next word.
         with m.Switch(offset):
             for rotation in range(4):
                 with m.Case(rotation):

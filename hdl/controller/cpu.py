@@ -65,8 +65,8 @@ class Cpu(wiring.Component):
         timer_interrupt, external_interrupt: interrupts, levels.
         time: value of the CSR `time`.
         trace_valid: an instruction retires, or is replaced by a trap.
-        trace_trap: it did not retire, because of a trap or an interrupt before it.
-        trace_pc, trace_instruction: its address and word; the word of a failed fetch is undefined.
+        trace_trap: that instruction did not retire: it trapped, or an interrupt was taken before it.
+        trace_pc, trace_instruction: address and word of that instruction; the word of a failed fetch is undefined.
         trace_cause: mcause of the trap.
         trace_rd, trace_value: the written register, 0 for none, and its value.
         waiting: a WFI waits.

@@ -33,9 +33,9 @@ _HIGH = Csr.MCYCLEH - Csr.MCYCLE
 """Offset from the number of a counter's lower half to its upper half."""
 
 _MIE, _MPIE = 3, 7
-"""Bits of mstatus; above them is MPP, which is always machine mode."""
+"""Positions of the writable bits of mstatus. MPP, above them, always reads as machine mode."""
 _WRITE, _SET, _CLEAR = 1, 2, 3
-"""Low bits of funct3."""
+"""Low bits of a CSR instruction's funct3, by operation."""
 _EVENTS = range(29)
 """Performance counters 3 to 31, which exist and count nothing."""
 _CONSTANTS = {
@@ -65,18 +65,18 @@ class CsrFile(wiring.Component):
             write if `source` is 0.
         operand: value of rs1, or the constant.
         commit: the instruction takes effect at the end of this cycle.
-        read: value of the CSR before that.
+        read: value of the CSR before the instruction takes effect.
         illegal: the CSR does not exist or must not be written.
         counted: the instruction will count in minstret, by the current state.
         retire: an instruction with `counted` retires in this cycle.
         trap, trap_interrupt, trap_cause, trap_pc, trap_value: a trap is taken at the end of this cycle.
-        trap_target: address of its handler.
+        trap_target: address of the trap's handler.
         leave: MRET takes effect at the end of this cycle.
-        return_pc: address to which it returns.
+        return_pc: address to which MRET returns.
         timer_interrupt, external_interrupt, time: inputs from outside the processor.
         interrupt: an interrupt is pending and enabled, and must be taken.
-        interrupt_cause: its cause, external before timer.
-        wake: an interrupt is pending and enabled in mie, whatever MIE of mstatus.
+        interrupt_cause: cause of that interrupt, external before timer.
+        wake: an interrupt is pending and enabled in mie, regardless of MIE in mstatus.
     """
 
     number: In(12)

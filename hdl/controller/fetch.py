@@ -46,7 +46,7 @@ class ControllerFetch(wiring.Component):
     def __init__(self, latency: int = 0):
         self.latency = latency
         self.depth = 2 + latency
-        """Maximum number of words requested and not consumed; enough for one word per cycle at a latency of 1."""
+        """Maximum number of words requested and not consumed; enough for one word per cycle if `latency` is 1."""
         super().__init__()
 
     def elaborate(self, platform):
@@ -54,7 +54,7 @@ class ControllerFetch(wiring.Component):
         running = Signal()
         m.d.sync += running.eq(1)
 
-        # Requests: one that was not accepted is repeated, even after a redirection.
+        # Requests: a request that was not accepted is repeated, even after a redirection.
         next_address, address = Signal(32, init=LOCAL_BASE), Signal(32)
         repeated, repeated_address = Signal(), Signal(32, reset_less=True)
         asks = Signal()
@@ -74,7 +74,7 @@ class ControllerFetch(wiring.Component):
             repeated_address.eq(self.bus.address),
         ]
 
-        # Responses: stale ones, requested before the last redirection, are the oldest.
+        # Responses: stale responses, which were requested before the last redirection, are the oldest.
         arrives = Signal()
         in_flight_left = Signal.like(in_flight)
         m.d.comb += [

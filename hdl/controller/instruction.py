@@ -39,7 +39,7 @@ AluOp = typed_enum(
     },
     4,
 )
-"""ALU operation: funct3, and bit 5 of funct7 above it."""
+"""ALU operation, coded as in an instruction: funct3 in the lower bits, bit 5 of funct7 above it."""
 
 
 class OperandA(enum.Enum, shape=unsigned(2)):
@@ -72,7 +72,7 @@ class InstructionDecoder(wiring.Component):
         instruction: the word.
         kind: action of the execute stage; a CSR instruction may still turn out illegal.
         op: ALU operation; ADD where the ALU only forwards a sum.
-        a, b: ALU operands; of a branch the compared values; b of a store is the stored value.
+        a, b: ALU operands. For a branch they are the compared values; for a store, b is the stored value.
         base_rs1: address or target is rs1 + immediate; 0: pc + immediate.
         immediate: constant, sign-extended.
         rd: destination register, 0 for none.

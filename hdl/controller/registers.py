@@ -15,11 +15,11 @@ class RegisterFile(wiring.Component):
 
     Ports:
         rs1, rs2: numbers of the registers to read.
-        value1, value2: their values after all writes in flight.
+        value1, value2: values of these registers after all writes in flight.
         execute, execute_value: destination of the instruction in the execute stage, 0 for none, and its result.
         late1, late2: `value1`, `value2` is bypassed from the execute stage.
         write_back, write_back_value: destination and result in the write-back stage.
-        write: write the latter at the end of this cycle.
+        write: write `write_back_value` to the register file at the end of this cycle.
     """
 
     rs1: In(5)

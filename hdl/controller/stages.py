@@ -63,8 +63,8 @@ class End:
 
     Attributes:
         ready: the instruction can advance; 1 by default.
-        jumps: it jumps to its target; 0 if it traps.
-        traps, cause, trap_value: it traps, with this mcause and mtval.
+        jumps: the instruction jumps to its target; 0 if it traps.
+        traps, cause, trap_value: the instruction traps, with this mcause and mtval.
     """
 
     ready: Signal

@@ -16,14 +16,14 @@ _OUTERMOST = DMA_DIMENSIONS - 1
 class DmaAddressGenerator(wiring.Component):
     """Walks over a tensor and issues one run per cycle.
 
-    Each dimension has a register with the start of its current row. A step along a dimension adds to its register, and
-    resets those of the dimensions below to the sum.
+    Each dimension has a register with the start of its current row. A step along a dimension adds the dimension's step
+    to its register, and loads the registers of the inner dimensions with the sum.
 
     Before each row of a gather or scatter it stalls until `rows` delivers the row's offset or skips it.
 
     Ports:
         start: begins a walk; only when not `busy`.
-        rows: one verdict per row of an indexed walk; a bad one ends the walk.
+        rows: one :class:`JobRow` per row of an indexed walk; a bad one ends the walk.
         o: runs.
         busy: runs remain.
     """
@@ -39,7 +39,8 @@ class DmaAddressGenerator(wiring.Component):
         side, indexed, waiting = Signal(Side, reset_less=True), Signal(), Signal()
         is_axis = [Signal(name=f"is_axis{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
         starts = [Signal(place, name=f"start{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
-        # `ended` marks a dimension's last index. It is a register, as it selects the next run: a critical path.
+        # `ended`: the dimension is at its last index. It is a register, because the selection of the next run is a
+        # critical path.
         index = [Signal(len(side.last[d]), name=f"index{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
         ended = [Signal(name=f"ended{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
         skips = Signal()
@@ -86,7 +87,7 @@ class DmaAddressGenerator(wiring.Component):
     def _next_dimension(m: Module, ended: list[Signal], skips: Signal) -> tuple[Signal, Signal]:
         """Return the dimension of the next step, and whether the walk is finished.
 
-        The dimension is the innermost one before its last index. A skipped row counts as complete.
+        The dimension is the innermost one that is not at its last index. A skipped row counts as complete.
         """
         dimension, finished = Signal(range(DMA_DIMENSIONS)), Signal()
         m.d.comb += finished.eq(1)

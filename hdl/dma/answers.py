@@ -19,7 +19,7 @@ class CopyAnswers(wiring.Signature):
     """State of the closed copies, seen from the sequencer.
 
     Members:
-        close: a copy is over, its last burst complete now or before; only if `closable`.
+        close: a copy is over: its last burst completes in this cycle, or was complete before; only if `closable`.
         closable: another copy may be closed.
         retired: pulse per closed copy, in order, once its writes are answered.
         quiet: every burst is answered.
@@ -42,10 +42,10 @@ class Answers(wiring.Component):
     """
 
     BURSTS = 128
-    """Unanswered bursts at most."""
+    """Maximum number of unanswered bursts."""
 
     COPIES = 8
-    """Closed copies that have not retired, at most."""
+    """Maximum number of closed copies that have not retired."""
 
     burst: In(1)
     room: Out(1)
@@ -54,7 +54,7 @@ class Answers(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # Four times BURSTS: after an error, bursts continue while copies retire, so a copy may lag by more than BURSTS.
+        # Counters with a range of 4 * BURSTS: after an error bursts continue, so a copy may lag by more than BURSTS.
         begun, answered, missing, good = (
             Signal(range(4 * self.BURSTS), name=n) for n in ("begun", "answered", "missing", "good")
         )

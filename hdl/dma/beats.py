@@ -11,8 +11,8 @@ def next_beat(m: Module, size: int, address: Value, count: Value, steps: Value) 
     Arguments:
         m: module that gets the logic.
         size: bytes per beat, a power of two.
-        address: of the chunk's first byte; stable until its last beat is done.
-        count: bytes of the chunk; stable as `address`.
+        address: address of the chunk's first byte; stable until its last beat is done.
+        count: bytes of the chunk; stable until its last beat is done.
         steps: the beat is done at the end of this cycle.
     """
     begun, left, remaining = Signal(), Signal(len(count), reset_less=True), Signal(len(count))

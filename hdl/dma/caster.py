@@ -27,15 +27,15 @@ _INTEGERS = tuple(f.code for f in FORMATS.values() if not f.is_float)
 
 
 class Caster(wiring.Component):
-    """Casts up to `lanes` elements per cycle, and no more than fill a beat; without a cast, forwards a piece per cycle.
+    """Casts up to `lanes` elements per cycle, at most one beat of results; without a cast, forwards a piece per cycle.
 
     Arguments:
         size: bytes per beat.
         lanes: elements per cycle at most.
-        latency: stages of rounding; with more than one, widening has three.
+        latency: pipeline stages of the rounding; if it has more than one, the widening has three.
 
     Ports:
-        i: pieces of whole elements; a bad one is never accepted.
+        i: pieces (bytes of one beat), of whole elements; a bad piece (HBM error) is never accepted.
         o: their bytes, without latency, or with a cast after `cast_latency(latency)` cycles.
         busy: a cast is in flight.
     """
@@ -45,7 +45,7 @@ class Caster(wiring.Component):
         self.lanes = lanes
         self.latency = latency
         self.widened = timing.cast_latency(latency) - latency - 1
-        """Number of the stage that holds the widened value."""
+        """Index of the stage that holds the widened value."""
         super().__init__(
             {
                 "i": In(stream.Signature(piece_layout(size))),

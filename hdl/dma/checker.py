@@ -25,10 +25,11 @@ _CODES = tuple(fmt.code for fmt in FORMATS.values())
 
 
 class DmaChecker(checker.Checker):
-    """Checks one copy per `INTERVAL` cycles, with `config.port_latency` per `INTERVAL` + 4.
+    """Checks one copy per `INTERVAL` cycles, or one per `INTERVAL` + 4 cycles with `config.port_latency`.
 
-    Three of the four are registers: of the multiplied dimension, of the bounds, of the broken rules. The fourth
-    separates instructions: none is accepted in the cycle in which its predecessor's job is emitted.
+    Three of these four cycles are additional registers: the operands of the multiplication, the bounds, the broken
+    rules. The fourth separates instructions: an instruction is not accepted in the cycle in which the previous job is
+    emitted.
 
     Ports: see `Checker`.
     """
@@ -95,7 +96,7 @@ class DmaChecker(checker.Checker):
         rows = instruction.gather | instruction.scatter
         size = element_size(m, f"{name}_size", tensor["dtype"])
         m.d.comb += [
-            # The last turn holds the results until the next copy.
+            # The extent holds its results while it stays at its last turn, until the next copy.
             extent.turn.eq(Mux(turn > Extent.TURNS, Extent.TURNS, turn)),
             extent.axis.eq(tensor["axis"]),
             extent.rows.eq(rows),

@@ -1,4 +1,4 @@
-"""DMA chunker: splits runs into parts that one line access or one burst moves."""
+"""DMA chunker: splits runs into chunks, each transferred by one line access or one burst."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring

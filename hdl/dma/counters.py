@@ -13,7 +13,7 @@ class DmaCounters(data.Struct):
 
     Fields:
         busy: an instruction is pending or in flight.
-        read_bytes, write_bytes: of tensors.
+        read_bytes, write_bytes: bytes of tensors read and written.
         wait_axi_read: HBM beats are outstanding and none is buffered.
         wait_axi_write: HBM does not accept an address or a beat.
         wait_line_read, wait_line_write: SBUF or PSUM does not accept an access.

@@ -53,11 +53,11 @@ class DmaEngine(wiring.Component):
     Ports:
         written: writes accepted at `write` are in memory at the end of this cycle.
         axi: HBM; IDs are 0.
-        retired: pulse per copy, in order, once all of it is in the on-chip memory or answered by HBM.
+        retired: pulse per copy, in order, once all of its writes are in the on-chip memory or answered by HBM.
         error: `DetailedError`; stays until reset. Detail: row number for INDEX, else 0. Rules are checked before any
             read.
         busy: a copy is pending or in flight.
-        active: a relevant register may change at the end of this cycle; else the clock may stop.
+        active: a register that matters may change at the end of this cycle; else the clock may stop.
     """
 
     def __init__(self, config: Config):
@@ -104,7 +104,7 @@ class DmaEngine(wiring.Component):
         wiring.connect(m, rows.src, src_addresses.rows)
         wiring.connect(m, rows.dst, dst_addresses.rows)
         wiring.connect(m, sequencer.answers, answers.copies)
-        cast = Signal()  # an element is between the caster's input and the ring
+        cast = Signal()  # the caster holds an element that has not reached the ring
         m.d.comb += [
             checker.i.payload.eq(self.instructions.payload),
             checker.i.valid.eq(self.instructions.valid & ~self.error.valid),
@@ -141,7 +141,7 @@ class DmaEngine(wiring.Component):
         return m
 
     def _connect(self, m: Module, name: str, source, sink) -> Value:
-        """Connect two units, with `config.port_latency` by a FIFO of two entries; return whether it is occupied."""
+        """Connect two units, with `config.port_latency` through a two-entry FIFO; return whether it has an entry."""
         if not self.config.port_latency:
             wiring.connect(m, source, sink)
             return Const(0)

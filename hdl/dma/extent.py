@@ -24,8 +24,8 @@ class Extent(wiring.Component):
         latency: cycles from a turn to its multiplication; 0 or 1.
 
     Ports:
-        turn: 0 to `TURNS` - 1, one cycle each. Results are valid 1 + `latency` cycles after the last turn, until the
-            next turn 0.
+        turn: 0 to `TURNS` - 1, one cycle each; turn d multiplies in dimension d, turn d + 1 adds the product. Results
+            are valid 1 + `latency` cycles after the last turn, until the next turn 0.
         count: elements per dimension; like all inputs, stable until the results are valid.
         step: per dimension, in elements.
         axis: dimension that steps through partitions.
@@ -33,9 +33,9 @@ class Extent(wiring.Component):
         indexed: this tensor has the row numbers; its bounds are those of one row.
         low: lowest element relative to the first; at most 0.
         high: highest element relative to the first; at least 0.
-        partition_low: as `low`, of partitions.
-        partition_high: as `high`, of partitions.
-        elements: per run, if the tensor is legal.
+        partition_low: lowest partition relative to the first; at most 0.
+        partition_high: highest partition relative to the first; at least 0.
+        elements: elements per run, if the tensor is legal.
         last: index of the last run per dimension.
     """
 
@@ -74,7 +74,7 @@ class Extent(wiring.Component):
             for value, name in ((count, "count"), (step, "step"), (self.turn, "turn"))
         )
 
-        # The dimension of the previous turn.
+        # Values of the dimension that was multiplied in the previous turn.
         last, late_last = Signal(16), Signal(16, reset_less=True)
         late_step, span = Signal(signed(32), reset_less=True), Signal(signed(_SPAN_BITS), reset_less=True)
         below, above = Signal(signed(_SPAN_BITS)), Signal(signed(_SPAN_BITS))

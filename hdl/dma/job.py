@@ -3,8 +3,8 @@
     instruction -> Checker -> Job -> AddressGenerator -> Run -> Chunker -> Chunk
     Chunk -> Reader -> Piece -> Caster -> Bytes -> Writer
 
-A run is a part of a tensor at adjacent addresses, a chunk the part of a run that one line access or burst moves, a
-piece the part of a chunk in one beat.
+A run is a part of a tensor at adjacent addresses. A chunk is the part of a run that one line access or burst transfers.
+A piece is the part of a chunk in one beat.
 """
 
 from amaranth import signed, unsigned
@@ -32,14 +32,14 @@ WORD_BYTES = timing.PSUM_WORD_BYTES
 
 
 class Side(data.Struct):
-    """One tensor of a copy, as a walk over its runs.
+    """One tensor of a copy, as the parameters of a walk over its runs.
 
     Fields:
         size: log2 of the bytes per element.
         address: byte address of the first element.
-        partition: of the first element.
+        partition: partition of the first element.
         axis: dimension that steps through partitions.
-        bytes: per run.
+        bytes: bytes per run.
         last: index of the last run per dimension; 0 where the run covers the dimension.
         step: per dimension, in elements, or in partitions along `axis`.
     """
@@ -79,12 +79,12 @@ class JobRows(data.Struct):
 
     Fields:
         on: the copy has row numbers.
-        scatter: they select rows of the destination, else of the source.
+        scatter: the numbers select rows of the destination, else of the source.
         address: byte address in SBUF, the same for all numbers.
-        partition: of the first number; each further one is a partition higher.
+        partition: partition of the first number; each further number is one partition higher.
         last: number of rows minus one.
         limit: legal numbers are below it.
-        skip: rows with other numbers are skipped; else the copy fails.
+        skip: rows with illegal numbers are skipped; else the copy fails.
         step: distance between rows, in elements.
         size: log2 of the bytes per element.
     """

@@ -28,12 +28,12 @@ class Reader(wiring.Component):
 
     Arguments:
         size: bytes per beat.
-        room: beats outstanding or buffered at most. It is reserved per burst: full throughput needs more than HBM's
-            latency in cycles.
+        room: maximum number of beats outstanding or buffered. Room is reserved per burst: full throughput needs more
+            beats than HBM's latency in cycles.
         latency: `port_latency` of the machine: sets the line latency; 1 delays line requests by a cycle.
 
     Ports:
-        formats: of the chunk's copy.
+        formats: formats of the chunk's copy.
         axi: HBM; its write channels are idle.
         o: pieces, in order.
         starved: HBM beats are outstanding and none is buffered.

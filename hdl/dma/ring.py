@@ -21,7 +21,7 @@ class RingRead(wiring.Signature):
         take: removes `count` bytes.
         count: at most `level`.
         offset: offset in the beat of the first byte.
-        data: the beat, in the same cycle; undefined beside the bytes.
+        data: the beat, in the same cycle; undefined outside the `count` bytes.
     """
 
     def __init__(self, size: int):
@@ -65,7 +65,8 @@ class ByteRing(wiring.Component):
             first.eq(first + Mux(self.o.take, self.o.count, 0)),
         ]
 
-        # A whole beat is written after the last byte: there is room for one, and the next write overwrites the excess.
+        # A whole beat is written after the last byte: the ring has room for it, and the next write overwrites its
+        # unused bytes.
         turned, in_first = Signal(8 * size), Signal(8 * size)
         m.d.comb += [
             turned.eq(self._rotate(self.i.payload.data, end - self.i.payload.offset)),

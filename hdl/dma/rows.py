@@ -2,7 +2,8 @@
 
     line access -> [number] -> [product] -> offset, bad, skip -> one queue per tensor
 
-Both tensors wait for each row's verdict, so a copy ends at the same row in both and skips the same rows.
+Both address generators wait for each row's result, so a copy ends at the same row in both tensors and skips the same
+rows.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal

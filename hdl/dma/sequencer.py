@@ -22,15 +22,14 @@ class DmaSequencer(wiring.Component):
 
     Ports:
         i: legal copies.
-        refused: the copy after them, refused by the checker.
-        formats: of the copy being read.
+        refused: the copy that the checker refused, after all legal copies of `i`.
+        formats: formats of the copy that is being read.
         src_busy: runs or chunks of the source remain.
         dst_done: no run or chunk of the destination remains, and the last beat is in the on-chip memory or its burst;
             HBM responses may be outstanding.
         writer_free: no beat waits to be issued or to reach the on-chip memory.
         undelivered: the next bytes to write had an HBM read error.
-        retired: as of `DmaEngine`, a cycle after the event.
-        error: as of `DmaEngine`, a cycle after the event.
+        retired, error: see `DmaEngine`; one cycle after the event.
         busy: a copy is on either side.
     """
 
@@ -53,7 +52,7 @@ class DmaSequencer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         waiting, job = Signal(), Signal(DmaJobLayout, reset_less=True)  # started on the source side only
-        # On the destination side.
+        # State of the copy on the destination side.
         active, memory, indexed = Signal(), Signal(job.dst.storage.shape(), reset_less=True), Signal()
         over, ends = Signal(), Signal()
         formats = Signal(Formats, reset_less=True)
@@ -69,7 +68,7 @@ class DmaSequencer(wiring.Component):
         with m.If(self._begin_destination(m, job, waiting & (~active | ends))):
             m.d.sync += [waiting.eq(0), active.eq(1), memory.eq(job.dst.storage), indexed.eq(job.rows.on)]
 
-        number = Signal(32)  # of retired copies
+        number = Signal(32)  # count of retired copies
         refused, failed = Signal(), Signal()
         stopped = self._retire(m, over, memory, indexed, ends, number)
         undelivered = active & self.undelivered & self.answers.idle
@@ -112,7 +111,7 @@ class DmaSequencer(wiring.Component):
         return self.dst.valid
 
     def _retire(self, m: Module, over: Signal, memory, indexed: Signal, ends: Signal, number: Signal) -> Signal:
-        """Retire copies, to HBM once answered; return whether a bad row number stopped one."""
+        """Retire copies, a copy to HBM once HBM has answered; return whether a bad row number stopped a copy."""
         to_hbm, written, finished, stopped = (Signal(name=n) for n in ("to_hbm", "written", "finished", "stopped"))
         m.d.comb += [
             to_hbm.eq(memory == Storage.HBM),

@@ -28,7 +28,7 @@ class HbmWriter(wiring.Component):
     Ports:
         axi: HBM; its read and response channels are idle.
         hungry: the ring lacks bytes for the next beat.
-        stop: no more bytes are taken.
+        stop: read no more bytes from the ring.
         free: the beat register is empty, or its beat is accepted in this cycle.
         idle: the beat register is empty.
         burst: a burst is complete.
@@ -36,7 +36,7 @@ class HbmWriter(wiring.Component):
     """
 
     BEATS = timing.WRITER_BEATS
-    """Beats buffered for incomplete or unsent bursts."""
+    """Maximum number of beats buffered for incomplete or unsent bursts."""
 
     def __init__(self, size: int):
         self.size = size
@@ -57,7 +57,7 @@ class HbmWriter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        chunk = Signal(chunk_layout(self.size), reset_less=True)  # of `beat`
+        chunk = Signal(chunk_layout(self.size), reset_less=True)  # chunk that `beat` is part of
         beat = Signal(self._beat_layout, reset_less=True)
         valid, taken, to_hbm = Signal(), Signal(), Signal()
         m.d.comb += [self.free.eq(~valid | taken), self.idle.eq(~valid), to_hbm.eq(chunk.storage == Storage.HBM)]

@@ -51,8 +51,8 @@ class _Operand:
 class ElementwiseChecker(checker.Checker):
     """Checker of element-wise instructions. Throughput: one per `INTERVAL` cycles.
 
-    With `config.port_latency` it takes two more cycles, for registers in the range check, and accepts an instruction
-    only after the one before it has been forwarded.
+    With `config.port_latency` the check takes two more cycles, for registers in the range check, and an instruction is
+    accepted only after the previous one has been forwarded.
 
     Arguments:
         config: the machine's parameters.
@@ -84,7 +84,7 @@ class ElementwiseChecker(checker.Checker):
     def elaborate(self, platform):
         m = Module()
         instruction = Signal(ElementwiseInstruction, reset_less=True)
-        held = Signal()  # an instruction is being judged
+        held = Signal()  # an instruction is being checked
         # With registers, acceptance is independent of forwarding in the same cycle.
         back_to_back = not self.config.port_latency
         last_turn = self.INTERVAL - 1 + timing.ELEMENTWISE_CHECKER_REGISTERS[self.config.port_latency]
@@ -233,7 +233,7 @@ class ElementwiseChecker(checker.Checker):
         """Return whether the counts of elements are illegal.
 
         The number of elements takes two cycles: the products of two counts each, then the product of both, saturated.
-        It is judged in the next cycle.
+        It is compared with its limits in the next cycle.
         """
         counts = [instruction[f"count{d}"] for d in range(DIMENSIONS)]
         low, high = elementwise.SEARCH_ELEMENTS
@@ -282,7 +282,8 @@ class ElementwiseChecker(checker.Checker):
     def _range(self, m: Module, instruction, job, operands: list[_Operand], turn: Signal) -> Value:
         """Return whether an access or pointer is out of range.
 
-        One access is multiplied per cycle, and judged in the next; with `port_latency` both are a cycle later.
+        In each cycle the extent of one access is multiplied, and compared in the next cycle; with `port_latency` both
+        are one cycle later.
         """
         spans = []
         selected = {name: Signal(place.shape(), name=f"turn_{name}") for name, place in _turn_fields(operands[0])}

@@ -25,8 +25,8 @@ class ElementwiseFetch(wiring.Component):
         i: steps.
         sbuf, psum: read ports.
         valid, step: a step for the lanes, which never stall.
-        a, b: its words, lane 0 lowest, elements right-aligned with undefined bits above; undefined if the step does not
-            read or the lane does not take part.
+        a, b: words of that step, lane 0 lowest, elements right-aligned with undefined bits above; undefined if the step
+            does not read the tensor or has fewer partitions than the lane's index.
         writes: announces the issued step's write to the store.
         room: the store can accept another result.
         drained: all announced results are written.
@@ -100,7 +100,7 @@ class ElementwiseFetch(wiring.Component):
             rested.eq(Mux(go, issue.interval == 1, ~rest[1:].any())),
         ]
         latency = sbuf.signature.latency
-        late = latency - 1  # beyond the one cycle common to all paths here
+        late = latency - 1  # additional cycles of the read ports; all paths here have one cycle in common
         gone = Signal(latency)  # shift register of issued steps
         m.d.sync += gone.eq(Cat(go, gone))
         m.d.comb += self.valid.eq(gone[-1])

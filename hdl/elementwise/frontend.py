@@ -18,8 +18,8 @@ An engine adds its lanes between `lanes_*` and `result_*`:
             # Outputs: frontend.result_valid, result, result_enable.
             return m
 
-`slow` and `interval` are functions from a view of the instruction (`hdl.elementwise.instruction`) to a value: whether
-it must be alone in the lanes, and the least cycles from one step to the next (1 to 255).
+`slow` and `interval` are functions of a view of the instruction (`hdl.elementwise.instruction`). `slow` returns whether
+the instruction must be the only one in the lanes, `interval` the least cycles from one step to the next (1 to 255).
 """
 
 from collections.abc import Callable, Iterable
@@ -76,7 +76,7 @@ def engine_ports(config: Config) -> dict:
         retired: pulse per instruction, in order, after its last write is accepted.
         error: an instruction was refused; no more are accepted, earlier ones complete.
         busy: an instruction is pending or in flight.
-        active: relevant state may change at the end of this cycle; else the clock may be gated.
+        active: state that matters may change at the end of this cycle; else the clock may be gated.
         counters: :class:`ElementwiseCounters`.
     """
     return {
@@ -106,7 +106,8 @@ class Frontend(wiring.Component):
     Arguments:
         config: the machine's parameters.
         opcodes: opcodes of the engine.
-        latency: cycles from a step to its result in the lanes, if fixed; a longer latency costs throughput.
+        latency: cycles from a step to its result in the lanes. It sets the number of results in flight, so a step that
+            takes longer costs throughput.
         slow, interval: see the module; default: never slow, one step per cycle.
 
     Ports (besides `engine_ports`):

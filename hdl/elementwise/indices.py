@@ -15,10 +15,10 @@ class Indices(wiring.Component):
     Ports:
         load: start with the first element of the shape `loaded`.
         loaded: elements per dimension.
-        counts: the same, from the next cycle until the last element.
+        counts: elements per dimension, from the cycle after `load` until the last element.
         group: number of innermost dimensions in a group of elements.
         advance: move to the next element.
-        first, last: the element is its group's first, last.
+        first, last: the element is the first, the last of its group.
         end: the element is the last of all.
         dimension: dimension along which the next element lies.
     """

@@ -43,4 +43,4 @@ ElementwiseInstruction = data.StructLayout({name: _type(name, width) for name, w
 """One instruction; field widths and order are those of `spec.isa.ELEMENTWISE_FIELDS`, steps are signed."""
 
 PointerLayout = data.StructLayout({name: _type(name, width) for name, width in POINTER_FIELDS})
-"""Lower bits of scalar0 if pointer0 is set, of scalar1 if pointer1 is set."""
+"""Pointer to a scalar per partition: the lower bits of scalar0 if pointer0 is set, of scalar1 if pointer1 is set."""

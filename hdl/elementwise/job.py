@@ -15,14 +15,14 @@ from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, transpose_block, uses
 __all__ = ["INTERVAL_BITS", "ElementwiseJobLayout", "derive_job", "opcode_in", "pointer", "uses_operand"]
 
 INTERVAL_BITS = 8
-"""Width of the interval between two steps."""
+"""Width of a number of cycles between two steps."""
 
 
 class ElementwiseJobLayout(data.Struct):
     """Legal instruction with derived controls.
 
     Fields:
-        integer: it computes with integers.
+        integer: the instruction computes with integers.
         uint32: the integers are UINT32, else INT32.
         size_*: log2 of the element size in bytes.
         loads0, loads1: the scalar is read from SBUF.
@@ -31,10 +31,10 @@ class ElementwiseJobLayout(data.Struct):
         group: number of innermost dimensions in a group; see `ElementwiseStep.first`.
         writes: ELEMENT steps write dst.
         reduces: only the last ELEMENT step of a group writes.
-        delayed: dst's addresses lag by one group.
+        delayed: dst's addresses lag one group behind the elements.
         results: number of RESULT steps.
         at_b: RESULT steps write at b, else at dst.
-        slow: the instruction must be alone in the lanes.
+        slow: the instruction must be the only one in the lanes.
         interval: least cycles between steps.
     """
 

@@ -1,8 +1,8 @@
 """Location of a column of elements, and its alignment to the lanes.
 
 A column is one element in each of several partitions, at the same byte address, starting at a quadrant. A lane needs
-its element right-aligned in a word. The words of all partitions are shifted together: by whole quadrants, and by whole
-bytes. The latter also shifts in bytes of a neighbour, above the element.
+its element right-aligned in a word. The words of all partitions are shifted together: by whole quadrants (quarters of
+the partitions), and by whole bytes. The shift by bytes also brings bytes of a neighbouring word above the element.
 """
 
 from amaranth import Module, Signal, Value, unsigned

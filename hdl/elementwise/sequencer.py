@@ -19,14 +19,14 @@ from neuroncore_rtl.spec.isa.elementwise import VALUES8
 __all__ = ["ElementwiseSequencer"]
 
 _ACCESS_STEP_BITS = 18
-"""Bits of a step in bytes: 16 bits in elements of up to 4 bytes."""
+"""Width of an access's step in bytes: an instruction has 16 bits for the step in elements of up to 4 bytes."""
 
 
 class ElementwiseSequencer(wiring.Component):
     """Step generator: one step per cycle, without a bubble between jobs.
 
     Ports:
-        i: jobs; accepted as the last step of the one before is issued.
+        i: jobs; each is accepted in the cycle in which the last step of the previous job is issued.
         o: steps; the first one in the cycle after its job is accepted.
         busy: steps are pending.
     """
@@ -42,7 +42,7 @@ class ElementwiseSequencer(wiring.Component):
         m = Module()
         now = self._now()
         job, phase = now.job, now.phase
-        begun, after_slow = Signal(), Signal()  # a job ran before; it was slow
+        begun, after_slow = Signal(), Signal()  # a job preceded the current one; that job was slow
         m.d.comb += [
             self.busy.eq(self.o.valid),
             now.go.eq(self.o.valid & self.o.ready),
@@ -145,12 +145,12 @@ class ElementwiseSequencer(wiring.Component):
             result.eq(go & (phase == Phase.RESULT)),
             value.eq(go & (phase == Phase.LOAD_VALUE)),
         ]
-        # A reduction writes one element per group: its dst skips the moves within a group.
+        # A reduction writes one element per group: the address of dst does not move within a group.
         taken = Signal()
         m.d.comb += taken.eq(element & ~(job.reduces & (dimension < job.group)))
 
-        # A delayed write lags by one row of dimension 0. After a row it moves along the same dimension as the reads did
-        # after it.
+        # A delayed write lags by one row of dimension 0. After a row it moves along the dimension in which the reads
+        # moved after the same row.
         flowing, left_along, late_dimension = Signal(), Signal(range(DIMENSIONS)), Signal(range(DIMENSIONS))
         m.d.comb += late_dimension.eq(Mux(indices.last, left_along, 0))
         with m.If(load):

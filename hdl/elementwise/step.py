@@ -30,7 +30,7 @@ class ElementwiseStep(data.Struct):
     Fields:
         number: index of a LOAD_VALUE or RESULT step, from 0 (TRANSPOSE: modulo 16).
         first, last: first, last element of a group: the elements that TENSOR_REDUCE reduces to one, a block of
-            TRANSPOSE, else all elements. Of RESULT steps: the first, the last.
+            TRANSPOSE, else all elements. In RESULT steps: the first, the last RESULT step.
         position: row-major position of the element in the instruction, modulo 2**16.
         integer, uint32: see :class:`hdl.elementwise.job.ElementwiseJobLayout`.
         a_dtype: in LOAD_S0 and LOAD_S1 the pointer's format.
@@ -79,4 +79,4 @@ OF_INSTRUCTION = (
     "sum_continue", "pointer0", "scalar0", "pointer1", "scalar1", "a_dtype", "b_dtype", "dst_dtype", "seed", "stream",
     "index_partition",
 )  # fmt: skip
-"""Fields copied from the instruction."""
+"""Fields of a step that are copied from the instruction."""

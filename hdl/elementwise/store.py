@@ -27,7 +27,7 @@ class ResultStore(wiring.Component):
         room: another result may be announced.
         drained: all announced results are written.
         result_valid, result, enable: results in announced order: right-aligned words, zeros above, and one bit per
-            lane. Lanes that do not take part are masked here.
+            lane. The store disables lanes beyond the partitions of the write.
         port: write port.
         retired: an instruction's last write was accepted in the cycle before.
     """

@@ -3,7 +3,7 @@
     step, words of all partitions -> Turns -> step, words of some -> lanes -> Turns -> results of all partitions
 
 With `turns` partitions per lane, lane i of n serves partitions i, i + n, i + 2 n ... A step of the engine becomes
-`turns` steps of the lanes, which differ in index and in the number of partitions taking part.
+`turns` steps of the lanes, one per turn, which differ in the index and in the number of lanes with a partition.
 """
 
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ def in_turn(m: Module, value: Value, turns: int, turn: Value, name: str) -> Valu
 
     Arguments:
         m: the module.
-        value: register of the current partition.
+        value: register with the value of the current partition.
         turns: number of partitions.
         turn: advance to the next partition.
         name: prefix of the registers in waveforms.
@@ -73,13 +73,14 @@ class Turns(wiring.Component):
         turns: partitions per lane, at least 2; a divisor of `partitions`.
 
     Ports to the engine:
-        valid, step, a, b: a step, at least `turns` cycles after the one before, with all partitions' words.
+        valid, step, a, b: a step, at least `turns` cycles after the previous one, with the words of all partitions.
         moved: words of the transposed column, a cycle after a step of TRANSPOSE.
         result_valid, word, enable: results of all partitions, and whether each is written.
 
     Ports to the lanes:
-        lanes_valid, lanes_step, lanes_a, lanes_b: the same for some partitions, first a cycle after the step.
-        lanes_moved: the same, a cycle later.
+        lanes_valid, lanes_step, lanes_a, lanes_b: step and words of one turn; the first turn is one cycle after the
+            step.
+        lanes_moved: words of `moved` for the same turn, one cycle after the lanes' step.
         lanes_result_valid, lanes_word, lanes_enable: results of the lanes, in order.
     """
 
@@ -149,7 +150,7 @@ class Turns(wiring.Component):
             kept.append((word, enable))
         with m.If(self.lanes_result_valid):
             m.d.sync += come.eq(Mux(last, 0, come + 1))
-            # The oldest is first.
+            # The oldest result is first.
             for (word, enable), (newer, newer_enable) in zip(kept, [*kept[1:], (words, enables)], strict=True):
                 m.d.sync += [word.eq(newer), enable.eq(newer_enable)]
         m.d.comb += [

@@ -54,7 +54,7 @@ class AxiLiteBridge(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         axi, bus = self.axi, self.bus
-        writes, wrote, answer = Signal(), Signal(), axi.r.payload  # the current, and the last access is a write
+        writes, wrote, answer = Signal(), Signal(), axi.r.payload  # the current, the last access is a write
         address = Signal(self.address_bits)
         m.d.comb += [
             writes.eq(axi.aw.valid & axi.w.valid & ~(axi.ar.valid & wrote)),

@@ -17,7 +17,7 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["HostedCore", "shown_signature"]
 
 _TOLD = ("start", "boot_address", "host_interrupt")
-"""Core inputs that the registers drive."""
+"""Inputs of the core that the host registers drive."""
 
 
 def shown_signature(config: Config) -> wiring.Signature:

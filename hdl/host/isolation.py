@@ -11,7 +11,7 @@ __all__ = ["AxiIsolation"]
 
 
 class AxiIsolation(wiring.Component):
-    """AXI isolation: forwards everything, and completes the outstanding transactions of a stopped manager.
+    """AXI isolation: forwards all transactions, and completes the outstanding ones of a stopped manager.
 
     Addresses and write data are delayed by one cycle, responses are not. A data beat is never forwarded before its
     address.
@@ -60,7 +60,7 @@ class AxiIsolation(wiring.Component):
         return m
 
     def _pass(self, m: Module, name: str, may: Value) -> Value:
-        """Add the register of an address channel; return whether it accepts an address now."""
+        """Add the register of an address channel; return whether it accepts an address in this cycle."""
         source, sink = getattr(self.manager, name), getattr(self.port, name)
         taken, address = Signal(name=f"{name}_taken"), Signal(sink.payload.shape(), name=name, reset_less=True)
         m.d.comb += [

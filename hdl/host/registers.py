@@ -27,7 +27,7 @@ _WORD = (1 << 32) - 1
 
 
 def layout_places(layout: data.Layout, path: str = "", offset: int = 0) -> list[tuple[str, int, int]]:
-    """Return name, bit offset and width of every number in a layout, including nested layouts."""
+    """Return name, bit offset and width of every field that is a number, also in nested layouts."""
     places = []
     for key, field in layout:
         name = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".removeprefix(".")
@@ -69,7 +69,8 @@ class HostRegisters(wiring.Component):
         start, boot_address, host_interrupt, done, exit_code, error, quiet, console, counters: see
             :class:`hdl.core.Core`. `boot_address` always has the registers' value.
         reset: a pulse: the host requests a reset of the core.
-        resetting: that reset is active, from the next cycle on; it clears the state of the last run.
+        resetting: that reset is active, from the cycle after `reset` on; it clears the registers' state of the last
+            run.
     """
 
     def __init__(self, config: Config):

@@ -1,10 +1,10 @@
 """Frame check: CRC-32 over all bits of a frame in one cycle.
 
-A CRC is the remainder of one polynomial, the frame, divided by another. Bit 0 of a word is its highest power;
-multiplying by x shifts towards bit 0, and lower powers enter at the top.
+A CRC is the remainder of a polynomial, the bits of the frame, divided by the CRC's polynomial. Bit 0 of a word is the
+coefficient of its highest power; multiplying by x shifts towards bit 0, and lower powers enter at the top.
 
-Let c[n] be the remainder of the power at which word n of the frame ends. The frame has the same remainder as the sum of
-word[n] * c[n], a polynomial of less than two words:
+Let c[n] be the remainder of the power of x that the last bit of word n stands for. The frame has the same remainder as
+the sum of word[n] * c[n], a polynomial of less than two words:
 
     sum over the bits u of: (sum of word[n] over all n with bit u set in c[n]) << u
 
@@ -69,7 +69,7 @@ def crc_of_zeros(width: int) -> int:
 
 
 def _words(bits: Value) -> tuple[list[Value], list[int]]:
-    """Split bits into words from the end; return the words, and the remainder of the power of each one's last bit."""
+    """Split bits into words from the end; return the words, and for each the remainder of its last bit's power."""
     ends = range(len(bits), 0, -CRC_BITS)
     words = [Cat(Const(0, max(0, CRC_BITS - end)), bits[max(0, end - CRC_BITS) : end]) for end in ends]
     remainders = _remainders(len(bits))
@@ -77,7 +77,7 @@ def _words(bits: Value) -> tuple[list[Value], list[int]]:
 
 
 def _remainders(width: int) -> list[int]:
-    """Return the remainder of each bit's power; the last bit's is the divisor's."""
+    """Return, for each bit of a frame, the remainder of its power of x times x**32; the last bit stands for x**0."""
     remainders = [_REFLECTED]
     for _ in range(width - 1):
         remainders.append(_step(remainders[-1]))

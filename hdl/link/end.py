@@ -21,12 +21,12 @@ __all__ = ["LinkEnd", "sequence_window"]
 
 
 def sequence_window(latency: int) -> int:
-    """Return the flits in flight at most, which is also the number of credits per input buffer.
+    """Return the maximum number of flits in flight, which is also the number of credits per input buffer.
 
-    It is a power of two minus one, and covers one flit per cycle of a round trip.
+    It is a power of two minus one, and at least the cycles of a round trip, so that one flit can be sent per cycle.
 
     Arguments:
-        latency: of the wire, in cycles; at most 64 with sequence numbers of 8 bits.
+        latency: latency of the wire in cycles; at most 64 with sequence numbers of 8 bits.
 
     Raises:
         ValueError: if the sequence numbers do not suffice.
@@ -47,7 +47,7 @@ class LinkEnd(wiring.Component):
 
     Arguments:
         link_bytes: data bytes per flit.
-        latency: of the wire, in cycles; sets the buffer sizes.
+        latency: latency of the wire in cycles; sets the buffer sizes.
 
     Ports:
         i: flits per virtual channel, round robin: `ready` of one depends on `valid` of the other.
@@ -65,7 +65,7 @@ class LinkEnd(wiring.Component):
     """Cycles from a frame at `rx` to its flit at `o`."""
 
     ROUND_TRIP = 2 * SEND_LATENCY + 2 * RECEIVE_LATENCY
-    """Cycles from a flit at `i` until its credit returns, plus twice the wire, if the flit is forwarded immediately."""
+    """Cycles from a flit at `i` until its credit returns if it is not stalled, without the latencies of the wires."""
 
     DEAD_CYCLES = 2048
     """Cycles without progress until a link is dead: 15 round trips of the longest wire."""

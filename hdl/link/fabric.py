@@ -37,8 +37,8 @@ def add_wires(m: Module, instance: Instance, chips: Sequence, disturbance: Seque
         m: the module.
         instance: the machine's chips.
         chips: per chip, an object with the ports `tx`, `rx` and `rx_present` of its `LinkNode`.
-        disturbance: per wire, in the order of `Fabric`; see `DISTURBANCE`.
-        platform: as of `elaborate`.
+        disturbance: injected faults, one view per wire, in the order of `Fabric`; see `DISTURBANCE`.
+        platform: the argument of `elaborate`.
     """
     size = instance.link_bytes, instance.link_latency
     for number, befalls in enumerate(disturbance):
@@ -83,8 +83,8 @@ def connect_disturbance(m: Module, ports, disturbance: Sequence) -> None:
 class Fabric(wiring.Component):
     """Carries flits between the cores of an instance, in order for each source, destination and channel.
 
-    Without other traffic a flit takes `Router.LATENCY` cycles per router, plus the latencies of two ends and a wire per
-    link.
+    Without other traffic a flit takes `Router.LATENCY` cycles per router, plus, per link, the latencies of both ends
+    and the wire.
 
     Wire w starts at chip w // directions in direction w % directions (see `Router`). A link end has the number of the
     wire that it drives.
@@ -92,7 +92,7 @@ class Fabric(wiring.Component):
     Ports:
         i: flits from the cores: CHANNELS * core + channel. The destination is a core of the instance.
         o: flits to the cores, with the same index. Each must be accepted eventually, whatever else is pending.
-        disturbance: per wire; see `DISTURBANCE`.
+        disturbance: faults injected into each wire; see `DISTURBANCE`.
         dead: one bit per link end; see `LinkEnd`.
     """
 

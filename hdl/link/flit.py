@@ -1,7 +1,7 @@
 """Link formats: flits, transferred as streams, and frames, one on the wire in every cycle.
 
-A frame carries a flit or none, and always the receive state of the end that sends it. So losing a frame without a flit
-is harmless, and the loss of a flit shows in the next frame that arrives.
+A frame carries at most one flit, and always the receive state of the end that sends it. So losing a frame without a
+flit is harmless, and the sequence number in the next frame that arrives reveals the loss of a flit.
 """
 
 from amaranth import unsigned
@@ -12,7 +12,7 @@ from neuroncore_rtl.spec.link import CRC_BITS, FLIT_HEADER, SEQUENCE_BITS, VIRTU
 __all__ = ["RETRY_BITS", "body_layout", "flit_layout", "flit_stream", "frame_layout"]
 
 RETRY_BITS = 4
-"""Bits of a replay's number; requests and answers differ by one at most."""
+"""Bits of the replay counts `retry` and `answer`, which differ by one at most."""
 
 
 def flit_layout(link_bytes: int) -> data.StructLayout:
@@ -34,9 +34,9 @@ def body_layout(link_bytes: int) -> data.StructLayout:
         vc: virtual channel of the flit.
         valid: the frame carries a flit.
         sequence: number of the flit; in a frame without a flit, of the next one.
-        answer: replays made by this end so far.
-        expected: number of the next flit that this end needs; it has all flits before it.
-        retry: replays requested by this end so far.
+        answer: count of replays made by this end so far.
+        expected: number of the next flit that this end needs; it has received all earlier flits.
+        retry: count of replays requested by this end so far.
         credits_returned: flits read from each input buffer of this end, modulo 2 ** SEQUENCE_BITS.
     """
     return data.StructLayout(

@@ -25,7 +25,7 @@ class LinkNode(wiring.Component):
         chip: number of this chip; constant.
         i: `local_in` of `Router`.
         o: `local_out` of `Router`.
-        tx: per direction, as all further ports; see `LinkEnd`.
+        The further ports are those of a `LinkEnd`, one per direction.
     """
 
     def __init__(self, instance: Instance):

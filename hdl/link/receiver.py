@@ -12,7 +12,7 @@ __all__ = ["Receiver"]
 
 
 class Receiver(wiring.Component):
-    """Accepts a flit in every cycle; it is at `o` in the next.
+    """Accepts a flit in every cycle; the flit is at `o` in the next cycle.
 
     Each flit is accepted exactly once and in order, without a timer, whatever frames are lost in either direction:
 
@@ -25,7 +25,7 @@ class Receiver(wiring.Component):
         window: capacity of each input buffer in flits, a power of two minus one.
 
     Ports:
-        heard: the frame received, if `good`.
+        heard: body of the received frame, if `good`.
         expected: sent to the other end, like `retry` and `credits_returned`; see `body_layout`.
         discarded: a flit is received and not accepted.
 

@@ -21,7 +21,7 @@ __all__ = [
 CHIP_BITS = (MAX_CORES // CORES_PER_CHIP - 1).bit_length()
 
 LOCAL_PORTS = CORES_PER_CHIP * CHANNELS
-"""Ports of a router to its cores: CHANNELS * core of the chip + channel."""
+"""Number of a router's ports to its cores; port CHANNELS * core of the chip + channel."""
 
 _CORE_BITS = (CORES_PER_CHIP - 1).bit_length()
 
@@ -73,9 +73,9 @@ class Route(wiring.Component):
 
     1. In each dimension a flit starts on virtual channel 0 and changes to 1 at the dateline, the link that closes the
        ring.
-    2. Virtual channel 0 does not cross the dateline, so its buffers depend on each other in a chain, not in a cycle.
-    3. A shortest path never returns to the dateline, so the buffers of virtual channel 1 form a chain, too.
-    4. Dimensions are traversed in ascending order, so no cycle spans dimensions.
+    2. Virtual channel 0 does not cross the dateline, so the dependences between its buffers form a chain, not a circle.
+    3. A shortest path never returns to the dateline, so the dependences on virtual channel 1 form a chain, too.
+    4. Dimensions are traversed in ascending order, so no circle of dependences spans dimensions.
 
     Arguments:
         instance: the machine's chips.
@@ -84,8 +84,8 @@ class Route(wiring.Component):
 
     Ports:
         chip: number of this chip.
-        destination: of the flit's header; a core of the instance.
-        channel: of the flit's header.
+        destination: destination in the flit's header; a core of the instance.
+        channel: channel in the flit's header.
         outputs: one bit per output, one of them set; see `link_output` and `local_output`.
     """
 
@@ -140,7 +140,7 @@ class Route(wiring.Component):
         return places
 
     def _is_upward(self, m, dimension: int, size: int, place, end) -> Value:
-        """Return whether a flit travels upwards: in its direction so far, else the shorter way."""
+        """Return whether a flit travels upwards: from a link in that link's direction, from a core the shorter way."""
         if self.side is not None and dimension == self.side // 2:
             return Const(self.side % 2)
         distance = Signal(range(2 * size), name=f"distance_{dimension}")

@@ -32,11 +32,11 @@ class RouterInput(wiring.Component):
 
     Latency: 1 cycle. Throughput: 1 flit per cycle. `i.ready` does not depend on `taken`.
 
-    Arguments: as of `Route`.
+    Arguments: see `Route`.
 
     Ports:
         chip: number of this chip.
-        requests: one bit for the output of the oldest flit; 0 without a flit.
+        requests: one bit per output of the router, set for the output of the oldest flit; 0 without a flit.
         flit: the oldest flit.
         taken: the oldest flit is removed at the end of this cycle.
     """
@@ -79,7 +79,8 @@ class RouterOutput(wiring.Component):
     """Router output: arbitrates between the inputs that request it, one flit per cycle. Latency: 1 cycle.
 
     Flits in transit have priority over those of local cores, which get one of `SHARE` grants while both are pending:
-    with an even share, each router on a path would halve the bandwidth of those upstream. Each group is round robin.
+    with equal shares, each router on a path would halve the bandwidth of the routers upstream. Each group is round
+    robin.
 
     Arguments:
         passing: number of inputs from links, the first ones.

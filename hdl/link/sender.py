@@ -12,7 +12,7 @@ __all__ = ["LinkSender"]
 
 
 class LinkSender(wiring.Component):
-    """Accepts a flit in every cycle; its frame is at `o` in the next.
+    """Accepts a flit in every cycle; its frame is at `o` in the next cycle.
 
     A flit needs a credit of its virtual channel and an entry of the replay memory. All flits pass through that memory,
     so a replay only changes the read address.
@@ -23,7 +23,7 @@ class LinkSender(wiring.Component):
 
     Ports:
         i: flits per virtual channel, round robin.
-        heard: the frame received, if `good`.
+        heard: body of the received frame, if `good`.
         o: a frame in every cycle, without `expected`, `retry` and `credits_returned`.
         replayed: a replay starts.
         stalled: a flit is pending and none is `accepted`.
@@ -34,8 +34,9 @@ class LinkSender(wiring.Component):
         known: number of the first stored flit; earlier ones are acknowledged.
         end: number after the last stored flit.
         memory: stored flits, each at its number modulo the depth.
-        credits_consumed: by accepted flits, per virtual channel, modulo 2 ** SEQUENCE_BITS.
-        credits_returned: by the other end as far as known, per virtual channel, modulo 2 ** SEQUENCE_BITS.
+        credits_consumed: credits that accepted flits consumed, per virtual channel, modulo 2 ** SEQUENCE_BITS.
+        credits_returned: credits that the other end returned, by its latest frame, per virtual channel, modulo 2 **
+            SEQUENCE_BITS.
     """
 
     def __init__(self, link_bytes: int, window: int):

@@ -9,13 +9,13 @@ from neuroncore_rtl.hdl.link.flit import frame_layout
 __all__ = ["DISTURBANCE", "FLIP_BITS", "Wire"]
 
 FLIP_BITS = 10
-"""Bits of the index of a bit in a frame."""
+"""Width of the index of a bit in a frame."""
 
 DISTURBANCE = data.StructLayout({"flip": 1, "flip_bit": FLIP_BITS, "drop": 1, "repeat": 1, "cut": 1})
 """Fault of the frame delivered in this cycle.
 
 Fields:
-    flip: bit `flip_bit` is inverted, if the frame has one.
+    flip: bit `flip_bit` is inverted, if the frame has that many bits.
     drop: no frame is delivered.
     repeat: the previous frame is delivered instead.
     cut: no frame is delivered as long as it is set.

@@ -29,7 +29,7 @@ RESPONSE_SLVERR = 2
 """Value of RRESP and BRESP for an error of the subordinate."""
 
 CONSTANT_BITS = {"size": 3, "burst": 2, "lock": 1, "cache": 4, "prot": 3, "qos": 4, "region": 4}
-"""Constant signals of AW and AR, and their widths."""
+"""Signals of AW and AR that are constant in this machine, with their widths."""
 
 
 def constants(size: int) -> dict[str, int]:

@@ -15,8 +15,8 @@ class AxiArbiter(wiring.Component):
     """Grants addresses round robin, and routes responses by their ID.
 
     Latency: one cycle for addresses and write beats, none for responses. Throughput: one beat read and one written per
-    cycle, bursts back to back. Write data follows the order of the addresses, so a manager with late beats blocks those
-    behind it.
+        cycle, bursts back to back. Write data follows the order of the addresses, so a manager with late beats blocks
+        the managers granted after it.
 
     Deadlock freedom: a manager must reserve buffer space before it issues a read, and accept read beats regardless of
     its own writes.
@@ -27,12 +27,13 @@ class AxiArbiter(wiring.Component):
         id_bits: width of the port's IDs; default: as many as the managers need.
 
     Ports:
-        managers: their IDs are ignored. The beats of a write may arrive with its address or later; earlier ones stall.
+        managers: ports of the managers; their IDs are ignored. The beats of a write may arrive with its address or
+            later; earlier beats stall.
         port: an ID is the number of a manager. A beat may precede its address by a few cycles.
     """
 
     WRITES = 16
-    """Write bursts with beats outstanding, at most; a further address stalls."""
+    """Maximum number of write bursts with outstanding beats; a further address stalls."""
 
     def __init__(self, size: int, count: int, id_bits: int | None = None):
         self.size = size

@@ -18,7 +18,7 @@ class BankArbiter(wiring.Component):
 
     Arguments:
         engines: number of engines; lower numbers have priority.
-        lines: number of line ports, behind the engines; urgent after `LINE_PATIENCE` stalled cycles.
+        lines: number of line ports, with lower priority than the engines; urgent after `LINE_PATIENCE` stalled cycles.
         places: number of banks.
         early: engines stall while any line port is urgent, whatever its bank, so that their grants do not depend on the
             line ports' requests of this cycle.
@@ -26,8 +26,8 @@ class BankArbiter(wiring.Component):
     Ports:
         requests: one bit per requester, engines first.
         banks: bank that each requests.
-        turn: line port with priority over equally urgent ones; counts through all of them, one per cycle.
-        held_up: granted requests cannot be accepted in this cycle.
+        turn: index of the line port with priority over equally urgent line ports; the next index in each cycle.
+        held_up: the memory accepts no request in this cycle, even if granted.
         grants: one bit per requester, set when it has priority at its bank.
         urgent: a granted line port is urgent; with `early`, any line port is.
         stalls: one bit per requester, set when its request is not accepted in this cycle.

@@ -62,7 +62,7 @@ class LineReadArbiter(_LineArbiter):
         count: number of readers.
 
     Ports:
-        requesters: all receive all data, and must know when their own arrives.
+        requesters: the readers' ports; each receives all data and must know in which cycle its own data arrives.
         chosen: number of the reader with the current request.
     """
 

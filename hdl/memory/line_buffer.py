@@ -18,25 +18,25 @@ __all__ = ["LineBuffer"]
 
 
 class LineBuffer(wiring.Component):
-    """Writes one line per cycle: the oldest to PSUM or to an SBUF bank that is not `busy`.
+    """Writes one line per cycle: the oldest line to PSUM or to an SBUF bank that is not `busy`.
 
-    Without latency the incoming line is a candidate, too. If no line qualifies, the oldest requests its bank. At most
-    `AHEAD` lines bypass the oldest, which then requests until accepted. Lines to the same bank stay in order, so a byte
-    holds the last value written.
+    Without latency the incoming line is a candidate, too. If no line qualifies, the oldest line requests its busy bank.
+    At most `AHEAD` lines bypass the oldest, which then requests until accepted. Lines to the same bank stay in order,
+    so a byte holds the last value written.
 
     Arguments:
         size: bytes per access.
         writers: number of writers that share the port.
         sbuf: geometry of SBUF.
-        latency: 0 or 1. With 1 a line stays for a cycle at least, all lines stay in order, and none is accepted while
-            `LINES` are buffered.
+        latency: 0 or 1. With 1 a line stays for at least one cycle, all lines stay in order, and no line is accepted
+            while `LINES` are buffered.
 
     Ports:
         i: lines from the arbiter.
         writer: number of the line's writer.
         o: lines to the memories; a stalled request may change.
         busy: SBUF banks that an engine or an earlier port requests.
-        after: `busy` of the next port.
+        after: `busy` for the next port: `busy`, and the bank that this port requests.
         written: one bit per writer, set when all of its lines are written at the end of this cycle.
     """
 
@@ -96,7 +96,7 @@ class LineBuffer(wiring.Component):
         return m
 
     def _choose(self, m: Module, there: Signal, lines: list) -> Signal:
-        """Return one bit per line, set for the one that requests, if any."""
+        """Return one bit per line, set for the line that requests in this cycle, if any."""
         able, chosen = Signal(len(lines)), Signal(len(lines))
         if self.latency:
             m.d.comb += chosen.eq(1)

@@ -27,8 +27,8 @@ __all__ = ["Conflicts", "OnChipMemory"]
 class Conflicts(data.Struct):
     """Bank conflicts since reset: cycles in which a request stalled because another one had its bank.
 
-    Line ports are summed; lines in a `LineBuffer` that it does not request do not count. The first eight counters are
-    of SBUF, by port and direction; those of PSUM cover all ports.
+    The counters of line ports cover all line ports together; lines that wait in a `LineBuffer` without a request do not
+    count. The first eight counters are for SBUF, by port and direction; each counter for PSUM covers all ports.
     """
 
     stationary: unsigned(COUNTER_BITS)
@@ -105,7 +105,7 @@ class OnChipMemory(wiring.Component):
             storage = delayed(m, line.storage, line.signature.latency, f"storage{number}")
             read = [memory.line_reads[number].data for memory in (psum, sbuf)]
             m.d.comb += line.data.eq(Mux(storage == OnChipStorage.PSUM, *read))
-        # Counted here, as SBUF's gated clock may stop.
+        # The counters are here, because the gated clock of SBUF may stop.
         ports = self.config.hbm_ports
         turn, read_turn = Signal(range(max(2, ports))), Signal(range(1 + ports))
         m.d.sync += [

@@ -45,7 +45,7 @@ class ReadPort(wiring.Signature):
 
     Members:
         valid: a request; stable until accepted.
-        address: in bytes; stable as `valid`.
+        address: byte address; stable until accepted.
         ready: the request is accepted at the end of this cycle.
         data: `width` bits per partition, partition 0 lowest, `latency` cycles after acceptance.
     """
@@ -121,9 +121,10 @@ class LineRead(wiring.Signature):
     Members:
         valid: a request; stable until accepted, with all other members.
         address: in bytes, a multiple of `size`.
-        word: for PSUM, 4-byte word of the access.
+        word: for PSUM, index of the 4-byte word to access in the `size` bytes.
         ready: the request is accepted at the end of this cycle.
-        data: `latency` cycles after acceptance. PSUM reads only `word`, at its position; the rest is undefined.
+        data: the bytes, `latency` cycles after acceptance. PSUM reads only `word`, at its position; the rest is
+            undefined.
     """
 
     LATENCY = timing.LINE_READ_LATENCY
@@ -146,10 +147,10 @@ class LineRead(wiring.Signature):
 
 
 class LineWrite(wiring.Signature):
-    """Line write port, seen from the writer; undescribed members are as of `LineRead`.
+    """Line write port, seen from the writer; the other members are those of `LineRead`.
 
     Arguments:
-        size: bytes per access, as of `LineRead`.
+        size: bytes per access; see `LineRead`.
 
     Members:
         valid: a write; stable until accepted, but behind a `LineBuffer` a stalled one may change.

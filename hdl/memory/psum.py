@@ -1,12 +1,12 @@
 """PSUM: the accumulators below the array, one partition per column.
 
 Each partition reads a word, adds the column sum and writes the result, one word per cycle: FP32, or INT32 for INT8
-products. Overwriting adds the neutral element, without a read; in FP32 that is -0, as x + -0 is x for every x, both
-zeros included.
+products. Overwriting adds the sum to the neutral element, without a read; in FP32 that is -0, because x + -0 is x for
+every x, including both zeros.
 
 Addresses form eight banks, in eight or fewer memories. Each memory reads one word and writes one word per cycle. Sums
-never stall; other units stall while sums use their memory. These read two words of different memories, and write one,
-per cycle.
+never stall; other units stall while sums use their memory. Per cycle, other units read up to two words, of different
+memories, and write one.
 """
 
 from functools import partial
@@ -25,7 +25,7 @@ from neuroncore_rtl.spec.isa import TENSOR_FIELDS
 __all__ = ["PSUM_ADDRESS", "Psum", "PsumWrite"]
 
 PSUM_ADDRESS = unsigned(dict(TENSOR_FIELDS)["psum"])
-"""Word address in a partition."""
+"""Shape of a word address in a partition."""
 
 
 class PsumWrite(data.Struct):
@@ -50,12 +50,13 @@ class Psum(wiring.Component):
 
     Ports:
         valid: column sums arrive in the next cycle.
-        write: operation on them.
+        write: operation on these sums.
         sums: column sums, FP32, a cycle after `valid`.
-        reads: for other units; a stalled request may change.
-        shared_reads: as `reads`, never at the same bank.
-        writes: for other units; a stalled request may change.
-        reading: banks that sums read, and that stall other readers.
+        reads: read port of other units; a stalled request may change.
+        shared_reads: second read port of other units, never at the bank that `reads` requests; a stalled request may
+            change.
+        writes: write port of other units; a stalled request may change.
+        reading: one bit per bank, set when the sums read it and other readers stall.
     """
 
     def __init__(self, columns: int, words: int, add_latency: int, banks: int = PSUM_BANKS):

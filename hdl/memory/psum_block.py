@@ -20,7 +20,7 @@ BLOCK = 32
 """Partitions per block."""
 
 PSUM_READERS = 2
-"""Words read per cycle for units other than the tensor engine, from different banks."""
+"""Read ports for units other than the tensor engine: each reads one word per cycle, from different banks."""
 
 NEGATIVE_ZERO = 0x80000000
 
@@ -68,10 +68,10 @@ def common_ports(geometry: PsumGeometry) -> dict:
         old_bank: bank that read the old word in the previous cycle.
         update: banks to write with the result of the sum `add_latency` cycles ago.
         update_integer: the result is INT32, else FP32.
-        store: banks to write from outside.
-        mask: bytes of that word to write.
+        store: banks that another unit writes.
+        mask: bytes of that unit's word to write.
         write_words: word to write, per bank.
-        read_banks: bank of each outside reader.
+        read_banks: bank of each read port of other units.
     """
     banks, number = geometry.banks, geometry.bank_bits
     places = data.ArrayLayout((geometry.depth - 1).bit_length(), banks)
@@ -96,7 +96,7 @@ class PsumPartition(wiring.Component):
         sum: column sum, FP32.
         updates: `update` applies to this partition.
         stores: `store` applies to this partition.
-        store_data: word from outside.
+        store_data: word that another unit writes.
         read_data: words from `read_banks`, which PsumBlock delays to the cycle of the data.
     """
 

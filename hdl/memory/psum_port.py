@@ -19,17 +19,17 @@ __all__ = ["PsumPort"]
 class PsumPort(wiring.Component):
     """Grants one write per cycle, and two reads of different banks: the vector engine's and one other.
 
-    Priority: vector, scalar, then line ports with aging (`BankArbiter`). It decides between two reads only if they
-    request the same bank.
+    Priority: vector, scalar, then line ports with aging (`BankArbiter`). The vector engine's read and another read
+        compete only if they request the same bank.
 
     Ports (`storage` is ignored):
         turn: see `BankArbiter`.
         psum: vector reads, to PSUM in the tensor engine; a stalled request yields to one with priority.
-        psum_shared: all other reads; as `psum`.
-        psum_write: all writes; as `psum`.
-        reading: PSUM banks that stall their readers in this cycle.
-        read_stalls: stalled requests of vector, scalar and each line port.
-        write_stalls: as `read_stalls`.
+        psum_shared: all other reads, also to PSUM in the tensor engine.
+        psum_write: all writes, also to PSUM in the tensor engine.
+        reading: PSUM banks at which reads stall in this cycle.
+        read_stalls: one bit each for vector, scalar and every line port, set when its read stalls.
+        write_stalls: the same for writes.
     """
 
     def __init__(self, config: Config):
@@ -160,7 +160,7 @@ def _word(m: Module, name: str, line, size: int) -> tuple[Signal, Signal, Signal
         place |= Mux(part.any(), number, 0)
         mask |= part
         word |= Mux(part.any(), line.data.word_select(number, 32), 0)
-    # Signals: an expression would become logic at each use.
+    # These are signals, because an expression would be generated as logic at each use.
     chosen = tuple(
         Signal.like(Value.cast(value), name=f"{name}_{what}")
         for what, value in (("place", place), ("mask", mask), ("word", word))

@@ -26,14 +26,14 @@ class Sbuf(wiring.Component):
     """Serves all ports without a conflict at their bank and direction.
 
     Priority in a conflict: moving, vector, scalar, then round robin between stationary (weights are seldom urgent) and
-    the line ports. A request of the latter two precedes all engines after `LINE_PATIENCE` stalled cycles. A line access
-    occupies its bank in all partitions.
+    the line ports. A request of stationary or of a line port precedes all engines after `LINE_PATIENCE` stalled cycles.
+    A line access occupies its bank in all partitions.
 
     Ports (`storage` is ignored):
         read_turn: `turn` of `BankArbiter`.
         write_turn: `turn` of `BankArbiter`.
-        read_stalls: stalled requests of moving, vector, scalar, stationary and each line port.
-        write_stalls: stalled requests of vector, scalar and each line port.
+        read_stalls: one bit each for moving, vector, scalar, stationary and every line port, set when its read stalls.
+        write_stalls: one bit each for vector, scalar and every line port, set when its write stalls.
         active: a request is pending or in flight; else the clock may stop.
     """
 
@@ -78,7 +78,7 @@ class Sbuf(wiring.Component):
         return m
 
     def _arbitrate(self, m: Module, name: str, engines: list, lines: list, stalls: Value) -> list[Signal]:
-        """Connect the ports to an arbiter; return for each bank one bit per port, set for the one served."""
+        """Connect the ports to an arbiter; return for each bank one bit per port, set for the port that it serves."""
         arbiter = BankArbiter(len(engines), len(lines), self.geometry.banks, bool(self.config.port_latency))
         m.submodules[f"{name}_arbiter"] = arbiter
         ports = engines + lines

@@ -103,10 +103,10 @@ class SbufPartition(wiring.Component):
 
     The ports are those of `SbufBlock`, common to all partitions, except its own enables and words, and:
 
-    Ports:
-        *_select: data of each lockstep reader in the lines read in the previous cycle.
+    Ports: *_select: per reader of all partitions (`SBUF_READERS`): where its words are in the lines that the banks read
+    in the previous cycle: bank (upper bits) and position in the line.
         line_select: bank (upper bits) and position in the line, per line port.
-        write_data: data of the line port that writes, per bank.
+        write_data: per bank, data of the line port that writes it.
         write_here: banks that a line port writes in this partition.
     """
 
@@ -205,16 +205,15 @@ class SbufBlock(wiring.Component):
     input of the same cycle; otherwise a simulator would evaluate the block twice.
 
     Ports:
-        read: banks to read, at `read_line`.
-        *_select: bank (upper bits) and position in the line, per lockstep reader. Its words of all partitions are valid
-            a cycle after the read.
-        line_taken: line ports that read here.
+        read: banks to read, at `read_line`. *_select: bank (upper bits) and position in the line, per reader of all
+            partitions (`SBUF_READERS`). The reader's words of all partitions are valid one cycle after the read.
+        line_taken: one bit per line port, set when it reads in this block.
         line_select: partition, bank and position in the line, from the upper bits down, per line port.
-        lines: bytes per line port, two cycles later and until its next read here.
+        lines: bytes per line port, valid two cycles after its read, until its next read in this block.
         write_bytes: bytes to write at `write_line`, per bank.
         write_single: banks that a line port writes, in one partition.
-        write_scalar: other banks that the scalar engine writes; the vector engine writes the rest.
-        write_here: banks of `write_single` with their partition in this block.
+        write_scalar: banks not in `write_single` that the scalar engine writes; the vector engine writes all others.
+        write_here: banks of `write_single` with the partition to write in this block.
         write_partition: number of that partition in this block, per bank.
         write_port: number of the line port that writes, per bank.
         write_lines: bytes of each line port.

@@ -15,7 +15,7 @@ class RoundRobin(wiring.Component):
 
     Ports:
         requests: one bit per requester.
-        taken: accepts the grant; the next one prefers the requesters after this one.
+        taken: accepts the grant; the next grant prefers the requesters after the one granted now.
         grant: index of the granted requester, combinational; undefined without a request.
         chosen: one-hot `grant`; 0 without a request.
     """

@@ -38,12 +38,12 @@ class Prefetcher(wiring.Component):
         places: number of blocks that `blocks` accepts without a stall.
         halt: blocks are accepted and discarded.
         rung: records in all accepted blocks, modulo 2 ** 32.
-        request: HBM address of a record to fetch; it has room for it.
+        request: HBM address of a record to fetch; the prefetcher has room for the record.
         record: beats of the requested records, in order.
         head: the next record, with `body_bits` of its body.
-        address: its HBM address.
-        coming: there is a next record, even if it has not arrived yet.
-        next_address: its HBM address.
+        address: HBM address of the record at `head`.
+        coming: a next record exists, even if it has not arrived yet.
+        next_address: HBM address of that record.
     """
 
     def __init__(self, body_bits: int, records: int, size: int):

@@ -42,8 +42,8 @@ class Queue(wiring.Component):
     - A semaphore is updated two cycles after the engine has finished, if the update is granted immediately.
 
     The queue executes a NOP itself. `WAIT_LATENCY` cycles after the last update that it waits for, a NOP offers its
-    first update. It passes in that cycle if it has no updates, otherwise with its last update. Updates of records in
-    flight have priority.
+    first update. It is issued and retires in that cycle if it has no updates, otherwise with its last update. Updates
+    of records in flight have priority.
 
     Errors are reported in program order: an instruction's error waits until all earlier records have retired and made
     their updates. So does the error of a record that cannot be fetched (FETCH) or belongs to another engine (ENGINE);
@@ -63,7 +63,7 @@ class Queue(wiring.Component):
         request: HBM address of a record to fetch; the queue has room for it.
         record: beats of the requested records, in order.
         wait: the two semaphore waits of the next record.
-        wait_satisfied: both waits are satisfied, in the same cycle.
+        wait_satisfied: both waits of `wait` are satisfied, in the same cycle.
         issue: the instruction: the low bits of the record's body, as wide as the engine's layout.
         completions: one bit per lane, a pulse when the engine has finished the oldest record of that lane.
         update: update for the semaphores.
@@ -71,7 +71,7 @@ class Queue(wiring.Component):
         engine_error: see :class:`hdl.primitives.engine_error.DetailedError`.
         error: first error, held until reset.
         halt: issue no further record, except one that `issue` already offers.
-        issued: the engine accepts a record in this cycle, or a NOP passes.
+        issued: the engine accepts a record in this cycle, or the queue executes a NOP.
         passed: the issued record is a NOP, which retires in this cycle.
         retired: one bit per lane, set when the engine finishes a record.
         issued_address, retired_address: HBM address of that record.
@@ -82,12 +82,12 @@ class Queue(wiring.Component):
             count here; `Semaphores.updated` reports them.
         counters: :data:`QueueCounters`.
         retired_count: records that have retired and made their updates.
-        rung: records in all accepted blocks.
+        rung: records in all accepted blocks, modulo 2 ** 32.
         oldest: HBM address of the oldest record in flight, even while the next record waits; only for COLLECTIVE.
     """
 
     WAIT_LATENCY = 2
-    """Cycles from an accepted update to the waiting instruction at `issue`."""
+    """Cycles from an accepted semaphore update to the offer of the instruction that waits for it at `issue`."""
 
     def __init__(
         self, engine: Engine, lanes: int = 1, records: int = 4, refusal_latency: int = 0, size: int = RECORD_BYTES
@@ -136,8 +136,8 @@ class Queue(wiring.Component):
         m = Module()
         m.submodules.prefetcher = self._prefetcher = prefetcher = Prefetcher(self.body_bits, self.records, self.size)
         m.submodules.updates = self._updates = Updates()  # updates of a NOP
-        self._bad, self._cleared = Signal(), Signal()  # the next record is not executable; its waits are satisfied
-        self._given = Signal()  # the engine accepts it
+        self._bad, self._cleared = Signal(), Signal()  # the next record is an error; its waits are satisfied
+        self._given = Signal()  # the engine accepts the next record
         self._flying = Signal(range(IN_FLIGHT + 1))
         self._left = Signal(range(2 * IN_FLIGHT))  # records that have made their updates, modulo its range
         wiring.connect(m, wiring.flipped(self.blocks), prefetcher.blocks)
@@ -218,8 +218,8 @@ class Queue(wiring.Component):
     def _update(self, m: Module, lanes: list[InFlight]) -> Value:
         """Arbitrate the updates of the lanes, round robin; return the HBM address of the updating record.
 
-        Updates of a NOP are made when no lane has an update. This happens soon: nothing is issued until the NOP has
-        passed.
+        Updates of a NOP are made when no lane has an update. The NOP does not starve: no record is issued before the
+        NOP has retired, so the lanes run out of updates.
         """
         own, flown = self._updates.update, stream.Signature(Update).create()
         turn, chosen = Signal(), Signal()

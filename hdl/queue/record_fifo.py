@@ -12,7 +12,8 @@ __all__ = ["RecordFifo"]
 class RecordFifo(wiring.Component):
     """FIFO of records, written beat by beat. Latency: 1 cycle from the last beat.
 
-    One wide write register shared by all queues would need a thousand wires across the chip. A beat needs far fewer.
+    A beat is written as soon as it arrives. Complete records on a bus to all queues would need a thousand wires across
+    the chip; beats need far fewer.
 
     Arguments:
         shape: stored part of a record: its lowest bits, and the error bit as the highest bit.

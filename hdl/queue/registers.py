@@ -24,10 +24,10 @@ from neuroncore_rtl.spec.link import CORE_BITS
 __all__ = ["Registers"]
 
 _OFFSET_BITS = 16
-"""Address bits of the register space above `REGISTERS`."""
+"""Width of a register's offset from `REGISTERS`."""
 
 _ALIGNMENT_BITS = RECORD_BYTES.bit_length() - 1
-"""Low bits of a record's address, which are 0."""
+"""Number of low bits of a record's address that are 0."""
 
 _WATCHDOG_LIMIT = 100_000
 _WATCH_VALUE = (1 << VALUE_BITS) - 1
@@ -82,8 +82,8 @@ class Registers(wiring.Component):
         error: first error of the core.
         watchdog_limit: see :class:`hdl.queue.watchdog.Watchdog`.
         exit_valid: the program has ended; set until reset.
-        exit_code: its exit code; only the first write counts.
-        console: bytes for the host to print.
+        exit_code: exit code of the program; only the first write counts.
+        console: bytes that the program prints, for the host.
         host_interrupt: a pulse makes INTERRUPT_HOST pending.
         external_interrupt: a source was pending and enabled one cycle ago.
     """

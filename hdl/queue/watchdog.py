@@ -19,8 +19,8 @@ class Watchdog(wiring.Component):
 
     Arguments:
         queues: number of queues.
-        collective: number of the collective engine's queue; None if there is no collective engine, and then no `peer`
-            and `peer_address` either.
+        collective: number of the collective engine's queue; None if there is no collective engine, and then the ports
+            `peer` and `peer_address` do not exist.
 
     Ports:
         limit: number of cycles.

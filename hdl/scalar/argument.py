@@ -1,4 +1,4 @@
-"""Argument stage of the activation datapath: decode, control row, segment and position in the segment.
+"""Argument stage of the activation datapath: decode, control row, table segment and position in the segment.
 
 Implements steps 1 to 4 of docs/activation.md, and the part of step 10 that is independent of alpha.
 """
@@ -24,20 +24,20 @@ INDEX_BITS = layout.CONTROL_FIELDS["base"]
 """Bits of a segment's index."""
 
 REDUCED = layout.FACTOR_BITS + layout.REDUCED_ZEROS
-"""Upper bits of the position in a quadrant that its factor may use, wherever its leading one is."""
+"""Number of upper bits of the position in a quadrant that are kept: a factor after its leading zeros needs no more."""
 
 _TURN_BITS = layout.REDUCED_BITS + layout.QUADRANT_BITS
 _HALF_WINDOW = layout.WINDOW_BITS // 2
 _CUT = layout.WINDOW_BITS - _TURN_BITS
-"""Low bits dropped from significand * window."""
+"""Number of low bits dropped from the product of significand and window."""
 _LOW_BITS = FP32.precision + _HALF_WINDOW - _CUT
-"""Bits kept of the lower product, including those that overlap the higher one."""
+"""Bits kept of the product with the window's lower half, including those that overlap the other product."""
 
 _WINDOW_HALF = 17
-"""Half of a window digit in the staged products; the significand's upper half is narrower."""
+"""Width of half a window digit in the staged products. The upper half of the significand is narrower."""
 
 _TOP_BITS = layout.WINDOW_BITS - 4 * _WINDOW_HALF
-"""Bits of the window above its two digits; their product needs no more bits either."""
+"""Bits of the window above its two digits; only as many low bits of their product are needed."""
 
 _MOST_BITS = layout.COORDINATE_BITS - layout.LOCAL_BITS
 """Largest number of bits of x that select a segment."""
@@ -48,7 +48,7 @@ _LARGEST_SHIFT = 31
 _SPECIALS = {special.name: special.value for special in layout.Special}
 
 SpecialCode = typed_enum("SpecialCode", _SPECIALS | {"NONE": 15}, 4)
-"""Codes of `spec.functions.layout.Special`, and NONE for the datapath's own result."""
+"""Codes of `spec.functions.layout.Special`, and NONE for the computed result."""
 
 
 class Argument(wiring.Component):
@@ -58,26 +58,26 @@ class Argument(wiring.Component):
 
     Arguments:
         staged: every step has a separate pipeline stage.
-        trigonometry: the window of 2 / pi exists; otherwise no function may need it.
+        trigonometry: build the reduction by the window of 2 / pi; without it, no function may need it.
 
     Ports:
         z: FP32 word.
-        function: its code.
+        function: code of the function.
         tables: reads control, special, window_high, window_low; other addresses stay 0.
         significand, exponent: m and e; undefined if z is zero, infinite or NaN.
-        index, t: segment and position in it.
+        index, t: index of the segment, and position in it.
         reduced: r without low bits that no factor uses.
-        source, factor, scale, exp2: fields of the control row, changed to give alpha if the result is alpha, or alpha *
-            z with z zero or infinite.
-        sign: s.
-        special: replaces the datapath's result; for alpha * z, the special value of |z|.
+        source, factor, scale, exp2: fields of the control row. They are changed so that the datapath outputs alpha if
+            the result is alpha, or is alpha * z with z zero or infinite.
+        sign: s of docs/activation.md.
+        special: value that replaces the computed result; for alpha * z, the special value of |z|.
     """
 
     CUTS = {
         False: ("decode", "control", "turns", "segment"),
         True: ("leading", "normal", "decode", "control", "places", "turns", "quadrant", "segment"),
     }
-    """Pipeline registers, by `staged`."""
+    """Cuts of the pipeline that hold a register, by `staged`."""
 
     z: In(32)
     function: In(FUNCTION_BITS)
@@ -143,7 +143,7 @@ class Argument(wiring.Component):
         ]
 
     def _reach(self, m: Module, number) -> dict[str, Value]:
-        """Compute the shift of an exponent below the tables' regions, and the binade of one above them."""
+        """Compute the coordinate's shift for exponents below the table's rows, and the binade for exponents above."""
         shift = Signal(range(_LARGEST_SHIFT + 1))
         distance, binade = Signal(EXPONENT), Signal(EXPONENT)
         m.d.comb += [
@@ -156,7 +156,7 @@ class Argument(wiring.Component):
         }  # fmt: skip
 
     def _windows(self, m: Module, z) -> dict[str, Value]:
-        """Compute partial products of significand and window."""
+        """Compute partial products of the significand and the window of 2 / pi."""
         if not self.staged:
             high, low = Signal(_HALF_WINDOW), Signal(_LOW_BITS)
             m.d.comb += [
@@ -184,7 +184,7 @@ class Argument(wiring.Component):
         return values
 
     def _add_turns(self, m: Module, z) -> dict[str, Value]:
-        """Add up the quarter turns in z."""
+        """Add the window products: quadrant and position in the quadrant, from |z| * 2 / pi modulo 4."""
         values = dict(vars(z))
         if not self.trigonometry:
             return values

@@ -37,7 +37,7 @@ class ActivationBlock(wiring.Component):
     """Lanes in lockstep, one step per cycle.
 
     Arguments:
-        lanes: number of lanes.
+        lanes: number of lanes of the block.
         depth, units, partitions: see :class:`ActivationLane`.
 
     Ports (few and wide, as each costs simulation time):
@@ -135,7 +135,7 @@ class ActivationBlock(wiring.Component):
         return indices
 
     def _adds(self, m, control):
-        """Return one bit per lane, set if it adds an element to its running sum."""
+        """Return one bit per lane, set if the lane adds its result to its running sum."""
         early = control.at(self._stages.sum - 1)
         taking = Signal(range(self.lanes + 1))
         adds = Signal(self.lanes)

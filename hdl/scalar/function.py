@@ -21,7 +21,7 @@ _READERS = {
     "product": ("c3_c2", "c1", "c0_exponent"),
     "result": ("exp2_c2_c1", "exp2_c0"),
 }
-"""Tables that each part reads."""
+"""Tables that each stage reads, by submodule."""
 
 
 class FunctionUnit(wiring.Component):

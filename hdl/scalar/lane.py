@@ -25,7 +25,7 @@ from neuroncore_rtl.spec.config import SCALAR_UNITS
 __all__ = ["STAGES", "ActivationLane", "Stages"]
 
 _NEGATIVE_ZERO = 1 << 31
-"""Neutral element of addition, for -0 too."""
+"""Neutral element of addition: x + -0 is x for every x, including -0."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Stages:
         staged: every step has a separate pipeline stage.
         widen: cycles from a word to FP32, without the register after it.
         fma: cycles of the multiply-add.
-        total: cycles from a function's result, or the sum shown, to the rounder.
+        total: cycles from a function's result, or from the running sum that replaces it, to the rounder.
         rounder: cycles of the rounder.
         random_rounds: rounds of the random generator per cycle.
     """
@@ -94,7 +94,7 @@ class ActivationLane(wiring.Component):
     Arguments:
         depth: 1, or 2 for a separate pipeline stage for every step.
         units: units of `SCALAR_UNITS` present; no step may need another one.
-        partitions: partitions served in turn, each with its own scale, bias and sum.
+        partitions: number of partitions, one per step in round robin, each with a separate scale, bias and running sum.
 
     Ports, with the element:
         a: storage word, right-aligned; upper bits are ignored.
@@ -102,12 +102,12 @@ class ActivationLane(wiring.Component):
 
     Ports, `stages.widen` cycles after the element:
         turn0: a step is present; ignored with one partition.
-        load0, load1: store a as the scale, as the bias.
-        immediate0, immediate1: use scalar0 as the scale, scalar1 as the bias, else the stored ones.
+        load0, load1: store `a` as the scale; as the bias.
+        immediate0, immediate1: use `scalar0` as the scale, `scalar1` as the bias, else the stored scale, bias.
         scalar0, scalar1: FP32.
 
     Ports, `stages.function` cycles after it:
-        function: its code.
+        function: code of the function.
 
     Ports, `stages.alpha` cycles after it:
         alpha: parameter of the function.
@@ -118,7 +118,7 @@ class ActivationLane(wiring.Component):
     Ports, `stages.sum` cycles after it:
         turn1: a step is present; ignored with one partition.
         adds: add the result to the running sum (+0 after reset), in FP32 with one rounding.
-        restart: with adds, add to +0 instead.
+        restart: with `adds`, add the result to +0 instead.
         shows_sum: output the sum of earlier elements, not function(a * scale + bias).
 
     Ports, `stages.round` cycles after it:
@@ -212,7 +212,7 @@ class ActivationLane(wiring.Component):
         turn = self.turn1 if self.partitions > 1 else Const(1)
         adder = Fp32Adder(latency=1)
         m.submodules.adder = EnableInserter(turn)(adder) if self.partitions > 1 else adder
-        # One flag per partition, set while its sum is empty; the current partition's is lowest.
+        # One flag per partition, set while its sum is empty; the lowest flag is the current partition's.
         empty = Signal(self.partitions, init=-1)
         with m.If(turn):
             m.d.sync += empty.eq(Cat(empty[1:], empty[0]))
@@ -227,7 +227,7 @@ class ActivationLane(wiring.Component):
         return Mux(self.shows_sum, total, y)
 
     def _staged_sum(self, m: Module, y: Value, platform) -> Value:
-        """Update a :class:`RunningSum`, and return the value to round two cycles later."""
+        """Update a :class:`RunningSum`; return the value to round, two cycles after `y`."""
         turns = self.partitions
         module = f"running_sum_for{turns}" if turns > 1 else "running_sum"
         total = shared(m, "total", module, partial(RunningSum, turns), platform)

@@ -15,7 +15,7 @@ EXPONENT = signed(9)
 """Shape of an exponent, from -149 (the smallest subnormal) to 128 (infinities and NaN)."""
 
 _COARSE, _FINE = range(3, 5), range(3)
-"""Bits of the normalising shift amount, in stage 1 and stage 2."""
+"""Bits of the normalising shift amount that :func:`decode_stage1` and :func:`decode_stage2` apply."""
 
 
 class Number(data.Struct):
@@ -35,7 +35,7 @@ def decode_number(m: Module, word: Value, name: str) -> Signal:
 
 
 def decode_stage1(m: Module, word: Value, name: str) -> SimpleNamespace:
-    """Extract the fields and normalise coarsely; a register may separate this from :func:`decode_stage2`."""
+    """Extract the fields and begin the normalisation; registers may follow before :func:`decode_stage2`."""
     fp32 = Fp32(word)
     significand, coarse, _ = normalise_partly(m, fp32.significand, name, _COARSE, None, None)
     return SimpleNamespace(
@@ -45,7 +45,7 @@ def decode_stage1(m: Module, word: Value, name: str) -> SimpleNamespace:
 
 
 def decode_stage2(m: Module, parts: SimpleNamespace, name: str) -> dict[str, Value]:
-    """Finish the normalisation; a register may separate this from :func:`decode_stage3`."""
+    """Finish the normalisation; registers may follow before :func:`decode_stage3`."""
     significand, fine, _ = normalise_partly(m, parts.significand, name, _FINE, None, None)
     values = dict(vars(parts))
     coarse = values.pop("coarse")

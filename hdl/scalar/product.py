@@ -24,7 +24,7 @@ SUM = signed(62)
 """Shape of the sum S."""
 
 POINT_EXPONENT = signed(11)
-"""Shape of its exponent X."""
+"""Shape of X, the exponent of S."""
 
 _WIDTHS = layout.COEFFICIENT_FIELDS
 LINEAR, QUADRATIC, _POLYNOMIAL = signed(29), signed(34), signed(35)
@@ -32,21 +32,21 @@ LINEAR, QUADRATIC, _POLYNOMIAL = signed(29), signed(34), signed(35)
 _PRODUCT = signed(60)
 _GUARDED = layout.LOCAL_BITS + layout.COEFFICIENT_GUARD
 _POINT = FP32.mantissa_bits
-"""Fraction bits of the factor."""
+"""Fraction bits of the factor M."""
 _HALF, _LINEAR_HALF, _QUADRATIC_HALF = 12, 14, 17
 """Widths of the lower halves in the staged products of t with c3, q2 and q1."""
 _LOWER, _FACTOR_HALF = 17, layout.FACTOR_BITS // 2
 """Widths of the lower halves of P and M."""
 _TURNS_BITS, _DIGIT = 8, 4
-"""Bits of |k|, and of a digit of it."""
+"""Bits of |k| (the multiple of ln 2 in a logarithm), and of a digit of it."""
 _COARSE, _FINE = range(3, layout.REDUCED_ZEROS.bit_length()), range(3)
-"""Bits of the shift amount that normalises the position in a quadrant, before and after a register."""
+"""Bits of the shift amount that normalises the position in a quadrant: those before a register, those after it."""
 _FROM_SIGNIFICAND = layout.POINT - FP32.mantissa_bits
-"""Left shift of a significand that replaces the polynomial."""
+"""Left shift of z's significand where it replaces the polynomial."""
 
 
 def _over(value: Value, places: int) -> Value:
-    """Drop the lowest bits of a signed value, rounding toward minus infinity."""
+    """Drop the lowest `places` bits of a signed value, which rounds toward minus infinity."""
     return value[places:].as_signed()
 
 
@@ -56,7 +56,7 @@ def _without(values: SimpleNamespace, *names: str) -> dict[str, Value]:
 
 
 class Product(wiring.Component):
-    """Product stage: computes S and X, where S is worth S * 2**(X - 53). One per cycle.
+    """Product stage: computes the integers S and X of the value S * 2**(X - 53). One per cycle.
 
     The outputs are registers, `latency` cycles later.
 
@@ -67,9 +67,9 @@ class Product(wiring.Component):
     Ports:
         significand, exponent, index, t, reduced, source, factor, scale, exp2, sign, special: outputs of
             :class:`hdl.scalar.argument.Argument`.
-        alpha: valid when the others have reached the stage "polynomial".
+        alpha: valid when the other inputs have reached the stage "polynomial".
         tables: reads c3_c2, c1, c0_exponent; other addresses stay 0.
-        total: S, signed, with late_exp2; else its magnitude.
+        total: signed S if `late_exp2`, else the magnitude of S.
         point: X.
         late_sign: sign of the result.
         late_exp2, late_special: exp2 and special, delayed.
@@ -82,7 +82,7 @@ class Product(wiring.Component):
             "product_parts", "product", "sum",
         ),
     }  # fmt: skip
-    """Pipeline registers, by `staged`."""
+    """Cuts of the pipeline that hold a register, by `staged`."""
 
     significand: In(FP32.precision)
     exponent: In(EXPONENT)
@@ -168,8 +168,8 @@ class Product(wiring.Component):
     def _factor(self, m: Module, z) -> dict[str, Value]:
         """Step 6: compute the factor M, its sign, and the controls of the sum.
 
-        `point` is the part of X that is independent of the polynomial, `turns` is |k|. With `flip` the product is
-        subtracted from |k| ln 2.
+        Among the results, `point` is the part of X that is independent of the polynomial, and `turns` is |k|. With
+        `flip` the product is subtracted from |k| ln 2.
         """
         factor, sign, flip = Signal(layout.FACTOR_BITS), Signal(), Signal()
         own_point, scaling, point = (Signal(POINT_EXPONENT) for _ in range(3))
@@ -224,13 +224,13 @@ class Product(wiring.Component):
         exponent = self.tables.c0_exponent_row[_WIDTHS["c0"] :].as_signed()
         if not self.staged:
             return {"whole": z.t * z.series, "c0": c0, "own_exponent": exponent}
-        # An unsigned factor has narrower halves: add 2**33 to it, and subtract t times that from c0.
+        # An unsigned factor has narrower halves: add 2**33 to the factor, and subtract t * 2**33 from c0.
         raised = Cat(z.series[:-1], ~z.series[-1])
         parts = halves_product(z.t, raised, _QUADRATIC_HALF)
         return parts | {"c0": c0 - (z.t << QUADRATIC.width - 1 - _GUARDED), "own_exponent": exponent}
 
     def _polynomial(self, m: Module, z) -> tuple[Value, Value]:
-        """Return the polynomial or its replacement, and its part of X."""
+        """Return the polynomial or its replacement, and the summand that it adds to X."""
         polynomial, own_point = Signal(_POLYNOMIAL), Signal(POINT_EXPONENT)
         with m.Switch(z.source):
             with m.Case(Source.Z):
@@ -248,7 +248,7 @@ class Product(wiring.Component):
         return polynomial, own_point
 
     def _alpha_turns(self, z) -> Value:
-        """Return whether a negative alpha inverts the sign; the product only uses alpha's significand."""
+        """Return whether a negative alpha inverts the sign; the product uses only alpha's significand."""
         return (z.source == Source.ALPHA) & self.alpha.sign
 
     def _products(self, m: Module, z) -> dict[str, Value]:

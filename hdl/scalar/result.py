@@ -22,7 +22,7 @@ from neuroncore_rtl.spec.functions import layout
 __all__ = ["SERIES_BITS", "ResultStage"]
 
 _LOG_BITS = 41
-"""Width of U."""
+"""Width of U of docs/activation.md, the binary logarithm of a result."""
 _FRACTION_BITS = layout.EXP2_INDEX_BITS + layout.LOCAL_BITS
 _LOG_POINT = layout.SUM_POINT - _FRACTION_BITS
 _FARTHEST = 63
@@ -30,13 +30,13 @@ _MAGNITUDE_BITS = SUM.width - 1
 _KEPT = layout.POINT
 """Bits kept of a significand before rounding; the bits below them form one sticky bit."""
 _COARSE, _FINE = range(3, 6), range(3)
-"""Bits of the normalising shift amount, in two steps."""
+"""Bits of the normalising shift amount that each of two steps applies."""
 _STAGED = range(4, 6), range(2, 4), range(2)
-"""The same in three steps, each with a pipeline stage."""
+"""Bits of the normalising shift amount in three steps, each with a pipeline stage."""
 SERIES_BITS = 29
-"""Width of t's factor in the power, as wide as the table needs."""
+"""Width of the factor of t in the polynomial of the power of two, as wide as the table needs."""
 _LINEAR_HALF, _SERIES_HALF = 12, 15
-"""Widths of the lower halves in the staged products."""
+"""Widths of the lower halves of the factors in the power of two's staged products."""
 _GUARDED = layout.LOCAL_BITS + layout.COEFFICIENT_GUARD
 
 
@@ -48,7 +48,7 @@ class ResultStage(wiring.Component):
 
     Ports:
         exp2: the result is the power of two.
-        total: S with exp2, else its magnitude.
+        total: signed S if `exp2`, else the magnitude of S.
         point: X.
         sign: sign of the result.
         special: result that replaces the computed one.
@@ -63,7 +63,7 @@ class ResultStage(wiring.Component):
             "out",
         ),
     }  # fmt: skip
-    """Pipeline registers, by `staged`."""
+    """Cuts of the pipeline that hold a register, by `staged`."""
 
     total: In(SUM)
     point: In(POINT_EXPONENT)
@@ -142,7 +142,7 @@ class ResultStage(wiring.Component):
         return later | {"logarithm": logarithm, "normal": normal, "zeros": zeros}
 
     def _word_of(self, given) -> SimpleNamespace:
-        """Return the input of one left shifter for both cases; reversed bits shift a logarithm right."""
+        """Return the input of one left shifter for both cases; a logarithm's bits are reversed, to shift it right."""
         fill = given.exp2 & given.total[-1]
         word = Mux(given.exp2, given.total[::-1], Cat(Const(0, 1), given.total[:_MAGNITUDE_BITS]))
         later = {name: getattr(given, name) for name in ("point", "exp2", "sign", "special")}
@@ -170,7 +170,7 @@ class ResultStage(wiring.Component):
         field, power_field = Signal(POINT_EXPONENT), Signal(POINT_EXPONENT)
         top = _MAGNITUDE_BITS - 1 - layout.SUM_POINT + FP32.bias
         m.d.comb += [
-            # A zero gets a field below all that round to a nonzero value.
+            # A zero gets a field so low that it rounds to zero.
             field.eq(Mux(normal[-1], total.point + top - zeros, -512)),
             power_field.eq(whole + FP32.bias),
         ]
@@ -196,10 +196,10 @@ class ResultStage(wiring.Component):
 
 
 def _shifted(m: Module, word: Value, digits: range, shift: Value, given: Value, fill: Value) -> tuple[Value, Value]:
-    """Shift left by some bits of `shift` if `given`, else by leading zeros.
+    """Shift left by the bits `digits` of `shift` if `given`, else by those of the number of leading zeros.
 
     Returns:
-        The shifted word, with `fill` in its lowest bits, and these bits of the amount.
+        The shifted word, with `fill` in its lowest bits, and these bits of the shift amount.
     """
     taken = []
     for place in reversed(digits):

@@ -2,10 +2,10 @@
 
 An addition must end within its cycle, so two paths work in parallel:
 
-- *Far*: the operand of smaller magnitude is aligned. The sum's leading one is at most one place off. The sum is rounded
-  for all three places before the right one is known: half a unit of the last place is added with the operands.
-- *Near*: the signs differ, and the exponents by at most one. The difference may have any number of leading zeros but is
-  exact, unless nothing cancelled; then the far path is used.
+- *Far*: the operand of smaller magnitude is aligned. The sum's leading one is at most one place from the larger
+  operand's. The sum is rounded for all three positions before the position is known: half a unit of the last place is
+  added together with the operands. - *Near*: the signs differ, and the exponents by at most one. The difference may
+  have any number of leading zeros but is exact, unless the leading one remains in its place; then the far path is used.
 
 Infinity and NaN are separate flags.
 """
@@ -47,10 +47,11 @@ class RunningSum(wiring.Component):
     Subnormals are kept. NaN results are canonical, Inf - Inf is NaN, x - x is +0.
 
     Arguments:
-        partitions: number of sums; several take turns.
+        partitions: number of sums; with several, each step uses the next one.
 
     Ports:
-        turn: a step is present, adding or not; the next step is the next partition's. Ignored with one partition.
+        turn: a step is present, with or without an addition; the next step uses the next partition's sum. Ignored with
+            one partition.
         y: FP32 word.
         adds: add y.
         restart: with `adds`, add to +0 instead of the sum.
@@ -92,7 +93,7 @@ class RunningSum(wiring.Component):
         if self.partitions > 1:
             turn = Signal()
             m.d.sync += turn.eq(self.turn)
-        # With several partitions in turn, an addition takes as many cycles.
+        # With n partitions, each has an addition every n cycles, so the adder has n stages.
         self._later = lambda name, value: in_turn(m, value, self.partitions, turn, name)
         new_exponent, new_significand, new_sign, cancels = self._add(m, y)
         flags = Cat(adds, beyond, y.sign, y.special, y.nan)

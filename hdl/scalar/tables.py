@@ -63,7 +63,7 @@ _WIDTHS = {
     "exp2_c2_c1": _EXP2["c2"] + _EXP2["c1"],
     "exp2_c0": _EXP2["c0"],
 }
-"""Bits of a row of each memory; the first of two numbers is the lower."""
+"""Bits of a row of each memory; the first of two numbers is in the lower bits."""
 
 
 class TableReader(wiring.Signature):

@@ -18,7 +18,7 @@ __all__ = ["ArrayBlock", "SystolicArray", "row_skew", "tile_count"]
 
 BLOCK_ROWS = 8
 BLOCK_TILES = 8
-"""Block shape, 8 x 32 elements: larger ones compile slowly; smaller ones have more ports, which slow a simulation."""
+"""Block shape, 8 x 32 elements: larger blocks compile slowly; smaller ones have more ports, which slow simulation."""
 
 NEGATIVE_ZERO = 0x80000000
 
@@ -41,7 +41,7 @@ _SCALARS = ("moving", "swap", "load", "distance")
 
 
 def _entering(tile: Tile, events, suffix: str = ""):
-    """Yield each event input of a tile (with suffix "_out", each output) and the corresponding field of `events`."""
+    """Yield each event input of a tile (with the suffix "_out", each event output), with its field of `events`."""
     yield from ((getattr(tile, name + suffix), getattr(events, name)) for name in _SCALARS)
     yield from ((port, events.weights[index]) for index, port in enumerate(getattr(tile, "weights" + suffix)))
 
@@ -58,7 +58,7 @@ class ArrayBlock(wiring.Component):
     Arguments:
         rows: number of rows.
         widths: columns of each tile in a row.
-        tiles: tiles of a complete row of the array.
+        tiles: number of tiles in a complete row of the array.
         mac_latency: pipeline stages of a multiply-accumulate.
         significand_bits: significand width of an operand.
 
@@ -109,7 +109,8 @@ class SystolicArray(wiring.Component):
             r.
         identity: valid with a moving operand at row 0; starts its column sums at -0, the neutral element of addition,
             instead of +0. A transpose needs this to keep the sign of zeros.
-        sums: FP32, one per column; tile g's are valid rows * mac_latency + g cycles after the operand at row 0.
+        sums: FP32, one per column; the columns of tile g are valid rows * mac_latency + g cycles after the operand at
+            row 0.
     """
 
     def __init__(self, config: Config):

@@ -1,7 +1,7 @@
 """Checker of the tensor engine's instructions.
 
 The rules are in `spec.isa.tensor.rules`. The check costs no throughput: the only product, the extent of a moving
-operand, is computed as an instruction is accepted.
+operand, is computed in the cycle in which an instruction is accepted.
 """
 
 from amaranth import Cat, Module, Mux, Signal, Value, unsigned
@@ -30,14 +30,14 @@ class Loaded(data.Struct):
 class TensorChecker(checker.Checker):
     """Checker of tensor instructions. Throughput: one instruction per cycle.
 
-    With `config.port_latency` the verdict takes one more cycle, and an instruction is accepted only after the one
-    before it has been forwarded.
+    With `config.port_latency` the check takes one more cycle, and an instruction is accepted only after the previous
+    one has been forwarded.
 
     Ports: see :class:`hdl.primitives.checker.Checker`.
     """
 
     LATENCY = 1
-    """Cycles from acceptance at i to o, without `port_latency`; an error is reported one cycle later."""
+    """Cycles from an instruction at `i` to `o`, without `port_latency`; an error is reported one cycle later."""
 
     def __init__(self, config: Config):
         self.config = config
@@ -45,16 +45,14 @@ class TensorChecker(checker.Checker):
 
     @property
     def latency(self) -> int:
-        """Cycles from acceptance at i to o."""
+        """Cycles from an instruction accepted at `i` to `o`."""
         return self.LATENCY + self.config.port_latency
 
     def elaborate(self, platform):
         m = Module()
         instruction = Signal(TensorInstruction, reset_less=True)
         held, judged, leaves = Signal(), Signal(), Signal()
-        extent = Signal(
-            26, reset_less=True
-        )  # from the first byte of the first moving element to the first byte of the last
+        extent = Signal(26, reset_less=True)  # bytes from the first moving element to the last one
         loaded = Signal(Loaded)
         refused, taken = Signal(), Signal()
         broken, late = self._broken(m, instruction, extent, loaded), self.config.port_latency
@@ -106,7 +104,7 @@ class TensorChecker(checker.Checker):
         ]
         word, end_of_psum = ((words - 1).bit_length() for words in (config.psum_words, PSUM_BANKS * config.psum_words))
         outside = instruction.psum[:word] + instruction.n > config.psum_words
-        beyond = instruction.psum[end_of_psum:]  # empty for the largest PSUM
+        beyond = instruction.psum[end_of_psum:]  # nonzero: address outside PSUM; no bits for the largest PSUM
         if len(beyond):
             outside |= beyond.any()
         return {

@@ -30,7 +30,7 @@ class Datapath(wiring.Component):
         moving, stationary: how to read this cycle's words (:class:`hdl.tensor.edge.Element`).
         fresh: this cycle's moving words are new; else the previous ones are used.
         moving_words, stationary_words: memory data, `MOVING_BITS` and `STATIONARY_BITS` per row.
-        moving_present, stationary_present: one bit per row, set if it takes part.
+        moving_present, stationary_present: one bit per row, set if the row is part of the operand.
         swap, load, distance: events of the operands at the edge's output, `config.edge_latency` cycles after their
             words; see :class:`hdl.tensor.tile.RowEvents`.
         identity: see :class:`hdl.tensor.array.SystolicArray`.

@@ -51,7 +51,7 @@ class EdgeRow(wiring.Component):
 
     Ports:
         moving, stationary: how to read the previous cycle's words (:class:`Element`).
-        moving_present, stationary_present: the row takes part.
+        moving_present, stationary_present: the row is part of the operand; else its operands are absent.
         fresh: this cycle's moving word is new; else the previous one is used.
         moving_word, stationary_words: memory data.
         moving_out, weights_out: the operands, `latency` cycles later.
@@ -142,7 +142,7 @@ class Edge(wiring.Component):
         moving, stationary: how to read this cycle's words (:class:`Element`).
         moving_fresh: this cycle's moving words are new; else the previous ones are used.
         moving_words, stationary_words: memory data, `MOVING_BITS` and `STATIONARY_BITS` per row.
-        moving_present, stationary_present: one bit per row, set if it takes part.
+        moving_present, stationary_present: one bit per row, set if the row is part of the operand.
         moving_out, weights_out: one moving and `LOAD_COLUMNS` stationary operands per row, `latency` cycles later.
     """
 

@@ -42,11 +42,11 @@ class TensorCounters(data.Struct):
     Fields:
         busy: cycles with an instruction pending or in flight.
         columns: moving columns issued.
-        macs: multiply-accumulates of present rows and written columns.
+        macs: multiply-accumulates that contribute to results: rows of the operand times written columns.
         loads: load steps.
         wait_weights: cycles in which the next column stalled because its weights were still loading.
-        wait_operand: cycles in which it stalled on the memory.
-        wait_psum: cycles in which it stalled because the PSUM word to accumulate to was still being written.
+        wait_operand: cycles in which the next column stalled on the memory.
+        wait_psum: cycles in which the next column stalled on an unfinished write of the PSUM word to accumulate to.
     """
 
     busy: unsigned(COUNTER_BITS)
@@ -59,7 +59,7 @@ class TensorCounters(data.Struct):
 
 
 class Load(data.Struct):
-    """LoadStationary for the loader; `replaces`: no multiplication uses the weights loaded before it."""
+    """LoadStationary for the loader; `replaces`: no multiplication uses the weights of the previous LoadStationary."""
 
     instruction: TensorInstruction
     replaces: unsigned(1)
@@ -79,7 +79,7 @@ class TensorEngine(wiring.Component):
         loaded: pulse per LoadStationary, in order: its operand may be overwritten.
         error: an instruction was refused (:class:`EngineError`); no more are accepted, earlier ones complete.
         busy: an instruction is pending or in flight.
-        active: relevant state may change at the end of this cycle; else the clock may be gated.
+        active: state that matters may change at the end of this cycle; else the clock may be gated.
         counters: :class:`TensorCounters`.
     """
 
@@ -139,7 +139,7 @@ class TensorEngine(wiring.Component):
         return m
 
     def _dispatch(self, m, instructions, loader, mover):
-        """Distribute instructions to a load and a move queue; two entries each let a load pass two moves."""
+        """Distribute instructions to a load and a move queue; with two entries each, a load can overtake two moves."""
         queue = Fifo if self.config.port_latency else BypassFifo
         m.submodules.load_queue = load_queue = queue(Load, depth=timing.TENSOR_QUEUE)
         m.submodules.move_queue = move_queue = queue(MoverStep, depth=timing.TENSOR_QUEUE)
@@ -252,7 +252,7 @@ class TensorEngine(wiring.Component):
             | (in_flight != 0)
             | (self.instructions.valid & ~checker.error.valid)
         )
-        # Weights still move along their rows after the last load has retired, which no other signal indicates.
+        # After the last load has retired, weights still move along their rows; `drain` counts these cycles.
         drain = Signal(range(self.latency(self.config) + 1))
         with m.If(loader.step_valid | mover.column_valid):
             m.d.sync += drain.eq(self.latency(self.config))

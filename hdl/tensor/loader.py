@@ -17,7 +17,7 @@ __all__ = ["LoadStepControl", "StationaryLoader"]
 
 
 class LoadStepControl(data.StructLayout):
-    """Control of a load step: how to read its words, the rows that take part, and the destination tile."""
+    """Control of a load step: how to read its words, the rows of the operand, and the destination tile."""
 
     def __init__(self, config: Config):
         tiles = tile_count(config.columns)

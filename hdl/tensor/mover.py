@@ -18,7 +18,7 @@ __all__ = ["ColumnControl", "Mover", "MoverStep"]
 
 
 class MoverStep(data.Struct):
-    """MultiplyMoving for the mover; `swap`: the weights loaded before it become active."""
+    """MultiplyMoving for the mover; `swap`: it first activates the weights of the preceding LoadStationary."""
 
     instruction: TensorInstruction
     swap: unsigned(1)
@@ -47,12 +47,12 @@ class _Column(data.Struct):
 
 
 def _meets(write: PsumWrite, issued: list[tuple[Value, Value]]) -> Value:
-    """Return whether a column accumulates to one of the words issued."""
+    """Return whether a column accumulates to one of the PSUM words in `issued`."""
     return Cat(was & (word == write.address) for word, was in issued).any() & write.accumulate
 
 
 def _word_of(address: Value) -> Value:
-    """Return the address of the whole word, the memory's only unit; the edge selects the element."""
+    """Return the address of the element's word: the memory reads only whole words; the edge selects the element."""
     return address & ~(MOVING_BITS // 8 - 1)
 
 
@@ -71,10 +71,10 @@ class Mover(wiring.Component):
     cycle before its request.
 
     Ports:
-        i: instructions, each with its `swap`.
+        i: instructions, as :class:`MoverStep`.
         memory: the moving read port.
         column_valid, column: a column is issued.
-        fresh: its words arrive `ReadPort.LATENCY` cycles later; else they are the column before's.
+        fresh: the column's words arrive `ReadPort.LATENCY` cycles later; else it uses the previous column's words.
         weights_loaded: the shadow weights are complete.
         swapped: the shadow weights become active with this column.
         wait_weights, wait_operand: a column stalls on the weights, on the memory.
@@ -112,9 +112,10 @@ class Mover(wiring.Component):
         held, column = columns.valid, columns.payload
         write = column.control.write
         word_address, read_address = Signal.like(column.address), Signal.like(column.address)
-        reads = Signal()  # the column's word was not the last one read
+        reads = Signal()  # the column needs a read: its word is not the last one read
 
-        # A word must be written before it is accumulated to. The words in flight are the last few issued.
+        # A column stalls until the PSUM word that it accumulates to is written. The words in flight are the last few
+        # issued.
         in_flight = Signal()
         issued = [(write.address, fire)]
         for cycle in range(1, Psum.spacing_of(self.config.add_latency)):
@@ -124,8 +125,8 @@ class Mover(wiring.Component):
         if not self.config.port_latency:
             m.d.comb += [in_flight.eq(_meets(write, issued[1:])), reads.eq(_needs(column, read_address))]
         else:
-            # Compared a cycle early, with the words that will be in flight then. The issue of this column is the latest
-            # signal of all, so the comparison does not depend on it.
+            # The next column is compared one cycle early, with the words that will be in flight then. The comparison
+            # does not depend on the issue of the present column, which is the latest signal of all.
             following, before = register.i.payload, issued[1:-1]
             last_read = Mux(held, word_address, read_address)
             with m.If(fire | ~held):

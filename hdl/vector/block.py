@@ -35,7 +35,7 @@ _LATENCIES = {
     Unit.MOD: Fp32Divider.REMAINDER_LATENCY,
     Unit.FMOD: Fp32Divider.REMAINDER_LATENCY,
 }
-"""Cycles from a start to the result."""
+"""Cycles of a slow unit from the start of an operation to its result."""
 
 _ONE = FP32.bias << FP32.mantissa_bits
 
@@ -64,9 +64,10 @@ def _block_ports(lanes: int) -> dict:
 class VectorBlock(wiring.Component):
     """Vector lanes in lockstep. Latency: `latency`; a slow operation adds its unit's excess over an ALU.
 
-    A step with a slow operation is alone in the lanes and stalls for its unit. The next step may follow after the
-    unit's `INTERVAL`, while the unit still works on the earlier one. A slow step's control therefore enters the next
-    stage some cycles late: the step before it keeps its control there until it is done.
+    A slow operation is a division or a power. While the lanes execute slow steps, no other steps are in them. A slow
+    step waits for its unit, and the next one may follow after the unit's `INTERVAL`, while the unit still computes the
+    earlier one. So the control of a slow step is loaded into the next stage late: that stage keeps the control of the
+    earlier step until the earlier step is done there.
 
     Arguments:
         lanes: number of lanes.
@@ -75,7 +76,8 @@ class VectorBlock(wiring.Component):
     Ports (few and wide, as each costs simulation time):
         valid, step: a step (:class:`ElementwiseStep`) with the index of the block's first lane.
         a, b: one word per lane.
-        moved: a cycle after a step of TRANSPOSE, each lane's word of the transposed column, zeros above the element.
+        moved: one cycle after a step of TRANSPOSE, one word of the transposed column per lane; bits above the element
+            are 0.
         result_valid: the step accepted `latency` cycles before, or longer if slow, has a result.
         word, enable: one storage word per lane, and whether it is written.
     """
@@ -85,7 +87,7 @@ class VectorBlock(wiring.Component):
         Fp32Divider.REMAINDER_LATENCY - Fp32Divider.REMAINDER_INTERVAL,
         Fp32Power.LATENCY - Fp32Power.INTERVAL,
     )
-    """Largest number of cycles for which a slow unit holds two steps."""
+    """Largest number of cycles in which a slow unit has two steps."""
 
     def __init__(self, lanes: int, alu_latency: int = 1, units: Iterable[str] = VECTOR_UNITS, partitions: int = 1):
         self.lanes = lanes
@@ -154,7 +156,7 @@ class VectorBlock(wiring.Component):
         return word_of_set
 
     def _index(self, m: Module, valid, step) -> Signal:
-        """Return the index of lane 0, held longer for a slow step, unless the ALUs take that long anyway."""
+        """Return the element index of lane 0, held longer for a slow step if the ALUs are faster than its unit."""
         if self.alu_latency > self._OVERLAP:
             return step.index
         held, index = Signal(64, reset_less=True), Signal(64)
@@ -253,7 +255,7 @@ class VectorBlock(wiring.Component):
         return turns
 
     def _after(self, m: Module, writes) -> Signal:
-        """Return whether a result is output: the bit of stage 4, delayed by the cast."""
+        """Return whether a result is output: `writes`, the flag of stage 4, delayed by the latency of the cast."""
         leaves = Signal(timing.VECTOR_CAST_LATENCY[self.alu_latency > 1])
         m.d.sync += leaves.eq(Cat(writes, leaves))
         return leaves[-1]
@@ -268,7 +270,7 @@ class VectorBlock(wiring.Component):
             m: the module.
             name: prefix of the signals.
             valid: this stage has a step.
-            slow: that step is slow.
+            slow: that step has a slow operation in this stage.
             unit: unit of a slow step in the next stage.
         """
         there = Signal(name=f"{name}_there")
@@ -283,12 +285,12 @@ class VectorBlock(wiring.Component):
         for cycle in range(self.alu_latency - 1):
             before, passes = passes, Signal(name=f"{name}_under_way_{cycle}")
             m.d.sync += passes.eq(before)
-        # A finished step is removed, or it would finish again at the position of a slower unit.
+        # A finished step is removed from `waiting`; otherwise it would finish again at a slower unit's position.
         m.d.sync += [waiting.eq(Cat(valid & slow, waiting & ~place)), there.eq(passes | ended)]
         return there, passes | waiting[self._hold - 1]
 
     def _constants(self, m: Module, valid, step, operate):
-        """Return the constants of all lanes: RECIPROCAL's one or BN_STATS' count in stage 1, a share in stage 2."""
+        """Return all lanes' constants: in stage 1 RECIPROCAL's 1.0 or BN_STATS' count; in stage 2 `share`, 1 / k."""
         elements = Signal(range(STATS_ELEMENTS + 1), reset_less=True)
         count, constant = Signal(range(STATS_ELEMENTS // 2 + 1)), Signal(32, reset_less=True)
         with m.If(valid & (step.phase == Phase.ELEMENT)):

@@ -85,7 +85,7 @@ def threshold(m: Module, word: Value) -> Signal:
     p = Fp32(word)
     below, shifted = Signal(33), Signal(32)
     significand = Cat(Const(0, 32 - FP32.precision), p.significand)
-    # A significand at the top represents a p from 1/2 to 1.
+    # Without a shift, the significand at the top of the word represents a p from 1/2 to 1.
     places = Signal(FP32.exponent_bits)
     m.d.comb += [
         places.eq(FP32.bias - 1 - p.field),

@@ -20,7 +20,7 @@ __all__ = [
 
 
 class OpcodeEntry(data.Struct):
-    """Stage 0, first cycle; `iota`: the element's index replaces a."""
+    """Control of stage 0 in its first cycle; `iota`: the element's index replaces `a`."""
 
     iota: unsigned(1)
     a_dtype: FormatCode
@@ -28,12 +28,12 @@ class OpcodeEntry(data.Struct):
 
 
 class Load(data.Struct):
-    """Stage 0, last cycle.
+    """Control of stage 0 in its last cycle.
 
     Fields:
         a_integer, b_integer: widen to integers.
-        load0, load1: store a as scalar s0, s1.
-        immediate0, immediate1: the scalar is in the step.
+        load0, load1: store `a` as scalar s0, s1.
+        immediate0, immediate1: scalar s0, s1 is the step's immediate, else the stored one.
     """
 
     a_integer: unsigned(1)
@@ -59,15 +59,15 @@ class First(enum.Enum, shape=unsigned(3)):
     A = 0
     S0 = 1
     SELECTED = 2
-    """b if a is not zero, else s0."""
+    """For SELECT: b if a is not zero, else s0."""
     AFFINE = 3
-    """a if the index has one of `signs`, else s0."""
+    """For AFFINE_SELECT: a if the sign of the element's index is one of `signs`, else s0."""
     REPLACED = 4
-    """s0 if the search hits, else a."""
+    """For MATCH_REPLACE8: s0 if the search hits, else a."""
     LARGEST = 5
     FOUND = 6
     GIVEN = 7
-    """A word from the block."""
+    """The lane's input `given`, a word from the block."""
 
 
 class Other(enum.Enum, shape=unsigned(2)):
@@ -89,14 +89,14 @@ class Second(enum.Enum, shape=unsigned(2)):
 
 
 class Operate(data.Struct):
-    """Stage 1: op0(first, other).
+    """Control of stage 1, which computes op0(first, other).
 
     Fields:
         unit: unit of a slow op0.
-        reverse: op0(other, first).
-        signs: signs of the index that select a; bit 0 negative, bit 1 zero, bit 2 positive.
-        keep: write nothing if `first` is s0.
-        search_b: the search uses b.
+        reverse: compute op0(other, first).
+        signs: signs of the element's index for which `a` is selected; bit 0 negative, bit 1 zero, bit 2 positive.
+        keep: write no result if the first operand is s0.
+        search_b: the search uses `b`, else `a`.
         number, position: inputs of the search.
     """
 
@@ -116,7 +116,7 @@ class Operate(data.Struct):
 
 
 class Events(data.Struct):
-    """Stage 1: events of this cycle; `divide`, `power`: a slow op0 starts."""
+    """Events of stage 1 in this cycle. `divide`, `power`: the divider, the power unit starts a slow op0."""
 
     probe: Probe
     sample: Sample
@@ -135,11 +135,11 @@ class Source(enum.Enum, shape=unsigned(2)):
 
 
 class Chain(data.Struct):
-    """Stage 2: op1(a, b).
+    """Control of stage 2, which computes op1(a, b).
 
     Fields:
         slow: the result of op0 is from a slow `unit`.
-        pass_second: forward `Second`, not the result of op0.
+        pass_second: forward the word that `Second` selected, not the result of op0.
     """
 
     op: Op
@@ -161,12 +161,12 @@ class LaneTurns(data.Struct):
 
 
 class Finish(data.Struct):
-    """Stage 3: selects the result, by default op1's.
+    """Control of stage 3, which selects the result: op1's, unless a field selects another.
 
     Fields:
-        slow: the result of a slow op1, from `unit`.
-        reduced: the result of op0, because op1 reduces.
-        statistics: result `number` of the statistics.
+        slow: select the result of a slow op1, from `unit`.
+        reduced: select the result of op0, because op1 computes the running result of a reduction.
+        statistics: select result `number` of the statistics.
         negate: invert the sign, in INT32 if `integer`.
     """
 
@@ -180,7 +180,7 @@ class Finish(data.Struct):
 
 
 class Cast(data.Struct):
-    """Stage 4; `integer`: the result is INT32, or UINT32 if `uint32`."""
+    """Control of stage 4, the cast. `integer`: the value to cast is INT32, or UINT32 if `uint32`; else FP32."""
 
     dtype: FormatCode
     integer: unsigned(1)

@@ -16,7 +16,7 @@ __all__ = ["decode_entry", "decode_opcode", "slow_op0", "slow_op1"]
 _UNSIGNED = tuple(fmt.code for fmt in FORMATS.values() if not fmt.is_float and not fmt.signed)
 
 _UNITS = {Op.POWER: Unit.POWER, Op.MOD: Unit.MOD, Op.FMOD: Unit.FMOD}
-"""Units of the slow operations other than quotients."""
+"""Unit of each slow operation; all others use the divider's quotient."""
 
 _SIGNS = {
     AluOp.IS_EQUAL: 0b010,
@@ -158,7 +158,7 @@ class _Decoder:
     def slow_operations(self) -> None:
         m, step, chain = self._m, self._step, self._chain
         with m.If(slow_op0(step)):
-            # A RESULT step stalls as the elements do, so as not to overtake them.
+            # A RESULT step stalls as long as an element's step does, or it would overtake the elements.
             m.d.comb += [
                 chain.slow.eq(1),
                 chain.unit.eq(Mux(step.opcode == ElementwiseOpcode.RECIPROCAL, Unit.QUOTIENT, _unit(step.op0))),

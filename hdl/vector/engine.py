@@ -24,7 +24,7 @@ __all__ = ["VectorEngine", "interval", "slow"]
 
 
 def slow(instruction):
-    """Return whether an instruction must be alone in the lanes."""
+    """Return whether an instruction has a slow operation: no other instruction may be in the lanes at the same time."""
     return slow_op0(instruction) | slow_op1(instruction) | (instruction.opcode == ElementwiseOpcode.BN_AGGR)
 
 
@@ -35,8 +35,8 @@ def interval(instruction, alu_latency: int = 1, turns: int = 1):
 
     Arguments:
         instruction: a view.
-        alu_latency: cycles of an ALU. A running result passes the second ALU, in a scan both; the mean of the
-            statistics needs both.
+        alu_latency: cycles of an ALU. A running result is fed back through the second ALU, in a scan through both; the
+            mean of the statistics is fed back through both.
         turns: partitions per lane; with several, a lane has no slow unit.
     """
     of_first, of_second = (_of_unit(instruction[f"op{number}"], "INTERVAL") for number in (0, 1))

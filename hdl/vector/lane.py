@@ -4,10 +4,11 @@
               0       1      2            3                            4                       5
 
 The stages are numbered by the registers before them. With a deeper pipeline, stage 0, the ALUs and the cast take
-several cycles each. Random words take until stage 4 and meet their element there without additional delay. The running
-result of a reduction or a scan is op1's last result.
+several cycles each. The generation of random words ends when their element enters stage 4, so neither needs additional
+delay. The running result of a reduction or a scan is op1's last result.
 
-With several partitions, their steps take turns, and each partition has its own scalars and running results.
+With several partitions, successive steps serve them in round robin; each partition has separate scalars and running
+results.
 
 Division and power have one unit each and take many cycles: a step then stalls before stage 2 or before stage 3. The
 block delays the control word by the same number of cycles.
@@ -70,10 +71,10 @@ class VectorLane(wiring.Component):
         given: stage 1, the word for `First.GIVEN`.
         advance: load the word that accompanies op0's result into stage 2; set in stage 1, later for a slow step.
         turns: stages 1 to 3 (:class:`LaneTurns`); zero with one partition.
-        share: stage 2, for the statistics.
+        share: stage 2, input `share` of the statistics (:class:`hdl.vector.stats.Statistics`).
         chain: stage 2 (:class:`Chain`).
         divide, power: stage 2, a slow op1 starts.
-        unit: stage 2, its unit (:class:`Unit`).
+        unit: stage 2, the unit of that op1 (:class:`Unit`).
         done: stage 3 has a step.
         finish, cast: stages 3 and 4 (:class:`Finish`, :class:`Cast`).
         word, enable: stage 5, the storage word, upper bits zero, and whether it is written.
@@ -214,7 +215,7 @@ class VectorLane(wiring.Component):
         return SimpleNamespace(a=a, b=b, s0=s0, s1=s1, signs=signs)
 
     def _op0(self, m: Module, units, words) -> tuple[Value, Value, Value]:
-        """Stage 1: op0, search and statistics; return the operands of op0, and whether s0 is the first."""
+        """Stage 1: op0, search and statistics; return the operands of op0, and whether the first operand is s0."""
         operate, a, b, s0 = self.operate, words.a, words.b, words.s0
         search, statistics, alu = units.search, units.statistics, units.alu0
         takes_s0 = Signal()
@@ -287,7 +288,7 @@ class VectorLane(wiring.Component):
         return x1, y1, beside, delayed(m, enable, self.alu_latency, "enable_beside")
 
     def _slow_units(self, m: Module, units, of_op0: tuple[Value, Value], of_op1: tuple[Value, Value]) -> None:
-        """Start the divider and the power unit, which sample their operands then; op1 has priority over op0."""
+        """Start the divider and the power unit, which sample their operands at the start; op1 has priority over op0."""
         divider, power, statistics, events = units.divider, units.power, units.statistics, self.events
 
         def drive_operands(unit, operands):

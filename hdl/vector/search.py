@@ -18,12 +18,12 @@ _NEGATIVE_ZERO = 1 << 31
 
 
 class Probe(data.Struct):
-    """Operation on the word.
+    """Operation on the word of this cycle.
 
     Fields:
-        load: store it as value `number`; 0 starts a search.
-        insert: insert it among the largest words.
-        match: compare it with the values.
+        load: store the word as value `number` to search for; `number` 0 starts a search.
+        insert: insert the word among the largest words.
+        match: compare the word with the stored values.
     """
 
     load: unsigned(1)
@@ -42,7 +42,8 @@ class Search(wiring.Component):
         position: row-major position of the word.
         number: index of the value to load, or of the result.
         hit: the word matches a value not found before; in the same cycle.
-        largest: word `number` of those inserted before this cycle, in descending order, equal ones in order of arrival.
+        largest: entry `number` of the words inserted before this cycle, in descending order, equal words in order of
+            arrival.
         found: INT32 position at which value `number` was found, or -1.
     """
 
@@ -68,7 +69,8 @@ class Search(wiring.Component):
         with m.If(self.probe.as_value().any()):
             m.d.comb += key.eq(Mux(negative_zero, 0, self._key(self.word)))
 
-        # Words above a new one keep their slots and the others shift down; a value uses the slot of its number.
+        # Words above a new word keep their slots, and the others shift down. A value to search for uses the slot
+        # `number`.
         above = [Const(0, 1)]
         for k in range(VALUES8):
             is_above = Signal(name=f"above_{k}")

@@ -1,11 +1,11 @@
 """Mean and variance of a lane's elements in one pass, and of the union of such statistics.
 
 An element of BN_STATS takes four dependent operations: distance to the mean, new mean, distance to the new mean, new
-sum of squares. The mean feeds back after two of them; successive elements use the means of the even and of the odd
-elements in turn. The lane's first ALU computes the mean, the second the sum of squares. If an ALU adds and multiplies
-in one cycle, the throughput is one element per cycle; else an element stalls until the previous mean is done. The ALUs
-have no other operations then: results follow the last element, and the ALUs pass them unchanged. BN_AGGR uses the same
-units, and the lane's divider.
+sum of squares. The mean feeds back after two of them, so even and odd elements have separate statistics: an element
+uses the mean of its parity. The lane's first ALU computes the mean, the second the sum of squares. If an ALU adds and
+multiplies in one cycle, the throughput is one element per cycle; else an element stalls until the previous mean is
+done. The ALUs have no other operations meanwhile: results are read after the last element, and the ALUs pass them
+unchanged. BN_AGGR uses the same units, and the lane's divider.
 """
 
 from amaranth import Array, Cat, Module, Mux, Signal, unsigned
@@ -38,10 +38,10 @@ class Sample(data.Struct):
     """Kind of the word.
 
     Fields:
-        update: an element of BN_STATS.
-        odd: it is one of the odd elements.
-        count, mean, m2: one of the three words of a BN_AGGR set.
-        first: the first element of its parity, or the first set's count.
+        update: the word is an element of BN_STATS.
+        odd: the element is one of the odd elements.
+        count, mean, m2: the word is this one of the three words of a BN_AGGR set.
+        first: the word is the first element of its parity, or the count of the first set.
         variance: no word; start the division m2 / n.
     """
 
@@ -68,9 +68,9 @@ class Statistics(wiring.Component):
         sum0, fused0, sum1, fused1: requests to the first and the second ALU.
         summed0, multiplied0, summed1, multiplied1: their results, `latency` cycles later.
         number, out: result `number`, in the same cycle: 1, 2, 4 and 5 of BN_STATS are mean and m2 of the even, then of
-            the odd elements; 1 of BN_AGGR is the mean. A step that might have brought a sample in cycle c reads its
-            result in cycle c + `result_delay`. It sees exactly the samples of earlier steps, if result k of BN_STATS
-            follows the last element by at least 1 + k intervals, and the mean of BN_AGGR by `set_interval`.
+            the odd elements; 1 of BN_AGGR is the mean. A step without a sample, which enters in cycle c, reads its
+            result in cycle c + `result_delay`. The result includes exactly the samples of earlier steps, if result k of
+            BN_STATS follows the last element by at least 1 + k intervals, and the mean of BN_AGGR by `set_interval`.
         divide, numerator, denominator: a division to start in this cycle.
         quotient: output of the divider, held until the next quotient.
     """
@@ -120,7 +120,7 @@ class Statistics(wiring.Component):
         return m
 
     def _distance(self, m: Module, state) -> None:
-        """Request the distance to the mean, which may be in flight; for a count, the sum of counts."""
+        """Request the distance to the mean, which an ALU may just output; for a count, the sum of counts."""
         sample, samples, distance = self.sample, state.samples, self.sum0
         mean_now, x_count = Signal(32), Signal(32)
         with m.If(~sample.first):
@@ -159,7 +159,7 @@ class Statistics(wiring.Component):
             m.d.sync += means[0].eq(self.multiplied0)
 
     def _rest(self, m: Module, state) -> None:
-        """Request the distance to the new mean; for a set's last word, the sum of its and the earlier sets' squares."""
+        """Request the distance to the new mean; for a set's last word, its m2 plus the m2 of the earlier sets."""
         m.d.comb += [
             self.sum1.takes.eq(state.samples[2].update | self.sample.m2),
             self.sum1.a.eq(Mux(self.sample.m2, state.m2s[0], state.x_2)),
@@ -231,11 +231,11 @@ class _State:
     """Registers of the statistics.
 
     Attributes:
-        samples: the current sample, and those of 1 to 4 operations ago.
+        samples: kinds of the current sample, and of the samples that arrived 1 to 4 operations ago.
         means, m2s: mean and sum of squares: of the even (or all) elements, then of the odd ones.
         n: number of elements in the sets so far.
-        x_1, x_2: the elements 1 and 2 operations ago.
-        d_1, d_2: distance of an element to the mean, 1 and 2 operations later.
+        x_1, x_2: the elements that arrived 1 and 2 operations ago.
+        d_1, d_2: distance of an element to the mean, computed 1 and 2 operations ago.
         arrived, meant, squared: pulses when a set's quotient, its mean, its sum of squares is valid.
         weighted, sum_m2, set_empty: for a set, distance times n, the sum of both m2, and whether its count is 0.
     """

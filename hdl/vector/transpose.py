@@ -20,7 +20,7 @@ class Transposer(wiring.Component):
         size: columns of a block, and words of a column.
 
     Ports:
-        step: accept a column, and output one of the block before.
+        step: accept a column, and output a column of the previous block.
         first: with `step`, the column is the first of its block.
         width: log2 of the bytes used in a word; the bits above are replaced by zeros.
         column: `size` words, word 0 lowest.

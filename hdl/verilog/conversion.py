@@ -17,7 +17,7 @@ from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
 __all__ = ["Irreplaceable", "Replacement", "below", "to_verilog"]
 
 Replacement = Callable[[str, tuple[str, ...], dict[str, str]], str]
-"""Makes the Verilog that replaces a block of lanes, or raises :class:`Irreplaceable`.
+"""Function that returns the Verilog which replaces a block of lanes, or raises :class:`Irreplaceable`.
 
 Arguments: the block's name, prefixes of its lanes' module names, and RTLIL of the block and the modules below, by name.
 """

@@ -47,9 +47,9 @@ class Forks:
             name: identifies the call in the iteration.
             function: the function to call.
             arguments: its arguments.
-            first: put the call ahead of all pending ones.
+            first: put the call before all pending calls.
             joined: calls of this function may be batched. The function then gets a list of argument tuples and returns
-                a list of results; a process takes half its fair share of the pending calls.
+                a list of results; a free process receives the pending calls divided by twice the number of processors.
         """
         (self._waiting.appendleft if first else self._waiting.append)(_Call(name, function, arguments, joined))
         self._start()
@@ -73,7 +73,7 @@ class Forks:
         processors = len(os.sched_getaffinity(0))
         while self._waiting and len(self._running) < processors:
             calls = [self._waiting.popleft()]
-            # Half of the fair share: a large last batch would still run when the other processors are idle.
+            # Half of an equal share: a large last batch would still run when the other processors are idle.
             share = len(self._waiting) // (2 * processors)
             while len(calls) <= share and _may_join(calls[0], self._waiting[0]):
                 calls.append(self._waiting.popleft())

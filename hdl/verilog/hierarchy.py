@@ -84,7 +84,7 @@ def lanes(
     platform,
     of: tuple[str, ...],
 ):
-    """Add a block of lanes as :func:`shared` does: mostly many parallel instances of a few modules, its lanes.
+    """Add a block of lanes as :func:`shared` does. Lanes are many parallel instances of a few modules.
 
     `of` gives the prefixes of the lanes' module names. A simulator may evaluate lanes as the elements of a vector, if
     no output of the block depends combinationally on one of its inputs.
@@ -95,9 +95,9 @@ def lanes(
 
 
 def _flatten(ports) -> None:
-    """Replace the ports of an instance by plain vectors, as in Verilog, viewed through their layouts.
+    """Replace the ports of an instance by plain vectors, as in Verilog; each is seen as a view of its layout.
 
-    Amaranth's own ports have an additional wire for each field, which the module itself already shows.
+    Amaranth would add a wire for each field of a port, which the module itself already has.
     """
     if isinstance(ports, wiring.FlippedInterface):
         ports = wiring.flipped(ports)

@@ -33,7 +33,7 @@ EXTENDED = {
 """Cells, and their ports that are extended to one common width, the widest."""
 
 TOGETHER = 2 << 20
-"""Characters of RTLIL after which a run of Yosys gets no more modules.
+"""Characters of RTLIL in a run of Yosys at which no further module is added.
 
 Starting Yosys takes as long as one million characters, and its memory is limited.
 """
@@ -55,17 +55,17 @@ WAKE = r"""  // Wakes blocks whose inputs never change, once all of them wait: h
 
 
 _CLEARED = re.compile(r"^  initial begin\n((?:    (\w+)\[\d+\] = (\d+)'(?:h0+|d0);\n)+)  end$", re.MULTILINE)
-"""Initial contents of a memory, all zeros."""
+"""Pattern of an `initial` block that clears a memory word by word."""
 
 _BYTE_WRITE = re.compile(
     r"    if \((?P<enable>\w+)\[(?P<bit>\d+)\]\)\n"
     r"      (?P<memory>\w+)\[(?P<address>\w+)\]\[(?P<high>\d+):(?P<low>\d+)\] <= (?P<data>\w+)\[(?P=high):(?P=low)\];\n"
 )
 _BYTE_WRITES = re.compile(rf"^  always @\(posedge clk\) begin\n((?:{_BYTE_WRITE.pattern}){{2,}})  end$", re.MULTILINE)
-"""Write port of a memory with byte enables: enable, its bit, memory, address, bits, data."""
+"""Pattern of a memory's write port with byte enables; groups: enable, its bit, memory, address, bits, data."""
 
 _BARE = re.compile(r"^  always @\*\n    (\S.*;)$", re.MULTILINE)
-"""Combinational block of one statement."""
+"""Pattern of a combinational block of one statement."""
 
 
 def module_ports(signature: wiring.Signature, interface) -> Iterator[tuple[str, wiring.Member, Value]]:
@@ -197,7 +197,7 @@ def _sign(operand: str, widths: dict[str, int]) -> str:
 
 
 def _awaken(module: str) -> str:
-    """Return a module's Verilog with the wake-up signal also in blocks of one statement, where Yosys omits it."""
+    """Make blocks of one statement read the wake-up signal, which starts their evaluation; Yosys omits it there."""
     text = _BARE.sub(r"  always @* begin\n    if (\\$wake ) begin end\n    \1\n  end", module)
     if text == module or r"reg \$wake ;" in module:
         return text

@@ -13,10 +13,10 @@ LOW_EXPONENT, HIGH_EXPONENT = -4, 11
 """Exponents of z with a separate control row; smaller and larger ones share the outermost rows."""
 
 ROW_BITS = 4
-"""Width of a row number of the control table, within a function and a sign."""
+"""Width of a row's index among the control table's rows of one function and one sign of z."""
 
 BINADES_BITS = 4
-"""Leading bits of x that are the binade, where the last row's coordinate is OUTER."""
+"""Number of leading bits of x that are the binade, in a last row with the coordinate OUTER."""
 
 COORDINATE_BITS = 30
 """Fraction bits of the coordinate x in [0, 1) of a region."""
@@ -28,7 +28,7 @@ POINT = 33
 """Fraction bits of the polynomial: its value is P * 2**(exponent - 33), |P| < 2**34."""
 
 COEFFICIENT_GUARD = 2
-"""Extra fraction bits of c1, c2 and c3 relative to c0."""
+"""Number of fraction bits that c1, c2 and c3 have in addition to those of c0."""
 
 COEFFICIENT_FIELDS = {"c0": 35, "c1": 34, "c2": 29, "c3": 22, "exponent": 8}
 """Fields of a segment with their widths, all signed, from the least significant bit up."""

@@ -30,9 +30,10 @@ class Cause(enum.IntEnum):
     semaphore in bits 0 to 7, the required value from bit 8, the lower 8 bits of the current value from bit 24.
     """
     STUCK = 36
-    """Nothing made progress for WATCHDOG_LIMIT cycles, no record waits for a semaphore, and this one has not finished.
-    detail: 0. For a collective that waits for another core, bit 8 is 1 and bits 0 to 7 are that core; this is reported
-    even if other records wait for semaphores, because they may wait for the collective.
+    """Nothing made progress for WATCHDOG_LIMIT cycles, no record waits for a semaphore, and this record has not
+    finished.
+    detail: 0. For a collective that waits for another core, bit 8 is 1 and bits 0 to 7 are that core; STUCK is then
+        reported even if other records wait for semaphores, because they may wait for the collective.
     """
     AXI = 37
     """HBM returned an error for a read or write of this copy. detail: 0."""

@@ -25,7 +25,7 @@ class Context:
 
     Arguments:
         config: the machine's parameters.
-        core: number in its instance of the executing core.
+        core: index of the executing core in its instance.
         loaded: columns that the previous LoadStationary filled, and whether they are INT8; None without such an
             instruction.
     """
@@ -57,8 +57,8 @@ class Instruction(ABC):
     """
 
     overlap: bool | None = None
-    """True if it may start reading while earlier instructions of its engine still write; None if the class has no
-    choice.
+    """True if it may start reading while earlier instructions of its engine still write; None if instructions of the
+    class cannot choose this.
     """
 
     @property

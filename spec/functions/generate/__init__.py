@@ -26,7 +26,7 @@ __all__ = ["Builder", "build", "main", "report", "text"]
 
 
 def _place(row: int, piece: Piece):
-    """Return the function from x to the target's argument in a control row."""
+    """Return the function that maps x to the target's argument in a control row."""
     if not piece.by_exponent:
         return lambda x: mpf(x)
     if row == 0:
@@ -37,13 +37,13 @@ def _place(row: int, piece: Piece):
 
 
 def _side_by_side(place: mpf) -> mpf:
-    """Return |z|, given its binade (counted from HIGH_EXPONENT) plus its fraction as one number."""
+    """Return |z|, given one number: its binade, counted from HIGH_EXPONENT, plus its fraction."""
     binade = min(int(mp.floor(place)), (1 << BINADES_BITS) - 1)
     return (1 + place - binade) * mpf(2) ** (binade + HIGH_EXPONENT)
 
 
 class Builder:
-    """Collector of segments, without duplicate runs, and of control rows."""
+    """Collector of segments and control rows. A run, the segments of one region, is stored only once."""
 
     def __init__(self):
         self.segments: list[tuple[int, ...]] = []
@@ -102,7 +102,7 @@ def text(builder: Builder) -> str:
 
 
 def report(builder: Builder) -> str:
-    """Return the polynomials' errors: for every function its segments and its worst row."""
+    """Return a text with the polynomials' errors: for every function, its number of segments and its worst row."""
     lines = [f"{len(builder.segments)} segments, {1 << EXP2_INDEX_BITS} of 2**f, {len(builder.control)} control rows"]
     for name in FUNCTIONS:
         rows = [row for row in builder.errors if row[0] == name]

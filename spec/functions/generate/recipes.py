@@ -36,21 +36,21 @@ from neuroncore_rtl.spec.functions.layout import HIGH_EXPONENT, Coordinate, Fact
 __all__ = ["FINE", "RECIPES", "Piece"]
 
 DIRECT = mpf(2) ** -26
-"""Tolerance of a polynomial for the result, or for the result divided by z; relative to at least `FLOOR`."""
+"""Tolerance of a polynomial for y or y / z, relative to its value, or to `FLOOR` if the value is smaller."""
 
 FINE = mpf(2) ** -30
-"""The same tolerance for functions with an error of less than one ulp."""
+"""Tolerance like `DIRECT`, for functions with an error of less than one ulp."""
 
 POWER = mpf(2) ** -24.5
 """Tolerance of the binary logarithm u of a result: absolute, or relative to u / 32 where the result is below 2**-32."""
 
 NEAR_ONE = mpf(2) ** -27
-"""The same tolerance for results that approach 1."""
+"""Tolerance like `POWER`, for results that approach 1."""
 
 FLOOR = mpf(2) ** -5
 
 LAST = HIGH_EXPONENT
-"""Exponent of the last row, which also serves all larger exponents."""
+"""Exponent of the control table's last row, which also serves all larger exponents."""
 
 
 def relative(argument: mpf, exact: mpf) -> mpf:

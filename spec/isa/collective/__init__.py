@@ -2,7 +2,7 @@
 
 Ranks of a group are the cores base, base + stride, base + 2 * stride, .... Each of them executes an instruction with
 the same kind, op, dtype, narrow, stochastic, chunk, count, base, stride, ranks and, for BROADCAST, root, as far as the
-kind uses them (`SIGNATURE_USES`). The addresses are each rank's own, in its own HBM.
+kind uses them (`SIGNATURE_USES`). The addresses may differ from rank to rank; each rank accesses its own HBM.
 
 These fields determine how a vector is reduced:
 
@@ -12,7 +12,7 @@ These fields determine how a vector is reduced:
    early, in or before any segment.
 3. Channel 0 sums segment s over the ranks s + 1, s + 2, ..., s (modulo ranks) in this order, channel 1 over the ranks
    s - 1, s - 2, ..., s. Each sum adds one rank's elements to the partial result.
-4. In REDUCE_SCATTER, segment s is from block s, and a block has as many rounds as it has chunks.
+4. In REDUCE_SCATTER, segment s of a round is from block s, and there are as many rounds as a block has chunks.
 5. Rank s adds last, so it rounds, by its own seed and stream. Every rank stores this result.
 
 A rank's src and dst must be disjoint or the same block. The same block means src = dst for ALL_REDUCE and BROADCAST,

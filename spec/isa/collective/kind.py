@@ -49,7 +49,7 @@ ROOTED = frozenset({CollectiveKind.BROADCAST, CollectiveKind.SEND, CollectiveKin
 """Kinds that use `root`."""
 
 BLOCKS_OF_SRC = frozenset({CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALL_TO_ALL})
-"""Kinds with one block of src per rank; these, and those of `BLOCKS_OF_DST`, use `pitch`."""
+"""Kinds with one block of src per rank; these kinds, and `BLOCKS_OF_DST`, use `pitch`."""
 
 BLOCKS_OF_DST = frozenset({CollectiveKind.ALL_GATHER, CollectiveKind.ALL_TO_ALL})
 """Kinds with one block of dst per rank."""
@@ -108,8 +108,8 @@ def best_chunk(count: int, ranks: int, kind: CollectiveKind = CollectiveKind.ALL
     Arguments:
         count: elements of a block.
         ranks: ranks of the group.
-        kind: kind of the collective; a round of ALL_REDUCE has `ranks` segments of the vector, of other kinds one of
-            each block.
+        kind: kind of the collective; a round of ALL_REDUCE has `ranks` segments of the vector, a round of other kinds
+            one segment of each block.
     """
     granules = -(-max(count, 1) // GRANULE)
     part = (granules + 1) // 2  # granules of channel 0, the larger part

@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.isa.rule import Broken
 __all__ = ["DmaCopy", "DmaIndex", "DmaTensor"]
 
 _INDEX = ("address", "partition", "limit", "skip")
-"""Attributes of row numbers that are fields of the instruction."""
+"""Attributes of a `DmaIndex` that are fields of the instruction."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +126,8 @@ class DmaCopy(Instruction):
     def fields(self, config: Config | None = None) -> dict[str, int]:
         """Return the value of every field, as :meth:`unpack` returns it.
 
-        The shape fills the fields of the innermost dimensions, but the first dimension of a gather or scatter has the
-        field of the outermost.
+        The shape fills the fields of the innermost dimensions, but the first dimension of a gather or scatter fills the
+        field of the outermost dimension.
 
         Raises:
             ValueError: if the shape has more than five dimensions, or a tensor does not have one step per dimension.

@@ -9,7 +9,7 @@ __all__ = ["Index"]
 
 @dataclass(frozen=True, kw_only=True)
 class Index:
-    """Number of an element in its tensor, an affine function of its index in the instruction.
+    """Number of an element in its tensor, from the element's index in the instruction.
 
     The number is base + lane * partition + the sum of index[d] * steps[d], modulo 2**64. IOTA and AFFINE_SELECT use it
     modulo 2**32, as INT32. With (seed, stream) it determines the element's random words, so it must not depend on the

@@ -73,10 +73,10 @@ class Opcode(enum.IntEnum):
 
 
 BLOCK = 32
-"""Elements and lanes of a transposed block, on machines with that many partitions."""
+"""Size of a block of TRANSPOSE, in elements and in lanes; smaller on machines with fewer partitions."""
 
 VALUES8 = 8
-"""Values that MAX8 finds, and that FIND_INDEX8 and MATCH_REPLACE8 search."""
+"""Number of values that MAX8 finds, and that FIND_INDEX8 and MATCH_REPLACE8 search for."""
 
 STATS_ELEMENTS = 512
 """Maximum elements of a BN_STATS, as published."""
@@ -130,7 +130,7 @@ UNIT_OPERATIONS = {
     "division": frozenset({AluOp.DIVIDE, AluOp.MOD, AluOp.FMOD}),
     "power": frozenset({AluOp.POWER}),
 }
-"""Operations that need such a unit."""
+"""ALU operations that need an optional unit of the vector lanes."""
 
 NEVER_INTEGER = frozenset({_O.BN_STATS, _O.BN_AGGR, _O.RECIPROCAL, _O.ACTIVATE, _O.TRANSPOSE})
 """Opcodes without integer arithmetic."""

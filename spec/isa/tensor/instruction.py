@@ -27,7 +27,7 @@ class TensorInstruction(Instruction):
     Arguments:
         format: format of the operand in memory.
         half: half of an FP32 significand: 0 the upper, 1 the lower 12 bits; 0 for other formats.
-        k: number of rows that take part; other rows contribute nothing.
+        k: number of rows of the operand; other rows of the array contribute nothing.
         address: byte address of the first element in every partition.
         row: first row of the array, and first partition of SBUF; the start of a quadrant.
         column: first column of the array, and first partition of PSUM; the start of a quadrant, and a multiple of
@@ -120,7 +120,7 @@ class LoadStationary(TensorInstruction):
 class MultiplyMoving(TensorInstruction):
     """Stream `n` columns of `k` elements through the array into PSUM: result[m, n] from stationary[k, m], moving[k, n].
 
-    Only rows in both this instruction and the load take part. The columns must be within those of the load.
+    Only rows that are in both this instruction and the load contribute. The columns must be within those of the load.
 
     Arguments:
         m: columns of the array, and PSUM partitions, that are written.
