@@ -35,8 +35,8 @@ class Chip(wiring.Component):
 
     Ports:
         chip: number of this chip; constant. Its first core is core CORES_PER_CHIP * chip of the instance.
-        cores: ports of each :class:`~hdl.core.Core`, except those to the links.
-        tx, rx, rx_present: frames, one port per direction; see :class:`~hdl.link.node.LinkNode`.
+        cores: ports of each `hdl.core.Core`, except those to the links.
+        tx, rx, rx_present: frames, one port per direction; see `hdl.link.node.LinkNode`.
         dead: one bit per direction, set when that link has failed.
         link_counters: counters of this end of each link.
     """

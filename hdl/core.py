@@ -37,7 +37,7 @@ class Core(wiring.Component):
         config: the machine's parameters.
         link_bytes: data bytes of a flit; None: `spec.instance.link_bytes_of` the configuration. Unused if `cores` is 1.
 
-    Ports, of :func:`hdl.core_ports.core_signature`:
+    Ports, of `hdl.core_ports.core_signature`:
         start: a pulse boots the image at `boot_address` in HBM; ignored after the first until reset.
         axi: ports to HBM; IDs are `axi_id_bits` wide.
         host_interrupt: a pulse interrupts the controller.

@@ -72,7 +72,7 @@ def core_counters(config: Config) -> data.StructLayout:
 
 
 def core_signature(config: Config) -> wiring.Signature:
-    """Return the ports of a core, except those to the links; see :class:`hdl.core.Core`."""
+    """Return the ports of a core, except those to the links; see `hdl.core.Core`."""
     queues = queue_count(config)
     lanes = queues + 1
     return wiring.Signature(

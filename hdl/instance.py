@@ -31,7 +31,7 @@ class LinkedCores(wiring.Component):
         instance: the instance.
 
     Ports:
-        cores: ports of each :class:`~hdl.core.Core`, except those to the links.
+        cores: ports of each `hdl.core.Core`, except those to the links.
         flip, flip_bit, drop, repeated, cut: faults injected into each wire, the link's connection from one chip to the
             next: invert bit `flip_bit` of the frame, lose the frame, deliver the previous frame instead, deliver
             nothing. Wire w leads from chip w // directions in direction w % directions.

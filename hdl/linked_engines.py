@@ -36,7 +36,7 @@ class LinkedEngines(wiring.Component):
     Ports:
         instructions: one stream per core.
         axi: ports to the cores' HBM: core 0's ports of all channels, then core 1's, and so on.
-        flip, flip_bit, drop, repeated, cut, dead, link_counters: see :class:`hdl.instance.LinkedCores`.
+        flip, flip_bit, drop, repeated, cut, dead, link_counters: see `hdl.instance.LinkedCores`.
         retired: one bit per core, a pulse for each retired instruction.
         failed: one bit per core, set when its engine has an error.
         errors, counters: error and event counters of each engine.

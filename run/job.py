@@ -159,7 +159,7 @@ class ImageJob(Job):
         outputs: tensors that the host of a board reads back; None: all of HBM.
         may_fail: whether the core may report an error that golden reports as well.
         computes: whether the timing model also runs golden, for the contents of memories.
-        path: options of :func:`golden.timing.predict` from golden's outcome; None: derived from the image's loops.
+        path: options of `golden.timing.predict` from golden's outcome; None: derived from the image's loops.
         note: the computation of golden, for the progress display.
     """
 
@@ -262,7 +262,7 @@ class ImageJob(Job):
         """Raise an error if golden's result is not valid without a comparison."""
 
     def flow(self, outcome: CoreOutcome) -> dict[str, object]:
-        """Return options of :func:`golden.timing.predict` for golden's outcome."""
+        """Return options of `golden.timing.predict` for golden's outcome."""
         (image,) = self.images
         if self.path is not None or image.flow is None:
             return self.path(outcome) if self.path else {}

@@ -76,7 +76,7 @@ def run(
             with cycles from the timing model; "board", a real or simulated board; or a `Target`.
         preset: "tiny" to "full"; default "small" for a kernel; a program has a machine.
         variables: those of `make sim` in small letters: order, latency, bandwidth and stall of HBM, seed, sim, lanes,
-            waves, depth; profile=1 writes a profile (:mod:`run.view.profile`); port and baud of a board.
+            waves, depth; profile=1 writes a profile (`run.view.profile`); port and baud of a board.
 
     Raises:
         ValueError: if an argument is not valid, or the kernel is refused.

@@ -177,7 +177,7 @@ class Result:
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        """The tensors in HBM that the program wrote, by name, the first of each name; see :func:`numbers_of`."""
+        """The tensors in HBM that the program wrote, by name, the first of each name; see `numbers_of`."""
         return {name: self.read(tensor) for name, tensor in self._outputs.items()}
 
     @cached_property
@@ -276,7 +276,7 @@ def queue_cycles(run: Outcome, config: Config) -> dict[str, dict[str, int]]:
 
 
 def hbm_cycles(moved: int, config: Config, bandwidth: int) -> int:
-    """Return the fewest cycles of HBM for `moved` bytes; bandwidth: see :func:`hbm_width`."""
+    """Return the fewest cycles of HBM for `moved` bytes; bandwidth: see `hbm_width`."""
     return -(-moved // hbm_width(config, bandwidth))
 
 

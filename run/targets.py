@@ -116,7 +116,7 @@ class ModelTarget(Target):
     """The timing model: predicts the cycles of an image in seconds instead of hours; nothing is compared.
 
     Arguments:
-        latency, bandwidth: of HBM, see :class:`golden.timing.MemoryTiming`.
+        latency, bandwidth: of HBM, see `golden.timing.MemoryTiming`.
         stall, waves: must be 0; the model has no random pauses and no signals.
     """
 

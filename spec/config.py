@@ -52,7 +52,7 @@ class Counters(IntEnum):
 class Config:
     """Parameters of one core.
 
-    :mod:`spec.parameters` reads each entry below for help texts: one self-contained sentence per parameter.
+    `spec.parameters` reads each entry below for help texts: one self-contained sentence per parameter.
 
     Arguments:
         rows: height of the array in processing elements, along K, with one SBUF partition per row; 2 to 1024 (so that
@@ -276,12 +276,12 @@ class Config:
 
     @property
     def vector_units(self) -> frozenset[str]:
-        """The :data:`VECTOR_UNITS` that vector lanes have."""
+        """The `VECTOR_UNITS` that vector lanes have."""
         return frozenset(unit for unit in VECTOR_UNITS if getattr(self, f"vector_{unit}"))
 
     @property
     def scalar_units(self) -> frozenset[str]:
-        """The :data:`SCALAR_UNITS` that activation lanes have."""
+        """The `SCALAR_UNITS` that activation lanes have."""
         return frozenset(unit for unit in SCALAR_UNITS if getattr(self, f"scalar_{unit}"))
 
     def with_overrides(self, **overrides: int | None) -> "Config":

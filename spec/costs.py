@@ -1,4 +1,4 @@
-"""Cost of an instruction in cycles without memory conflicts, from its fields and the constants of :mod:`spec.timing`.
+"""Cost of an instruction in cycles without memory conflicts, from its fields and the constants of `spec.timing`.
 
 Costs of the vector and scalar engine are exact. The other engines have formulas only for some costs.
 """
@@ -119,7 +119,7 @@ def _sbuf_reads(instruction: Elementwise) -> int:
 
 
 def used_by(instruction: Elementwise) -> frozenset[str]:
-    """Return the operands that an instruction uses, as :func:`spec.isa.elementwise.uses`."""
+    """Return the operands that an instruction uses, as `spec.isa.elementwise.uses`."""
     return uses({"opcode": instruction.opcode, "sum_store": instruction.sum_store})
 
 

@@ -1,4 +1,4 @@
-"""Table of a machine's parameters: group, meaning, values and default of each field of :class:`spec.config.Config`."""
+"""Table of a machine's parameters: group, meaning, values and default of each field of `spec.config.Config`."""
 
 import inspect
 import re

@@ -152,7 +152,7 @@ def set_interval(alu_latency: int) -> int:
 def quotient_wait(alu_latency: int, interval: int) -> int:
     """Return the cycles from a set's last word until its quotient and all other operands of the new mean are valid.
 
-    Sets are those of :func:`set_interval`.
+    Sets are those of `set_interval`.
 
     Arguments:
         alu_latency: cycles of each of a lane's two ALUs.

@@ -1,9 +1,9 @@
 """Front end for AWS's Neuron Kernel Interface (NKI): records a kernel as a program of this machine.
 
 A kernel is Python that calls `nki.isa` and `nki.language` on symbolic tensors. Each call, in Python's loops too, is
-recorded as instructions of :mod:`kernels.program`. The vendor's packages are not used:
-:mod:`frontends.nki.dialects.modules` makes the modules that kernels import, and
-:mod:`frontends.nki.dialects.hook` serves them while a kernel is loaded.
+recorded as instructions of `kernels.program`. The vendor's packages are not used:
+`frontends.nki.dialects.modules` makes the modules that kernels import, and
+`frontends.nki.dialects.hook` serves them while a kernel is loaded.
 """
 
 from typing import TYPE_CHECKING

@@ -63,10 +63,10 @@ def record(
 
     Arguments:
         kernel: the loaded function.
-        arguments: by parameter name; an :class:`Array` becomes a tensor in HBM, other values are passed unchanged.
+        arguments: by parameter name; an `Array` becomes a tensor in HBM, other values are passed unchanged.
         config: the machine.
         grid: programs along each axis, run one after the other; empty: one program.
-        order: order of a queue's instructions, as for :class:`kernels.program.Program`.
+        order: order of a queue's instructions, as for `kernels.program.Program`.
 
     Raises:
         ValueError: if arguments do not fit, a call is refused (the message ends with the kernel's line), or the kernel

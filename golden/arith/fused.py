@@ -38,7 +38,7 @@ def multiply_add_fp32(a, b, c) -> np.ndarray:
 
 
 def multiply_add_exactly(a, b, c) -> np.ndarray:
-    """Return the result of :func:`multiply_add_fp32` on any processor.
+    """Return the result of `multiply_add_fp32` on any processor.
 
     1. The product of two 24-bit significands is exact in float64.
     2. The float64 sum is rounded to odd: if it is inexact, its last bit is set. Knuth's two-sum gives its exact error.

@@ -11,7 +11,7 @@ __all__ = ["add_fp32", "fma_fp32", "mac"]
 def fma_fp32(x, w, acc, absent=False) -> np.ndarray:
     """Return fp32(acc + x * w), product exact, one rounding to nearest even, NaN canonical; broadcast.
 
-    `x` and `w` have at most 12 significand bits (:func:`golden.arith.codec.operand`). Where `absent`, the result is
+    `x` and `w` have at most 12 significand bits (`golden.arith.codec.operand`). Where `absent`, the result is
     acc.
 
     Computed as one float64 addition and one cast. These two roundings give the same result as a single one:
@@ -37,7 +37,7 @@ def add_fp32(a, b) -> np.ndarray:
 
 
 def mac(x_bits, w_bits, acc_bits, fmt: Format, x_half: str | None = None, w_half: str | None = None) -> np.ndarray:
-    """Return :func:`fma_fp32` of codes of `fmt` and of FP32 bit patterns `acc_bits`, as FP32 bit patterns.
+    """Return `fma_fp32` of codes of `fmt` and of FP32 bit patterns `acc_bits`, as FP32 bit patterns.
 
     `x_half` and `w_half` select the half of an FP32 operand, "hi" or "lo". A zero low half is absent, so that its
     product with an infinity is no NaN.

@@ -115,7 +115,7 @@ def multiply_add(builder: IRBuilder, a: Any, b: Any, c: Any, fused: bool) -> Any
     """Build a * b + c of floats or of vectors of floats; llvmlite's `Value` does not declare their `type`, hence `Any`.
 
     `fused` selects a fused multiply-add. Otherwise it is a float64 sum and a cast, which gives the same bits if a and b
-    have at most 12 significand bits (:func:`golden.arith.fma_fp32`).
+    have at most 12 significand bits (`golden.arith.fma_fp32`).
     """
     if fused:
         suffix = f"v{a.type.count}f32" if isinstance(a.type, ir.VectorType) else "f32"

@@ -56,7 +56,7 @@ def round_fp32(value_bits, fmt: Format, mode: str = "rne", random=None) -> np.nd
 def round_stochastic(value_bits, fmt: Format, seed: int, stream: int, index) -> np.ndarray:
     """Round FP32 to a format stochastically; the codes depend only on (value, seed, stream, index).
 
-    The last three select the random word of each element, see :func:`golden.arith.threefry.random_words`.
+    The last three select the random word of each element, see `golden.arith.threefry.random_words`.
     """
     return round_fp32(value_bits, fmt, "sr", random_words(seed, stream, index))
 

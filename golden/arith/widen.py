@@ -16,7 +16,7 @@ _TABLE_BITS = 16
 def widen(codes, fmt: Format) -> np.ndarray:
     """Return codes of any format as FP32 bit patterns, exact; only 32-bit integers are rounded, to nearest even.
 
-    NaN becomes canonical, for FP32 too. Padding bits of TF32: see :func:`golden.arith.decode`.
+    NaN becomes canonical, for FP32 too. Padding bits of TF32: see `golden.arith.decode`.
     """
     codes = np.asarray(codes, storage_dtype(fmt))
     if fmt.bits <= _TABLE_BITS:

@@ -45,7 +45,7 @@ def store_words(words, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32, ra
 
 
 def _upper_half(words: np.ndarray) -> np.ndarray:
-    """Round FP32 to BF16, to nearest even; ten times as fast as :func:`golden.arith.round_fp32`.
+    """Round FP32 to BF16, to nearest even; ten times as fast as `golden.arith.round_fp32`.
 
     BF16 is the upper half of FP32. A carry out of the mantissa gives the next number, or infinity.
     """

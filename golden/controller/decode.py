@@ -43,7 +43,7 @@ STORE_SIZES = {STORES["sb"]: 1, STORES["sh"]: 2, STORES["sw"]: 4}
 
 
 class State(Protocol):
-    """Hart state that instructions use, see :class:`golden.controller.hart.Hart`."""
+    """Hart state that instructions use, see `golden.controller.hart.Hart`."""
 
     x: list[int]
     csr: ControlRegisters

@@ -58,7 +58,7 @@ class Core:
     Arguments:
         config: the machine's parameters.
         hbm: uint8 [bytes], C-contiguous, used in place. Accesses beyond it fail.
-        order, number, network: see :class:`golden.core.machine.Machine`.
+        order, number, network: see `golden.core.machine.Machine`.
 
     Attributes:
         machine: queues, semaphores, engines.
@@ -100,7 +100,7 @@ class Core:
         return self.outcome()
 
     def steps(self, address: int = 0, instructions: int = 5_000_000) -> Generator[int, int, None]:
-        """Run like :meth:`run`; whenever it stalls, yield the time of its next event, and receive the time to continue.
+        """Run like `run`; whenever it stalls, yield the time of its next event, and receive the time to continue.
 
         A caller that runs several cores always continues the core with the earliest time. So a core can wait for the
         others until its watchdog reports.

@@ -28,7 +28,7 @@ def run_instance(
         config: configuration of every core; `cores` is their number.
         memories: uint8 [bytes] of each core, C-contiguous, used in place.
         bases: address of each core's image; None for 0.
-        order: see :class:`golden.core.machine.Machine`.
+        order: see `golden.core.machine.Machine`.
         instructions: maximum for each controller.
     """
     if len(memories) != config.cores:

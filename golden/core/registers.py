@@ -88,7 +88,7 @@ class Registers:
         return error | host | (at.INTERRUPT_SEMAPHORE if reached else 0)
 
     def load(self, address: int, size: int) -> int:
-        """Return a register; see :class:`golden.controller.Bus`."""
+        """Return a register; see `golden.controller.Bus`."""
         _check(size == 4, address)
         if (place := self._within(address, at.QUEUES, at.QUEUE_STRIDE)) is not None:
             registers = self._queue_registers(place[0])
@@ -105,7 +105,7 @@ class Registers:
         return registers[address] & WORD
 
     def store(self, address: int, size: int, value: int) -> None:
-        """Write a register; see :class:`golden.controller.Bus`.
+        """Write a register; see `golden.controller.Bus`.
 
         Raises:
             Stall: at a doorbell without a free block slot; the write has no effect.

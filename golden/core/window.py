@@ -24,12 +24,12 @@ class Window:
         self._loaded = loaded
 
     def load(self, address: int, size: int) -> int:
-        """Return a word; see :class:`golden.controller.Bus`."""
+        """Return a word; see `golden.controller.Bus`."""
         self._loaded.append(int(self._words[self._place(address, size)]))
         return self._loaded[-1]
 
     def store(self, address: int, size: int, value: int) -> None:
-        """Write a word; see :class:`golden.controller.Bus`."""
+        """Write a word; see `golden.controller.Bus`."""
         self._words[self._place(address, size)] = value
 
     def _place(self, address: int, size: int) -> tuple[int, int]:

@@ -44,7 +44,7 @@ class ScalarEngine:
         self.perform(instruction, sbuf, psum)
 
     def perform(self, instruction: Elementwise, sbuf: np.ndarray, psum: np.ndarray) -> None:
-        """Execute one legal instruction without checks, see :meth:`execute`."""
+        """Execute one legal instruction without checks, see `execute`."""
         on = Operands(instruction, self.config, sbuf, psum)
         function = list(FUNCTIONS.values())[instruction.function]
         results = activation(function, on.words("a"), on.scalar("s0"), on.scalar("s1"), instruction.alpha)

@@ -50,7 +50,7 @@ class TensorEngine:
         self._context = instruction.after(self._context)
 
     def perform(self, instruction: TensorInstruction, stationary_memory, moving_memory) -> None:
-        """Execute one legal instruction without checks, see :meth:`execute`."""
+        """Execute one legal instruction without checks, see `execute`."""
         if isinstance(instruction, LoadStationary):
             self._load(instruction, stationary_memory)
         else:

@@ -24,7 +24,7 @@ WIDTH = 64 if has_feature("avx512f") else 16
 
 
 def column_sums_equation(stationary, moving, *, stationary_present=None, moving_present=None, init=0.0) -> np.ndarray:
-    """Return the result of :func:`column_sums`, computed row by row with :func:`golden.arith.fma_fp32`."""
+    """Return the result of `column_sums`, computed row by row with `golden.arith.fma_fp32`."""
     rows, partitions = stationary.shape
     sums = np.full((partitions, moving.shape[1]), init, np.float32)
     for row in range(rows):
@@ -57,7 +57,7 @@ def column_sums(stationary, moving, *, stationary_present=None, moving_present=N
     The sum s of column n and partition m starts at `init`, +0 or -0. For row 0, 1, ... it becomes
     fp32(s + moving[row, n] * stationary[row, m]), one rounding to nearest even, unless an operand is absent.
 
-    The operands are float32 [K, M] and [K, N] of at most 12 significand bits (:func:`golden.arith.operand`). A mask has
+    The operands are float32 [K, M] and [K, N] of at most 12 significand bits (`golden.arith.operand`). A mask has
     the shape of its operand, False where it is absent; None: all are present.
     """
     stationary, moving = np.asarray(stationary, np.float32), np.asarray(moving, np.float32)
@@ -93,7 +93,7 @@ Packed = tuple[np.ndarray, np.ndarray | None]
 def multiply_tiles(
     stationary: Packed, moving: Packed, psum: np.ndarray, *, accumulates=False, integer=False, init=0.0, fused=None
 ) -> None:
-    """Do one pass of the array: :func:`column_sums`, then :func:`accumulate_sums` into PSUM.
+    """Do one pass of the array: `column_sums`, then `accumulate_sums` into PSUM.
 
     Arguments:
         stationary: pieces of TILE columns; at least K rows and M columns.
@@ -101,8 +101,8 @@ def multiply_tiles(
         psum: uint32 [M, N], columns contiguous; written in place.
         accumulates: whether the sums are added to PSUM.
         integer: whether PSUM holds INT32.
-        init: see :func:`column_sums`.
-        fused: see :func:`compile_pass`.
+        init: see `column_sums`.
+        fused: see `compile_pass`.
     """
     (w, w_present), (x, x_present) = stationary, moving
     masked = w_present is not None or x_present is not None
@@ -118,10 +118,10 @@ def multiply_tiles(
 
 @cache
 def compile_pass(masked: bool, integer: bool = False, fused: bool | None = None):
-    """Return the compiled function of :func:`golden.tensor.tile.build_pass`.
+    """Return the compiled function of `golden.tensor.tile.build_pass`.
 
     `fused` selects fused multiply-adds; None selects them if the processor has them. Otherwise every step is a float64
-    sum and a cast: slower, but the same bits for operands of 12 significand bits (:func:`golden.arith.fma_fp32`).
+    sum and a cast: slower, but the same bits for operands of 12 significand bits (`golden.arith.fma_fp32`).
     """
     return compile_function(build_pass(WIDTH, masked, integer, has_fused_multiply_add() if fused is None else fused))
 

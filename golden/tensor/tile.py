@@ -24,14 +24,14 @@ TILE = 4
 
 
 def build_pass(width: int, masked: bool, integer: bool, fused: bool) -> IRBuilder:
-    """Return the builder of the function behind :func:`golden.tensor.kernel.multiply_tiles`.
+    """Return the builder of the function behind `golden.tensor.kernel.multiply_tiles`.
 
     The function's arguments: pointers to the stationary operand [tiles, rows, TILE], the moving operand [blocks, rows,
     width], their masks, and PSUM; the rows to multiply; partitions and columns of PSUM; for each of the five arrays the
     elements from one tile, block or partition to the next; whether to accumulate; initial value of every column sum.
 
     `width` is the moving columns of a block, which LLVM splits into the processor's vectors. If `integer`, PSUM holds
-    INT32. For `fused` see :func:`golden.arith.machine_code.multiply_add`.
+    INT32. For `fused` see `golden.arith.machine_code.multiply_add`.
     """
     pointers = FLOAT, FLOAT, FLAG, FLAG, WORD_TYPE if integer else FLOAT
     kinds = *(kind.as_pointer() for kind in pointers), *[INDEX] * 8, FLAG, FLOAT

@@ -14,10 +14,10 @@ class Banks:
 
     Attributes:
         calendars: all tables, with `places`.
-        places: see :func:`golden.timing.calendar.bank_places`.
+        places: see `golden.timing.calendar.bank_places`.
         sbuf_reads, sbuf_writes, psum_reads, psum_writes: tables.
-        owners, debts: for reads and writes, see :class:`golden.timing.calendar.LinePort`.
-        line_buffers: of each line port, see :func:`golden.timing.calendar.buffered_lines`.
+        owners, debts: for reads and writes, see `golden.timing.calendar.LinePort`.
+        line_buffers: of each line port, see `golden.timing.calendar.buffered_lines`.
         engines: DMA engines that share each line port.
     """
 

@@ -110,7 +110,7 @@ class Controller:
     """Rings the doorbells for an image's blocks, and records the end of its program.
 
     `words` is the size of the control program with its arguments; for sections and path see
-    :func:`golden.timing.predict`.
+    `golden.timing.predict`.
     """
 
     def __init__(

@@ -80,7 +80,7 @@ def predict(
 
     Arguments:
         image: an image with the stock control program, or with a program that starts sections in the same way. An image
-            with a flow needs `sections` and `path` (:func:`golden.timing.flow_path`), as its branches depend on values.
+            with a flow needs `sections` and `path` (`golden.timing.flow_path`), as its branches depend on values.
         memory: timing of HBM.
         sections: sections in the order in which they run, with repetitions; None for the order in the image.
         path: timing of the control program; None for the stock program's.

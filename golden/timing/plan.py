@@ -16,7 +16,7 @@ __all__ = ["Plan", "plan_of", "tensors_of"]
 
 
 class Plan(NamedTuple):
-    """Parameters of an instruction for :func:`golden.timing.calendar.steps`.
+    """Parameters of an instruction for `golden.timing.calendar.steps`.
 
     Arguments:
         before, behind: steps before and after the elements.
@@ -53,7 +53,7 @@ def plan_of(instruction: Elementwise, config: Config) -> Plan:
 
 
 def tensors_of(instruction: Elementwise) -> Sequence[np.ndarray]:
-    """Return a, b and dst in the form of :func:`golden.timing.calendar.begin_steps`."""
+    """Return a, b and dst in the form of `golden.timing.calendar.begin_steps`."""
     used = used_by(instruction) - ({"b"} if instruction.opcode in SEARCHES else set())
     return [_access(instruction, name, name in used or name == "dst") for name in ("a", "b", "dst")]
 

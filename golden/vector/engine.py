@@ -36,7 +36,7 @@ class VectorEngine:
         self.perform(instruction, sbuf, psum)
 
     def perform(self, instruction: Elementwise, sbuf: np.ndarray, psum: np.ndarray) -> None:
-        """Execute one legal instruction without checks, see :meth:`execute`."""
+        """Execute one legal instruction without checks, see `execute`."""
         operands = Operands(instruction, self.config, sbuf, psum)
         if instruction.opcode == Opcode.TRANSPOSE:
             operands.write_codes(transpose(operands.codes("a"), transpose_block(self.config)))

@@ -39,7 +39,7 @@ def find_index8(words, values, arithmetic: Arithmetic = Arithmetic.FP32) -> np.n
 
 
 def match_replace8(words, values, replacement, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
-    """Return words [..., n], with the elements found by :func:`find_index8` replaced by a word that broadcasts."""
+    """Return words [..., n], with the elements found by `find_index8` replaced by a word that broadcasts."""
     positions = find_index8(words, values, arithmetic)[..., np.newaxis]
     found = (positions == np.arange(np.shape(words)[-1], dtype=np.int32)).any(-2)
     return np.where(found, np.asarray(replacement, np.uint32), np.asarray(words, np.uint32))

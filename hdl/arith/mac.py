@@ -68,7 +68,7 @@ class Mac(wiring.Component):
         significand_bits: significand width of an operand, 8 or 12.
 
     Ports:
-        x, w: operands (:class:`Operand`), one cycle after `acc`: the tile registers them while `acc` is registered
+        x, w: operands (`Operand`), one cycle after `acc`: the tile registers them while `acc` is registered
             here. An absent one passes `acc` unchanged.
         acc: FP32, registered on entry.
         out: FP32, `latency` cycles after `acc`.

@@ -12,7 +12,7 @@ __all__ = ["halves_product", "join_halves", "minus", "plus"]
 
 
 def halves_product(a: Value, b: Value, at: int, halves: bool = True) -> dict[str, Value]:
-    """Return the partial products for :func:`join_halves`.
+    """Return the partial products for `join_halves`.
 
     Arguments:
         a: unsigned.
@@ -30,8 +30,8 @@ def join_halves(parts: SimpleNamespace, at: int, addend: Value, places: int) -> 
     """Return addend + (a * b >> places), rounded toward minus infinity; at least one bit wider than needed.
 
     Arguments:
-        parts: the results of :func:`halves_product` as attributes.
-        at: as in :func:`halves_product`.
+        parts: the results of `halves_product` as attributes.
+        at: as in `halves_product`.
         addend: added to the shifted product.
         places: right shift of the product.
     """
@@ -53,7 +53,7 @@ def plus(a: Value, b: Value) -> Value:
 
 
 def minus(a: Value, b: Value) -> Value:
-    """Return a - b on a separate carry chain, as :func:`plus` does."""
+    """Return a - b on a separate carry chain, as `plus` does."""
     return ((a << 1) - (b << 1)) >> 1
 
 

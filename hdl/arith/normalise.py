@@ -27,14 +27,14 @@ def normalise(m: Module, value: Value, name: str, limit: Value | None = None) ->
 def normalise_partly(
     m: Module, value: Value, name: str, places: range, limit: Value | None, fewer: Value | None
 ) -> tuple[Value, Value, Value | None]:
-    """Perform some steps of :func:`normalise`, so that a register may precede the others.
+    """Perform some steps of `normalise`, so that a register may precede the others.
 
     Arguments:
-        m: as in :func:`normalise`.
-        value: as in :func:`normalise`.
-        name: as in :func:`normalise`.
+        m: as in `normalise`.
+        value: as in `normalise`.
+        name: as in `normalise`.
         places: bits of the shift amount to find; higher ones are known.
-        limit: as in :func:`normalise`.
+        limit: as in `normalise`.
         fewer: the higher bits of the shift amount are already below the limit's, so the limit has no effect.
 
     Returns:

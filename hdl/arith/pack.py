@@ -29,7 +29,7 @@ def pack_fp32(m: Module, significand: Value, field: Value, sticky: Value | int =
 
 
 def aligned_fp32(m: Module, significand: Value, field: Value, sticky: Value | int = 0) -> dict[str, Value]:
-    """Align the significand for :func:`rounded_fp32`; a register may follow. Arguments: see :func:`pack_fp32`."""
+    """Align the significand for `rounded_fp32`; a register may follow. Arguments: see `pack_fp32`."""
     tail = len(significand) - FP32.precision
     small = Signal(name="pack_small")
     missing = Signal(signed(len(field) + 1), name="pack_missing")
@@ -51,7 +51,7 @@ def aligned_fp32(m: Module, significand: Value, field: Value, sticky: Value | in
 
 
 def rounded_fp32(m: Module, parts: SimpleNamespace) -> Value:
-    """Return the 31 bits of exponent field and fraction from the results of :func:`aligned_fp32`."""
+    """Return the 31 bits of exponent field and fraction from the results of `aligned_fp32`."""
     up = Signal(name="pack_up")
     rounded = Signal(31, name="pack_rounded")
     magnitude = Signal(31, name="pack_magnitude")

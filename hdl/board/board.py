@@ -59,7 +59,7 @@ class Machine(wiring.Component):
 
     Ports:
         link: memory port of the host link.
-        words, read: see :class:`hdl.board.sdram.SdramController`.
+        words, read: see `hdl.board.sdram.SdramController`.
         start, boot_address, done, exit_code, error, quiet, console: ports of the core.
     """
 
@@ -104,9 +104,9 @@ class Board(wiring.Component):
 
     Arguments:
         config: the core's parameters; None: no core, only memory, to try a board.
-        chip, clock_hz, start_ns: see :class:`hdl.board.sdram.SdramController`.
+        chip, clock_hz, start_ns: see `hdl.board.sdram.SdramController`.
         divisor: clock cycles of a UART bit.
-        patience: cycles without a byte that end a frame; see :class:`hdl.board.host_link.HostLink`.
+        patience: cycles without a byte that end a frame; see `hdl.board.host_link.HostLink`.
 
     Ports:
         rx, tx: UART wires.

@@ -1,4 +1,4 @@
-"""Frame receiver and transmitter of the host link (:mod:`spec.host_link`)."""
+"""Frame receiver and transmitter of the host link (`spec.host_link`)."""
 
 from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import crc, data, stream, wiring
@@ -39,7 +39,7 @@ class FrameReceiver(wiring.Component):
             run of bytes outside a frame.
 
     Ports:
-        i, broken: received bytes and framing errors; see :class:`hdl.board.uart.UartReceiver`.
+        i, broken: received bytes and framing errors; see `hdl.board.uart.UartReceiver`.
         write, place, byte: a byte of the payload and its offset. The frame may still turn out to be invalid.
         valid: the result is ready: a command if `refusal` is 0, otherwise an error.
         header: header of the command.

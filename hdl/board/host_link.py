@@ -1,4 +1,4 @@
-"""Host link: the board's end, which executes one command at a time (:mod:`spec.host_link`)."""
+"""Host link: the board's end, which executes one command at a time (`spec.host_link`)."""
 
 from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -28,7 +28,7 @@ class HostLink(wiring.Component):
         memory_patience: maximum number of cycles of a burst.
 
     Ports:
-        i, broken, o: bytes and framing errors of :mod:`hdl.board.uart`; at least four cycles apart.
+        i, broken, o: bytes and framing errors of `hdl.board.uart`; at least four cycles apart.
         bus: bus to the registers.
         axi: port to memory.
         restart: memory is reset; bursts are allowed again after a timeout.

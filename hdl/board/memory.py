@@ -143,8 +143,8 @@ class BeatSplitter(wiring.Component):
         depth: maximum number of read beats that are requested and not consumed.
 
     Ports:
-        beats, answers: see :class:`BurstServer`.
-        words, read: see :class:`hdl.board.sdram.SdramController`.
+        beats, answers: see `BurstServer`.
+        words, read: see `hdl.board.sdram.SdramController`.
     """
 
     def __init__(self, size: int, chip: SdramChip, depth: int = 4):

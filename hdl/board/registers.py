@@ -1,4 +1,4 @@
-"""Board registers: the host's view of the core (:class:`spec.host_link.BoardRegister`)."""
+"""Board registers: the host's view of the core (`spec.host_link.BoardRegister`)."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring

@@ -1,4 +1,4 @@
-"""ULX3S board: pads and clocks around :class:`hdl.board.board.Board`."""
+"""ULX3S board: pads and clocks around `hdl.board.board.Board`."""
 
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal
 from amaranth.lib import io

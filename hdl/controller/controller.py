@@ -18,7 +18,7 @@ class Controller(wiring.Component):
 
     Arguments:
         local_bytes: size of the local memory in bytes.
-        fetch_latency: see :class:`Cpu`.
+        fetch_latency: see `Cpu`.
 
     Ports:
         run: 0 holds the processor in reset, so that the memory can be loaded. It must not fall while a request to
@@ -27,7 +27,7 @@ class Controller(wiring.Component):
         peripheral: data accesses to all other addresses; at most one is outstanding. A fetch from there is an access
             fault.
         external_interrupt: interrupt, a level.
-        waiting, trace_*: see :class:`Cpu`.
+        waiting, trace_*: see `Cpu`.
     """
 
     run: In(1)

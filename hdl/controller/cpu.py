@@ -115,7 +115,7 @@ class Cpu(wiring.Component):
         return m
 
     def _observe(self, m: Module, x, w, fetch, csr):
-        """Add observation logic; empty here, overridden by :class:`hdl.controller.rvfi.RvfiCpu`."""
+        """Add observation logic; empty here, overridden by `hdl.controller.rvfi.RvfiCpu`."""
 
     def _decode(self, m: Module, x, w, fetch, csr):
         m.submodules.decoder = decoder = InstructionDecoder()

@@ -23,7 +23,7 @@ class DmaAddressGenerator(wiring.Component):
 
     Ports:
         start: begins a walk; only when not `busy`.
-        rows: one :class:`JobRow` per row of an indexed walk; a bad one ends the walk.
+        rows: one `JobRow` per row of an indexed walk; a bad one ends the walk.
         o: runs.
         busy: runs remain.
     """

@@ -57,9 +57,9 @@ class ElementwiseChecker(checker.Checker):
     Arguments:
         config: the machine's parameters.
         opcodes: opcodes of the engine.
-        slow, interval: see :func:`hdl.elementwise.job.derive_job`.
+        slow, interval: see `hdl.elementwise.job.derive_job`.
 
-    Ports: see :class:`hdl.primitives.checker.Checker`.
+    Ports: see `hdl.primitives.checker.Checker`.
     """
 
     LATENCY = timing.ELEMENTWISE_CHECKER_LATENCY

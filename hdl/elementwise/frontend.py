@@ -70,14 +70,14 @@ def engine_ports(config: Config) -> dict:
     """Return the ports of an element-wise engine.
 
     Ports:
-        instructions: a stream of :data:`ElementwiseInstruction`.
+        instructions: a stream of `ElementwiseInstruction`.
         sbuf, psum: read ports.
         write: write port.
         retired: pulse per instruction, in order, after its last write is accepted.
         error: an instruction was refused; no more are accepted, earlier ones complete.
         busy: an instruction is pending or in flight.
         active: state that matters may change at the end of this cycle; else the clock may be gated.
-        counters: :class:`ElementwiseCounters`.
+        counters: `ElementwiseCounters`.
     """
     return {
         "instructions": In(stream.Signature(ElementwiseInstruction)),
@@ -112,9 +112,9 @@ class Frontend(wiring.Component):
 
     Ports (besides `engine_ports`):
         lanes_valid, lanes_step, lanes_a, lanes_b: a step with its words; see
-            :class:`hdl.elementwise.fetch.ElementwiseFetch`.
+            `hdl.elementwise.fetch.ElementwiseFetch`.
         result_valid, result, result_enable: result of each step with `writes`, in order; see
-            :class:`hdl.elementwise.store.ResultStore`.
+            `hdl.elementwise.store.ResultStore`.
     """
 
     LATENCY = ElementwiseChecker.LATENCY + ElementwiseSequencer.LATENCY

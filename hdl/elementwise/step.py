@@ -32,7 +32,7 @@ class ElementwiseStep(data.Struct):
         first, last: first, last element of a group: the elements that TENSOR_REDUCE reduces to one, a block of
             TRANSPOSE, else all elements. In RESULT steps: the first, the last RESULT step.
         position: row-major position of the element in the instruction, modulo 2**16.
-        integer, uint32: see :class:`hdl.elementwise.job.ElementwiseJobLayout`.
+        integer, uint32: see `hdl.elementwise.job.ElementwiseJobLayout`.
         a_dtype: in LOAD_S0 and LOAD_S1 the pointer's format.
         dst_dtype: format of the output.
         stochastic: set only in ELEMENT steps.

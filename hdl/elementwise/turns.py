@@ -42,8 +42,8 @@ def in_turn(m: Module, value: Value, turns: int, turn: Value, name: str) -> Valu
 def serve(m: Module, frontend, config: Config, moved: Value | None = None) -> SimpleNamespace:
     """Return the signals between an engine and its lanes: valid, step, a, b, moved, result_valid, word, enable.
 
-    They connect to the front end (:class:`hdl.elementwise.frontend.Frontend`) or, if a lane serves several partitions,
-    to a :class:`Turns` in between.
+    They connect to the front end (`hdl.elementwise.frontend.Frontend`) or, if a lane serves several partitions,
+    to a `Turns` in between.
 
     Arguments:
         m: the engine's module.

@@ -23,7 +23,7 @@ def memory_ports(config: Config) -> list[str]:
 
 
 class AxiCore(wiring.Component):
-    """A :class:`hdl.host.hosted_core.HostedCore` with port names that vendor tools recognise.
+    """A `hdl.host.hosted_core.HostedCore` with port names that vendor tools recognise.
 
     Arguments:
         config: the machine's parameters.
@@ -36,10 +36,10 @@ class AxiCore(wiring.Component):
         aclk: clock, rising edge.
         aresetn: synchronous reset, active low.
         s_axi_*: AXI4-Lite, 32 bits wide, to the registers of `spec.host_map`; refused accesses return SLVERR.
-        m_axi_*: AXI4 to memory, with every signal except USER; :func:`hdl.memory.axi.constants` lists the constant
+        m_axi_*: AXI4 to memory, with every signal except USER; `hdl.memory.axi.constants` lists the constant
             ones.
         irq: interrupt to the host; a level.
-        debug_*: with `debug`, the remaining ports of :class:`hdl.core.Core` under their names.
+        debug_*: with `debug`, the remaining ports of `hdl.core.Core` under their names.
     """
 
     def __init__(self, config: Config, *, debug: bool = False):

@@ -39,11 +39,11 @@ class HostedCore(wiring.Component):
         config: the machine's parameters.
 
     Ports:
-        bus: bus of the host; see :class:`hdl.host.registers.HostRegisters`.
+        bus: bus of the host; see `hdl.host.registers.HostRegisters`.
         interrupt: interrupt to the host; a level.
         axi: ports to HBM, one cycle behind the core's. A reset by the host ends only when all outstanding transactions
             have ended, so the memory needs no reset.
-        The other ports are outputs of :class:`hdl.core.Core`; most can also be read in the registers.
+        The other ports are outputs of `hdl.core.Core`; most can also be read in the registers.
 
     Raises:
         ValueError: if the core is part of an instance.

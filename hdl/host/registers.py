@@ -67,7 +67,7 @@ class HostRegisters(wiring.Component):
         bus: bus of the host; addresses are the map's offsets.
         interrupt: a source is pending and enabled, one cycle late; set until it is cleared.
         start, boot_address, host_interrupt, done, exit_code, error, quiet, console, counters: see
-            :class:`hdl.core.Core`. `boot_address` always has the registers' value.
+            `hdl.core.Core`. `boot_address` always has the registers' value.
         reset: a pulse: the host requests a reset of the core.
         resetting: that reset is active, from the cycle after `reset` on; it clears the registers' state of the last
             run.

@@ -42,7 +42,7 @@ endmodule
 
 
 def gated(m: Module, name: str, module: str, build: Callable[[], wiring.Component], platform):
-    """Add a submodule as :func:`hdl.verilog.hierarchy.shared` does, behind a clock gate.
+    """Add a submodule as `hdl.verilog.hierarchy.shared` does, behind a clock gate.
 
     The component's output `active` says that relevant state may change at the end of this cycle; it may depend on
     inputs of the same cycle. The gate is open in reset and while `active` is high. If the library watches gates, an

@@ -87,13 +87,13 @@ class StreamRegister(wiring.Component):
 
 
 class BufferedFifo(Fifo):
-    """:class:`Fifo` in a memory with a synchronous read, such as block RAM. Latency: 2 cycles."""
+    """`Fifo` in a memory with a synchronous read, such as block RAM. Latency: 2 cycles."""
 
     _kind = SyncFIFOBuffered
 
 
 class BypassFifo(Fifo):
-    """:class:`Fifo` with a bypass: an entry written to an empty FIFO is visible in the same cycle. Latency: 0."""
+    """`Fifo` with a bypass: an entry written to an empty FIFO is visible in the same cycle. Latency: 0."""
 
     def elaborate(self, platform):
         m = Module()

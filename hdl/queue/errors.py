@@ -24,7 +24,7 @@ class QueueError(data.Struct):
 
 
 class CoreError(data.Struct):
-    """A :class:`QueueError` and the number of its queue."""
+    """A `QueueError` and the number of its queue."""
 
     valid: unsigned(1)
     queue: unsigned(8)

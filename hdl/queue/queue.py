@@ -68,7 +68,7 @@ class Queue(wiring.Component):
         completions: one bit per lane, a pulse when the engine has finished the oldest record of that lane.
         update: update for the semaphores.
         update_refused: the update accepted in this cycle, or `refusal_latency` cycles ago, is not made.
-        engine_error: see :class:`hdl.primitives.engine_error.DetailedError`.
+        engine_error: see `hdl.primitives.engine_error.DetailedError`.
         error: first error, held until reset.
         halt: issue no further record, except one that `issue` already offers.
         issued: the engine accepts a record in this cycle, or the queue executes a NOP.
@@ -80,7 +80,7 @@ class Queue(wiring.Component):
         address: HBM address of the waiting record; if none waits, of the oldest in flight, lane 0 first.
         progress: the queue makes progress in this cycle, or a NOP makes its updates. Updates of other records do not
             count here; `Semaphores.updated` reports them.
-        counters: :data:`QueueCounters`.
+        counters: `QueueCounters`.
         retired_count: records that have retired and made their updates.
         rung: records in all accepted blocks, modulo 2 ** 32.
         oldest: HBM address of the oldest record in flight, even while the next record waits; only for COLLECTIVE.

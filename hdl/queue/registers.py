@@ -76,11 +76,11 @@ class Registers(wiring.Component):
 
     Ports:
         bus: the controller's bus.
-        blocks, places, retired_count, rung, counters: one per queue; see :class:`hdl.queue.queue.Queue`.
-        semaphore, watch_semaphore, watch_value, watch_reached: see :class:`hdl.queue.semaphores.Semaphores`.
+        blocks, places, retired_count, rung, counters: one per queue; see `hdl.queue.queue.Queue`.
+        semaphore, watch_semaphore, watch_value, watch_reached: see `hdl.queue.semaphores.Semaphores`.
         core_number: number of this core in its instance; constant, 0 for a single core.
         error: first error of the core.
-        watchdog_limit: see :class:`hdl.queue.watchdog.Watchdog`.
+        watchdog_limit: see `hdl.queue.watchdog.Watchdog`.
         exit_valid: the program has ended; set until reset.
         exit_code: exit code of the program; only the first write counts.
         console: bytes that the program prints, for the host.

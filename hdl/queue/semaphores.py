@@ -65,7 +65,7 @@ class SemaphoreAccess(wiring.Signature):
         valid, update: a request, held until accepted; NONE only reads.
         ready: the request is accepted at the end of this cycle.
         has: value before the update, valid with `ready` or `latency` cycles later.
-        refused: as in :class:`Semaphores`, valid together with `has`.
+        refused: as in `Semaphores`, valid together with `has`.
     """
 
     def __init__(self):

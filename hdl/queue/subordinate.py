@@ -7,7 +7,7 @@ __all__ = ["BusRequest", "hold_request"]
 
 
 class BusRequest(data.Struct):
-    """Request of :class:`hdl.controller.bus.Bus`.
+    """Request of `hdl.controller.bus.Bus`.
 
     valid: set until the request is answered.
     """

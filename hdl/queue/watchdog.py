@@ -28,7 +28,7 @@ class Watchdog(wiring.Component):
         busy: one bit per queue, set when it has work.
         waiting: one bit per queue, set when its next record waits for a semaphore.
         addresses: HBM address of each queue's waiting record; if none waits, of its oldest unfinished record.
-        shortages: unsatisfied wait of each waiting queue (:class:`hdl.queue.semaphores.Semaphores`).
+        shortages: unsatisfied wait of each waiting queue (`hdl.queue.semaphores.Semaphores`).
         peer: core that a collective waits for.
         peer_address: HBM address of that collective's record.
         error: reported two cycles later, held until reset. By priority: STUCK with the collective queue and the other

@@ -38,10 +38,10 @@ class ActivationBlock(wiring.Component):
 
     Arguments:
         lanes: number of lanes of the block.
-        depth, units, partitions: see :class:`ActivationLane`.
+        depth, units, partitions: see `ActivationLane`.
 
     Ports (few and wide, as each costs simulation time):
-        valid, step: a step (:class:`hdl.elementwise.step.ElementwiseStep`).
+        valid, step: a step (`hdl.elementwise.step.ElementwiseStep`).
         a: elements, one per lane.
         first_lane: index of the first lane in the engine; constant.
         words: results, one per lane, `latency` cycles later.
@@ -148,7 +148,7 @@ class ActivationBlock(wiring.Component):
 
 
 class ActivationLanes(wiring.Component):
-    """All lanes, in blocks; arguments and ports are those of :class:`ActivationBlock`, except `first_lane`."""
+    """All lanes, in blocks; arguments and ports are those of `ActivationBlock`, except `first_lane`."""
 
     def __init__(self, lanes: int, depth: int = 1, units: Iterable[str] = SCALAR_UNITS, partitions: int = 1):
         self.lanes = lanes

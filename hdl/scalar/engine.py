@@ -19,7 +19,7 @@ __all__ = ["ScalarEngine"]
 class ScalarEngine(wiring.Component):
     """Engine that executes ACTIVATE: one element of every partition per `config.lane_partitions` cycles.
 
-    Ports: see :func:`hdl.elementwise.frontend.engine_ports`.
+    Ports: see `hdl.elementwise.frontend.engine_ports`.
     """
 
     def __init__(self, config: Config):

@@ -37,7 +37,7 @@ class FunctionUnit(wiring.Component):
         z: FP32 word.
         function: its code in `spec.functions`.
         alpha: parameter of the function, `alpha_delay` cycles after z.
-        tables: a reader of :class:`hdl.scalar.tables.FunctionTables`.
+        tables: a reader of `hdl.scalar.tables.FunctionTables`.
         y: FP32 word, a register, `latency` cycles after z.
     """
 

@@ -127,7 +127,7 @@ class ActivationLane(wiring.Component):
 
     Other ports:
         word: storage word, right-aligned, upper bits zero; a register, `latency` cycles after the element.
-        tables: a reader of :class:`hdl.scalar.tables.FunctionTables`.
+        tables: a reader of `hdl.scalar.tables.FunctionTables`.
     """
 
     a: In(32)
@@ -227,7 +227,7 @@ class ActivationLane(wiring.Component):
         return Mux(self.shows_sum, total, y)
 
     def _staged_sum(self, m: Module, y: Value, platform) -> Value:
-        """Update a :class:`RunningSum`; return the value to round, two cycles after `y`."""
+        """Update a `RunningSum`; return the value to round, two cycles after `y`."""
         turns = self.partitions
         module = f"running_sum_for{turns}" if turns > 1 else "running_sum"
         total = shared(m, "total", module, partial(RunningSum, turns), platform)

@@ -15,7 +15,7 @@ EXPONENT = signed(9)
 """Shape of an exponent, from -149 (the smallest subnormal) to 128 (infinities and NaN)."""
 
 _COARSE, _FINE = range(3, 5), range(3)
-"""Bits of the normalising shift amount that :func:`decode_stage1` and :func:`decode_stage2` apply."""
+"""Bits of the normalising shift amount that `decode_stage1` and `decode_stage2` apply."""
 
 
 class Number(data.Struct):
@@ -30,12 +30,12 @@ class Number(data.Struct):
 
 
 def decode_number(m: Module, word: Value, name: str) -> Signal:
-    """Return a combinational signal `name` with the :class:`Number` of an FP32 word."""
+    """Return a combinational signal `name` with the `Number` of an FP32 word."""
     return decode_stage3(m, SimpleNamespace(**decode_stage2(m, decode_stage1(m, word, name), name)), name)
 
 
 def decode_stage1(m: Module, word: Value, name: str) -> SimpleNamespace:
-    """Extract the fields and begin the normalisation; registers may follow before :func:`decode_stage2`."""
+    """Extract the fields and begin the normalisation; registers may follow before `decode_stage2`."""
     fp32 = Fp32(word)
     significand, coarse, _ = normalise_partly(m, fp32.significand, name, _COARSE, None, None)
     return SimpleNamespace(
@@ -45,7 +45,7 @@ def decode_stage1(m: Module, word: Value, name: str) -> SimpleNamespace:
 
 
 def decode_stage2(m: Module, parts: SimpleNamespace, name: str) -> dict[str, Value]:
-    """Finish the normalisation; registers may follow before :func:`decode_stage3`."""
+    """Finish the normalisation; registers may follow before `decode_stage3`."""
     significand, fine, _ = normalise_partly(m, parts.significand, name, _FINE, None, None)
     values = dict(vars(parts))
     coarse = values.pop("coarse")
@@ -53,7 +53,7 @@ def decode_stage2(m: Module, parts: SimpleNamespace, name: str) -> dict[str, Val
 
 
 def decode_stage3(m: Module, parts: SimpleNamespace, name: str) -> Signal:
-    """Compute the exponent, and return the :class:`Number` as a combinational signal."""
+    """Compute the exponent, and return the `Number` as a combinational signal."""
     number = Signal(Number, name=name)
     m.d.comb += [
         number.significand.eq(parts.significand),

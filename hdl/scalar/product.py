@@ -66,7 +66,7 @@ class Product(wiring.Component):
 
     Ports:
         significand, exponent, index, t, reduced, source, factor, scale, exp2, sign, special: outputs of
-            :class:`hdl.scalar.argument.Argument`.
+            `hdl.scalar.argument.Argument`.
         alpha: valid when the other inputs have reached the stage "polynomial".
         tables: reads c3_c2, c1, c0_exponent; other addresses stay 0.
         total: signed S if `late_exp2`, else the magnitude of S.

@@ -117,7 +117,7 @@ class FunctionTables(wiring.Component):
         readers: number of readers.
 
     Ports:
-        readers: one :class:`TableReader` each; a row follows its address by `TableReader.LATENCY` cycles.
+        readers: one `TableReader` each; a row follows its address by `TableReader.LATENCY` cycles.
     """
 
     def __init__(self, readers: int):

@@ -63,7 +63,7 @@ class ArrayBlock(wiring.Component):
         significand_bits: significand width of an operand.
 
     Ports (few and wide, as each costs simulation time):
-        events: inputs of each row's first tile (:class:`RowEvents`).
+        events: inputs of each row's first tile (`RowEvents`).
         events_out: outputs of its last tile.
         acc: FP32 partial sums at the top, one per column.
         out: FP32 partial sums at the bottom.
@@ -105,7 +105,7 @@ class SystolicArray(wiring.Component):
     """Array of `rows x columns` processing elements.
 
     Ports:
-        events: input of the first tile of each row (:class:`RowEvents`), delayed by `row_skew(config, r)` cycles in row
+        events: input of the first tile of each row (`RowEvents`), delayed by `row_skew(config, r)` cycles in row
             r.
         identity: valid with a moving operand at row 0; starts its column sums at -0, the neutral element of addition,
             instead of +0. A transpose needs this to keep the sign of zeros.

@@ -33,7 +33,7 @@ class TensorChecker(checker.Checker):
     With `config.port_latency` the check takes one more cycle, and an instruction is accepted only after the previous
     one has been forwarded.
 
-    Ports: see :class:`hdl.primitives.checker.Checker`.
+    Ports: see `hdl.primitives.checker.Checker`.
     """
 
     LATENCY = 1

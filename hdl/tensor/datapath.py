@@ -27,13 +27,13 @@ class Datapath(wiring.Component):
     """Edge, systolic array, and the delay lines on both sides of it.
 
     Ports:
-        moving, stationary: how to read this cycle's words (:class:`hdl.tensor.edge.Element`).
+        moving, stationary: how to read this cycle's words (`hdl.tensor.edge.Element`).
         fresh: this cycle's moving words are new; else the previous ones are used.
         moving_words, stationary_words: memory data, `MOVING_BITS` and `STATIONARY_BITS` per row.
         moving_present, stationary_present: one bit per row, set if the row is part of the operand.
         swap, load, distance: events of the operands at the edge's output, `config.edge_latency` cycles after their
-            words; see :class:`hdl.tensor.tile.RowEvents`.
-        identity: see :class:`hdl.tensor.array.SystolicArray`.
+            words; see `hdl.tensor.tile.RowEvents`.
+        identity: see `hdl.tensor.array.SystolicArray`.
         moving_row0, weights_row0: operands entering the array at row 0, for waveforms.
         sums: FP32, one per column, rows * mac_latency + tiles - 1 cycles after the operand at row 0.
     """

@@ -31,7 +31,7 @@ class Element(data.Struct):
         offset: byte at which the first element starts.
         size: log2 of the element size in bytes.
         dtype: format of the elements.
-        half, skip_zero: see :class:`EdgeDecoder`.
+        half, skip_zero: see `EdgeDecoder`.
     """
 
     offset: unsigned(4)
@@ -50,7 +50,7 @@ class EdgeRow(wiring.Component):
         latency: 1 to 3 cycles, one to register the words, the others in the decoders.
 
     Ports:
-        moving, stationary: how to read the previous cycle's words (:class:`Element`).
+        moving, stationary: how to read the previous cycle's words (`Element`).
         moving_present, stationary_present: the row is part of the operand; else its operands are absent.
         fresh: this cycle's moving word is new; else the previous one is used.
         moving_word, stationary_words: memory data.
@@ -136,10 +136,10 @@ class Edge(wiring.Component):
 
     Arguments:
         rows: number of rows.
-        significand_bits, columns, latency: see :class:`EdgeRow`.
+        significand_bits, columns, latency: see `EdgeRow`.
 
     Ports:
-        moving, stationary: how to read this cycle's words (:class:`Element`).
+        moving, stationary: how to read this cycle's words (`Element`).
         moving_fresh: this cycle's moving words are new; else the previous ones are used.
         moving_words, stationary_words: memory data, `MOVING_BITS` and `STATIONARY_BITS` per row.
         moving_present, stationary_present: one bit per row, set if the row is part of the operand.

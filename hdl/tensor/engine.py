@@ -69,7 +69,7 @@ class TensorEngine(wiring.Component):
     """Engine that executes the tensor instructions of `spec.isa` in order; loads overlap earlier multiplications.
 
     Ports:
-        instructions: a stream of :data:`TensorInstruction`.
+        instructions: a stream of `TensorInstruction`.
         stationary, moving: read ports of the operand memory.
         psum, psum_shared: read ports of PSUM, never at the same bank in a cycle; stall while sums accumulate in the
             bank. A stalled request may change.
@@ -77,10 +77,10 @@ class TensorEngine(wiring.Component):
         psum_reading: one bit per PSUM bank, set when its readers stall.
         retired: pulse per MultiplyMoving, in order: its last word can be read, and its operand overwritten.
         loaded: pulse per LoadStationary, in order: its operand may be overwritten.
-        error: an instruction was refused (:class:`EngineError`); no more are accepted, earlier ones complete.
+        error: an instruction was refused (`EngineError`); no more are accepted, earlier ones complete.
         busy: an instruction is pending or in flight.
         active: state that matters may change at the end of this cycle; else the clock may be gated.
-        counters: :class:`TensorCounters`.
+        counters: `TensorCounters`.
     """
 
     def __init__(self, config: Config):

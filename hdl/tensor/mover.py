@@ -71,7 +71,7 @@ class Mover(wiring.Component):
     cycle before its request.
 
     Ports:
-        i: instructions, as :class:`MoverStep`.
+        i: instructions, as `MoverStep`.
         memory: the moving read port.
         column_valid, column: a column is issued.
         fresh: the column's words arrive `ReadPort.LATENCY` cycles later; else it uses the previous column's words.

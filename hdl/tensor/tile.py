@@ -57,7 +57,7 @@ class Tile(wiring.Component):
         significand_bits: significand width of an operand.
 
     Ports:
-        moving, swap, load, distance, weights: fields of :class:`RowEvents`, separate because simulators are fastest
+        moving, swap, load, distance, weights: fields of `RowEvents`, separate because simulators are fastest
             with words of up to 32 bits.
         *_out: the same, one cycle later.
         acc: FP32 partial sums from the row above, one per column, in the cycle of their moving operand.

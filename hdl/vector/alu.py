@@ -79,7 +79,7 @@ class VectorAlu(wiring.Component):
         uint32: with integer, UINT32 instead of INT32.
         a, b: operands.
         out: the result, one multiplexer after registers.
-        sum, fused: requests of the statistics (:class:`Sum`, :class:`Fused`), while op is no addition, subtraction or
+        sum, fused: requests of the statistics (`Sum`, `Fused`), while op is no addition, subtraction or
             multiplication; with a latency above 1 only one of them per cycle.
         summed, multiplied: their results, `latency` cycles later.
     """
@@ -179,7 +179,7 @@ class _Logic:
         self.x, self.y = now.x, now.y
 
     def results(self) -> dict[str, Value]:
-        """Return the inputs of :func:`_select_result`."""
+        """Return the inputs of `_select_result`."""
         m, a, b = self._m, self.a, self.b
         chosen, truths = self._compare()
         total, integral = self._total()

@@ -71,10 +71,10 @@ class VectorBlock(wiring.Component):
 
     Arguments:
         lanes: number of lanes.
-        alu_latency, units, partitions: see :class:`VectorLane`.
+        alu_latency, units, partitions: see `VectorLane`.
 
     Ports (few and wide, as each costs simulation time):
-        valid, step: a step (:class:`ElementwiseStep`) with the index of the block's first lane.
+        valid, step: a step (`ElementwiseStep`) with the index of the block's first lane.
         a, b: one word per lane.
         moved: one cycle after a step of TRANSPOSE, one word of the transposed column per lane; bits above the element
             are 0.
@@ -309,7 +309,7 @@ class VectorBlock(wiring.Component):
 
 
 class VectorLanes(wiring.Component):
-    """All lanes, in blocks; arguments and ports are those of :class:`VectorBlock`."""
+    """All lanes, in blocks; arguments and ports are those of `VectorBlock`."""
 
     def __init__(self, lanes: int, alu_latency: int = 1, units: Iterable[str] = VECTOR_UNITS, partitions: int = 1):
         self.lanes = lanes

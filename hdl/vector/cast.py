@@ -26,7 +26,7 @@ class RoundOrSaturate(wiring.Component):
     Ports:
         index: the element's index, `random_latency` cycles before the element.
         key: seed and stream, at the same time as the index.
-        cast: controls (:class:`Cast`).
+        cast: controls (`Cast`).
         value: FP32, INT32 or UINT32.
         threshold: with dropout, the element becomes 0 if its random word is below it.
         word: storage word, upper bits zero, `latency` cycles later.

@@ -1,7 +1,7 @@
 """Control words of a vector lane.
 
-Each except :class:`Decoded` belongs to one stage of :class:`hdl.vector.lane.VectorLane` and arrives there with the
-data. :mod:`hdl.vector.decode` derives them from a step.
+Each except `Decoded` belongs to one stage of `hdl.vector.lane.VectorLane` and arrives there with the
+data. `hdl.vector.decode` derives them from a step.
 """
 
 from amaranth import unsigned

@@ -55,7 +55,7 @@ def slow_op1(fields) -> Value:
 
 
 def decode_entry(m: Module, step) -> tuple[Signal, Signal]:
-    """Return combinational signals with the :class:`OpcodeEntry` and the :class:`Load` of a step."""
+    """Return combinational signals with the `OpcodeEntry` and the `Load` of a step."""
     entry, load = Signal(OpcodeEntry), Signal(Load)
     of_a = Signal()
     m.d.comb += [
@@ -78,11 +78,11 @@ def decode_entry(m: Module, step) -> tuple[Signal, Signal]:
 
 
 def decode_opcode(m: Module, step, word_of_set: Value) -> Signal:
-    """Return a combinational signal with the :class:`Decoded` of a step.
+    """Return a combinational signal with the `Decoded` of a step.
 
     Arguments:
         m: the module.
-        step: a :class:`hdl.elementwise.step.ElementwiseStep`.
+        step: a `hdl.elementwise.step.ElementwiseStep`.
         word_of_set: which of the three words of a BN_AGGR set the element is.
     """
     decoder = _Decoder(m, step)

@@ -58,7 +58,7 @@ def _of_unit(op, constant: str):
 class VectorEngine(wiring.Component):
     """Engine that executes the vector instructions of `spec.isa` in order.
 
-    Ports: see :func:`hdl.elementwise.frontend.engine_ports`.
+    Ports: see `hdl.elementwise.frontend.engine_ports`.
     """
 
     def __init__(self, config: Config):

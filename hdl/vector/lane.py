@@ -62,21 +62,21 @@ class VectorLane(wiring.Component):
         partitions: partitions served, in turn.
 
     Ports; "stage n" means valid while the step is in that stage:
-        entry: stage 0, first cycle (:class:`OpcodeEntry`).
+        entry: stage 0, first cycle (`OpcodeEntry`).
         a, b: with entry, storage words, right-aligned; upper bits are ignored.
         index, key: with entry, the element's index; seed and stream. Held until `random_latency` cycles before stage 4.
         valid: stage 0, last cycle, has a step.
-        load, scalars: with valid (:class:`Load`); the immediate scalars s0 and s1.
-        operate, events: stage 1 (:class:`Operate`, :class:`Events`).
+        load, scalars: with valid (`Load`); the immediate scalars s0 and s1.
+        operate, events: stage 1 (`Operate`, `Events`).
         given: stage 1, the word for `First.GIVEN`.
         advance: load the word that accompanies op0's result into stage 2; set in stage 1, later for a slow step.
-        turns: stages 1 to 3 (:class:`LaneTurns`); zero with one partition.
-        share: stage 2, input `share` of the statistics (:class:`hdl.vector.stats.Statistics`).
-        chain: stage 2 (:class:`Chain`).
+        turns: stages 1 to 3 (`LaneTurns`); zero with one partition.
+        share: stage 2, input `share` of the statistics (`hdl.vector.stats.Statistics`).
+        chain: stage 2 (`Chain`).
         divide, power: stage 2, a slow op1 starts.
-        unit: stage 2, the unit of that op1 (:class:`Unit`).
+        unit: stage 2, the unit of that op1 (`Unit`).
         done: stage 3 has a step.
-        finish, cast: stages 3 and 4 (:class:`Finish`, :class:`Cast`).
+        finish, cast: stages 3 and 4 (`Finish`, `Cast`).
         word, enable: stage 5, the storage word, upper bits zero, and whether it is written.
     """
 

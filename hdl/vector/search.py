@@ -36,7 +36,7 @@ class Search(wiring.Component):
 
     Ports:
         word: INT32 or UINT32 if `integer`, else FP32 with canonical NaN.
-        probe: operation on the word (:class:`Probe`); zero for none.
+        probe: operation on the word (`Probe`); zero for none.
         integer: the words are integers.
         uint32: with `integer`, UINT32 instead of INT32.
         position: row-major position of the word.

@@ -62,7 +62,7 @@ class Statistics(wiring.Component):
 
     Ports:
         x: FP32 word.
-        sample: kind of x (:class:`Sample`); zero for none. Elements of BN_STATS are even and odd in turn, at least
+        sample: kind of x (`Sample`); zero for none. Elements of BN_STATS are even and odd in turn, at least
             `interval` cycles apart; words of BN_AGGR at least `set_interval`.
         share: fp32(1 / k) for the k-th element of its parity, from k = 1, `latency` cycles after x.
         sum0, fused0, sum1, fused1: requests to the first and the second ALU.

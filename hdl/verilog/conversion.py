@@ -17,7 +17,7 @@ from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
 __all__ = ["Irreplaceable", "Replacement", "below", "to_verilog"]
 
 Replacement = Callable[[str, tuple[str, ...], dict[str, str]], str]
-"""Function that returns the Verilog which replaces a block of lanes, or raises :class:`Irreplaceable`.
+"""Function that returns the Verilog which replaces a block of lanes, or raises `Irreplaceable`.
 
 Arguments: the block's name, prefixes of its lanes' module names, and RTLIL of the block and the modules below, by name.
 """
@@ -129,7 +129,7 @@ def below(
         name: Verilog name of the component's module.
         component: the component to convert.
         library: an empty library, filled with those modules and with the ones written in Verilog; default: a new one.
-        sources: see :func:`hdl.verilog.text.to_rtlil`.
+        sources: see `hdl.verilog.text.to_rtlil`.
     """
     elaborated = _elaborated(name, component, library)
     return {module: verilog.to_rtlil(module, *parts, sources=sources) for module, parts in elaborated.items()}

@@ -1,7 +1,7 @@
 """Modules that are converted to Verilog once and instantiated many times.
 
 Amaranth elaborates every instance of a submodule: a quarter of an hour for 16,384 processing elements. With a
-:class:`ModuleLibrary` as platform, a component marked by :func:`shared` becomes a separate Verilog module, one for each
+`ModuleLibrary` as platform, a component marked by `shared` becomes a separate Verilog module, one for each
 distinct name. The cost then grows with the number of distinct modules. Without a library (Amaranth's own simulator) the
 component is elaborated in place.
 """
@@ -23,8 +23,8 @@ class ModuleLibrary:
         components: components to convert.
         builds: functions that made them.
         texts: modules written in Verilog.
-        watches_gates: :func:`hdl.primitives.clock_gate.gated` adds a check for clocks that stop too early.
-        blocks: modules around lanes (:func:`lanes`), with the prefixes of their lanes' module names.
+        watches_gates: `hdl.primitives.clock_gate.gated` adds a check for clocks that stop too early.
+        blocks: modules around lanes (`lanes`), with the prefixes of their lanes' module names.
     """
 
     def __init__(self, *, watches_gates: bool = False):
@@ -84,7 +84,7 @@ def lanes(
     platform,
     of: tuple[str, ...],
 ):
-    """Add a block of lanes as :func:`shared` does. Lanes are many parallel instances of a few modules.
+    """Add a block of lanes as `shared` does. Lanes are many parallel instances of a few modules.
 
     `of` gives the prefixes of the lanes' module names. A simulator may evaluate lanes as the elements of a vector, if
     no output of the block depends combinationally on one of its inputs.

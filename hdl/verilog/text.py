@@ -100,8 +100,8 @@ def to_rtlil(name: str, fragment: Fragment, ports: dict, *, sources: bool = Fals
 
     Arguments:
         name: Verilog name of the component's module.
-        fragment: from :func:`elaborate`.
-        ports: from :func:`elaborate`.
+        fragment: from `elaborate`.
+        ports: from `elaborate`.
         sources: annotate each signal and cell with its source file and line.
     """
     return rtlil.convert(fragment, name, ports=ports, emit_src=sources)

@@ -103,7 +103,7 @@ class Queries:
     def blocks(self) -> Iterator[Iterator[None]]:
         """Yield a generator per block of keys that appends it step by step.
 
-        See :func:`kernels.tiling.pipeline.pipelined`.
+        See `kernels.tiling.pipeline.pipelined`.
         """
         keys = self.head.v.shape[0] if self.past is None else self.past + self.rows.stop
         seen = [

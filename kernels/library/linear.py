@@ -36,7 +36,7 @@ def linear_t(
         function: function of the scalar engine, applied to the FP32 sum; it adds the bias at no cost.
         name: name of the result.
         fmt: format of the result.
-        parts: rows of each tile, as in :func:`kernels.library.product.product`.
+        parts: rows of each tile, as in `kernels.library.product.product`.
     """
     biases = column_of(program, bias, w.shape[1], parts) if isinstance(bias, HbmTensor) else bias or {}
 

@@ -6,15 +6,15 @@ over K: as many rows as the array has columns, and up to a PSUM bank of columns.
 * A *block* is up to eight groups in the same columns of C. It processes the tiles of K in *chunks*: all tiles of a
   chunk are added to one group, then to the next. Longer chunks finish the first groups earlier, but they need more
   operands early, and room in SBUF for these.
-* Operands stay in SBUF while there is room (:mod:`kernels.tiling.resident`), and loads are prefetched at the full rate
+* Operands stay in SBUF while there is room (`kernels.tiling.resident`), and loads are prefetched at the full rate
   of HBM.
 * The last group is cut into ever narrower pieces, so that little work remains after the last sum.
-* A vector A is loaded as rows (:mod:`kernels.tiling.column`); the load of B limits the speed.
+* A vector A is loaded as rows (`kernels.tiling.column`); the load of B limits the speed.
 * C may be computed in *strips* of rows, so that a consumer of a strip, such as a collective, can be appended between
   its stores and the next strip.
 
 A finished group is cast and copied to SBUF, and then to HBM, in pieces of some columns. Copies are distributed over the
-DMA engines of all ports (:mod:`kernels.tiling.engines`). A record can wait on two semaphores, so each operand is loaded
+DMA engines of all ports (`kernels.tiling.engines`). A record can wait on two semaphores, so each operand is loaded
 by at most two copies. The order of all instructions is fixed here, not by the scheduler.
 """
 

@@ -1,6 +1,6 @@
 """Programs under construction: tensors, allocation, instructions, and the image that the core boots from.
 
-The instructions of the vector and the scalar engine are functions of :mod:`kernels.program.instructions`.
+The instructions of the vector and the scalar engine are functions of `kernels.program.instructions`.
 """
 
 from neuroncore_rtl.kernels.program.allocator import Allocator

@@ -1,7 +1,7 @@
 """Declaration of tensors in SBUF, PSUM and HBM.
 
 A *kept* tensor on chip has a fixed address. All others are *temporaries*: their addresses are allocated when the
-program is complete (:mod:`kernels.program.allocation`). Until then a temporary lies in a virtual *buffer* above the
+program is complete (`kernels.program.allocation`). Until then a temporary lies in a virtual *buffer* above the
 addresses of any memory, so that views and dependences are computed as for a final address.
 """
 

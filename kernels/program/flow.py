@@ -1,6 +1,6 @@
 """Control flow of a program: registers, counted loops, and loops that run while a register is not 0.
 
-The controller executes it between sections (:mod:`kernels.control.flow`). The body of a loop consists of separate
+The controller executes it between sections (`kernels.control.flow`). The body of a loop consists of separate
 sections. A tensor that is used outside the section that writes it keeps its address during the whole program.
 """
 
@@ -44,7 +44,7 @@ class Register:
 
 
 class Sections(Protocol):
-    """Interface of :class:`kernels.program.program.Program` that control flow needs."""
+    """Interface of `kernels.program.program.Program` that control flow needs."""
 
     space: Allocator
 

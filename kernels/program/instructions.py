@@ -1,6 +1,6 @@
 """Instructions of the vector and the scalar engine as functions: tensors on chip and scalars in, one `Elementwise` out.
 
-Operands are described in :mod:`kernels.program.operands`. When :class:`kernels.program.program.Program` appends an
+Operands are described in `kernels.program.operands`. When `kernels.program.program.Program` appends an
 instruction, `spec.isa` checks the rules of the machine.
 """
 

@@ -1,7 +1,7 @@
 """List scheduler: reorders the instructions of a program so that engines stay busy.
 
 In the order of the algorithm an engine often stalls while it has other work. The scheduler keeps this order only where
-dependences require it. It simulates the machine by estimates (:mod:`spec.estimate`). A unit is one instruction, or
+dependences require it. It simulates the machine by estimates (`spec.estimate`). A unit is one instruction, or
 several that must stay together. Whenever a queue is free, it starts the ready unit with the highest priority:
 
 * The priority of a unit is its latest start. A unit is due when the busiest engine, without stalls, would have finished
@@ -9,7 +9,7 @@ several that must stay together. Whenever a queue is free, it starts the ready u
   while the previous tile is still in flight: it is due earlier by the length of the longest chain of dependences
   through the tile. A load is due only when its first consumer starts, wherever it stands in the program.
 * A queue does not stall for the most urgent unit while another one is ready. So loads are prefetched as far as memory
-  allows (:mod:`kernels.program.memory_pressure`).
+  allows (`kernels.program.memory_pressure`).
 
 Every order that satisfies the dependences gives the same results, so a poor estimate costs only cycles.
 """

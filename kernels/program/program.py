@@ -2,10 +2,10 @@
 
 Kernels append instructions as if they ran one after the other. The complete program is lowered in three steps:
 
-1. The list scheduler reorders the instructions, if requested (:mod:`kernels.program.list_scheduling`).
-2. Temporaries are allocated (:mod:`kernels.program.allocation`).
+1. The list scheduler reorders the instructions, if requested (`kernels.program.list_scheduling`).
+2. Temporaries are allocated (`kernels.program.allocation`).
 3. Each instruction is put into the queue of its engine, with the waits that its dependences require
-   (:mod:`kernels.program.synchronisation`).
+   (`kernels.program.synchronisation`).
 
 A collective depends on the regions that it touches in the HBM of its core, like any other instruction. Collectives
 complete in the order of their queue. The programs of all cores of its group must append it. To exclude deadlocks: in
@@ -208,7 +208,7 @@ class Program:
         """Instructions and NOPs in their final order.
 
         Raises:
-            ValueError: as :func:`kernels.program.allocation.addresses`.
+            ValueError: as `kernels.program.allocation.addresses`.
         """
         return self._lay_out()[1]
 

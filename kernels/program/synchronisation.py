@@ -1,6 +1,6 @@
 """Synchronisation: assigns instructions to queues, and inserts the semaphore waits that their dependences require.
 
-An instruction starts when all instructions that it conflicts with have completed (:mod:`kernels.program.dependence`):
+An instruction starts when all instructions that it conflicts with have completed (`kernels.program.dependence`):
 
 * An awaited instruction adds 1 to a semaphore of its lane when it completes; the later instruction waits for this
   count. The tensor queue has two lanes, since a LoadStationary may complete before an earlier MultiplyMoving. Every

@@ -62,7 +62,7 @@ def attention_backward(
 
     Arguments:
         program: receives the instructions.
-        heads: operands of :func:`kernels.library.attention.attention`, BF16.
+        heads: operands of `kernels.library.attention.attention`, BF16.
         attended: its result.
         dout: gradient of its result, BF16 in the same tiles.
         matrix: BF16 identity matrix; None to create it.
@@ -140,7 +140,7 @@ class _Head(NamedTuple):
         shifts: [queries, 1], see `_of_queries`.
         means: [queries, 1], see `_of_queries`.
         matrix: identity matrix.
-        past: as in :class:`kernels.library.attention_tile.Queries`.
+        past: as in `kernels.library.attention_tile.Queries`.
         scale: factor of scores.
     """
 

@@ -34,8 +34,8 @@ def by_module(component: wiring.Component, family: Family, name: str) -> list[di
     """Return a row for each module of a component that is more than wires, the top module `name` first.
 
     A row has `module`, `times` (instances), the module's own counts by the names of the family's cells, and its deepest
-    logic (:func:`deepest`). With `gates` it has gates instead of LUTs, an upper bound, and no deepest logic; without
-    `counted`, no counts. Raises as :func:`run.fpga.synthesis.run_tool`.
+    logic (`deepest`). With `gates` it has gates instead of LUTs, an upper bound, and no deepest logic; without
+    `counted`, no counts. Raises as `run.fpga.synthesis.run_tool`.
     """
     library = ModuleLibrary()
     with progress(f"{name}: elaborating"):
@@ -94,7 +94,7 @@ def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str
 
 
 def total(rows: list[dict[str, Any]], family: Family) -> dict[str, float]:
-    """Return the sums of the counts of :func:`by_module` over all instances."""
+    """Return the sums of the counts of `by_module` over all instances."""
     return {name: sum(row["times"] * row[name] for row in rows) for name in family.cells}
 
 

@@ -94,7 +94,7 @@ def estimate_paths(netlist: Netlist) -> list[dict[str, object]]:
 
 
 def estimate_table(rows: list[Mapping]) -> Table:
-    """Return the table of :func:`estimate_paths`."""
+    """Return the table of `estimate_paths`."""
     cells = (
         {
             "ns": row["ns"],

@@ -36,10 +36,10 @@ _THOUSAND = re.compile(r"\|\s*(\d+)\|\s*[\d.]+\s+[\d.]+\|")
 
 
 def place(netlist: Netlist, seed: int) -> dict[str, object]:
-    """Place and route a netlist, or read the cached report of the seed; raises as :func:`run_tool`.
+    """Place and route a netlist, or read the cached report of the seed; raises as `run_tool`.
 
     Returns:
-        `fmax_mhz`, None without a clock; `critical_path`, see :func:`critical_path`; `used`, the used share of each
+        `fmax_mhz`, None without a clock; `critical_path`, see `critical_path`; `used`, the used share of each
         resource.
     """
     report = netlist.folder / f"report-{seed}.json"
@@ -54,7 +54,7 @@ def place(netlist: Netlist, seed: int) -> dict[str, object]:
 
 
 def slowest(report: Mapping, netlist: Netlist) -> dict[str, object]:
-    """Return `fmax_mhz` and `critical_path` of nextpnr's report; see :func:`place`."""
+    """Return `fmax_mhz` and `critical_path` of nextpnr's report; see `place`."""
     clocks = [clock["achieved"] for clock in report["fmax"].values()]
     paths = [one for one in report["critical_paths"] if one["from"] == one["to"] != "<async>"]
     path = max(paths, key=lambda one: sum(part["delay"] for part in one["path"]), default=None)
@@ -65,7 +65,7 @@ def slowest(report: Mapping, netlist: Netlist) -> dict[str, object]:
 
 
 def path_table(path: Mapping) -> Table:
-    """Return the table of :func:`critical_path`."""
+    """Return the table of `critical_path`."""
     title = f"Critical path: {path['ns']:.1f} ns, {path['logic_ns']:.1f} of them logic; {path['luts']} LUTs"
     steps = (step | {"name": escape(step["signal"] or _expression(step["source"]))} for step in path["steps"])
     return table(title, steps, "at ns: {ns:.1f} | LUTs before: {luts} | signal: {name} | source: {source}")

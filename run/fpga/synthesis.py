@@ -193,7 +193,7 @@ def synthesise(
     gates: bool = False,
     abc: str = ABC,
 ) -> Netlist:
-    """Return the flat netlist of a module, cached by its inputs; raises as :func:`run_tool`.
+    """Return the flat netlist of a module, cached by its inputs; raises as `run_tool`.
 
     Arguments:
         top: name of the module.

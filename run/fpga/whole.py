@@ -62,7 +62,7 @@ ROUNDS = 4
 
 
 def whole(component: wiring.Component, name: str) -> tuple[Netlist, list[dict]]:
-    """Elaborate a component as the module `name`; return :func:`synthesise_whole` of it."""
+    """Elaborate a component as the module `name`; return `synthesise_whole` of it."""
     library = ModuleLibrary()
     with progress(f"{name}: elaborating"):
         modules = below(name, component, library, sources=True)
@@ -114,7 +114,7 @@ def _prune(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> dict[s
 
 
 def _style_queues(rtlil: str) -> str:
-    """Return RTLIL with deep queues (:class:`hdl.primitives.fifo.BufferedFifo`) as block RAM, short ones as registers.
+    """Return RTLIL with deep queues (`hdl.primitives.fifo.BufferedFifo`) as block RAM, short ones as registers.
 
     By default Yosys uses LUTs, because a block RAM would be almost empty. A queue never reads the entry that it writes
     in the same cycle, so the result of such a read does not matter.

@@ -131,7 +131,7 @@ class CoreDevice:
         return "instance" if self.instance else "core"
 
     def verilog(self, *, cached: bool = True, vectors: bool = False) -> str:
-        """Return the Verilog of cores and links; cached, vectors: see :func:`run.sim.elaboration.elaborated`."""
+        """Return the Verilog of cores and links; cached, vectors: see `run.sim.elaboration.elaborated`."""
         options = {"cached": cached, "watches_gates": self.watches_gates, "vectors": vectors}
         if self.instance is None:
             return engine_verilog(self.core, "core", **options)

@@ -289,7 +289,7 @@ def _stretched(bits: list[Bit], size: int, signed: bool) -> list[Bit]:
 
 
 def _with_copies(bits: list[Bit]) -> Iterable[tuple[str | None, int, int, int]]:
-    """Yield :func:`runs`; repeated copies of one bit are one run with an inverted first bit."""
+    """Yield `runs`; repeated copies of one bit are one run with an inverted first bit."""
     place = 0
     result = []
     while place < len(bits):

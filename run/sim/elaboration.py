@@ -58,7 +58,7 @@ def _versions() -> list[str]:
 def engine_verilog(
     config: Config, engine: str = ENGINE, *, cached: bool = True, watches_gates: bool = False, vectors: bool = False
 ) -> str:
-    """Return the Verilog of an engine, a key of `ELABORATED_ENGINES`; options as for :func:`elaborated`."""
+    """Return the Verilog of an engine, a key of `ELABORATED_ENGINES`; options as for `elaborated`."""
     size = f"{config.rows}x{config.columns}"
     options = {"cached": cached, "watches_gates": watches_gates, "vectors": vectors}
     return elaborated(engine, size, lambda: ELABORATED_ENGINES[engine](config), asdict(config), **options)
@@ -87,8 +87,8 @@ def elaborated(
         build: returns the component.
         parameters: everything that it depends on, as JSON values.
         cached: use a cached text.
-        watches_gates: see :func:`hdl.verilog.conversion.to_verilog`.
-        vectors: evaluate blocks of lanes as vectors, by libraries named in the text; see :mod:`run.sim.vectors`.
+        watches_gates: see `hdl.verilog.conversion.to_verilog`.
+        vectors: evaluate blocks of lanes as vectors, by libraries named in the text; see `run.sim.vectors`.
     """
     label = f"{name}-{size}" if size else name
     variant = {"gates": watches_gates, "replacements": compiler_sources() if vectors else None}

@@ -20,7 +20,7 @@ _INTERMEDIATE = ("objects",)
 
 
 def note(*paths: Path) -> None:
-    """Note files or folders below `sim_build/` that a run needs, if inside :func:`noted`."""
+    """Note files or folders below `sim_build/` that a run needs, if inside `noted`."""
     found = _NOTED.get()
     if found is not None:
         found.update(path.relative_to(SIM_BUILD).as_posix() for path in paths if path.is_relative_to(SIM_BUILD))

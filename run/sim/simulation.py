@@ -258,9 +258,9 @@ def run_simulation(
     """Run the cocotb tests of a module on a build.
 
     Arguments:
-        built: from :func:`build`; if it records waveforms, this run's is `run_dir/waves.vcd`.
+        built: from `build`; if it records waveforms, this run's is `run_dir/waves.vcd`.
         test_module: importable name of the module with the `@cocotb.test` functions.
-        run_dir: working directory of this run only (see :func:`run_directory`); gets `simulation.log` and
+        run_dir: working directory of this run only (see `run_directory`); gets `simulation.log` and
             `results.xml`.
         testcase: run only this test of the module.
         env: environment variables for the tests.

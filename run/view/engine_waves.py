@@ -1,6 +1,6 @@
 """Initial groups of the waveforms of engines and the controller's processor, each in its own harness.
 
-For the core see :mod:`run.view.core_waves`.
+For the core see `run.view.core_waves`.
 """
 
 import re

@@ -64,7 +64,7 @@ _HARNESSES = {
 
 
 def waveform(test: str, root: Path | None = None) -> Path:
-    """Return the waveform's path of a TEST or a run on the core; root: default :func:`recordings`."""
+    """Return the waveform's path of a TEST or a run on the core; root: default `recordings`."""
     return (root or recordings()) / "waves" / f"{test}.vcd"
 
 

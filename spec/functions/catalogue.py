@@ -90,7 +90,7 @@ FUNCTIONS: dict[str, Function] = {
 
 TRIGONOMETRIC = ("sin", "cos")
 """Functions that reduce z modulo quarter turns; they need the optional window of 2 / pi in the activation lanes
-(:data:`spec.config.SCALAR_UNITS`).
+(`spec.config.SCALAR_UNITS`).
 """
 
 

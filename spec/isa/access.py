@@ -67,14 +67,14 @@ def drop_step(steps: tuple[int, ...], d: int) -> tuple[int, ...] | None:
 
 
 POINTER_FIELDS: tuple[tuple[str, int], ...] = (("address", 18), ("quadrant", 2), ("dtype", 4))
-"""Fields of a :class:`Pointer` with their widths, from the least significant bit up."""
+"""Fields of a `Pointer` with their widths, from the least significant bit up."""
 
 ACCESS_FIELDS: tuple[tuple[str, int], ...] = (
     *POINTER_FIELDS,
     ("storage", 1),
     *((f"step{dimension}", 16) for dimension in range(DIMENSIONS)),
 )
-"""Fields of an :class:`Access` with their widths, from the least significant bit up. Dimension 0 is the innermost;
+"""Fields of an `Access` with their widths, from the least significant bit up. Dimension 0 is the innermost;
 steps are in two's complement, in elements.
 """
 

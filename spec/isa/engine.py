@@ -39,7 +39,7 @@ no lane.
 RECORDS_AHEAD = {Engine.TENSOR: 8, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2, Engine.COLLECTIVE: 2}
 """Maximum number of records that a queue fetches ahead, including the record that waits or is being issued. The tensor
 engine has more because its instructions are short. The DMA engines have fewer because copies take longer and there are
-many queues. A machine can have fewer: see :func:`records_ahead`.
+many queues. A machine can have fewer: see `records_ahead`.
 """
 
 QUEUE_BLOCKS = 4

@@ -169,7 +169,7 @@ class Instruction(ABC):
         """Return the instruction word.
 
         Raises:
-            ValueError: as :meth:`fields`, or if a value does not fit its field.
+            ValueError: as `fields`, or if a value does not fit its field.
         """
         return self._packed(self.fields(config))
 

@@ -67,7 +67,7 @@ class Region(NamedTuple):
         return _is_distinct(self.dimensions)
 
     def moved(self, place: Callable[[Storage, int], int]) -> "Region":
-        """Return a copy with another address on chip; for `place` see :meth:`spec.isa.Instruction.moved`."""
+        """Return a copy with another address on chip; for `place` see `spec.isa.Instruction.moved`."""
         return self if self.storage == Storage.HBM else self._replace(address=place(self.storage, self.address))
 
     def coincides(self, other: "Region") -> bool:

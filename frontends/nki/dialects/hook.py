@@ -1,6 +1,6 @@
 """Import hook for kernel files: serves the interface's modules and stubs of missing host libraries.
 
-The finder is installed as the first one in `sys.meta_path` for the duration of a `with` statement (:func:`answering`).
+The finder is installed as the first one in `sys.meta_path` for the duration of a `with` statement (`answering`).
 At its end modules, search path, environment and logging level are restored.
 """
 
@@ -165,7 +165,7 @@ def answering(
         config: the machine.
         folder: additional search path.
         absent: missing libraries to stub in addition to `HOSTS`.
-        known: modules to restore (:func:`known_to`), so that another import gives the same objects.
+        known: modules to restore (`known_to`), so that another import gives the same objects.
     """
     finder = _Finder(modules(config), folder, absent)
     before, path, environment = dict(sys.modules), list(sys.path), dict(os.environ)

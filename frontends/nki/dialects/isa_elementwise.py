@@ -248,7 +248,7 @@ def stored(place: Tensor, value: float | Tensor) -> Elementwise:
 def activation_reduce(
     r: Recording, dst: View, op, data: View, reduce_op, reduce_res: View, bias=None, scale=1.0
 ) -> None:
-    """See :func:`activation`."""
+    """See `activation`."""
     activation(r, dst, op, data, bias, scale, reduce_op, reduce_res, ReduceCommand.reset_reduce)
 
 

@@ -1,4 +1,4 @@
-"""Calls of the vector engine with running results (:mod:`frontends.nki.lowering.running`)."""
+"""Calls of the vector engine with running results (`frontends.nki.lowering.running`)."""
 
 from neuroncore_rtl.frontends.nki.dialects.isa_elementwise import are_integers, for_floats, inverted
 from neuroncore_rtl.frontends.nki.indices.views import View

@@ -23,7 +23,7 @@ Part = tuple[int, int | slice | Affine]
 def indices_of(
     view: Viewed, key: tuple[Any, ...]
 ) -> tuple[tuple[int, ...], list[Affine], list[tuple[Affine, int]], Numbers[Viewed] | None]:
-    """Return the arguments of :meth:`Pattern.indexed` for a key."""
+    """Return the arguments of `Pattern.indexed` for a key."""
     used = sum(part is not None and part is not Ellipsis for part in key)
     if used > view.ndim or sum(part is Ellipsis for part in key) > 1:
         raise ValueError(f"{view.name}: an index must have at most {view.ndim} parts for {view.shape}")

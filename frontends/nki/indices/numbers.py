@@ -12,7 +12,7 @@ __all__ = ["Moved", "Numbers"]
 
 
 class Tile(Protocol):
-    """Interface of the views that hold numbers (:class:`frontends.nki.indices.pattern.Pattern`)."""
+    """Interface of the views that hold numbers (`frontends.nki.indices.pattern.Pattern`)."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...

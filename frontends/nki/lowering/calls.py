@@ -150,7 +150,7 @@ def instruction(
     name: str = "",
     **more,
 ) -> Callable:
-    """Return a decorator that enters a lowering function in a table; arguments as for :class:`Call`."""
+    """Return a decorator that enters a lowering function in a table; arguments as for `Call`."""
 
     def entered(lower: Callable) -> Callable:
         called = name or lower.__name__

@@ -27,13 +27,13 @@ def nki_machine(preset: str = "full", on: str = "golden", order: str = NKI_ORDER
     """Serve imports of the interface, and run kernels called with numpy arrays, in this context.
 
     Results are arrays of the kernel's types; arrays that a kernel writes are changed in place. A call raises as
-    :func:`neuroncore_rtl.frontends.nki.run_nki`, and IndexError if an index in memory exceeds its flattened tensor.
+    `frontends.nki.run_nki`, and IndexError if an index in memory exceeds its flattened tensor.
 
     Arguments:
         preset: the machine, "tiny" to "full".
         on: the target, "golden", "model" or "rtl".
         order: order of a queue's instructions, "program" or "scheduled".
-        variables: options of :func:`neuroncore_rtl.run.run`.
+        variables: options of `run.run`.
     """
     config = preset_named(preset)
 

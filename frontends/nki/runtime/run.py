@@ -68,11 +68,11 @@ def run_nki(
         grid: programs along each axis, run one after the other.
         preset: the machine, "tiny" to "full".
         order: order of a queue's instructions, "program" or "scheduled".
-        variables: `on`, the target, and other options of :func:`neuroncore_rtl.run.run`.
+        variables: `on`, the target, and other options of `run.run`.
 
     Raises:
         ValueError: if the kernel does not exist, arguments do not fit, or a call is refused (with the kernel's line).
-        Exception: any exception of the kernel or of :func:`neuroncore_rtl.run.run`.
+        Exception: any exception of the kernel or of `run.run`.
     """
     config = preset_named(preset)
     function = found_in(kernel, config)
@@ -117,7 +117,7 @@ def rounded(values: np.ndarray, fmt: Format) -> np.ndarray:
 
 
 def argument_of(name: str, given: object) -> object:
-    """Return an array as :class:`Array`, other values unchanged; ValueError for a type that the machine lacks."""
+    """Return an array as `Array`, other values unchanged; ValueError for a type that the machine lacks."""
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], np.ndarray):
         values, dtype = given
     elif isinstance(given, np.ndarray):

@@ -1,6 +1,6 @@
 """Host calls: Python code calls a kernel with numpy arrays, outside a recording.
 
-Such a call runs on the machine that :func:`running` has installed.
+Such a call runs on the machine that `running` has installed.
 """
 
 from collections.abc import Callable, Iterator

@@ -79,16 +79,16 @@ class Recording:
     pending: Pending | None = None
     streams: Iterator[int] = field(default_factory=lambda: count(1))
     running: dict[str, Any] = field(default_factory=dict)
-    """Running results by engine, which a kernel may continue (:mod:`frontends.nki.lowering.running`)."""
+    """Running results by engine, which a kernel may continue (`frontends.nki.lowering.running`)."""
     lanes_summing: int = 0
     """Number of partitions whose scalar-engine lanes hold running sums."""
     loops: list = field(default_factory=list)
-    """Loops being recorded, innermost last (:mod:`frontends.nki.lowering.loops`)."""
+    """Loops being recorded, innermost last (`frontends.nki.lowering.loops`)."""
     on_chip: list[Allocation] = field(default_factory=list)
     aliases: dict[Allocation, tuple[View, int]] = field(default_factory=dict)
     """Results assigned to parts of other tensors: target view, and its tensor's version at the assignment."""
     made: dict[tuple, Any] = field(default_factory=dict)
-    """Cached objects of :meth:`once`."""
+    """Cached objects of `once`."""
 
     def __post_init__(self):
         self._shared: list[View] = []

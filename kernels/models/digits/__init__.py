@@ -72,7 +72,7 @@ def held_out() -> tuple[np.ndarray, np.ndarray]:
 
 
 def training_set() -> tuple[np.ndarray, np.ndarray]:
-    """Return the other 1,437 images and labels, as :func:`held_out` does."""
+    """Return the other 1,437 images and labels, as `held_out` does."""
     return _images(held=False)
 
 

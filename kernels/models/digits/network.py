@@ -1,6 +1,6 @@
 """Digits network on the core: classifies a batch of images, from pixels in HBM to probabilities and digits in HBM.
 
-Both layers are products (:mod:`kernels.library.matmul`), finished between PSUM and HBM:
+Both layers are products (`kernels.library.matmul`), finished between PSUM and HBM:
 
 * The hidden layer has units along the partitions, so the GELU activation adds the bias as a scalar per partition.
 * The output layer has images along the partitions; bias, softmax, largest probability and its index are row-wise.

@@ -26,7 +26,7 @@ SEED = 1
 
 
 def train() -> list[Layer]:
-    """Return the layers of a network trained on :func:`kernels.models.digits.training_set`."""
+    """Return the layers of a network trained on `kernels.models.digits.training_set`."""
     images, labels = training_set()
     rng = np.random.default_rng(SEED)
     sizes = images.shape[1], HIDDEN, int(labels.max()) + 1
@@ -51,7 +51,7 @@ def _batches(rng: np.random.Generator, images: int) -> Iterator[np.ndarray]:
 
 
 def save(layers: list[Layer], path: Path) -> None:
-    """Write layers to a file for :func:`kernels.models.digits.load`."""
+    """Write layers to a file for `kernels.models.digits.load`."""
     arrays = {}
     for i, layer in enumerate(layers):
         arrays |= {f"weight{i}": layer.weight, f"bias{i}": layer.bias}

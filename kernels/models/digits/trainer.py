@@ -1,7 +1,7 @@
 """Training of the digits network on the core: one image runs many steps without a host.
 
 Weights (BF16), biases, moments and gradients (FP32) stay in SBUF. The controller runs the sections of the program, some
-repeatedly (`runs` of :func:`kernels.program.build_image`):
+repeatedly (`runs` of `kernels.program.build_image`):
 
 * The first section loads the initial parameters.
 * A step gathers its images from HBM by row numbers, which it then advances. It runs forward and backward through both

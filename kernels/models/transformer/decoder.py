@@ -1,6 +1,6 @@
 """Decoder layer for one token: appends its key and value to a cache of earlier tokens in HBM.
 
-Layer and parameters are the same as in :mod:`kernels.models.transformer.encoder`, causal. The position is a number in
+Layer and parameters are the same as in `kernels.models.transformer.encoder`, causal. The position is a number in
 SBUF, so that a section that runs repeatedly generates a text.
 
 With one query per head, heads fill the array instead of queries. The queries of all heads form a block-diagonal matrix,

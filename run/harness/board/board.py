@@ -37,7 +37,7 @@ START_NS = 2_000
 
 
 class SimulatedLine:
-    """A transport (:class:`run.harness.board.host_port.Transport`) to a running simulation.
+    """A transport (`run.harness.board.host_port.Transport`) to a running simulation.
 
     Arguments:
         connection: to `run/harness/board/session.py`.

@@ -1,4 +1,4 @@
-"""Host's end of the link to a board (:mod:`spec.host_link`)."""
+"""Host's end of the link to a board (`spec.host_link`)."""
 
 import time
 import zlib
@@ -77,13 +77,13 @@ class SerialLine:
         self._port.close()
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
-        """See :class:`Transport`."""
+        """See `Transport`."""
         self._port.reset_input_buffer()
         self._port.write(data)
         return self._port.read(wanted)
 
     def drain(self) -> None:
-        """See :class:`Transport`."""
+        """See `Transport`."""
         time.sleep(self._patience_s)
         self._port.reset_input_buffer()
 

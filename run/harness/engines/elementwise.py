@@ -33,7 +33,7 @@ PROGRAM_DEPTH = 1 << 16
 """Most instructions of one engine."""
 
 COUNTERS = tuple(ElementwiseCounters.as_shape().members)
-"""Counters of an engine; see :class:`hdl.elementwise.frontend.ElementwiseCounters`."""
+"""Counters of an engine; see `hdl.elementwise.frontend.ElementwiseCounters`."""
 
 SLOWEST = 2 * REMAINDER_LATENCY
 """Upper bound on the cycles of an element, for limits."""

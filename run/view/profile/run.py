@@ -187,7 +187,7 @@ def simulated_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
 
 
 def modelled_run(name: str, image: Image, found: Prediction) -> ProfiledRun:
-    """Return a run of the timing model; arguments as for :func:`simulated_run`."""
+    """Return a run of the timing model; arguments as for `simulated_run`."""
     timed = sorted(found.records, key=lambda one: (one.issued, one.queue))
     records = [
         _ran(image, number, one.address, one.fetched, one.issued, one.retired) for number, one in enumerate(timed)

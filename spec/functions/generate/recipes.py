@@ -64,7 +64,7 @@ def logarithmic(argument: mpf, exact: mpf) -> mpf:
 
 
 def logarithmic_slope(argument: mpf, exact: mpf) -> mpf:
-    """Return the weight of an error of log2|y| / |z|, as :func:`logarithmic`."""
+    """Return the weight of an error of log2|y| / |z|, as `logarithmic`."""
     return argument * logarithmic(argument, argument * exact)
 
 

@@ -124,7 +124,7 @@ class DmaCopy(Instruction):
         return self._moved(place, **parts, gather=index(self.gather), scatter=index(self.scatter))
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
-        """Return the value of every field, as :meth:`unpack` returns it.
+        """Return the value of every field, as `unpack` returns it.
 
         The shape fills the fields of the innermost dimensions, but the first dimension of a gather or scatter fills the
         field of the outermost dimension.

@@ -36,7 +36,7 @@ class Elementwise(Instruction):
         shape: counts of the free dimensions, outermost first, of a, and of dst where it is written element by element.
         dst: destination.
         a, b: sources; for TENSOR_SCALAR_REDUCE and ACTIVATE b is the destination of the reduction, without steps.
-        op0, op1, reverse0, reverse1: operations, see :class:`Opcode`.
+        op0, op1, reverse0, reverse1: operations, see `Opcode`.
         s0, s1: scalars: an int is a 32-bit word of the instruction's arithmetic, FP32 bits or an integer.
         axes: number of innermost dimensions that TENSOR_REDUCE reduces.
         negate: change the sign of TENSOR_REDUCE's result.
@@ -115,7 +115,7 @@ class Elementwise(Instruction):
         })  # fmt: skip
 
     def fields(self, config: Config) -> dict[str, int]:
-        """Return the value of every field, as :meth:`unpack` returns it.
+        """Return the value of every field, as `unpack` returns it.
 
         Raises:
             ValueError: if a value cannot be encoded: it does not fit its field, a partition is not the start of a

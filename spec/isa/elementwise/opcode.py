@@ -124,7 +124,7 @@ UNIT_OPCODES = {
     "statistics": frozenset({_O.BN_STATS, _O.BN_AGGR}),
     "random": frozenset({_O.DROPOUT}),
 }
-"""Opcodes that need an optional unit of the vector lanes (:data:`spec.config.VECTOR_UNITS`)."""
+"""Opcodes that need an optional unit of the vector lanes (`spec.config.VECTOR_UNITS`)."""
 
 UNIT_OPERATIONS = {
     "division": frozenset({AluOp.DIVIDE, AluOp.MOD, AluOp.FMOD}),
