@@ -64,7 +64,7 @@ class Instance:
             self.width < 2 or self.chips < 2 * self.width or self.chips % self.width
         ):
             raise ValueError(
-                f"chips of a torus must be 2 or more rows of width ({self.width}; at least 2) chips, not {self.chips!r}"
+                f"chips of a torus must form 2 or more rows of {self.width} chips, at least 2, not {self.chips!r}"
             )
 
         object.__setattr__(self, "core", replace(self.core, cores=self.cores))
