@@ -19,7 +19,7 @@ def processor(information: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def machine(ways: Iterable[str]) -> dict[str, object]:
-    """Return the processor, its cores and load, the measured ways, and the vectors' instruction set, None if unused."""
+    """Return the processor, its cores and load, the measured ways, and the processor's vector level, None if unused."""
     ways = list(ways)
     return {
         "cpu": processor(),
