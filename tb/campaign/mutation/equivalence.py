@@ -85,8 +85,8 @@ setattr -unset keep t:*
 opt_clean
 select -assert-none t:$mem* t:opened*
 """
-"""Script for *induction*, from the initial state. Memories that are written become outputs and inputs; other memories are
-constant tables."""
+"""Script for *induction*, from the initial state. Memories that are written become outputs and inputs; other memories
+are constant tables."""
 
 PROMISED = "promised.il"
 """The netlist without its memories, with the promises of its submodules."""

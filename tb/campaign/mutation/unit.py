@@ -69,6 +69,6 @@ def qualify(valid: Value, outputs: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def payloads(component, *streams: str, of: str = "") -> dict[str, Value]:
-    """Return entries of `Unit.means` for payloads of streams; `of` is the prefix of the component's ports, with a dot."""
+    """Return entries of `Unit.means` for payloads of streams; `of` is the component's name in the unit, with a dot."""
     ports = {f"{of}{name}.payload": getattr(component, name) for name in streams}
     return {name: Mux(port.valid, Value.cast(port.payload), 0) for name, port in ports.items()}
