@@ -80,7 +80,7 @@ class AxiRules:
         return Signal(shape, name=f"{self.name}_{what}")
 
     def _watch_reads(self) -> None:
-        """Record per ID the requested and completed bursts, the current burst's beats, and the lengths of all bursts."""
+        """Record per ID the requested and completed bursts, the current burst's beats, and the length of each burst."""
         m, port, self.reads = self.m, self.port, []
         for identity in self.identities:
             reads, answered = (self._signal(range(LONGEST + 1), f"{what}{identity}") for what in ("reads", "answered"))

@@ -207,7 +207,7 @@ class Contents(Numbers):
 
 
 class FifoModel(Model):
-    """The nth flit read from a buffer is the nth flit written, for any n, if flits are written only into free entries."""
+    """The nth flit read from a buffer is the nth flit written, for any n, if writes occur only with a free entry."""
 
     def __init__(self, window):
         self.window = window

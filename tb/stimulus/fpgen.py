@@ -33,7 +33,7 @@ OPERATIONS = {
 """Supported operations, by their names in the suite."""
 
 _OTHERS = {"V": "square roots", "b64cff": "longer formats", "b128cff": "longer formats"}
-"""Operations of the suite that the machine does not compute; others compute nothing."""
+"""Operations of the suite that the machine does not compute. Operations in neither table are not arithmetic."""
 
 _OPERATION = re.compile(r"[bd]\d+\S+")
 _NUMBER = re.compile(r"([+-])(?:([01])\.([0-7][0-9A-F]{5})P(-?\d+)|(Zero|Inf))")

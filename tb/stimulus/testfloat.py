@@ -44,7 +44,7 @@ TESTFLOAT_FUNCTIONS = {
     "f32_to_i32": "fp32 to int32",
     "f32_to_ui32": "fp32 to uint32",
 }
-"""Operations by function, with the rounding option of the program."""
+"""Operations by the name of TestFloat's function, with the program's option for the rounding mode."""
 
 CHUNK = 1_000_000  # cases per block, to bound the memory
 _INVALID = 16

@@ -1,4 +1,4 @@
-"""TEST as data: its variables, its jobs, and the rows that judge and report their results."""
+"""TEST as data: its variables, its jobs, and a function that judges the jobs' results and makes the report's rows."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,10 +23,11 @@ class Rows:
     """Judgement of a TEST's results.
 
     Arguments:
-        label: distinguishes the record from others of the same TEST.
+        label: distinguishes the stored record from other records of the same TEST.
         rows: rows of the table, by heading; see `run.report.Report`.
-        names: names of the jobs, in front of their failures; empty for a single job.
-        compared, mismatches: compared results other than the contents of memories.
+        names: names of the jobs, printed in front of a job's failures; empty for a single job.
+        compared: number of compared results other than the contents of memories.
+        mismatches: number of compared results that differ.
         failures: failures of the run other than those of the jobs.
         cycles: cycles of the run; None: the sum over all jobs.
         ideal_cycles, hbm_cycles, details, judge: see `run.report.Report`.

@@ -1,4 +1,4 @@
-"""Random instructions of the vector or scalar engine, every byte of both memories against golden."""
+"""Random instructions of the vector or scalar engine; every byte of both memories is compared with golden."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ __all__ = ["instruction_jobs", "instruction_options", "instruction_rows"]
 
 
 def instruction_options(first: Option) -> tuple[Option, ...]:
-    """Return the options of a TEST of random instructions, after the one that selects them."""
+    """Return the options of a TEST of random instructions; the option `first` selects the instructions."""
     return (
         first,
         choice("DTYPE", None, "number format of the tensors; default: all formats mixed", FORMATS),
@@ -61,7 +61,7 @@ def instruction_jobs(settings: Settings, label: str, opcodes: Sequence[Opcode], 
 
 
 def instruction_rows(settings: Settings, label: str, result: Result) -> Rows:
-    """Return the rows of random instructions; for the label see `instruction_jobs`."""
+    """Return the report rows of a job of random instructions; for the label see `instruction_jobs`."""
     config, job = settings.config, result.job
     program, (engine,) = job.program, job.engines
     pairs = ((result.expected.memories[name], getattr(program, name)) for name in ("sbuf", "psum"))
