@@ -150,7 +150,7 @@ class Writer:
                 self.append(placed)
                 return placed
             except ValueError as refusal:
-                # Two rules may be broken here: a destination must not partly overlap a source, and running sums must have
+                # Two rules may be broken here: a destination must not partly overlap a source; running sums must have
                 # been started.
                 if not any(rule in str(refusal) for rule in ("must be apart", "must be an earlier instruction")):
                     raise

@@ -1,4 +1,4 @@
-"""Errors of a queue: the first in program order is reported with its address, and no later one."""
+"""Errors of a queue: only the first error in program order is reported, with the address of its record."""
 
 import pytest
 
