@@ -197,5 +197,5 @@ def cluster_named(name: str, jobs: int | None) -> Executor:
             f"CLUSTER must be an address such as tcp://host:8786, or one of {', '.join(QUEUES)}, not {name!r}"
         )
     if jobs is not None:
-        raise UsageError(f"WORKERS must be given to the scheduler's workers, not with CLUSTER={name}")
+        raise UsageError(f"WORKERS must not be given with CLUSTER={name}: a scheduler's workers are started with it")
     return ClusterExecutor(name)

@@ -142,7 +142,7 @@ def _pll(directory: Path, mhz: int) -> str:
     text = (directory / "pll.v").read_text()
     found = float(re.search(r"output clkout0, // ([0-9.]+) MHz", text)[1])
     if found != mhz:
-        raise UsageError(f"MHZ must be a frequency that the PLL can derive from 25 MHz, not {mhz} (but {found:g})")
+        raise UsageError(f"MHZ must be a frequency that the PLL can derive from 25 MHz, not {mhz} (nearest: {found:g})")
     return text
 
 

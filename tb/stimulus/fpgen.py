@@ -106,6 +106,6 @@ def _word(text: str) -> int:
         field = int(exponent) + FP32.bias if leading == "1" else 0
         smallest = leading == "1" or int(exponent) == 1 - FP32.bias
         if not (smallest and (leading == "0" or 0 < field < 2 * FP32.bias + 1)):
-            raise ValueError(f"a number must be one of binary32, not {text!r}")
+            raise ValueError(f"a number must be representable in binary32, not {text!r}")
         word = field << FP32.mantissa_bits | int(digits, 16)
     return word | (sign == "-") << 31

@@ -124,6 +124,6 @@ def _words(lines: list[bytes], where: str) -> list[np.ndarray]:
             word = word << np.uint32(4) | digit
         columns.append(word)
         if (table[:, start : start + width] > 15).any() or (table[:, start + width] < 16).any():
-            raise UsageError(f"{where}: each must have hexadecimal numbers of {widths} digits, apart by blanks")
+            raise UsageError(f"{where}: each must have hexadecimal numbers of {widths} digits, separated by blanks")
         start += width + 1
     return columns

@@ -61,7 +61,7 @@ def retry_holes(name: str, workers: int) -> dict:
         return record
     again = mutate(name, record["asked"], record["seed"], workers, holes).as_json()
     if again["mutants"] != len(holes):
-        raise UsageError(f"HOLES=1 must find the holes in the unit; {name} has changed: run it without HOLES")
+        raise UsageError(f"HOLES=1 must follow a run of the same unit; {name} has changed: run it without HOLES")
     caught = {test: Counter(by) for test, by in record["caught"].items()}
     for test, by in again["caught"].items():
         caught[test] = caught.get(test, Counter()) + Counter(by)

@@ -151,7 +151,7 @@ def _sound_tests(name: str, folder: Path) -> dict[str, Child]:
     if not children:
         said = (folder / "log").read_text(errors="replace").strip().rpartition("\n")[2]
         where = ", ".join(unit_named(name).tests)
-        raise TestsFailed(f"no test in {where} simulates {name} with the parameters of its table: {said}")
+        raise TestsFailed(f"a test in {where} must simulate {name} as its entry in MUTATED_UNITS makes it: {said}")
     in_harness = bool(unit_named(name).module)
     order = (lambda child: -child.cycles) if in_harness else (lambda child: child.seconds)
     return dict(sorted(children.items(), key=lambda item: order(item[1])))

@@ -34,8 +34,7 @@ class Unit:
         whole: proofs by induction cover the component, including the submodules that drive `part`.
         legal: legal inputs in proofs, see `legal.add_watcher`; None: any input.
         promises: by submodule, a function that makes it and a rule for its outputs, without registers. Proofs assume
-        the
-            rule, so it must be part of the submodule's contract and covered by its tests.
+            the rule, so it must be part of the submodule's contract and covered by its tests.
     """
 
     title: str

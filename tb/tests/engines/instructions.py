@@ -54,7 +54,7 @@ def instruction_jobs(settings: Settings, label: str, opcodes: Sequence[Opcode], 
     if not (choices.opcodes and choices.functions):
         units = VECTOR_UNITS if engine == "vector" else SCALAR_UNITS
         absent = ", ".join(f"{engine}_{unit}" for unit in units if not getattr(config, f"{engine}_{unit}"))
-        raise UsageError(f"{label} must be of units that this machine's lanes have, where these are 0: {absent}")
+        raise UsageError(f"{label} must select operations that this machine's lanes have; these units are 0: {absent}")
     program = random_elementwise_program(np.random.default_rng(settings.seed), config, settings.count, choices)
     name = "activation" if engine == "scalar" else "vector"
     yield ElementwiseJob(config=config, program=program, name=name, engines=(engine,), stall=settings.stall)

@@ -71,7 +71,7 @@ def attention_gradients(
 
 def _weights(q: np.ndarray, k: np.ndarray, causal: bool) -> np.ndarray:
     if causal and len(q) > len(k):
-        raise ValueError(f"keys must be at least the {len(q)} queries if causal, not {len(k)}")
+        raise ValueError(f"keys must be at least as many as the {len(q)} queries if causal, not {len(k)}")
     scores = q @ k.T / np.sqrt(q.shape[1])
     if causal:
         scores[~np.tri(*scores.shape, len(k) - len(q), dtype=bool)] = -np.inf
