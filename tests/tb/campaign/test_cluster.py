@@ -221,7 +221,7 @@ def test_a_queue_without_its_package_is_named(monkeypatch, tmp_path):
         (
             "tcp://here:1",
             2,
-            "WORKERS must not be given with CLUSTER=tcp://here:1: a scheduler's workers are started with it",
+            "WORKERS must not be given with CLUSTER=tcp://here:1",
         ),
     ],
 )
