@@ -87,7 +87,7 @@ class _State(_PyEngineState):
 class Engine(PySimEngine):
     """An engine for `amaranth.sim.Simulator` that writes no waveforms.
 
-    The processes of the unit are stored apart from those of the clock and of the tests.
+    The processes of the unit are stored apart from the processes of the clock and of the tests.
     """
 
     def __init__(self, design):

@@ -251,7 +251,7 @@ class Command:
 
 
 def program(rng, config, count):
-    """Return legal instructions; one that overlaps reads no result that may still be pending."""
+    """Return legal instructions; an instruction with `overlap` reads no result that may still be pending."""
     instructions, direction = [], 0
     for _ in range(count):
         turns = rng.random() < 0.3

@@ -112,9 +112,7 @@ def test_machine_without_optional_units_gets_programs_that_it_can_run(test):
 @pytest.mark.parametrize("words", ("vector OP=max8", "activation FUNC=sin"))
 def test_what_a_machine_has_no_unit_for_is_refused(words):
     test, chosen = words.split()
-    with pytest.raises(
-        UsageError, match=r"must select operations that .* have; these units are 0: (vector|scalar)_"
-    ):
+    with pytest.raises(UsageError, match=r"must select operations that .* have; these units are 0: (vector|scalar)_"):
         report_of(test, f"PRESET=nano {chosen}")
 
 
