@@ -19,8 +19,8 @@ class NopProgram(Program):
     """A program of one section with NOPs before the given share of records; the seed makes all decisions.
 
     The waits of such a record move to a NOP before the record in its queue, or to NOPs in any queues; the latter NOPs
-    increment a separate semaphore, for which the record waits. The program uses the first half of the semaphores, the NOPs use the
-    second half.
+    increment a separate semaphore, for which the record waits. The program uses the first half of the semaphores, the
+    NOPs use the second half.
     """
 
     share: float = 0.2
