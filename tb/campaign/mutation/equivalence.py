@@ -92,7 +92,7 @@ PROMISED = "promised.il"
 """The netlist without its memories, with the promises of its submodules."""
 
 WATCHED = "watched.il"
-"""The prepared netlist with these promises and the legal inputs, if any."""
+"""The prepared netlist with the promises of submodules and the legal inputs, if any."""
 
 EMPTIED, EMPTIED_WATCHED = "emptied.il", "emptied_watched.il"
 """`PROVED` and `WATCHED` without the memories that are written."""

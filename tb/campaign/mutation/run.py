@@ -93,7 +93,7 @@ class Outcome:
 
 
 def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str] | None = None) -> Outcome:
-    """Draw at most `count` mutants of a unit, test them, and prove the undetected ones.
+    """Draw at most `count` mutants of a unit, test them, and try to prove that the undetected mutants are equivalent.
 
     `only` limits the campaign to the mutants with these texts. Raises TestsFailed if the unit's tests fail on the
     unchanged unit.

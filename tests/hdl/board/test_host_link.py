@@ -15,7 +15,7 @@ from tests.hdl.simulation import drive, simulate
 SIZE = 8
 
 PATIENCE = 30
-"""Cycles after which the line is quiet."""
+"""Cycles without a byte after which the line is idle."""
 
 BROKEN_ADDRESS = 0x400
 """Address with error responses."""
