@@ -27,7 +27,7 @@ SEED = 20
 CASES = 300_000
 SMALLEST_NORMAL = 2.0**-126
 PROBE = np.float32(2.0**-130)
-"""A subnormal argument."""
+"""A subnormal argument, for the results at subnormal arguments in the table."""
 
 CHUNK = 1 << 20
 
@@ -41,12 +41,13 @@ class Measurement:
     Arguments:
         cases: number of arguments.
         ulp: error of normal results, in last places, away from zero crossings.
-        where: argument with that error.
-        relative: relative error of these results.
+        where: argument with this error.
+        relative: relative error of the same results.
         subnormal_ulp: error of subnormal results, in units of 2**-149; None without any.
         absolute: absolute error near a zero crossing; None without any.
-        wrong: steps to the next FP32 number in which the results move against the function.
-        steps: number of all such steps.
+        wrong: number of steps in which the result changes in the direction opposite to the function. A step is from an
+            argument to the next FP32 number.
+        steps: number of all steps.
     """
 
     cases: int
@@ -60,7 +61,7 @@ class Measurement:
 
 
 def sample(name: str) -> np.ndarray:
-    """Return the arguments of the table: random ones and those around the borders of segments."""
+    """Return the arguments of the table: random numbers, and numbers around the borders of segments."""
     return np.unique(np.concatenate([dense(name, np.random.default_rng(SEED), CASES), borders(name)]))
 
 

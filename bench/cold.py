@@ -20,7 +20,7 @@ COLUMNS = (
     "WAY elaborate s: {WAY[elaboration_s]:.1f} | WAY cold\\nbuild s: {WAY[cold_build_s]:.1f} | "
     "WAY peak GiB: {WAY[build_peak_gib]:.2f}"
 )
-"""Columns of a table (`run.tables`) with the figures of cold builds, per way."""
+"""Columns of a table (`run.tables`): the figures of cold builds, for each way to simulate (`bench.ways`)."""
 
 Result = TypeVar("Result")
 
@@ -29,7 +29,7 @@ GIB = 1 << 20
 
 
 def measure_time(work: Callable[[], Result]) -> tuple[Result, float]:
-    """Return the result of a function and its seconds."""
+    """Return the result of a function and the seconds that the call took."""
     started = time.perf_counter()
     result = work()
     return result, time.perf_counter() - started
@@ -38,10 +38,11 @@ def measure_time(work: Callable[[], Result]) -> tuple[Result, float]:
 def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simulation.Design]) -> dict[str, float]:
     """Measure elaboration and build, in seconds, and the largest process of the build, in GiB.
 
-    `elaborate` bypasses the cache; its argument is whether lanes are vectors (`run.sim.vectors.use_vectors`). `design`
-    returns a device's design. The build is kept for the simulations that follow, unless one exists.
+    `elaborate` elaborates without the cache; its argument says whether lanes are simulated as vectors
+    (`run.sim.vectors.use_vectors`). `design` returns a device's design. The build is kept for later simulations, unless
+    a build of the design exists already.
     """
-    # A separate process, as the system remembers the largest child that a process ever had.
+    # A separate process, as the system reports the largest of all children that a process ever had.
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_measure, args=(elaborate, design, sender))
@@ -83,7 +84,7 @@ def _figures(elaborate: Callable, design: Callable) -> dict[str, float]:
 
 
 def _keep(root: Path, place: Path) -> None:
-    """Move builds and lane libraries with their sources to another directory, which keeps existing ones."""
+    """Move builds and lane libraries, with their sources, to another directory; existing builds there remain."""
     for pattern in ("verilator/*", "lanes/*.cpp", "lanes/*.v", "lanes/*/*.so"):
         for path in sorted(root.glob(pattern)):
             kept = place / path.relative_to(root)

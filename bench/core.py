@@ -1,4 +1,4 @@
-"""Benchmark of the core: build time and simulation speed in each way, utilisation by a product, and DMA bandwidth."""
+"""Benchmark of the core: build time and simulation speed in each way (`bench.ways`), utilisation, and DMA bandwidth."""
 
 import numpy as np
 from rich.table import Table
@@ -27,17 +27,17 @@ PRODUCTS = (("small", 256), ("full", 512))
 
 CURVE_PRESET = "small"
 CURVE_SIZES = (64, 256, 512, 1024, 2048, 4096, 8192, 32768)
-"""Bytes of a transfer, contiguous in HBM and in one partition; one instruction each."""
+"""Sizes of a transfer in bytes. One instruction makes a transfer; it is contiguous in HBM and in one partition."""
 
 CURVE_BYTES = 1 << 18
-"""Least bytes to transfer for each point of the curve."""
+"""Minimum of bytes that all transfers of one size copy together."""
 
 
 def _product(preset: str, size: int) -> dict[str, object]:
     """Measure a square BF16 product from HBM to HBM in each way.
 
-    The simulation's time starts at the first clock edge. The whole time, for which a user waits, includes the harness's
-    files, the start of the process with its Python, and reading the memories back.
+    The simulation's time starts at the first clock edge. The whole time is the time that a user waits: it also includes
+    writing the harness's files, starting the process and its Python, and reading the memories back.
     """
     config = PRESETS[preset]
     device = CoreDevice(machine=config)
@@ -45,7 +45,7 @@ def _product(preset: str, size: int) -> dict[str, object]:
     a, b = (random_matrix(rng, BF16, size, size) for _ in range(2))
     image, _ = product_image(a, b, BF16, config)
     job = ImageJob(machine=config, images=[image])
-    golden_tensor.matrix_product(a[:8], b, BF16, config.rows)  # compiles
+    golden_tensor.matrix_product(a[:8], b, BF16, config.rows)  # compiles golden before the time is measured
     job.golden()
     expected, golden_s = measure_time(job.golden)
     work = job.work(1)
@@ -90,7 +90,7 @@ def _transfers(size: int, load: bool, config: Config) -> Image:
 
 
 def _bandwidth(done: Outcome, size: int, config: Config) -> float:
-    """Return the share of the HBM ports' bandwidth, from the first transfer's start to the last one's end."""
+    """Return the used share of the HBM ports' bandwidth, from the first transfer's start to the last transfer's end."""
     cycles = max(event.retired for event in done.events) - min(event.issued for event in done.events)
     return len(done.events) * size / (cycles * config.hbm_ports * config.hbm_bytes)
 

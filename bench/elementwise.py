@@ -22,7 +22,7 @@ from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench
 __all__ = ["elementwise_tables", "measure_elementwise"]
 
 REPETITIONS, ELEMENTS = 8, 4096
-"""Instructions of a run, and elements per lane of each."""
+"""Instructions of a run, and elements per lane of an instruction."""
 
 SOFTMAX = 4096
 """Rows and columns of golden's softmax."""
@@ -48,7 +48,7 @@ def _engine(engine: str, lanes: int) -> dict[str, object]:
     bench = _stream(engine, config)
     sbuf, psum = bench.memories()
     instructions = [entry.instruction for entry in bench.program.entries]
-    expected_memories(instructions[:1], sbuf, psum, config)  # compiles
+    expected_memories(instructions[:1], sbuf, psum, config)  # compiles golden before the time is measured
     expected, golden_s = measure_time(lambda: expected_memories(instructions, sbuf, psum, config))
     records = [record_of(entry, config) for entry in bench.program.entries]
     work = ElementwiseWork(program=records, sbuf=sbuf, psum=psum)
@@ -73,7 +73,7 @@ def measure_elementwise(sizes: list[int]) -> dict[str, object]:
     """Return the figures of both engines for the first and the last number of lanes, and of golden's softmax."""
     engines = [_engine(engine, lanes) for lanes in sorted({sizes[0], sizes[-1]}) for engine in ENGINES]
     codes = np.random.default_rng(1).normal(0, 3, (SOFTMAX, SOFTMAX)).astype(np.float32).view(np.uint32)
-    softmax(codes[:2], FP32)  # compiles
+    softmax(codes[:2], FP32)  # compiles golden before the time is measured
     _, seconds = measure_time(lambda: softmax(codes, FP32))
     return {"engines": engines, "golden_softmax_s": seconds}
 

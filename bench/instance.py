@@ -26,16 +26,16 @@ from neuroncore_rtl.tb.tests.links.options import instance_of
 __all__ = ["instance_tables", "measure_beside", "measure_speed"]
 
 SIZE = 256
-"""M = K = N of the product that runs beside an all-reduce."""
+"""M = K = N of the product that runs at the same time as an all-reduce."""
 
 REDUCED = 3 << 19
 """Bytes of the all-reduce, FP32; it lasts longer than the product."""
 
 RANKS = (2, 4)
-"""Ranks of the all-reduce: one core per chip, or both."""
+"""Ranks of the all-reduce: one core of each chip, or both cores."""
 
 BAR = 0.05
-"""Share of its cycles that the product may lose."""
+"""Largest slowdown of the product by the all-reduce, as a share of the product's cycles without it."""
 
 
 def _instance(chips: int, preset: str) -> Instance:
@@ -51,7 +51,7 @@ def _simulate(job: ImageJob, expected: Expected) -> tuple[Outcome, bool]:
 
 
 def _beside(instance: Instance, ranks: int) -> list[Image]:
-    """Return images in which core 0 multiplies while a group of cores reduces other data; with 0 ranks, none does."""
+    """Return images in which core 0 multiplies while `ranks` cores reduce other data; 0: no core reduces."""
     config = instance.core
     rng = np.random.default_rng(1)
     a, b = (random_matrix(rng, BF16, SIZE, SIZE) for _ in range(2))
@@ -83,7 +83,7 @@ def _beside(instance: Instance, ranks: int) -> list[Image]:
 
 
 def measure_beside() -> list[dict[str, object]]:
-    """Return a row per number of ranks: cycles of a product alone, or beside an all-reduce that shares only HBM."""
+    """Return a row per number of ranks: the cycles of a product without and with an all-reduce that shares only HBM."""
     instance = _instance(2, "small")
     queue = collective_queue(instance.core)
     rows, alone = [], None

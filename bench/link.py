@@ -23,14 +23,14 @@ from neuroncore_rtl.tb.tests.links.options import instance_of
 __all__ = ["link_tables", "measure_link"]
 
 CHIPS = (2, 4, 8, 16)
-"""Chips, with one participating core each."""
+"""Numbers of chips; one core of each chip participates."""
 
 SIZES = (64, 512, 4096, 32768, 262144, 1 << 20)
 
 PLOT = SIM_BUILD / "plots" / "neuronlink_model.png"
 
 GRADIENTS = 1 << 28
-"""Elements of the plotted all-reduce, FP32: 1 GiB."""
+"""Elements of the plotted all-reduce: 1 GiB of FP32."""
 
 
 def _all_reduce(chips: int, size: int) -> dict[str, object]:

@@ -24,10 +24,10 @@ LAYER = "SEQ=128 DIM=128 HEADS=4 HIDDEN=512"
 """Variables of TEST=encoder_backward."""
 
 CALLS = 10_000
-"""Calls in the kernel of the Neuron Kernel Interface."""
+"""Number of calls that the kernel of the Neuron Kernel Interface makes."""
 
 REPETITIONS = 3
-"""Repetitions; the fastest counts, as the machine is shared."""
+"""Repetitions. The fastest is the result, as other programs may slow the machine."""
 
 KERNEL = """
 import nki
@@ -51,11 +51,11 @@ def rounds(count):
         nisa.dma_copy(dst=out, src=tile)
     return out
 """
-"""Four calls per round, one for each kind of engine."""
+"""Kernel with four calls in each pass of its loop after `memset`, one for each kind of engine."""
 
 
 def measure_program() -> dict[str, list[dict[str, object]]]:
-    """Return a row for each program and order."""
+    """Return a row for each program and order of its instructions."""
     config = preset_named("small")
     programs: dict[str, Callable[[str], Image]] = {
         f"encoder_backward {LAYER}": _layer,
@@ -90,7 +90,7 @@ def _calls(config: Config, order: str) -> Image:
 
 
 def _fastest(build: Callable[[str], Image], order: str) -> dict[str, float]:
-    """Return records, seconds, and microseconds per record of the fastest repetition."""
+    """Return the number of records, and the seconds and the microseconds per record of the fastest repetition."""
     seconds = []
     for _ in range(REPETITIONS):
         gc.collect()

@@ -19,7 +19,7 @@ from neuroncore_rtl.run.sim.vectors import lanes_choice
 __all__ = ["run_benchmarks"]
 
 SIZES = (8, 16, 32, 64, 128)
-"""Rows and columns of the arrays; the first and the last are numbers of lanes, too."""
+"""Rows and columns of the arrays. The elementwise engines use the first and the last value as their number of lanes."""
 PARTS: dict[str, tuple[Callable, Callable]] = {
     "tensor": (tensor.measure_tensor, tensor.tensor_tables),
     "elementwise": (elementwise.measure_elementwise, elementwise.elementwise_tables),
@@ -30,7 +30,7 @@ PARTS: dict[str, tuple[Callable, Callable]] = {
     "area": (lambda sizes: area.measure_all(), lambda record: [area.area_table(record["area"])]),
     "depth": (lambda sizes: depth.measure_depth(), depth.depth_tables),
 }
-"""By the choice of PART: a function from sizes to a record of figures, and one from the record to tables."""
+"""Benchmarks by the value of PART: a function from sizes to a record of figures, and one from the record to tables."""
 
 
 def run_benchmarks(settings: Settings) -> int:
@@ -57,7 +57,7 @@ def _measure(settings: Settings) -> int:
 
 
 def _is_right(figures: object) -> bool:
-    """Return whether every comparison in a record is bit-exact and within its bar."""
+    """Return whether every comparison in a record is bit-exact and meets its limit."""
     if isinstance(figures, list):
         return all(map(_is_right, figures))
     if not isinstance(figures, dict):

@@ -36,7 +36,7 @@ def _config(size: int) -> Config:
 
 
 def _warm_start(size: int) -> float:
-    """Return the seconds of the second run of a small product from the command line."""
+    """Return the seconds of a small product from the command line, when its build exists."""
     variables = (f"ROWS={size}", f"COLUMNS={size}", "M=4", "K=4", "N=4")
     command = [sys.executable, "-m", "neuroncore_rtl", "sim", "matmul", "TARGET=engine", "PRESET=full", *variables]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
@@ -58,7 +58,7 @@ class _Product:
         self.golden = {"shape": f"{m} x {k} x {n} {fmt.name}", "golden_gmacs_per_s": m * k * n / self._golden_s / 1e9}
 
     def simulate(self) -> tuple[dict[str, object], dict[str, float]]:
-        """Return figures of the device and of its simulation, see `bench.ways.side_by_side`."""
+        """Return the product's cycles and the simulation's speed, as `bench.ways.side_by_side` needs them."""
         config = self.device.config
         result = np.zeros_like(self._expected)
         cycles = seconds = 0

@@ -1,4 +1,4 @@
-"""Comparison of the ways to simulate replicated modules: as vectors and one by one."""
+"""Comparison of the two ways to simulate replicated modules: all copies as one vector, or one by one."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ Figures = Mapping[str, object]
 
 
 class WaysDiffer(SimulationFailed):
-    """A device behaved differently in two ways; the message names the device and the figure."""
+    """A device gave a different figure in each way to simulate it; the message names the device and the figure."""
 
 
 def measured_ways() -> tuple[str, ...]:
-    """Return the ways to measure: the one that the environment selects, else all of `run.sim.vectors.WAYS`."""
+    """Return the ways to measure: the way that the environment selects, else all of `run.sim.vectors.WAYS`."""
     return (WAYS[not use_vectors()],) if os.environ.get(LANES_VARIABLE) else WAYS
 
 
@@ -27,8 +27,8 @@ def side_by_side(device: str, measure: Callable[[], tuple[Figures, Figures]]) ->
     and figures of the simulation, including `cycles_per_s`.
 
     Returns:
-        The figures of the device; those of the simulation as a dict per way; and with two ways, as `speed_up`, the
-        ratio of their cycles per second.
+        The figures of the device; by way, a dict with the figures of the simulation; and with two ways, as `speed_up`,
+        the ratio of their cycles per second.
     """
     found, simulations = {}, {}
     for way in measured_ways():

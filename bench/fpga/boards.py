@@ -1,6 +1,6 @@
-"""Boards with UltraScale+ devices, and estimates whether a core fits them; none has been tried.
+"""Boards with UltraScale+ devices, and estimates whether a core fits them. No core has run on any of the boards.
 
-Resources are from AMD's product tables; the margin includes the share of a cloud's shell or a card's platform.
+Resources are from AMD's product tables. The margin includes the logic that a cloud's shell or a card's platform needs.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class BoardRoom:
         return 2 * self.luts
 
     def shares(self, counts: Mapping[str, float]) -> dict[str, float]:
-        """Return the share of each resource that counts need; block RAMs replace missing UltraRAMs."""
+        """Return the share of each of the board's resources that is used; block RAMs replace missing UltraRAMs."""
         urams = min(counts["urams"], self.urams)
         need = {
             "luts": counts["luts"],
@@ -45,7 +45,7 @@ class BoardRoom:
         return {name: count / getattr(self, name) if count else 0.0 for name, count in need.items()}
 
     def verdict(self, counts: Mapping[str, float]) -> str:
-        """Return whether the counts fit: yes, tight (without the margin) or no, with the scarcest resource."""
+        """Return whether the counts fit: "yes", "tight" (not with the margin) or "no", with the scarcest resource."""
         shares = self.shares(counts)
         name, most = max(shares.items(), key=lambda item: item[1])
         return "yes" if most <= 1 - MARGIN else f"tight: {name}" if most <= 1 else f"no: {name}"

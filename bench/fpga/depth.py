@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
 __all__ = ["cycles_of_product", "depth_tables", "measure_depth", "plot", "utilisation"]
 
 WIDTHS = (12, 8)
-"""Bits of significands."""
+"""Widths of the multiplied significands, in bits."""
 
 SIZE = 512
 """Rows, columns and sum length of the product for the utilisation."""
@@ -30,10 +30,10 @@ CURVES = (("luts", "LUT4"), ("registers", "FF"), ("fmax_mhz", "MHz"))
 
 
 def cycles_of_product(config: Config, size: int) -> tuple[int, int]:
-    """Return the cycles of a square product on the tensor engine, and those of a machine that never idles.
+    """Return the cycles of a square product on the tensor engine, and on a machine that multiplies in every cycle.
 
-    For sizes that are multiples of the array's, the difference is the check and load of the first weights, and the
-    latency from the last column to its word of PSUM.
+    For sizes that are multiples of the array's size, the difference is the time to check and load the first weights,
+    plus the latency from the last column's operand to its sum in PSUM.
     """
     ideal = size**3 // (config.rows * config.columns)
     first = TensorChecker.LATENCY + config.columns // LOAD_COLUMNS
@@ -47,7 +47,7 @@ def utilisation(config: Config, size: int = SIZE) -> float:
 
 
 def measure_depth() -> dict[str, object]:
-    """Return a row for each number of stages and width, and the path of their plot."""
+    """Return a row for each number of stages and significand width, and the path of their plot."""
     rows = [_row(latency, bits) for bits in WIDTHS for latency in Mac.CUTS]
     plot(rows, PLOT)
     return {"depth": rows, "plot": display_path(PLOT)}

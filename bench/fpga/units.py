@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Units of `make synth`, by the names that UNIT= takes."""
+"""Units of `make synth`, by the names that UNIT= accepts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -87,4 +87,4 @@ UNITS: dict[str, SynthesisUnit] = {
     "router": SynthesisUnit("the router of a chip in a ring", lambda config: Router(Instance(core=config))),
     "core": SynthesisUnit("a whole core", Core),
 }
-"""By the choice of UNIT."""
+"""Units by the value of UNIT."""

@@ -1,8 +1,8 @@
-"""Open-RTL cycles at 1.4 GHz against published figures of Trainium 1; never a prediction of it.
+"""Open-RTL cycles at 1.4 GHz against published figures of Trainium 1; this is no prediction of Trainium's times.
 
 The RTL has no host, and its HBM can have any latency. These two are free parameters, fitted to half of the figures that
-depend on them; the other half tests the fit. Published kernels need a checkout of nki-samples, which the environment's
-NKI_SAMPLES names.
+depend on them; the other half tests the fit. Published kernels need a checkout of nki-samples; the environment variable
+NKI_SAMPLES is its path.
 """
 
 import os
@@ -25,10 +25,10 @@ from neuroncore_rtl.spec.formats import format_named
 __all__ = ["BAR", "formula_reasons", "is_off", "measure_silicon", "silicon_tables"]
 
 BAR = 0.25
-"""Largest error of a ratio without a reason."""
+"""Largest error of a ratio, ours over published, that needs no stated reason."""
 
 LAYERS = 24
-"""Layers of BERT-L, which are alike."""
+"""Number of layers of BERT-L; all have the same shape."""
 
 PLOT = SIM_BUILD / "plots" / "silicon.png"
 

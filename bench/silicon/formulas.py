@@ -12,12 +12,12 @@ from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Instruction, Mul
 __all__ = ["LENGTHS", "REASONS", "SHORT", "formula_rows"]
 
 LENGTHS = (16, 64, 512)
-"""Elements per partition, or moving columns."""
+"""Lengths of an instruction: elements per partition, or moving columns of a multiplication."""
 
 CONFIG = PRESETS["full"]
 
 SHORT = "no instruction here has a minimum of 64 cycles: the engines overlap consecutive instructions"
-"""Reason why short instructions are faster."""
+"""Reason why short instructions are faster here than published."""
 
 _SOFTWARE = "here the vector engine executes it; GpSimd, with a software overhead of 150 cycles, is not modelled"
 _TWO_READS = "here an instruction reads SBUF once per cycle, in any format: two operands there take two cycles"
@@ -92,7 +92,7 @@ def formula_rows() -> list[dict[str, object]]:
         costs_ = [published_cost(make(n)) for n in LENGTHS]
         pairs = [[costs.period(make(n), CONFIG), cost.cycles] for n, cost in zip(LENGTHS, costs_, strict=True)]
         rows.append({"name": name, "formula": costs_[0].formula, "cycles": pairs})
-    # An FP32 product is four BF16 products, here and there, without a published formula.
+    # AWS publishes no formula for an FP32 product; there as here it is four BF16 products.
     halves = len(passes(FP32))
     pairs = [[halves * ours, 4 * theirs] for ours, theirs in rows[0]["cycles"]]
     rows.insert(1, {"name": "MULTIPLY_MOVING fp32", "formula": f"4 {rows[0]['formula']}", "cycles": pairs})

@@ -31,10 +31,10 @@ __all__ = [
 CONFIG = PRESETS["full"]
 
 CHANNELS, IMAGE, FILTER = 256, 224, 3
-"""Convolution: input and output channels, pixels per side, and elements per side of the filter."""
+"""Published convolution: input and output channels, pixels per side of the image, elements per side of the filter."""
 
 BAND = 18
-"""Rows of the result that are computed at a time: two such bands of FP32 fit on chip."""
+"""Rows of the result in a band, the part that is computed at a time: two bands of FP32 fit on chip."""
 
 
 def _cycles(image: Image, latencies: Sequence[int]) -> list[int]:
@@ -70,7 +70,7 @@ def encoder_layer(latencies: Sequence[int]) -> list[int]:
 
 
 def layer_image(benches: ModuleType, name: str, words: Sequence[str]) -> Image:
-    """Return the image of a layer's TEST in a module of `tb.tests`; `words` are variables, NAME=VALUE."""
+    """Return the image of the TEST `name` in one of the modules `benches`; `words` are its variables, NAME=VALUE."""
     [layer] = [test for test in benches.TESTS if test.name == name]
     settings = layer.settings(words)
     bench = CoreWorkbench(settings.config, settings.order)

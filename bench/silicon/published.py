@@ -22,8 +22,8 @@ _REFERENCE = "src/nki_samples/reference"
 class PublishedTime:
     """A published time in microseconds.
 
-    A `ceiling` is an upper bound that a test asserts, not a measurement; any smaller time is right. Rows of a group may
-    differ in size, bytes.
+    A `ceiling` is an upper bound that a published test asserts, not a measurement; any shorter time meets it. `size` is
+    in bytes.
     """
 
     name: str
@@ -37,7 +37,7 @@ class PublishedTime:
 class KernelFigure:
     """Published time of a kernel: a file and function in a checkout of nki-samples, with its arguments and grid.
 
-    `more` says how the work that runs here exceeds the published work; empty if equal.
+    `more` says what the kernel computes here in addition to the published work; empty if the work is equal.
     """
 
     time: PublishedTime
@@ -82,20 +82,20 @@ KERNELS = (
     _attention(600, 128, "float32", "fp32"),
     _attention(480, 128, "bfloat16", "bf16"),
     _attention(520, 64, "float16", "fp16"),
-    # The test allows 5 % more than 410 and 350.
+    # The published test allows 5 % more than 410 and 350.
     _attention(430.5, 128, "float32", "fp32", allocated=True),
     _attention(367.5, 128, "bfloat16", "bf16", allocated=True),
     _qkv(25, 128, 512, 512, "float16", "fp16"),
     _qkv(40, 512, 1024, 384, "bfloat16", "bf16"),
     _qkv(28, 128, 1024, 512, "bfloat16", "bf16"),
 )
-"""Upper bounds that tests assert."""
+"""Upper bounds that the tests of nki-samples assert."""
 
 CONVOLUTIONS = {
     "fp16": PublishedTime(name="convolution 256 -> 256 fp16", us=867, source=_COURSE),
     "fp32": PublishedTime(name="convolution 256 -> 256 fp32", us=2867, source=_COURSE),
 }
-"""3 x 3 on an image of 224 x 224 without padding, which agrees with the published TFLOPS."""
+"""Convolution with a filter of 3 x 3 on an image of 224 x 224, without padding: so it has the published TFLOPS."""
 
 BERT = PublishedTime(
     name="BERT-L, 128 tokens", us=2690, source="aws-neuron-sdk: about-neuron/benchmarks: batch 1, one core, 29 TFLOPS"
@@ -104,7 +104,7 @@ BERT = PublishedTime(
 DMA_START = PublishedTime(
     name="start of a DMA", us=1.3, source="aws-neuron-sdk: nki/deep-dives/nki-dma-bandwidth-guide.rst"
 )
-"""The source does not name the generation."""
+"""Start of a DMA. The source does not name the generation of the hardware."""
 
 LOADED = 8 << 20
 """Bytes of the load that measures bandwidth."""
@@ -135,8 +135,8 @@ ALL_REDUCES = _collectives(
     "all-reduce of 2 ranks,",
     {1 << 10: 58, _M: 68, 4 * _M: 107, 16 * _M: 332, 64 * _M: 1214, 256 * _M: 4750, 1 << 30: 18930},
 )
-"""FP32, two ranks, probably the cores of a chip. The first time is the shortest published one, of a size at which
-bytes do not matter."""
+"""All-reduces of FP32 by two ranks, probably the cores of a chip. The first row is the shortest published time; at its
+size the time does not depend on the number of bytes."""
 
 ALL_GATHERS = _collectives("all-gather of 32 ranks,", {1 << 10: 151, 8 << 10: 149, 64 << 10: 150, 512 << 10: 179})
-"""The 32 cores of an instance; the size is that of the result per rank."""
+"""All-gathers of the 32 cores of an instance; the size is the bytes of the result per rank."""

@@ -36,7 +36,7 @@ QUEUES = {
 
 @dataclass
 class ClusterExecutor:
-    """Workers of an existing scheduler; `patience` is in seconds, see `PATIENCE`."""
+    """Workers of an existing scheduler. `patience` is the time in seconds to wait for workers, see `PATIENCE`."""
 
     address: str
     patience: float = PATIENCE
@@ -51,7 +51,7 @@ class ClusterExecutor:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        self._client.close()  # the scheduler drops the tasks that have not started
+        self._client.close()  # the scheduler then drops the tasks that have not started
 
     def _connect(self) -> None:
         deadline = time.monotonic() + self.patience
@@ -134,7 +134,7 @@ class ClusterExecutor:
                 self._parcels[name] = _Parcel(name, content, names)
                 self._client.register_plugin(self._parcels[name], name)
         except (OSError, TimeoutError, ValueError, CancelledError):
-            return  # the worker that built it is gone: the others build for themselves
+            return  # the worker with the build has ended: each other worker makes its own build
 
 
 @dataclass
@@ -155,15 +155,15 @@ def _perform_there(task: Task, runs: str, expected: str) -> Row:
     address = distributed.get_worker().address
     if sources() != expected:
         raise RuntimeError(f"the worker {address} must have the sources of this machine, but has others")
-    # dask starts workers as daemons, which multiprocessing does not allow to have children. Elaboration has some, and
-    # waits for them. The nanny, the worker's parent process, still has it as a daemon.
+    # dask starts workers as daemons, and multiprocessing forbids children of a daemon. Elaboration starts children and
+    # waits for them. The worker's parent process, the nanny, still treats the worker as a daemon.
     multiprocessing.current_process()._config["daemon"] = False
     return perform(task, runs) | {"worker": address}
 
 
 @dataclass
 class QueueExecutor(ClusterExecutor):
-    """Workers that run as jobs of a `queue` in `QUEUES`; patience is long, as jobs wait in the queue."""
+    """Workers that run as jobs of the batch queue `queue`, one of `QUEUES`; patience is long, as jobs wait there."""
 
     address: str = ""
     patience: float = 7 * 24 * 3600
@@ -197,5 +197,5 @@ def cluster_named(name: str, jobs: int | None) -> Executor:
             f"CLUSTER must be an address such as tcp://host:8786, or one of {', '.join(QUEUES)}, not {name!r}"
         )
     if jobs is not None:
-        raise UsageError(f"WORKERS must be given to the scheduler's workers, not with CLUSTER={name}")
+        raise UsageError(f"WORKERS must not be given with CLUSTER={name}: a scheduler's workers are started with it")
     return ClusterExecutor(name)

@@ -24,7 +24,7 @@ from neuroncore_rtl.tb.campaign.task import Row, Task, WorkerDied, WorkersLost, 
 __all__ = ["DEATHS", "Executor", "LocalExecutor", "run_tasks"]
 
 DEATHS = 3
-"""Dead workers after which a task is broken; other tasks can have caused the first deaths."""
+"""Number of workers that must have died of a task before the task is broken; other tasks can have killed the first."""
 
 AHEAD = 2
 """Tasks submitted per worker, so that none idles until the next one arrives."""
@@ -55,7 +55,7 @@ class Executor(Protocol):
         """Raise WorkersLost if no more rows can arrive; called now and then while none arrives."""
 
     def share(self, row: Row) -> None:
-        """Give all workers what a run has built; called before the rest of its group is submitted."""
+        """Give all workers the build of a run; called before the other tasks of the run's group are submitted."""
 
 
 @dataclass
@@ -96,7 +96,7 @@ class LocalExecutor:
 
 
 def _follow_parent() -> None:
-    """End this worker when the campaign ends, even if the campaign was killed."""
+    """End this worker process when the campaign's process ends, even if that was killed."""
     parent = multiprocessing.parent_process()
     threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
@@ -108,7 +108,7 @@ def run_tasks(
 
     Arguments:
         tasks: tasks with distinct keys, consumed when a worker can run one; may be infinite if `over` ends it.
-        executor: the executor, entered.
+        executor: the executor; its context manager must have been entered.
         runs: folder, see :func:`tb.campaign.task.perform`.
         over: returns True when no more tasks are to be submitted.
 
@@ -141,7 +141,7 @@ def run_tasks(
             if (task := queue.first()) is None:
                 break
             if task.group in refused:
-                # A failed build is not repeated for the rest of its group.
+                # A build that failed is not tried again for the other tasks of its group.
                 queue.take()
                 yield task, {**refused[task.group], "key": task.key, "label": task.label}
                 continue
@@ -213,7 +213,7 @@ class _Queue:
         self._ready.appendleft(task)
 
     def append(self, tasks: Iterable[Task]) -> None:
-        """Add tasks of a released group."""
+        """Add the tasks of a group that is no longer held."""
         self._ready.extend(tasks)
 
     def release(self, group: str) -> list[Task]:

@@ -29,10 +29,10 @@ ASIDE = ("SEED",)
 
 
 def size_of(rows: Sequence[Row], swept: Sequence[str]) -> tuple[str, ...]:
-    """Return the variables of the x axis; none if no number has more than one value.
+    """Return the variables of the x axis; empty if no integer variable has more than one value.
 
-    Sizes are preferred, then the variable with the most values among `swept`, those with lists in the sweep. Variables
-    that always have the same value share the axis.
+    `swept` are the variables with lists in the sweep. A variable of `SIZES` is preferred, then the variable with the
+    most values. Variables that equal the chosen one in all rows share the axis.
     """
     values = {name: [row.get(name) for row in rows] for name in swept if name not in ASIDE}
     values = {name: own for name, own in values.items() if len(set(own)) > 1}
@@ -44,7 +44,11 @@ def size_of(rows: Sequence[Row], swept: Sequence[str]) -> tuple[str, ...]:
 
 
 def draw_sizes(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
-    """Draw cycles and utilisation over a size, a line per combination of other `swept` variables; or return None."""
+    """Draw cycles and utilisation over a size, with a line per combination of the other `swept` variables.
+
+    Returns:
+        The path; None if there is nothing to draw.
+    """
     rows = [row for row in rows if row["status"] != Status.BROKEN and row["cycles"]]
     size = size_of(rows, [name for name in swept if name != CHIPS])
     if not size:
@@ -56,8 +60,8 @@ def draw_sizes(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | 
 def draw_campaign_roofline(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
     """Draw the utilisation of each run against the roofline; arguments as for `draw_sizes`.
 
-    The x axis is the least time of the busiest engine over the least time of HBM: above 1 the engine limits, below 1
-    HBM. So one plot holds machines of any size and HBM of any bandwidth.
+    The x axis is the least time of the busiest engine divided by the least time of HBM. Above 1 the engine limits the
+    speed, below 1 HBM does. So one plot shows machines of any size and HBM of any bandwidth.
     """
     rows = [row for row in rows if row["status"] != Status.BROKEN and row.get("hbm_cycles") and row["utilisation"]]
     if len(rows) < 2:
@@ -95,7 +99,7 @@ def draw_chips(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | 
 
 
 def _over(path: Path, rows: Sequence[Row], swept: Sequence[str], size: Sequence[str], bound: str, name: str, titles):
-    """Draw cycles with a bound's column, and utilisation, over the size with this name; return the path."""
+    """Draw cycles, their bound (a column of the rows), and utilisation over a size, the x axis; return the path."""
     figure, (left, right) = _axes(2)
     lines = _lines(rows, [variable for variable in swept if variable not in (*size, *ASIDE)])
     for colour, (label, own) in zip(COLOURS, lines.items(), strict=False):
@@ -129,7 +133,7 @@ def _values(rows: Iterable[Row], name: str) -> list:
 
 
 def _line(axes, rows: Sequence[Row], size: str, measure: str, colour: str, label: str | None, scale: int = 1) -> None:
-    """Draw the medians of a measure over a size, and their spread; without a label dashed, as a bound."""
+    """Draw the medians and the spread of a measure over a size; a line without a label is a bound, drawn dashed."""
     found = defaultdict(list)
     for row in rows:
         if row[measure] is not None:

@@ -1,4 +1,4 @@
-"""Campaign: yields known rows, runs the other tasks on the workers, and stores each row as it arrives."""
+"""Campaign: yields the rows that the store has already, runs the other tasks on workers, and stores each new row."""
 
 import time
 from collections import Counter
@@ -22,14 +22,15 @@ SECONDS = 30
 def campaign(
     tasks: Iterable[Task], store: Store, executor: Executor, title: str, seconds: float | None = None
 ) -> Iterator[Row]:
-    """Yield a row per task, known ones first, then print how many have each status.
+    """Yield a row per task, the store's rows first, then print the number of rows with each status.
 
     A broken task has a row, too. However the campaign ends, all finished rows are stored.
 
     Arguments:
-        tasks: tasks; each key counts once. With `seconds` they may be infinite, and known ones are skipped.
-        store: entered; each run gets a folder in `runs`, next to the store's file.
-        executor: entered here, if there is anything to run.
+        tasks: tasks; of tasks with the same key, one runs. With `seconds` the tasks may be infinite, and tasks with a
+            row in the store are skipped.
+        store: its context manager must have been entered. Each run gets a folder in `runs`, next to the store's file.
+        executor: entered here, if any task must run.
         title: heading of the progress and the summary.
         seconds: time after which no task is submitted.
     """
@@ -56,7 +57,7 @@ def campaign(
 
 
 def _runs_of(store: Store) -> str:
-    """Return the folder of the runs, relative to `sim_build/`, as that differs from worker to worker on a cluster."""
+    """Return the folder of the runs, relative to `sim_build/`, as each worker may have its own path of `sim_build/`."""
     runs = store.path.parent.absolute() / "runs"
     return str(runs.relative_to(SIM_BUILD) if runs.is_relative_to(SIM_BUILD) else runs)
 
@@ -76,7 +77,10 @@ def _count(title: str, total: int, known: int, counts: Counter, store: Store) ->
 
 @contextmanager
 def _progress(title: str, total: int | None, known: int, end: float | None = None) -> Iterator:
-    """Show progress: rows out of `total` or, without it, time until `end`; give the function to call for each row."""
+    """Show progress and give the function to call for each row.
+
+    Progress is the number of rows out of `total`; without `total` it is the time until `end`.
+    """
     console = terminal(stderr=True)
     started, said, failures = time.monotonic(), time.monotonic(), 0
     if not console.is_terminal:

@@ -1,4 +1,4 @@
-"""Row store: a file with one JSON line per row, appended when the task has finished.
+"""Row store: a file with one JSON line per row. A row is appended when its task has finished.
 
 A killed process or a full disk costs at most the row being written: its unfinished line is truncated. One campaign
 writes at a time; reading is always possible.

@@ -34,7 +34,7 @@ Values = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a sweep: a TEST with all its settings; the sweep has lists of the variables `swept`."""
+    """One run of a sweep: a TEST with all its settings; `swept` names the variables with lists in the sweep."""
 
     test: str
     settings: Settings
@@ -62,7 +62,7 @@ def points_of(path: Path, command_named: Callable[[str], Command]) -> list[Point
 
 @contextmanager
 def _errors_at(place: str) -> Iterator[None]:
-    """Put a place in front of the message of a UsageError."""
+    """Put the place of an error, a file or a key, in front of the message of a UsageError."""
     try:
         yield
     except UsageError as error:
@@ -111,7 +111,7 @@ def _block(bench: Command, settings: Values, lists: Values, where: str) -> Itera
 
 
 def _axis(key: str, values: object, where: str) -> list[dict[str, object]]:
-    """Return the values that a key gives its variables, one dictionary per step."""
+    """Return the values that a key's list gives to the key's variables: one dictionary per element of the list."""
     names, values = key.split(), values if isinstance(values, list) else [values]
     if not values or not names:
         raise UsageError(f"{where}, {key}: a list must have a value")

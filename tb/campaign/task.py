@@ -1,4 +1,4 @@
-"""Campaign task: a function with arguments that returns a row, and a key over everything the row depends on."""
+"""Campaign task: a function with arguments that returns a row, and a hash (key) of everything the row depends on."""
 
 import contextlib
 import hashlib
@@ -27,7 +27,7 @@ Plain = str | int | float | bool | None
 Row = dict[str, Plain]
 
 FAILURE = "failure"
-"""Column in which a function gives the reason of a failure in one sentence; empty or absent if it has passed."""
+"""Column in which a function gives the reason of a failure in one sentence; empty or absent if the run has passed."""
 
 BUILDS = "builds"
 """Column of the generated files that a run used: names relative to `sim_build/`, separated by blanks."""
@@ -48,7 +48,10 @@ class Status:
 
 
 class WorkerDied(RuntimeError):
-    """Workers, one after the other, died of a task; `alone` if no other task can have killed them."""
+    """A number of workers died one after the other while they ran a task.
+
+    `alone` is true if no other task can have killed them.
+    """
 
     def __init__(self, message: str, workers: int = 1, *, alone: bool = True):
         super().__init__(message)
@@ -56,7 +59,7 @@ class WorkerDied(RuntimeError):
 
 
 class WorkersLost(RuntimeError):
-    """All workers are gone, for whatever reason."""
+    """All workers have ended or cannot be reached."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Task:
 
     Arguments:
         label: name for messages and the run's folder: letters, digits, dots, dashes.
-        key: hash over everything that the row depends on, from :func:`key_of`.
+        key: hash of everything that the row depends on, from :func:`key_of`.
         function: importable by name; returns a row, with the reason in the column `FAILURE` if the run has failed.
         arguments: arguments of the function; picklable.
         group: tasks of one group share a build, so one runs before the others start; empty: no group.
@@ -90,7 +93,7 @@ def key_of(*parts: object) -> str:
 
 @cache
 def sources() -> str:
-    """Return a hash of all that affects results: design, golden model, software, benches and package versions."""
+    """Return a hash of everything that affects results: design, golden model, software, benches, package versions."""
     found = hashlib.sha256((ROOT / "requirements.lock").read_bytes())
     for folder in _SOURCES:
         for path in sorted((ROOT / folder).rglob("*")):

@@ -25,8 +25,8 @@ SHOWN = 20
 class Cases:
     """Cases of a unit by column, with one element per case.
 
-    Formats are codes, operands the unit's other inputs by name, uint32. Expected results, uint32, count where
-    `has_expected`. Lines are line numbers in the file, 0 for generated cases.
+    `formats` has format codes; `operands` has the unit's other inputs by name, uint32. `expected` has results, uint32,
+    which are valid where `has_expected` is true. `lines` has line numbers in the file, 0 for generated cases.
     """
 
     formats: np.ndarray
@@ -46,7 +46,7 @@ class Cases:
 
 
 def options(formats: Iterable[Format], layout: str, *others: Option) -> tuple[Option, ...]:
-    """Return the options of a bench that plays random cases or a vector file with lines of a layout."""
+    """Return the options of a TEST that plays random cases, or a vector file; `layout` describes the file's lines."""
     counts = ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.items())
     vectors = (
         f"file of cases, one per line: {layout}, in hex; # starts a comment, NaN must be in canonical form; "
@@ -73,7 +73,7 @@ def interleave(rng: np.random.Generator, parts: list[Cases]) -> Cases:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Verdict on the results of cases, with rows and further failures for the report."""
+    """Verdict on the results of cases, with table rows and failures other than mismatches for the report."""
 
     compared: int
     mismatches: int
@@ -85,8 +85,8 @@ class Verdict:
 class Comparison:
     """One run of a unit.
 
-    `golden` has golden's results, uint32. `describe` returns a case as a line of a vector file without its result, and
-    `digits` the number of hexadecimal digits of its result. Generated cases have no file.
+    `golden` has golden's results, uint32. `describe` returns a case as a line of a vector file, without the result.
+    `digits` returns the number of hexadecimal digits of a case's result. Generated cases have no file.
     """
 
     unit: Playable
@@ -160,8 +160,8 @@ def cases_of(
 ) -> Cases:
     """Return random cases, or those of VECTORS.
 
-    `settings` are of a TEST with `options`; `formats` are the choices of DTYPE. `read` returns the cases of a vector
-    file, and `draw` a number (`count`) of random cases of some formats.
+    `settings` are the settings of a TEST with `options`; `formats` are the choices of DTYPE. `read` returns the cases
+    of a vector file. `draw` returns `count` random cases of the given formats.
     """
     if settings.vectors is not None:
         for name in ("DTYPE", "COUNT"):
@@ -173,7 +173,10 @@ def cases_of(
 
 
 def record_label(settings: Settings, own: str, drawn: Sequence[str] = ()) -> tuple[str, dict[str, object]]:
-    """Return the label of a record and its settings; `own` configures the unit, `drawn` affect the random cases."""
+    """Return the label of a record and its settings.
+
+    `own` is the variable that configures the unit; `drawn` are the variables that affect only random cases.
+    """
     values = settings.values
     if settings.vectors is not None:
         used, label = {"VECTORS": str(settings.vectors)}, f"vectors-{settings.vectors.stem}"

@@ -19,21 +19,21 @@ from neuroncore_rtl.spec.isa.elementwise import VALUES8, transpose_block, uses
 __all__ = ["CASES", "ELEMENTS", "CostCase", "cost_table", "formula"]
 
 ELEMENTS = (1, 8, 64, 512)
-"""Elements per lane to measure, or the nearest number that the instruction supports."""
+"""Numbers of elements per lane to measure; an instruction that does not support one uses the nearest that it does."""
 
 _II = 64
-"""The published cost of a trivial instruction."""
+"""Published cost of the shortest instruction, in cycles."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostCase:
-    """An instruction with a published cost, or a variant of one.
+    """An instruction, or a variant of an instruction, with its published cost.
 
     Arguments:
         name: name in tables.
         build: makes the instruction for a number of elements per lane.
         published: published cost as text, for N elements per lane; "" if not published.
-        cost: the same as a function of N; None if not published.
+        cost: published cost in cycles as a function of N; None if not published.
         because: reason for a different cost here.
         multiple: the number of elements must be a multiple of this; None: of the block of TRANSPOSE.
         least: smallest number of elements.
@@ -58,7 +58,7 @@ def _tensor(address: int, *, psum: bool = False, fmt: Format = FP32) -> Access:
 
 
 _A, _B, _DST, _RESULT, _SCALARS = 0x0000, 0x1000, 0x2000, 0x3000, 0x3100
-"""Addresses with 512 words per tensor."""
+"""Addresses of the tensors; each has room for 512 words."""
 
 _ONE = 0x3F80_0000
 _POINTER = Pointer(format=FP32, address=_SCALARS)

@@ -1,9 +1,9 @@
-"""Errors of a sum of gradients that is rounded on its way, and their bound.
+"""Errors of a sum of gradients with rounded partial sums, and the bound of these errors.
 
-Relative errors refer to the average of the gradients, in float64; the host divides by their number. Where gradients
-cancel, an element's relative error may be large, so the bound refers to the magnitudes of the summands: the error of a
-sum of n FP32 numbers g is at most (1 + u) ** (n - 1) - 1 times the sum of |g|, with u half a last place of 1. In BF16
-each g is rounded to nearest before, and the sum is rounded once more.
+Relative errors refer to the average of the gradients, in float64; the host divides the sum by the number of gradients.
+Where gradients cancel, an element's relative error may be large, so the bound refers to the magnitudes of the summands:
+the error of a sum of n FP32 numbers g is at most (1 + u) ** (n - 1) - 1 times the sum of |g|, with u half a last place
+of 1. In BF16 each g is first rounded to nearest, and the sum is rounded once more.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ __all__ = ["GradientErrors", "errors_of"]
 
 @dataclass(frozen=True)
 class GradientErrors:
-    """Errors of an average: relative errors of elements and of the norm, and errors over their bounds.
+    """Errors of an average: relative errors of elements and of the norm, and errors divided by their bounds.
 
-    A sum is wrong if `of_bound`, the largest of the latter, is above 1.
+    `of_bound` is the largest error divided by its bound; a sum is wrong if it is above 1.
     """
 
     largest: float

@@ -5,9 +5,9 @@ covers every execution of a program. Each record has a vector clock: for each la
 certainly completed when this record starts. A lane completes in order: a queue, except that the tensor queue has two
 lanes, as a LoadStationary may complete before an earlier MultiplyMoving. The NOPs of a queue have a separate lane.
 
-A wait gives this certainty: if a semaphore must reach a value, and all additions of other lanes fall short of it, then
-the first records of this lane that supply the remainder have completed. A semaphore that a record sets or decrements
-gives none. The controller is assumed to change no semaphore.
+A wait on a semaphore shows that records of another lane have completed. If the semaphore must reach a value, and all
+additions of the other lanes together are less, then the first records of the lane that add the difference have
+completed. A semaphore that a record sets or decrements shows nothing. The controller must change no semaphore.
 """
 
 from bisect import bisect_left
@@ -30,8 +30,8 @@ MULTIPLIES, LOADS = 0, 1
 def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -> list[Race]:
     """Return the conflicting pairs of records that the program does not order.
 
-    The program is queue, HBM address and record, in any legal order of execution, such as in
-    :class:`golden.core.CoreOutcome`. Positions in it stand for cycles in the result.
+    The elements of the program are queue, HBM address and record, in any legal order of execution, such as in
+    :class:`golden.core.CoreOutcome`. The result has indices into the program instead of cycles.
     """
     events = [
         Execution(queue, address, n, n + 1, record.instruction, queue_name(queue, config))
@@ -52,7 +52,7 @@ def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -
 
 @dataclass
 class _Adders:
-    """Additions to a semaphore by lane, ascending: the sum so far, and the record that reaches it."""
+    """Additions to a semaphore by lane, in order: the lane's sum after each addition, and the record that adds."""
 
     sums: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     is_counter: bool = True
@@ -62,7 +62,7 @@ class _Adders:
         before.append(((before[-1][0] if before else 0) + value, record))
 
     def certain(self, value: int) -> list[int]:
-        """Return the last record of each lane that has completed once the semaphore is at least `value`."""
+        """Return, of each lane, the last record that must have completed when the semaphore is at least `value`."""
         total = sum(sums[-1][0] for sums in self.sums.values())
         lasts = []
         for sums in self.sums.values():

@@ -43,7 +43,7 @@ class ReferenceErrors:
 
 
 def reference_errors(name: str, z: np.ndarray, results: np.ndarray, alpha: float) -> ReferenceErrors:
-    """Return the errors of `results` as f(z), both float32, without results that overflow or are undefined."""
+    """Return the errors of float32 `results` for f(z); results that overflow or are undefined are not compared."""
     found = ReferenceErrors()
     for argument, result in zip(z.reshape(-1).tolist(), results.reshape(-1).tolist(), strict=True):
         if not (math.isfinite(argument) and math.isfinite(result)) or argument == 0:

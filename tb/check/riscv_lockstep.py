@@ -23,23 +23,24 @@ UNPREDICTED = frozenset((0xB00, 0xB80, 0xC00, 0xC80))
 """Registers with unpredictable values: cycle and mcycle, both halves."""
 
 WORD = 1 << 32
-"""Range of a timer register, which has the lower or the upper word."""
+"""Number of values of a timer register, which is half of a 64-bit counter."""
 
 FETCHED_AHEAD = 8
-"""Last stores whose addresses may have been prefetched; the processor prefetches a few words."""
+"""Number of stores after which a word that a store overwrote can no longer be in the prefetch buffer."""
 
 FENCE_I = 0x100F
 """FENCE.I without its register fields and immediate, which are ignored."""
 
 PROMPT = 4
-"""Instructions that may retire before a possible interrupt is taken."""
+"""Instructions that may retire while an interrupt is pending and enabled, before the interrupt is taken."""
 
 
 @dataclass(frozen=True)
 class LockstepComparison:
-    """Result of a comparison: lines of the trace, including the one that differs, with their interrupts and exceptions.
+    """Result of a comparison, with the counts of compared trace lines, of interrupts and of exceptions.
 
-    `ended`: the golden hart wrote its exit code to the host; `memory`: its memory at the end.
+    The counts include a line that differs. `ended`: the golden hart wrote its exit code to the host. `memory`: the
+    hart's memory at the end.
     """
 
     compared: int
@@ -51,7 +52,7 @@ class LockstepComparison:
 
 
 class _Memory(LocalMemory):
-    """Memory with the host's answers to requests."""
+    """Memory that also contains the host's answers to the program's requests."""
 
     def __init__(self, program: Executable):
         super().__init__(program.image, size=program.memory_bytes)
@@ -88,7 +89,7 @@ class _FetchingHart(Hart):
 
 
 class _Peripheral:
-    """Registers of the harness."""
+    """Timer registers of the harness."""
 
     def __init__(self, program: Executable):
         self.timer = Timer()
@@ -123,7 +124,7 @@ class _Lockstep:
         self.possible = 0
 
     def follow(self, entry: TraceEntry) -> str | None:
-        """Step the hart like `entry`; return the difference or None."""
+        """Execute the hart's next step and compare it with `entry`; return the difference or None."""
         csr, timer = self.hart.csr, self.peripheral.timer
         timer.now = csr.time = entry.time
         self.peripheral.external = entry.external
@@ -147,7 +148,7 @@ class _Lockstep:
         return None if expected == traced and same_word else f"golden {_describe(found, found.cause is not None)}"
 
     def _check_interrupt(self, taken: int | None, pending: dict[Cause, bool]) -> str | None:
-        """Return the error in taking, or not taking, an interrupt, or None."""
+        """Return the error if an interrupt is taken although it is not pending, or not taken in time; else None."""
         csr = self.hart.csr
         enabled = [cause for cause, waits in pending.items() if waits and csr.read(MIE) >> (cause & 31) & 1]
         if taken is not None:
@@ -159,7 +160,7 @@ class _Lockstep:
         return "an interrupt is pending and enabled, but was not taken" if self.possible > PROMPT else None
 
     def _adopt(self, found, entry: TraceEntry):
-        """Return `found` with the traced value if golden cannot predict it and it is plausible."""
+        """Return the step `found`, with the traced value if golden cannot predict the value and it is plausible."""
         if found.cause is not None or not found.rd or found.value == entry.value or found.rd != entry.rd:
             return found
         register = found.instruction >> 20 if found.instruction & 0x7F == 0x73 else None

@@ -31,11 +31,12 @@ PATIENCE_S = 0.02
 NAME = "top"
 
 RESOURCES = {"LUT4": "luts", "TRELLIS_FF": "registers", "MULT18X18D": "multipliers", "DP16KD": "rams"}
-"""ECP5 cells, and the platform attribute with the number available."""
+"""ECP5 cells, and the attribute of the platform that says how many of them the device has."""
 
 NEXTPNR = "--placer static --router router1"
-"""The electrostatic placer makes a core's wires 23 % shorter than the placer heap. The router router1 reroutes one
-conflicting net at a time; router2 routes all at the same time and does not converge in crowded designs."""
+"""Options of nextpnr. The placer `static` (electrostatic) makes a core's wires 23 % shorter than the placer `heap`.
+The router `router1` reroutes one conflicting net at a time; `router2` routes all nets at the same time and does not
+converge in crowded designs."""
 
 
 def make_bitstream(settings: Settings) -> int:
@@ -126,7 +127,7 @@ def _usage(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def capacity_problem(counts: Mapping[str, int], platform: type | object, name: str) -> str | None:
-    """Return a sentence about the resources of a board that a design exceeds; None if it fits."""
+    """Return a sentence about the resources that a design needs beyond the board's; None if the design fits."""
     used = _usage(counts)
     room = {cell: getattr(platform, attribute) for cell, attribute in RESOURCES.items()}
     beyond = [f"{used[cell]:,} {cell} of {room[cell]:,}" for cell in RESOURCES if used[cell] > room[cell]]
@@ -141,7 +142,7 @@ def _pll(directory: Path, mhz: int) -> str:
     text = (directory / "pll.v").read_text()
     found = float(re.search(r"output clkout0, // ([0-9.]+) MHz", text)[1])
     if found != mhz:
-        raise UsageError(f"MHZ must be a frequency that the PLL can derive from 25 MHz, not {mhz} (but {found:g})")
+        raise UsageError(f"MHZ must be a frequency that the PLL can derive from 25 MHz, not {mhz} (nearest: {found:g})")
     return text
 
 

@@ -69,7 +69,7 @@ def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dic
 
 
 def clock_of(clock: str, reset: str, active: str) -> dict[str, str]:
-    """Return the clock entry of a description; `active` is the level of the reset."""
+    """Return the clock entry of a description; `active` is the level at which the reset is active."""
     return {"clock": clock, "edge": "rising", "reset": reset, "reset_active": active, "reset_kind": "synchronous"}
 
 

@@ -35,7 +35,7 @@ class _Value(click.ParamType):
 
 
 class _Errors(click.Group):
-    """Group that reports errors of the user or the machine as a sentence instead of a traceback."""
+    """Group of commands that reports errors of the user or the machine as a sentence instead of a traceback."""
 
     def invoke(self, ctx: click.Context):
         try:
@@ -72,7 +72,7 @@ class _Tests(click.Group):
 
 
 def _command(command: Command, run) -> click.Command:
-    """Return the click command of a TEST; `run` gets it with its settings and returns an exit status."""
+    """Return the click command of a TEST; `run` is called with the TEST and its settings and returns an exit status."""
 
     def callback(assignments: Iterable[str], **given):
         values = {option.name: given[option.name.lower()] for option in command.options}

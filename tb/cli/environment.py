@@ -1,9 +1,9 @@
 """Creation of the virtual environment; needs only the standard library of Python 3.11.
 
 The Makefile calls `python3 -m neuroncore_rtl.tb.cli.environment .venv requirements.lock`; a third argument, as in
-`.venv requirements-docs.lock docs`, adds the packages of an extra to an existing environment. Of several simultaneous
-processes one creates the environment, and the others wait. A mark written at the end distinguishes a complete
-environment from an interrupted one, or one for another lock file or Python.
+`.venv requirements-docs.lock docs`, adds the packages of an extra to an existing environment. If several processes run
+at the same time, one creates the environment and the others wait. A mark, which is written at the end, shows that the
+environment is complete, and for which lock file and Python.
 """
 
 import fcntl
@@ -67,14 +67,14 @@ def _fill(directory: Path, lock: Path) -> None:
     _run(*pip, "install", "--quiet", next(line for line in lock.read_text().split() if line.startswith("uv==")))
     os.environ.update(_settings_of(pip))
     install = (uv, "pip", "install", "--python", python)
-    # Otherwise every command would compile its imports again, which takes a second.
+    # If Python does not store compiled files, every command would compile its imports again, which takes a second.
     compiled = ["--compile-bytecode"] if sys.dont_write_bytecode else []
     _run(*install, *quiet, *compiled, "--requirements", str(lock))
     _run(*install, "--quiet", "--no-deps", "--no-build-isolation", "--editable", str(lock.resolve().parent))
 
 
 def _settings_of(pip: list[str]) -> dict[str, str]:
-    """Return pip's settings as uv's variables, as uv does not read them: a mirror of PyPI and its certificate."""
+    """Return pip's settings for a mirror of PyPI and its certificate as variables of uv, which does not read pip's."""
     listed = subprocess.run([*pip, "config", "list"], stdout=subprocess.PIPE, text=True).stdout
     settings = dict(re.findall(r"^\S+?\.(index-url|cert)='(.*)'$", listed, re.MULTILINE))
     names = {"index-url": "UV_DEFAULT_INDEX", "cert": "SSL_CERT_FILE"}

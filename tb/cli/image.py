@@ -1,4 +1,4 @@
-"""`make image`: memory before a TEST runs on the core and the expected memory afterwards, as files.
+"""`make image`: files of the memory contents before a TEST runs on the core, and of the expected contents afterwards.
 
 The golden model computes the expected contents; no simulator runs.
 """
@@ -75,7 +75,7 @@ def image_files(
 
 
 def _beats(content: bytes, size: int) -> bytes:
-    """Return bytes as lines for $readmemh, one beat each, with the first byte as the last of the line."""
+    """Return bytes as lines for $readmemh: one beat per line, with the beat's first byte at the end of the line."""
     content += bytes(-len(content) % size)
     digits = np.frombuffer(content, np.uint8).reshape(-1, size)[:, ::-1].tobytes().hex()
     return "".join(f"{digits[at : at + 2 * size]}\n" for at in range(0, len(digits), 2 * size)).encode()

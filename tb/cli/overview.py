@@ -66,7 +66,7 @@ def overview(width: int) -> str:
 def command_help(one: Command, line: str, width: int, complete: bool = False) -> str:
     """Return summary and variables of a TEST or command, in lines of at most `width` characters.
 
-    The machine's parameters have sections of their groups; without `complete` only the common ones are listed.
+    The machine's parameters are listed by group; without `complete` only the parameters in `COMMON` are listed.
     """
     table = parameters()
     machine = {option.name: table[option.name.lower()] for option in one.options if option.name.lower() in table}
@@ -90,7 +90,7 @@ def command_help(one: Command, line: str, width: int, complete: bool = False) ->
 
 
 def _describe(parameter: Parameter) -> str:
-    """Return the sentence of a parameter, with its range if the sentence has no numbers of it."""
+    """Return the description of a parameter, with the parameter's range if the description does not state it."""
     stated = re.search(rf"\b{parameter.high}\b|KiB|\b0 (?:removes|builds)", parameter.sentence)
     return parameter.sentence if stated else f"{parameter.sentence[:-1]} ({parameter.low} to {parameter.high})."
 

@@ -54,7 +54,7 @@ def machine() -> Diagram:
 
 
 def tensor_engine() -> Diagram:
-    """Draw the tensor engine: two instruction paths into one array, sums into PSUM."""
+    """Draw the tensor engine: two instruction paths into one array, which writes sums to PSUM."""
     d = Diagram(1000, 360, "Tensor engine: loads and multiplications meet in the systolic array")
     queue = d.box("control", 14, 40, 130, 64, "Queue", "records in order")
     checker = d.box("control", 184, 40, 130, 64, "Checker", "rules of the ISA")

@@ -22,7 +22,7 @@ from neuroncore_rtl.tb.tests.soak.draw import read_case
 __all__ = ["soak_machine"]
 
 SOAKS = SIM_BUILD / "soak"
-"""Parent of a folder per seed."""
+"""Folder that contains a folder for each seed."""
 
 MINUTES = 10
 """Default length of a soak."""

@@ -26,13 +26,13 @@ from neuroncore_rtl.tb.tests.links.options import INSTANCE_OPTIONS, TARGET_OPTIO
 __all__ = ["run_sweep", "simulate", "tasks_of"]
 
 SWEEPS = SIM_BUILD / "sweeps"
-"""Parent of a folder per sweep, named after its file."""
+"""Folder that contains a folder for each sweep, named after the sweep's file."""
 
 BUILDS = {
     "PRESET", *map(str.upper, Config.RANGES),
     *(option.name for option in (*INSTANCE_OPTIONS, *TARGET_OPTIONS, SIM, LANES_OPTION, WAVES, PROFILE)),
 }  # fmt: skip
-"""Variables that affect the build; runs that agree in them share one."""
+"""Variables that affect the build; runs with equal values of these share a build."""
 
 PRINTED = 60
 """Most rows of the table on the terminal; the file has all."""
@@ -73,7 +73,7 @@ def _content(value: object) -> str:
 
 
 def run_sweep(settings: Settings) -> int:
-    """Run the unknown points of a sweep, write and print the results; return the exit status."""
+    """Run the points of a sweep that have no stored result; write and print all results; return the exit status."""
     if settings.spec is None:
         raise UsageError("SPEC must be given, a file such as examples/sweep.toml")
     points = points_of(settings.spec, command_named)

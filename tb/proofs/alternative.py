@@ -1,7 +1,8 @@
 """riscv-formal's replacements of multiplication and division, which solvers cannot handle (RISCV_FORMAL_ALTOPS).
 
-They are sums and differences, each XORed with another mask. So the proofs cover operands and results in the
-pipeline, not the arithmetic. Source: "Alternative arithmetic operations" in riscv-formal's page of the interface.
+The replacements are sums and differences, each XORed with its own mask. So the proofs cover the transport of operands
+and results in the pipeline, not the arithmetic. Source: "Alternative arithmetic operations" in riscv-formal's
+description of its interface.
 """
 
 from amaranth import Module, Mux, Signal
@@ -13,7 +14,7 @@ __all__ = ["AlternativeCpu", "AlternativeDivider", "AlternativeMultiplier"]
 
 MUL, MULH, MULHSU, MULHU = 0x5876_063E, 0xF658_3FB7, 0xECFB_E137, 0x949C_E5E8
 DIV, DIVU, REM, REMU = 0x7F85_29EC, 0x10E8_FD70, 0x8DA6_8FA5, 0x3138_D0E1
-"""Lower halves of the published masks."""
+"""Lower 32 bits of the published masks."""
 
 
 class AlternativeMultiplier(Multiplier):

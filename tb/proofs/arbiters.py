@@ -1,6 +1,7 @@
-"""Starvation freedom of the arbiters: a request that stays asserted is granted within a bound, whatever the others do.
+"""Starvation freedom of the arbiters: a request that stays asserted is granted within a bound for all other requests.
 
-Waits are counted in cycles in which something can be granted, as downstream backpressure is not the arbiter's concern.
+A wait is counted only in cycles in which the arbiter can grant a request; cycles of downstream backpressure do not
+count.
 """
 
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
@@ -17,9 +18,10 @@ __all__ = ["PROOFS", "BankTurns", "LineTurns", "RouterTurns"]
 
 
 def wait_of(m: Module, name: str, asks: Value, served: Value, counts: Value, bound: int) -> Signal:
-    """Count the cycles in which a request waits although any could be served (`counts`), and assert a bound.
+    """Count the cycles in which a request waits, and assert that the count is at most `bound`.
 
-    The request `asks` is assumed to stay asserted until it is served.
+    Only cycles with `counts` set are counted: in these the arbiter can serve a request. The request `asks` is assumed
+    to stay asserted until it is served.
     """
     wait = Signal(range(bound + 2), name=f"{name}_wait")
     waits = Signal(name=f"{name}_waits")
@@ -33,7 +35,10 @@ def wait_of(m: Module, name: str, asks: Value, served: Value, counts: Value, bou
 
 
 class Turns(Model):
-    """Round robin: the grant is to a request, and at most `bound` grants to others precede it; by induction."""
+    """Round robin, by induction: only requests are granted, and at most `bound` other grants precede a request's grant.
+
+    The bound is the number of other requesters.
+    """
 
     def __init__(self, count: int):
         self.count = count
@@ -50,7 +55,7 @@ class Turns(Model):
         ]
         with m.If(unit.taken):
             m.d.sync += last.eq(unit.grant)
-        # Induction needs the meaning of the register, and that each wait brings the request closer to its grant.
+        # Induction needs the meaning of the register, and that each grant to another request brings this grant closer.
         m.d.comb += Assert(last < count)
         m.d.comb += Assert(unit.behind == Mux(last == count - 1, 0, (-2 << last)[:count]))
         for number in range(count):
@@ -62,9 +67,10 @@ class Turns(Model):
 
 
 class BankTurns(Model):
-    """Bank arbiter: a line port has priority after LINE_PATIENCE cycles, and then waits for other line ports only.
+    """Bank arbiter, bounded proof: a line port has priority after LINE_PATIENCE cycles.
 
-    Engines have no bound, as those of higher rank may always request. Bounded.
+    Then it waits for other line ports only. An engine's wait has no bound, as engines of higher rank may request in
+    every cycle.
     """
 
     def __init__(self, engines: int = 1, lines: int = 2, banks: int = 2):
@@ -87,7 +93,7 @@ class BankTurns(Model):
 
 
 class LineTurns(Model):
-    """Line arbiter: a request waits for at most one access of each other; bounded."""
+    """Line arbiter, bounded proof: a request waits for at most one access of each other client."""
 
     def __init__(self, count: int = 3):
         self.bound = count - 1
@@ -100,10 +106,10 @@ class LineTurns(Model):
 
 
 class RouterTurns(Model):
-    """Router output: bounds for flits from other chips and from this one; bounded proof.
+    """Router output, bounded proof: bounds on the waits of passing flits, from other chips, and of this chip's flits.
 
-    A passing flit waits for the other passing ones and one flit of this chip. A flit of this chip waits for SHARE - 1
-    passing flits before each flit of this chip.
+    A passing flit waits for one flit of each other passing input and for one flit of this chip. A flit of this chip
+    waits for the flits of this chip before it, and for SHARE - 1 passing flits before each flit of this chip.
     """
 
     def __init__(self, passing: int = 2, own: int = 2):

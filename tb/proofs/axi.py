@@ -1,6 +1,6 @@
-"""AXI4 compliance of every unit with an AXI port, if the other side complies: bounded.
+"""Bounded proofs of AXI4 compliance: each unit with an AXI port complies if the other side of the port does.
 
-Inputs outside the AXI port are free, except for the assumptions here.
+Inputs outside the AXI port may have any value, except for the assumptions here.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,9 +42,10 @@ DEPTH = 8
 
 
 class AxiModel(Model):
-    """A unit with the rules of its AXI ports as manager (`drives`) and subordinate (`serves`).
+    """A unit with the rules of its AXI ports.
 
-    The function `legal` adds assumptions about its other inputs.
+    The unit is manager of the ports `drives` and subordinate of the ports `serves`. The function `legal` adds
+    assumptions about the unit's other inputs.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class AxiModel(Model):
 
 
 class IsolationModel(AxiModel):
-    """Isolation: its manager complies until `stop`, which stays asserted, and is free afterwards."""
+    """The isolation unit: its manager complies until `stop` is set, and is free afterwards; `stop` remains set."""
 
     def __init__(self):
         super().__init__(unit := AxiIsolation(SIZE, 1), drives=[unit.port])
@@ -141,7 +142,7 @@ def legal_requests(m: Module, unit) -> None:
 
 
 def legal_words(m: Module, unit) -> None:
-    """Assume that a read of words starts once, at any time."""
+    """Assume that a read of words starts only once, in any cycle."""
     started = Signal()
     m.d.sync += started.eq(started | unit.start)
     inside = unit.address + 4 * unit.count <= (1 << len(unit.address))

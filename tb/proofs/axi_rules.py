@@ -11,14 +11,14 @@ from neuroncore_rtl.tb.proofs.proof import stream_stays
 __all__ = ["LONGEST", "AxiRules"]
 
 LONGEST = 16
-"""Cycles of the longest proof, and so the most bursts; each has its own entry."""
+"""Cycles of the longest proof, and so the largest number of bursts; the record has an entry for each burst."""
 
 Check = Callable[[ValueLike], object]
 """`Assert` or `Assume`."""
 
 
 class AxiRules:
-    """Record of all bursts of a port, with the rules that refer to it.
+    """Record of all bursts of a port, and the rules that refer to the record.
 
     Arguments:
         m: the module.
@@ -38,7 +38,7 @@ class AxiRules:
 
         1. A valid payload stays until accepted.
         2. Bursts are aligned, at most MAX_BEATS long, and do not cross a page of 4 KiB.
-        3. A write has the number of beats that its address announces, whichever channel is first.
+        3. A write has the number of beats that its address states, also if its data precede the address.
         """
         m, port = self.m, self.port
         for channel in (port.aw, port.ar, port.w):
@@ -80,7 +80,7 @@ class AxiRules:
         return Signal(shape, name=f"{self.name}_{what}")
 
     def _watch_reads(self) -> None:
-        """Record per ID the requested and completed bursts, the beats of the current one, and all lengths."""
+        """Record per ID the requested and completed bursts, the current burst's beats, and the length of each burst."""
         m, port, self.reads = self.m, self.port, []
         for identity in self.identities:
             reads, answered = (self._signal(range(LONGEST + 1), f"{what}{identity}") for what in ("reads", "answered"))
@@ -131,7 +131,7 @@ def _fields(channel) -> dict[str, object]:
 
 
 def _field(channel, name: str, constant: int) -> Value:
-    """Return a field of a channel, or the constant that its absence means."""
+    """Return a field of a channel; if the channel lacks the field, return the constant that this means in AXI."""
     return channel.payload[name] if name in _fields(channel) else Const(constant)
 
 

@@ -1,8 +1,9 @@
-"""Link protocol: a sender and a receiver with a hostile wire between them.
+"""Proofs of the link protocol: a sender and a receiver, with a wire between them that loses and repeats frames.
 
-The wire has registers in each direction. In each cycle, each register accepts the previous register's frame or keeps
-its own, which loses the other; the far end hears the last frame or not. So the solver may lose, delay and repeat
-frames, but not reorder them. A frame with a wrong checksum counts as not heard. The routers' signals are free.
+The wire has registers in each direction. In each cycle, each register accepts the previous register's frame, or keeps
+its old frame and loses the new one. The far end receives the last register's frame or does not. The solver chooses, so
+it may lose, delay and repeat frames, but not reorder them. A frame with a wrong checksum counts as not received. The
+routers' signals are free.
 """
 
 from functools import reduce
@@ -40,9 +41,9 @@ class LinkModel(wiring.Component):
     Ports:
         i: flits from the router.
         ready: the far router accepts a flit, one bit per virtual channel.
-        keep: per direction, one bit per register: it keeps its frame.
-        hears: per direction, the far end hears the last frame.
-        watched: an arbitrary constant.
+        keep: per direction, one bit per register, set when the register keeps its old frame.
+        hears: per direction, set when the far end receives the last register's frame.
+        watched: an arbitrary constant, for example the index of the flit that a proof observes.
     """
 
     def __init__(self, window, stages=2, receiver_window=None):
@@ -80,7 +81,7 @@ class LinkModel(wiring.Component):
         return m
 
     def _wire(self, m, way, newest, far):
-        """Return the frames of a direction, from the one at the far end to the one sent now."""
+        """Return the frames of a direction, from the frame at the far end to the frame that is being sent."""
         frames = [newest]
         for stage in range(self.stages):
             held = Signal(body_layout(LINK_BYTES), name=f"way{way}_stage{stage}")
@@ -92,7 +93,7 @@ class LinkModel(wiring.Component):
 
 
 class EndToEnd(LinkModel):
-    """Flit n delivered by a virtual channel is flit n accepted for it, for any n, and was accepted before."""
+    """The nth flit that a virtual channel delivers is the nth flit accepted for it, accepted earlier, for any n."""
 
     def properties(self, m):
         for vc in range(VIRTUAL_CHANNELS):
@@ -109,7 +110,7 @@ class EndToEnd(LinkModel):
 
 
 class Progress(LinkModel):
-    """All accepted flits have arrived, and no retry is open, `after` cycles after `trouble` cycles with wire errors."""
+    """After `trouble` cycles with wire errors and `after` cycles without, all flits have arrived, all retries ended."""
 
     def __init__(self, window, trouble, after):
         self.trouble = trouble
@@ -132,7 +133,8 @@ class Progress(LinkModel):
 class Numbers(LinkModel):
     """All sequence numbers in flight are ordered, from the sender's oldest flit to its newest.
 
-    So no number is confused with one that is 2 ** SEQUENCE_BITS earlier or later. Induction needs this, too.
+    So a sequence number is never confused with the equal number of a flit 2 ** SEQUENCE_BITS earlier or later. The
+    proofs by induction need this property, too.
     """
 
     def properties(self, m):
@@ -144,7 +146,7 @@ class Numbers(LinkModel):
             with m.If((sender.o.answer != receiver.retry) & (answer.retry == receiver.retry)):
                 m.d.comb += Assert(answer.expected == receiver.expected)
 
-        # Each current frame tells which flit follows it.
+        # From each frame that is not older than the last retry follows the number of the next flit to receive.
         self.behind = []
         for frame in self.frames:
             behind = Signal(SEQUENCE_BITS)
@@ -155,7 +157,7 @@ class Numbers(LinkModel):
 
 
 class Contents(Numbers):
-    """Flit n that the receiver accepts is flit n of the sender, for any n, and the buffer has room for it."""
+    """The nth flit that the receiver accepts is the sender's nth flit, and the buffer has room for it, for any n."""
 
     def properties(self, m):
         super().properties(m)
@@ -205,7 +207,7 @@ class Contents(Numbers):
 
 
 class FifoModel(Model):
-    """Flit n read from a buffer is flit n written, for any n, if no flit is written without room."""
+    """The nth flit read from a buffer is the nth flit written, for any n, if writes occur only with a free entry."""
 
     def __init__(self, window):
         self.window = window

@@ -12,17 +12,17 @@ NUMBER_BITS = 5
 
 
 class NarrowQueue(Queue):
-    """A queue with short instructions, as it only forwards them."""
+    """A queue with short instructions, for a faster proof: a queue only forwards instructions."""
 
     body_bits = property(lambda self: 4, lambda self, value: None)
 
 
 class InOrder(Model):
-    """Record n issued or passed is record n of the blocks: its address and contents.
+    """The nth record that is issued to the engine or passed (a NOP) is the nth record of the blocks, for any n.
 
-    It is issued when its semaphores allow, and retires after that, once, in order; each retirement is counted once.
-    Doorbells, memory, semaphores and the engine are free, except that memory answers in order, and the engine finishes
-    only issued instructions.
+    Its address and contents are compared. A record is issued when its semaphores allow it. After that it retires once,
+    in order, and each retirement is counted once. Doorbells, memory, semaphores and the engine are free, except that
+    memory answers in order, and the engine finishes only issued instructions.
     """
 
     def __init__(self):
@@ -63,7 +63,7 @@ class InOrder(Model):
         self._check_semaphores(m)
 
     def _requests(self, m: Module, asked: Signal) -> None:
-        """Check that requests do not exceed the blocks' records, and start with the first block's first."""
+        """Check that requests do not exceed the blocks' records, and start with the first record of the first block."""
         unit, first = self.unit, self._first(m)
         rung = Signal(20)
         with m.If(unit.blocks.valid & unit.blocks.ready):

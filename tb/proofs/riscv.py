@@ -1,8 +1,8 @@
 """riscv-formal's checks (github.com/YosysHQ/riscv-formal), from a checkout, on the controller's processor.
 
 Each check is bounded: for any answers of the memories since reset and any initial registers, the instruction that
-retires in the last cycle is right. The checks and the instructions' semantics are riscv-formal's; this module selects
-them and sets their depths.
+retires in the last cycle is right. riscv-formal defines the checks and the instructions' semantics; this module selects
+the checks and sets their depths.
 """
 
 from collections.abc import Iterator
@@ -22,13 +22,13 @@ from neuroncore_rtl.tb.proofs.solver import SolverVerdict, solve
 __all__ = ["PROVED_INSTRUCTIONS", "Check", "checkout", "checks", "run_check"]
 
 DEPTH = 10
-"""Cycles from reset to the checked one. The first instruction retires in cycle 5 at the earliest."""
+"""Cycles from reset to the checked cycle. The first instruction retires in cycle 5 at the earliest."""
 
 PATIENCE = 1
-"""Cycles for which a fair bus refuses a request or delays an answer."""
+"""Most cycles for which a bus refuses a request or delays an answer; such a bus is called fair."""
 
 TRIGGER, SOON = 6, 24
-"""Liveness: after an instruction that retires in cycle TRIGGER, the next one does within SOON cycles on fair buses."""
+"""Liveness: after an instruction retires in cycle TRIGGER, the next one retires within SOON cycles on fair buses."""
 
 ACCESSES = (*LOADS, *STORES)
 PROVED_INSTRUCTIONS = tuple(
@@ -37,7 +37,7 @@ PROVED_INSTRUCTIONS = tuple(
 """The instructions of `insns/isa_rv32im.txt`."""
 
 NO_CSRS = {"0x306": "rw", "0x180": "rw", "0x7c0": "rw", "0xc00": "w", "0xc02": "w", "0xf11": "w", "0xfff": "rw"}
-"""CSRs that machine mode must not read or write: absent ones and read-only ones."""
+"""CSRs, and the accesses that must trap in machine mode: absent registers ("rw") and writes of read-only ones ("w")."""
 
 SCRIPT = """
 read_rtlil cpu.il
@@ -47,7 +47,7 @@ memory_map
 setattr -unset init w:*cpu.registers.words* w:*cpu.registers.words?0]* %d
 setundef -undriven -anyseq
 """
-"""The registers x1 to x31 start with any contents."""
+"""Yosys script that prepares the processor with a check. The registers x1 to x31 start with any contents."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Check:
     Arguments:
         name: name of the check.
         module: file and module in the checkout, without rvfi_ and _check.
-        start: first cycle that it observes.
-        depth: cycle in which it checks.
-        trigger: cycle in which it starts, if it needs one.
-        defines: macros in addition to the common ones.
+        start: first cycle that the check observes.
+        depth: cycle in which the check asserts its property.
+        trigger: cycle of the event that the property follows; None: the check has no such event.
+        defines: macros in addition to the macros that all checks define.
         model: instruction with a file in the checkout.
     """
 

@@ -1,4 +1,4 @@
-"""Semaphores lose no update, whatever other requests the same cycle has; by induction, so for ever."""
+"""Proof by induction that semaphores lose no update, for all combinations of requests in a cycle."""
 
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
 
@@ -10,7 +10,7 @@ __all__ = ["PROOFS", "Updated"]
 
 
 class Updated(Model):
-    """The value of a semaphore is always the result of the accepted and not refused updates, in order.
+    """The value of a semaphore is always the result of the updates that were accepted and not refused, in order.
 
     An update is refused if and only if its result does not fit. Each cycle accepts one update if any is valid.
     """

@@ -1,8 +1,8 @@
 """Formal proofs: a component with assertions, converted by Yosys for an SMT solver.
 
-Every input is free in every cycle, except for the component's assumptions. A bounded proof covers all runs of a number
-of cycles from reset. A proof by induction covers all runs: properties that held for `depth` cycles from any state hold
-in the next one.
+Every input may have any value in every cycle, except for the component's assumptions. A bounded proof covers all runs
+of a number of cycles from reset. A proof by induction covers all runs: if the properties held for `depth` cycles from
+any state, they hold in the next cycle.
 """
 
 import enum
@@ -31,7 +31,8 @@ opt_clean
 memory_nordff
 memory_map
 """
-"""Memories become registers. A step of the proof is a cycle of the single clock."""
+"""Yosys script before the conversion for the solver. It turns memories into registers. A step of the proof is a cycle
+of the only clock."""
 
 TO_SMT = """
 async2sync
@@ -70,7 +71,7 @@ def prove(
     Arguments:
         component: with `Assert` and `Assume` of amaranth.hdl in the domain `sync`. It starts in its reset state, and
             is not reset again.
-        depth: cycles from reset; for induction, also the cycles that a step relies on.
+        depth: cycles from reset; for induction, also the number of cycles in which the properties are assumed to hold.
         method: the method.
         timeout: seconds for each run of a tool.
 
@@ -92,8 +93,8 @@ def solve(
 ) -> SolverVerdict:
     """Return whether the assertions of a design hold; see :func:`prove`.
 
-    The files are texts, or paths to copy. The script has commands of Yosys; `TO_SMT` follows. Assertions count from the
-    cycle `first`.
+    The files are texts, or paths to copy. The script has commands of Yosys; `TO_SMT` is appended. Assertions before the
+    cycle `first` are ignored.
     """
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files.items():

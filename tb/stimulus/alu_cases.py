@@ -1,6 +1,6 @@
 """Operands for the ALU's arithmetic: products, quotients, powers, fused products, and all operations.
 
-As in `tb.stimulus.operands`, the caller's generator decides the operands, and nothing here knows the results.
+As in `tb.stimulus.operands`, the caller's random generator determines the operands, and no result is computed here.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ __all__ = [
 _BORDERS = (-151, -150, -149, -148, -128, -127, -126, -125, -102, 0, 126, 127)  # exponents at FP32's ends and beyond
 _ONE = 0x3F80_0000
 _QUOTIENTS = np.array([2.0**-150, 1.5 * 2.0**-149, 2.0**-126 - 2.0**-150, 2.0**-126, FP32.max, 2.0**128 - 2.0**103])
-"""Smallest and largest numbers, subnormals, and ties between each and its neighbour."""
+"""Smallest and largest numbers, subnormals, and the midpoint (tie) between each of these and an adjacent number."""
 
 
 def multiply_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -43,8 +43,9 @@ def multiply_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.nda
 def fma_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return n triples (a, b, c) of FP32 patterns.
 
-    The addend cancels the 48-bit product as far as 24 bits can, or is a few places above or below it, where it ties or
-    nearly ties, or is unrelated. Some products have a subnormal factor of any size, and so as many leading zeros.
+    The addend c is of one of three kinds. It cancels the 48-bit product a * b as far as 24 bits can; or it is a few
+    binary places above or below the product, so that the sum is a tie or nearly a tie; or it is unrelated. Some
+    products have a subnormal factor of any size, and therefore leading zeros.
     """
     a, b = multiply_cases(rng, n)
     small = rng.integers(1, 1 << 23, n) >> rng.integers(0, 23, n) | rng.choice(SIGNS, n)

@@ -1,8 +1,7 @@
 """Comparisons of golden with Berkeley SoftFloat: functions of a random generator and a count.
 
 Each returns (cases, ours, theirs): operands as bit patterns, and two arrays of results with canonical NaN. The tests
-run
-a few cases of each, `python -m neuroncore_rtl.bench.softfloat` runs millions.
+run a few cases of each function, `python -m neuroncore_rtl.bench.softfloat` runs millions.
 """
 
 from functools import partial
@@ -39,7 +38,7 @@ def _to_fp16(rng, n):
 
 
 def _to_integer(fmt: IntFormat, rng, n):
-    """Compare conversions; SoftFloat flags values beyond int32 as invalid, and our saturation applies to those."""
+    """Compare conversions to integers; golden saturates the values beyond int32, which SoftFloat flags as invalid."""
     value, _ = round_cases(rng, fmt, "rne", n)
     integer, invalid = softfloat.f32_to_i32(value)
     is_nan, negative = (value & 0x7FFFFFFF) > 0x7F800000, value >> 31 == 1

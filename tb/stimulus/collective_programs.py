@@ -35,7 +35,7 @@ REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
 
 @dataclass(frozen=True)
 class CollectiveIssue:
-    """A collective of a group; places: index of the instruction in each participating core's list."""
+    """A collective of a group; `places` has, by participating core, the index of the instruction in the core's list."""
 
     kind: CollectiveKind
     group: Group
@@ -47,7 +47,7 @@ class CollectiveIssue:
 class Workload:
     """Collectives of an instance, in the order of their creation.
 
-    By core, `lists` has the instructions, and `delays` the cycles before each of them is issued; the memories are uint8
+    `lists` has each core's instructions, `delays` the cycles before each instruction is issued. The memories are uint8
     [cores, bytes].
     """
 
@@ -145,10 +145,10 @@ def random_group(rng: np.random.Generator, cores: int, ranks: int | None = None)
 def random_workload(
     rng: np.random.Generator, instance: Instance, collectives: int, largest: int, longest_delay: int = 300
 ) -> Workload:
-    """Return random collectives; each core executes its own in the order of their creation.
+    """Return random collectives; each core executes its collectives in the order of their creation.
 
-    The common order excludes a deadlock. Collectives without a common core run at the same time. A src or dst has at
-    most `largest` bytes; delays before instructions are drawn on a logarithmic scale.
+    As this order is the same for all cores, no deadlock can occur. Collectives without a common core run at the same
+    time. A src or dst has at most `largest` bytes; delays before instructions are drawn on a logarithmic scale.
     """
     room = 4 * _aligned(largest, COLLECTIVE_PAGE)
     words = [stimulus.random_fp32(rng, room // 4) for _ in range(instance.cores)]

@@ -1,6 +1,6 @@
 """Random images with flipped bits in some records, which a core must survive.
 
-The possible writes of such a record are known: none if it breaks a rule, else those of its instruction.
+A record that breaks a rule must write nothing; any other record may write what its instruction writes.
 """
 
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ class Writable:
 class Flipped:
     """An image with flipped bits, all instructions that it may execute, and the required fault.
 
-    Without a fault, the change may be legal, or the record may wait for an event that never occurs.
+    `fault` is None if the changed record may be legal, or may wait for an event that never occurs.
     """
 
     image: Image
@@ -60,7 +60,8 @@ class Flipped:
 def flipped_image(rng: np.random.Generator, image: Image, records: int = 1) -> Flipped:
     """Return an image with one to three flipped bits in each of `records` records of a legal image.
 
-    Changes that write to HBM outside of the image's tensors, or take long, are legal, and therefore drawn again.
+    Another bit is flipped instead if the changed record is legal and writes to HBM outside of the image's tensors, or
+    takes too long.
     """
     data = bytearray(image.data)
     places = [(block.queue, block.address + isa.RECORD_BYTES * n) for block in image.blocks for n in range(block.count)]
@@ -82,7 +83,7 @@ def flipped_image(rng: np.random.Generator, image: Image, records: int = 1) -> F
 def _changed(
     rng, image: Image, queue: int, address: int, word: int, instructions: dict
 ) -> tuple[int, CoreFault | None]:
-    """Return a changed record and its fault, if it certainly is one; update its instruction in `instructions`."""
+    """Return a changed record, and the fault if the record certainly breaks a rule; update `instructions`."""
     engine = isa.engine_of_queue(queue, image.config)
     while True:
         changed = word
@@ -94,7 +95,7 @@ def _changed(
             return changed, CoreFault(queue, isa.Cause.ENGINE, address, said)
         kind = isa.instruction_type(said)
         values = kind.unpack(changed >> isa.HEADER_BITS)
-        # Judge the record independently of earlier ones: as if all columns were loaded.
+        # Check the record as if all columns of the array were loaded: so the result is independent of other records.
         broken = kind.violation(said, values, isa.Context(image.config, loaded=(range(image.config.columns), True)))
         if broken is not None:
             instructions[address] = None
@@ -108,7 +109,7 @@ def _changed(
 
 
 def _meaningful_bit(rng, engine: isa.Engine) -> int:
-    """Return the position of a bit in a field, more often of the instruction than of the header."""
+    """Return the position of a random bit that is part of a field; more often the instruction's than the header's."""
     if rng.random() < 0.25:
         layout, first = isa.HEADER_FIELDS, 0
     else:

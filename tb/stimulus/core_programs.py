@@ -1,7 +1,7 @@
 """Random programs of the whole core: instructions of all engines that use each other's results.
 
-They compute nothing useful. Copies fill SBUF and PSUM from HBM at the start and write them back at the end, so HBM
-alone shows whether the execution was correct.
+They compute nothing useful. Copies fill SBUF and PSUM from HBM at the start and write them back at the end, so a
+comparison of HBM is enough to check the execution.
 """
 
 from dataclasses import dataclass, replace
@@ -32,9 +32,10 @@ SKIPPED = 4  # number of last words with arbitrary numbers, for copies that skip
 class CoreChoices:
     """Composition of a random program: shares of the engines' instructions, sizes, and choices for elementwise ones.
 
-    A multiplication has at most `longest` moving columns, every other one at most 8; long ones still add to a bank of
-    PSUM when other engines request it. `nops` is the share of records preceded by NOPs. The bytes in use, per partition
-    and of HBM, are multiples of 4, on chip at least 4096, so that every instruction finds room.
+    A multiplication has at most `longest` moving columns, every second multiplication at most 8. A long multiplication
+    still adds to a bank of PSUM when other engines request the bank. `nops` is the share of records preceded by NOPs.
+    The bytes in use, per partition and of HBM, are multiples of 4, on chip at least 4096, so that there is room for
+    every instruction.
     """
 
     tensor: float = 0.3
@@ -50,7 +51,7 @@ class CoreChoices:
 
 @dataclass(frozen=True)
 class CoreProgram:
-    """A program, the initial contents of its tensors in HBM, and its results there.
+    """A program, the initial contents of its tensors in HBM, and its result tensors in HBM.
 
     The results `sbuf` and `psum` are the final on-chip memories.
     """
@@ -73,7 +74,7 @@ def random_core_program(
 ) -> CoreProgram:
     """Return a program of `count` instructions, plus the copies at its start and end.
 
-    It uses at most half of SBUF. The base is the image's HBM address, a multiple of 128; for the order see
+    It uses at most half of SBUF. `base` is the image's HBM address, a multiple of 128; for `order` see
     :class:`kernels.program.Program`.
     """
     writer = CoreWriter(rng, config, choices or CoreChoices(), base, order)
@@ -93,10 +94,10 @@ def execute_in_order(image: Image, program: Program) -> Engines:
 
 
 class CoreWriter:
-    """A program under construction, for the core of this number in its instance.
+    """A random program under construction, for one core of an instance.
 
-    For the other arguments see :func:`random_core_program`. Callers may also append instructions to `program`. Its
-    copies use the part `hbm` of HBM.
+    For the arguments see :func:`random_core_program`. Callers may also append instructions to `program`. Its random
+    copies use the tensor `hbm` in HBM.
     """
 
     def __init__(

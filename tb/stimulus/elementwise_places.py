@@ -30,7 +30,7 @@ def shape_of(values: dict[str, int], name: str, dimensions: int) -> tuple[int, .
 
 
 def _extent(shape: tuple[int, ...], steps: np.ndarray, size: int) -> tuple[int, int]:
-    """Return the bytes of an access below its first element, and its total extent in bytes."""
+    """Return the number of bytes of an access below the address of its first element, and its total extent in bytes."""
     spans = [(count - 1) * int(step) for count, step in zip(shape, steps, strict=True)]
     low = -size * sum(min(span, 0) for span in spans)
     return low, low + size * (1 + sum(max(span, 0) for span in spans))
@@ -46,8 +46,8 @@ def _addresses(access: Access, shape: tuple[int, ...]) -> np.ndarray:
 class Places:
     """The memories while a program is written: initial SBUF and PSUM, uint8 [partitions, bytes].
 
-    `fill` writes meaningful elements into them. `related` is the share of tensors that overlap others instead of having
-    separate addresses; `written` marks the bytes of a partition that an instruction may have written.
+    `fill` writes meaningful elements into the memories. `related` is the share of tensors that overlap other tensors
+    instead of having separate addresses. `written` marks the bytes of a partition that an instruction may have written.
     """
 
     def __init__(self, rng: np.random.Generator, config: Config, memories: dict[Storage, np.ndarray], related: float):
@@ -56,13 +56,13 @@ class Places:
         self.written = {storage: np.zeros(memory.shape[1], bool) for storage, memory in memories.items()}
 
     def note(self, instruction: Instruction) -> None:
-        """Record the writes of an instruction in the program, of any engine."""
+        """Mark the bytes that an instruction of any engine writes as written."""
         for region in instruction.writes:
             if region.storage in self.written:
                 self.written[region.storage][region.span[0] : region.span[1]] = True
 
     def steps(self, shape: tuple[int, ...], *, source: bool) -> np.ndarray:
-        """Return random steps; the elements of a destination are disjoint, except in a few destinations."""
+        """Return random steps of an access; the elements of most destinations do not overlap."""
         rng = self.rng
         steps = np.zeros(len(shape), int)
         step = int(rng.choice([1, 1, 1, 2, 3]))
@@ -86,7 +86,7 @@ class Places:
         return int(self.rng.choice(starts)) if starts else None
 
     def place(self, partial: Elementwise, name: str, fmt: Format, storage: Storage, steps: np.ndarray) -> Access:
-        """Return an access with these steps, at separate addresses if possible, sometimes overlapping others."""
+        """Return an access with the given steps, at free addresses if possible, sometimes overlapping other tensors."""
         rng = self.rng
         size = fmt.bits // 8
         dimensions = len(partial.shape)
@@ -119,7 +119,7 @@ class Places:
         name: str = "a",
         partner: Access | None = None,
     ) -> None:
-        """Write initial elements on all partitions, except where an instruction has written."""
+        """Write an access's initial elements to all partitions, except to bytes that an instruction has written."""
         fmt, memory = access.format, self.memories[access.storage]
         size, count = fmt.bits // 8, prod(shape)
         addresses = _addresses(access, shape)
@@ -147,17 +147,17 @@ class Places:
         return np.where(rng.random(codes.shape) < 0.5, related, codes).astype(codes.dtype)
 
     def elements(self, access: Access, lanes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the initial codes of an access, [lanes, elements]; out of range, those of other addresses."""
+        """Return the initial codes of an access, [lanes, elements]; addresses are clipped to the memory."""
         return self._words(access, lanes[:, np.newaxis], _addresses(access, shape) // (access.format.bits // 8))
 
     def _words(self, access: Access, lanes: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """Return the codes in lanes of an access at indices in their partitions; the nearest if out of range."""
+        """Return the codes of an access in `lanes`, at the indices `places` in the partition; indices are clipped."""
         words = self.memories[access.storage].view(storage_dtype(access.format).newbyteorder("<"))
         rows = np.clip(lanes + access.partition, 0, len(words) - 1)
         return words[rows, np.clip(places, 0, words.shape[1] - 1)]
 
     def _searched_values(self, codes: np.ndarray, access: Access, searched: Access) -> np.ndarray:
-        """Return values to search, most of them among the first searched elements of the same lane."""
+        """Return values to search for; most of them are among the first eight searched elements of the same lane."""
         rng = self.rng
         lanes = np.arange(len(codes))[:, np.newaxis] - access.partition
         first = searched.address // (searched.format.bits // 8)

@@ -36,11 +36,12 @@ _REMAINDERS = 8  # largest number of elements per lane with remainders; more wou
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """Candidates of a random program: opcodes, formats, which an instruction may mix, functions, and ALU operations.
+    """Candidates of a random program: opcodes, formats, functions, and ALU operations.
 
-    A lane has `elements` elements, None for mostly few. `related` is the share of tensors that overlap others instead
-    of having separate addresses. `slow` includes the operations of the iterative units, and `stochastic` has the
-    opcodes with stochastic rounding of some results.
+    An instruction may have operands of different formats. `elements` is the number of elements per lane; None: a random
+    number, mostly small. `related` is the share of tensors that overlap others instead of having separate addresses.
+    `slow` allows the operations of the iterative units. The results of opcodes in `stochastic` are sometimes rounded
+    stochastically.
     """
 
     opcodes: tuple[Opcode, ...] = tuple(Opcode)
@@ -53,7 +54,7 @@ class Choices:
     stochastic: frozenset[Opcode] = elementwise.STOCHASTIC
 
     def on(self, config: Config) -> "Choices":
-        """Return the choices for which the machine's lanes have units."""
+        """Return the choices without the operations for which the machine's lanes have no unit."""
         without = set(VECTOR_UNITS) - config.vector_units
         opcodes = set().union(*(elementwise.UNIT_OPCODES.get(unit, ()) for unit in without))
         operations = set().union(*(elementwise.UNIT_OPERATIONS.get(unit, ()) for unit in without))
@@ -74,7 +75,7 @@ def random_elementwise_program(
 ) -> ElementwiseProgram:
     """Return a program of `count` instructions.
 
-    bytes_per_partition is the part of SBUF in use, a multiple of 4; None: all of it, so that accesses touch its end.
+    `bytes_per_partition` is the part of SBUF in use, a multiple of 4; None: all of it, so that accesses reach the end.
     """
     size = config.sbuf_bytes if bytes_per_partition is None else bytes_per_partition
     memories = {
@@ -107,7 +108,7 @@ def _record(rng: np.random.Generator, entry: Entry, config: Config) -> EngineRec
 def garbled(
     rng: np.random.Generator, layout: Layout, values: dict[str, int], unused: Set[str], signed: Set[str] = frozenset()
 ) -> dict[str, int]:
-    """Return the values of a layout's fields with random values for the unused fields; signed: two's complement."""
+    """Return the values of a layout's fields, with random values for the unused ones; `signed`: the signed fields."""
     changed = dict(values)
     for name, width in layout:
         if name in unused:
@@ -149,7 +150,8 @@ class Writer:
                 self.append(placed)
                 return placed
             except ValueError as refusal:
-                # A destination must not partly overlap a source; running sums must have been started.
+                # Two rules may be broken here: a destination must not partly overlap a source; running sums must have
+                # been started.
                 if not any(rule in str(refusal) for rule in ("must be apart", "must be an earlier instruction")):
                     raise
         raise ValueError("the memories must have room for a destination beside the sources")
@@ -190,7 +192,7 @@ class Writer:
         return self._numbered(partial)
 
     def _producer(self, opcode: Opcode) -> Elementwise | None:
-        """Return one of the last instructions, to use its result as the first source; None for no such use."""
+        """Return one of the last instructions, to use its result as the first source; None: use no earlier result."""
         rng = self.rng
         if not self.instructions or rng.random() > self.choices.related:
             return None
@@ -357,7 +359,7 @@ class Writer:
         return Pointer(format=fmt, address=access.address, partition=access.partition)
 
     def _destination(self, instruction: Elementwise) -> Access:
-        """Return a destination: separate addresses, random ones, or those of a source."""
+        """Return a destination: at free addresses, at random addresses, or at the addresses of a source."""
         rng, fmt = self.rng, instruction.dst.format
         whole = {"a"} if instruction.opcode == Opcode.MATCH_REPLACE8 else {"a", "b"}
         sources = [

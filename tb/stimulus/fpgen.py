@@ -33,7 +33,7 @@ OPERATIONS = {
 """Supported operations, by their names in the suite."""
 
 _OTHERS = {"V": "square roots", "b64cff": "longer formats", "b128cff": "longer formats"}
-"""Operations of the suite that the machine does not compute; others compute nothing."""
+"""Operations of the suite that the machine does not compute. Operations in neither table are not arithmetic."""
 
 _OPERATION = re.compile(r"[bd]\d+\S+")
 _NUMBER = re.compile(r"([+-])(?:([01])\.([0-7][0-9A-F]{5})P(-?\d+)|(Zero|Inf))")
@@ -106,6 +106,6 @@ def _word(text: str) -> int:
         field = int(exponent) + FP32.bias if leading == "1" else 0
         smallest = leading == "1" or int(exponent) == 1 - FP32.bias
         if not (smallest and (leading == "0" or 0 < field < 2 * FP32.bias + 1)):
-            raise ValueError(f"a number must be one of binary32, not {text!r}")
+            raise ValueError(f"a number must be representable in binary32, not {text!r}")
         word = field << FP32.mantissa_bits | int(digits, 16)
     return word | (sign == "-") << 31

@@ -10,7 +10,7 @@ from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, ELEMENTWISE_FI
 
 __all__ = ["illegal_word", "random_word"]
 
-ATTEMPTS = 3000  # number of changed instructions to try before a rule counts as unbreakable
+ATTEMPTS = 3000  # number of changed instructions to try; if none breaks a rule, the rule counts as unbreakable
 
 _PARTS: dict[Rule, tuple[str, ...]] = {
     Rule.OPCODE: ("opcode",),
@@ -25,18 +25,18 @@ _PARTS: dict[Rule, tuple[str, ...]] = {
     Rule.ALIGNMENT: ("address", "scalar"),
     Rule.RANGE: ("address", "step", "count", "scalar"),
 }
-"""Parts of the field names to change for each rule."""
+"""For each rule, parts of the names of the fields to change."""
 
 
 def random_word(rng: np.random.Generator) -> int:
-    """Return as many random bits as an instruction has."""
+    """Return a random word, as wide as an instruction."""
     return int.from_bytes(rng.bytes(-(-ELEMENTWISE_BITS // 8)), "little") & ((1 << ELEMENTWISE_BITS) - 1)
 
 
 def illegal_word(
     rng: np.random.Generator, config: Config, opcodes: frozenset[Opcode], rule: Rule, legal: Sequence[int]
 ) -> int | None:
-    """Return an instruction that breaks `rule` and none before it; None if the engine's opcodes cannot break it.
+    """Return an instruction that breaks `rule` and no earlier rule; None if the engine's opcodes cannot break it.
 
     One to three fields of one of the `legal` instructions are changed.
     """

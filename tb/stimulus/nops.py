@@ -1,4 +1,4 @@
-"""Programs with NOPs at random positions, which take over waits of other records."""
+"""Programs with NOPs at random positions, which wait for semaphores instead of other records."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,15 +11,16 @@ from neuroncore_rtl.spec.isa import Nop, Record, Update, UpdateOp, Wait, queue_c
 
 __all__ = ["NopProgram"]
 
-SCRATCH = 4  # semaphores without a waiting record
+SCRATCH = 4  # number of semaphores for which no record waits
 
 
 @dataclass
 class NopProgram(Program):
     """A program of one section with NOPs before the given share of records; the seed makes all decisions.
 
-    Such a record's waits move to a NOP before it in its queue, or to NOPs in any queues that increment a separate
-    semaphore. The program has the first half of the semaphores, the NOPs have the second half.
+    The waits of such a record move to a NOP before the record in its queue, or to NOPs in any queues; the latter NOPs
+    increment a separate semaphore, for which the record waits. The program uses the first half of the semaphores, the
+    NOPs use the second half.
     """
 
     share: float = 0.2

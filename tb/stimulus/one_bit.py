@@ -1,7 +1,7 @@
-"""Operands in which one bit decides: of a NaN, of a zero, of the bits shifted out, or between two words.
+"""Operands with one bit that changes the result: a bit of a NaN, of a zero, of shifted-out bits, or of a whole word.
 
-Random operands seldom have such a bit, and often no other operand reveals a broken wire. Unit tests use all of them,
-`make sim` mixes them with others.
+Random operands seldom have such a bit, and often no other operand reveals a broken wire. Unit tests use all of these
+operands, `make sim` mixes them with others.
 """
 
 from functools import cache
@@ -14,13 +14,13 @@ from neuroncore_rtl.spec.formats import FP32, Format
 __all__ = ["bits_apart", "lone_bits", "lone_factors", "lone_fraction_bits", "lone_macs", "lone_powers", "lone_products"]
 
 ONE = 0x3F80_0000
-_NEAR = (ONE, ONE + 1, 0x00800000, 0x00FFFFFF, 0x01800001)  # numbers from which others differ in one bit
+_NEAR = (ONE, ONE + 1, 0x00800000, 0x00FFFFFF, 0x01800001)  # a second operand differs from these in one bit
 
 _LEFT = [(field, bit) for field in range(1, 28) for bit in {0, 22 - field, 23 - field, 24 - field} if 0 <= bit < 23]
-"""Exponent fields near the smallest one, and remaining bits of sums that just become normal, or stay subnormal."""
+"""Pairs of a small exponent field and the bit that remains of the sum, which just becomes normal or stays subnormal."""
 
 _FRACTION = FP32.infinity ^ 0x7FFFFFFF
-_FARTHEST = 16  # largest distance in places of an addend above a product; beyond it, factors are rare
+_FARTHEST = 16  # most places by which an addend exceeds a product; for larger distances suitable factors are rare
 
 
 def bits_apart() -> tuple[np.ndarray, np.ndarray]:
@@ -42,11 +42,12 @@ def lone_fraction_bits(fmt: Format) -> np.ndarray:
 
 
 def lone_bits() -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs of FP32 patterns in which one bit decides, in both orders and with all signs.
+    """Return pairs of FP32 patterns in which one bit changes the sum, in both orders and with all signs.
 
-    Kinds: sums that are a tie except for one bit of the smaller operand, for each shifted-out bit at each distance of
-    the exponents; numbers that cancel except for one bit, also where the exponent limits the normalisation; NaNs that
-    differ from an infinity in one bit, with a number or an infinity.
+    1. Sums that would be a tie without one bit of the smaller operand: for each shifted-out bit at each difference of
+       the exponents.
+    2. Numbers that cancel except for one bit, also where the exponent limits the normalisation.
+    3. NaNs that differ from an infinity in one bit, paired with a number or an infinity.
     """
     pairs = [(large, small) for large in (ONE, ONE + 1) for small in _halves().tolist()]
     pairs += [(word, word ^ 1 << bit) for word in _NEAR for bit in range(31)]
@@ -59,7 +60,7 @@ def lone_bits() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def lone_factors() -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs of FP32 patterns with an exact product that is a tie except for one bit."""
+    """Return pairs of FP32 patterns with an exact product that would be a tie without one of its bits."""
     lone = ((dropped, 1 << dropped - 1 | 1 << bit) for dropped in (23, 24) for bit in range(dropped - 1))
     pairs = np.array([_factors(24, low, dropped, 24 + dropped) for dropped, low in lone]).T
     a, b = (ONE | pairs & _FRACTION).astype(np.uint32)
@@ -68,11 +69,12 @@ def lone_factors() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def lone_products() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return triples (a, b, c) of FP32 patterns in which one bit of the exact 48-bit product decides.
+    """Return triples (a, b, c) of FP32 patterns in which one bit of the exact 48-bit product changes a * b + c.
 
-    Kinds: sums of `lone_bits` with one operand a product by a power of two; products that are a tie except for one bit,
-    alone or below a larger addend; tied products with an addend far below; NaNs that differ from an infinity in one
-    bit, in each position, with numbers and infinities.
+    1. Sums of `lone_bits`, with one summand written as a product with a power of two.
+    2. Products that would be a tie without one bit, without an addend or with a larger addend.
+    3. Products that are a tie, with an addend far below their last place.
+    4. NaNs that differ from an infinity in one bit, in each position, with numbers and infinities.
     """
     x, y = lone_bits()
     finite = (x & FP32.infinity) != FP32.infinity
@@ -94,14 +96,14 @@ def lone_products() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _exact_products() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the triples of `lone_products` that need a factor other than a power of two."""
     triples = []
-    # An addend that is larger by these places: the product loses as many more bits.
+    # An addend that exceeds the product by this many places: so many more bits of the product are rounded off.
     for dropped in range(25, 25 + _FARTHEST):
         for bit in range(dropped - 1):
             factors = _factors(24, 1 << dropped - 1 | 1 << bit, dropped)
             triples += [(*factors, 104 + dropped << 23 | 3 << 21 | odd) for odd in (0, 1)]
             # A carry out of the sum shifts it, and the rounding position, by one place.
             triples += [(*factors, 103 + dropped << 23 | ones) for ones in (0x7FFFFC, 0x7FFFFE)]
-    # A tied product, at both possible last places, and an addend of each size below it.
+    # A product that is a tie, for both possible positions of the last place, and an addend of each size below it.
     for dropped in (23, 24):
         factors = _factors(24, 1 << dropped - 1, dropped, 24 + dropped)
         triples += [(*factors, field << 23) for field in range(60, 128 - 48 + dropped)]
@@ -114,10 +116,10 @@ def _exact_products() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def lone_powers() -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs (base, exponent) of FP32 patterns in which one bit decides.
+    """Return pairs (base, exponent) of FP32 patterns in which one bit changes the power.
 
-    Kinds: negative bases with exponents that are integers except for one fraction bit, in each position and of each
-    size; words that differ in one bit from a zero, a one or an infinity, as base or as exponent.
+    1. Negative bases with exponents that would be integers without one fraction bit, in each position and of each size.
+    2. Words that differ in one bit from a zero, a one or an infinity, as base or as exponent.
     """
     fields, bits = np.meshgrid(np.arange(126, 153), np.arange(23))
     digits = (fields << 23 | 1 << bits).ravel()
@@ -133,10 +135,12 @@ def lone_powers() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def lone_macs(fmt: Format) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return cases (x, w, acc) of a float format in which one bit decides; for FP32 the upper halves are multiplied.
+    """Return cases (x, w, acc) of a float format in which one bit changes acc + x * w.
 
-    Kinds: NaNs that differ from an infinity in one bit, and subnormal numbers of one bit, each in every position; sums
-    that are a tie except for one bit of the accumulator, or of the product.
+    1. NaNs that differ from an infinity in one bit, and subnormal numbers of one bit, each in every position.
+    2. Sums that would be a tie without one bit of the accumulator, or of the product.
+
+    For FP32 the upper halves of the significands are multiplied.
     """
     position = fmt.mantissa_bits + fmt.padding_bits
     one, lone, halves = fmt.bias << position, lone_fraction_bits(fmt), _halves()
@@ -144,7 +148,7 @@ def lone_macs(fmt: Format) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     codes, beside = (grid.ravel() for grid in np.meshgrid(lone, accs))
     ones = np.full_like(codes, one)
     parts = [(codes, ones, beside), (ones, codes, beside), (one, one, lone_fraction_bits(FP32)), (one, one, halves)]
-    # A product with these bits in one operand; both operands share the exponent.
+    # Products with these bits in one operand; the product's exponent is divided between both operands.
     cut = 23 - fmt.mantissa_bits
     fit = halves[halves & (1 << cut) - 1 == 0]
     fit = fit[127 - (fit >> 23) <= 2 * (fmt.bias - 1)]
@@ -164,7 +168,7 @@ def lone_macs(fmt: Format) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _halves() -> np.ndarray:
-    """Return FP32 patterns that, added to 1, shift out half a last place and one bit below it, for all distances."""
+    """Return FP32 patterns that, added to 1, shift out half a last place and one lower bit, at every distance below."""
     words = [127 - d << 23 | (1 << d - 1 | 1 << bit) & (1 << 23) - 1 for d in range(1, 25) for bit in range(d - 1)]
     return np.array(words, np.uint32)
 
@@ -172,7 +176,7 @@ def _halves() -> np.ndarray:
 def _multiplied(bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return 11-bit fractions of two significands of `bits` bits, and FP32 accumulators.
 
-    The product added to the accumulator is a tie except for one bit, for each possible bit.
+    The product added to the accumulator would be a tie without one bit of the product, for each possible bit.
     """
     found = []
     for dropped in range(2, 2 * bits + 1):

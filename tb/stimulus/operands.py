@@ -1,7 +1,7 @@
 """Random operands in which special values, ties, cancellations and borders are frequent.
 
-The caller seeds the numpy Generator, so the same seed gives the same cases. Nothing here knows the results: golden, its
-oracles and the hardware use the same cases.
+The caller seeds the numpy Generator, so equal seeds give equal cases. No result is computed here: golden, its oracles
+and the hardware use the same cases.
 """
 
 from collections.abc import Sequence
@@ -100,7 +100,7 @@ def ordinary_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
 def partners(rng: np.random.Generator, fmt: Format, codes: np.ndarray) -> np.ndarray:
     """Return a partner for each of `codes`: equal, opposite, adjacent, zero, or special.
 
-    Faults of comparisons, extremes, sums and quotients show with such pairs, among them the smallest integer with -1.
+    Such pairs detect faults of comparisons, extremes, sums and quotients; the smallest integer with -1 is among them.
     """
     n = len(codes)
     first = codes.astype(np.int64)
@@ -117,9 +117,9 @@ def mac_cases(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return n cases (x, w, acc): codes of `fmt` twice, FP32 patterns.
 
-    The products cover the FP32 range with its subnormal and overflow borders. The accumulator cancels the product, ties
-    with it, is far larger or smaller, is at a border, or is unrelated; or one bit decides (`lone_macs`). For the halves
-    see :func:`golden.arith.mac`.
+    The products cover the FP32 range with its subnormal and overflow borders. The accumulator cancels the product,
+    gives a sum that is a tie, is far larger or smaller, is at a border, or is unrelated; or one bit changes the result
+    (`lone_macs`). For `x_half` and `w_half` see :func:`golden.arith.mac`.
     """
     x, w = random_codes(rng, fmt, n), random_codes(rng, fmt, n)
     if fmt.is_float:
@@ -138,7 +138,7 @@ def mac_cases(
 
 
 def add_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of FP32 patterns, related as product and accumulator of :func:`mac_cases`."""
+    """Return n pairs of FP32 patterns, related like product and accumulator in :func:`mac_cases`."""
     a = random_fp32(rng, n)
     return a, _addends(rng, decode(a, FP32))
 
@@ -198,7 +198,7 @@ def _addends(rng: np.random.Generator, value: np.ndarray) -> np.ndarray:
 
 
 def mixed(rng: np.random.Generator, n: int, weights: Sequence[int], kinds: Sequence) -> np.ndarray:
-    """Return n elements, with probability weights[i] / sum(weights) from kinds[i]; pairs if kinds are pairs."""
+    """Return n elements, each from kinds[i] with probability weights[i] / sum(weights); pairs if kinds are pairs."""
     chosen = rng.choice(np.repeat(np.arange(len(weights)), weights), n)
     if isinstance(kinds[0], tuple):
         return tuple(np.choose(chosen, side) for side in zip(*kinds, strict=True))
@@ -206,7 +206,7 @@ def mixed(rng: np.random.Generator, n: int, weights: Sequence[int], kinds: Seque
 
 
 def mixed_codes(rng: np.random.Generator, fmt: Format, n: int, shares: Sequence[float]) -> np.ndarray:
-    """Return n codes of `fmt` in its storage type, ordinary except for one of the shares of random ones."""
+    """Return n codes of `fmt` in its storage type: one of `shares` is the share of random codes; others: ordinary."""
     wild, tame = random_codes(rng, fmt, n), ordinary_codes(rng, fmt, n)
     return np.where(rng.random(n) < rng.choice(shares), wild, tame).astype(storage_dtype(fmt))
 

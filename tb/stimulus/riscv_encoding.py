@@ -36,7 +36,7 @@ def j_type(opcode: int, rd: int, offset: int) -> int:
 
 
 def load_constant(rd: int, value: int) -> list[int]:
-    """Return LUI and ADDI that load a word into a register."""
+    """Return the instructions LUI and ADDI that load a word into a register."""
     return [u_type(Opcode.LUI, rd, value + 0x800), i_type(Opcode.OP_IMM, rd, 0, rd, value)]
 
 

@@ -4,9 +4,9 @@ They compute nothing useful, and always end. Control flow is forward, except for
 trapping instruction and sets the timer again. Instructions that must stay together, such as an address and a jump to
 it, are one item; branches target the start of an item.
 
-Registers: x0 to x23 are general. x24, x25: trap handler with mtvec's bit 1 set, and vector table with bit 0 set. x26,
-x27: reserved for the handler. x28: end of memory. x29: data. x30: loop counter. x31: return address after a fetch
-fault.
+Registers: x0 to x23 are general. x24 and x25 hold values for mtvec: the trap handler with bit 1 set, and the vector
+table with bit 0 set. x26 and x27 are reserved for the handler. x28: end of memory. x29: data. x30: loop counter. x31:
+return address after a fetch fault.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ ANYTIME = (
     *(0x301, 0x310, 0x320, 0xB00, 0xB02, 0xB80, 0xB82, 0xB03, 0xB1F, 0xB83, 0x323, 0x33F, 0xC00, 0xC01, 0xC02, 0xC80),
     *(0xC81, 0xC82, 0xF11, 0xF12, 0xF13, 0xF14),
 )
-"""CSRs that a program may write, or try to write, at any time: all that exist except mtvec."""
+"""CSRs that a program may write at any time, with or without success: all existing CSRs except mtvec."""
 
 SPECIAL = (0, 1, 2, 3, 0xFFFF_FFFF, 0xFFFF_FFFE, 0x8000_0000, 0x8000_0001, 0x7FFF_FFFF, 0xFFFF_8000, 0xFF, 31, 32)
 
@@ -37,7 +37,7 @@ ILLEGAL_FUNCT3 = {
     Opcode.LOAD: (3, 6, 7), Opcode.STORE: (3, 4, 5, 6, 7), Opcode.BRANCH: (2, 3), Opcode.JALR: (1, 2, 3, 4, 5, 6, 7),
     Opcode.OP: tuple(range(8)), Opcode.OP_IMM: (1, 5), Opcode.MISC_MEM: (2, 3, 4, 5, 6, 7), Opcode.SYSTEM: (0, 4),
 }  # fmt: skip
-"""Values of funct3 without an instruction, or without one if other bits are set, by opcode."""
+"""By opcode, the values of funct3 without an instruction, or without an instruction if certain other bits are set."""
 
 FREE = 24  # registers below this number are general
 Item = Callable[[int, Sequence[int]], list[int]]  # returns an item's words, given its number and all items' addresses
@@ -47,7 +47,8 @@ Item = Callable[[int, Sequence[int]], list[int]]  # returns an item's words, giv
 class RandomProgram:
     """A program as stored in memory from LOCAL_BASE.
 
-    The body has `items` items, between two offsets: its first byte and its end.
+    The body is the program without the start, the end and the handler; it has `items` items. `body` has the offsets of
+    its first byte and of its end.
     """
 
     image: bytes
@@ -69,7 +70,7 @@ def random_riscv_program(rng: np.random.Generator, items: int, *, memory_bytes: 
     for size, _ in body:
         addresses.append(address)
         address += 4 * size
-    # Branches of the last items need targets.
+    # Branches of the last items need targets after the body.
     addresses += [address] * 64
     words = [j_type(Opcode.JAL, 0, 4 * first), *handler, *table, *prologue]
     for number, (size, make) in enumerate(body):
@@ -77,7 +78,7 @@ def random_riscv_program(rng: np.random.Generator, items: int, *, memory_bytes: 
         assert len(made) == size
         words += made
     behind = 4 * len(words)
-    # The padding keeps the prefetcher off whatever is behind.
+    # The padding ensures that the processor does not prefetch from beyond the program.
     words += [_csr(Csr.MSTATUS, 7, 0, 8), *load_constant(1, TOHOST), *load_constant(2, 1)]
     words += [s_type(Opcode.STORE, 2, 1, 2, 0), j_type(Opcode.JAL, 0, 0)]
     code = b"".join(word.to_bytes(4, "little") for word in words)
@@ -196,7 +197,7 @@ class _Writer:
         return self.words(*load_constant(self.below(1, FREE), _value(self.rng)))
 
     def corner(self) -> tuple[int, Item]:
-        """Return an operation on special values: the smallest integer by -1, any by 0, equal ones, and others."""
+        """Return an operation on special values, such as the smallest integer and -1, any integer and 0, equal ones."""
         rng = self.rng
         rs1, rs2 = (int(n) for n in rng.choice(np.arange(1, FREE), 2, replace=False))
         first, second = (int(n) for n in rng.choice(SPECIAL, 2))
@@ -210,7 +211,7 @@ class _Writer:
         return self.words(*load_constant(rs1, first), *load_constant(rs2, second), word)
 
     def memory_word(self) -> int:
-        """Return a load or store: mostly of data, at any byte; sometimes across the end of memory, or unmapped."""
+        """Return a load or store: mostly of data, at any byte; sometimes across memory's end, or at no memory."""
         where = self.rng.random()
         if where < 0.9:
             base, offset = 29, self.below(-2048, 2040)
@@ -294,12 +295,13 @@ class _Writer:
 
     def sleep(self) -> tuple[int, Item]:
         rd = self.below(1, FREE)
-        # The sign of 0x880 reaches bits of mie that do not exist; without the timer it might sleep for ever.
+        # The sign extension of 0x880 also sets bits that mie does not have. Without the timer the program might not
+        # wake.
         sources = int(self.rng.choice((0x80, 0x880)))
         return self.words(i_type(Opcode.OP_IMM, rd, 0, 0, sources), _csr(Csr.MIE, 2, 0, rd), System.WFI)
 
     def leave(self) -> tuple[int, Item]:
-        """Return an mret to the instruction after it, with either MPIE."""
+        """Return an mret to the instruction after it, with MPIE set or cleared."""
         rd = self.below(1, FREE)
         funct3 = int(self.rng.choice((2, 3)))
         before = _csr(Csr.MSTATUS, 7, 0, 8), i_type(Opcode.OP_IMM, rd, 0, 0, 0x80), _csr(Csr.MSTATUS, funct3, 0, rd)
@@ -307,7 +309,7 @@ class _Writer:
         return self.words(*before, *behind, _csr(Csr.MEPC, 1, 0, rd), System.MRET)
 
     def _back(self, jump: int, *before: int) -> tuple[int, Item]:
-        """Return a jump after which x31 leads back to the next item."""
+        """Return a jump, with the next item's address in x31: a return, or the handler of a fault, continues there."""
         return self.words(*before, u_type(Opcode.AUIPC, 31, 0), i_type(Opcode.OP_IMM, 31, 0, 31, 12), jump)
 
     def bad_fetch(self) -> tuple[int, Item]:
@@ -315,7 +317,7 @@ class _Writer:
         return self._back(i_type(Opcode.JALR, self.free(), 0, base, offset))
 
     def last_word(self) -> tuple[int, Item]:
-        """Return a call of the last word of memory, a return, after which nothing can be fetched."""
+        """Return a call of a return instruction in the last word of memory: the word after it cannot be fetched."""
         rd = self.below(1, FREE)
         back = load_constant(rd, i_type(Opcode.JALR, 0, 0, 31, 0))
         stored = s_type(Opcode.STORE, 2, 28, rd, -4), i_type(Opcode.MISC_MEM, 0, 1, 0, 0)

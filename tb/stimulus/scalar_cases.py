@@ -14,8 +14,8 @@ __all__ = ["Reading", "ScalarCases"]
 class ScalarCases:
     """Cases of one of `tb.tests.oracle.units.ORACLE_OPERATIONS`; each array has one element per case.
 
-    Operands and expected results are uint32 words, right-aligned; any NaN stands for all. `origin` names a case's
-    source.
+    Operands and expected results are right-aligned in uint32 words; an expected NaN matches any NaN. `origin` returns
+    the name of a case's source.
     """
 
     operation: str
@@ -30,7 +30,7 @@ class ScalarCases:
 class Reading(NamedTuple):
     """A suite that is being read in blocks of cases, to bound the memory.
 
-    The number of skipped cases by reason is complete when `cases` is exhausted.
+    The counts of skipped cases, by reason, are complete when all `cases` have been read.
     """
 
     cases: Iterator[ScalarCases]

@@ -19,17 +19,17 @@ from neuroncore_rtl.tb.stimulus.tensor_windows import CLOSE, TURNS, random_colum
 
 __all__ = ["random_tensor_program", "replayed"]
 
-WILD = (0.0, 0.0, 0.002, 0.02, 0.3)  # candidate shares of special elements; mostly few, because a NaN hides other terms
+WILD = (0.0, 0.0, 0.002, 0.02, 0.3)  # candidate shares of special elements; mostly low, because a NaN hides other terms
 FULL = 0.5  # share of operands with all rows or columns
 
 
 def random_tensor_program(
     rng: np.random.Generator, config: Config, instructions: int, longest: int | None = None
 ) -> tuple[TensorProgram, np.ndarray]:
-    """Return a program, and its reads by golden: uint32 [words, partitions] in the order of its drains.
+    """Return a program, and the words that golden reads: uint32 [words, partitions], in the order of its drains.
 
-    At its end it reads all written words and their neighbours. An instruction has at most `longest` moving columns, or
-    the words of a bank.
+    A drain reads words of PSUM. At its end the program reads all written words and their neighbours. An instruction has
+    at most `longest` moving columns; None: at most the words of a bank.
     """
     words = config.psum_words
     writer = _Writer(rng, config, words if longest is None else min(words, longest))
@@ -59,7 +59,7 @@ def replayed(
     stationary: np.ndarray,
     moving: np.ndarray,
 ) -> tuple[TensorProgram, np.ndarray]:
-    """Return the program of given items, and its reads as :func:`random_tensor_program`; ValueError if one is illegal.
+    """Return the program of given items, and golden's reads (see `random_tensor_program`); ValueError if it is illegal.
 
     An item is an instruction, or a read of PSUM: first word and number of words. The operand memories are uint8 [rows,
     bytes].
@@ -125,7 +125,7 @@ class _Recorder:
         self.expected: list[np.ndarray] = []
         self.moves = 0
         self.written = np.zeros(config.psum_bytes // 4, bool)
-        self.readers = np.zeros(config.psum_bytes // 4, int)  # drains that must precede a change of each word
+        self.readers = np.zeros(config.psum_bytes // 4, int)  # by word: drains that must precede its change
 
     def add(self, instruction: LoadStationary | MultiplyMoving) -> None:
         drains = 0
@@ -144,7 +144,7 @@ class _Recorder:
 
 
 class _Writer(_Recorder):
-    """Recorder of random instructions; it also writes their operands."""
+    """Recorder that draws random instructions and writes their operands."""
 
     def __init__(self, rng: np.random.Generator, config: Config, longest: int):
         self.rng = rng
@@ -200,7 +200,7 @@ class _Writer(_Recorder):
         return int(self.rng.integers(2)) if fmt is FP32 else 0
 
     def _words(self, n: int) -> int:
-        """Return the first of n words: near those of the previous multiplication, or in any bank."""
+        """Return the first of n words of PSUM: near the words of the previous multiplication, or in any bank."""
         rng, words = self.rng, self.config.psum_words
         if self.last is not None and rng.random() < 0.5:
             bank, word = divmod(self.last.psum, words)

@@ -25,7 +25,7 @@ LOAD_OVERHEAD = 2  # least cycles between the last step of a load and the first 
 
 @dataclass(frozen=True)
 class TiledProduct(TensorProgram):
-    """Program for a part of C; tiles: rows and columns of C for each drain, and whether the tile is transposed."""
+    """Program for a part of C; `tiles` has for each drain: rows and columns of C, whether the tile is transposed."""
 
     tiles: list[tuple[slice, slice, bool]]
 
@@ -40,7 +40,7 @@ class TiledProduct(TensorProgram):
 
 
 def _cycles(p: int, q: int, k: int, config: Config) -> int:
-    """Estimate the cycles with `p` stationary and `q` moving columns: loads and moves overlap."""
+    """Estimate the cycles with `p` stationary and `q` moving columns; loads and multiplications overlap."""
     total = 0
     for columns in cut(0, p, config.columns):
         load = -(-length(columns) // LOAD_COLUMNS) + LOAD_OVERHEAD

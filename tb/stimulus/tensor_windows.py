@@ -10,10 +10,10 @@ __all__ = ["CLOSE", "TURNS", "random_columns", "random_rows"]
 LOAD, MULTIPLY = True, False
 
 TURNS = (
-    # Weights replace others while the multiplication that uses them is already pending.
+    # Weights replace other weights while the multiplication that uses the new ones is already pending.
     (LOAD, LOAD, MULTIPLY),
     (LOAD, LOAD, LOAD, MULTIPLY),
-    # Weights are loaded during a multiplication, or used by two.
+    # Weights are loaded during a multiplication, or used by two multiplications.
     (LOAD, MULTIPLY, LOAD, MULTIPLY),
     (LOAD, MULTIPLY, MULTIPLY),
 )
@@ -23,7 +23,7 @@ CLOSE = 0.15  # probability of such a sequence instead of an independent draw
 
 
 def random_rows(rng: np.random.Generator, config: Config, full: float = 0.0) -> dict[str, int]:
-    """Return the fields row and k of an instruction; full: share of operands with all rows from their start."""
+    """Return the fields row and k of an instruction; `full`: probability of the largest k for the drawn row."""
     row, k = _span(rng, row_starts(config), range(config.rows), config.quadrant, full)
     return {"row": row, "k": k}
 
@@ -31,7 +31,7 @@ def random_rows(rng: np.random.Generator, config: Config, full: float = 0.0) -> 
 def random_columns(
     rng: np.random.Generator, config: Config, within: range | None = None, full: float = 0.0
 ) -> dict[str, int]:
-    """Return the fields column and m of an instruction, `within` some columns; full: as :func:`random_rows`."""
+    """Return the fields column and m of an instruction in columns `within`; `full`: probability of the largest m."""
     within = range(config.columns) if within is None else within
     starts = [column for column in column_starts(config) if column in within]
     column, m = _span(rng, starts, within, config.quadrant, full)
@@ -39,9 +39,9 @@ def random_columns(
 
 
 def _span(rng, starts: list[int], within: range, quadrant: int, full: float) -> tuple[int, int]:
-    """Return a random start and length among the numbers `within`; every other span has the first start."""
+    """Return the random start and length of a span in `within`; half of the spans begin at the first of `starts`."""
     start = starts[0] if rng.random() < 0.5 else int(rng.choice(starts))
-    # More than half of them start at 0, more than a quarter at a half.
+    # A span that starts at 0 has any length; another one must not cross the border of its quadrant, or of its half.
     most = within.stop - start
     if start:
         most = min(most, quadrant if start // quadrant % 2 else 2 * quadrant)

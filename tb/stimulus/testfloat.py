@@ -44,7 +44,7 @@ TESTFLOAT_FUNCTIONS = {
     "f32_to_i32": "fp32 to int32",
     "f32_to_ui32": "fp32 to uint32",
 }
-"""Operations by function, with the rounding option of the program."""
+"""Operations by the name of TestFloat's function, with the program's option for the rounding mode."""
 
 CHUNK = 1_000_000  # cases per block, to bound the memory
 _INVALID = 16
@@ -124,6 +124,6 @@ def _words(lines: list[bytes], where: str) -> list[np.ndarray]:
             word = word << np.uint32(4) | digit
         columns.append(word)
         if (table[:, start : start + width] > 15).any() or (table[:, start + width] < 16).any():
-            raise UsageError(f"{where}: each must have hexadecimal numbers of {widths} digits, apart by blanks")
+            raise UsageError(f"{where}: each must have hexadecimal numbers of {widths} digits, separated by blanks")
         start += width + 1
     return columns

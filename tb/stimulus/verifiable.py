@@ -25,7 +25,7 @@ _STORAGE = {CollectiveType.FP32: np.uint32, CollectiveType.BF16: np.uint16, Coll
 def inputs(dtype: CollectiveType, op: ReduceOp, ranks: int, rank: int, seed: int, count: int) -> np.ndarray:
     """Return a rank's contribution [count]: codes of the type, uint16 for BF16, else uint32.
 
-    There are 2 to 64 ranks; rank is the number of this one.
+    There are 2 to 64 ranks; `rank` is the index of this rank.
     """
     index = np.arange(count, dtype=np.uint64)
     if dtype not in _FLOATS or op is not ReduceOp.SUM:
@@ -59,7 +59,7 @@ def _hashed(a: np.ndarray, b: np.ndarray | np.uint64) -> np.ndarray:
 
 
 def _mixed(word: np.ndarray) -> np.ndarray:
-    """Return the next random word, uint64; its halves are mixed before and after a product."""
+    """Return the next random word, uint64; the halves of the word are mixed before and after a multiplication."""
     for first in (True, False):
         low, high = _halves(word)
         high = high + np.uint32(first)
@@ -99,11 +99,11 @@ def _terms(fmt: FloatFormat, ranks: int, rank: int, seed: int, index: np.ndarray
 
     most = (2 << fmt.mantissa_bits) - 1
     total, random = (most + 1) // 2 + _below(_halves(random)[0], most // 2 + 1), _mixed(random)
-    # Another integer from the same half of the range.
+    # Another integer from the upper half of the range, as is `total`.
     other, random = total + 1 + _below(_halves(random)[0], most // 2), _mixed(random)
     other = np.where(other > most, other - most // 2, other)
     odd = place % 2 == 1
-    # Even places have a share in the first sum, odd places in the other.
+    # Ranks at even places of the random order contribute to `total`, ranks at odd places to `other`.
     shares = [_share(place // 2, count, part) for count, part in (((ranks + 1) // 2, total), (ranks // 2, other))]
     term = _coded(fmt, sign ^ odd, field, np.where(odd, shares[1], shares[0]))
     return term, _coded(fmt, sign ^ (total < other), field, np.abs(total - other))
@@ -127,9 +127,10 @@ def _shuffled(ranks: int, rank: int, random: np.ndarray) -> tuple[np.ndarray, np
 
 
 def _share(place: np.ndarray, count: int, total: np.ndarray) -> np.ndarray:
-    """Return the share of a place out of `count` in a total.
+    """Return the part of `total` that a place contributes; `count` places contribute the total.
 
-    Groups of equal size contribute 1, 2, 3 and so on per place; the last place contributes the remainder.
+    The places form groups of equal size. A place in the first group contributes 1, in the second 2, and so on; the last
+    place contributes the remainder.
     """
     groups = np.clip(2 * (total // count) - 1, 1, count)
     once = groups * (groups + 1) // 2

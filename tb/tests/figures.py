@@ -10,7 +10,7 @@ __all__ = ["headless_pyplot", "write_figure"]
 
 
 def headless_pyplot() -> ModuleType:
-    """Import and return matplotlib's `pyplot`; only TESTs with a plot pay for the import."""
+    """Import and return matplotlib's `pyplot`; TESTs without a plot do not import it, as this takes time."""
     import matplotlib
 
     matplotlib.use("agg")

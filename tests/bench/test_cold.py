@@ -1,4 +1,4 @@
-"""Cold builds: their builds and libraries are kept for later simulations, and never replace existing ones."""
+"""Cold builds: builds and lane libraries are kept for later simulations, and never replace existing ones."""
 
 import os
 

@@ -10,7 +10,7 @@ FULL = PRESETS["full"]
 
 
 def test_cycles_of_products_are_those_that_were_measured():
-    """The RTL's cycles at preset full, by `make bench PART=tensor`."""
+    """The expected cycles are those of the RTL with preset full, measured by `make bench PART=tensor`."""
     assert [depth.cycles_of_product(FULL, size) for size in (512, 1024)] == [(8389, 8192), (65733, 65536)]
 
 

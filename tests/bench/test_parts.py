@@ -31,7 +31,7 @@ def bench(monkeypatch, tmp_path, capsys):
 
 @pytest.fixture
 def cold(monkeypatch):
-    """Return the list of ways that were cold-built; the builds are replaced, other tests make them."""
+    """Return the list of ways for which a cold build was requested; a stand-in replaces the builds."""
     ways = []
 
     def cold_build(elaborate, design):
@@ -73,7 +73,7 @@ def test_programs_in_both_orders(bench, monkeypatch):
     monkeypatch.setattr(program, "CALLS", 40)
     record, output = bench("PART=program")
     assert [row["order"] for row in record["program"]] == ["program", "scheduled"] * 2
-    # A product has two records; one more fills the first tile, and the last result is copied to HBM.
+    # A round has four calls with five records, two of them for the product; another record fills the first tile.
     assert record["program"][-1]["records"] == 10 * 5 + 1
     assert all(row["each"] == pytest.approx(row["seconds"] / row["records"] * 1e6) for row in record["program"])
     assert "LANES" not in output and "us / record" in output

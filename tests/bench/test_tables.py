@@ -13,7 +13,7 @@ LARGE = {
     "cycles_per_s": 1234567.8, "whole_cycles_per_s": 123456.7, "golden_over_rtl": 12345.6,
     "ns_per_pe": 123.45, "mega_elements_per_s": 1234.5,
 }  # fmt: skip
-"""Figures of a simulation, as wide as they may become."""
+"""Figures of a simulation with the largest number of digits that occurs."""
 
 ROW = {
     "cycles": 123456, "ideal_cycles": 123456, "utilisation": 0.987, "bit_exact": True, "size": 1024, "records": 1234,

@@ -21,7 +21,7 @@ pytest.importorskip("mkdocs", reason="the packages of requirements-docs.lock are
 
 FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
     --disable-component-update --disable-sync --window-size=1300,1000""".split()
-"""Chromium without a screen and without requests of its own to the network."""
+"""Options of Chromium: no screen, and no network requests except for the page's."""
 
 
 def build(folder: Path, root: Path = ROOT) -> subprocess.CompletedProcess:
@@ -40,7 +40,7 @@ def site(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(site) -> Iterator[str]:
-    """Serve the site on a free port: search runs in a worker, which browsers refuse to files."""
+    """Serve the site on a free port, as browsers do not run the search's web worker from a file."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *arguments):

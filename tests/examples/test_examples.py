@@ -32,7 +32,7 @@ def test_a_copy_outside_the_repository_runs(tmp_path):
 
 
 def test_examples_use_what_a_kernel_may_use():
-    """`run`, instructions and their operands: neither the testbench nor the hardware."""
+    """They may import `run`, instructions and operands, but neither the testbench nor the hardware."""
     assert len(EXAMPLES) == 5
     allowed = (f"{PACKAGE}.run.run", f"{PACKAGE}.kernels.", f"{PACKAGE}.spec.")
     for path in EXAMPLES:

@@ -1,8 +1,7 @@
 """Faster version of Amaranth's simulation engine for unit tests.
 
-Amaranth's engine checks every process of a unit in every delta cycle. Here a signal that changes enters the processes
-that
-read it in a set, and only these run. The Python code of a process is compiled once for all tests of a unit.
+Amaranth's engine checks every process of a unit in every delta cycle. Here a signal that changes adds the processes
+that read it to a set, and only these run. The Python code of a process is compiled once for all tests of a unit.
 """
 
 from functools import lru_cache
@@ -88,7 +87,7 @@ class _State(_PyEngineState):
 class Engine(PySimEngine):
     """An engine for `amaranth.sim.Simulator` that writes no waveforms.
 
-    The processes of the unit are stored apart from those of the clock and of the tests.
+    The processes of the unit are stored apart from the processes of the clock and of the tests.
     """
 
     def __init__(self, design):

@@ -109,7 +109,7 @@ async def _warm_up(ctx, unit, reset: Signal, cycles: int) -> None:
 
 
 def next_turn(last: int, requests: int, count: int) -> int:
-    """Return the number of the next asserted bit of `requests` after `last`, of `count` bits in round-robin order."""
+    """Return the index of the next asserted bit of `requests` after `last`, in round-robin order of `count` bits."""
     return next(number % count for number in range(last + 1, last + 1 + count) if requests >> number % count & 1)
 
 

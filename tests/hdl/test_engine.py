@@ -16,7 +16,7 @@ SEED = 2584
 class Sundry(wiring.Component):
     """Logic in a chain, registers with and without reset, a memory with two granules and both kinds of read port.
 
-    Registers make a second clock with an asynchronous reset, and a third domain uses its falling edge.
+    A register drives a second clock, with an asynchronous reset; a third domain uses this clock's falling edge.
     """
 
     word: In(8)

@@ -1,4 +1,4 @@
-"""Splitting logic keeps every statement once, in order, in the part with all statements that drive its signals."""
+"""Split logic: each statement is in exactly one part, in order, with all statements that drive the same signals."""
 
 from amaranth import Cat, Module, Signal
 from amaranth.hdl import Assert, Fragment

@@ -1,4 +1,4 @@
-"""A test that fails after a simulation writes a waveform of the same stimulus, unless it does not fail again."""
+"""Waveforms: a test that fails after a simulation runs again on the same stimulus; if it fails, a waveform is kept."""
 
 import re
 import subprocess

@@ -21,10 +21,10 @@ def assert_verdicts(
     *,
     late: bool = False,
 ) -> list:
-    """Compare the verdicts on words with those of the specification; return the jobs, None for illegal words.
+    """Compare the checker's verdicts on words with the specification's; return its jobs, None for illegal words.
 
-    The checker accepts no word after an illegal one until it is reset; its error gives the number of legal words
-    before.
+    The checker accepts no word after an illegal one until it is reset; its error has the number of legal words before
+    the illegal one.
 
     Arguments:
         dut: the checker, with constant latency.

@@ -1,4 +1,4 @@
-"""Line budgets of folders."""
+"""Line budgets of folders, see `tests.house.budget`."""
 
 from tests.house.budget import budgets, over
 from tests.house.tree import FOLDERS

@@ -1,4 +1,4 @@
-"""The Makefile passes all variables of its command line, and no others."""
+"""Makefile: it passes all variables of its command line to the program, and no others."""
 
 import os
 import shlex

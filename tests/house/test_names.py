@@ -23,7 +23,8 @@ def exported(source: str) -> list[str]:
 def things(name: str, modules: set[str]) -> int:
     """Return the number of distinct things with a name.
 
-    A thing of hdl/ and its counterparts in golden/, golden/timing/ and spec/ count as one; in spec/ only classes do.
+    A thing is a class, function or constant. A thing of hdl/ and its counterparts of the same name in golden/,
+    golden/timing/ and spec/ count as one thing; in spec/ only a class can be a counterpart.
     """
     count = len([module for module in modules if not module.startswith(PROTOCOL.get(name, "-"))])
     if not any(module.startswith("hdl/") for module in modules):

@@ -29,7 +29,7 @@ def run_ordered(image: Image, order: np.random.Generator | None = None) -> CoreO
     sections = {}
     for part in tile_runs(image, [address for _, address in outcome.records]):
         records = [(queue, at, image.locate(at)[1]) for queue, at in outcome.records[part]]
-        # Every order that a section permits is checked, so any of its runs will do.
+        # All orders that a section permits are checked, so one run of each section suffices.
         sections[frozenset(at for _, at, _ in records)] = records
     for records in sections.values():
         assert find_unordered(records, image.config) == []

@@ -1,6 +1,7 @@
 """Collectives element by element in Python, following `spec.isa.collective`: rounds, segments, ranks.
 
-Adds numpy scalars and rounds by ml_dtypes; stochastically by adding the random word's upper half to the bits.
+It adds numpy scalars and rounds with ml_dtypes. For stochastic rounding it adds the upper half of the random word to
+the bits of the FP32 sum.
 """
 
 from dataclasses import replace
@@ -150,7 +151,7 @@ def large_collective(rng, **options) -> Collective:
 
 
 def on_every_rank(instruction: Collective) -> list[Collective]:
-    """Return the collectives of all ranks, given rank 0's; of SEND its own and its root's, in order of ranks."""
+    """Return all ranks' collectives in rank order, given rank 0's; for SEND only rank 0's and its root's."""
     if instruction.kind == K.SEND:
         other = {"kind": K.RECEIVE, "rank": instruction.root, "root": instruction.rank}
         return sorted((instruction, replace(instruction, **other)), key=lambda i: i.rank)

@@ -24,8 +24,8 @@ _FORMATS = tuple(FORMATS.values())
 
 USED_BYTES = 1024  # bytes of a partition that copies use, few enough for overlaps
 SBUF_USED = 1 << 14  # bytes of a partition of SBUF that copies use
-INDEX_ADDRESS = SBUF_USED - 64  # of row numbers
-INDEX_LIMIT = 10  # row numbers are smaller
+INDEX_ADDRESS = SBUF_USED - 64  # address of the row numbers
+INDEX_LIMIT = 10  # row numbers are less than this
 
 
 def random_copy(rng: np.random.Generator, config: Config, hbm_bytes: int) -> DmaCopy:

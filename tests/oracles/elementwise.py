@@ -1,8 +1,8 @@
 """Vector and scalar engine element by element in Python: one lane, one element, one operation at a time.
 
-Reads the fields of the instruction's word, so shares no view of the record with the golden interpreter, and computes
-with float32, Python integers or fractions. Codes are decoded and rounded by golden.arith; POWER and the activation
-functions are golden's, because separate oracles check them.
+The oracle reads the fields of the instruction's word, so it does not share the golden interpreter's view of a record.
+It computes with float32, Python integers or fractions. Codes are decoded and rounded by golden.arith; POWER and the
+activation functions are golden's, because separate oracles check them.
 """
 
 import operator
@@ -36,7 +36,7 @@ _DECIDE = {
     Opcode.SELECT: "dst b s0", Opcode.AFFINE_SELECT: "dst a s0", Opcode.IOTA: "dst", Opcode.MAX8: "dst a",
     Opcode.FIND_INDEX8: "a b", Opcode.MATCH_REPLACE8: "dst a b s0", Opcode.DROPOUT: "dst a s0",
 }  # fmt: skip
-"""Operands that must be integers, where they are in memory, for integer arithmetic; other opcodes use floats."""
+"""By opcode, the operands that must have integer formats if the arithmetic is on integers; other opcodes use floats."""
 
 _OPERANDS = {opcode: names.removeprefix("dst ") for opcode, names in _DECIDE.items()} | {
     Opcode.MEMSET: "dst s0", Opcode.TENSOR_SCALAR_REDUCE: "a s0", Opcode.IOTA: "dst", Opcode.DROPOUT: "a",
@@ -105,7 +105,7 @@ def _transpose(v, config, memories) -> None:
 
 
 class _Lane:
-    """One lane of an instruction: values it reads, results it writes, and a reduction's `total` to write at b."""
+    """One lane of an instruction: values that it reads and writes; `total`, a reduction's result, is written at b."""
 
     def __init__(self, v, config, memories, lane, sums, function):
         self.v, self.config, self.memories, self.lane = v, config, memories, lane

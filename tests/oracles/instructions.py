@@ -26,7 +26,7 @@ def random_instruction(
         writer = _writer(rng, config, choices, sizes)
         try:
             writer.add()
-        except ValueError:  # no room for so many elements
+        except ValueError:  # no memory for so many elements
             continue
         [instruction] = writer.instructions
         unused = instruction.unused(instruction.fields(config))

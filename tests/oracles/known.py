@@ -1,4 +1,4 @@
-"""Known results, each named by its special property, that golden and the hardware units must give."""
+"""Known results that golden and the hardware units must give, by a name that describes the case."""
 
 from collections.abc import Iterable, Mapping
 

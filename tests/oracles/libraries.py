@@ -38,7 +38,7 @@ GFLOAT = {
     FP8E5M2: gfloat.formats.format_info_ocp_e5m2,
     FP8E3M4: _ieee_like("e3m4", 3, 4),
 }
-"""gfloat descriptions of all formats below FP32, its own where it has one."""
+"""Descriptions for gfloat of all formats shorter than FP32; gfloat's own description where it has one."""
 
 
 def fp32_values(bits: np.ndarray) -> np.ndarray:

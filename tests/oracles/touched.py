@@ -16,8 +16,8 @@ Cells = set[tuple[Storage, int, int]]
 def touched(instruction: Instruction, config: Config) -> tuple[Cells, Cells]:
     """Return the sets of (storage, partition, byte) that a legal instruction reads and writes.
 
-    Programs assume that a load reads whole groups of columns, and that an accumulation reads nothing of PSUM (only the
-    tensor engine itself could disturb it).
+    As in programs, a load counts as a read of whole groups of columns, and an accumulation does not count as a read of
+    PSUM, because only the tensor engine writes there between.
     """
     touches = touches_of(instruction, config)
     if isinstance(instruction, MultiplyMoving):

@@ -32,7 +32,7 @@ def test_every_sentence_is_one_line_and_stands_by_itself(name):
     sentence = PARAMETERS[name].sentence
     assert re.fullmatch(r"[^\s`][^`\n]{39,}\.", sentence) and "  " not in sentence
     assert not re.match(r"(of|so|as|the same|those|this|it)\b", sentence, re.IGNORECASE)
-    # A fragment per table cell: no full stop within it, only semicolons.
+    # The sentence is a table cell: it has no full stop inside, only semicolons.
     assert ". " not in sentence
 
 

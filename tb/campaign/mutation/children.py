@@ -1,4 +1,4 @@
-"""Forked child processes that continue from the current state, each with a number, and report one result."""
+"""Forked child processes: each continues from the parent's state, with a number, and reports one result."""
 
 import contextlib
 import os

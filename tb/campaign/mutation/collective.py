@@ -26,7 +26,11 @@ __all__ = ["COLLECTIVE_UNITS"]
 
 
 def _announcements(m: Module, mailbox: Mailbox) -> Value:
-    """Return whether only existing, unannounced cores announce themselves, and only announced ones are taken."""
+    """Return whether the mailbox's inputs are legal.
+
+    1. An added core exists and is not in the mailbox.
+    2. A removed core was selected in the previous cycle, and is in the mailbox.
+    """
     full, looked = Signal(mailbox.cores, name="announced_cores"), Signal.like(mailbox.core, name="looked")
     m.d.sync += looked.eq(mailbox.core)
     with m.If(mailbox.put):
@@ -39,14 +43,14 @@ def _announcements(m: Module, mailbox: Mailbox) -> Value:
 
 
 def _operations_of_loads(m: Module, loader: CollectiveLoader) -> Value:
-    """Return whether a load has elements of an existing type, and HBM answers only requests."""
+    """Return whether each load has at least one element, of an existing type, and HBM answers only requests."""
     op = loader.ops.payload
     some = (op.elements != 0) & op.dtype.matches(*CollectiveType)
     return if_valid(loader.ops, some) & answers_requests(m, loader.axi)
 
 
 def _store_op(stream) -> Value:
-    """Return whether a Storer's operation has elements of an existing type at an aligned address."""
+    """Return whether each operation of a Storer has elements of an existing type and an aligned address."""
     op = stream.payload
     aligned = ~op.address[: (COLLECTIVE_ALIGNMENT - 1).bit_length()].any()
     return if_valid(stream, aligned & (op.elements != 0) & op.dtype.matches(*CollectiveType))
@@ -58,7 +62,7 @@ def _typed(stream) -> Value:
 
 
 def _of_bytes(m: Module, both) -> Value:
-    """Return whether every operation has at least one byte."""
+    """Return whether each operation of both units has at least one byte."""
     return Cat(unit.bytes != 0 for unit in (both.widens, both.narrows)).all()
 
 
@@ -67,7 +71,7 @@ def _operations(m: Module, schedule: Schedule) -> dict[str, Value]:
 
 
 def _jobs(m: Module, schedule: Schedule) -> Value:
-    """Return whether a job is legal, as far as that can be told without multiplications."""
+    """Return whether a job meets the rules that need no multiplication; a solver cannot handle the others."""
     job = schedule.i.payload
     steps = ("unit", "own", "top")
     beside = Cat(job[name][: (GRANULE - 1).bit_length()] for name in ("src", "dst", "chunk", *steps)).any()
@@ -81,13 +85,13 @@ def _jobs(m: Module, schedule: Schedule) -> Value:
 
 
 def _granules(m: Module, schedule: Schedule) -> Value:
-    """Return whether a channel receives from the start of a granule, the unit into which vectors are divided."""
+    """Return whether each receive starts at a granule, the block of elements into which vectors are divided."""
     op = schedule.receives.payload
     return if_valid(schedule.receives, ~op.first_element[: (GRANULE - 1).bit_length()].any())
 
 
 _MEMORY = ("collective/datapath_memory", "collective/datapath_lengths")
-"""Tests of the loader and the storer."""
+"""Test files of the loader and the storer."""
 
 _MEMORY_TESTS, _CONTROL_TESTS = "collective.test_datapath_memory", "collective.test_control"
 """Test modules with parameters of several units."""

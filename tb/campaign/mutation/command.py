@@ -15,11 +15,11 @@ from neuroncore_rtl.tb.campaign.mutation.units import MUTATED_UNITS
 __all__ = ["lines_of_holes", "mutate_units", "retry_holes"]
 
 BAR = 0.99
-"""Share of the non-equivalent mutants that the tests must detect."""
+"""Required share: detected mutants of all mutants that are not equivalent to the unit."""
 
 
 def mutate_units(settings: Settings) -> int:
-    """Run the campaign, write its records and print them; return 0 if every unit that ran reaches `BAR`."""
+    """Run the campaign, write and print its records; return 0 if the tests of every unit that ran reach `BAR`."""
     names = [settings.unit] if settings.unit else list(MUTATED_UNITS)
     failed = False
     for name in names if settings.run else ():
@@ -47,7 +47,11 @@ def mutate_units(settings: Settings) -> int:
 
 
 def retry_holes(name: str, workers: int) -> dict:
-    """Return a unit's record after testing its holes again; raise UsageError if the unit has changed since."""
+    """Return a unit's record after testing its holes again: the mutants that were neither detected nor equivalent.
+
+    Raises:
+        UsageError: there is no record, or the unit has changed since.
+    """
     records = read_records([name])
     if not records:
         raise UsageError(f"HOLES=1 must follow a run; {name} has no record")
@@ -57,7 +61,7 @@ def retry_holes(name: str, workers: int) -> dict:
         return record
     again = mutate(name, record["asked"], record["seed"], workers, holes).as_json()
     if again["mutants"] != len(holes):
-        raise UsageError(f"HOLES=1 must find the holes in the unit; {name} has changed: run it without HOLES")
+        raise UsageError(f"HOLES=1 must follow a run of the same unit; {name} has changed: run it without HOLES")
     caught = {test: Counter(by) for test, by in record["caught"].items()}
     for test, by in again["caught"].items():
         caught[test] = caught.get(test, Counter()) + Counter(by)
@@ -69,7 +73,7 @@ def retry_holes(name: str, workers: int) -> dict:
 
 
 def read_records(names: Iterable[str]) -> list[dict]:
-    """Return the existing records of units."""
+    """Return the records of those units that have a record."""
     files = [RESULTS / f"mutate-{name}.json" for name in names]
     return [json.loads(file.read_text()) for file in files if file.is_file()]
 

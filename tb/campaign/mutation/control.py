@@ -21,7 +21,7 @@ __all__ = ["CONTROL_UNITS"]
 
 
 def _of_records(m: Module, fetcher: Fetcher) -> Value:
-    """Return whether HBM answers requests only, sets `last` on each record's last beat, and requests are aligned."""
+    """Return whether HBM sends only requested data with `last` on each record's last beat, and requests are aligned."""
     bits, beats = (RECORD_BYTES - 1).bit_length(), RECORD_BYTES // fetcher.config.hbm_bytes
     beat, answer = Signal(range(beats), name="beat_of_record"), fetcher.axi.r
     with m.If(answer.valid & answer.ready):
@@ -32,13 +32,13 @@ def _of_records(m: Module, fetcher: Fetcher) -> Value:
 
 
 def _response(m: Module, registers: Registers) -> Mapping[str, Value]:
-    """Qualify the bus response's fields by the response."""
+    """Compare the fields of the bus response only while the response is valid."""
     bus = registers.bus
     return qualify(bus.response, {f"bus.{name}": getattr(bus, name) for name in ("result", "error")})
 
 
 def _trace(m: Module, cpu: Cpu) -> Mapping[str, Value]:
-    """Qualify the trace port by `trace_valid`."""
+    """Compare the trace port only while `trace_valid` is set."""
     said = ("trace_pc", "trace_instruction", "trace_trap", "trace_cause", "trace_rd", "trace_value")
     return qualify(cpu.trace_valid, {name: getattr(cpu, name) for name in said})
 

@@ -14,7 +14,7 @@ __all__ = ["ENGINE_UNITS"]
 
 
 def _announcements(m: Module, store: ResultStore) -> Value:
-    """Return whether each result was announced, and each announcement has room and a legal size."""
+    """Return whether each result follows its write request, and each request has a free entry and a legal size."""
     owed, writes = Signal(range(store.depth + 1), name="owed"), store.writes
     m.d.sync += owed.eq(owed + writes.valid - store.result_valid)
     sized = writes.payload.place.size != 3

@@ -1,15 +1,16 @@
-"""Equivalence of a mutant and the sound netlist, by an SMT solver and ABC; all inputs are free in each cycle.
+"""Equivalence of a mutant and the sound (unchanged) netlist, by an SMT solver and ABC.
 
-The sound netlist and the mutant get the same inputs. The proofs assume the promises of submodules about their outputs.
-They are tried in this order:
+Both netlists get the same inputs, which may have any value in each cycle. The proofs assume the promises of submodules
+about their outputs. The proofs are tried in this order:
 
-- *step*: from equal registers and memories, can an output, a next state, or an address or data of a memory differ? If
-  not, the two are equal for ever.
+- *step*: if the registers and memories of both are equal, can an output, a next state, or an address or data of a
+  memory differ? If not, the two netlists are equal for ever.
 - *induction*: which signals are equal or constant in each cycle from the initial state, if they are so in the cycles
-  before? ABC searches for them (`scorr`, after van Eijk), then for an invariant of the rest (`pdr`, after Bradley). If
-  the outputs are among them, the two are equal for ever. Contents of memories are free, their addresses and written
-  data are outputs. The proof starts with the module that contains the mutant, whatever its inputs, and continues with
-  the enclosing modules while they are small enough: equality there implies equality everywhere.
+  before? ABC searches for such signals (`scorr`, after van Eijk), then for an invariant of the rest (`pdr`, after
+  Bradley). If the outputs are among these signals, the two netlists are equal for ever. Contents of memories are free,
+  their addresses and written data are outputs. The proof starts with the module that contains the mutant, with free
+  inputs, and continues with the enclosing modules while they are small enough: equality of one of these modules implies
+  equality of the whole.
 - *bounded*: can an output differ in the first cycles from the initial state? If so, the mutant differs.
 
 A mutant that passes only the last proof is equal for that number of cycles; later cycles are unknown.
@@ -29,10 +30,10 @@ from neuroncore_rtl.tb.proofs.solver import NoAnswer, run_solver
 __all__ = ["EquivalenceProof", "Finding", "prove_equivalent"]
 
 PROVED, OPENED = "proved.il", "opened.il"
-"""Files: the prepared netlist with the observed outputs, and the same without its memories."""
+"""Files: the prepared netlist with the observed outputs, and this netlist without its memories."""
 
 _NAMED = "named"
-"""Prefix of cell names that Yosys made."""
+"""Prefix for cells without a name in the source: so their ports become inputs and outputs, too."""
 
 _REGISTERS = "registers.ys"
 """Script that turns registers into instances of modules."""
@@ -46,7 +47,7 @@ hierarchy -top {top}
 rename {top} {name}
 design -stash {name}
 """
-"""Makes one side; `prepared` is one of the scripts below."""
+"""Script that makes one side, the sound netlist or the mutant; `prepared` is one of the scripts below."""
 
 _STEP = f"""
 proc
@@ -62,9 +63,9 @@ setattr -unset keep t:*
 opt_clean
 select -assert-none t:$*ff* t:$mem* t:opened*
 """
-"""Turns registers and memories into outputs and inputs named after their cells, as a register's wires may have another
-name in a mutant. Initial values are removed, as they would constrain these inputs. A register that a mutant no longer
-uses stays, so that both sides have the same ports."""
+"""Script for *step*. It turns registers and memories into outputs and inputs named after their cells, as a register's
+wires may have another name in a mutant. Initial values are removed, as they would constrain these inputs. A register
+that a mutant no longer uses remains, so that both sides have the same ports."""
 
 _RUN = """
 proc
@@ -84,13 +85,14 @@ setattr -unset keep t:*
 opt_clean
 select -assert-none t:$mem* t:opened*
 """
-"""From the initial state; written memories become outputs and inputs, the others are tables."""
+"""Script for *induction*, from the initial state. Memories that are written become outputs and inputs; other memories
+are constant tables."""
 
 PROMISED = "promised.il"
 """The netlist without its memories, with the promises of its submodules."""
 
 WATCHED = "watched.il"
-"""The prepared netlist with these promises and the legal inputs, if any."""
+"""The prepared netlist with the promises of submodules and the legal inputs, if any."""
 
 EMPTIED, EMPTIED_WATCHED = "emptied.il", "emptied_watched.il"
 """`PROVED` and `WATCHED` without the memories that are written."""
@@ -118,7 +120,7 @@ aigmap
 opt_clean
 write_aiger -zinit {question}.aig
 """
-"""The end of each script."""
+"""Ends of a script: for the SMT solver, and for ABC."""
 
 _ABC = """
 read_verilog <<END
@@ -129,7 +131,8 @@ END
 techmap
 abc -script {question}.abc
 """
-"""Yosys passes a netlist to ABC and expects one back: ABC gets a small one, and returns it when it is done."""
+"""Script that runs ABC on a proof's file. Yosys passes a netlist to ABC and expects a netlist back: so it passes this
+small one, and ABC returns it after the proof."""
 
 _ASKED = """
 write_blif {question}.blif
@@ -143,17 +146,17 @@ read_blif {question}.blif
 """
 
 _WITHIN = "strash\nscorr -c\n"
-"""Precedes `fold` if there are assumptions: finds the signals that are equal while these hold. `fold` moves the
-assumptions into the outputs, and the signals are no longer equal."""
+"""ABC commands before `fold` if there are assumptions. They find the signals that are equal while the assumptions hold;
+`fold` moves the assumptions into the outputs, and then these signals are no longer equal."""
 
 _TIMEOUT = 300.0
-"""Seconds per question."""
+"""Seconds for each run of a solver."""
 
 _SAYS = "snl_UNSAT", "snl_SAT", "snl_UNK"
 """First words of ABC's answer: the sides never differ, differ in a cycle, or unknown."""
 
 _SEARCH = 60
-"""Seconds for the search for an invariant, out of the time of Yosys and ABC."""
+"""Seconds for the search for an invariant, a part of the time of Yosys and ABC."""
 
 _LARGEST = 1500
 """Most Yosys cells of a module, including its submodules; ABC finds nothing in time for larger ones."""
@@ -170,7 +173,7 @@ class Finding(enum.Enum):
 
     @property
     def equal(self) -> bool:
-        """Whether the mutant counts as equivalent, including one that is equal for a number of cycles."""
+        """Whether the mutant counts as equivalent: proved for ever, or for the cycles of the bounded proof."""
         return self in (Finding.STEP, Finding.INDUCTION, Finding.BOUNDED)
 
 
@@ -200,8 +203,8 @@ def prove_equivalent(
         folder: folder of the netlist and of the generated files.
         workers: parallel solvers.
         part: submodule with the mutants; its inputs are free. Empty: the component.
-        watch: adds the legal inputs to the netlist; steps ignore them.
-        whole: induction covers the component, including the parts that drive `part`.
+        watch: adds the legal inputs to the netlist; the *step* proof does not use them.
+        whole: induction covers the component, including the submodules that drive `part`.
         promise: adds the promises of submodules to the netlist.
     """
     text = select_observed((folder / PREPARED).read_text())
@@ -247,7 +250,7 @@ _QUESTIONS = {
     "never": (_NEVER, EMPTIED_WATCHED, EMPTIED, _TO_ABC),
     "run": (f"{_RUN}opt_clean -purge\n", WATCHED, PROVED, _TO_SMT),
 }
-"""Preparation of a side, file of the sound side and of the mutant's, and end of the script."""
+"""By proof: script that prepares a side, file of the sound netlist, file for the mutant, and end of the script."""
 
 
 def _script(mutant: Mutant, kind: str, top: str) -> str:
@@ -275,7 +278,7 @@ def _ask(mutant: Mutant, cycles: int, folder: Path, top: str, modules: Sequence[
 
 
 def _around(mutant: Mutant, outermost: str, text: str) -> list[str]:
-    """Return the module with the mutant and those around it that are small enough."""
+    """Return the module with the mutant and the enclosing modules that are small enough for ABC."""
     module, found = re.search(r"-module (\S+)", mutant.command)[1], []
     while module not in (outermost, "top.unit", "top"):
         found.append(module)

@@ -27,7 +27,7 @@ __all__ = ["FABRIC"]
 
 
 def _routable(m: Module, router: Router) -> Value:
-    """Return whether golden would route each flit to this router, and the chip number is constant."""
+    """Return whether golden would send each flit through this router's input, and the chip number is constant."""
     tests = tests_module("link.test_router")
     routes, streams = tests.cases(tests.RING), tests_module("link.test_router_cycles").streams(router, 0)
     legal = []
@@ -43,24 +43,24 @@ def _routable(m: Module, router: Router) -> Value:
 
 
 def _line(line, name: str, *others: str) -> dict[str, Value]:
-    """Qualify a line request by its valid; `others` are further members."""
+    """Compare a line request's members, with the members `others`, only while the request is valid."""
     members = ("storage", "partition", "address", *others)
     return qualify(line.valid, {f"{name}.{member}": getattr(line, member) for member in members})
 
 
 def _line_request(m: Module, arbiter: LineReadArbiter) -> Mapping[str, Value]:
-    """Qualify the request and the chosen client by the request's valid."""
+    """Compare the request and the chosen client only while the request is valid."""
     return _line(arbiter.port, "port", "word") | qualify(arbiter.port.valid, {"chosen": arbiter.chosen})
 
 
 def _legal_runs(m: Module, chunker: Chunker) -> Value:
-    """Return whether a run has bytes, in an existing memory."""
+    """Return whether each run has at least one byte and names an existing memory."""
     run = chunker.i.payload
     return if_valid(chunker.i, (run.bytes != 0) & Value.cast(run.storage).matches(*Storage))
 
 
 def _legal_chunks(unit: Reader | HbmWriter) -> Value:
-    """Return whether a chunk fits an access or a burst."""
+    """Return whether each chunk fits one access of its memory, or one burst of HBM."""
     chunk, legal = unit.i.payload, Const(0)
     for storage, grid in (
         (Storage.SBUF, unit.size),
@@ -78,7 +78,7 @@ def _row_outputs(m: Module, rows: RowReader) -> Mapping[str, Value]:
 
 
 def _row_jobs(m: Module, rows: RowReader) -> Value:
-    """Return whether a job starts after the previous one, with 4-byte numbers in existing partitions."""
+    """Return whether a job starts after the previous one, with aligned row numbers in existing partitions."""
     done = ~(rows.busy | rows.src.valid | rows.dst.valid)
     count = rows.rows.last < 1 << len(rows.rows.partition)
     return ~rows.load | (done & (rows.rows.address[:2] == 0) & count)
@@ -91,13 +91,13 @@ def _writer_outputs(m: Module, writer: HbmWriter) -> Mapping[str, Value]:
 
 
 def _answer_inputs(m: Module, answers: Answers) -> Value:
-    """Return whether bursts and ended copies have room, and HBM answers only issued bursts."""
+    """Return whether bursts and ends of copies occur only with free entries, and HBM answers only issued bursts."""
     copies = answers.copies
     return Cat(~answers.burst | answers.room, ~copies.close | copies.closable, ~answers.b.valid | ~copies.quiet).all()
 
 
 def _grant(m: Module, turn: RoundRobin) -> Mapping[str, Value]:
-    """Qualify the grant by the presence of a request; assume that it is taken only then."""
+    """Compare the grant only while there is a request; assume that the grant is used only then."""
     m.d.comb += Assume(~turn.taken | turn.requests.any())
     return qualify(turn.requests.any(), {"grant": turn.grant})
 

@@ -1,4 +1,4 @@
-"""Units tested in a harness: the harness is built with all mutants of the unit in place of its module.
+"""Units tested in a harness, which is built with a module of all mutants instead of the unit's module.
 
 The argument `+mutant=` of the simulation selects the mutant. So a harness is built once, and the unit's tests run it as
 usual, one process per run.
@@ -27,11 +27,11 @@ ESCAPE = "\\"
 """Prefix of escaped Verilog identifiers."""
 
 _OFF = ("WIDTHEXPAND", "WIDTHTRUNC", "SELRANGE", "UNOPTFLAT", "LITENDIAN", "ASCRANGE", "PINMISSING")
-"""Disabled warnings: Yosys relies on Verilog's width rules, and the observed outputs are for proofs only."""
+"""Disabled warnings of Verilator: Yosys relies on Verilog's width rules, and only proofs use the observed outputs."""
 
 
 def shell(name: str, component: wiring.Component, sound: str) -> str:
-    """Return a Verilog module with the ports of a unit's `sound` module around the module with all mutants."""
+    """Return a Verilog wrapper of the module with all mutants; it has the ports of `sound`, the unit's own module."""
     whole = ports_of(component)
     names = {id(signal): port.name for port, signal in whole}
     parts = {member: _part(value) for member, _, value in module_ports(component.signature, component) if len(value)}
@@ -53,7 +53,7 @@ def shell(name: str, component: wiring.Component, sound: str) -> str:
 
 
 def _part(value: Value) -> tuple[Signal, int, int]:
-    """Return the signal that a port is a slice of, and the slice's start and stop."""
+    """Return the signal of a port that is a signal or a slice of one, and the slice's start and stop."""
     start, stop = 0, len(value)
     while isinstance(value, Slice):
         start, stop, value = start + value.start, stop + value.start, value.value
@@ -63,8 +63,8 @@ def _part(value: Value) -> tuple[Signal, int, int]:
 class Harnessed:
     """Replacement of the functions of :mod:`run.sim.simulation` while a unit's tests run.
 
-    The session forks before a simulation of the unit, limits and counts cycles, and skips other tests. `folder`
-    contains `mutants.v`.
+    The session forks before a simulation of the unit, limits and counts cycles, and skips tests that do not simulate
+    the unit. `folder` contains `mutants.v`.
     """
 
     def __init__(self, session, component: wiring.Component, folder: Path):
@@ -79,7 +79,7 @@ class Harnessed:
         simulation.build, simulation.run_simulation, simulation.run_directory = self.build, self.run, self.run_directory
 
     def build(self, design: simulation.Design, sim: str = "verilator", **options) -> simulation.Build:
-        """Build a design; if it contains the unit, with all mutants."""
+        """Build a design; a design that contains the unit is built with all mutants."""
         if sim != "verilator" or self._text not in design.verilog:
             self._session.skip_other()
             return self._build(design, sim, **options)

@@ -1,8 +1,8 @@
 """Legal inputs: a watcher module that restricts a unit's inputs in equivalence proofs.
 
 A mutant that differs only after a protocol violation, such as an unrequested bus answer, is equivalent for every
-legal use. The watcher is attached to the sound side only: illegal requests of a mutant excuse nothing. A watcher in a
-submodule states a promise about that submodule's outputs.
+legal use. The watcher reads only the ports of the unchanged netlist: a mutant's own illegal requests make no input
+illegal. A watcher in a submodule states a promise about the outputs of this submodule.
 """
 
 import re
@@ -17,15 +17,15 @@ from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of
 __all__ = ["Legal", "add_watcher", "answers_requests", "if_valid"]
 
 Legal = Callable[[Module, wiring.Component], Value]
-"""Adds logic to a module that decides from a component's ports whether they are legal in this cycle; returns that
-bit."""
+"""Function that adds logic to a module. The logic decides whether the values of a component's ports are legal in this
+cycle; the function returns the resulting bit."""
 
 
 def add_watcher(prepared: str, component: wiring.Component, legal: Legal, part: str = "") -> str:
     """Return RTLIL (see `netlist.mutants_of`) with a watcher attached to a unit, or to its submodule `part`.
 
-    The component provides the ports' names. A ValueError says that the rule `legal` needs a port that is unused in the
-    netlist, or has another name there.
+    The component provides the ports' names. Raises ValueError if the rule `legal` reads a port that the netlist does
+    not have: because it is unused, or has another name there.
     """
     m = Module()
     m.domains.sync = sync = ClockDomain()
@@ -51,7 +51,7 @@ def if_valid(stream, condition: Value) -> Value:
 
 
 def answers_requests(m: Module, axi) -> Value:
-    """Return whether a bus has a beat only for outstanding requests; assumes fewer than 256 outstanding beats."""
+    """Return whether a bus sends beats only for outstanding requests; fewer than 256 beats must be outstanding."""
     owed = Signal(9, name="beats_owed")
     asked, taken = axi.ar.valid & axi.ar.ready, axi.r.valid & axi.r.ready
     m.d.sync += owed.eq(owed + Mux(asked, axi.ar.payload.len + 1, 0) - taken)

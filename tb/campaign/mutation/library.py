@@ -1,7 +1,7 @@
 """Verilog module as a shared library: Verilator's C++ code, called through ctypes.
 
-cocotb would need a process and another test for each unit. Here the module is an object with ports that replaces
-Amaranth's simulation of the unit in the unit's existing tests.
+cocotb would need a process and another test for each unit. Here the module is an object with ports. In the unit's
+existing tests this object replaces Amaranth's simulation of the unit.
 """
 
 import ctypes
@@ -74,7 +74,7 @@ class Library:
 
 
 class MutantModel:
-    """Instance of a module; arguments as for `Library`."""
+    """Instance of a compiled module; its arguments are those of `Library`."""
 
     def __init__(self, code: ctypes.CDLL, ports: Sequence[Port]):
         self._code, self._top = code, ctypes.c_void_p(code.create())
@@ -99,7 +99,7 @@ class MutantModel:
         self._code.evaluate(self._top)
 
     def trace(self, given: Mapping[str, np.ndarray], shown: Sequence[str]) -> np.ndarray:
-        """Run a cycle per row of the inputs; return the outputs, uint32[cycles, outputs], before each clock edge.
+        """Run one cycle per row of `given`; return the outputs, uint32[cycles, outputs], before each clock edge.
 
         Arguments:
             given: values by port, uint8[cycles, bytes], least significant byte first.
@@ -142,7 +142,7 @@ def compile_mutants(verilog: str, ports: Sequence[Port], folder: Path) -> Librar
     include = Path(environment["VERILATOR_ROOT"], "include")
     flags = (*_FLAGS, f"-I{include}", f"-I{include / 'vltstd'}", f"-I{folder / 'objects'}")
     sources = [folder / "wrapper.cpp", *sorted((folder / "objects").glob("*.cpp"))]
-    # In one compilation: most of a small module's code is headers.
+    # All sources in one compilation, as most of a small module's code is headers.
     everything = folder / "module.cpp"
     everything.write_text("".join(f'#include "{source}"\n' for source in sources))
     clang.compile_with("c++", ("-c", *flags), [everything], folder / "module.o")

@@ -32,15 +32,15 @@ __all__ = [
 ]  # fmt: skip
 
 Means = Callable[[Module, wiring.Component], Mapping[str, ValueLike]]
-"""Returns what proofs of a component observe, see `Unit`."""
+"""Function that returns the values that proofs of a component compare, see `Unit.means`."""
 
 SELECT_BITS = 16
 """Width of the input that selects a mutant."""
 
 PREPARED = "prepared.il"
-"""File of the netlist from which mutants are drawn, without unused logic and constants. A memory is one cell, and its
-initial contents are not changed. Mutants must not have undefined values: no cell remains with an output that is
-undefined for some inputs, and all don't-care values are 0."""
+"""File of the netlist from which mutants are drawn, without unused logic and constants. A memory is one cell, and no
+mutant changes its initial contents. Mutants must not have undefined values. So the netlist has no cell with an output
+that is undefined for some inputs, and all don't-care values are 0."""
 
 _DRAW = f"""
 read_rtlil plain.il
@@ -66,12 +66,12 @@ write_verilog -norename -noattr mutants.v
 """
 
 _SEEN = "_seen"
-"""Suffix of an output that proofs observe instead of another one."""
+"""Suffix of an additional output, which proofs compare instead of the output of the same name without the suffix."""
 
 _LEFT_OUT = r" -port ((\w+_)?CLK|clk|Q|RD_[AS]RST) "
-"""Excluded ports. Clocks, including those of submodules: another clock is no change of the logic, and the proofs know
-only one. Outputs of registers, as they carry the initial values: inputs of registers and of their readers are changed
-instead. Resets of read ports, which memories of this project do not use."""
+"""Ports that no mutant changes. Clocks, including the clocks of submodules: another clock is no change of the logic,
+and the proofs have only one clock. Outputs of registers, as they have the initial values: the inputs of registers and
+of the cells that read them are changed instead. Resets of read ports, which memories of this project do not use."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Mutant:
 
 
 def ports_of(component: wiring.Component) -> list[tuple[Port, Signal]]:
-    """Return the ports of a component that have bits, with its signals, in the order of its signature.
+    """Return the ports of a component that are at least one bit wide, with their signals, in the signature's order.
 
     Members that are slices of one signal share a port; constants have no port.
     """
@@ -122,7 +122,7 @@ def ports_of(component: wiring.Component) -> list[tuple[Port, Signal]]:
 def rtlil_of(component: wiring.Component, means: Means = lambda m, component: {}) -> str:
     """Return the RTLIL of a component in a module `top` with the ports clk, rst and those of `ports_of`.
 
-    The value that `means` (see `Unit`) returns for a port p7 becomes the port p7_seen.
+    If `means` (see `Unit`) returns a value for a port, such as p7, this value becomes an additional port p7_seen.
     """
     m = Module()
     m.domains.sync = sync = ClockDomain()
@@ -171,7 +171,7 @@ def mutants_of(
 
 
 def _module(text: str, top: str, name: str) -> str:
-    """Return the RTLIL module of a submodule; Amaranth numbers duplicate names."""
+    """Return the RTLIL module of a submodule; Amaranth adds a number to a duplicate name."""
     numbered = r"\.".join(rf"{re.escape(part)}(?:\$\d+)?" for part in name.split("."))
     found = re.search(rf"^module \\({re.escape(top)}\.{numbered})$", text, re.M)
     if not found:
@@ -180,7 +180,7 @@ def _module(text: str, top: str, name: str) -> str:
 
 
 def _put_out(prepared: str, module: str) -> str:
-    """Return a pattern of Yosys options that change an output of a module's instance."""
+    """Return a regular expression for Yosys options that change an output of an instance of a module."""
     text = re.search(rf"^module \\{re.escape(module)}\n.*?^end$", prepared, re.M | re.S)
     outputs = re.findall(r"^  wire .*\boutput \d+ \\(\S+)$", text[0] if text else "", re.M)
     around, _, cell = module.rpartition(".")
@@ -188,7 +188,7 @@ def _put_out(prepared: str, module: str) -> str:
 
 
 def select_observed(text: str) -> str:
-    """Return RTLIL without the outputs that have a replacement; see `rtlil_of`."""
+    """Return RTLIL in which the additional outputs of `rtlil_of` replace the outputs of the same names."""
     for name in re.findall(rf"^  wire .*output \d+ \\(\w+){_SEEN}$", text, re.MULTILINE):
         text = re.sub(rf"^(  wire .*)output \d+ (\\{name})$", r"\1\2", text, flags=re.MULTILINE)
     return text
@@ -197,8 +197,8 @@ def select_observed(text: str) -> str:
 def without_memories(text: str, written_only: bool = False) -> str:
     """Return RTLIL in which each memory is an instance of an empty module with the memory's ports.
 
-    Addresses and data of a port are 0 while it is not enabled. `written_only` keeps tables: memories without write
-    ports.
+    Addresses and data of a port are 0 while the port is not enabled. With `written_only`, memories without write ports
+    (tables) are kept.
     """
     modules = []
 

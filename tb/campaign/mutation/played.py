@@ -1,4 +1,4 @@
-"""Playable units (`run.harness.player`) on a compiled library, with the same cases and idle cycles."""
+"""Playable units (`run.harness.player`) on a compiled library, with the player's cases and idle cycles."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of
 __all__ = ["inner_unit", "play"]
 
 _BUBBLES = 0.25
-"""Share of idle cycles between cases, if requested."""
+"""Share of cycles without a case (bubbles), if requested."""
 
 _TAIL = 256
 """Cycles after the last case."""
@@ -32,7 +32,7 @@ def play(unit: Playable, library: Library, mutant: int, fields: Mapping[str, np.
     cycles = int(starts[-1]) + unit.latency + _TAIL
     valid = np.zeros(cycles, bool)
     valid[starts] = True
-    # In cycles without a case the unit gets the complement of the last one.
+    # In cycles without a case the inputs are the complement of the last case.
     latest = np.maximum(np.cumsum(valid) - 1, 0)
     model = library.model()
     model.set("mutant", mutant)

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Mutation campaign of one unit: draw mutants, run the unit's tests on each, and prove the undetected ones equal."""
+"""Mutation campaign of a unit: draw mutants, run the unit's tests on each, prove undetected mutants equivalent."""
 
 import json
 import os
@@ -32,7 +32,7 @@ FOLDER = SIM_BUILD / "mutation"
 
 
 class TestsFailed(RuntimeError):
-    """A unit's own tests fail on its unchanged netlist, or none of them simulates it."""
+    """A unit's tests fail on its unchanged netlist, or no test simulates the unit."""
 
     __test__ = False
 
@@ -41,8 +41,9 @@ class TestsFailed(RuntimeError):
 class Outcome:
     """Result of a unit's campaign of at most `asked` mutants.
 
-    Mutants have numbers. Tests are in the order of their runs, with the sound unit's results. A caught mutant has the
-    test that detected it with its result, the others have proofs.
+    Mutants, `caught` and `proofs` are by mutant number. `tests` has the results of the unchanged unit, in the order in
+    which the tests run. `caught` has, for a detected mutant, the test that detected it and its result; `proofs` has the
+    proofs of the undetected mutants.
     """
 
     unit: str
@@ -61,7 +62,7 @@ class Outcome:
 
     @property
     def score(self) -> float:
-        """Share of detected mutants among the non-equivalent ones; 1 if all mutants are equivalent."""
+        """Share of detected mutants among the mutants that are not equivalent; 1 if all mutants are equivalent."""
         counted = len(self.caught) + len(self.holes)
         return len(self.caught) / counted if counted else 1.0
 
@@ -92,10 +93,10 @@ class Outcome:
 
 
 def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str] | None = None) -> Outcome:
-    """Draw at most `count` mutants of a unit, test them, and prove the undetected ones.
+    """Draw at most `count` mutants of a unit, test them, and try to prove that the undetected mutants are equivalent.
 
-    `only` limits the campaign to mutants with these texts. Raises TestsFailed if the unit's tests fail without a
-    change.
+    `only` limits the campaign to the mutants with these texts. Raises TestsFailed if the unit's tests fail on the
+    unchanged unit.
     """
     started, unit, folder = time.monotonic(), unit_named(name), FOLDER / f"{name.replace(':', '-')}-{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -135,9 +136,10 @@ def _add_promises(prepared: str, unit: Unit) -> str:
 
 
 def _sound_tests(name: str, folder: Path) -> dict[str, Child]:
-    """Return the tests that pass on the sound netlist, fastest first; in a harness longest first.
+    """Return the tests that pass on the sound (unchanged) netlist, in the order in which mutants run them.
 
-    The start of a harness run costs more than its cycles, so its tests with the most cycles come first.
+    The fastest test is first. In a harness the test with the most cycles is first: starting a run takes more time than
+    its cycles, and a long test detects more mutants.
     """
     answer = _run_session(Request(name, str(folder)), folder)
     children = {test: found[0] for test, found in answer.items()}
@@ -149,7 +151,7 @@ def _sound_tests(name: str, folder: Path) -> dict[str, Child]:
     if not children:
         said = (folder / "log").read_text(errors="replace").strip().rpartition("\n")[2]
         where = ", ".join(unit_named(name).tests)
-        raise TestsFailed(f"no test in {where} simulates {name} with the parameters of its table: {said}")
+        raise TestsFailed(f"a test in {where} must simulate {name} as its entry in MUTATED_UNITS makes it: {said}")
     in_harness = bool(unit_named(name).module)
     order = (lambda child: -child.cycles) if in_harness else (lambda child: child.seconds)
     return dict(sorted(children.items(), key=lambda item: order(item[1])))

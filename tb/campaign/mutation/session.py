@@ -1,10 +1,10 @@
-"""Test session of a unit: pytest runs the unit's tests on its netlist, with one mutant after the other.
+"""Test session of a unit: pytest runs the unit's tests on its mutants.
 
-A test first makes its cases and the golden results, then the unit's simulator. There the process forks: a child for
-the sound netlist, or one per mutant, continues to the end of the test, and its result is the verdict on the mutant. So
-a test's set-up runs once for all mutants.
+A test first makes its cases and the golden results, then the unit's simulator. When it makes the simulator, the process
+forks: a child for the sound (unchanged) netlist, or a child per mutant, continues to the end of the test. The child's
+result is the verdict on its mutant. So a test's set-up runs once for all mutants.
 
-A request is a JSON file named on the command line; the answer is a file beside it.
+A request is a JSON file named on the command line; the answer is a file in the same folder.
 """
 
 import json
@@ -32,18 +32,18 @@ from neuroncore_rtl.tb.campaign.mutation.units import unit_named
 __all__ = ["Request", "answer_request"]
 
 _SLACK = 10
-"""A mutant may take this many times the cycles of the sound unit."""
+"""Cycles allowed for a test of a mutant, as a multiple of the cycles of the sound unit."""
 
 _PATIENCE = 60.0
-"""Seconds beyond `_SLACK` times those of the sound unit after which a mutant's test counts as endless."""
+"""Seconds added to `_SLACK` times the sound unit's seconds; a mutant's test that takes longer counts as endless."""
 
 
 @dataclass
 class Request:
     """Work of a session, with a folder that contains the unit's library.
 
-    Tests are pytest names in the order of their runs; empty: all of the unit's files. Their limits are the sound unit's
-    cycles and seconds. Without mutants the sound netlist runs.
+    Tests are pytest names in the order of their runs; empty: all tests in the unit's files. `limits` has, by test, the
+    sound unit's cycles and seconds. Without `mutants` the tests run on the sound netlist.
     """
 
     unit: str
@@ -137,11 +137,14 @@ class _Session:
 
     @property
     def limit(self) -> int:
-        """Cycles that the test may take."""
+        """Largest allowed number of cycles of the current test."""
         return _SLACK * self.request.limits.get(self.test, (10**7, 0))[0] + 1000
 
     def _is_unit(self, component) -> bool:
-        """Return whether a component is the unit; the first one of a test forks, and ends the test in the parent."""
+        """Return whether a component is the unit.
+
+        If the first component of a test is the unit, fork, and end the test in the parent; otherwise skip the test.
+        """
         alike = not self.module and _likeness(component) == self.likeness
         if self.pipe is not None:
             return alike
@@ -151,12 +154,12 @@ class _Session:
         return True
 
     def skip_other(self) -> None:
-        """Skip a test that simulates something else first."""
+        """Skip the test, as the first component that it simulates is not the unit."""
         if self.pipe is None:
             pytest.skip("another component")
 
     def fork(self) -> None:
-        """Continue in children only, one per mutant."""
+        """Fork a child per mutant, which continues the test; the parent skips the rest of the test."""
         if self.pipe is not None:
             return
         patience = _SLACK * self.request.limits.get(self.test, (0, 1e4))[1] + _PATIENCE
@@ -172,7 +175,7 @@ class _Session:
 
 
 def _placeless(component) -> str:
-    """Return the RTLIL of a component without source lines, as those of ports depend on the caller."""
+    """Return the RTLIL of a component without source lines, as a port's source line depends on the caller."""
     return re.sub(r"^ *attribute \\src .*\n", "", rtlil_of(component), flags=re.MULTILINE)
 
 
@@ -184,7 +187,7 @@ def _likeness(component) -> tuple:
 
 
 def _bare(dut) -> tuple[object, list[Signal]]:
-    """Return a component without its external resets, and the reset signals."""
+    """Return the component inside its `ResetInserter` wrappers, and the reset signals of these."""
     resets = []
     while hasattr(dut, "_elaboratable_"):
         resets += [control for transform in dut._transforms_ for control in getattr(transform, "controls", {}).values()]
@@ -209,7 +212,7 @@ def run(request: Request) -> dict[str, dict[int, Child]]:
 
 
 def answer_request(path: Path) -> None:
-    """Process the request in a file and write the answer beside it."""
+    """Process the request in a file and write the answer into the same folder."""
     request = Request(**json.loads(path.read_text()))
     path.with_suffix(".answer").write_bytes(pickle.dumps(run(request)))
 
@@ -217,4 +220,4 @@ def answer_request(path: Path) -> None:
 if __name__ == "__main__":
     from neuroncore_rtl.tb.campaign.mutation import session
 
-    session.answer_request(Path(sys.argv[1]))  # through the import, as pickled classes must not be those of __main__
+    session.answer_request(Path(sys.argv[1]))  # through the import, so that pickled classes do not belong to __main__

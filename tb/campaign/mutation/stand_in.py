@@ -18,20 +18,20 @@ from neuroncore_rtl.tb.campaign.mutation.netlist import SELECT_BITS, Port, ports
 __all__ = ["CONTROLS", "Endless", "unit_stand_in"]
 
 CONTROLS = (Port("clk", 1, True), Port("rst", 1, True), Port("mutant", SELECT_BITS, True))
-"""Ports of the module in addition to the component's."""
+"""Ports that the module has in addition to the component's ports."""
 
 
 class Endless(AssertionError):
-    """A testbench exceeds its limit, while it ends long before with the sound component."""
+    """A testbench exceeded its limit of cycles, a multiple of the cycles that it takes with the unchanged component."""
 
 
 def unit_stand_in(
     component: wiring.Component, library: Library, mutant: int, limit: int, resets: Sequence[Signal] = ()
 ) -> Simulator:
-    """Return a simulator of a component, as its library, with one running clock.
+    """Return a simulator with one clock, in which the compiled library replaces the component.
 
-    It raises `Endless` after `limit` clock edges. Mutant 0 is none. The signals `resets` reset the component in
-    addition to its domain's reset.
+    The simulator raises `Endless` after `limit` clock edges. Mutant 0 is the unchanged component. The signals `resets`
+    reset the component in addition to its domain's reset.
     """
     m = Module()
     m.domains.sync = sync = ClockDomain()

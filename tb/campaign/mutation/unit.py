@@ -24,18 +24,17 @@ class Unit:
         title: name in tables.
         make: returns the component with the parameters of its tests.
         tests: files of its tests.
-        cycles: depth of bounded proofs from reset, enough for every result; 0 if that is too deep for a solver. Then
-            each mutant that no other proof covers is a hole.
+        cycles: depth of bounded proofs from reset, enough for every result to appear; 0 if that is too deep for a
+            solver. Then each mutant that no other proof covers is a hole.
         part: submodule that mutants and proofs are limited to; empty: the component.
-        without: submodules that are not changed, nor their outputs; they are separate units.
-        means: called with a module and the component; may assume inputs (`Assume`), and returns, by name, what proofs
-            observe instead of outputs that are not always valid.
-        module: its Verilog module in the harness of its tests; empty if they simulate only the unit.
-        whole: proofs by induction cover the component, including the parts that drive `part`.
+        without: submodules that are separate units; no mutant changes them or their outputs.
+        means: function of a module and the component. It may assume inputs (`Assume`). It returns, by output name, the
+            value that proofs compare instead of an output that is not always valid.
+        module: the unit's Verilog module in the harness of its tests; empty if they simulate only the unit.
+        whole: proofs by induction cover the component, including the submodules that drive `part`.
         legal: legal inputs in proofs, see `legal.add_watcher`; None: any input.
         promises: by submodule, a function that makes it and a rule for its outputs, without registers. Proofs assume
-        the
-            rule, so it must be part of the submodule's contract and covered by its tests.
+            the rule, so it must be part of the submodule's contract and covered by its tests.
     """
 
     title: str
@@ -64,11 +63,11 @@ def tests_module(module: str) -> ModuleType:
 
 
 def qualify(valid: Value, outputs: Mapping[str, Value]) -> dict[str, Value]:
-    """Return an entry of `Unit.means` per output: the output while `valid`, else 0."""
+    """Return an entry of `Unit.means` for each output: the output while `valid` is set, else 0."""
     return {name: Mux(valid, Value.cast(value), 0) for name, value in outputs.items()}
 
 
 def payloads(component, *streams: str, of: str = "") -> dict[str, Value]:
-    """Return entries of `Unit.means` for payloads of streams; `of` is the component's name, with a dot, in the unit."""
+    """Return entries of `Unit.means` for payloads of streams; `of` is the component's name in the unit, with a dot."""
     ports = {f"{of}{name}.payload": getattr(component, name) for name in streams}
     return {name: Mux(port.valid, Value.cast(port.payload), 0) for name, port in ports.items()}

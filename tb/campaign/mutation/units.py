@@ -30,14 +30,14 @@ __all__ = ["MUTATED_UNITS", "unit_named"]
 
 
 def _known_formats(m, unit):
-    """Assume a known format, as other operands have no meaning."""
+    """Assume that the operands' format is a known one, as results for other format codes have no meaning."""
     known = matmul_formats(unit.mac.significand_bits)
     m.d.comb += Assume(Cat(unit.word.format == FormatCode(fmt.code) for fmt in known).any())
     return {}
 
 
 def _of_integers_or_not(m, unit):
-    """Qualify the product by integer operations, and the sum by the others, each delayed by its latency."""
+    """Compare the product only for integer operations, and the sum only for the others, after the latency of each."""
     integer, late = unit.integer, []
     for cycle in range(unit.latency):
         late.append(integer)
@@ -75,10 +75,10 @@ MUTATED_UNITS = {
     **FABRIC,
     **COLLECTIVE_UNITS,
 }  # fmt: skip
-"""Units by the names that UNIT= takes."""
+"""Units by the names that UNIT= accepts."""
 
 
 def unit_named(name: str) -> Unit:
-    """Return a unit of `MUTATED_UNITS`, or a unit of another module, named module:attribute."""
+    """Return a unit of `MUTATED_UNITS`, or the unit that another module defines; then the name is module:attribute."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(module), attribute) if attribute else MUTATED_UNITS[name]

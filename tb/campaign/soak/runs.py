@@ -22,7 +22,7 @@ COVERED = "covered"
 """Column of the coverage: JSON with a count per `dimension:value`."""
 
 BUILDS = 6
-"""Simpler machines that may be built to see whether a case fails on them, too."""
+"""Number of simpler machines that may be built for a failing case, to try whether it fails on them, too."""
 
 
 def judge_case(case: Case) -> Verdict:
@@ -36,7 +36,7 @@ def judge_case(case: Case) -> Verdict:
 
 
 def soak_case(seed: int, index: int, tries: int) -> Row:
-    """Run the case of an index, shrink a failure within `tries` runs, and return the row."""
+    """Run the case of an index; if it fails, shrink it within `tries` runs. Return the row."""
     case = drawn_case(seed, index)
     print(f"seed {seed}, index {index}: {case.subject}, {case.size:,} instructions")
     print("\n".join(case.lines()))
@@ -66,7 +66,7 @@ def soak_case(seed: int, index: int, tries: int) -> Row:
 
 
 def soak_tasks(seed: int, tries: int) -> Iterator[Task]:
-    """Yield the tasks of a seed without end."""
+    """Yield an infinite sequence of tasks, one for each case of a seed."""
     for index in itertools.count():
         key = key_of(sources(), "soak", seed, index)
         group = f"machine {machine_number(index)}"

@@ -18,8 +18,8 @@ __all__ = ["Shrinking", "shrink"]
 class Shrinking:
     """Limits and progress of shrinking a case: at most `tries` runs, including `builds` runs on other machines.
 
-    `fails` runs a case and returns whether it fails like the first one; it raises ValueError for an invalid program.
-    `say` receives a line per successful step.
+    `fails` runs a case and returns whether it fails like the original case. It raises ValueError for an invalid
+    program. `say` receives a line per successful step.
     """
 
     fails: Callable[[Case], bool]
@@ -35,7 +35,7 @@ class Shrinking:
         return self.tried >= self.tries
 
     def holds(self, case: Case) -> bool:
-        """Return whether a case fails like the first one; an invalid case costs no try."""
+        """Return whether a case fails like the original case; an invalid case does not count as a try."""
         if self.over:
             return False
         try:
@@ -46,7 +46,7 @@ class Shrinking:
         return failed
 
     def first(self, cases: Iterable[Case]) -> Case | None:
-        """Return the first case that fails like the first one."""
+        """Return the first of `cases` that fails like the original case; None if none does."""
         return next((case for case in cases if not self.over and self.holds(case)), None)
 
 
@@ -73,7 +73,7 @@ def _remove_instructions(case: Case, shrinking: Shrinking) -> Case:
     length = max(1, case.size // 2)
     while case.size > 1 and not shrinking.over:
         end, before = case.size, case.size
-        # The last instructions are needed least.
+        # The last instructions are the least likely to be needed for the failure.
         while end > 0:
             start = max(0, end - length)
             less = None

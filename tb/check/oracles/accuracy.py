@@ -18,18 +18,18 @@ CROSSINGS = {
 """Ranges with a zero crossing away from the origin, where only the absolute error is meaningful."""
 
 _BINADES = (-149, -140, -127, -126, -2, -1, 0, 1, 2, 126, 127)
-"""Sample of binades for functions of the significand, which behave the same in all."""
+"""Exponents of the binades to test for functions that depend on the significand in the same way in every binade."""
 
 
 def last_place(y) -> np.ndarray:
-    """Return one FP32 last place in the binade of y, float64; at least the last place of subnormals."""
+    """Return the value of one FP32 last place in the binade of y, float64; for small y, of a subnormal's last place."""
     with np.errstate(all="ignore"):
         _, exponent = np.frexp(np.abs(y))
     return np.ldexp(1.0, np.maximum(exponent, -125) - 24)
 
 
 def errors(name: str, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return |y - f(z)| in last places of f(z), for finite z in the domain; 0 if both overflow alike."""
+    """Return |y - f(z)| in last places of f(z), for finite z in the domain; 0 if y and f(z) are the same infinity."""
     exact = reference(name, z)
     overflow = float(np.finfo(np.float32).max) * (1 + 2.0**-25)
     with np.errstate(all="ignore"):
@@ -38,10 +38,11 @@ def errors(name: str, z: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def wrong_way(name: str, z: np.ndarray, evaluate) -> tuple[int, int]:
-    """Count steps to the next FP32 number in which the results move against the function.
+    """Count the steps in which the results change in the direction opposite to the function, and all steps.
 
-    Return these, where float64's error does not hide the direction, and all steps. `evaluate` returns the results for
-    float32 arguments; z are finite and in the function's domain.
+    A step is from an argument z to the next FP32 number. A step is not counted as opposite if the function changes by
+    less than the error of its float64 reference. `evaluate` returns the results for float32 arguments; z are finite and
+    in the function's domain.
     """
     z = np.unique(z)
     with np.errstate(over="ignore"):
@@ -51,7 +52,7 @@ def wrong_way(name: str, z: np.ndarray, evaluate) -> tuple[int, int]:
     with np.errstate(all="ignore"):
         direction = np.where(np.abs(exact - before) > 2.0**-46 * np.abs(before), np.sign(exact - before), 0)
         ours = np.sign(evaluate(after).astype(np.float64) - evaluate(z))
-    # The two sides of a pole.
+    # Steps across zero are not counted: zero can be a pole, with results of either sign on its sides.
     direction[np.sign(z) != np.sign(after)] = 0
     return int((ours * direction < 0).sum()), len(z)
 

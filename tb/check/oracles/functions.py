@@ -1,6 +1,7 @@
 """Reference activation functions: float64 (numpy and scipy) for many arguments, mpmath for exact values.
 
-The relative error of the float64 forms is about 2**-45, negligible against an FP32 last place. A test compares both.
+The relative error of the float64 functions is about 2**-45, negligible compared with an FP32 last place. A test
+compares them with mpmath.
 """
 
 from types import SimpleNamespace
@@ -41,7 +42,7 @@ def _argument(m, z):
 
 def _dgelu_tanh(m, z, slope):
     v, gain = _argument(m, z), m.sqrt(8 / m.pi) * (1 + 3 * m.number("0.044715") * z * z)
-    # Each factor of the product is 0 long before z * z * z overflows in the other.
+    # The logistic factors are 0 long before z * z * z, which `gain` contains, overflows.
     return m.logistic(v) + m.where(m.abs(z) < 1e3, z * m.logistic(v) * m.logistic(-v) * gain, 0)
 
 

@@ -41,7 +41,7 @@ FLAGS = (
 
 
 class OracleError(RuntimeError):
-    """The oracle cannot be built; the message names the failed step."""
+    """The library cannot be built; the message names the failed step."""
 
 
 def _call(function: str, result_type, *operands: np.ndarray, operand_type=np.uint32, extra=()) -> np.ndarray:
@@ -72,7 +72,7 @@ f16_to_f32 = partial(_call, "f16_to_f32", np.uint32, operand_type=np.uint16)
 
 
 def f32_to_i32(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (int32, invalid) for FP32 bit patterns; an invalid integer has no meaning."""
+    """Return (int32, invalid) for FP32 bit patterns; where `invalid` is set, the integer is undefined."""
     invalid = np.zeros(len(value), bool)
     return _call("f32_to_i32", np.int32, value, extra=(invalid,)), invalid
 
@@ -97,7 +97,7 @@ def _build(folder: Path, library: Path) -> None:
     sources = root / "source"
     includes = [root / "build" / "Linux-x86_64-GCC", sources, sources / "8086-SSE", sources / "include"]
     files = [file for pattern in SOURCES for file in sorted(sources.glob(pattern))]
-    # One translation unit: starting the compiler for a hundred small files would take most of the time.
+    # All sources in one translation unit, as starting the compiler for a hundred small files takes most of the time.
     whole, unfinished = folder / "whole.c", library.with_suffix(".tmp")
     whole.write_text("".join(f'#include "{file}"\n' for file in (DRIVER, *files)))
     clang.compile_with("cc", [*FLAGS, *(f"-I{include}" for include in includes)], [whole], unfinished)

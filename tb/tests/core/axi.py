@@ -42,7 +42,7 @@ class FullPort(wiring.Signature):
 class HbmBench(wiring.Component):
     """The HBM model with `ports` ports, and an arbiter per port for `each` managers; port 0 has the first managers.
 
-    `dump` writes the memory to its file; `idle` is set while no request is outstanding.
+    While `dump` is set, the memory is written to its file; `idle` is set while no request is outstanding.
     """
 
     def __init__(self, size: int, ports: int, each: int):
@@ -74,9 +74,9 @@ class HbmBench(wiring.Component):
 
 
 class RamBench(wiring.Component):
-    """Units of the machine with a port `axi` each, at one arbiter with the port `axi`; `idle`: no request outstanding.
+    """Units of the machine, each with an AXI port `axi`, which one arbiter connects to the bench's port `axi`.
 
-    Other ports of a unit are under the unit's name.
+    `idle` is set while no request is outstanding. Other ports of a unit have the unit's name as a prefix.
     """
 
     def __init__(self, size: int, units: Mapping[str, wiring.Component]):

@@ -19,7 +19,7 @@ __all__ = ["ControlBench", "control_design"]
 
 
 class ControlBench(wiring.Component):
-    """The host registers of a core and the bridge before them; `host`: their ports other than the bus."""
+    """The host registers of a core, behind a bridge from AXI4-Lite; `host`: the registers' ports other than the bus."""
 
     def __init__(self, config: Config):
         self.config = config

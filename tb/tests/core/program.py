@@ -1,4 +1,4 @@
-"""TEST=program: random programs of all engines on the whole core; every byte of HBM, SBUF and PSUM is golden's.
+"""TEST=program: random programs of all engines on the whole core; every byte of HBM, SBUF and PSUM must equal golden's.
 
 Programs run one after another in batches. Each batch has a random HBM behaviour: latency, bandwidth, pauses, and
 responses out of order.
@@ -24,7 +24,7 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 __all__ = ["TEST", "random_images"]
 
 BATCH = 16  # programs per simulation
-OPCODES = (*Opcode, *[Opcode.ACTIVATE] * 5)  # enough of the scalar engine's opcode to keep it busy
+OPCODES = (*Opcode, *[Opcode.ACTIVATE] * 5)  # ACTIVATE is frequent, to keep the scalar engine busy
 
 TEMPERS = {
     "latency": (1, 8, 64, 150), "gap": (0, 0, 5), "rate": (0, 0, 4 * 256), "stall": (0, 40, 160),

@@ -44,7 +44,7 @@ def verdict(outcome: Outcome, limit: int) -> list[str]:
 
 
 def follow(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[LockstepComparison, list[str]]:
-    """Return the comparison with the golden hart, and the problems other than its mismatch."""
+    """Return the comparison with the golden hart, and the problems other than the comparison's mismatch."""
     with progress(f"golden: {len(outcome.events):,} instructions"):
         comparison = compare(program, outcome.events)
     problems = []

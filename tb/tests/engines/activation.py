@@ -1,4 +1,4 @@
-"""TEST=activation: random activations, every byte against golden, and the functions' errors against mpmath."""
+"""TEST=activation: random activations, with every byte compared with golden, and the functions' errors by mpmath."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TEST", "error_job", "errors_by_name"]
 
-SAMPLES = 1024  # arguments of each function, with results compared with mpmath
+SAMPLES = 1024  # arguments of each function; their results are compared with mpmath
 ALPHA = 0.1  # parameter of the functions that have one
 
 

@@ -29,15 +29,16 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 __all__ = ["FORMATS_PLAYED", "TEST", "MacUnit"]
 
 WORD = data.StructLayout({"format": FormatCode, "x": 32, "w": 32, "acc": 32, "x_half": 1, "w_half": 1})  # one case
-FORMATS_PLAYED = (*MAC_FORMATS, FP32)  # formats of random cases; an FP32 case multiplies one half by one half
+FORMATS_PLAYED = (*MAC_FORMATS, FP32)  # formats of random cases; an FP32 case multiplies two halves
 _HALVES = ("hi", "lo")
 _BY_CODE = list(FORMATS.values())
 
 
 class MacUnit(Playable):
-    """A processing element with its two edge decoders: fp32(acc + x * w) of storage words, for FP32 of their halves.
+    """A processing element with its two edge decoders: fp32(acc + x * w), with x and w as storage words.
 
-    A zero lower half counts as absent, as in the loader and the mover.
+    For FP32, x and w are a half of the 24-bit significand of each word; `x_half` and `w_half` select the halves. A
+    lower half that is zero counts as absent, as in the loader and the mover.
 
     Arguments:
         mac_latency: latency of :class:`Mac`, which registers `acc` in the cycle that registers the operands here.
@@ -85,7 +86,7 @@ def random_cases(seed: int, formats: Sequence[Format], count: int) -> Cases:
 
 
 def compare(cases: Cases, mac_latency: int, file: Path | None = None) -> Comparison:
-    """Return the comparison of the RTL with golden on `cases`; file: their vector file, if any."""
+    """Return the comparison of the RTL with golden on `cases`; `file` is the vector file, None for random cases."""
     x, w, acc = (cases.operands[name] for name in ("x", "w", "acc"))
     none = np.zeros(len(cases), np.uint32)
     halves = {f"{name}_half": cases.operands.get(f"{name}_half", none) for name in "xw"}

@@ -22,7 +22,7 @@ def played_jobs(
 ) -> Jobs:
     """Yield the job that plays the cases; see :func:`tb.check.comparison.cases_of` for the arguments.
 
-    compare returns the comparison of cases, and takes the `file` that they are from, or None.
+    `compare` returns the comparison for the cases; its argument `file` is the vector file, None for random cases.
     """
     yield compare(cases_of(settings, read, draw, formats), file=settings.vectors).job()
 

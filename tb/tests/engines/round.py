@@ -43,7 +43,7 @@ def random_cases(seed: int, formats: Sequence[Format], modes: Sequence[str], cou
 
 
 def compare(cases: Cases, latency: int, file: Path | None = None) -> Comparison:
-    """Return the comparison of the RTL with golden on `cases`; file: their vector file, if any."""
+    """Return the comparison of the RTL with golden on `cases`; `file` is the vector file, None for random cases."""
     stochastic, value, random = (cases.operands[name] for name in ("stochastic", "value", "random"))
     golden = np.zeros(len(cases), np.uint32)
     for code in np.unique(cases.formats):

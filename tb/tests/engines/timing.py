@@ -1,4 +1,4 @@
-"""TEST=timing: the cycles of every instruction of both engines, next to our formulas and the published costs."""
+"""TEST=timing: the cycles of every vector and scalar instruction, next to our formulas and the published costs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,9 +26,9 @@ REPEATED = 3  # number of measured periods of each kind
 class Measurement:
     """Cycles of an instruction with some elements per lane, measured and by the formulas of `spec.costs`.
 
-    alone: from acceptance by an idle engine to retirement. overlapped: period of independent instructions. dependent:
-    period of instructions that each wait for the previous one's write. Periods are all `REPEATED` figures if they
-    differ.
+    `alone`: cycles from acceptance by an idle engine to retirement. `overlapped`: period of independent instructions.
+    `dependent`: period of instructions that each wait for the write of the previous instruction. A period that varies
+    is given as the `REPEATED` measured values.
     """
 
     case: CostCase
@@ -71,7 +71,7 @@ def timing_job(
             plan.append((case, instruction, engine, counts[engine]))
             kinds = [True] * (1 + REPEATED) + [False] * (1 + REPEATED)
             for number, overlap in enumerate([True, *kinds]):
-                # The first one runs alone: both engines issue the next one after its retirement.
+                # The first instruction runs alone: both engines issue the next instruction after its retirement.
                 waits = counts if number < 2 else {}
                 one = replace(instruction, overlap=overlap)
                 instructions.append(one)

@@ -1,4 +1,4 @@
-"""TEST=vector: random instructions of the vector engine, every byte of SBUF and PSUM against golden."""
+"""TEST=vector: random instructions of the vector engine; every byte of SBUF and PSUM is compared with golden."""
 
 from neuroncore_rtl.run.settings import Settings, choice
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES

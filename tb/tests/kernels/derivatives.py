@@ -12,7 +12,7 @@ __all__ = [
 
 Gradients = dict[str, np.ndarray]
 Weights = Mapping[str, np.ndarray]
-EPSILON = 1e-5  # of the variances in normalisations
+EPSILON = 1e-5  # added to the variance in normalisations
 
 
 def linear_gradients(x: np.ndarray, w: np.ndarray, dy: np.ndarray) -> Gradients:
@@ -54,8 +54,8 @@ def softmax_gradient(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False) -> np.ndarray:
     """Return the attention softmax(q k.T / sqrt(width)) v.
 
-    If causal, the last query sees all keys, each earlier one sees one less. Raises ValueError if causal with more
-    queries than keys, since a query without a key has no softmax.
+    If `causal`, the last query uses all keys, and each earlier query one key less than the next query. Raises
+    ValueError if `causal` with more queries than keys, since a query without a key has no softmax.
     """
     return _weights(q, k, causal) @ v
 
@@ -71,7 +71,7 @@ def attention_gradients(
 
 def _weights(q: np.ndarray, k: np.ndarray, causal: bool) -> np.ndarray:
     if causal and len(q) > len(k):
-        raise ValueError(f"keys must be at least the {len(q)} queries if causal, not {len(k)}")
+        raise ValueError(f"keys must be at least as many as the {len(q)} queries if causal, not {len(k)}")
     scores = q @ k.T / np.sqrt(q.shape[1])
     if causal:
         scores[~np.tri(*scores.shape, len(k) - len(q), dtype=bool)] = -np.inf
@@ -79,7 +79,7 @@ def _weights(q: np.ndarray, k: np.ndarray, causal: bool) -> np.ndarray:
 
 
 def gelu(x: np.ndarray, function: str = "gelu") -> tuple[np.ndarray, np.ndarray]:
-    """Return GELU, exact or by tanh as `function` says, and its derivative."""
+    """Return GELU and its derivative; `function` names the exact function or the approximation by tanh."""
     if function == "gelu":
         gate, density = (1 + np.vectorize(math.erf)(x / np.sqrt(2))) / 2, np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
         return x * gate, gate + x * density
@@ -119,8 +119,8 @@ def encoder_gradients(x: np.ndarray, weights: Weights, heads: int, dy: np.ndarra
     """Return the gradients of an encoder layer's parameters by name, and of x by "x".
 
     x and dy are [tokens, features]. The weights have names such as "query.w": `w` and `bias` of query, key, value,
-    output, up and down, `gamma` and `beta` of the normalisations first and second. If causal, a token sees itself and
-    earlier ones.
+    output, up and down, `gamma` and `beta` of the normalisations first and second. If `causal`, a token uses the keys
+    of itself and of earlier tokens.
     """
     found = {}
 

@@ -32,7 +32,7 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 __all__ = ["TARGET_DIFFERENCE", "TEST", "control_path", "executed_sections", "results_of", "sizes_of"]
 
 TARGET_ACCURACY = 0.95  # the TEST fails below this: with exact arithmetic, the program can still be wrong
-TARGET_DIFFERENCE = {BF16: 0.05, FP32: 1e-5}  # largest from numpy's FP32 probabilities, by format of the products
+TARGET_DIFFERENCE = {BF16: 0.05, FP32: 1e-5}  # from numpy's FP32 probabilities, by format of the products
 
 
 def sizes_of(layers: list[Layer]) -> tuple[int, ...]:
@@ -47,17 +47,17 @@ def results_of(classifier: Classifier, hbm: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def control_path(images: int, lanes: int) -> ControlPath:
-    """Return the path of the control program for a batch.
+    """Return the cycles of a batch's control program before, between and after the sections.
 
-    After a section it reads one word of SBUF per image, `lanes` images per tile, and prints a line. The formula assumes
-    that the number of unsure images in that line has one digit.
+    After a section the program reads one word of SBUF per image, `lanes` images per tile, and prints a line. The
+    formula assumes that the number of unsure images in this line has one digit.
     """
     counted = 13 * images + 5 * (images // lanes) + 18 * (1 + len(str(images))) + 233
     return ControlPath(first=10, between=17 + counted, last=15 + counted)
 
 
 def executed_sections(image: Image, addresses: Container[int]) -> list[int]:
-    """Return the sections of an image with executed records; addresses: of all executed records."""
+    """Return the indices of an image's executed sections; `addresses` has the addresses of all executed records."""
     return sorted({block.section for block in image.blocks if block.address in addresses})
 
 
@@ -75,7 +75,7 @@ def _label(settings: Settings) -> str:
 
 
 def held_out(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
-    """Return the images and their labels."""
+    """Return the images of the test set, not used in training, and their labels."""
     return tuple(part[: settings.images] for part in digits.held_out())
 
 
@@ -157,7 +157,7 @@ def _predicted_rows(settings: Settings, layers: list[Layer], results: Sequence[R
 
 
 def _disagreements(settings: Settings, layers: list[Layer], result: Result, fmt: Format) -> Iterable[str]:
-    """Yield contradictions between a batch's results, and deviations from numpy; fmt: of the last products."""
+    """Yield contradictions between a batch's results, and deviations from numpy; `fmt`: format of the last products."""
     batch = result.job.subject
     predicted, probabilities = results_of(batch.classifier, result.memory)
     if wrong := int((predicted != probabilities.argmax(axis=1)).sum()):

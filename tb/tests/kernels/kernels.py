@@ -135,4 +135,4 @@ TESTS = (
     _kernel("adamw", _adamw, "steps of AdamW with stochastic or nearest rounding of the parameters", *ADAMW),
     _kernel("topk", _topk, "the largest K elements of each row and their indices", K, exact="a sort"),
 )
-"""Each row: name, build function, description, and variables of this TEST only."""
+"""The TESTs. Each row has name, build function, description, and variables that only this TEST has."""

@@ -37,7 +37,7 @@ def layer_test(what: str, *options: Option, preset: str = "small") -> Callable[[
 
 
 def sizes(**known: tuple[int, str]) -> tuple[Option, ...]:
-    """Return a variable per size: its default and its meaning."""
+    """Return a variable for each size; a keyword is the size's name, its value is the default and the meaning."""
     return tuple(integer(name, default, what, 1, 65536) for name, (default, what) in known.items())
 
 

@@ -33,7 +33,7 @@ def random_matrix(rng: np.random.Generator, fmt: Format, rows: int, columns: int
     """Return uint32 storage words of `fmt` [rows, columns], near 1 with some special values."""
     special = stimulus.random_codes(rng, fmt, rows * columns).reshape(rows, columns)
     usual = stimulus.ordinary_codes(rng, fmt, rows * columns).reshape(rows, columns)
-    # One special element makes a whole row of the result special, so they are confined to a few rows.
+    # One special element makes a whole row of the result special, so only a few rows have special elements.
     chosen = (rng.random((rows, 1)) < 0.1) & (rng.random((rows, columns)) < 0.1)
     matrix = np.where(chosen, special, usual).astype(np.uint32)
     if fmt == FP32:

@@ -65,7 +65,7 @@ def _attention(bench: CoreWorkbench, settings: Settings, rng: np.random.Generato
         exact.append(derivatives.attention(*values, bool(settings.causal)))
 
     def finish(out: Tensor, rows: slice, columns: slice) -> None:
-        # Through all HBM ports: no other work hides the latency of the last stores.
+        # The last stores use all HBM ports, as no other work hides their latency.
         for few in cut(0, out.partitions, -(-out.partitions // program.config.hbm_ports)):
             program.append(dma_copy(y[rows, columns][few], out[few]), next(program.stores))
 

@@ -37,7 +37,7 @@ __all__ = [
 SIZES = (
     "M", "K", "N", "SEQ", "KEYS", "DIM", "HEADS", "HIDDEN", "VOCAB", "IMAGES", "CHANNELS", "HEIGHT", "WIDTH", "FILTER",
 )  # fmt: skip
-"""Variables that distinguish results, in the order in which a label has them."""
+"""Variables of sizes that are part of a result's label, in the order in which the label contains them."""
 
 ELSEWHERE = {*SIZES, "PRESET", "ROWS", "COLUMNS", "DTYPE", "SIM", "TARGET", "LANES", "WAVES", "DEPTH", "PROFILE"}
 """Variables that a label contains in another form, or that do not change results."""
@@ -67,8 +67,8 @@ KernelBuild = Callable[["Workbench", Settings, np.random.Generator], References]
 class Workbench(ABC):
     """A program under construction, and its initial contents: placed matrices and their codes.
 
-    For the order and the tile see :class:`kernels.program.Program`. The references are results by name, each with its
-    float64 reference. `runs` are the executed sections in order; None: every section once.
+    For `order` and `tile` see :class:`kernels.program.Program`. `references` has the results by name, each with its
+    float64 reference. `runs` has the indices of the executed sections, in order; None: every section once.
     """
 
     runs: Sequence[int] | None = None
@@ -85,7 +85,7 @@ class Workbench(ABC):
 
     @abstractmethod
     def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> Matrix:
-        """Return new parameters [size] for all rows of a matrix with `rows` rows."""
+        """Return a new vector of parameters [size], which all `rows` rows of a matrix use."""
 
     @abstractmethod
     def append(self, kernel: Kernel, results: Matrices, operands: Matrices, shared: Matrices = ()) -> None:
@@ -104,7 +104,7 @@ class Workbench(ABC):
         return self._fill(self.room(name, values.shape, fmt), values, fmt)
 
     def share(self, name: str, values: np.ndarray, rows: int, fmt: Format = FP32) -> tuple[Matrix, np.ndarray]:
-        """Place parameters for all `rows` rows of a matrix; return as `place`."""
+        """Place parameters that all `rows` rows of a matrix use; return the same values as `place`."""
         return self._fill(self.vector(name, len(values), rows, fmt), values, fmt)
 
     def _fill(self, matrix: Matrix, values: np.ndarray, fmt: Format) -> tuple[Matrix, np.ndarray]:

@@ -1,9 +1,9 @@
 """TEST=charlm: a small transformer learns Shakespeare's sonnets on the core by characters, and then writes.
 
-One image does all of it without a host in between; the parameters stay in HBM between steps. The report has a line per
-step and per character: the loss next to a float64 training's, the cycles, and whether RTL and golden agree bit
-for
-bit. A step compares the loss of every character, a written character compares all scores.
+One image trains and writes, without a host in between; the parameters stay in HBM between steps. The report has a line
+per step and per written character: the loss next to the loss of a float64 training, the cycles, and whether RTL and
+golden agree bit for bit. They are compared by the loss of every character in a step, and by all scores of a written
+character.
 
 TARGET=model is for long curves: golden computes, and the timing model predicts the cycles.
 """
@@ -187,7 +187,7 @@ class _Lines:
         return tuple(np.array(tensor.elements(memory)) for memory in memories)
 
     def steps(self, exact: Sequence[float]) -> dict[str, dict[str, object]]:
-        """Return the lines of some steps, among them the first and the last; exact: losses in float64."""
+        """Return the lines of some steps, including the first and the last; `exact`: losses of the float64 training."""
         count = len(self.losses)
         every = -(-count // LINES)
         chosen = sorted({0, *range(every - 1, count, every), count - 1})

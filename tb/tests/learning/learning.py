@@ -82,7 +82,7 @@ def ideal_training_cycles(image: Image) -> int:
 def adamw_step(
     options: AdamW, step: int, p: np.ndarray, gradient: np.ndarray, first: np.ndarray, second: np.ndarray
 ) -> None:
-    """Update parameters `p` and their moments in place, in float64, by the step of this number, from 1."""
+    """Update parameters `p` and their moments in place, in float64; `step` is the index of the step, from 1."""
     first += (1 - options.beta1) * (gradient - first)
     second += (1 - options.beta2) * (gradient * gradient - second)
     root = np.sqrt(second / (1 - options.beta2**step)) + options.epsilon
@@ -90,7 +90,7 @@ def adamw_step(
 
 
 def ends_of(curves: Mapping[str, np.ndarray]) -> dict[str, dict[str, str]]:
-    """Return the fall of the losses, for a report; curves: losses of all steps, by name."""
+    """Return the first and the last losses of each curve, for a report; `curves` has all losses by name."""
     ends = {name: _ends(losses) for name, losses in curves.items()}
     return {
         "loss, first and last quarter": {name: f"{first:.3f} to {last:.3f}" for name, (first, last) in ends.items()}
@@ -98,7 +98,7 @@ def ends_of(curves: Mapping[str, np.ndarray]) -> dict[str, dict[str, str]]:
 
 
 def disagreements(losses: np.ndarray) -> Iterator[str]:
-    """Yield a failure if nothing was learned; losses: of all steps."""
+    """Yield a failure if the losses of all steps show that nothing was learned."""
     first, last = _ends(losses)
     if not last < first:
         yield f"the loss must fall, but is {last:.3f} in the last steps after {first:.3f} in the first ones"

@@ -31,8 +31,8 @@ _OPS = {op.name.lower(): op for op in ReduceOp}
 def ring_bound(instance: Instance, kind: CollectiveKind, group: Group, size: int, reduced: int) -> int | None:
     """Return the least cycles of a collective of one group on a ring, rounded up; None where the ring gives no bound.
 
-    The bound assumes that the links carry data in both directions all the time. `size` is the bytes of the longer of
-    src and dst, `reduced` those of as many elements in the format of partial results.
+    The bound assumes that the links carry data in both directions all the time. `size` is the number of bytes of the
+    longer of src and dst. `reduced` is the number of bytes of as many elements in the format of partial results.
     """
     share = (group.ranks - 1) / group.ranks
     moved = {

@@ -1,4 +1,4 @@
-"""TEST=collectives: random collectives of random groups of cores; every byte of every core's HBM is golden's.
+"""TEST=collectives: random collectives of random groups of cores; every byte of every core's HBM must equal golden's.
 
 Each core executes its collectives one after another without a reset; groups without a common core run at the same time.
 Each batch has a random HBM behaviour. The picture and the timeline show the first batch.

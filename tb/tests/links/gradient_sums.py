@@ -28,10 +28,10 @@ from neuroncore_rtl.tb.tests.links.workloads import workload_job
 __all__ = ["GIVEN", "SUM_DTYPES", "Added", "Vectors", "conditions_of", "sum_jobs"]
 
 SUM_DTYPES = (CollectiveType.FP32, CollectiveType.BF16)  # formats of the sums; BF16 rounds stochastically
-STEP = 1  # stream of random numbers: the one of the first training step
+STEP = 1  # stream of random numbers, the same as in the first training step
 GIVEN = "as given"  # reference condition
 PAUSES = 96  # additional pauses of a slow HBM, in cycles per 256
-DISTURBED = 0.005  # least share of disturbed frames where ranks are late
+DISTURBED = 0.005  # least share of disturbed frames in the condition with late ranks
 LATE = 1000  # largest delay of a rank in cycles
 
 
@@ -73,7 +73,7 @@ def conditions_of(settings: Settings) -> Mapping[str, Condition]:
 
 
 def workload_of(condition: Condition, codes: np.ndarray, dtype: CollectiveType, seed: int) -> Workload:
-    """Return the all-reduce of `codes`, [ranks, elements]; seed: of stochastic rounding and of all other memory."""
+    """Return the all-reduce of `codes`, [ranks, elements]; `seed` draws the rounding and all other bytes of memory."""
     rng = np.random.default_rng(seed)
     kind, stochastic = CollectiveKind.ALL_REDUCE, dtype == CollectiveType.BF16
     made = lists_side_by_side(
@@ -127,7 +127,7 @@ def sum_jobs(
 
 @dataclass(frozen=True)
 class Added:
-    """Sums of gradients in one format; results: by condition."""
+    """Sums of gradients in one format; `results` has the job's result for each condition."""
 
     dtype: CollectiveType
     results: Mapping[str, Result]

@@ -84,9 +84,10 @@ def share_of(settings: Settings) -> float:
 
 
 def groups_of(instance: Instance, cores: int, groups: int, stride: int) -> list[Group]:
-    """Return equal, concurrent groups of `cores` of each chip's two; UsageError if the cores cannot be divided so.
+    """Return groups of equal size; `cores` (1 or 2) of each chip's cores participate.
 
-    Each rank is `stride` participating cores after the previous one, and `stride` groups interleave.
+    Each rank is `stride` participating cores after the previous rank, and `stride` groups interleave. Raises UsageError
+    if the cores cannot be divided in this way.
     """
     step = CORES_PER_CHIP // cores
     taking_part = instance.chips * cores

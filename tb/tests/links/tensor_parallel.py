@@ -51,7 +51,7 @@ _FORMATS = [fmt.name for fmt in MATMUL_FORMATS if fmt is not INT8]
 def expected_result(x: np.ndarray, w: np.ndarray, fmt: Format, rows: int, shards: Sequence[Shard]) -> np.ndarray:
     """Return Y by equations, FP32 codes [M, N]: products of each rank's part of K, and their sum by strips.
 
-    x and w are codes of `fmt`, [M, K] and [K, N]; a core's array has `rows` rows; the shards are those of all ranks.
+    x and w are codes of `fmt`, [M, K] and [K, N]; a core's array has `rows` rows; `shards` has the shards of all ranks.
     """
     ranks, depth = len(shards), w.shape[0]
     parts = [slice(rank * depth // ranks, (rank + 1) * depth // ranks) for rank in range(ranks)]
@@ -69,8 +69,8 @@ def expected_result(x: np.ndarray, w: np.ndarray, fmt: Format, rows: int, shards
 def error_shares(y: np.ndarray, x: np.ndarray, w: np.ndarray, fmt: Format, ranks: int) -> tuple[float, float]:
     """Return the largest error relative to the largest result, and the largest error relative to its rounding bound.
 
-    The bound assumes as many FP32 additions as the hardware performs, including those of the ranks. y are FP32 codes
-    [M, N], x and w codes of `fmt`, [M, K] and [K, N].
+    The bound counts the FP32 additions of the hardware, including the additions of the ranks' products. y are FP32
+    codes [M, N], x and w codes of `fmt`, [M, K] and [K, N].
     """
     left, right = (decode(codes, fmt).astype(np.float64) for codes in (x, w))
     exact, magnitudes = left @ right, np.abs(left) @ np.abs(right)

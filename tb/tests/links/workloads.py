@@ -39,7 +39,7 @@ def target_label(settings: Settings) -> str:
 def workload_job(
     instance: Instance, workload: Workload, settings: Settings, *, check_axi: bool = True, **given: object
 ) -> Job:
-    """Return the job of a workload for TARGET: see `engine_job` for the engines; whole cores also take CORE.
+    """Return the job of a workload, for the engines (see `engine_job`) or for whole cores, as the setting TARGET says.
 
     A whole core starts after the delay before its first collective; it ignores the later delays.
     """
@@ -133,7 +133,7 @@ def workload_failures(instance: Instance, workload: Workload, outcome: Outcome) 
 
 
 def _hasty(workload: Workload, events: Sequence[Sequence[Event]]) -> Iterator[str]:
-    """Yield the barriers that released a core before the arrival of another one."""
+    """Yield the barriers that released a core before another core arrived."""
     for issue in workload.issues:
         found = [events[core][place : place + 1] for core, place in issue.places.items()]
         if issue.kind != CollectiveKind.BARRIER or not any(event and event[0].retired for event in found):

@@ -18,9 +18,11 @@ __all__ = ["SUITES", "Suite", "run_oracle", "run_suite"]
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """A third-party test suite from `origin`, `tried` at one commit, with `takes`, the variables of some suites only.
+    """A third-party test suite.
 
-    `find` returns the tests in FROM, which `expects` describes, if any; None: the suite has no FROM. `run` runs them.
+    `origin` is its address, `tried` the commit with which it was tried. `find` returns the tests in the path FROM, None
+    if there are none; a suite without `find` has no FROM. `expects` describes FROM. `run` runs the tests. `takes` names
+    the variables that only some suites have and this suite accepts.
     """
 
     origin: str

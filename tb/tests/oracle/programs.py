@@ -28,7 +28,7 @@ OTHERWISE = {
     r"misalign-(lh|lhu|lw|sh|sw)-\d+": "misaligned loads and stores",
     r"misalign-(b\w+|jal)-\d+|misalign2-jalr-\d+": "jumps between words",
 }
-"""Reasons why a reference is of another legal machine, by test name."""
+"""Features for which a reference signature assumes another legal machine, by a pattern of the test name."""
 
 MEMORY_BYTES = 2 << 20  # size of memory; a test of JAL reaches one MiB in both directions
 _TEST = re.compile(r"(rv\d+)([a-z]+)-([a-z]+)-(\S+)")
@@ -58,7 +58,7 @@ def elf_files(path: Path) -> list[Path]:
 
 
 def run_tests(settings: Settings, files: Sequence[Path], device: Device | None = None) -> Report:
-    """Run riscv-tests; device: a replacement of the processor, to prove that faults are detected."""
+    """Run riscv-tests; `device` replaces the processor, so that tests can show that faults are detected."""
     left_out = Counter()
     return _report("riscv-tests", settings, list(_tests(files, left_out)), left_out, device)
 

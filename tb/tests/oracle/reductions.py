@@ -29,7 +29,7 @@ from neuroncore_rtl.tb.tests.links.workloads import engine_job
 __all__ = ["AllReduce", "all_reduces", "run_all_reduces", "wrong_results"]
 
 NOT_THERE = "int8, uint8, uint32, int64, uint64, float16, float64, fp8; prod, avg, premulsum"
-"""Types and operations of nccl-tests without support in the collective engines."""
+"""Types and operations of nccl-tests that the collective engines do not have."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class AllReduce:
 
 
 def all_reduces(cores: int, largest: int) -> Iterator[AllReduce]:
-    """Yield all-reduces of 2, of 3 and of all cores, with powers of two of elements, and one element less."""
+    """Yield all-reduces of 2, of 3 and of all cores; the number of elements is a power of two, or one less."""
     place = 0
     kinds = [(dtype, op, False) for dtype, op in product(CollectiveType, ReduceOp)]
     kinds.append((CollectiveType.BF16, ReduceOp.SUM, True))  # partial sums are sent as BF16, without any rounding here
@@ -103,7 +103,7 @@ def wrong_results(one: AllReduce, seed: int, memories: Sequence[np.ndarray]) -> 
 
 
 def run_all_reduces(settings: Settings) -> Report:
-    """Run all of them, and compare every element on every rank; settings: CHIPS, BYTES, SEED and SIM."""
+    """Run all all-reduces, and compare every element on every rank; the settings are CHIPS, BYTES, SEED and SIM."""
     engines = ALLREDUCE.settings(CHIPS=settings.chips, SIM=settings.sim, SEED=settings.seed)
     instance = instance_of(engines)
     listed = list(all_reduces(instance.cores, settings.bytes))

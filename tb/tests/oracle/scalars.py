@@ -65,7 +65,7 @@ def report_of_scalars(
 def _play(
     cases: ScalarCases, operation: OracleOperation, places: np.ndarray, device: PlayerDevice, sim: str, row: Counter
 ) -> list[str]:
-    """Play the cases at some places, update a row of the table, and return other problems, one sentence each."""
+    """Play the cases with the indices `places`, update a row of the table, and return other problems as sentences."""
     operands = [operand[places] for operand in cases.operands]
     expected, fmt = _canonical(cases.expected[places], operation.result), operation.result
     doing = f"{len(places):,} cases of {cases.operation}, {operation.unit}"

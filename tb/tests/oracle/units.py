@@ -43,7 +43,7 @@ class OracleOperation:
     """An operation on one of `ORACLE_UNITS`.
 
     `fields` maps the operands to the unit's inputs by name, and `golden` maps them to the results, uint32 words.
-    `takes` maps them to a mask of the cases to play, None for all, and `why` is the reason for skipping the others.
+    `takes` maps the operands to a mask of the cases to play; None: play all. `why` is the reason for skipping cases.
     """
 
     unit: str

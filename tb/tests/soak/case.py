@@ -31,7 +31,7 @@ __all__ = [
 
 
 class CaseKind:
-    """Kind of failure. A reduced case must fail in the same kind, or it may show another defect."""
+    """Kind of failure. A reduced case must fail with the same kind as the original; otherwise its defect may differ."""
 
     NONE = ""
     BYTES = "bytes differ"
@@ -54,7 +54,7 @@ class Verdict:
 
 
 def kind_of(ending: Ending, failures: Collection[str], compared: int, mismatches: int) -> str:
-    """Return the kind of a run's failure, by its end, its failures other than wrong bytes, and its bytes."""
+    """Return the kind of a run's failure, from its ending, its failures other than wrong bytes, and its wrong bytes."""
     if ending in (Ending.LIMIT, Ending.STUCK, Ending.DEAD):
         return CaseKind.HANG
     if any("error" in failure for failure in failures):
@@ -99,7 +99,7 @@ class Stored:
                 yield replace(self, **{name: value})
 
     def with_item(self, name: str, number: int, item: object) -> Self:
-        """Return a copy with one element of the tuple `name` replaced."""
+        """Return a copy in which element `number` of the tuple `name` is `item`."""
         before = getattr(self, name)
         return replace(self, **{name: (*before[:number], item, *before[number + 1 :])})
 
@@ -136,11 +136,16 @@ class Case(Stored, ABC):
 
     @abstractmethod
     def judge(self) -> Verdict:
-        """Execute the case on the RTL and on golden; ValueError if it is illegal, SimulationFailed if that breaks."""
+        """Execute the case on the RTL and on golden.
+
+        Raises:
+            ValueError: the case is illegal.
+            SimulationFailed: the simulation fails.
+        """
 
     @abstractmethod
     def without(self, numbers: Collection[int]) -> Self:
-        """Return the case without the instructions of these numbers; ValueError if it is not legal then."""
+        """Return the case without the instructions with these indices; ValueError if the result is not legal."""
 
     def smaller(self, number: int) -> Iterator[Self]:
         """Yield the case with smaller versions of one instruction, the smallest first."""
@@ -196,7 +201,7 @@ class ConfigCase(Case):
 
 
 def without(items: tuple, numbers: Collection[int]) -> tuple:
-    """Return the items except those of some numbers."""
+    """Return the items except the items with the indices `numbers`."""
     return tuple(item for number, item in enumerate(items) if number not in numbers)
 
 
@@ -222,7 +227,7 @@ def _packed(value: object) -> object:
 
 
 def _unpacked(value: object, kind: type) -> object:
-    """Return the value that `_packed` made JSON of; kind: the type of its field."""
+    """Return the value from its JSON, made by `_packed`; `kind` is the type of the value's field."""
     if kind in _READERS:
         return _READERS[kind](value)
     if isinstance(value, str) and kind is not str:

@@ -28,7 +28,7 @@ ERRORS = (0.0, 0.0, 0.001, 0.01)  # shares of disturbed frames
 LIMIT = 4_000_000
 
 Item = tuple[tuple[int, Collective, int], ...]
-"""A collective: per participating core its number, its instruction, and the delay in cycles before that is issued."""
+"""A collective: per participating core, its number, its instruction, and the delay before the instruction in cycles."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from neuroncore_rtl.tb.tests.soak.parts import Part, part_of
 
 __all__ = ["CoreCase", "draw_garble", "drawn_choices"]
 
-SEMAPHORES_EACH = 2  # instructions per semaphore: programs for a core with few semaphores are short
+SEMAPHORES_EACH = 2  # most instructions per semaphore: a program for a core with few semaphores is short
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ class CoreCase(ConfigCase):
 
 
 def draw_garble(rng: np.random.Generator) -> int | None:
-    """Return a seed for the unused bits of records, or None, see `Part`."""
+    """Return a random seed for the unused bits of records, or None for plain records; see `Part`."""
     return int(rng.integers(1 << 32)) if rng.integers(2) else None
 
 

@@ -1,4 +1,4 @@
-"""Random case of a soak as a function of the seed and an index only, and the case of a file."""
+"""Cases of a soak: a random case, which depends only on the seed and an index, or the case in a file."""
 
 import json
 from pathlib import Path
@@ -27,12 +27,12 @@ TURNS = ("core", "collective", "tensor", "elementwise", "riscv", "instance", "co
 
 
 def machine_number(index: int) -> int:
-    """Return the number of a case's machine."""
+    """Return the index of the machine on which a case runs."""
     return index // PER_MACHINE
 
 
 def subject_of(index: int) -> str:
-    """Return the kind of a case."""
+    """Return the kind of machine on which a case runs."""
     return TURNS[machine_number(index) % len(TURNS)]
 
 

@@ -1,4 +1,4 @@
-"""Random machines and HBM behaviours of a soak, the plainer ones next to a machine, and coverage labels of both.
+"""Random machines and HBM behaviours of a soak, simpler machines for a failing case, and coverage labels.
 
 Every parameter of a configuration or an instance is drawn over its range, as far as a build takes minutes only.
 """
@@ -21,7 +21,7 @@ __all__ = [
     "plainer_configs", "plainer_instances",
 ]  # fmt: skip
 
-SIDES = (2, 3, 4, 4, 5, 6, 7, 8, 8, 12, 16)  # rows and columns; more of them only cost more time
+SIDES = (2, 3, 4, 4, 5, 6, 7, 8, 8, 12, 16)  # rows and columns; larger arrays only take more time
 SBUF = (4, 8, 8, 12, 16, 24, 32, 192)  # SBUF in KiB per partition; mostly small, because all of it is compared
 DMA_ENGINES = (1, 2, 2, 3, 4, 5, 8, 16)
 
@@ -86,7 +86,10 @@ def drawn_hbm(rng: np.random.Generator, *, links: bool = False) -> Hbm:
 
 
 def plainer_configs(config: Config) -> Iterator[Config]:
-    """Yield configurations closer to the default: all parameters but rows and columns reset, then each one of them."""
+    """Yield configurations closer to the default.
+
+    First all parameters other than rows and columns have the default value, then only one parameter at a time.
+    """
     defaults = {field.name: field.default for field in fields(Config) if field.name not in ("rows", "columns", "cores")}
     changed = {name: value for name, value in defaults.items() if getattr(config, name) != value}
     one_by_one = [{name: value} for name, value in changed.items()]

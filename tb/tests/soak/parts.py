@@ -1,4 +1,4 @@
-"""A core's share of a case: instructions, contents of HBM, and the encoding of the records."""
+"""Part of a case that belongs to one core: instructions, contents of HBM, and the encoding of the records."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -59,9 +59,9 @@ def smaller_instructions(instruction: isa.Instruction) -> Iterator[isa.Instructi
 class Part(Stored):
     """Program of one core, as one image at the HBM address `base`.
 
-    A share of the records is preceded by NOPs, drawn from `seed`; for `order` see :class:`kernels.program.Program`, for
-    `garble` :class:`Case`. A step is an instruction and its queue; None: the program chooses it. The memory, uint8
-    [bytes], follows the image's header in HBM.
+    `nops` is the share of records with NOPs before them, which `seed` draws. For `order` see
+    :class:`kernels.program.Program`, for `garble` :class:`Case`. A step is an instruction and its queue; None: the
+    program chooses the queue. The memory, uint8 [bytes], follows the image's header in HBM.
     """
 
     base: int
@@ -73,7 +73,7 @@ class Part(Stored):
     memory: np.ndarray
 
     def image(self, config: Config, core: int = 0) -> Image:
-        """Return the image for the core of this number; ValueError if an instruction is illegal or they do not fit."""
+        """Return the image for core `core`; ValueError if an instruction is illegal or the instructions do not fit."""
         program = NopProgram(config, self.base, order=self.order, share=self.nops, seed=self.seed, core=core)
         memory = program.space.hbm("memory", INT8, self.memory.shape)
         for instruction, queue in self.steps:
@@ -82,7 +82,7 @@ class Part(Stored):
         return image if self.garble is None else garbled_image(np.random.default_rng(self.garble), image)
 
     def without(self, numbers: Collection[int]) -> Self:
-        """Return the part without the instructions of these numbers."""
+        """Return the part without the instructions with these indices."""
         return replace(self, steps=without(self.steps, numbers))
 
     def smaller(self, number: int) -> Iterator[Self]:

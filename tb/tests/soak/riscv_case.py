@@ -27,7 +27,8 @@ LIMIT = 1_000_000
 class RiscvCase(Case):
     """Program of the controller as uint8 [bytes], with `external` interrupts per 65,536 cycles.
 
-    The body is the first byte, and the end, of the removable instructions; a removed one becomes a NOP.
+    `body` has the offsets of the first byte and of the end of the removable instructions; a removed instruction becomes
+    a NOP.
     """
 
     image: np.ndarray

@@ -24,7 +24,7 @@ PATH = {
         {"ns": 21.5, "signal": None, "source": "bench/fpga/synth.py:1", "luts": 18},
     ],
 }
-EXPRESSION = "FPGA resources of a unit"  # the line of the path's end, cut off
+EXPRESSION = "FPGA resources of a unit"  # the source line of the path's end, truncated
 
 MODULES = [
     {"module": "core", "times": 1, "gates": False, "counted": True, "luts": 1_000, "registers": 10, "carries": 0.5,
@@ -95,7 +95,7 @@ def test_a_core_module_by_module_beside_boards(run):
     status, output, records = run("UNIT=core", "FAMILY=xcup")
     assert status == 0 and records["synth-core-xcup-small"]["luts"] == 121_000
     assert "tile*" in output and "*: gates" in output and "no tool here can place it" in output
-    # 120 UltraRAMs, of which the KV260 has 64: the others take eight block RAMs each, 450 of 144.
+    # The KV260 has 64 of the 120 UltraRAMs; eight block RAMs replace each missing one: 450 of 144 block RAMs.
     assert "no: rams" in output and all(board.name in output for board in BOARDS)
 
 

@@ -12,7 +12,7 @@ from neuroncore_rtl.run.settings import UsageError
 
 
 def made_with(host, step):
-    """Return rows for which this is the only exact fit."""
+    """Return rows that only these two constants fit exactly."""
     rows = [{"bare": bare, "steps": steps} for bare, steps in ((1, 2), (9, 2), (400, 2), (2, 31), (5, 31))]
     return [row | {"published": host + step * row["steps"] + row["bare"]} for row in rows]
 

@@ -16,10 +16,13 @@ def normal(*shape: int) -> tuple[np.ndarray, str]:
 
 
 COLUMNS, ROWS, LANES = 512, 64, 128
-"""Context and queries of a tile of scores; size of the pieces in which its context is loaded."""
+"""Context tokens and queries of a tile of scores; number of context tokens that are loaded at a time."""
 
 PROMPTS, STEPS = ((70, 600), (55, 40)), (300, 700, 512)
-"""New tokens and context of sequences with several new tokens; contexts of those with one; 128 new tokens in all."""
+"""Sequences with several new tokens (new tokens, context), and contexts of sequences with one new token.
+
+There are 128 new tokens in all.
+"""
 
 NOWHERE = 10_000
 """Row number of absent queries, out of range."""

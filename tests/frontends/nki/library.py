@@ -62,4 +62,4 @@ LIBRARY = (
     Published(EXPERIMENTAL + "dynamic_shapes/dynamic_elementwise_add.py", "dynamic_elementwise_add",
               (bf16(256, 512), bf16(256, 512), np.array([[1]], np.int32)), added),
 )  # fmt: skip
-"""All of them."""
+"""All kernels of the library that are tested."""

@@ -15,7 +15,7 @@ CALLS, case = cases()
 def assign(
     s: Sketch, y: Operand, expression: str, values: np.ndarray, error: np.ndarray | float = 0.0, together: bool = False
 ) -> None:
-    """Assign a function's result directly, masked (by whole rows if `together`), or by way of another tensor."""
+    """Assign a function's result directly, with a mask (of whole rows if `together`), or through another tensor."""
     if s.chance(0.25):
         dtype, own = s.any(*TYPES), s.name("v")
         s.call(f"{own} = {expression[:-1]}, dtype=nl.{dtype})")

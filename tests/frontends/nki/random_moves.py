@@ -18,7 +18,7 @@ PLACES = "hbm", "sbuf", "psum"
 
 
 def rows_by_numbers(s: Sketch) -> None:
-    """Copy rows of HBM from or to numbers on chip; sometimes numbers out of range are skipped."""
+    """Copy rows of HBM, selected by row numbers on chip, from or to HBM; sometimes numbers out of range are skipped."""
     rows, shape, skips = s.count(1, 20), s.shape(3), s.chance(0.4)
     whole = (rows, *shape[1:])
     at = numbers(s, (shape[0], 1), rows + (3 if skips else 0))
@@ -162,7 +162,7 @@ def local_gather(s: Sketch) -> None:
 
 
 def dynamic_view(s: Sketch, operand: Operand, number: Operand) -> str:
-    """Return a view at an index in memory, of its first free dimension."""
+    """Return a view of an operand at an index of its first free dimension; the index is in memory."""
     return s.any(f"{operand.name}.select(1, {number.name})", f"{operand.name}[:, {number.name}]")
 
 
@@ -222,7 +222,7 @@ def tensor_scalar_cumulative(s: Sketch) -> None:
 
 
 def largest(s: Sketch, lanes: int, values: np.ndarray) -> str:
-    """Return arguments for the maximum of a selection, sometimes none."""
+    """Return the arguments that also compute the maximum of a selection; sometimes return none."""
     if s.chance():
         return ""
     total = s.target((lanes, 1), s.any(*FLOATS))

@@ -27,14 +27,14 @@ LANES, QUADRANT = 16, 4
 """Machine size of preset small, on which sketches run."""
 
 ROWS = 0.1
-"""Probability that a source is one repeated partition."""
+"""Probability that a source operand is one partition, repeated in all lanes."""
 
 MOST, WIDEST = 96, 500
 """Largest number of elements per partition, of an operand and of the tensor around it."""
 
 
 def cast(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Return values rounded to a type: by way of FP32, except integers that remain integers."""
+    """Return values rounded to FP32, then to a type; integers that remain integers are not rounded to FP32."""
     values = np.asarray(values)
     if dtype in INTEGERS:
         limits = np.iinfo(dtype)

@@ -22,7 +22,7 @@ def compute(tmp_path, body, x, shape, dtype="float32", older=False):
 
 
 def test_sums_of_products_may_lie_apart(tmp_path):
-    """Elements between them are unaffected; the second product is added only to the first one."""
+    """Elements between the sums keep their values; the second product is added only to the first product."""
     found = compute(tmp_path, """
 y = nl.ndarray((4, 3, 4), dtype=nl.float32, buffer=nl.psum)
 for n in range(4):

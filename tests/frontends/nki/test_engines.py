@@ -50,7 +50,7 @@ def test_integers_stay_on_the_vector_engine(tmp_path):
 
 
 def all_numbers(dtype):
-    """Return all numbers of a format, or of FP32 random ones, special ones among them."""
+    """Return all numbers of a format; for FP32, random numbers that include special values."""
     fmt = dtype_of(dtype).machine_format
     codes = random_codes(np.random.default_rng(4), fmt, 4096) if fmt.bits == 32 else np.arange(1 << fmt.bits)
     with np.errstate(invalid="ignore"):

@@ -35,7 +35,7 @@ t = nl.load(rows)
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32"])
 def test_indices_are_of_any_integers(tmp_path, dtype):
-    """32-bit numbers are used directly, others by a copy; a large unsigned one is out of range."""
+    """32-bit indices are used directly, others are copied to 32 bits; a large unsigned index is out of range."""
     kernel = write_kernel(tmp_path, """
 i_f, t = nl.arange(30)[None, :], nl.load(rows)
 tile = nl.full((4, 30), 3, dtype=x.dtype)
@@ -55,7 +55,7 @@ nl.store(out[1, 0:4, 0:1], value=nisa.nc_n_gather(data=nl.load(x[0:4]), indices=
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 @pytest.mark.parametrize("where", ["", ", mode=nisa.oob_mode.skip"])
 def test_stores_by_rows(tmp_path, where, dtype):
-    """The last of equal numbers wins; parts of rows, rows of two dimensions, within a tensor."""
+    """Of equal row numbers the last one wins; parts of rows and rows of two dimensions are stored."""
     kernel = write_kernel(tmp_path, f"""
 i_p, i_a, i_b = nl.arange(4)[:, None, None], nl.arange(5)[None, :, None], nl.arange(3)[None, None, :]
 tile, t = nl.load(x[0:4]).reshape((4, 5, 6)), nl.load(rows)
@@ -72,7 +72,7 @@ nl.store(out[1, t[i_p, 0], i_a, 2 + i_b], value=tile[i_p, i_a, 3 + i_b]{where})
 
 
 def test_rows_that_are_skipped_stay_as_they_are(tmp_path):
-    """In a zeroed tile, in blocks, and in a written tile, with and without a cast."""
+    """The rows are in a zeroed tile, in blocks, and in a written tile, with and without a cast."""
     kernel = write_kernel(tmp_path, """
 i_p, i_f = nl.arange(4)[:, None], nl.arange(30)[None, :]
 t = nl.load(rows)
@@ -133,7 +133,7 @@ nl.store(out[1].reshape((4, 3, 10)), value=nl.load(x[t[i_p, i_c], 20 + i_f]))
 
 
 def test_long_rows_are_shared_by_engines(tmp_path):
-    """Gathers are split by rows and columns, scatters only by columns, so that the last of equal numbers wins."""
+    """Gathers are split by rows and columns, scatters only by columns, so that the last of equal row numbers wins."""
     kernel = write_kernel(tmp_path, """
 out, back = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm) for shape in ((64, 700), x.shape))
 i_p, i_f = nl.arange(64)[:, None], nl.arange(700)[None, :]
@@ -186,7 +186,7 @@ tile, t = nl.load(x[0:4]), nl.load(rows)
 
 
 def test_sums_of_rows_by_numbers(tmp_path):
-    """Added to rows of HBM, to rows of SBUF, and without an index; in BF16 the sum of three is rounded once."""
+    """Rows are added to rows of HBM, to rows of SBUF, and without an index; a BF16 sum of three is rounded once."""
     kernel = write_kernel(tmp_path, """
 out, near, plain = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm) for shape in ((9, 30), (4, 30), (4, 30)))
 t = nl.ndarray((4, 1), dtype=nl.int32, buffer=nl.sbuf)
@@ -247,7 +247,8 @@ return rows, few, block, one, cut
     assert np.array_equal(rows, expected) and np.array_equal(few, TABLE[chosen][:, 5:10:2])
     assert np.array_equal(block, TABLE[3:7, 1:7]) and np.array_equal(one, TABLE[3])
     assert np.array_equal(part, TABLE[chosen].reshape(4, 5, 6).swapaxes(1, 2)[:, :, 1:4])
-    # The last reachable element must be inside the tensor: the fourth row after the number is the third pattern's.
+    # The last element that a pattern reaches must be inside the tensor. The third pattern reaches the fourth row after
+    # the row number.
     assert [(copy.gather or copy.scatter).limit for copy in found] == [9, 9, 9, 6, 9, 9]
 
 

@@ -121,7 +121,7 @@ for i in nl.dynamic_range(4):
 
 
 def test_products_add_up_from_round_to_round(tmp_path):
-    """Sums in PSUM, rows broadcast to all partitions, and an identity matrix: values created only once."""
+    """The body uses sums in PSUM, rows broadcast to all partitions, and an identity matrix, each created only once."""
     kernel = write_kernel(tmp_path, LOADED + """
 sums = nl.zeros((4, 8), dtype=nl.float32, buffer=nl.psum)
 row = nl.ndarray((1, 8), dtype=nl.float32, buffer=nl.sbuf)
@@ -311,7 +311,7 @@ def test_lines_of_a_body_are_the_kernels_own(tmp_path):
 
 
 def test_on_the_rtl_as_on_golden(tmp_path):
-    """Rounds counted by the device, and a transposition that depends on them."""
+    """The device counts the rounds, and a transposition depends on the count."""
     kernel = write_kernel(tmp_path, LOADED + """
 scratch = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
 left = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)

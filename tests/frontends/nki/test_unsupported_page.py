@@ -1,4 +1,4 @@
-"""docs/unsupported.md names every call and type of the interface that is refused."""
+"""Page docs/unsupported.md: it names every call and type of the interface that is rejected."""
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.frontends.nki.dialects.unsupported import ISA, LANGUAGE

@@ -11,7 +11,7 @@ NAN, INF, ONE, NEGATIVE = 0x7FC00000, 0x7F800000, 0x3F800000, 0x80000000
 
 
 def test_one_rounding_not_two():
-    """1 + 2**-23 + 2**-24 * (1 + 2**-7): rounding the product, or dropping the sum's last bits, gives one code less."""
+    """1 + 2**-23 + 2**-24 * (1 + 2**-7) rounds up; with a rounded product or truncated sum it would round down."""
     acc, x, w = 0x3F800001, 0x3F81, 0x3380  # w is 2**-24
     assert mac(x, w, acc, BF16) == 0x3F800002
     assert mac(0x3F80, w, 0x3F800000, BF16) == 0x3F800000, "a tie goes to the even neighbour"

@@ -26,7 +26,7 @@ AGAINST_SOFTFLOAT = {
     "fma exactly": (fused.multiply_add_exactly, softfloat.mul_add, fma_cases, COUNT, TRIPLES),
     "divide": (arith.divide_fp32, softfloat.divide, divide_cases, 500_000, PAIRS),
 }
-"""Function, oracle, random cases and their number, special cases."""
+"""Each row: function, oracle, random cases and their number, special cases."""
 
 
 @pytest.mark.parametrize("name", AGAINST_SOFTFLOAT)

@@ -17,7 +17,7 @@ INTEGERS = tuple(f for f in FORMATS.values() if not f.is_float)
 FLOATS = [f for f in FORMATS.values() if f.is_float]
 MODES = pytest.mark.parametrize(("mode", "random"), [("rne", None), ("sr", np.uint32(0xFFFFFFFF))])
 TAILS = (0, 1, 0x0FFF, 0x1000, 0x1001, 0x2FFF, 0x3000, 0x3001, 0x7FFF, 0x8000, 0x8001, 0xFFFF)
-"""Low halves of FP32 patterns at, just below and just above the ties of a 7- or 10-bit mantissa."""
+"""Lower 16 bits of FP32 patterns at, just below and just above the ties of a 7- or 10-bit mantissa."""
 
 
 @pytest.mark.parametrize("fmt", ML_DTYPES)

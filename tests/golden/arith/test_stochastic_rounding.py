@@ -23,7 +23,7 @@ def assert_same_as_gfloat(value: np.ndarray, fmt: FloatFormat, random: np.ndarra
 
 
 def above(fmt: FloatFormat, code: int, remainder: np.ndarray, bits: int) -> np.ndarray:
-    """Return the FP32 patterns that are remainder / 2**bits of an ulp above a positive code (without padding)."""
+    """Return the FP32 patterns that are `remainder` / 2**`bits` ulp above a positive code (without padding)."""
     low, high = decode(np.array([code, code + 1]) << fmt.padding_bits, fmt)
     if not np.isfinite(high):
         high = 2.0 ** (fmt.max_exponent + 1)
@@ -39,7 +39,7 @@ def ends_and_borders(fmt: FloatFormat) -> list[int]:
 
 @pytest.mark.parametrize("fmt", GFLOAT)
 def test_every_remainder_on_both_sides_of_its_turn_agrees_with_gfloat(fmt):
-    """All FP32 remainders above a code, each with the largest word that truncates and the smallest that rounds away.
+    """Test every FP32 remainder above a code, with the largest random word that truncates and the next larger word.
 
     Rounding away is monotonic in the word, so these two words represent all 2**32.
     """
@@ -59,7 +59,7 @@ def test_every_remainder_on_both_sides_of_its_turn_agrees_with_gfloat(fmt):
 
 @pytest.mark.parametrize("fmt", FP8)
 def test_fp8_every_8_bit_remainder_times_every_8_bit_word_agrees_with_gfloat(fmt):
-    """At the borders of the format; the word's low bits, all zeros or all ones, must not matter."""
+    """The codes are at the borders of the format; the word's low bits, all zeros or all ones, must have no effect."""
     remainder, word = map(np.ravel, np.meshgrid(np.arange(256), np.arange(256)))
     for code in ends_and_borders(fmt):
         value = above(fmt, code, remainder, 8)
@@ -82,7 +82,7 @@ def test_fp8_every_code_with_remainders_and_words_agrees_with_gfloat(fmt):
 
 @pytest.mark.parametrize("fmt", [FP16, *FP8, INT8])
 def test_discarded_part_is_cut_to_32_bits_and_no_shorter(fmt):
-    """2**-32 ulp rounds away for the largest word only; a smaller part never does."""
+    """A remainder of 2**-32 ulp rounds away only with the largest word; a smaller remainder never does."""
     place = fmt.min_exponent - fmt.mantissa_bits if fmt.is_float else 0
     value = np.ldexp(np.float32([1, 1.75, 0.9999, 2**-20]), place - 32).view(np.uint32)
     assert round_fp32(value, fmt, "sr", np.uint32(0xFFFFFFFF)).tolist() == [1, 1, 0, 0]

@@ -1,4 +1,4 @@
-"""Collective model: bits against element-by-element Python, sums against float64, order against the words."""
+"""Collective model: bits against element-by-element Python, sums against float64, order against the specification."""
 
 from dataclasses import replace
 

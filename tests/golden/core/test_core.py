@@ -102,7 +102,7 @@ def test_a_race_shows_in_some_order(rng):
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_fails_is_named_and_nothing_behind_it_is_executed(name):
-    """HBM ends at the end of the image, so an address that would answer SLVERR is out of range here."""
+    """HBM ends at the end of the image, so an address in the range of SLVERR responses is out of range here."""
     case, (work,) = CASES[name], works(1)
     image = case.image(work)
     fault = case.fault(image)

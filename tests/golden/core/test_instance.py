@@ -1,4 +1,4 @@
-"""Cores of an instance on golden: collectives against the interpreter of lists, deadlocks, errors."""
+"""Cores of an instance on golden: collectives against the model of lists of collectives, deadlocks, errors."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ ALL = Group(0, 1, 4)
 
 
 def run(programs, contents=None, changed=None, order=None):
-    """Return outcomes and images of programs or lists; `changed` replaces a core's first record by a collective."""
+    """Return outcomes and images of programs or lists of collectives; `changed` replaces a core's first record."""
     programs = [p if isinstance(p, Program) else collectives_program(CONFIG, p, BASE) for p in programs]
     images = [watched(program, limit=3000) for program in programs]
     memories = np.zeros((len(images), max(image.base + len(image.data) for image in images)), np.uint8)

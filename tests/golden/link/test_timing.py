@@ -1,4 +1,4 @@
-"""Link timing model: against a model of every beat, bounds, hand calculation; calibration; several instances."""
+"""Link timing model against a model of every beat, bounds, and calculations by hand; calibration; several instances."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def beat_by_beat(case: LinkCase, parameters: Parameters) -> int:
                 elements = min(case.granules * GRANULE, end - first)
                 beats_of.append(-(-elements // lanes))
                 first += elements
-            sent = []  # by rank, when the beats of its latest segment were sent
+            sent = []  # by rank, the cycles in which its latest segment's beats were sent
             if free is None:
                 free = [after[r] + beats_of[(r - d) % n] + parameters.turn for r in range(n)]
             for step in range(2 * (n - 1)):
@@ -142,7 +142,7 @@ def test_everything_that_is_slower_takes_longer():
 
 def test_calibration_finds_what_the_measurements_were_made_with():
     rng = np.random.default_rng(SEED)
-    # Where the memory is no longer the bottleneck and the start is not yet, the model has a kink; stay far from it.
+    # At the size where the bottleneck changes from the memory to the start the model has a kink; test far from it.
     known = Parameters(memory=40)
     truth = replace(known, turn=31, operation=3.5, start=55)
     cases = [

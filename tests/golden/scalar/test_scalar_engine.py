@@ -29,7 +29,7 @@ def function(code, z, alpha):
 
 
 def test_instruction_is_the_oracle(rng):
-    """Every machine executes many instructions, so sums persist from one to the next."""
+    """Every machine executes many instructions, so running sums persist from one instruction to the next."""
     written = stored = 0
     for config in MACHINES:
         engine = ScalarEngine(config)
@@ -47,7 +47,7 @@ def test_instruction_is_the_oracle(rng):
 
 
 def test_argument_is_rounded_once():
-    # (1 + 2**-23)**2 - (1 + 2**-22) is 2**-46, which a rounded product would have lost.
+    # (1 + 2**-23)**2 - (1 + 2**-22) is 2**-46; with a rounded product it would be 0.
     x, bias = np.float32(1 + 2.0**-23).view(np.uint32), np.float32(-1 - 2.0**-22).view(np.uint32)
     assert activation("identity", x, x, bias).view(np.float32) == 2.0**-46
 

@@ -30,7 +30,7 @@ EVERY_FLOAT = pytest.mark.parametrize("fmt", [fmt for fmt in MATMUL_FORMATS if f
 
 
 def codes(rng, fmt, shape, special=0.002):
-    """Return codes around 1, or around the square root of FP32's smallest or largest number; few are special."""
+    """Return codes near 1, or near the square root of FP32's smallest or largest number; `special`: share of others."""
     anything = random_codes(rng, fmt, int(np.prod(shape))).reshape(shape)
     if not fmt.is_float:
         return anything
@@ -62,7 +62,7 @@ def test_kernel_is_the_equation(fmt, rng):
 def test_kernel_is_the_equation_on_every_pair_of_special_values():
     values = np.unique(special_codes(BF16)).astype(np.uint16)
     w, _ = array_operand(values[np.newaxis], BF16)
-    # Two rows: a special value times each of all pairs of special values.
+    # Two rows, which together have all pairs of special values; each pair is multiplied by every special value.
     x = np.stack([np.tile(w[0], len(values)), np.repeat(w[0], len(values))])
     ours, theirs = (f(np.repeat(w, 2, 0), x, init=-0.0) for f in BOTH)
     assert_same_bits(words(ours), words(theirs))
@@ -219,7 +219,7 @@ def place(memory, matrix, address, stride):
 
 
 def any_start(rng, starts, count, limit, quadrant):
-    """Return a random start that `count` rows or columns may have."""
+    """Return a random row or column at which an operand of `count` rows or columns may start."""
     allowed = [start for start in starts if start + count <= limit and not allowed_start(start, count, quadrant)]
     return int(rng.choice(allowed))
 
@@ -339,7 +339,7 @@ def test_a_second_load_replaces_the_first_and_weights_stay_until_the_next():
 
 
 def test_an_operand_lies_anywhere_in_the_array_and_other_rows_and_columns_do_not_count():
-    """Rows 4 to 7 and columns 4 to 6 of an 8 x 8 machine; the surrounding weights are infinite."""
+    """The operand is in rows 4 to 7 and columns 4 to 6 of an 8 x 8 array; the surrounding weights are infinite."""
     engine = TensorEngine(Config(rows=8, columns=8))
     weights, x = np.full((8, 8), np.inf), np.full((8, 1), np.inf)
     weights[4:, :3], x[4:] = np.arange(12).reshape(4, 3), [[1], [10], [100], [1000]]

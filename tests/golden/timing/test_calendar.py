@@ -21,7 +21,7 @@ BUSY = 100  # cycles in which another access reserves the first bank
 
 
 MOST = CONFIG.sbuf_banks * timing.LINE_BUFFER + 1
-"""Consecutive lines over all banks that are accepted without a wait; the last one waits at the port."""
+"""Number of consecutive lines over all banks that are accepted without a wait; the last of them waits at the port."""
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_reduction_is_one_operation_after_the_other(op, integer, rng):
 
 
 def test_sum_is_in_order_and_in_fp32():
-    # 1 + 2**-24 rounds to 1 each time; in reverse order or in pairs the small ones would accumulate first.
+    # 1 + 2**-24 rounds to 1 each time; in reverse order or in pairs the small numbers would be added first.
     x = words([1.0] + [2.0**-24] * 1000)
     assert floats(reduce_words(AluOp.ADD, x)) == 1
     assert floats(reduce_words(AluOp.ADD, x[::-1])) > 1

@@ -53,7 +53,7 @@ def values(words, fmt, half):
 @HALVES
 @EVERY_FORMAT
 def test_operand_is_that_of_golden(rng, fmt, half):
-    """The low half of a narrow format is a zero of the same sign."""
+    """Formats other than FP32 have no low half: their low half is a zero with the operand's sign."""
     words = codes(rng, fmt)
     if fmt == FP32:
         expected = arith.operand(words, fmt, ("hi", "lo")[half])
@@ -65,7 +65,7 @@ def test_operand_is_that_of_golden(rng, fmt, half):
 
 
 def test_fp32_high_half_is_zero_only_where_the_value_is(rng):
-    """Otherwise an infinity times a subnormal would be NaN in the pass hi * hi."""
+    """If a subnormal's high half were zero, its product with an infinity would be NaN in the pass of high halves."""
     words = codes(rng, FP32)
     high, low = (values(words, FP32, half) for half in (0, 1))
     whole = arith.decode(words, FP32)

@@ -36,7 +36,7 @@ def product_cases(rng, count):
 
 
 def product_of_bits():
-    """Return factors with a product in which one bit decides, and the addend that keeps their rounded product."""
+    """Return factors with a product in which one bit determines the rounding, and an addend that keeps the product."""
     a, b = lone_factors()
     return a, b, np.full_like(a, NEGATIVE_ZERO)
 
@@ -90,7 +90,7 @@ def test_results_in_bulk_are_those_of_golden(rng, name, sim):
 
 @pytest.mark.parametrize(("name", "cases"), [("add", lone_bits), ("multiply", product_of_bits), ("fma", lone_products)])
 def test_one_bit_decides(name, cases):
-    """One bit decides: shifted out, in the remainder or of a NaN; in a multiply-add of the product or the addend."""
+    """One bit determines the result: shifted out, in the remainder, of a NaN, of the product, or of the addend."""
     operands = cases()
     assert len(operands[0]) > (80 if name == "multiply" else 4_000)
     assert_same(*UNITS[name].bulk(UNITS[name].latency, operands), "verilator")

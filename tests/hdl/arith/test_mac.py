@@ -25,7 +25,7 @@ NARROW = {BF16, FP8E3M4, FP8E4M3, FP8E5M2, INT8}
 def ties() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return BF16 operands and accumulators with sums halfway between two numbers, at any distance of their exponents.
 
-    The last bit of the accumulator or of the product decides, that is, a bit that is shifted out.
+    The last bit of the accumulator or of the product, which is shifted out, determines the direction of the rounding.
     """
     distances = 2.0 ** np.arange(-40, 41)
     products = np.concatenate([distances, distances * (1 + 2**-7)])

@@ -1,4 +1,4 @@
-"""Comparisons of feed-forward units, of few cases and in bulk."""
+"""Comparisons of feed-forward units with golden, for a few cases or for many."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -62,9 +62,9 @@ def _device(unit: Playable, mutate: Callable | None) -> PlayerDevice:
 def play(
     unit: Playable, cases: Mapping[str, np.ndarray], sim: str, mutate: Callable | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the results of a unit, uint32, and the numbers of those with unknown bits; `mutate` changes its Verilog.
+    """Return the results of a unit, uint32, and the indices of results with unknown bits; `mutate` changes its Verilog.
 
-    The conversion of a unit is cached.
+    The Verilog of a unit is cached.
     """
     memories = run_device(_device(unit, mutate), PlayerWork(fields=cases, bubbles=True), sim=sim).memories
     return memories["results"], memories["unknown"]
@@ -73,7 +73,7 @@ def play(
 def differences(
     unit: Playable, cases: Mapping[str, np.ndarray], expected: np.ndarray, sim: str, mutate: Callable | None = None
 ) -> np.ndarray:
-    """Return the numbers of cases with a wrong result; fail if a result is missing or unknown."""
+    """Return the indices of cases with a wrong result; fail if a result is missing or unknown."""
     results, unknown = play(unit, cases, sim, mutate)
     assert len(results) == len(expected) > 0
     assert not len(unknown)

@@ -15,7 +15,7 @@ from tests.hdl.simulation import drive, simulate
 SIZE = 8
 
 PATIENCE = 30
-"""Cycles after which the line is quiet."""
+"""Cycles without a byte after which the line is idle."""
 
 BROKEN_ADDRESS = 0x400
 """Address with error responses."""
@@ -189,6 +189,6 @@ async def test_a_break_within_a_frame_ends_it(line, board):
 
 @on_board(silent=True)
 async def test_memory_without_a_response_is_an_error(line, board):
-    for _ in range(2):  # the second one is answered immediately
+    for _ in range(2):  # the second request is answered immediately
         assert (await line.ask(frame(LinkCommand.READ_MEMORY, 0, 8)))[0] == Answer.FAILED
         await check_alive(line)

@@ -17,7 +17,7 @@ from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.images import write_lines
 
 CHIP = dataclasses.replace(MT48LC16M16, row_bits=11, refresh_ns=16_000_000)
-"""A quarter of the rows, with the refresh rate of a row unchanged."""
+"""Parameters of a chip with a quarter of the rows; each row is refreshed at the usual rate."""
 
 START_NS = 2_000
 
@@ -72,7 +72,7 @@ def play(design: simulation.Design, words: list[dict[str, int]], sim: str = "ver
 
 
 def expected(words: list[dict[str, int]]) -> list[int]:
-    """Return the words that an array returns; unwritten words are those of the model."""
+    """Return the words that a plain array would read; unwritten words have the initial contents of the chip's model."""
     memory, found = {}, []
     for one in words:
         number = one["number"]

@@ -24,7 +24,7 @@ def test_divisor():
 
 @pytest.mark.parametrize(("divisor", "sender"), [(4, 4), (5, 5), (DIVISOR, DIVISOR), (32, 31), (32, 33)])
 def test_every_byte_is_received(divisor, sender):
-    """Also from a sender with bits 3 % too long or too short, which adds up to a third of a bit in a byte."""
+    """A sender's bits may be 3 % too long or too short, an error of a third of a bit at the end of a byte."""
     dut, found = UartReceiver(divisor), []
 
     async def bench(ctx):

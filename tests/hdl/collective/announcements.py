@@ -1,4 +1,4 @@
-"""Announcements of cores, and where two of them differ."""
+"""Announcements: words with which two cores compare their collectives, and the fields of these words."""
 
 from neuroncore_rtl.spec.isa import collective as isa
 
@@ -10,7 +10,7 @@ def with_kind(word: int, kind: isa.CollectiveKind) -> int:
 
 
 def other_side(word: int, kind: isa.CollectiveKind) -> int:
-    """Return the announcement that matches one of this kind."""
+    """Return the word that the other core must announce for `word`, an announcement of a collective of this kind."""
     return with_kind(word, isa.OTHER_SIDE.get(kind, kind))
 
 

@@ -30,7 +30,7 @@ __all__ = ["CORES", "FIRST", "HBM_BYTES", "LINK_BYTES", "Outcome", "run_collecti
 CORES, LINK_BYTES, HBM_BEAT = 5, 8, 16
 
 FIRST = 62
-"""Number of the first core in the instance; the numbers of all cores use every bit."""
+"""Index of the first core in the instance; together the cores' indices use every bit."""
 
 HBM_BYTES = 1 << 17
 """Size of a core's HBM; addresses beyond it get an error response."""
@@ -55,11 +55,12 @@ class Outcome:
         errors: the errors.
         retired: cycles in which the core retired an instruction.
         counters: final counters.
-        peers: core that the core waits for at the end, or None.
+        peers: core for which the core waits at the end, or None.
         awake: cycles with a clock edge.
-        named: sum over all cycles of the number, plus one, of the core that it waits for.
+        named: checksum of the cores for which the core waits: in each cycle, the index of that core plus one is added.
         sent: total of flits sent.
-        flits, taken: flits sent and received so far, at each retirement.
+        flits: flits sent until each retirement.
+        taken: flits received until each retirement.
     """
 
     memories: np.ndarray

@@ -29,7 +29,7 @@ def word_of(values):
 
 
 def near(rng, cores):
-    """Return a core and a collective at a border of legality, or with a field that makes it illegal."""
+    """Return a core and a collective that is just legal or just illegal, or has a field that makes it illegal."""
     any_collective = (random_collective, large_collective)[rng.integers(2)]
     one = any_collective(rng, cores=cores, ranks=int(rng.choice((2, 3, min(8, cores), min(50, cores)))))
     values, core, ranks = one.fields(), one.core, one.group.ranks
@@ -70,11 +70,11 @@ def fields_of(kind, **values):
 
 
 BLOCKS = {K.REDUCE_SCATTER: "src_address", K.ALL_GATHER: "dst_address"}
-"""Kinds with several blocks, and the side of the blocks."""
+"""Kinds of collectives with several blocks, and the operand, src or dst, that has several."""
 
 
 def sizes():
-    """Yield collectives with one bit of a count, a pitch or an address that may make them illegal."""
+    """Yield collectives in which a single bit of a count, a pitch or an address may break a rule."""
     end = 1 << HBM_ADDRESS_BITS
     for bit in range(32):
         if bit < 30:
@@ -92,7 +92,7 @@ def sizes():
                 yield fields_of(kind, pitch=1 << bit, **{side: end - (1 << bit)})
                 if bit < 29:
                     yield fields_of(kind, count=(2 << bit) // 4, pitch=4 << bit, **{side: end - (6 << bit)})
-    # Only the last of many blocks can lie so far beyond the end.
+    # Only the last of many blocks can be so far beyond the end of HBM.
     far, last = {"ranks": MAX_RANKS - 1, "pitch": (1 << 32) - 64}, (MAX_RANKS - 1) * ((1 << 32) - 64)
     for bit in range(32, last.bit_length()):
         for kind, side in BLOCKS.items():
@@ -100,7 +100,7 @@ def sizes():
 
 
 def places(cores):
-    """Yield collectives with one bit of a rank, a core, an opcode or an alignment that may make them illegal."""
+    """Yield collectives in which a single bit of a rank, a core, an opcode or an address may break a rule."""
     for kind in (K.SEND, K.RECEIVE):
         yield fields_of(kind, root=0)
     for bit in range(6):
@@ -148,7 +148,7 @@ WAYS = {
     "root": {"root": 2},
     "own root": {"root": -1},
 }
-"""Changes of the fields of a collective of 256 bytes on three ranks, and of its core."""
+"""Changes that may break a rule, by name: of the fields of a collective of 256 bytes on three ranks, or of its core."""
 
 
 def broken(kind, *ways):
@@ -167,7 +167,10 @@ def rule_of(core, fields):
 
 
 def check(cores, pairs, rules=None):
-    """Compare the verdicts on pairs of a core and a word; return the jobs."""
+    """Compare the checker's verdicts with the specification's; return the jobs that the checker makes of legal words.
+
+    A pair has a core and the word of a collective.
+    """
     violations = [isa.collective_violation(Collective.unpack(word), core, cores) for core, word in pairs]
     inputs = [{"core": core} for core, _ in pairs]
     return assert_verdicts(CollectiveChecker(cores), [word for _, word in pairs], violations, rules, inputs)
@@ -190,7 +193,7 @@ def test_one_bit_decides():
 
 @pytest.mark.parametrize("kind", K)
 def test_of_two_rules_the_lower_one_is_named(kind):
-    """Each error of the kind alone and with every other one; changes that the kind ignores are no errors."""
+    """Test each error by itself and with every other error; a change of a field that the kind ignores is no error."""
     rules = {way: rule_of(*broken(kind, way)) for way in WAYS}
     wrong = [way for way, rule in rules.items() if rule]
     pairs = [(one, other) for one, other in combinations(wrong, 2) if rules[one] != rules[other]]

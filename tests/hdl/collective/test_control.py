@@ -82,9 +82,10 @@ async def test_every_core_has_its_own_slot_in_the_mailbox_and_a_reset_clears_all
 
 
 def random_ops(py_rng, count, new_peer, draw):
-    """Return the fields of operations; those of the network change their peer with probability `new_peer`.
+    """Return the fields of random operations.
 
-    `draw` returns the fields except for the peer and the format.
+    An operation on the network has another peer (the core at the other end) than the previous one with probability
+    `new_peer`. `draw` returns the fields except for the peer and the format.
     """
     ops, peer = [], None
     for _ in range(count):
@@ -106,7 +107,8 @@ def random_sends(py_rng, count):
 def send(py_rng, ops, stall, own, announcements, **options):
     """Run a sender; return sent and expected (peer, beat), the maximum of beats in flight, and the final state.
 
-    The sender announces `own`, and the new peers of `ops` the words of `announcements`, in order.
+    A peer is the core that receives the beats; before the first beat both announce their collectives. The sender
+    announces the word `own`. The cores that become new peers in `ops` announce the words `announcements`, in order.
     """
     dut = CollectiveSender(LINK_BYTES, CORES, WINDOW)
     beats = [(op, py_rng.getrandbits(8 * LINK_BYTES)) for op in ops for _ in range(beats_of(op, "wide"))]
@@ -239,7 +241,7 @@ async def test_wait_outputs_of_a_sender(ctx, dut, load):
 
 
 LONG = [((1 << bit) + 6, dtype, wide) for bit in range(8, 30) for dtype, wide in ((0, 0), (1, 0), (1, 1))]
-"""Element counts that are small except for one bit, and the fields that set the elements per beat."""
+"""Element counts that are small except for one higher bit, with the fields that determine the elements per beat."""
 
 
 @simulated(lambda: CollectiveSender(LINK_BYTES, CORES, WINDOW), each=LONG)
@@ -331,11 +333,11 @@ def test_credits_suffice_and_never_exceed_the_window(slow, py_rng):
         return {"net": net, "load": 1 - net, "wide_in": py_rng.getrandbits(1), "elements": py_rng.randrange(1, 60)}
 
     ops = random_ops(py_rng, 80, 0.2, draw)
-    remaining = [0]  # beats of accepted operations that are still in the buffer, or missing
+    remaining = [0]  # beats of accepted operations that are still in the buffer or have not arrived
 
     async def neighbours(ctx):
         room, buffer, announced = 0, 0, None
-        need = deque()  # each peer in order, and its missing beats
+        need = deque()  # each peer in order, and the number of its beats that have not arrived
         for op in filter(lambda op: op["net"], ops):
             if op["new_peer"]:
                 need.append([op["peer"], 0])

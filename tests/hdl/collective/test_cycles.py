@@ -36,7 +36,7 @@ ENDS = [
         [1832, 3631, 4688, 5732, 7286, 7708, 7860],
     ],
 ]
-"""Cycles in which each core retires them, in order: without stalls, and with some."""
+"""Cycles in which each core retires the collectives, in order: without stalls, and with some."""
 
 AWAKE = [[6504, 6525, 6546, 6567, 6587], [7763, 7784, 7805, 7826, 7846]]
 """Cycles with a clock edge of each core, without and with stalls."""
@@ -45,7 +45,7 @@ BUSY = [[6503, 6524, 6545, 6566, 6586], [7762, 7783, 7804, 7825, 7845]]
 """Busy cycles of each core, without and with stalls."""
 
 NAMED = [[190131, 88351, 61683, 118615, 132929], [250896, 128644, 82050, 177603, 187337]]
-"""Sums over all cycles of the number, plus one, of the core that each core waits for."""
+"""Checksum per core of the cores for which it waits, see `machine.Outcome.named`."""
 
 
 def test_cycles():

@@ -75,7 +75,7 @@ FAULTS = {
     "ties away from zero": ("addend", "stochastic ? {} : 16'h8000", "stochastic", {0}),
     "cut": ("addend", "stochastic ? 16'h0000 : {}", "stochastic", {1}),
 }
-"""A wire, its faulty value, and the field and its values that mark the wrong cases."""
+"""Faults: a wire, its faulty value, and the input field with the values for which the result must be wrong."""
 
 
 @pytest.mark.parametrize(("wire", "expression", "field", "values"), FAULTS.values(), ids=FAULTS)

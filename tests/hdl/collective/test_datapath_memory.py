@@ -144,7 +144,7 @@ def test_every_bit_of_an_address(transfer, base):
 
 
 LONG = [1 << bit for bit in range(10, 30)]
-"""Element counts with one bit that keeps an operation, with a few elements more, from ending soon."""
+"""Element counts with a single bit: an operation with a few elements more ends early if this bit is lost."""
 
 WIDE_BF16 = {"dtype": BF16, "wide": 1}
 LOADS = [*((5, {"dtype": dtype}) for dtype in (FP32, BF16)), (5, WIDE_BF16), (255, {"dtype": FP32}), (63, WIDE_BF16)]
@@ -161,7 +161,7 @@ def any_burst(rng) -> int:
 
 
 def line(number: int) -> int:
-    """Return beat `number` of a link; all its parts are different."""
+    """Return beat `number` of a link; all bytes are different."""
     return 0x0102_0408_1020_4081 * (number + 1) % (1 << 8 * TRIED[0])
 
 

@@ -24,7 +24,7 @@ FP32, BF16, INT32 = CollectiveType
 
 SEED = 20260611
 DRAWS = [{"seed": 0x1234_5678, "stream": 0x9ABC_DEF0}, {"seed": 0xEDCB_A987, "stream": 0x6543_210F}]
-"""Keys of stochastic rounding; every bit is set in one of them."""
+"""Keys of stochastic rounding; each bit is set in one of the keys."""
 
 OPERATION = {ReduceOp.SUM: AluOp.ADD, ReduceOp.MAX: AluOp.MAX, ReduceOp.MIN: AluOp.MIN}
 
@@ -46,12 +46,12 @@ class Traffic:
         self.results = {"store": [], "forward": []}
         """Bytes of each operation, in order."""
         self.rounded = {"store": [], "forward": []}
-        """Whether those are rounded, so that two halves make a beat."""
+        """For each operation, whether its elements are rounded to half their size, so that two results make a beat."""
 
     def add(self, elements: int, dtype: CollectiveType, ties: bool = False, **fields) -> None:
         """Add an operation; `fields` are those of a `ReceiveOp`.
 
-        With `ties`, FP32 sums are halfway between two BF16 numbers, or one bit beside.
+        With `ties`, FP32 sums are halfway between two BF16 numbers, or differ from that in the last bit.
         """
         rng, bf16 = self.rng, dtype == BF16
         first, address = int(rng.integers(1 << 32)), 64 * int(rng.integers(1 << 34))
@@ -164,7 +164,7 @@ RATES = {
     "narrow": (BF16, REDUCES | {"store": 0}, 4),
     "copy": (BF16, {"net": 1, "forward": 1}, 2),
 }
-"""Format, fields, bytes of an element in a step of the input."""
+"""Each row: format, fields of the operation, and bytes of an element in an input beat."""
 
 
 @pytest.mark.parametrize("draw", DRAWS)

@@ -39,7 +39,7 @@ def memories(rng):
 
 
 def programs_of(*collectives):
-    """Return the programs of all cores for collectives given by their part of rank 0."""
+    """Return the programs of all cores for collectives, each given by the instruction of rank 0."""
     programs = {core: [] for core in range(CORES)}
     for one in collectives:
         for part in on_every_rank(one):
@@ -133,7 +133,7 @@ def test_both_of_two_cores_report_a_disagreement(field, other, memories):
 
 @pytest.mark.parametrize("kind", [K.SEND, K.BROADCAST])
 def test_a_receiver_is_refused_by_its_sender(kind, memories):
-    """Data flow one way, so the receiver cannot compare; it gets a refusal."""
+    """Data are sent only from the sender to the receiver, so only the sender compares; it sends a refusal."""
     sender, receiver = on_every_rank(all_reduce(Group(3, -2, 2), kind=kind, root=int(kind == K.SEND)))
     receiver = replace(receiver, count=132, dtype=T.INT32)
     outcome = run_collectives({3: [sender], 1: [receiver]}, memories)
@@ -152,7 +152,7 @@ def test_a_refusal_for_any_bit(kind, bits, memories):
 
 @pytest.mark.parametrize("ranks", [*slow(2, 3), 5])
 def test_broadcasts_of_different_roots(ranks, memories):
-    """The rank with another root and its neighbours report it, or at least two adjacent ones."""
+    """The rank with another root and its neighbours report the disagreement, or at least two adjacent ranks do."""
     for odd in range(ranks):
         neighbour = (odd + 1) % ranks
         # One element uses only channel 0.
@@ -238,7 +238,7 @@ def test_stochastic_rounding_of_many_seeds(rng, memories):
 
 
 def hang(programs, memories):
-    """Return the cores that each core waits for in a deadlock."""
+    """Return, for each core in a deadlock, the core for which it waits."""
     outcome = run_collectives(programs, memories, limit=3000)
     assert not outcome.errors
     return outcome.peers
@@ -247,7 +247,7 @@ def hang(programs, memories):
 @pytest.mark.parametrize("group", [UP, DOWN])
 @pytest.mark.parametrize("absent", range(CORES))
 def test_an_absent_rank_is_named(absent, group, memories):
-    """Its neighbours name it; every other core names another core that waits, or it."""
+    """The absent rank's neighbours name it; every other core names a core that waits, or the absent rank."""
     programs = programs_of(all_reduce(group, count=3000, dst=1 << 16, chunk=5))
     del programs[absent]
     peers = hang(programs, memories)

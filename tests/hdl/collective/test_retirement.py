@@ -1,4 +1,4 @@
-"""An instruction retires when all its transfers are complete; instructions are counted."""
+"""Retirement of collectives: when all transfers are complete; and the count of instructions."""
 
 from itertools import chain
 
@@ -28,7 +28,8 @@ def test_a_sender_retires_after_the_token(network, rng):
     sends = [all_reduce(kind=K.SEND, root=1, count=count, dst=1 << 16) for count in counts]
     programs = programs_of(*chain.from_iterable((barrier, send) for send in sends))
     outcome = check(programs, rng.integers(0, 256, (CORES, HBM_BYTES), np.uint8), latency=1, delay=100, **network)
-    # READY and the token, of each channel that has data; READY and a beat of the barrier; READY of the next one.
+    # Flits received: READY and the token on each channel with data, READY and a beat of each barrier, and the READY of
+    # the next collective.
     taken = np.cumsum([2 * (1 + (count > GRANULE)) + 2 for count in counts]) + 1
     taken[-1] -= 1
     assert outcome.taken[0][1::2] == taken.tolist()

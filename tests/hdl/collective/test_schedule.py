@@ -1,4 +1,4 @@
-"""The schedule issues the operations of the definition, in an order that cannot deadlock."""
+"""Schedule: it issues the operations that the specification defines, in an order that cannot deadlock."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -23,7 +23,7 @@ SHAPES = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
 
 
 def check(channel, jobs, stall=0.0, hold=None) -> Played:
-    """Play jobs in order; compare operations and `busy` with plain Python. A received part begins with a granule."""
+    """Play jobs in order; compare operations and `busy` with plain Python; check that receives begin at a granule."""
     wanted = [(one, operations(one, channel)) for one in jobs]
     expected = {name: [(one, op) for one, lists in wanted for op in getattr(lists, name)] for name in SHAPES}
     counts = {name: len(ops) for name, ops in expected.items()}

@@ -37,8 +37,8 @@ class Run:
 def assemble(text: str) -> ControlProgram:
     """Assemble a program, which may use the macros of the memory map.
 
-    The label `handler`, if present, is the trap vector. After its last line, at the label `end`, it writes 0 to EXIT,
-    in x31.
+    The label `handler`, if present, is the trap vector. After the last line of the text, at the label `end`, the
+    program writes 0 to the address EXIT in x31.
     """
     setup = "la x1, handler; csrrw x0, mtvec, x1" if "handler:" in text else ""
     end = "end: li x31, EXIT; sw x0, 0(x31); ended: j ended"

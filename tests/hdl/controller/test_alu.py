@@ -107,7 +107,7 @@ async def test_quotient_and_remainder(ctx, unit, is_signed, remainder):
         for _ in range(unit.LATENCY):
             assert not ctx.get(unit.done)
             await ctx.tick()
-        # The result stays until it is accepted.
+        # The result must not change until it is accepted.
         for take in (0, 1):
             ctx.set(unit.take, take)
             assert ctx.get(unit.done)

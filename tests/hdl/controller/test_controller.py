@@ -101,5 +101,5 @@ handler: csrrs x7, mcause, x0; csrrs x8, time, x0
     assert (registers[3], registers[7]) == (0xFFFF_FFFF, 0x8000_0007)
     assert 0 < registers[5] - registers[4] < 6
     assert 0 <= registers[8] - registers[6] < 12
-    assert waited == registers[6] - registers[11] - 1  # from the cycle after the one that reads the time
+    assert waited == registers[6] - registers[11] - 1  # from the cycle after the read of the time
     assert registers[9] < 8 and registers[10] == EXIT

@@ -26,7 +26,7 @@ ENCODINGS = (  # mask, match, kind
 
 
 def words() -> list[int]:
-    """Return random words, each encoding with random fields, and each of those with one bit inverted."""
+    """Return random words, each encoding with random fields, and each such encoding with one bit inverted."""
     rng = random.Random(4)
     found = [rng.getrandbits(32) for _ in range(500)]
     for mask, match, _ in ENCODINGS:

@@ -45,7 +45,7 @@ CYCLES = {
 
 
 REDIRECTED = {"beq x0, x0, after", "jal x3, after", "jalr x3, 0(x29)", "fence.i", "mret", "ecall"}
-"""Bodies after which words are fetched again."""
+"""Instruction sequences (bodies) after which the words that follow are fetched again."""
 
 
 @pytest.mark.parametrize("fetch_latency", [0, 1])

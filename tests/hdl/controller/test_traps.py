@@ -1,4 +1,7 @@
-"""Traps not covered by tests/kernels/control/traps.c and interrupts.c: registers, and lines that fall again."""
+"""Traps not covered by tests/kernels/control/traps.c and interrupts.c.
+
+The tests check the registers, and interrupt lines that are deasserted before the interrupt is taken.
+"""
 
 import pytest
 

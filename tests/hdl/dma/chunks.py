@@ -11,7 +11,7 @@ from neuroncore_rtl.spec.isa import Storage
 __all__ = ["BASES", "SPAN", "any_chunk", "beats_of", "grids"]
 
 BASES, SPAN = (0x55_5555_4000, 0xAA_AAAA_8000), 1 << 13
-"""First addresses of HBM chunks, and the number of bytes that the chunks are in."""
+"""Start addresses of a region of HBM, and the number of bytes in the region, which contains all HBM chunks."""
 
 
 def grids(size: int) -> dict[Storage, int]:

@@ -103,7 +103,7 @@ def run_copies(
     seed: int = 1,
     sim: str = "verilator",
 ) -> Outcome:
-    """Run copies, legal or not, in order; the engine is reset after one that fails.
+    """Run copies, legal or not, in order; the engine is reset after a copy that fails.
 
     Arguments:
         config: the machine's parameters.

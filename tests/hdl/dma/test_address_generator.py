@@ -100,7 +100,7 @@ async def test_a_run_per_cycle_and_a_cycle_per_row(ctx, dut, stall, rng):
 
 @simulated(DmaAddressGenerator, each=product(range(DMA_DIMENSIONS), range(4, 16), (0, 2)))
 async def test_long_walks_do_not_end(ctx, dut, case):
-    # A dimension of few runs, except for one bit of their number.
+    # A dimension with a small number of runs in which one higher bit is set.
     dimension, bit, few = case
     lasts = [0] * DMA_DIMENSIONS
     lasts[dimension] = (1 << bit) + few

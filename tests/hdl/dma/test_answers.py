@@ -19,9 +19,9 @@ PHASES = (
     *((300, 0.1, 0.9, 0.3, 0), (300, 0.05, 1, 0.02, 0), (200, 0.05, 0.5, 0.03, 0)),
     *((500, 0.5, 0.3, 0.5, 0.05), (500, 0.1, 0.9, 0.4, 0.2), (300, 0.3, 0.8, 0.1, 0.02), (300, 0.3, 0.8, 1, 0.05)),
 )
-"""Cycles.
+"""Phases of the test: cycles, and probabilities of events per cycle.
 
-Probabilities per cycle of a completed burst, a closed copy and a response, if legal, and of an error response.
+The events are a completed burst, a closed copy and a response, each if it is legal, and an error response.
 """
 
 BOUT = 0.8
@@ -32,7 +32,7 @@ RESET = 0.1
 
 
 class Model:
-    """All bursts and responses until the cycle before, and the state of the copies."""
+    """Model of the unit: all bursts and responses until the previous cycle, and the state of the copies."""
 
     def __init__(self):
         self.bursts = 0

@@ -1,4 +1,4 @@
-"""Throughput of the engine with an HBM latency of 50 cycles; a test runs all its copies at once."""
+"""Throughput of the engine with an HBM latency of 50 cycles; a test runs all its copies in one simulation."""
 
 import math
 from dataclasses import replace

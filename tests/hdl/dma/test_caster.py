@@ -20,16 +20,16 @@ SIZE = 8
 
 
 def piece(src, dst, raw, offset=0):
-    """Return a piece with the bytes `raw` at an offset, and its formats."""
+    """Return a piece, the caster's input word: the bytes `raw` at an offset, and the formats of source and result."""
     part = {"data": int.from_bytes(raw, "little") << 8 * offset, "offset": offset, "count": len(raw)}
     formats = {"src": src.code, "dst": dst.code}
     return piece_layout(SIZE).const({"bytes": part, "formats": formats, "bad": 0}).as_bits()
 
 
 def codes_of(rng, fmt):
-    """Return codes of a format in which single bits decide, and random ones.
+    """Return codes of a format: codes in which a single bit changes the result, and random codes.
 
-    Lone bits, all bits below one, and an infinity with one bit inverted.
+    The former are single bits, all bits below a bit, and an infinity with one bit inverted.
     """
     ones = [1 << bit for bit in range(fmt.bits)]
     every = (1 << fmt.bits) - 1
@@ -64,7 +64,10 @@ def test_every_cast_is_that_of_golden(rng):
 
 
 def pieces(seed, count):
-    """Return pieces of whole elements of any two formats, and the number of results with one lane."""
+    """Return random pieces of whole elements, with random formats, and the count of results of a caster with one lane.
+
+    With one lane each cast element is a result; a piece with equal formats is one result.
+    """
     rng, words, results = Random(seed), [], 0
     for _ in range(count):
         src, dst = (rng.choice(list(FORMATS.values())) for _ in range(2))

@@ -46,7 +46,7 @@ def random_words(rng, config, legal, near, wild):
 
 
 def near_word(rng, config):
-    """Return a copy at a border of legality, or with one or two random fields."""
+    """Return a copy that is just legal or just illegal, or has one or two random fields."""
     values = random_copy(rng, config).fields()
     name = str(rng.choice(("src", "dst")))
     storage, axis = Storage(values[f"{name}_storage"]), values[f"{name}_axis"]
@@ -191,7 +191,7 @@ BROKEN = {
 
 
 def two_at_once():
-    """Yield copies that break one rule or two, and copies from or to no memory, which satisfy other rules."""
+    """Yield copies that break one rule or two, and copies that only break the rule that a memory exists."""
     for first, second in combinations_with_replacement(BROKEN.values(), 2):
         yield small(**first, **{name: value for name, value in second.items() if name not in first})
     for name in ("src", "dst"):

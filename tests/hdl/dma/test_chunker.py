@@ -52,7 +52,7 @@ def test_runs_are_cut_at_the_grid_of_their_memory_without_gaps(stall, rng):
 
 @simulated(lambda: Chunker(SIZE), each=[(bit, few, to) for bit in range(11, 41) for few in (0, 5) for to in GRIDS])
 async def test_long_runs_do_not_end(ctx, dut, case):
-    bit, few, storage = case  # the length of few chunks, except for one bit
+    bit, few, storage = case  # a length of few chunks in which one higher bit is set
     count = (1 << bit) + few * GRIDS[storage] + 1
     drive(ctx, dut.i, valid=1, payload={"storage": storage, "address": 0, "bytes": count})
     drive(ctx, dut.o, ready=1)

@@ -80,7 +80,7 @@ def test_copies_see_the_results_of_earlier_ones(stall):
 
 @pytest.mark.parametrize(("stall", "latency"), [(0, 50), (100, 2)])
 def test_rows_beyond_the_limit_are_skipped(stall, latency):
-    """One, some or all rows are skipped, between copies that write: copies retire in order."""
+    """One, some or all rows of a copy are skipped; the copies before and after it write, and all retire in order."""
     rng = np.random.default_rng(18)
     memories = random_memories(rng, CONFIG)
     table = tensor(Storage.HBM, 0x1004, (24, 8, 1), INT32)
@@ -103,7 +103,7 @@ def test_rows_beyond_the_limit_are_skipped(stall, latency):
 
 
 def test_every_bit_of_a_row_number_its_limit_and_its_step():
-    """Numbers at their limit, or one bit away from it, of identical rows; and a row far from the table's address."""
+    """Test row numbers that equal the limit or differ from it in one bit, and a row far from the table's address."""
     rng = np.random.default_rng(20)
     memories, base = random_memories(rng, CONFIG), 1 << HBM_ADDRESS_BITS - 1
     tile, program = tensor(Storage.SBUF, 0x2000, (1, 1), INT32, axis=0), []

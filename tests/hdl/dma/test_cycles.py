@@ -15,7 +15,7 @@ CONFIG = replace(PRESETS["tiny"], rows=8)
 HBM, SBUF, PSUM = Storage.HBM, Storage.SBUF, Storage.PSUM
 
 ROWS = DmaIndex(address=0, limit=6, skip=True)
-"""The sixth and the seventh of eight rows are beyond the limit."""
+"""Row numbers; the sixth and the seventh of the eight are beyond the limit."""
 
 COPIES = {
     "in": ((1000,), tensor(HBM, 5), tensor(SBUF, 0x1003), (108, 65, 126, 83)),
@@ -56,8 +56,8 @@ def test_cycles():
 ROOM = (15, 22, 29, 44, 1582, 2678, 2696)
 """Cycles in which copies are accepted.
 
-The fifth is accepted when all bursts of the first are issued and the second is written, the sixth when HBM has
-responded to them.
+The fifth copy is accepted when all bursts of the first are issued and the second is written, the sixth when HBM has
+responded to these two.
 """
 
 

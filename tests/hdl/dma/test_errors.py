@@ -1,4 +1,4 @@
-"""A failing copy is reported; earlier copies are complete, and memory that it does not reach stays unchanged."""
+"""Failing copies: the error is reported, earlier copies are complete, and no byte outside the destination changes."""
 
 import numpy as np
 import pytest
@@ -27,9 +27,8 @@ def copy(count, src, src_address, dst, dst_address):
 def run_failing(memories, copies, fails, *, but=(), **options):
     """Run copies with a failing one; return the memories.
 
-    `memories` get the results of the other copies. `fails`: index and cause; `but`: first address and length of bytes
-    of its
-    destination, in the first partition, that are not compared.
+    `memories` get the results of the other copies. `fails` is the index of the failing copy and the cause. `but` is the
+    first address and the length of bytes of its destination, in the first partition, that are not compared.
     """
     number, cause = fails
     outcome = run_copies(CONFIG, copies, memories, **options)
@@ -58,7 +57,7 @@ def test_an_error_response_to_a_read(memories, stall):
 
 @pytest.mark.parametrize("stall", [0, 100])
 def test_an_error_response_to_a_write(memories, stall):
-    """Copies before it are complete, later ones run after the reset; its end is not written."""
+    """Earlier copies are complete, later copies run after the reset; the end of the failing copy is not written."""
     copies = [
         copy(300, Storage.SBUF, 0x100, Storage.HBM, 0x1003),
         copy(6000, Storage.SBUF, 0x400, Storage.HBM, BAD[0] - 100),
@@ -105,7 +104,7 @@ def test_a_row_number_beyond_its_limit(memories):
 HBM, SBUF = Storage.HBM, Storage.SBUF
 
 INDEX = DmaIndex(address=0, limit=10)
-"""The sixth of eight rows is beyond the limit."""
+"""Row numbers; the sixth of the eight is beyond the limit."""
 
 IN_HBM, ON_CHIP = tensor(HBM, 0x1004, (24, 1), INT32), tensor(SBUF, 0x2010, (24, 1), INT32)
 

@@ -18,7 +18,7 @@ FIELDS = JobRows.as_shape().members
 
 
 def random_rows(rng, count: int, fails: bool, bits: int = 32) -> tuple[dict[str, int], list[int]]:
-    """Return the fields of a job and its row numbers; some are beyond the limit, a number of `bits` bits."""
+    """Return the fields of a job and its row numbers; some are beyond the limit, which has `bits` bits."""
     rows = {name: int(random_bits(rng, shape.width)) for name, shape in FIELDS.items() if name not in ("limit", "step")}
     rows |= {"last": count - 1, "on": 1, "skip": int(not fails), "address": rows["address"] & ~3}
     step_bits = FIELDS["step"].width

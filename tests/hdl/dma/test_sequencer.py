@@ -1,4 +1,4 @@
-"""DMA sequencer against a model: random inputs, and all outputs, in every cycle."""
+"""DMA sequencer against a model: random inputs, and a comparison of all outputs in every cycle."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -41,12 +41,12 @@ PHASES = (
     {"failed": 0.5, "writer_free": 0.3, "quiet": 0.2},
     dict.fromkeys(USUAL, 0.5) | {"reset": 0.05},
 )
-"""Changes of `USUAL`, for `CYCLES` cycles each."""
+"""Phases of the test, each of `CYCLES` cycles: changes of the probabilities `USUAL`."""
 
 CYCLES = 250
 
 ANOTHER = 0.4
-"""Probability per cycle that another copy is on offer, whether or not the last one was accepted."""
+"""Probability per cycle that another copy is on offer, also if the previous copy was not accepted."""
 
 RESET = 0.3
 """Probability per cycle of a reset of a sequencer that has failed."""
@@ -77,7 +77,7 @@ class Copy:
 
 
 class Model:
-    """Copies at the source and destination side, and the state of the others; `last` is the last accepted copy."""
+    """Model: copies at the source and at the destination, and the state of the others; `last`: last accepted copy."""
 
     def __init__(self, last: Copy):
         self.last = last

@@ -91,7 +91,7 @@ def _point(values: dict[str, int], number: int, **changes: int) -> None:
 
 
 def _redraw(rng, config: Config, values: dict[str, int], rule: Rule, elements: int, windows) -> None:
-    """Draw the fields of a rule again."""
+    """Draw the fields again on which a rule depends."""
     opcode = values["opcode"]
     if rule in (Rule.OPERATION, Rule.ARITHMETIC):
         values["op0"], values["op1"] = (int(code) for code in rng.choice(list(isa.AluOp), 2))

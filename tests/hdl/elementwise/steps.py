@@ -29,7 +29,7 @@ _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
 @dataclass(frozen=True)
 class Column:
-    """Place and size of one element in each lane."""
+    """Address and size of the element that each lane accesses in a step."""
 
     storage: int
     quadrant: int
@@ -121,7 +121,7 @@ def steps_of(values: dict[str, int], config: Config) -> list[ExpectedStep]:
 
 
 def assert_passed_on(values: dict[str, int], want: ExpectedStep, step: dict[str, int]) -> None:
-    """Compare the fields that the lanes get of a step, as integers, with the definition."""
+    """Compare the fields of a step that are passed on to the lanes, as integers, with the definition."""
     what = f"{want}: {values}"
     for name in _OF_STEP:
         wanted = getattr(want, name)

@@ -88,9 +88,8 @@ def of_pair(code=FP32.code, **changes):
 def borders(config):
     """Yield instructions at the end of memory, or one element beyond, upward and downward.
 
-    Also every number of axes and of a function, numbers of partitions around the limit, and transposes of blocks with
-    one
-    bit inverted.
+    Further instructions have every number of axes, every function code, numbers of partitions around the limit, or a
+    transposed block with one bit of the size inverted.
     """
     for code, size in ((INT8.code, 1), (FP32.code, 4)):
         for access, dimension, bit in product(("dst", "a", "b"), range(DIMENSIONS), range(8)):

@@ -41,7 +41,7 @@ SLOW, SLOW_LATENCY = isa.Opcode.RECIPROCAL, 9
 """An opcode that may not share the lanes with others, and its additional latency."""
 
 RESTS, LONGEST = isa.Opcode.TENSOR_TENSOR_SCAN, isa.Opcode.DROPOUT
-"""Opcodes with gaps between their steps: three cycles, and as many as the seed says."""
+"""Opcodes with gaps between their steps: three cycles, or as many as the field `seed` says."""
 
 _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
@@ -96,7 +96,7 @@ def new_record() -> SimpleNamespace:
 
 
 class Command:
-    """Memories and lanes around a front end for all opcodes.
+    """Bench of a front end for all opcodes, with models of the memories and lanes around it.
 
     Arguments:
         config: the machine's parameters.
@@ -251,7 +251,7 @@ class Command:
 
 
 def program(rng, config, count):
-    """Return legal instructions; one that overlaps reads no result that may still be pending."""
+    """Return legal instructions; an instruction with `overlap` reads no result that may still be pending."""
     instructions, direction = [], 0
     for _ in range(count):
         turns = rng.random() < 0.3

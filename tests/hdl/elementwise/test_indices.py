@@ -1,4 +1,4 @@
-"""Loops over the elements of an instruction against a model of every step, and counts where one bit decides."""
+"""Loops over the elements of an instruction against a model of every step, with counts that have a single high bit."""
 
 import numpy as np
 import pytest

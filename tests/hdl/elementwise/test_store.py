@@ -1,4 +1,7 @@
-"""Store of the elementwise engines: results meet their announcements, in every cycle."""
+"""Store of the elementwise engines: each result is written at the address announced for it, in every cycle.
+
+An announcement is the write request, with the address, that precedes its result.
+"""
 
 from collections import deque
 

@@ -20,7 +20,7 @@ def machine_design(
 ) -> simulation.Design:
     """Return the design of a harness, with the module `machine`, around an engine's Verilog, with HBM and its stalls.
 
-    `defines` are macros of the harness and of HBM, `ports` those of the harness that are read at the end.
+    `defines` are macros of the harness and of HBM, `ports` the ports of the harness that are read at the end.
     """
     off, on = ("".join(f"/* verilator lint_{state} {rule} */\n" for rule in _OFF) for state in ("off", "on"))
     pauses, *hbm = (path.read_text() for path in (Path(__file__).with_name("pauses.v"), *hbm_sources(True)))

@@ -1,4 +1,4 @@
-"""A manager that stops at any moment has no lasting effect on its port, and no rule of AXI is broken."""
+"""Isolation: after a manager stops in any cycle its port works again, and no rule of AXI is broken."""
 
 import random
 from collections import deque

@@ -70,11 +70,11 @@ class EndModel:
 
     @property
     def dead(self) -> bool:
-        """Whether no useful frame has arrived for `DEAD_CYCLES`."""
+        """Whether no frame with a correct CRC has arrived for `DEAD_CYCLES`."""
         return self.quiet >= LinkEnd.DEAD_CYCLES
 
     def ready(self, valid) -> list[bool]:
-        """Return which virtual channels accept a flit; `valid` says which have one."""
+        """Return which virtual channels accept a flit; `valid` says in which channels the router offers one."""
         room = len(self.flits) - self.known < self.window
         may = [room and free > 0 for free in self.free]
         other = 1 - self.last

@@ -24,7 +24,7 @@ _COUNTERS = tuple(LinkCounters.as_shape().members)
 
 @dataclass
 class Outcome:
-    """Result of a run; paths are keys of the dictionaries, ends are indices of the lists.
+    """Result of a run; dictionaries are by path, lists by end.
 
     Arguments:
         sent, sent_at: accepted flits, and their cycles.

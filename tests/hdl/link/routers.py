@@ -47,7 +47,7 @@ class Output:
 
 class RouterModel:
     SLOTS = 2
-    """Slots of an input."""
+    """Number of slots in the buffer of an input."""
 
     def __init__(self, instance: Instance):
         sources = came_from(instance)

@@ -114,7 +114,7 @@ async def test_all_that_the_ends_show_in_every_cycle_is_that_of_their_models(ctx
 
 @simulated(lambda: Pair(BYTES, LATENCY))
 async def test_a_dead_end_stays_dead(ctx, pair):
-    # Dead after `DEAD_CYCLES` without a frame, and from then on even if frames arrive.
+    # The link is dead after `DEAD_CYCLES` without a frame, and remains dead even if frames arrive.
     silent, heard = LinkEnd.DEAD_CYCLES, LinkEnd.DEAD_CYCLES + 100
     dead = []
     for drop, cycles in ((1, silent), (0, heard)):

@@ -91,7 +91,7 @@ def test_idle_link_is_not_dead(counts):
 
 @pytest.mark.parametrize(("busy", "arrived"), [(False, 100), (True, 0x55), *slow((True, 0xAA))])
 def test_cut_link_is_dead(busy, arrived):
-    """The receiving end reports in time, and the other end, too, if it has unacknowledged flits of any number."""
+    """The receiving end reports in time; the other end also reports if it has at least one unacknowledged flit."""
     cut_at, slack = arrived + LinkEnd.SEND_LATENCY + 2, 12
     limit = cut_at + LinkEnd.DEAD_CYCLES + slack
     outcome = run_pair(link_bytes=1, flits={(0, 0): 4000 * busy}, cycles=limit, cut=(0, cut_at))

@@ -33,7 +33,7 @@ def random_flits(rng, chip, target):
 
 
 class Machine:
-    """Drives a router, and compares it with its model."""
+    """Drives a router, and compares its streams with the model in every cycle."""
 
     def __init__(self, ctx, router, rng):
         self.ctx, self.rng = ctx, rng

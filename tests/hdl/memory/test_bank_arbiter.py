@@ -14,14 +14,12 @@ PHASES = (
     *((0.2, 0.1, 0.0, 4), (0.5, 0.9, 0.1, 4), (0.9, 0.9, 0.0, 1), (0.9, 0.5, 0.5, 2)),
     *((0.3, 0.95, 0.9, 3), (1.0, 1.0, 0.0, 1), (1.0, 1.0, 0.3, 2)),
 )
-"""Probabilities per cycle of a new request of an engine, of one of a line port, and of `held_up`.
-
-And the number of banks.
-"""
+"""Phases of the test: probabilities per cycle of a new request of an engine, of a new request of a line port, and of
+`held_up`; and the number of banks."""
 
 
 class Model:
-    """The arbiter, and the age of each line request."""
+    """Model of the arbiter, with the age of each line request."""
 
     def __init__(self, early):
         self.early = early

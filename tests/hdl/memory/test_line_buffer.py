@@ -93,7 +93,7 @@ class Lines:
 @pytest.mark.parametrize(("share", "latency"), [(0.2, 0), (0.6, 0), (0.95, 0), (0.4, 1)])
 @simulated(lambda latency: LineBuffer(SIZE, WRITERS, GEOMETRY, latency=latency))
 async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buffer, share, latency, rng):
-    """With a latency, all lines keep their order, and none is accepted while the buffer is full."""
+    """With a latency, all lines keep their order, and no line is accepted while the buffer is full."""
     lines, full = Lines(ctx, buffer), 0
     for cycle in range(CYCLES):
         lines.offer_random(rng)
@@ -122,7 +122,7 @@ async def test_a_busy_bank_blocks_no_other_until_the_buffer_is_full(ctx, buffer)
     assert len(lines.held) == buffer.LINES
     lines.offer(lines.line(0))
     assert not (await lines.step(busy=[0]))[1]
-    # A line that is written makes room for one that arrives in the same cycle.
+    # A line that is written frees its entry for a line that arrives in the same cycle.
     assert (await lines.step())[1] and len(lines.held) == buffer.LINES
 
 

@@ -1,4 +1,4 @@
-"""On-chip memories: reads return the latest data in time, and a request stalls only for a reason."""
+"""On-chip memories: reads return the latest data in time, and a request stalls only if another has priority."""
 
 import pytest
 
@@ -18,9 +18,10 @@ CONFIGS = (
     Config(rows=4, columns=3, hbm_ports=2, dma_engines=2, hbm_bytes=8, psum_banks=2, port_latency=1),
     Config(rows=3, columns=2, hbm_bytes=8, sbuf_bytes=1024, sbuf_banks=2, line_bytes=8),
 )
-"""Shapes that differ in the number of PSUM partitions and rows, of blocks, and in the size of lines.
+"""Configurations of different shape: PSUM partitions and rows, blocks, and size of lines.
 
-Others: small memories with few PSUM banks, registered ports (engines that ignore the requests of lines), narrow lines.
+Other configurations have small memories with few PSUM banks, registered ports (where engines ignore the requests of
+lines), or narrow lines.
 """
 
 CYCLES = 130
@@ -36,7 +37,7 @@ def test_reads_see_the_latest_writes_and_requests_stall_only_in_conflicts(config
     simulate(traffic.memory, lambda ctx: traffic.bench(ctx, CYCLES, (0.4, 1.0)))
     assert traffic.compared > 2 * CYCLES
     assert traffic.counted == traffic.conflicts
-    # After its patience a line port has priority over all but other line ports.
+    # After LINE_PATIENCE cycles a line port has priority over all ports other than line ports.
     assert traffic.longest <= LINE_PATIENCE + config.hbm_ports
     assert traffic.urgent > 0
     assert traffic.beside > CYCLES / 10

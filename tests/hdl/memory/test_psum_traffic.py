@@ -39,7 +39,7 @@ class Model:
         bits = (PSUM_BANKS * bank - 1).bit_length()
         ones = [1 << bit for bit in range(bits)]
         self.addresses = [0, *ones, *((1 << bits) - 1 ^ one for one in ones)]
-        """Addresses that differ from others in one bit."""
+        """Addresses in use: 0, the powers of two, and addresses with all bits set except one."""
         self.pipeline = deque([None] * (psum.spacing - 1))
 
     def busy(self) -> set[int]:
@@ -177,7 +177,7 @@ async def test_sums_that_depend_on_one_bit_in_every_word(ctx, psum, rng):
 @pytest.mark.parametrize("add_latency", Fp32Adder.CUTS)
 @simulated(lambda add_latency: Psum(1, BANK, add_latency))
 async def test_with_less_spacing_an_update_is_lost(ctx, psum, add_latency):
-    """1 is written, and added twice: a cycle too early, and then in time."""
+    """1 is written and then added twice: the second time one cycle too early, or in time."""
     spacing = psum.spacing - 1
     ctx.set(psum.sums, int(np.float32(1).view(np.uint32)))
     for cycle in range(4 * spacing + psum.spacing):

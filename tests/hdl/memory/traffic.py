@@ -24,11 +24,11 @@ class Port:
 
     Arguments:
         kind: "read", "write", "line_read" or "line_write".
-        name: its counter in `Conflicts` for SBUF.
+        name: name of the port's counter in `Conflicts` for SBUF.
         rank: fixed priority among requests of the same direction; equal for ports in round robin.
         signals: the interface.
-        storages: memories that it reaches.
-        partitions: partitions that a lockstep read reaches.
+        storages: memories that the port accesses.
+        partitions: partitions that a lockstep read (one word of every partition at the same address) accesses.
         size: bytes per partition of an access.
     """
 
@@ -53,7 +53,7 @@ class Port:
 
     @property
     def is_patient(self) -> bool:
-        """Whether it takes part in the round robin, with priority once its patience has run out."""
+        """Whether the port is in the round robin of ports that get priority after LINE_PATIENCE cycles of waiting."""
         return self.is_line or self.name == "stationary"
 
     @property

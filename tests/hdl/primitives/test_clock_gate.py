@@ -30,7 +30,7 @@ from tests.tb.tests.broken_engines import broken_cores
     ],
 )
 def test_no_unit_loses_anything(device, test, words, monkeypatch):
-    # The machine of another test, with twins and without any of its faults.
+    # This is the broken machine of another test, with twins; none of its faults is selected.
     assert device(True).watches_gates
     monkeypatch.setattr(run_job, "CoreDevice", lambda **options: device(True))
     passed(test, words)

@@ -13,7 +13,7 @@ from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 __all__ = ["OWN", "Item", "QueueModel", "beats", "holds", "whole"]
 
 OWN = -1
-"""Source of a NOP's update, in place of a lane."""
+"""Source of a NOP's update, where other updates have a lane."""
 
 
 def beats(bits: int, error: int, size: int) -> list[dict]:
@@ -71,7 +71,7 @@ def holds(item: Item, values) -> bool:
 
 @dataclass
 class Lane:
-    """Records in the engine, the pending updates of each, and the number of finished records."""
+    """One lane: records in the engine, the pending updates of each record, and the number of finished records."""
 
     records: deque = field(default_factory=deque)
     left: deque = field(default_factory=deque)
@@ -93,7 +93,7 @@ class Lane:
 
 
 class QueueModel:
-    """A queue; the arguments are those of `Queue`."""
+    """Model of a queue; the arguments are those of `Queue`."""
 
     def __init__(self, engine: Engine, lanes: int, records: int, refusal_latency: int = 0):
         self.engine = engine
@@ -105,7 +105,7 @@ class QueueModel:
         self.next = 0  # index of the next record of the first block to request
         self.cleared = False
         self.own = deque()  # updates of the next record if it is a NOP with satisfied waits
-        self.kept = False  # one of them was on offer and was not accepted
+        self.kept = False  # an update of a NOP was on offer and was not accepted
         self.turn = 0  # lane with priority if both have an update
         self.rung = 0
         self.uncounted = deque([0] * refusal_latency)  # retired records by cycle, not yet counted
@@ -178,7 +178,7 @@ class QueueModel:
         self.counters[self.state(values)] += 1
         clears = self.here and not self.cleared and holds(self.here[0], values) and self.in_flight < IN_FLIGHT
         if self.offer() is None and any(lane.offers for lane in self.lanes):
-            # After an update the other lane has priority; an update on offer stays.
+            # After an accepted update the other lane has priority; an update on offer is not withdrawn.
             self.turn = (self.next_lane + (updated is not None)) % len(self.lanes)
         self.kept = self.offer() is not None and updated != OWN
         if updated == OWN:

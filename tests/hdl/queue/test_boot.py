@@ -40,8 +40,7 @@ def boot(
     """Boot an image; return the loaded words by number, the final (done, error, detail), and the cycles until then.
 
     `words` is the header, `place` the offset of the program, `start` the address given to the unit; `far` is added to
-    all
-    addresses. `memory` are options of `serve_reads`.
+    all addresses. `memory` are options of `serve_reads`.
     """
     content = bytearray(random.Random(2).randbytes(BASE + place + len(program) + 256))
     content[BASE : BASE + 32] = struct.pack("<8I", *words)
@@ -114,7 +113,7 @@ WRONG = [
 
 
 def test_the_first_wrong_word_of_a_header_is_named_and_nothing_is_loaded():
-    """Wrong values, and every wrong bit, except bits of the program's size and address that make another legal value.
+    """Test wrong values and every wrong bit, except bits of the program's size and address that give a legal value.
 
     All images are in one memory, and the unit is reset before each.
     """

@@ -26,7 +26,7 @@ SEMAPHORES = (3, 85, 172, 240)
 """Semaphores that records wait for."""
 
 LEVELS = (0, 0x2ACD, 0xB553, 0xFFFF)
-"""Values of the semaphores, and of waits."""
+"""Values that the semaphores have, and for which records wait."""
 
 
 def mark(serial):

@@ -1,4 +1,4 @@
-"""Errors of a queue: the first in program order is reported with its address, and no later one."""
+"""Errors of a queue: only the first error in program order is reported, with the address of its record."""
 
 import pytest
 
@@ -16,7 +16,7 @@ KINDS = ("refused", "engine", "fetch", "other engine")
 
 
 def program(rng, kind):
-    """Return the address of a block, its records, the index of one that fails, and the expected error."""
+    """Return the address of a block, its records, the index of the failing record, and the expected error."""
     first = int(rng.integers(1 << 40))
     items = [random_item(rng, Engine.TENSOR, (first + n * RECORD_BYTES) % (1 << 40), n) for n in range(RECORDS)]
     bad = int(rng.integers(3, RECORDS))

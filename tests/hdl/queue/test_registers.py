@@ -28,7 +28,7 @@ WIDTHS = {at.INTERRUPT_ENABLE: 3, at.WATCH_SEMAPHORE: 8, at.WATCH_VALUE: 16, at.
 """Registers that store what is written, and their widths."""
 
 CHANGES = (at.SEMAPHORES, at.SEMAPHORE_ADD, at.SEMAPHORE_SUBTRACT)
-"""Addresses that set or change a semaphore."""
+"""Offsets at which a write sets or changes a semaphore."""
 
 
 def queue_register(queue, offset):

@@ -14,7 +14,7 @@ SEED = 1965
 QUEUES = 3
 
 USED = (0, 1, 77, 93, 255)
-"""Few semaphores, so that waits and updates conflict; two of them are the same of `FEW` semaphores."""
+"""Few semaphore indices, so that waits and updates conflict; with `FEW` semaphores, two indices are the same one."""
 
 
 FEW = 16

@@ -66,7 +66,7 @@ def play_to_error(rng, programs, queue, place, cause, detail=0, **options):
 
 
 def only(records):
-    """Return a predicate of the player for these records."""
+    """Return a predicate of the player that holds only for these records."""
     return lambda player, queue, item: item in records
 
 
@@ -78,8 +78,8 @@ def only_once_failed(free):
 def ordered_program(rng, count):
     """Return programs that end, and the final values of semaphores 0 to 7.
 
-    Records wait only for updates of earlier ones. Semaphores 0 to 5 only grow, and are waited for; 6 and 7 are set and
-    subtracted in one queue each.
+    Records wait only for updates of earlier records. Records wait for semaphores 0 to 5, which only grow; semaphores 6
+    and 7 are set and decremented, each by one queue.
     """
     programs, values = {queue: [] for queue in range(3)}, [0] * 8
     for _ in range(count):
@@ -124,7 +124,7 @@ def test_programs_end_in_order_with_the_right_semaphores(pace, records, rng):
 
 
 def test_latency_of_waits_and_throughput_without(rng):
-    """From an accepted update to the issue: `WAIT_LATENCY` cycles; a completion takes one more."""
+    """From an accepted update to the issue `WAIT_LATENCY` cycles pass; from a completion one cycle more."""
     programs = {
         TENSOR: [item(TENSOR, waits=[(1, 1)])] + [item(TENSOR) for _ in range(8)],
         VECTOR: [item(VECTOR, updates=[(ADD, 1, 1)])],
@@ -138,7 +138,7 @@ def test_latency_of_waits_and_throughput_without(rng):
 
 
 def test_a_nop_passes_records_in_flight_and_blocks_later_ones(rng):
-    # It updates although the record before it never finishes, one update per cycle; then the next record is issued.
+    # The NOP updates, once per cycle, although the record before it never finishes; then the next record is issued.
     programs = {
         DMA: [item(DMA), nop(updates=[(ADD, 1, 1), (SET, 2, 7)]), item(DMA), nop(waits=[(3, 1), (2, 7)]), item(DMA)],
         VECTOR: [item(VECTOR, waits=[(1, 1), (2, 7)], updates=[(ADD, 3, 1)])],
@@ -186,7 +186,7 @@ def test_a_record_that_cannot_be_fetched(rng):
 @pytest.mark.parametrize(("op", "value"), [(SUBTRACT, 8), (ADD, 65529)])
 @pytest.mark.parametrize("lane", [*slow(0), 1])
 def test_an_update_beyond_the_range(op, value, lane, rng):
-    # It is not made; the next one, and those of records in flight, are.
+    # The refused update is not made; the next update, and the updates of records in flight, are made.
     programs = {TENSOR: [item(TENSOR, body=2 - lane) for _ in range(6)], VECTOR: [item(VECTOR, updates=[(ADD, 2, 5)])]}
     programs[TENSOR][0].updates = ((SET, 4, 7), (NONE, 0, 0))
     programs[TENSOR][3].updates = ((op, 4, value), (ADD, 1, 1))
@@ -210,7 +210,7 @@ def test_an_engine_error_names_the_record_by_its_number(queue, bad, rng):
 
 
 def test_errors_of_a_queue_are_reported_in_program_order(rng):
-    """An update is refused while a broken record is at the head and after the engine has refused one in between."""
+    """An update is refused while an illegal record is at the head, and after the engine refused a record between."""
     program = [item(VECTOR, error=n == 4, updates=[(SUBTRACT, 0, 1)] if n == 1 else ()) for n in range(6)]
 
     def finishes(player, queue, item):
@@ -271,9 +271,9 @@ def test_the_watchdog_names_a_record_that_does_not_finish(lane, rng):
 
 @pytest.mark.parametrize("peer", [None, 5])
 def test_the_watchdog_names_the_collective_that_waits_for_another_core(peer, rng):
-    """Neither the record after it is named, nor the vector record that waits for that one.
+    """The error names the collective, not the record after it or the vector record that waits for that record.
 
-    Unless the collective waits for no core: then the vector record is.
+    If the collective waits for no core, the error names the vector record.
     """
     last = item(COLLECTIVE, waits=[(5, 1)], updates=[(ADD, 6, 1)])
     programs = {VECTOR: [item(VECTOR, waits=[(6, 1)])], COLLECTIVE: [item(COLLECTIVE), item(COLLECTIVE), last]}

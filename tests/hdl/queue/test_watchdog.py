@@ -1,4 +1,4 @@
-"""Watchdog: the cycle of the report, and that the report stays unchanged."""
+"""Watchdog: the cycle in which it reports an error; afterwards the report does not change."""
 
 import pytest
 
@@ -50,7 +50,7 @@ async def test_the_first_report_stays(ctx, dut, limit, waiting):
 @pytest.mark.parametrize("core", [0, 5, 127])
 @simulated(lambda: Watchdog(QUEUES, collective=2))
 async def test_a_core_that_is_waited_for_is_named_before_semaphores(ctx, dut, waiting, core):
-    """The record is the collective's, even if another one of its queue waits; progress prevents an error."""
+    """The error names the collective's record, even if another of its queue waits; progress prevents an error."""
     limit, address = 7, 0x80_0000_0080
     set_up(ctx, dut, limit=limit, busy=0b101, waiting=waiting, peer_address=address)
     ctx.set(dut.peer, {"valid": 1, "core": core})

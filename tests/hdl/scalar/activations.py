@@ -38,7 +38,7 @@ ALPHAS = np.array(
 
 
 CANDIDATES = 200_000
-"""Random arguments of each function among which close calls are searched."""
+"""Number of random arguments of each function among which `close_calls` searches."""
 
 
 class PlayedFunction(Playable):
@@ -95,9 +95,8 @@ def border_arguments(name: str) -> np.ndarray:
 def near_quarter_turns() -> np.ndarray:
     """Return FP32 words of both signs that are closest to multiples of pi / 2 in each binade.
 
-    Their sines and cosines depend on the last bits of a long product. m * 2**k is close to a multiple if m is the
-    denominator
-    of a fraction close to 2**k * 2 / pi, or a small multiple of it.
+    Their sines and cosines depend on the last bits of a long product. m * 2**k is close to a multiple of pi / 2 if m is
+    the denominator of a fraction close to 2**k * 2 / pi, or a small multiple of this denominator.
     """
     with mpmath.workprec(400):
         turns = Fraction(int(mpmath.ldexp(2 / mpmath.pi, 350)), 1 << 350)
@@ -112,10 +111,10 @@ def near_quarter_turns() -> np.ndarray:
 
 @cache
 def halfway_products() -> dict[str, np.ndarray]:
-    """Return cases with exact results halfway between two numbers, or one bit beside.
+    """Return cases with exact results halfway between two FP32 numbers, or different from that in one bit.
 
-    leaky_relu of a negative number is the product with the parameter. Results are normal, or subnormal with each number
-    of bits.
+    The function is leaky_relu: for a negative number it is the product with the parameter. Results are normal, or
+    subnormal with each possible number of significand bits.
     """
     numbers, alphas = [], []
     for dropped in range(1, FP32.precision - 1):  # bits below the least number, 2**-149
@@ -131,8 +130,7 @@ def halfway_products() -> dict[str, np.ndarray]:
 def close_calls(count: int) -> dict[str, np.ndarray]:
     """Return cases of every function, at most `count` each, that are nearly halfway between two results.
 
-    Golden rounds them to another result if the constants of all segments are one more or one less, so they detect
-    errors in
+    Golden's result changes if the constants of all segments are one more or one less, so these cases detect errors in
     the last bits.
     """
     rng, tables = np.random.default_rng(20261125), load_tables()

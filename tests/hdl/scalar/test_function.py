@@ -82,7 +82,7 @@ def test_no_number_is_closer_to_a_quarter_turn():
 @each_unit
 def test_numbers_close_to_halfway(unit):
     cases = activations.close_calls(400)
-    # Except for functions that are the identity or constant.
+    # At most eight functions, such as the identity or a constant, have few such cases.
     assert (np.bincount(cases["function"]) > 40).sum() > len(FUNCTIONS) - 8
     assert_same(unit, cases, results(**cases), "verilator")
 
@@ -96,7 +96,7 @@ def test_products_halfway_or_one_bit_beside(unit):
 
 
 def test_factors_fit_where_they_are_narrower_than_their_sums():
-    """q2 and q1 of every segment, and the factor of t in the power, at the ends of t and at extrema."""
+    """Test the factors q2 and q1 of every segment, and the power's factor of t, at the ends of t and at extrema."""
     tables = load_tables()
     t = np.append(np.arange(0, 1 << layout.LOCAL_BITS, 1 << 12), (1 << layout.LOCAL_BITS) - 1)
     _, c1, c2, c3, _ = np.array(tables.segments, np.int64).T[:, :, np.newaxis]

@@ -38,7 +38,7 @@ FIELDS = ("phase", "first", "function", "alpha", "sum_continue", "stochastic", "
 
 
 class PlayedLane(Playable):
-    """A lane of a block with step and element in one input word; the other lanes get other elements."""
+    """A lane of a block with step and element in one input word; the block's other lanes get different elements."""
 
     LAYOUT = data.StructLayout(
         {name: ElementwiseStep.as_shape()[name].width for name in FIELDS} | {"index_low": 32, "index_high": 32, "a": 32}
@@ -85,7 +85,7 @@ class Program:
             self._instruction()
 
     def wrong(self, sim, mutate=None, unit="shallow"):
-        """Return the numbers of the steps with a wrong output."""
+        """Return the indices of the steps with a wrong output."""
         cases = {name: np.array([step[name] for step in self.steps], np.uint32) for name, _ in PlayedLane.LAYOUT}
         results, unknown = play(UNITS[unit], cases, sim, mutate)
         assert len(results) == len(self.words)

@@ -37,7 +37,7 @@ def addend(rng: np.random.Generator, sum_word: int) -> int:
 
 
 def play_random(rng: np.random.Generator, partitions: int = 1) -> tuple[int, int, set[str]]:
-    """Return the numbers of compared and of wrong sums, and the kinds of sums; partitions add in turns, with pauses."""
+    """Return the counts of compared and of wrong sums, and the kinds of sums; partitions add in turns, with pauses."""
     unit = RunningSum(partitions)
 
     async def bench(ctx):
@@ -95,7 +95,7 @@ def sums(*addends: np.ndarray, reset_after: int | None = None) -> list[int]:
 
 
 def test_one_bit_decides():
-    """One bit decides: shifted out, of a NaN, or the residual of a cancellation; and all pairs of special numbers."""
+    """One bit determines the result: shifted out, of a NaN, or the residual of a cancellation; and special values."""
     x, y = lone_bits()
     opposite = (x ^ y) >> 31 == 1
     special = np.uint32([0, 1, 0x7FFFFF, 0x800000, ONE, 0x7F7FFFFF, FP32.infinity, FP32.nan])

@@ -28,9 +28,8 @@ def faulty(sound: Device, module: str, *, ports: dict[str, str], body: str = "")
     Arguments:
         sound: the device.
         module: regular expression of the complete name of the module.
-        ports: connections of ports instead of the same port of the shell: an expression for an input; for an output a
-            wire
-            that `body` declares, or nothing.
+        ports: connections of the module's ports, by port: an expression for an input; for an output a wire that `body`
+            declares, or nothing. Other ports are connected to the port of the same name of the shell.
         body: Verilog of the shell.
     """
     return FaultyDevice(sound, lambda text: in_shell(text, module, ports, body))

@@ -1,4 +1,4 @@
-"""Tensor checker: it reports the rule of the specification for every instruction word, and stops there."""
+"""Tensor checker: it reports the broken rule of the specification for every illegal word, and accepts none after it."""
 
 from collections import Counter
 
@@ -76,7 +76,7 @@ EDGES = {
     "row": (0, 1, 2, 3, 4, 8, 12, 1023),
     "column": (0, 1, 3, 4, 8, 9, 12, 16, 1023),
 }
-"""Values at which rules begin and end."""
+"""Field values at the borders of the rules, by field."""
 
 
 def words(rng, legal, count):

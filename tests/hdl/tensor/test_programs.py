@@ -36,9 +36,9 @@ CONFIGS = {
         Config(rows=3, columns=5, mac_latency=1, add_latency=3),
     ),
 }
-"""Arrays of one and several blocks, tiles and PSUM blocks, also narrower last ones; every pipeline depth; small banks.
+"""Arrays of one and of several blocks, tiles and PSUM blocks, also with a narrower last one; every pipeline depth.
 
-With and without quadrants. Each configuration costs a Verilator build.
+Some have small banks, and some have quadrants. Each configuration needs a Verilator build.
 """
 
 QUICK = {"verilator": 2, "icarus": 1}
@@ -107,7 +107,7 @@ def run_tiny(instructions, stationary, moving, words, *, stall=0):
 
 @pytest.mark.parametrize("stall", (0, 200))
 def test_loads_during_a_stalled_multiplication(stall, rng):
-    """The stalled multiplication after a long one uses neither of the weights that are loaded later."""
+    """A multiplication that stalls behind a long one does not use the two sets of weights that are loaded meanwhile."""
     stationary = memory_of(stimulus.ordinary_codes(rng, BF16, 4 * 16).reshape(4, 16), BF16)
     moving = memory_of(stimulus.ordinary_codes(rng, BF16, 4 * 60).reshape(4, 60), BF16)
 
@@ -141,7 +141,7 @@ def test_transpose_passes_every_special_value_bit_for_bit(fmt, rng):
                 ),
             ]  # fmt: skip
     words = run_tiny(instructions, memory_of(elements, fmt), memory_of(identity, fmt), [(0, 48)])
-    # Word n of partition m is element n of column m: for every tile the transpose.
+    # Word n of partition m must be element n of column m, the transpose of each tile.
     values = integers(elements, fmt).view(np.uint32) if fmt is INT8 else widen(elements, fmt)
     expected = np.concatenate([values[:, first : first + 4] for first in range(0, 48, 4)])
     assert_same_words(words, expected)

@@ -63,7 +63,7 @@ def random_fields(rng, **chosen) -> dict[str, int]:
 
 
 def element_of(fields, address: int, skip_zero: int) -> dict[str, int]:
-    """Return how to read the elements at an address."""
+    """Return the control fields that say how to read the elements at an address."""
     size = FORMAT_OF[fields["dtype"]].bits // 8
     own = {name: fields[name] for name in ("dtype", "half")}
     return {"offset": address % STEP, "size": size.bit_length() - 1, "skip_zero": skip_zero, **own}
@@ -191,7 +191,7 @@ async def test_loader_outputs_in_every_cycle(ctx, loader, rng):
 def addresses_around_a_reset(unit, valid, allowed, payload, before: int) -> list[int]:
     """Return the addresses that a sequencer requests before and after a reset in cycle `before`.
 
-    In the first cycle after the reset it is not allowed to start.
+    In the first cycle after the reset the sequencer is not allowed to start.
     """
     reset, fields = Signal(), dict.fromkeys((name for name, _ in TENSOR_FIELDS), 0)
     fields |= {"dtype": BF16.code, "address": 64, "stride": 32, "n": 4, "m": 16, "k": 1, "accumulate": 1}

@@ -64,7 +64,7 @@ def test_one_bit_of_a_nan_zero_distance_product_or_sum_decides(rng):
 
 
 def test_sums_and_products_are_lent_to_the_statistics(rng):
-    # In cycles in which the operation of the ALU needs neither; the two do not interact.
+    # The borrowed units work in cycles in which the ALU's operation does not use them, and do not affect its results.
     lenders = [pair for pair in OPERATIONS if pair[0] not in (AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY)]
     cases, expected = alu_program(rng, lambda: alu_cases(rng, 50), lenders)
     count = len(expected)

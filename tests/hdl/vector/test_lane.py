@@ -1,4 +1,4 @@
-"""Two lanes of a block against golden, step by step: every path to a result, its latency, and the least intervals."""
+"""Two lanes of a block against golden, step by step: every path to a result, its latency, the least step intervals."""
 
 from dataclasses import dataclass
 from itertools import islice
@@ -31,7 +31,7 @@ SEED = 20260406
 LANES = 2
 ELEMENTS = 14
 SCALARS = np.array([0x3FC00000, 0xBF400000], np.uint32)
-"""1.5 and -0.75."""
+"""FP32 words of 1.5 and -0.75."""
 
 INDEX = Index(base=(1 << 40) - 3, partition=-7, steps=(1 << 31 | 5,))
 KEY = (0x12345678, 0x9ABCDEF0)
@@ -51,7 +51,8 @@ UNITS = {
 class Case:
     """Steps and their expected results, words [results, lanes].
 
-    `slow`: latencies of the slow operations; `interval`: least cycles between steps with ALUs of one cycle.
+    `slow` has the latencies of the slow operations; `interval` is the least number of cycles from a step to the next if
+    the ALUs have a latency of one cycle.
     """
 
     steps: list[dict]
@@ -97,7 +98,7 @@ class OneLane(VectorBlock):
 def played(cases, rng, *, hurry=0, alu_latency=1, kind=VectorBlock):
     """Play cases in order, slow ones separately; return [results] of (cycles, words, enables) for each.
 
-    `hurry` shortens intervals by cycles; `alu_latency` is that of an ALU, and `kind` the class of the block.
+    `hurry` is the number of cycles by which intervals are too short; `kind` is the class of the block.
     """
     unit = kind(LANES, alu_latency)
     least = LANES if kind is OneLane else 1
@@ -161,7 +162,7 @@ def operands(rng, count=ELEMENTS):
 
 
 def numbers(count=ELEMENTS):
-    """Return the numbers of the elements, [count, lanes]."""
+    """Return the index of each element in its instruction, [count, lanes]."""
     return element_index(INDEX, LANES, (count,)).T
 
 
@@ -218,7 +219,7 @@ def ordinary_cases(rng):
     options = {"op0": AluOp.FLOOR.value, "op1": AluOp.LARGER_MAGNITUDE.value}
     yield case("floor, larger magnitude", Opcode.SCALAR_TENSOR_TENSOR, words, a, b, **options)
 
-    # Loaded scalars, immediately after an instruction with other ones.
+    # Loaded scalars, immediately after an instruction with other scalars.
     loads = [elements(Opcode.TENSOR_SCALAR, 1)[0] | {"phase": phase, "writes": 0, "pointer0": 1, "pointer1": 1}
              for phase in (Phase.LOAD_S0, Phase.LOAD_S1)]  # fmt: skip
     steps = elements(Opcode.TENSOR_SCALAR, pointer0=1, pointer1=1, **op)

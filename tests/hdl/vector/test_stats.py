@@ -28,7 +28,7 @@ OPERATIONS = ("sum0", "fused0", "sum1", "fused1", "divide")
 class WithUnits(wiring.Component):
     """The statistics with the ALUs, otherwise idle, and the divider of a lane.
 
-    `taken` are the requests, as in `OPERATIONS`.
+    `taken` are the requests that the units accept, in the order of `OPERATIONS`.
     """
 
     x: In(32)
@@ -92,7 +92,7 @@ async def issue(ctx, unit, word, idle: int, **sample):
 
 
 def measured_stats(sequences, rng, share_of=SHARES.__getitem__, latency=1, hurry=0):
-    """Return [sequences, 4] results of BN_STATS, for back-to-back sequences; elements are `hurry` cycles too fast."""
+    """Return [sequences, 4] results of BN_STATS, for sequences without gaps; elements are `hurry` cycles too early."""
     unit = WithUnits(latency)
     interval = unit.statistics.interval
 
@@ -103,7 +103,7 @@ def measured_stats(sequences, rng, share_of=SHARES.__getitem__, latency=1, hurry
                 ctx.set(unit.share, share_of(position // 2))
                 idle = interval - 1 - hurry + pause(rng)
                 await issue(ctx, unit, word, idle, update=1, odd=position % 2, first=position < 2)
-            # As in a RESULT step: number k in the k-th interval after the last element, in a later stage.
+            # As in a RESULT step: result k is read in the k-th interval after the last element, in a later stage.
             await rest(ctx, unit.statistics.result_delay)
             found = []
             for number in range(6):
@@ -117,7 +117,7 @@ def measured_stats(sequences, rng, share_of=SHARES.__getitem__, latency=1, hurry
 
 
 NUMBERS = [1, 2, 4, 5]
-"""Numbers of the BN_STATS results that the statistics compute; the others are counts."""
+"""Indices of the BN_STATS results that the statistics compute; the others are counts of elements."""
 
 
 @pytest.mark.parametrize("latency", LATENCIES)
@@ -159,7 +159,7 @@ def test_the_mean_moves_by_the_distance_times_any_share(rng):
 
 
 def measured_aggregates(sequences, rng, latency=1, hurry=0):
-    """Return [sequences, 2] results of BN_AGGR; samples are `hurry` cycles too fast."""
+    """Return [sequences, 2] results of BN_AGGR; samples arrive `hurry` cycles too early."""
     unit = WithUnits(latency)
     interval = unit.statistics.set_interval - hurry
 
@@ -183,7 +183,8 @@ def measured_aggregates(sequences, rng, latency=1, hurry=0):
 def aggregate_sequences(rng):
     """Return sequences of sets, and the results of golden.
 
-    Random words; values of one size with empty sets first, last and in between; counts of both zeros only.
+    A set has a count, a mean and a variance. Kinds of sequences: random words; values of similar size with empty sets
+    at the start, in between and at the end; sets with counts of +0 and -0 only.
     """
     sequences = []
     for counts in ([0, 3, 0, 7, 1], [5, 0, 0, 2], [0, 4], [6, 0]):

@@ -67,7 +67,7 @@ APART = {
     "a last part that is never written": (lambda unit: Cat(unit.b[:3], 0), "b0 b1 b2 -", 0),
     "data in another order": (lambda unit: unit.b[:4], "b0 b1 b2 b3", 4),
 }
-"""Enables of the parts of a word, the enable bits, and the rotation of the data in bits."""
+"""Cases: the enable of each part of a word, the bits of the enables, and the rotation of the data in bits."""
 
 
 @pytest.mark.parametrize(("enable", "bits", "turned"), APART.values(), ids=APART)

@@ -1,4 +1,4 @@
-"""AdamW with scalars in memory: the steps equal those with constants, except for the last bits of powers."""
+"""AdamW with scalars in memory: parameters as with constant scalars, except for the last bits of powers."""
 
 import numpy as np
 

@@ -52,12 +52,12 @@ def test_attention_is_near_float64(rng, config, count, queries, keys, width, fea
     store(program, y, attention(program, heads, causal=causal, fmt=FP32).out)
     found = y.elements(hbm_after(program, inputs, rng)).view(np.float32)
     exact = np.concatenate([derivatives.attention(*one, causal) for one in numbers], axis=1)
-    # Weights are rounded once; the FP32 sums are exact in comparison.
+    # The weights are rounded once to BF16; the errors of the FP32 sums are negligible.
     np.testing.assert_allclose(found, exact, atol=1.1 * 2.0**-8 * max(np.abs(v).max() for _, _, v in numbers))
 
 
 def test_what_is_returned_gives_the_weights_again(rng):
-    """exp(scores * scale + bias) * inverse is needed for the gradient; more than one block of keys."""
+    """The gradient uses exp(scores * scale + bias) * inverse, which must equal the weights, for several key blocks."""
     program = Program(CONFIGS["tiny"])
     heads, inputs, numbers = heads_of(rng, program, 2, 5, 520, 4, 3)
     rooms = {what: program.space.hbm(what, FP32, (5, 2)) for what in ("biases", "inverses")}

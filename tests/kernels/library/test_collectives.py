@@ -26,7 +26,7 @@ MOVING = sorted(set(K) - {K.SEND, K.RECEIVE, K.BARRIER})
 
 
 def near(rng, kind):
-    """Return all ranks' collectives, one with src and dst close to each other, and that one's rank."""
+    """Return all ranks' collectives, and the rank of the collective in which src and dst are close to each other."""
     count = int(rng.integers(1, 40))
     pitch = COLLECTIVE_ALIGNMENT * int(rng.integers(3, 6))
     ranks = on_every_rank(Collective(kind=kind, group=ALL, rank=0, root=2, count=count, dst=APART, pitch=pitch))

@@ -59,7 +59,10 @@ def test_more_columns_than_a_bank_and_parts_of_a_pass(rng):
 
 
 def test_strips_of_hbm_get_ever_fewer(rng):
-    """Ten tokens make three groups; all except those of the last strip are summed together."""
+    """A strip is a range of columns of the result; ten tokens are three groups in each strip.
+
+    The groups of a strip are added up together, except for the last strip, in which they are added up one by one.
+    """
     program = Program(TINY)
     (a, left), (b, right) = (operand(rng, program, "a", BF16, (9, 10)), operand(rng, program, "b", BF16, (9, 700)))
     assert [part.stop for part in strips_of(b, 10, TINY.columns, TINY.psum_words)] == [352, 544, 640, 672, 700]

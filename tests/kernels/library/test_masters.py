@@ -1,4 +1,4 @@
-"""Parameters in HBM streamed by AdamW: steps equal float64's for any shapes and any number of gradients."""
+"""AdamW on FP32 parameters (masters) that are streamed from HBM: close to float64 for any shapes and gradients."""
 
 import numpy as np
 import pytest

@@ -120,7 +120,8 @@ def test_a_vector_of_several_blocks_of_lanes(rng):
 
 def test_hbm_brings_a_vector_in_lines_and_a_matrix_in_long_copies():
     shapes = [copy.shape for copy in copies_of("small", 1, 512, 512) if copy.src.storage == Storage.HBM]
-    # 32 tiles of K; the last 12 are halved, the last 8 also lose their last columns, which are loaded separately.
+    # 32 tiles of K. The last 12 are loaded in two halves of their columns; of the second half of the last 8, the last
+    # columns are loaded separately.
     whole = [(16, 512)] * 20 + [(16, 256)] * 8 + [(16, 256), (16, 192)] * 8 + [(16, 64)] * 8
     assert sorted(shapes) == sorted([(16, 16)] * 2 + whole)
     assert shapes[-8:] == [(16, 64)] * 8

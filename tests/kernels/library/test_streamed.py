@@ -29,7 +29,8 @@ BOUND = 16 * PLACE
 of PLACE / sqrt(3) each; four standard deviations of the sum are 11.3 PLACE."""
 
 TIGHTER = {"topk": 0, "gelu": 4.4 * PLACE}
-"""topk computes nothing, so has no error; gelu's function has 1.7 ulp, and its gradient one product."""
+"""Smaller bounds: topk does not compute, so it has no error; gelu's function has an error of 1.7 ulp, and its gradient
+adds one product."""
 
 
 class Scaled:
@@ -38,7 +39,7 @@ class Scaled:
         self.integers = rng.integers
 
 
-# At these scales the epsilons of the norms and of adamw are as large as the numbers that they are added to.
+# At the small scales the epsilons of the norms and of adamw are as large as the numbers to which they are added.
 @pytest.mark.parametrize("scale", (1, 2.0**-9, 2.0**-20))
 @pytest.mark.parametrize("shape", [(1, 16), (43, 24)], ids=lambda shape: "x".join(map(str, shape)))
 @pytest.mark.parametrize("config", (TINY, ODD), ids=("tiny", "odd"))

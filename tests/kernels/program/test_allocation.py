@@ -29,7 +29,7 @@ def random_steps(rng, space, count, storage, most):
             new = space.sbuf if storage == Storage.SBUF else space.psum
             live.append(new(f"t{number}", FP32, (int(rng.integers(1, most)),)))
             touched = [live[-1], *touched[1:]]
-        # The first use of one may be the last use of another.
+        # The first use of one temporary may be the last use of another.
         instruction = tensor_copy(*(tensor[:, :1] for tensor in touched)) if touched[1:] else memset(touched[0], 1.0)
         live = [tensor for tensor in live if tensor not in touched[-2:] or rng.random() < 0.5]
         steps.append(ProgramStep(instruction, 0, None, None, buffers_of((*instruction.writes, *instruction.reads))))
@@ -126,7 +126,7 @@ def test_what_is_in_the_way_is_named():
     line = rf"\(test_allocation.py:{inspect.currentframe().f_lineno - 5}\)"
     beside = "c: SBUF must have room for 60,000 bytes of a partition beside 140,000 of 196,608 that are live"
     assert re.fullmatch(rf"{beside} {line}:\n  b: 90,000 bytes {line}\n  a: 50,000 bytes {line}", str(refusal.value))
-    # For a tensor live in two sections too it is the line of the first use.
+    # The message names the line of the first use, also for a tensor that is live in two sections.
     program = Program(CONFIG)
     sizes = {"s": 10, "l": 30_000, "h": 20_000}
     small, large, huge = (program.space.sbuf(name, INT8, (4, size)) for name, size in sizes.items())

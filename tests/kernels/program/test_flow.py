@@ -149,7 +149,7 @@ def test_a_program_without_registers_has_no_flow():
 
 
 def test_what_is_kept_from_round_to_round_keeps_its_place(rng):
-    """A temporary written before the loop, one used only in the loop, and a table that is read by rows."""
+    """Tensors are a temporary written before the loop, one used only in the loop, and a table that is read by rows."""
     program = Program(TINY)
     space, flow = program.space, program.flow
     table, out = space.hbm("table", INT32, (6, 8)), space.hbm("out", INT32, (1, 8))

@@ -1,4 +1,4 @@
-"""List scheduling: the same bits, no additional errors, and fewer cycles."""
+"""List scheduling: the same bits as in program order, no additional errors, and fewer cycles."""
 
 from contextlib import nullcontext
 
@@ -110,7 +110,7 @@ def test_both_orders_leave_the_same_bits(rng, number):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_program_is_laid_out_in_one_way(order):
-    """Earlier programs have no effect."""
+    """The layout of a program does not depend on programs that were built before."""
 
     def image():
         program = Program(TINY, order=order)

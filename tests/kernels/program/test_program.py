@@ -1,4 +1,4 @@
-"""Programs of the core: conflicts are ordered, waits are free of cycles, results independent of the order."""
+"""Programs of the core: conflicts are ordered, no circular waits, and results independent of the order of execution."""
 
 import numpy as np
 import pytest
@@ -61,9 +61,10 @@ def test_footprints_are_those_of_every_element(rng):
 def completed_before(program, records):
     """Return for every record the set of records that have completed when it starts, as bits of an integer.
 
-    Uses only the properties of queues and semaphores: a queue starts its records in order, a lane completes in order,
-    and a semaphore is at least n after the n-th addition to it if all are by one lane. The tensor engine's loads are a
-    separate lane; when a multiplication has completed, so have the loads before it.
+    This follows only from the properties of queues and semaphores: a queue starts its records in order, a lane
+    completes its records in order, and a semaphore is at least n after the n-th addition if one lane makes all
+    additions. The tensor engine's loads are a separate lane; when a multiplication has completed, the loads before it
+    have completed, too.
     """
     queues, lanes = {}, {}  # by queue: known at the last start; by lane: completed up to each record
     additions, adders, before, complete = {}, {}, [], []
@@ -294,7 +295,7 @@ def test_any_section_can_be_left_out_or_run_again(rng, chosen):
             program.append(dma_copy(t, x))
             program.append(isa.tensor_scalar(t, t, 10**number, AluOp.ADD))
             program.append(dma_copy(x, t))
-            # An instruction that starts too early must not find the right numbers here.
+            # Overwrite the tensor, so that an instruction that starts too early does not find the right numbers.
             program.append(isa.memset(t, -1e6))
         if number < 2:
             program.start_section()

@@ -25,7 +25,7 @@ def test_each_parameter_has_an_effect():
 
 @pytest.mark.parametrize("name", EFFECTS)
 def test_figures_are_on_a_cited_page(name):
-    """Parameter values are no figures: numbers below 10 are not searched."""
+    """Numbers below 10 are not searched, as they may be values of parameters."""
     pages = re.findall(r"\]\((\w+\.md)", EFFECTS[name])
     text = " ".join((PARAMETERS_PAGE.parent / page).read_text() for page in pages)
     found = figures(text)

@@ -177,9 +177,9 @@ def test_a_queue_races_with_itself_only_with_overlap():
     assert not races((VECTOR, first, 0, 9), (VECTOR, second, 5, 15))
     assert races((VECTOR, first, 0, 9), (VECTOR, overlapping, 5, 15)) == [(0, 1)]
     assert not races((VECTOR, first, 0, 9), (VECTOR, elementwise(256, 64, overlap=True), 5, 15))
-    # The middle one waits for the first one, and the last one for the middle one.
+    # The second instruction waits for the first one, and the last instruction for the second one.
     assert not races((VECTOR, first, 0, 9), (VECTOR, elementwise(512, 576), 4, 12), (VECTOR, overlapping, 5, 15))
-    # A NOP waits for neither.
+    # A NOP does not wait for the first instruction, and the last one does not wait for the NOP.
     assert races((VECTOR, first, 0, 9), (VECTOR, isa.Nop(), 4, 4), (VECTOR, overlapping, 5, 15)) == [(0, 2)]
     assert races((VECTOR, first, 0, 9), (SCALAR, elementwise(256, 64), 5, 15))
 
@@ -254,7 +254,11 @@ def test_without_a_needed_wait_it_is_not(rng):
 
 
 def ordered(producers, wait, *updates):
-    """Return whether a waiting copy always follows the first copy of the producers' queues."""
+    """Return whether the program orders a copy, which has `wait`, after the copy that writes its source.
+
+    The first copy of `producers` writes this source. `producers` are the queues of copies that each have the given
+    updates, by default an increment of semaphore 1.
+    """
     program = []
     for n, queue in enumerate(producers):
         writer = Record(instruction=copy(4 * n, 64 * (n + 1), count=1), updates=updates or (isa.Update(1),))

@@ -1,4 +1,4 @@
-"""Detection of a router without progress."""
+"""Detection of a run of place and route in which the router makes no progress."""
 
 import sys
 

@@ -47,8 +47,8 @@ SHELLS = {
         "completions"),
     "queue_scalar": ({"wait_satisfied": f"wait_satisfied | (fault == {Fault.HASTY})"}, "", "1'b0"),
 }  # fmt: skip
-"""By module: connections that differ, Verilog that drives them from `fault` (the selected fault) and `seen`, and the
-event that `seen` counts since reset."""
+"""Faulty shells by module: the changed connections, the Verilog that drives them from `fault` (the selected fault) and
+`seen`, and the event that `seen` counts since the reset."""
 
 
 @cache

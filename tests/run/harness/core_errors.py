@@ -124,7 +124,7 @@ def overflowing(work, queue):
 
 
 def falling_short(work, queue):
-    """Return a record that sets a semaphore, and one that waits for one less."""
+    """Return a record that sets a semaphore, and a record that waits for a value less by 1."""
     return [record(work.last(queue), Update(10, 300)), record(work.last(queue), waits=[Wait(10, 301)])]
 
 

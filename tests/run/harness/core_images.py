@@ -29,7 +29,7 @@ SLOT = 0x4000  # bytes of HBM for each image
 DATA, RESULT, RECORDS = 0x400, 0x800, 0x1000  # offsets in a slot
 
 DONE, NEVER, FAILED = 5, 6, 7
-"""Semaphores signalled when the work is done, by a record that never executes, and by the failing record."""
+"""Semaphores: incremented when the work is done; by a record that never executes; and by the failing record."""
 
 PARTITIONS = 4  # partitions of SBUF and PSUM that the work uses
 

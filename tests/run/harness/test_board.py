@@ -1,4 +1,4 @@
-"""Host software against the simulated board without a core, on lines that drop and corrupt bytes."""
+"""Host software with the simulated board without a core, on lines that drop and corrupt bytes."""
 
 import random
 

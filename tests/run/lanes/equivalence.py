@@ -5,8 +5,8 @@ equal (other pairs in the same cycle, registers before the clock edge), and pair
 All pairs must be proved: outputs, and intermediate nets as lemmas.
 
 Yosys' SAT solver works on bits, without assumptions. Memories with the same name, size and initial contents are a pair:
-their inputs must be equal, and their outputs are unconstrained; so are instances of modules. A bit that the first
-module leaves undefined is 0, as in Verilated code and in lanes.
+their inputs must be equal, and their outputs count as equal and may have any value. The same holds for instances of
+modules. A bit that the first module does not define is 0, as in Verilated code and in lanes.
 """
 
 import json
@@ -43,7 +43,7 @@ write_json proven.json
 
 @dataclass(frozen=True)
 class Proof:
-    """Number of pairs compared, and names of pairs that are unproven in a step or apart at the start."""
+    """Number of compared pairs, and names of the pairs that are not proved by induction or differ at the start."""
 
     pairs: int
     unproven: list[str]
@@ -81,7 +81,7 @@ def _module(file: Path) -> dict:
 
 
 def _equivalences(module: dict) -> dict[str, list]:
-    """Return by pair its two bits, and their common bit; the two are the same bit if proved equal."""
+    """Return, for each pair, its two bits, which are the same net if proved equal, and the pair's common bit."""
     return {
         name: [cell["connections"][port][0] for port in "ABY"]
         for name, cell in module["cells"].items()

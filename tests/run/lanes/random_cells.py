@@ -17,7 +17,8 @@ INPUTS = {
     **{f"common_{width}": width for width in (1, 3, 8, 32, 40, 64, 100)},
     **{f"late_{width}": width for width in (1, 12, 64)},
 }
-"""Widths of the ports. `common`: the same for all instances; `late`: with a combinational path to outputs."""
+"""Widths of the ports. A `common` port has the same value for all instances; a `late` port has a combinational path to
+outputs."""
 
 REDUCTIONS = ("reduce_and", "reduce_or", "reduce_bool", "reduce_xor", "reduce_xnor", "logic_not")
 ARITHMETIC = ("add", "sub", "mul")

@@ -14,7 +14,7 @@ from tests.run.lanes.core_blocks import KINDS, Block, core_blocks
 SEED = 20260718
 
 LARGE = ("vector_lanes", "activation_lanes", "sbuf_partitions", "datapath")
-"""Blocks that are slow to build as modules; as vectors all programs of the core's tests use them as well."""
+"""Blocks that are slow to build as modules; the programs of the core's tests also check these blocks, as vectors."""
 
 
 def design(block: Block) -> simulation.Design:

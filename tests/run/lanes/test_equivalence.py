@@ -35,10 +35,11 @@ LONG = ("sbuf_partition_", "activation_lane", "tile_", "edge_row", "vector_lanes
 """Lanes and blocks that take the solver many seconds or minutes."""
 
 UNPROVED = ("vector_lane", "activation_lanes")
-"""A lane too slow for the solver, and a block in which the other Yosys orders read ports differently."""
+"""Modules without a proof: a lane too slow for the solver, and a block in which the solver's Yosys orders read ports
+differently from Amaranth's."""
 
 CHANGED = ("fma.reference", "block_0.count_by1")
-"""Internal nets without a counterpart: an optimisation has changed their don't-cares."""
+"""Internal nets without a counterpart in the other module: an optimisation has changed their don't-care values."""
 
 
 @cache

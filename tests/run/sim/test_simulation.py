@@ -135,7 +135,7 @@ def test_lint_warning_ends_the_build(root):
 
 
 def test_run_time_library_is_compiled_once(root, tmp_path):
-    """One build provides all files for another one."""
+    """A second build takes all object files of the run-time library from the first build."""
     counter(root=root)
     (library,) = (root / "verilator").glob("runtime-*")
     copied = tmp_path / "verilator" / library.name

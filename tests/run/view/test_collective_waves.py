@@ -11,7 +11,7 @@ INSTANCES = [Instance(chips=11), Instance(chips=6, topology=Topology.TORUS, widt
 
 
 def signals_of_views(instance: Instance, top: str) -> set[str]:
-    """Return a signal of each view."""
+    """Return the names of the `counters` signals, one for each link direction and each engine."""
     text = link_views(instance, "fabric", "counters[{}]", disturbed="x[{}]", waves=True) + engine_views(instance)
     names = [part.split()[-2] for part in text.split("(.clk(clk)")[:-1] for part in [part + " ("]]
     return {f"{top}.{name}.counters" for name in names}

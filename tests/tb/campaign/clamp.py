@@ -1,4 +1,4 @@
-"""Small units whose mutants can be checked exhaustively."""
+"""Small units with mutants that can be checked exhaustively."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -23,7 +23,7 @@ class Clamp(wiring.Component):
 
 
 class Unread(wiring.Component):
-    """A sum of inputs two cycles late; its upper half, and that of the preceding registers, drives no output."""
+    """A sum of inputs, two cycles later; the upper half of the sum and of the registers before it drives no output."""
 
     i: In(8)
     o: Out(4)

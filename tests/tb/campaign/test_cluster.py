@@ -218,7 +218,7 @@ def test_a_queue_without_its_package_is_named(monkeypatch, tmp_path):
     [
         ("slum", 2, "CLUSTER must be an address such as tcp://host:8786, or one of slurm, .*, not 'slum'"),
         ("slurm", None, "WORKERS must be given with CLUSTER=slurm"),
-        ("tcp://here:1", 2, "WORKERS must be given to the scheduler's workers, not with CLUSTER=tcp://here:1"),
+        ("tcp://here:1", 2, "WORKERS must not be given with CLUSTER=tcp://here:1"),
     ],
 )
 def test_a_cluster_that_there_is_not(name, workers, said):

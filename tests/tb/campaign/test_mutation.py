@@ -127,7 +127,7 @@ def test_mutants_are_the_same_for_the_same_seed(library_and_mutants, tmp_path):
 def test_mutants_are_of_the_part_that_is_asked_for(where, there, tmp_path):
     mutants = mutants_of(rtlil_of(Two()), 60, SEED, tmp_path, **where)
     assert {next((name for name in ("first", "second") if f" of {name}." in str(m)), "") for m in mutants} == there
-    # The outputs of an excluded submodule belong to the including part.
+    # Mutants of the enclosing module do not change the outputs of an excluded submodule.
     outputs = {name for name in ("first", "second") if any(f"-cell {name} -port o " in m.command for m in mutants)}
     assert outputs == ({"first", "second"} - set(where.get("without", ())) if "part" not in where else set())
 
@@ -181,7 +181,7 @@ def test_bits_of_a_register_that_nothing_reads_are_no_state(tmp_path):
 
 @pytest.mark.slow
 def test_what_never_comes_is_known(tmp_path):
-    """An unreachable state, a missing table row, and data that a memory does not write."""
+    """Proofs by induction use that a state is unreachable, a table row is not read, and data are not written."""
     mutants = mutants_of(rtlil_of(Rare()), COUNT, SEED, tmp_path)
     library = library_of(Rare(), tmp_path)
     random = np.random.default_rng(SEED)
@@ -237,7 +237,7 @@ def test_proofs_ask_for_no_more_than_is_legal(library_and_mutants):
 
 @pytest.mark.slow
 def test_half_a_test_leaves_exactly_the_holes_that_there_are(library_and_mutants):
-    """Caught: `o` differs. Hole: only `large` differs. All others are proved equal."""
+    """The test reads only `o` and detects all mutants that change it; holes change only `large`; others are equal."""
     differs = differences(*library_and_mutants[:2])
     outcome = mutate("tests.tb.campaign.clamp:HALF_SEEN", COUNT, SEED, 2)
     holes = {mutant.number for mutant in outcome.holes}
@@ -264,7 +264,7 @@ def test_holes_that_are_tried_again_are_those_of_the_record(monkeypatch, tmp_pat
     assert _caught(again) == _caught(record)
     record["holes"][0]["mutant"] = "inv of nothing"
     (tmp_path / f"mutate-{name}.json").write_text(json.dumps(record))
-    with pytest.raises(UsageError, match="HOLES=1 must find the holes in the unit"):
+    with pytest.raises(UsageError, match="HOLES=1 must follow a run of the same unit"):
         command.retry_holes(name, 2)
 
 
@@ -280,7 +280,7 @@ def test_a_whole_test_leaves_none():
 
 @pytest.mark.slow
 def test_a_test_in_a_harness_leaves_none(library_and_mutants):
-    """It catches exactly the mutants that differ, and its simulations are removed."""
+    """The test detects exactly the mutants that differ, and the folders of its simulations are removed."""
     outcome = mutate("tests.tb.campaign.clamp:HARNESSED", 20, SEED, 2)
     mutants = list(outcome.mutants.values())
     again = mutants_of(rtlil_of(Clamp()), 20, SEED, library_and_mutants[2])
@@ -302,7 +302,7 @@ def test_a_shell_has_the_ports_of_the_module_and_an_argument_that_selects():
 @pytest.mark.parametrize(
     ("unit", "message"),
     [
-        ("UNTESTED", "no test in .* with the parameters of its table"),
+        ("UNTESTED", "a test in .* must simulate .* as its entry in MUTATED_UNITS makes it"),
         ("BROKEN", "must pass on .*, but fails: Assert"),
     ],
 )

@@ -79,7 +79,7 @@ def test_a_task_that_kills_its_workers_is_named_and_others_are_not(tmp_path):
 
 
 class Suspicious(LocalExecutor):
-    """One worker that runs all submitted tasks together; if one kills it, all are blamed, as in dask."""
+    """One worker that runs all submitted tasks together; if a task kills the worker, all are blamed, as in dask."""
 
     def __init__(self):
         super().__init__(1)

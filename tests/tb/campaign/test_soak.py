@@ -83,7 +83,7 @@ def test_a_case_is_what_its_seed_and_index_say():
 
 @pytest.mark.parametrize("number", range(len(SUBJECTS)))
 def test_a_file_of_a_case_has_all_of_it(number):
-    """Single instructions can be removed, and smaller, calmer and plainer cases exist."""
+    """The case from a file equals the drawn case, and has fewer instructions, smaller, calmer and plainer variants."""
     case = drawn_case(SEED, number * PER_MACHINE)
     again = case_of(case.text)
     assert again.text == case.text and again.lines() == case.lines() and again.covers() == case.covers()
@@ -132,7 +132,7 @@ def shrink_numbers(fails, tries=1000, builds=100, count=200):
 
 
 def test_a_failure_is_cut_down_to_what_it_takes():
-    """Two distant numbers, the second possibly smaller, on a machine that is not the plainest."""
+    """The failure needs two distant numbers and not the simplest machine; the second number may be smaller."""
 
     def fails(case):
         return 3 in case.items and any(item >= 20 for item in case.items) and case.machine >= 4

@@ -1,4 +1,4 @@
-"""The pictures of the documents are those that their module draws, well-formed, and inside their frames."""
+"""Pictures of the documents: up to date with the module that draws them, well-formed, and inside their frames."""
 
 from xml.etree import ElementTree
 

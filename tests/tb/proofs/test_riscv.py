@@ -23,7 +23,7 @@ def test_checks_have_names_of_their_own():
 
 
 def test_machine_has_no_interface():
-    """The machine's processor has no ports of the interface; the one with the interface has no others."""
+    """The machine's processor lacks the ports of riscv-formal's interface; the processor for proofs adds only these."""
     assert set(RvfiCpu.__annotations__) == {"rvfi"} and "rvfi" not in Cpu.__annotations__
     assert {"valid", "order", "insn", "trap", "pc_wdata", "mem_rmask"} <= set(RvfiPort().members)
 

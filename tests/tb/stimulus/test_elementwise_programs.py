@@ -1,4 +1,4 @@
-"""Random vector programs of TEST=vector detect single mistakes of the ALU."""
+"""Random programs of TEST=vector: they detect each of several single mistakes of the ALU."""
 
 from functools import cache
 from importlib import import_module
@@ -60,7 +60,7 @@ def test_a_mistake_at_a_corner_shows(mistake, seed, monkeypatch):
 
 
 def test_what_psum_has_no_room_for_is_in_sbuf():
-    """Sums of many groups, on a machine with a small PSUM; those of few groups are in either memory."""
+    """With a small PSUM, operands that exceed it are in SBUF; smaller operands are in either memory."""
     short = CONFIG.with_overrides(psum_words=16)
     program_drawn = random_elementwise_program(np.random.default_rng(5), short, 150, Choices(opcodes=(Opcode.BN_AGGR,)))
     sources = [(one.a.storage, prod(one.shape) * one.a.format.bits // 8) for one in program_drawn.instructions]

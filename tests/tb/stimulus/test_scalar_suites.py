@@ -40,8 +40,8 @@ def test_fpgen_reads_what_there_is_of_the_machine(tmp_path):
     ("line", "message"),
     [
         ("b32+ =0 +1.800000P0 +Zero -> +Zero", "a number must be such as .*, not '[+]1.800000P0'"),
-        ("b32+ =0 +0.000001P-125 +Zero -> +Zero", "a number must be one of binary32, not '[+]0.000001P-125'"),
-        ("b32+ =0 +1.000000P128 +Zero -> +Zero", "a number must be one of binary32, not '[+]1.000000P128'"),
+        ("b32+ =0 +0.000001P-125 +Zero -> +Zero", "a number must be representable in binary32, not '[+]0.000001P-125'"),
+        ("b32+ =0 +1.000000P128 +Zero -> +Zero", "a number must be representable in binary32, not '[+]1.000000P128'"),
         ("b32+ =0 +Zero +Zero", "a case must have operands, -> and a result"),
     ],
 )
@@ -83,7 +83,7 @@ def test_testfloat_reads_files_and_leaves_invalid_conversions_out(tmp_path):
     ("text", "message"),
     [
         ("3F800000 40000000\n", "each must have operands, a result and exceptions"),
-        ("3F800000 40000000 0000000G 00\n", "each must have hexadecimal numbers of .* apart by blanks"),
+        ("3F800000 40000000 0000000G 00\n", "each must have hexadecimal numbers of .* separated by blanks"),
         ("3F800000 40000000 00000000 00\n3F800000\n", "each must have operands"),
     ],
 )

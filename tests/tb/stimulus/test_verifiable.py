@@ -19,7 +19,7 @@ FIRST = {
     (INT32, SUM): ("3fb9be29 a8c68d10 efd10574", "e3fc70f2 4bd13b27 a3287cc8", "23b62f1b f497c837 92f9823c"),
     (INT32, MIN): ("3fb9be29 a8c68d10 efd10574", "e3fc70f2 4bd13b27 a3287cc8", "e3fc70f2 a8c68d10 a3287cc8"),
 }
-"""For two ranks and seed 1: both inputs, and the result."""
+"""Both inputs and the result, for two ranks and seed 1."""
 
 CHECKSUMS = {
     (FP32, SUM): (0xF62F933D, 0xE1AD603A),

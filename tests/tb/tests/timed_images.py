@@ -26,7 +26,7 @@ class Case:
 
     @property
     def settings(self) -> Settings:
-        """Values of the variables, with the core's HBM parameters where the TEST lacks them."""
+        """Values of the variables; for a TEST without HBM parameters, with those of the core."""
         own = [word for word in self.words.split() if self.test != "program" or not word.startswith("LATENCY")]
         chosen = command_named(self.test).settings(own)
         if self.test != "program":

@@ -1,4 +1,4 @@
-"""Handmade runs: a program, and the cycles in which its records were fetched, issued and retired."""
+"""Handmade runs: a program, and chosen cycles in which its records are fetched, issued and retired."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -53,7 +53,7 @@ def folder(profile, tmp_path_factory):
 
 
 def test_activity_is_what_the_counters_counted(outcome):
-    """Engines' counters to the end, queues' counters except the remainder after it."""
+    """Engines' counters count until the end of the program; what queues count after the end is not compared."""
     seen = {name: sum(end - begin for begin, end in spans) for name, spans in outcome.activity.items()}
     counters = outcome.counters
     assert seen["tensor.columns"] == counters["tensor"]["columns"] == (M // 4) * (K // 4) * N

@@ -92,7 +92,7 @@ def test_an_engine_waits_for_itself_while_it_fills_and_drains():
 
 
 def test_what_is_done_last_is_the_cause():
-    """A load and another engine's result are awaited: the whole stall is due to the later one."""
+    """An instruction waits for a load and for another engine's result: the later one is the whole stall's cause."""
 
     def kernel(program):
         x, here, there = program.space.hbm("x", FP32, (4, 8)), tile(program), tile(program, "there")
@@ -114,7 +114,7 @@ def test_what_is_done_last_is_the_cause():
 
 @pytest.mark.parametrize("first", ["its own instruction", "the loads"])
 def test_a_wait_that_another_record_has_taken_up_has_the_cause_of_what_it_is_for(first):
-    """Three waits exceed a record's two, so one moves to the preceding record of the queue, or to a NOP."""
+    """The instruction has three waits, a record only two: one wait is in the preceding record of the queue or a NOP."""
 
     def kernel(program):
         factor = program.space.sbuf("factor", FP32, (1,), 4)

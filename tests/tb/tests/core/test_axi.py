@@ -61,7 +61,7 @@ def test_managers_read_what_they_wrote(sim, shape, mood, rounds, tmp_path):
 
 
 def test_errors_are_answered(sim):
-    """In requested ranges, and above the size."""
+    """Accesses to the error ranges that the test sets, and to addresses above the memory's size, get errors."""
     built, known = bench(sim, 16, 2, 2)
     end = axi.BENCH_BYTES // 2
     for hbm, decerr in (
@@ -99,7 +99,7 @@ def test_gap(tmp_path):
 
 @pytest.mark.parametrize("limit", [{"port_rate": 256 * 4}, {"rate": 256 * 4}], ids=["port", "all"])
 def test_bandwidth_is_shared(limit, tmp_path):
-    """4 bytes per cycle transfer 16 bytes read and 16 written in 8 cycles."""
+    """With 4 bytes per cycle, 16 bytes are read and 16 bytes are written in 8 cycles."""
     events = timing(tmp_path, Hbm(latency=5, **limit), bursts=4, length=8)
     assert abs(events["r"][-1] - events["r"][0] - 8 * 31) <= 8
     assert abs(events["b"][-1] - events["r"][-1]) <= 16

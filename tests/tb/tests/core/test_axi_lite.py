@@ -36,5 +36,5 @@ def there() -> dict[int, int]:
 
 @pytest.mark.parametrize(("sim", "pause"), [("verilator", 0.3), ("icarus", 0)])
 def test_control_port(sim, pause):
-    """The module's tests, with and without pauses of the manager."""
+    """Run the cocotb tests, with and without pauses of the manager."""
     axi.run_axi(bench(sim), None, module="axi_lite_tests", there=[*there().items()], pause=pause, seed=3)

@@ -68,7 +68,7 @@ def test_a_byte_that_differs_fails_the_bench(monkeypatch):
 
 @pytest.mark.slow
 def test_icarus_runs_an_image_alike():
-    """Icarus would show undefined values, and runs without clock gating."""
+    """Icarus, unlike Verilator, propagates undefined values, and simulates without clock gating."""
     require("iverilog")
     image = Work(TINY, 0, np.random.default_rng(1)).finished()
     options = {"behaviour": Hbm(latency=100, size=1 << 20), "limit": 20_000}
@@ -88,7 +88,7 @@ def test_icarus_runs_an_image_alike():
     ],
 )
 def test_an_instruction_waits_for_every_other_lane(config):
-    """Both lanes of the tensor queue, the scalar queue and all DMA queues, by NOPs in the vector queue."""
+    """NOPs in the vector queue wait for both lanes of the tensor queue, the scalar queue and all DMA queues."""
     image, results = join_image(config)
     result, done = run_sound(image, behaviour=Hbm(latency=64), limit=None, dump=True)
     assert all((tensor.elements(result.memory) == code).all() for tensor, code in results)
@@ -100,7 +100,7 @@ def test_an_instruction_waits_for_every_other_lane(config):
 
 
 def test_sections_run_again_on_the_core():
-    """Steps in one image: a counter on chip persists, and the first section is repeated between them."""
+    """One image has several steps: a counter on chip persists, and the first section is repeated between the steps."""
     program = Program(TINY)
     space = program.space
     x, y = (space.hbm(name, FP32, (4, 8)) for name in "xy")

@@ -22,7 +22,7 @@ BREAKABLE = {
     "vector": ELEMENTWISE_RULES,
     "scalar": ELEMENTWISE_RULES - {Rule.ARITHMETIC, Rule.DESTINATION, Rule.ROUNDING, Rule.PORTS},
 }
-"""Rules that each engine's instructions can break: an ACTIVATE has one source, and its arithmetic is FP32."""
+"""Rules that each engine's instructions can break; an ACTIVATE has one source and FP32 arithmetic, so fewer rules."""
 
 
 def without_sums(program):

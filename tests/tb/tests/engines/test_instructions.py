@@ -44,7 +44,7 @@ def test_every_format_is_golden(engine, seed, fmt):
 
 @pytest.mark.parametrize(("stall", "seed"), ((0, 1), (60, 2), (128, 3), (220, 4)))
 def test_programs_of_both_engines_are_golden_under_stalls(stall, seed):
-    """They share tensors, so each waits for the other."""
+    """The programs share tensors, so each engine waits for the other."""
     program, outcome, _ = check_case(BOTH, 250, Choices(related=0.6), stall=stall, seed=seed)
     waits = [sum(getattr(record, engine) > 0 for record in program.records) for engine in OPCODES]
     overlapping = sum(instruction.overlap for instruction in program.instructions)
@@ -114,7 +114,7 @@ def test_machine_without_optional_units_gets_programs_that_it_can_run(test):
 @pytest.mark.parametrize("words", ("vector OP=max8", "activation FUNC=sin"))
 def test_what_a_machine_has_no_unit_for_is_refused(words):
     test, chosen = words.split()
-    with pytest.raises(UsageError, match=r"must be of units that .* lanes have, where these are 0: (vector|scalar)_"):
+    with pytest.raises(UsageError, match=r"must select operations that .* have; these units are 0: (vector|scalar)_"):
         report_of(test, f"PRESET=nano {chosen}")
 
 
@@ -127,7 +127,7 @@ LAST_PLACE = {
     "ports": {"write__data": "data"},
     "body": "wire [63:0] data; assign write__data = data ^ {8{{7'd0, data[3:1] == 3'd5}}};",
 }
-"""The last bit of every byte is wrong in one of 8 writes."""
+"""Verilog of a fault: the last bit of every byte is wrong in one of 8 writes."""
 
 FAULTS = {
     "partition 1 is never written": {
@@ -185,7 +185,7 @@ EXACT_TO_4_ULP = ("exp", "ln", "sqrt", "rsqrt", "reciprocal")
 
 
 def test_errors_of_the_functions_are_within_their_bounds(shared_engines):
-    """On the RTL; golden's tests measure the functions more precisely."""
+    """The RTL's errors are compared with the bounds; the tests of golden measure the functions more precisely."""
     result = execute(activation.error_job(list(FUNCTIONS.values()), SHARED, samples=400), Rtl())
     assert result.bit_exact and result.compared > 4 * 400 * len(FUNCTIONS)
     found = activation.errors_by_name(result)

@@ -37,7 +37,7 @@ def test_every_instruction_of_any_length_takes_the_cycles_of_the_formulas(measur
 
 
 def test_independent_instructions_leave_no_bubble(measurements):
-    """Of two instructions whose steps take as long as the checker, the second starts immediately after the first."""
+    """An instruction's steps take as long as the checker; the steps of the next instruction follow without a gap."""
     followed = 0
     for m in measurements:
         instruction = m.case.build(m.elements, SHARED)
@@ -65,7 +65,7 @@ def test_what_a_machine_has_no_unit_for_is_left_out():
 
 @pytest.mark.slow
 def test_registers_between_those_who_wait_cost_what_the_formulas_say():
-    """Also with the pipelines of a board, where some units are omitted."""
+    """The formulas also hold with the pipeline depths of a board, where some units are omitted."""
     passed("timing", "PRESET=tiny PORT_LATENCY=1")
     assert passed("timing", "PRESET=fpga").rows["left out"] == 13
 

@@ -79,7 +79,7 @@ def test_stalls_change_the_cycles_and_no_bit(fmt):
 
 @pytest.mark.parametrize(("fmt", "k"), [(BF16, 4), (FP32, 4), (INT8, 4), (INT8, 70)])
 def test_result_does_not_depend_on_the_array_where_k_fits_its_rows(fmt, k):
-    """A larger K is split into tiles with rounded sums, so the result depends on the array (except for exact INT8)."""
+    """A larger K is split into tiles with rounded sums, so the result depends on the array, except for exact INT8."""
     a, b = operands(fmt, (9, k, 11))
     tiny, small = (products.multiply_on_core(a, b, fmt, config)[0] for config in (TINY, SMALL))
     np.testing.assert_array_equal(tiny, small)

@@ -172,7 +172,7 @@ def test_the_report_has_the_lines_of_the_kernel(tmp_path):
     assert sum(row["records"] for row in lines.values()) == report.rows["records"] == 15
     assert report.rows["inserted"] == {"zeros beside a mask": 1}
     assert max(row["cycles"] for row in lines.values()) < report.cycles
-    # Published for two tiles: a maximum and a sum of 24 BF16 each, and for each other instruction the minimum, 64.
+    # Published cycles for two tiles: a maximum and a sum of 24 BF16 each; for each other instruction the minimum of 64.
     assert sum(row["published"] for row in lines.values()) == 4 * 12 + (1 + 3 * 2) * 64
     assert {row["formula"] for row in lines.values()} == {"max(64, N / 2)", "N / 2; max(64, N)"}
 

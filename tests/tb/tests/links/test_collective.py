@@ -67,7 +67,7 @@ def test_groups_side_by_side_are_golden():
 
 @pytest.mark.parametrize("count", [1, 1000, 20_000])
 def test_the_timing_model_foretells_an_all_reduce(count):
-    """The links have other parameters than in its calibration, and connect the cores of each chip."""
+    """The links' parameters differ from those of the model's calibration, and links connect the cores of each chip."""
     outcome = check(of_all(CollectiveKind.ALL_REDUCE, count, seed=8), behaviour=FaultyHbm(latency=64))
     begin, end = span_of(INSTANCE, outcome)
     expected = cycles_of(LinkCase(instance=INSTANCE, ranks=ALL.ranks, count=count))

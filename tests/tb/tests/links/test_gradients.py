@@ -27,7 +27,7 @@ def small(monkeypatch):
 
 
 def only(monkeypatch, **others):
-    """Let benches run under the given conditions and under these changes of them."""
+    """Let TESTs run only under the reference condition, and under `others`, each a change of this condition."""
     given = conditions_of(TEST.settings(["CHIPS=2"]))[GIVEN]
     chosen = {GIVEN: given, **{name: replace(given, **change) for name, change in others.items()}}
     monkeypatch.setattr(gradients, "conditions_of", lambda settings: chosen)

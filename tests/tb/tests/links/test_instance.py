@@ -140,7 +140,7 @@ def test_a_core_that_never_comes_is_named():
     runs = list(outcome.parts.values())
     assert faults(runs) == faults(expected) == [stuck(3), None, None, None]
     assert "STUCK (it waits for core 3)" in explain_fault(runs[0].error, images[0].memory(), CONFIG)
-    # No better if it is not even started.
+    # The error is the same if the core is not started.
     outcome, _, failures, _ = run(images, boots=[BASE, BASE, BASE, None])
     assert faults(outcome.parts.values()) == faults(runs) and outcome.ending != Ending.LIMIT
     assert "core 3: the program must exit with 0, not None" in failures
