@@ -20,7 +20,7 @@ from neuroncore_rtl.tb.campaign.run import campaign
 from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.campaign.task import Task, WorkersLost, key_of
 from neuroncore_rtl.tb.cli.sweep import simulate
-from tests.house.tree import FOLDERS, ROOT
+from tests.house.tree import FOLDERS, PACKAGE, ROOT
 from tests.tb.campaign import jobs
 from tests.tb.campaign.jobs import statuses
 
@@ -158,12 +158,12 @@ def test_workers_with_more_than_a_thread_are_refused(dask, tmp_path):
 
 
 def copied_project(folder):
-    place = folder / "neuroncore_rtl"
-    place.mkdir(parents=True)
-    for name in (*FOLDERS, "__init__.py", "pyproject.toml", "requirements.lock"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, place / name)
-    return place
+    folder.mkdir()
+    for name in (*FOLDERS, PACKAGE):
+        shutil.copytree(ROOT / name, folder / name, symlinks=True)
+    for name in ("pyproject.toml", "requirements.lock"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
 
 
 @pytest.mark.slow
@@ -172,7 +172,7 @@ def test_a_build_is_sent_to_workers_of_other_folders(dask, tmp_path):
     dask.scheduler()
     places = [copied_project(tmp_path / name) for name in ("one", "two")]
     for place in places:
-        dask.worker(python_path=place.parent)
+        dask.worker(python_path=place)
     words = [["PRESET=tiny", "M=4", "K=4", "N=4", f"SEED={seed}"] for seed in range(1, 7)]
     tasks = [Task(f"matmul{n}", key_of(n), simulate, ("matmul", one), "one") for n, one in enumerate(words)]
     rows = list(rows_of(tmp_path / "rows", tasks, ClusterExecutor(dask.address)))
@@ -188,7 +188,7 @@ def test_other_sources_are_refused(dask, tmp_path):
     with (place / "spec" / "config.py").open("a") as file:
         file.write("# another state\n")
     dask.scheduler()
-    dask.worker(python_path=place.parent)
+    dask.worker(python_path=place)
     [row] = rows_of(tmp_path, [Task("one", key_of(1), simulate, ("matmul", []))], ClusterExecutor(dask.address))
     assert row["status"] == "broken" and "must have the sources of this machine" in row["failure"]
 
