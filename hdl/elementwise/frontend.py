@@ -52,10 +52,11 @@ class ElementwiseCounters(data.Struct):
 
     Fields:
         busy: cycles with an instruction pending or in flight.
-        instructions: instructions retired.
-        elements: ELEMENT steps.
-        wait_sbuf, wait_psum: a step stalled on the memory's read port.
-        wait_write: a step stalled because the store was full, or earlier results had to be written first.
+        instructions: number of retired instructions.
+        elements: number of ELEMENT steps.
+        wait_sbuf, wait_psum: cycles in which a step stalled on the read port of SBUF, of PSUM.
+        wait_write: cycles in which a step stalled because the store was full, or because earlier results had to be
+            written first.
     """
 
     busy: unsigned(COUNTER_BITS)
@@ -71,12 +72,12 @@ def engine_ports(config: Config) -> dict:
 
     Ports:
         instructions: a stream of `ElementwiseInstruction`.
-        sbuf, psum: read ports.
-        write: write port.
-        retired: pulse per instruction, in order, after its last write is accepted.
+        sbuf, psum: read ports of the memories.
+        write: write port of both memories.
+        retired: pulse for each instruction, in order, after its last write is accepted.
         error: an instruction was refused; no more are accepted, earlier ones complete.
         busy: an instruction is pending or in flight.
-        active: state that matters may change at the end of this cycle; else the clock may be gated.
+        active: the state of the engine may change at the end of this cycle; otherwise the clock may stop.
         counters: `ElementwiseCounters`.
     """
     return {
