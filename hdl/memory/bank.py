@@ -16,7 +16,7 @@ class Bank(wiring.Component):
         size: bytes per line.
 
     Ports:
-        data: the line that was read, without a write of the same cycle; valid from the next cycle until the next read.
+        data: the line read, as it was before a write of the same cycle; valid from the next cycle until the next read.
         write: one bit per byte to write.
     """
 
