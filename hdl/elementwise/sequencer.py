@@ -77,7 +77,7 @@ class ElementwiseSequencer(wiring.Component):
         Fields:
             job, phase, number: registers: the job, its current phase, and the index of the current step in the phase.
             fresh: no step of the job has been issued.
-            go: a step is issued.
+            go: a step is issued in this cycle.
             final: the current step is the last step of the job.
             last_result: the current step is the last RESULT step of the job.
             load: the next job is accepted in this cycle.
