@@ -42,7 +42,7 @@ class Core(wiring.Component):
         axi: ports to HBM; IDs are `axi_id_bits` wide.
         host_interrupt: a pulse interrupts the controller.
         done: the controller's program has ended; set until reset.
-        exit_code: its exit code, valid while `done`.
+        exit_code: exit code of the controller's program, valid while `done`.
         error: the first error (`spec.isa.Cause`), held until reset. From then on no queue begins another record. The
             core needs a reset before it can start again; HBM and on-chip memories keep their contents. Reset it only
             after `quiet` has been set for 256 cycles in a row, as the harness does: an engine may pause before it moves

@@ -15,8 +15,8 @@ def halves_product(a: Value, b: Value, at: int, halves: bool = True) -> dict[str
     """Return the partial products for `join_halves`.
 
     Arguments:
-        a: unsigned.
-        b: signed or unsigned.
+        a: first factor, unsigned.
+        b: second factor, signed or unsigned.
         at: number of bits in the lower half of each operand.
         halves: false: return the whole product, for use without a register between `halves_product` and `join_halves`.
     """

@@ -29,7 +29,7 @@ class Widen(wiring.Component):
 
     Ports:
         word: the element, right-aligned; higher bits are ignored.
-        dtype: its format, any of `spec.formats`.
+        dtype: format of the element, any of `spec.formats`.
         fp32: FP32 word of the value, exact, except that 32-bit integers are rounded to nearest even. Subnormals are
             kept; those of FP16 and FP8 become normal. NaN becomes canonical, in FP32 too. TF32's 13 padding bits are
             ignored, except that a set one distinguishes NaN from infinity.

@@ -44,7 +44,7 @@ class FrameReceiver(wiring.Component):
             still be invalid.
         valid: the result is ready: a command if `refusal` is 0, otherwise an error.
         header: header of the command.
-        refusal: an `Answer`, 0 for a command.
+        refusal: 0 for a valid command, else the `Answer` that reports the error.
         taken: accepts the result, only while `valid`. Bytes received before this are lost.
     """
 

@@ -38,7 +38,8 @@ class SdramController(wiring.Component):
         start_ns: time from reset to the first command, shorter in simulations; None: the chip's `start_ns`.
 
     Ports:
-        words: accesses: index of the word, data, and mask of the written bytes (0: read).
+        words: accesses, each with the index of the word, whether it is a write, the data, and a mask of the bytes to
+            write.
         read: the words that were read, in order, without backpressure.
         ready: the chip is initialised.
         pins: pins of the chip. The chip's clock has the same frequency and a later phase, so that the chip samples

@@ -31,7 +31,7 @@ class CollectiveLoader(wiring.Component):
 
     Ports:
         ops: segments to load, in order; each is accepted when its last burst is requested.
-        axi: HBM, ID 0; its write channels are idle.
+        axi: port to HBM with ID 0; the write channels are not used.
         beats: link beats, in the order of the operations; the lanes after a segment's last element are 0.
         idle: the loader holds no operation and no beat; an operation may still be offered at `ops`.
         error: HBM returned an error; stays until reset. Afterwards the beats' data are undefined; as many beats follow

@@ -25,7 +25,7 @@ class RouterPort(wiring.Component):
         announced: signature in the received READY.
         refused: `Disagreement` with the first core that refused; stays until reset.
         refuses: request to answer the READY of `receiver` with a refusal; stays set, and the refusal is sent once.
-        receiver: destination of the data.
+        receiver: core that receives the data of this core.
         ready: request to send READY to `sender`.
         grant: request to send GRANT to `sender`.
         told: the requested flit is sent at the end of this cycle: READY if `ready` is set, else GRANT.

@@ -29,8 +29,8 @@ class Storer(wiring.Component):
     Ports:
         ops: segments to store, in order.
         beats: beats of the accepted operations; BF16 is not extended to FP32.
-        axi: HBM, ID 0; its read channels are idle.
-        quiet: HBM has answered all accepted operations.
+        axi: port to HBM with ID 0; the read channels are not used.
+        quiet: HBM has answered the writes of all accepted operations.
         error: HBM returned an error; stays until reset.
     """
 

@@ -62,14 +62,14 @@ class Cpu(wiring.Component):
     Ports:
         fetch: reads of instructions, whole words; may stall and answer late.
         data: loads and stores; at most one request is outstanding; may stall and answer late.
-        timer_interrupt, external_interrupt: interrupts, levels.
+        timer_interrupt, external_interrupt: interrupts of the timer and from outside; levels.
         time: value of the CSR `time`.
         trace_valid: an instruction retires, or is replaced by a trap.
         trace_trap: that instruction did not retire: it trapped, or an interrupt was taken before it.
         trace_pc, trace_instruction: address and word of that instruction; the word of a failed fetch is undefined.
         trace_cause: mcause of the trap.
         trace_rd, trace_value: the written register, 0 for none, and its value.
-        waiting: a WFI waits.
+        waiting: the instruction WFI is waiting for an interrupt.
     """
 
     fetch: Out(Bus())

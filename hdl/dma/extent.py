@@ -29,8 +29,8 @@ class Extent(wiring.Component):
         count: number of elements per dimension; like all inputs, stable until the results are valid.
         step: distance of neighbours per dimension, in elements.
         axis: dimension in which a step counts partitions.
-        rows: the outermost dimension consists of numbered rows, which never form one run.
-        indexed: this tensor has the row numbers; its bounds are those of one row.
+        rows: the outermost dimension consists of rows that row numbers select; successive rows never form one run.
+        indexed: the row numbers select rows of this tensor; the bounds are then the bounds of one row.
         low: position of the lowest element, relative to the first element; at most 0.
         high: position of the highest element, relative to the first element; at least 0.
         partition_low: lowest partition, relative to the partition of the first element; at most 0.

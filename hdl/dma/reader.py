@@ -34,7 +34,7 @@ class Reader(wiring.Component):
 
     Ports:
         formats: element formats of the copy that the chunk belongs to.
-        axi: HBM; its write channels are idle.
+        axi: port to HBM; the write channels are not used.
         o: pieces (the bytes of a chunk in one beat), in order.
         starved: HBM beats are outstanding and none is buffered.
         busy: a beat is outstanding or buffered.

@@ -26,7 +26,7 @@ class HbmWriter(wiring.Component):
     """Writes one beat of `size` bytes per cycle, without a gap between chunks.
 
     Ports:
-        axi: HBM; its read and response channels are idle.
+        axi: port to HBM; the read and response channels are not used here.
         hungry: the ring buffer lacks bytes for the next beat.
         stop: while set, no more bytes are read from the ring buffer.
         free: the beat register is empty, or its beat is accepted in this cycle.

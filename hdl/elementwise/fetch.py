@@ -23,7 +23,7 @@ class ElementwiseFetch(wiring.Component):
 
     Ports:
         i: steps to execute, with the columns that they read and write.
-        sbuf, psum: read ports.
+        sbuf, psum: read ports of the memories.
         valid, step: a step for the lanes, which cannot stall it.
         a, b: words of that step, lane 0 lowest, elements right-aligned with undefined bits above; undefined if the step
             does not read the tensor or has fewer partitions than the lane's index.

@@ -107,9 +107,10 @@ class Frontend(wiring.Component):
     Arguments:
         config: the machine's parameters.
         opcodes: opcodes of the engine.
-        latency: cycles from a step to its result in the lanes. It sets the number of results in flight, so a step that
-            takes longer costs throughput.
-        slow, interval: see the module; default: never slow, one step per cycle.
+        latency: cycles from a step to its result in the lanes. This sets the number of results in flight, so a step
+            with more cycles reduces the throughput.
+        slow, interval: functions as for `hdl.elementwise.job.derive_job`; default: no instruction is slow, one step per
+            cycle.
 
     Ports (besides `engine_ports`):
         lanes_valid, lanes_step, lanes_a, lanes_b: a step with its words; see

@@ -31,7 +31,7 @@ class ElementwiseJobLayout(data.Struct):
         group: number of innermost dimensions in a group; see `ElementwiseStep.first`.
         writes: ELEMENT steps write the access dst.
         reduces: only the last ELEMENT step of each group writes a result.
-        delayed: dst's addresses lag one group behind the elements.
+        delayed: the addresses of the access dst are one group behind the addresses of the operands.
         results: number of RESULT steps.
         at_b: RESULT steps write to the addresses of the access b, else of dst.
         slow: while the instruction is in the lanes, no other instruction may be there.

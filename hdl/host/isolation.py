@@ -26,7 +26,7 @@ class AxiIsolation(wiring.Component):
     Ports:
         manager: port of the manager, which may be reset while `stop` is set.
         port: port to the memory; must not be reset unless the memory is reset too.
-        stop: while set, new transactions of the manager are ignored.
+        stop: while set, all signals of the manager are ignored.
         idle: no transaction is outstanding.
     """
 

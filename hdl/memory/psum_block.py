@@ -160,9 +160,10 @@ def _block_ports(partitions: int, geometry: PsumGeometry) -> dict:
 
 
 class PsumBlock(wiring.Component):
-    """Several partitions: ports as `PsumPartition`, each with one element per partition except `common_ports`.
+    """Several partitions of PSUM.
 
-    `read_banks` is a cycle earlier, with the read.
+    The ports are those of `PsumPartition`, with one element per partition; the ports of `common_ports` are not
+    repeated. `read_banks` must be valid in the cycle of the read, one cycle earlier than in `PsumPartition`.
     """
 
     def __init__(self, partitions: int, geometry: PsumGeometry, add_latency: int):

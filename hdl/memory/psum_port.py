@@ -70,7 +70,8 @@ class PsumPort(wiring.Component):
             engines: ports of the engines, in the order of priority.
             lines: line ports, with lower priority than the engines.
             ready: PSUM accepts the granted request in this cycle.
-            early: per engine a `ready` known before arbitration; default `ready`.
+            early: for each engine, a signal that is known before arbitration and replaces `ready`; default: `ready` for
+                all engines.
         """
         arbiter = BankArbiter(len(engines), len(lines), self.config.psum_banks, bool(self.config.port_latency))
         m.submodules[f"{name}_arbiter"] = arbiter

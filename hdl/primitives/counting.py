@@ -19,7 +19,7 @@ class Counting(wiring.Component):
 
     Ports:
         amounts: added at the end of the cycle.
-        counters: current values.
+        counters: current values of the counters.
     """
 
     def __init__(self, shape, amounts: Mapping[str, int]):

@@ -52,7 +52,7 @@ class Errors(wiring.Component):
     Ports:
         boot, queue_errors, watchdog: errors of the boot loader, of each queue, and of the watchdog.
         error: the first reported error, `LATENCY` cycles later, held until reset.
-        halt: an error is present; no queue may begin another record.
+        halt: while set, no queue may begin another record, because an error was reported.
     """
 
     LATENCY = 1

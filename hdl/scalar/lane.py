@@ -98,7 +98,7 @@ class ActivationLane(wiring.Component):
 
     Ports, with the element:
         a: storage word, right-aligned; upper bits are ignored.
-        dtype: its format.
+        dtype: format of the storage word `a`.
 
     Ports, `stages.widen` cycles after the element:
         turn0: a step is present; ignored with one partition.

@@ -21,7 +21,10 @@ __all__ = ["TensorChecker"]
 
 
 class Loaded(data.Struct):
-    """Columns written by the last LoadStationary (empty before the first), and whether they are INT8."""
+    """Columns that the last LoadStationary wrote, and whether the weights are INT8.
+
+    Empty before the first LoadStationary.
+    """
 
     columns: Span
     integer: unsigned(1)

@@ -135,7 +135,7 @@ class Edge(wiring.Component):
     """Decoders of several rows.
 
     Arguments:
-        rows: number of rows.
+        rows: number of rows of the array.
         significand_bits, columns, latency: see `EdgeRow`.
 
     Ports:

@@ -75,7 +75,7 @@ class VectorBlock(wiring.Component):
 
     Ports (few and wide, as each costs simulation time):
         valid, step: a step (`ElementwiseStep`) with the index of the block's first lane.
-        a, b: one word per lane.
+        a, b: operands, one word per lane.
         moved: one cycle after a step of TRANSPOSE, one word of the transposed column per lane; bits above the element
             are 0.
         result_valid: the step accepted `latency` cycles ago, or longer ago for a slow step, has a result.

@@ -166,7 +166,7 @@ class Finish(data.Struct):
     Fields:
         slow: select the result of a slow op1, from the unit `unit`.
         reduced: select the result of op0, because op1 computes the running result of a reduction.
-        statistics: select result `number` of the statistics.
+        statistics: select the output `number` of the statistics unit.
         negate: invert the sign of the result, in INT32 if `integer`, else in FP32.
     """
 

@@ -73,7 +73,7 @@ class VectorLane(wiring.Component):
         turns: stages 1 to 3 (`LaneTurns`); zero with one partition.
         share: stage 2, input `share` of the statistics (`hdl.vector.stats.Statistics`).
         chain: stage 2 (`Chain`).
-        divide, power: stage 2, a slow op1 starts.
+        divide, power: stage 2, the divider, the power unit starts a slow op1.
         unit: stage 2, the unit of that op1 (`Unit`).
         done: stage 3 has a step.
         finish, cast: stages 3 and 4 (`Finish`, `Cast`).

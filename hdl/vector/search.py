@@ -107,5 +107,8 @@ class Search(wiring.Component):
         return m
 
     def _key(self, word):
-        """Map a word to an integer of the same order; its own inverse."""
+        """Return a signed integer with the same order as the words.
+
+        Applied to this integer, the function returns the word.
+        """
         return word ^ Cat((word[31] & ~self.integer).replicate(31), self.uint32)

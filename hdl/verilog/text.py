@@ -100,8 +100,8 @@ def to_rtlil(name: str, fragment: Fragment, ports: dict, *, sources: bool = Fals
 
     Arguments:
         name: Verilog name of the component's module.
-        fragment: from `elaborate`.
-        ports: from `elaborate`.
+        fragment: the fragment that `elaborate` returned for the component.
+        ports: the ports that `elaborate` returned for the component.
         sources: annotate each signal and cell with its source file and line.
     """
     return rtlil.convert(fragment, name, ports=ports, emit_src=sources)
