@@ -2,10 +2,11 @@
 
 An addition must end within its cycle, so two paths work in parallel:
 
-- *Far*: the operand of smaller magnitude is aligned. The sum's leading one is at most one place from the larger
-  operand's. The sum is rounded for all three positions before the position is known: half a unit of the last place is
-  added together with the operands. - *Near*: the signs differ, and the exponents by at most one. The difference may
-  have any number of leading zeros but is exact, unless the leading one remains in its place; then the far path is used.
+- *Far*: the operand of smaller magnitude is aligned. The sum's leading one is at most one place from the leading one of
+  the larger operand. The sum is rounded for all three positions before the position is known: half a unit of the last
+  place is added together with the operands.
+- *Near*: the signs differ, and the exponents by at most one. The difference may have any number of leading zeros but is
+  exact, unless the leading one remains in its place; then the far path is used.
 
 Infinity and NaN are separate flags.
 """
@@ -29,7 +30,7 @@ _NEAR_BITS = _BITS + 1
 
 
 class _Sum(data.Struct):
-    """A sum of finite numbers.
+    """An FP32 number in decoded form.
 
     The exponent is biased as in FP32, 1 for subnormals; the significand includes the leading one, if any.
     """
