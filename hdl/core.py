@@ -42,7 +42,7 @@ class Core(wiring.Component):
         axi: ports to HBM; IDs are `axi_id_bits` wide.
         host_interrupt: a pulse interrupts the controller.
         done: the controller's program has ended; set until reset.
-        exit_code: its exit code, valid while `done`.
+        exit_code: exit code of the controller's program, valid while `done`.
         error: the first error (`spec.isa.Cause`), held until reset. From then on no queue begins another record. The
             core needs a reset before it can start again; HBM and on-chip memories keep their contents. Reset it only
             after `quiet` has been set for 256 cycles in a row, as the harness does: an engine may pause before it moves
@@ -128,7 +128,7 @@ class Core(wiring.Component):
         ]
 
     def _waiting(self, m: Module, name: str, source):
-        """Return `source` behind a one-entry FIFO, which removes the combinational path of `ready`."""
+        """Return the stream `source` after a one-entry FIFO, which removes the combinational path of `ready`."""
         m.submodules[name] = place = Fifo(source.payload.shape(), depth=1)
         wiring.connect(m, source, place.i)
         return place.o
@@ -159,7 +159,10 @@ class Core(wiring.Component):
         ]
 
     def _connect_links(self, m: Module, units: CoreUnits) -> Value:
-        """Connect the collective engine to links, registers and watchdog; return whether a flit moves in this cycle."""
+        """Connect the collective engine to links, registers and watchdog.
+
+        Return whether a flit is transferred in this cycle.
+        """
         collective, watchdog = units.collective, units.watchdog
         every = self.config.counters == Counters.ALL
         for channel in range(CHANNELS):
@@ -176,7 +179,7 @@ class Core(wiring.Component):
         return Cat(flits.valid & flits.ready for flits in (*self.link_i, *self.link_o)).any()
 
     def _connect_watchdog(self, m: Module, units: CoreUnits, moves: list[Value], under_way: Value) -> None:
-        """Connect the watchdog's inputs and its error; drive `quiet`."""
+        """Connect the watchdog's inputs and its error; drive the output `quiet`."""
         watchdog, errors = units.watchdog, units.errors
         something = Cat(*(queue.progress for queue in units.queues), *moves)
         progress = delayed(m, something, self.config.port_latency, "progress").any() | units.semaphores.updated
@@ -188,7 +191,7 @@ class Core(wiring.Component):
         ]
 
     def _observe(self, m: Module, units: CoreUnits) -> None:
-        """Drive the counters and the trace ports of the queues and of the controller."""
+        """Drive the outputs `counters`, and the outputs that report the activity of queues and controller."""
         queues, controller, counters = units.queues, units.controller, self.counters
         m.d.comb += [
             self.issued.eq(Cat(queue.issued for queue in queues)),

@@ -15,7 +15,10 @@ __all__ = ["connect_hbm", "connect_on_chip"]
 
 
 def connect_on_chip(m: Module, config: Config, units: CoreUnits) -> Value:
-    """Connect all users of SBUF and PSUM; return one bit per port, set when it transfers in this cycle."""
+    """Connect all users of SBUF and PSUM.
+
+    Return one bit per memory port, set when the port transfers data in this cycle.
+    """
     memory, tensor = units.memory, units.tensor
     wiring.connect(m, tensor.stationary, memory.stationary)
     wiring.connect(m, tensor.moving, memory.moving)

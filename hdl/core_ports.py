@@ -29,7 +29,7 @@ def sharers(config: Config, engines: list, first: list, channels: list = ()) -> 
     Arguments:
         config: the machine's parameters.
         engines: one user per DMA engine; engine i is on port i modulo `hbm_ports`.
-        first: further users, all on port 0.
+        first: further users besides the engines, all on port 0.
         channels: one user per channel of the collective engine; channel i is on port i modulo `hbm_ports`, after all
             other users.
     """
@@ -38,7 +38,7 @@ def sharers(config: Config, engines: list, first: list, channels: list = ()) -> 
 
 
 def axi_id_bits(config: Config) -> int:
-    """Return the width of the IDs of every HBM port."""
+    """Return the width of the AXI IDs; it is the same for every HBM port."""
     channels = [None] * CHANNELS if config.cores > 1 else []
     ports = sharers(config, [None] * config.dma_engines, ["fetcher", "boot"], channels)
     return AxiArbiter.id_bits(max(map(len, ports)))

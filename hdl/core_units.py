@@ -48,7 +48,7 @@ class CoreUnits:
     Attributes:
         tensor, vector, scalar: the compute engines.
         dma: the DMA engines, a list.
-        collective: the collective engine; None unless the core is part of an instance.
+        collective: the collective engine; None for a single core, which has no links to other cores.
         engines: all engines, in the order of their queues.
         queues: one queue per engine.
         controller, decoder, registers, window, semaphores, watchdog, errors, boot, fetcher, memory: the other units.

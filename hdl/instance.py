@@ -28,7 +28,7 @@ class LinkedCores(wiring.Component):
     All cores are released from reset in the same cycle; the links require it.
 
     Arguments:
-        instance: the instance.
+        instance: the linked chips, and their cores' parameters.
 
     Ports:
         cores: ports of each `hdl.core.Core`, except those to the links.

@@ -31,7 +31,7 @@ class LinkedEngines(wiring.Component):
     """One collective engine per core of an instance, and the fabric between them.
 
     Arguments:
-        instance: the instance; of its cores' parameters only `hbm_bytes` is used.
+        instance: the linked chips; of their cores' parameters only `hbm_bytes` is used.
 
     Ports:
         instructions: one stream per core.

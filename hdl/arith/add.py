@@ -115,7 +115,7 @@ class Fp32Adder(wiring.Component):
         }  # fmt: skip
 
     def _coarse(self, m: Module, total) -> dict[str, Value]:
-        """Normalise the sum coarsely; an exact zero from opposite signs is +0."""
+        """Apply the higher bits of the normalising shift; an exact zero sum of operands with opposite signs is +0."""
         exponent = total.exponent
         fewer = exponent[_PLACES:].any()
         coarse, zeros, fewer = normalise_partly(m, total.total, "coarse", _COARSE, exponent, fewer)
@@ -126,7 +126,7 @@ class Fp32Adder(wiring.Component):
         }  # fmt: skip
 
     def _normalise(self, m: Module, coarse) -> dict[str, Value]:
-        """Finish the normalisation, within the limit of the exponent."""
+        """Apply the lower bits of the normalising shift, and compute the exponent field, which limits the shift."""
         # If the shift is limited by the exponent, the result's exponent field is 1, or 0 if the top bit stays zero.
         field = Signal(FP32.exponent_bits + 1)
         normal, zeros, _ = normalise_partly(m, coarse.total, "fine", _FINE, coarse.exponent, coarse.fewer)

@@ -151,7 +151,7 @@ class Fp32Divider(wiring.Component):
         return m
 
     def _normalised(self, m: Module, word: Fp32, name: str) -> tuple[Value, Value]:
-        """Return the significand with its top bit one, and the exponent field extended below 1."""
+        """Return the significand shifted until its top bit is one, and its exponent field, which may be below 1."""
         significand, shift = normalise(m, word.significand, name)
         exponent = Signal(_EXPONENT, name=f"{name}_exponent")
         m.d.comb += exponent.eq(word.exponent - shift)
@@ -196,7 +196,7 @@ class Fp32Divider(wiring.Component):
         return kind
 
     def _round(self, m: Module, ends, quotient, remains, inexact, field, sign, kind) -> None:
-        """Round in the cycle after the last recurrence, from the state at its end."""
+        """Round the quotient or remainder in the cycle after the last cycle of the recurrence."""
         ended, ended_inexact, ended_remains = Signal(), Signal(reset_less=True), Signal(reset_less=True)
         ended_field, ended_sign = Signal(_EXPONENT, reset_less=True), Signal(reset_less=True)
         ended_kind = Signal(_Kind, reset_less=True)
@@ -226,7 +226,7 @@ class Fp32Divider(wiring.Component):
                 m.d.sync += self.out.eq(FP32.nan)
 
     def _recurrence(self, m: Module, remainder, divisor):
-        """Return the remainder after each step of a cycle, and the quotient bits, the first in the highest bit."""
+        """Divide for one cycle: return the remainder after each quotient bit, and these bits, the first one highest."""
         bits, afters = [], []
         for step in range(_DIGIT_BITS):
             trial = Signal(signed(_WIDTH + 2), name=f"trial{step}")

@@ -81,7 +81,7 @@ class Fp32Fma(wiring.Component):
 
     @property
     def product_latency(self) -> int:
-        """Cycles from a and b to product."""
+        """Cycles from `a` and `b` to `product`."""
         return len({"operands", "multiply"} & set(self.CUTS[self.latency]))
 
     def elaborate(self, platform):
@@ -98,7 +98,7 @@ class Fp32Fma(wiring.Component):
         return m
 
     def _multiply(self, m: Module, operands) -> dict[str, Value]:
-        """Compute the exact product, the exponent distance and the non-finite flags."""
+        """Compute the exact product of `a` and `b`, its exponent minus the one of `c`, and the non-finite flags."""
         a, b, c = Fp32(operands.a), Fp32(operands.b), Fp32(operands.c)
         factors = [
             Cat(number.fraction, Mux(operands.integer, word[FP32.mantissa_bits :], number.normal))
@@ -173,7 +173,7 @@ class Fp32Fma(wiring.Component):
         return {"size": size, "reference": operands.reference, "sign": result_sign, "inf": inf, "nan": operands.nan}
 
     def _coarse(self, m: Module, total) -> dict[str, Value]:
-        """Normalise the sum coarsely, within the limit of the exponent."""
+        """Apply the higher bits of the shift that normalises the sum; the exponent limits the shift."""
         reference = total.reference
         fewer = reference[_PLACES:].any()
         near, far, fewer = normalise_partly(m, total.size, "sum", _COARSE, reference, fewer)
@@ -183,7 +183,10 @@ class Fp32Fma(wiring.Component):
         }  # fmt: skip
 
     def _fine(self, m: Module, coarse) -> tuple[Value, Value]:
-        """Return the normalised significand, its top bit one unless the exponent limited it, and the exponent field."""
+        """Apply the lower bits of the normalising shift; return the significand and its exponent field.
+
+        The top bit of the significand is one, unless the exponent limited the shift.
+        """
         # If the shift equals `reference`, the result's exponent field is 1, or 0 if the top bit stays zero.
         reference = coarse.reference
         normal, places, _ = normalise_partly(m, coarse.near, "sum", _FINE, reference, coarse.fewer)

@@ -9,7 +9,7 @@ __all__ = ["Fp32", "round_fp32"]
 
 
 class Fp32(data.Struct):
-    """View of a storage word: `Fp32(word)`. The properties are combinational."""
+    """View of an FP32 storage word, `Fp32(word)`. The properties are combinational expressions."""
 
     fraction: unsigned(FP32.mantissa_bits)
     field: unsigned(FP32.exponent_bits)
@@ -17,22 +17,22 @@ class Fp32(data.Struct):
 
     @property
     def normal(self) -> Value:
-        """The significand has a leading one: the number is neither zero nor subnormal."""
+        """The significand has a leading one, because the number is neither zero nor subnormal."""
         return self.field.any()
 
     @property
     def significand(self) -> Value:
-        """24 bits, including the leading one."""
+        """24 bits: the leading bit, which is 0 in a zero or subnormal, and the fraction."""
         return Cat(self.fraction, self.normal)
 
     @property
     def exponent(self) -> Value:
-        """Biased exponent, 8 bits; subnormals have the exponent of field 1."""
+        """Biased exponent, 8 bits: the exponent field, or 1 for zeros and subnormals."""
         return Cat(self.field[0] | ~self.normal, self.field[1:])
 
     @property
     def special(self) -> Value:
-        """Infinity or NaN."""
+        """The number is an infinity or NaN."""
         return self.field.all()
 
     @property

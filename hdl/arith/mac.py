@@ -42,14 +42,14 @@ at least two places above it.
 
 
 def _let(m: Module, name: str, value: Value, width: int | None = None) -> Signal:
-    """Return a named signal with this value, of the value's width or truncated to `width`."""
+    """Return a combinational signal called `name` that carries `value`, truncated to `width` bits if given."""
     signal = Signal(width or len(Value.cast(value)), name=name, src_loc_at=1)
     m.d.comb += signal.eq(value)
     return signal
 
 
 def _leading_groups(m: Module, stops: Value) -> Value:
-    """Return the number of leading zero groups; `stops` has the lowest bit of each nonzero group set."""
+    """Return how many of the highest groups of bits are zero; `stops` has the lowest bit of each nonzero group set."""
     at = [stops[GROUP * group] for group in range(GROUPS)]
     upper = _let(m, "upper_zero", stops[3 * GROUP :] == 0)
     first = _let(m, "first_zero", stops[5 * GROUP :] == 0)
@@ -68,8 +68,8 @@ class Mac(wiring.Component):
         significand_bits: significand width of an operand, 8 or 12.
 
     Ports:
-        x, w: operands (`Operand`), one cycle after `acc`: the tile registers them while `acc` is registered
-            here. An absent one passes `acc` unchanged.
+        x, w: operands (`Operand`), one cycle after `acc`: the tile registers the operands while this unit registers
+            `acc`. If one of them is absent, `out` is `acc` unchanged.
         acc: FP32, registered on entry.
         out: FP32, `latency` cycles after `acc`.
     """
@@ -107,12 +107,12 @@ class Mac(wiring.Component):
         return m
 
     def _multiply(self, m: Module) -> dict[str, Value]:
-        """Multiply, and align the product with an FP32 significand."""
+        """Multiply the operands' significands; append zeros up to the width of an FP32 significand."""
         product = _let(m, "product", self.x.significand * self.w.significand)
         return {"product": Cat(Const(0, FP32.precision - len(product)), product)}
 
     def _distance(self, m: Module, acc: Value) -> dict[str, Value]:
-        """Find the number with the larger exponent, and the shift of the other."""
+        """Find whether product or accumulator has the larger exponent, and the right shift of the smaller number."""
         field = acc[FRACTION_BITS:31]
         hidden = _let(m, "hidden", field != 0)
         acc_field = _let(m, "acc_field", field | ~hidden, 8)
@@ -131,7 +131,10 @@ class Mac(wiring.Component):
         }
 
     def _kinds(self, m: Module, acc: Value) -> dict[str, Value]:
-        """Compute the product's sign and special flags; an operand's top bit is 0 only in a zero."""
+        """Compute the product's sign, and whether it is infinite or invalid.
+
+        The top bit of a significand is 0 only in a zero.
+        """
         x, w = self.x, self.w
         absent = (x.nan & x.inf) | (w.nan & w.inf)
         times_zero = (x.inf & ~w.significand[-1]) | (w.inf & ~x.significand[-1])
@@ -143,7 +146,7 @@ class Mac(wiring.Component):
         }
 
     def _specials(self, m: Module, product) -> dict[str, Value]:
-        """Compute the special results, which bypass the adder."""
+        """Compute whether the result is infinite or NaN, and the infinity's sign; these signals bypass the adder."""
         acc, infinite = product.acc, product.infinite
         acc_special = _let(m, "acc_special", acc[FRACTION_BITS:31] == 0xFF)
         acc_nan = acc_special & (acc[:FRACTION_BITS] != 0)
@@ -180,7 +183,10 @@ class Mac(wiring.Component):
         }
 
     def _add(self, m: Module, operands) -> dict[str, Value]:
-        """Add, and count the groups of the left shift: to the leading one, or to the limit of the exponent."""
+        """Add the aligned numbers, and count the whole groups of bits of the normalising left shift.
+
+        The exponent limits this shift.
+        """
         width = SUM_BITS + 1
         subtract = operands.subtract
         big, aligned = Cat(Const(0, GUARD_BITS), operands.big), Cat(operands.aligned, subtract.replicate(2))
@@ -203,7 +209,7 @@ class Mac(wiring.Component):
         }
 
     def _normalise(self, m: Module, total) -> dict[str, Value]:
-        """Shift the leading one to the top; the sentinel stops the shift at the subnormals' exponent."""
+        """Shift the sum's leading one to the top. A sentinel bit stops the shift at the exponent of subnormals."""
         by_groups = Cat(Const(0, 2), total.groups)
         left = _let(m, "left", total.reference - by_groups, REFERENCE_BITS)
         moved = _let(m, "in_group", total.total << by_groups, SUM_BITS)
@@ -235,5 +241,5 @@ class Mac(wiring.Component):
 
 
 def _around(stage) -> dict[str, Value]:
-    """Return the signals that bypass the adder."""
+    """Return the signals of infinity and NaN, which bypass the adder."""
     return {"inf": stage.inf, "nan": stage.nan, "inf_sign": stage.inf_sign}

@@ -15,10 +15,10 @@ def halves_product(a: Value, b: Value, at: int, halves: bool = True) -> dict[str
     """Return the partial products for `join_halves`.
 
     Arguments:
-        a: unsigned.
-        b: signed or unsigned.
+        a: first factor, unsigned.
+        b: second factor, signed or unsigned.
         at: number of bits in the lower half of each operand.
-        halves: 0 returns the whole product, for use without a register in between.
+        halves: false: return the whole product, for use without a register between `halves_product` and `join_halves`.
     """
     if not halves:
         return {"whole": a * b}
@@ -32,7 +32,7 @@ def join_halves(parts: SimpleNamespace, at: int, addend: Value, places: int) -> 
     Arguments:
         parts: the results of `halves_product` as attributes.
         at: as in `halves_product`.
-        addend: added to the shifted product.
+        addend: number added to the product after its right shift.
         places: right shift of the product.
     """
     if hasattr(parts, "whole"):
@@ -53,7 +53,7 @@ def plus(a: Value, b: Value) -> Value:
 
 
 def minus(a: Value, b: Value) -> Value:
-    """Return a - b on a separate carry chain, as `plus` does."""
+    """Return a - b, computed on a separate carry chain like the sum of `plus`."""
     return ((a << 1) - (b << 1)) >> 1
 
 

@@ -33,9 +33,9 @@ def normalise_partly(
         m: as in `normalise`.
         value: as in `normalise`.
         name: as in `normalise`.
-        places: bits of the shift amount to find; higher ones are known.
+        places: positions of the bits of the shift amount to find and apply; the higher bits are already applied.
         limit: as in `normalise`.
-        fewer: the higher bits of the shift amount are already below the limit's, so the limit has no effect.
+        fewer: the shift amount's higher bits are below those of the limit, so that the limit cannot be reached.
 
     Returns:
         The shifted value, these bits of the amount, and `fewer`, updated with these bits.

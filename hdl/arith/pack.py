@@ -22,14 +22,17 @@ def pack_fp32(m: Module, significand: Value, field: Value, sticky: Value | int =
     Arguments:
         m: the module that receives the (combinational) logic.
         significand: unsigned, 25 to 33 bits, its top bit one: a value in [1, 2).
-        field: signed, 10 bits or more: exponent plus bias, also beyond the field's range.
-        sticky: the exact number exceeds the significand by less than its last place.
+        field: signed, 10 bits or more: the unbounded exponent plus the bias; may be beyond the range of an FP32 field.
+        sticky: the exact number is larger than the significand, by less than one unit of its lowest bit.
     """
     return rounded_fp32(m, SimpleNamespace(**aligned_fp32(m, significand, field, sticky)))
 
 
 def aligned_fp32(m: Module, significand: Value, field: Value, sticky: Value | int = 0) -> dict[str, Value]:
-    """Align the significand for `rounded_fp32`; a register may follow. Arguments: see `pack_fp32`."""
+    """Shift the significand to the position of its rounding bit.
+
+    Its results are the input of `rounded_fp32`, directly or through a register. Parameters: see `pack_fp32`.
+    """
     tail = len(significand) - FP32.precision
     small = Signal(name="pack_small")
     missing = Signal(signed(len(field) + 1), name="pack_missing")

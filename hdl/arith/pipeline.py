@@ -11,8 +11,8 @@ class Pipeline:
     """Registers of one feed-forward unit.
 
     Arguments:
-        m: the unit's module; registers are in its sync domain, without reset.
-        cuts: names of the cuts that hold a register.
+        m: module of the pipeline; its registers are in the sync domain, without reset.
+        cuts: names of the cuts (boundaries between stages) that hold a register.
     """
 
     def __init__(self, m: Module, cuts: tuple[str, ...]):

@@ -48,7 +48,7 @@ _LEAST_SHIFT = 4
 
 
 class _State:
-    """Registers: multiplicand, total, and the decoded operands."""
+    """Registers of the computation: the multiplicand x, the running total, and the decoded operands."""
 
     def __init__(self, steps: int):
         self.step = Signal(range(steps + 1))
@@ -88,11 +88,11 @@ class _Multiplier:
         ]
 
     def takes(self, **operands: Value | int) -> None:
-        """Override y, scaled or addend in this step."""
+        """Set the multiplier's inputs `y`, `scaled` or `addend` for the current step instead of their defaults."""
         self._m.d.comb += [getattr(self, name).eq(value) for name, value in operands.items()]
 
     def adds_up(self, **operands: Value | int) -> None:
-        """Override operands, and load the total with `added` in this step."""
+        """Set inputs for the current step as `takes` does, and load the total with `added` at its end."""
         self.takes(**operands)
         self._m.d.sync += self._total.eq(self.added)
 
@@ -166,7 +166,7 @@ class Fp32Power(wiring.Component):
             classify(m, a, b, state.kind, state.grows, state.sign)
 
     def _logarithm(self, m: Module, state: _State, multiplier: _Multiplier) -> None:
-        """Steps 1 to 5: x becomes r; the total becomes the logarithm polynomial without its leading part."""
+        """Perform steps 1 to 5: x becomes r; the total becomes the logarithm polynomial without its leading part."""
         first, *others, last = power.LOG_COEFFICIENTS
         rest_bits = power.LEADING[2]
         with m.Case(1):
@@ -196,7 +196,7 @@ class Fp32Power(wiring.Component):
         return near, leading, integer_part
 
     def _times_b(self, m: Module, state: _State, multiplier: _Multiplier, near, leading, integer_part) -> None:
-        """Steps 6 to 8: the total becomes log2(a), then its product with b."""
+        """Perform steps 6 to 8: the total becomes log2(a), then log2(a) * b."""
         product = multiplier.product
         _, leading_shift, rest_bits = power.LEADING
         to_far = power.ARGUMENT_BITS + rest_bits - power.LOGARITHM_BITS
@@ -217,7 +217,10 @@ class Fp32Power(wiring.Component):
             multiplier.adds_up(y=state.high, scaled=product << (_LOW_BITS - _CUT), addend=state.total)
 
     def _aligned(self, m: Module, state: _State, near: Signal) -> tuple[Signal, Signal]:
-        """Return the total as integer, row and fraction in the row, and whether it exceeds all exponents."""
+        """Return the total as a fixed-point number, and whether it is beyond the range of all FP32 exponents.
+
+        The number has an integer part, a row of the exponential table, and a fraction within the row.
+        """
         shift = Signal(signed(FP32.exponent_bits + 2))
         aligned = Signal(signed(_SUM_BITS - _LEAST_SHIFT))
         top = aligned[power.ARGUMENT_BITS + len(state.exponent) - 1 :]
@@ -230,7 +233,7 @@ class Fp32Power(wiring.Component):
         return aligned, beyond
 
     def _power_of_two(self, m: Module, state: _State, multiplier: _Multiplier) -> None:
-        """Steps 10 to 13: the total becomes the significand."""
+        """Perform steps 10 to 13: the total becomes the significand of the result."""
         first, second, last = power.EXP_COEFFICIENTS
         with m.Case(10):
             multiplier.adds_up(y=last, addend=second)
@@ -258,7 +261,7 @@ class Fp32Power(wiring.Component):
 
 
 def _table(m: Module, words: tuple[int, ...], row: Signal, name: str) -> Signal:
-    """Return the table's word in this row, combinationally."""
+    """Return entry `row` of the constant table `words`, combinationally."""
     word = Signal(range(max(words) + 1), name=name)
     with m.Switch(row):
         for number, value in enumerate(words):

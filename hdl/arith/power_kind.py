@@ -12,7 +12,7 @@ ONE = FP32.bias << FP32.mantissa_bits
 
 
 class PowerKind(enum.Enum, shape=2):
-    """Kind of the result of a power. An EXTREME result is infinite if the power `grows`, else zero."""
+    """Kind of the result of a power. An EXTREME result is infinite if the operand `grows` is set, else zero."""
 
     COMPUTED = 0
     EXTREME = 1

@@ -36,12 +36,15 @@ def _min_exponent(fmt: Format) -> int:
 
 
 def _limit(fmt: Format) -> int:
-    """Return the code of the largest magnitude, infinity or the largest integer, without a float's padding bits."""
+    """Return the code of the largest representable magnitude: infinity, or the largest integer.
+
+    Padding bits of a float are omitted.
+    """
     return fmt.infinity >> fmt.padding_bits if fmt.is_float else fmt.max
 
 
 def _stored(fmt: Format, magnitude: Value, sign: Value) -> Value:
-    """Return the storage word of a magnitude, right-aligned in 32 bits."""
+    """Return the storage word of a number with this magnitude and sign, right-aligned in 32 bits."""
     if fmt.is_float:
         return Cat(Const(0, fmt.padding_bits), magnitude[: fmt.bits - 1 - fmt.padding_bits], sign)
     return Mux(sign, -magnitude, magnitude)[: fmt.bits] if fmt.signed else magnitude[: fmt.bits]
@@ -98,7 +101,7 @@ class Fp32Rounder(wiring.Component):
         return m
 
     def _align(self, m: Module) -> dict[str, Value]:
-        """Compute the right shift of the significand, and the excess of the exponent over the target's smallest."""
+        """Compute the significand's right shift, and how far the exponent exceeds the target's smallest exponent."""
         value = Fp32(self.value)
         # All exponents have the bias of FP32.
         exponent, border, excess = (Signal(FP32.exponent_bits, name=name) for name in ("exponent", "border", "excess"))
@@ -125,7 +128,7 @@ class Fp32Rounder(wiring.Component):
         }  # fmt: skip
 
     def _shift(self, m: Module, number) -> dict[str, Value]:
-        """Separate the kept from the discarded bits."""
+        """Shift the significand, and separate the bits that the target keeps from the discarded bits."""
         passed = {"excess": number.excess, "sign": number.sign, "nan": number.nan, "format": number.format}
         if not self._draws:
             # The bits below the rounding bit matter only as one sticky bit.
@@ -140,7 +143,7 @@ class Fp32Rounder(wiring.Component):
         return passed | draws | {"kept": shifted[_WIDTH:], "discarded": shifted[:_WIDTH]}
 
     def _carry(self, m: Module, parts) -> Value:
-        """Return whether the discarded part rounds away from zero."""
+        """Return whether the discarded bits increase the kept magnitude by one."""
         if not self._draws:
             return parts.half & (parts.rest | parts.kept[0])
         addend, tail = Signal(_WIDTH), Signal(_WIDTH + 1)
@@ -151,7 +154,10 @@ class Fp32Rounder(wiring.Component):
         return tail[-1]
 
     def _total(self, m: Module, parts, up: Value) -> dict[str, Value]:
-        """Compute the magnitude as an integer, the target's limit, and whether the result exceeds it in any case."""
+        """Compute the code of the rounded magnitude, and the target's largest code.
+
+        Also return whether the input alone, whatever the rounding, exceeds the largest code.
+        """
         excess, nan = parts.excess, parts.nan
         base, limit, total = (Signal(_WIDTH, name=name) for name in ("base", "limit", "total"))
         over = Signal()

@@ -29,7 +29,7 @@ class Widen(wiring.Component):
 
     Ports:
         word: the element, right-aligned; higher bits are ignored.
-        dtype: its format, any of `spec.formats`.
+        dtype: format of the element, any of `spec.formats`.
         fp32: FP32 word of the value, exact, except that 32-bit integers are rounded to nearest even. Subnormals are
             kept; those of FP16 and FP8 become normal. NaN becomes canonical, in FP32 too. TF32's 13 padding bits are
             ignored, except that a set one distinguishes NaN from infinity.
@@ -61,7 +61,7 @@ class Widen(wiring.Component):
         return m
 
     def _parts(self, m: Module) -> dict[str, Value]:
-        """Decode the word: a magnitude with a sign, or the fields of FP32, and the integer value."""
+        """Decode the word to a sign and magnitude, or to the fields of an FP32 number, and to its integer value."""
         integer = Signal(32)
         sign = Signal()
         inf = Signal()
@@ -107,7 +107,7 @@ class Widen(wiring.Component):
         }  # fmt: skip
 
     def _rounded(self, m: Module, number) -> Signal:
-        """Return the FP32 word."""
+        """Return the FP32 word of the number, with a 32-bit integer rounded to nearest even."""
         normal = number.normal
         up = Signal()
         rounded, finite = Signal(31), Signal(31)
@@ -125,7 +125,7 @@ class Widen(wiring.Component):
         return word
 
     def _narrow(self, fmt: FloatFormat, magnitude: Signal, top_field: Signal):
-        """Return the statements that read a float with a narrower exponent than FP32's as a magnitude."""
+        """Return the assignments that decode a float with fewer exponent bits than FP32 to a magnitude and field."""
         field = self.word[fmt.mantissa_bits : fmt.bits - 1]
         mantissa = self.word[: fmt.mantissa_bits]
         return [

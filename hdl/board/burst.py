@@ -79,7 +79,10 @@ class BurstBuffer(wiring.Component):
         m.d.sync += self.read_byte.eq(Array(reading.data.word_select(n, 8) for n in range(self.size))[lane])
 
         def wait(condition):
-            """Begin the block that runs when `condition` holds; the burst fails if `patience` cycles pass first."""
+            """Begin the block that runs when `condition` holds.
+
+            If `patience` cycles pass first, the burst fails instead.
+            """
             with m.If(left == 0):
                 m.d.sync += silent.eq(1)
                 m.next = "DONE"

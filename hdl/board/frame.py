@@ -27,7 +27,7 @@ PLACES = PAYLOAD_BYTES.bit_length() - 1
 
 
 def check_processor() -> crc.Processor:
-    """Return the CRC generator of frames, one byte per step."""
+    """Return the CRC unit of frames, which processes one byte per step."""
     return crc.catalog.CRC32_ETHERNET(data_width=8).create()
 
 
@@ -39,12 +39,13 @@ class FrameReceiver(wiring.Component):
             run of bytes outside a frame.
 
     Ports:
-        i, broken: received bytes and framing errors; see `hdl.board.uart.UartReceiver`.
-        write, place, byte: a byte of the payload and its offset. The frame may still turn out to be invalid.
+        i, broken: received bytes, and pulses for framing errors; see `hdl.board.uart.UartReceiver`.
+        write, place, byte: a byte of the payload and its offset. The frame's CRC is checked later, so the frame may
+            still be invalid.
         valid: the result is ready: a command if `refusal` is 0, otherwise an error.
         header: header of the command.
-        refusal: an `Answer`, 0 for a command.
-        taken: accepts the result, only while `valid`. Bytes received before are lost.
+        refusal: 0 for a valid command, else the `Answer` that reports the error.
+        taken: accepts the result, only while `valid`. Bytes received before this are lost.
     """
 
     def __init__(self, patience: int):
@@ -85,7 +86,7 @@ class FrameReceiver(wiring.Component):
             m.next = "NOISE"
 
         def within(part) -> None:
-            """Add to a state the transitions for errors, and `part`, the statements that consume its bytes."""
+            """Add to a state its transitions on errors, and `part`: the statements that process the received bytes."""
             with m.If(self.broken):
                 refuse(Answer.CORRUPTED)
             with m.Elif(self.i.valid):
@@ -155,10 +156,10 @@ class FrameTransmitter(wiring.Component):
     Ports:
         valid, header, has_payload: an answer, with `header.length` (at least 1) bytes of payload if `has_payload`; held
             until `done`.
-        done: the last byte is accepted in this cycle.
+        done: the last byte of the answer is accepted in this cycle.
         place: offset of the next byte of the payload.
         byte: the byte at that offset, valid at most two cycles after `place`.
-        o: bytes, at most one in four cycles.
+        o: bytes of the frame, at most one in four cycles.
     """
 
     def __init__(self):

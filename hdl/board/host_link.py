@@ -28,10 +28,11 @@ class HostLink(wiring.Component):
         memory_patience: maximum number of cycles of a burst.
 
     Ports:
-        i, broken, o: bytes and framing errors of `hdl.board.uart`; at least four cycles apart.
+        i, broken, o: received bytes, framing errors, and bytes to send, from and to `hdl.board.uart`; at least four
+            cycles apart.
         bus: bus to the registers.
         axi: port to memory.
-        restart: memory is reset; bursts are allowed again after a timeout.
+        restart: memory is reset; after a timeout, bursts are allowed again.
     """
 
     def __init__(self, size: int, id_bits: int, patience: int, memory_patience: int = 1 << 16):
@@ -133,7 +134,7 @@ class HostLink(wiring.Component):
         return m
 
     def _is_burst(self, header) -> Signal:
-        """Return whether a memory access has whole beats, at least one, and stays within a block of PAYLOAD_BYTES."""
+        """Return whether a memory access is legal: whole beats, at least one, in one block of PAYLOAD_BYTES."""
         beat, block = self.size - 1, PAYLOAD_BYTES - 1
         aligned = ((header.address | header.length) & beat) == 0
         return aligned & (header.length != 0) & ((header.address & block) + header.length <= PAYLOAD_BYTES)

@@ -36,8 +36,8 @@ class BurstServer(wiring.Component):
 
     Ports:
         managers: ports of the managers.
-        beats: beats to write or read, in order.
-        answers: beats that were read, in order.
+        beats: beats to write or read, one by one, in the order of execution.
+        answers: data of the read beats, in the order of the reads in `beats`.
     """
 
     def __init__(self, size: int, id_bits: int, count: int, memory_bytes: int):
@@ -138,9 +138,9 @@ class BeatSplitter(wiring.Component):
     """Splits beats into words and assembles words into beats, without idle cycles between beats.
 
     Arguments:
-        size: bytes of a beat; at least two words.
+        size: bytes of a beat; at least two words of the chip.
         chip: the SDRAM chip.
-        depth: maximum number of read beats that are requested and not consumed.
+        depth: maximum number of read beats that are requested and not yet accepted at `answers`.
 
     Ports:
         beats, answers: see `BurstServer`.

@@ -18,7 +18,7 @@ class BoardRegisters(wiring.Component):
     """Board registers: start and reset the core, and record its outputs.
 
     Arguments:
-        machine: value of `BoardRegister.MACHINE`.
+        machine: value that the register `BoardRegister.MACHINE` returns.
 
     Ports:
         bus: bus of the host link; an access is answered two cycles after its request.

@@ -38,7 +38,8 @@ class SdramController(wiring.Component):
         start_ns: time from reset to the first command, shorter in simulations; None: the chip's `start_ns`.
 
     Ports:
-        words: accesses: index of the word, data, and mask of the written bytes.
+        words: accesses, each with the index of the word, whether it is a write, the data, and a mask of the bytes to
+            write.
         read: the words that were read, in order, without backpressure.
         ready: the chip is initialised.
         pins: pins of the chip. The chip's clock has the same frequency and a later phase, so that the chip samples
@@ -169,7 +170,7 @@ class SdramController(wiring.Component):
         return m
 
     def _longest(self) -> int:
-        """Return the maximum number of cycles from a due refresh to its command, plus the lag of the timer."""
+        """Return the maximum number of cycles from a refresh being due to its command, including the timer's delay."""
         chip = self.chip
         return sum(map(self.cycles, (chip.trcd_ns, chip.tras_ns, chip.twr_ns, chip.trp_ns))) + 4
 
@@ -180,10 +181,10 @@ class Countdown:
     Arguments:
         m: the module.
         name: name of its register.
-        most: largest number of cycles that it can be loaded with.
+        most: largest number of cycles that `load` may be called with.
 
     Attributes:
-        over: the delay has passed.
+        over: the last loaded number of cycles has passed.
     """
 
     def __init__(self, m: Module, name: str, most: int):
@@ -194,5 +195,5 @@ class Countdown:
             m.d.sync += self._left.eq(self._left - 1)
 
     def load(self, cycles: int) -> None:
-        """Start the delay, in the current context of the module: `over` is set `cycles` cycles after this one."""
+        """Start the countdown under the module's current conditions: `over` is set `cycles` cycles after this one."""
         self._m.d.sync += self._left.eq(Const(cycles - 1))

@@ -16,15 +16,15 @@ class SdramChip:
     Arguments:
         bank_bits, row_bits, column_bits: widths of the parts of an address.
         width: bits of a word.
-        cas_latency: cycles from READ to its word; value for the mode register.
-        start_ns: power-up to the first command.
-        trcd_ns: ACTIVATE to READ or WRITE.
-        trp_ns: PRECHARGE to ACTIVATE.
-        tras_ns: ACTIVATE to PRECHARGE.
-        trc_ns: ACTIVATE to ACTIVATE of the same bank.
-        trfc_ns: REFRESH to any command.
-        twr_ns: WRITE to PRECHARGE.
-        tmrd: LOAD MODE REGISTER to any command, in cycles.
+        cas_latency: cycles from READ to the read word; also written to the mode register.
+        start_ns: delay from power-up to the first command.
+        trcd_ns: shortest time from ACTIVATE to READ or WRITE.
+        trp_ns: shortest time from PRECHARGE to ACTIVATE.
+        tras_ns: shortest time from ACTIVATE to PRECHARGE.
+        trc_ns: shortest time from ACTIVATE to ACTIVATE of the same bank.
+        trfc_ns: shortest time from REFRESH to any command.
+        twr_ns: shortest time from WRITE to PRECHARGE.
+        tmrd: fewest cycles from LOAD MODE REGISTER to any command.
         refresh_ns: time in which every row must be refreshed once.
     """
 
@@ -45,7 +45,7 @@ class SdramChip:
 
     @property
     def word_bits(self) -> int:
-        """Width of a word's index."""
+        """Width of the index of a word."""
         return self.bank_bits + self.row_bits + self.column_bits
 
     @property
@@ -57,7 +57,7 @@ class SdramChip:
         return max(1, math.ceil(duration_ns * clock_hz / 1e9))
 
     def refresh_cycles(self, clock_hz: int) -> int:
-        """Return the number of cycles between refreshes, one row per refresh."""
+        """Return the number of clock cycles between two refresh commands; each refreshes one row."""
         return int(self.refresh_ns * clock_hz / 1e9) >> self.row_bits
 
 
@@ -68,7 +68,7 @@ IS42S16160 and Winbond's W9825G6KH, at a CAS latency of 2.
 
 
 class SdramCommand:
-    """Commands as (ras, cas, we), in bits 2 to 0; active high, as the pads invert them."""
+    """Commands of the chip: bits 2 to 0 are (ras, cas, we), active high because the pads invert them."""
 
     NOP = 0b000
     ACTIVATE = 0b100

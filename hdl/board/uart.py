@@ -35,7 +35,7 @@ class UartReceiver(wiring.Component):
 
     Ports:
         wire: asynchronous input; high while the line is idle.
-        o: a byte, in the middle of its stop bit, without backpressure.
+        o: a received byte, valid for one cycle in the middle of its stop bit; there is no backpressure.
         broken: framing error instead of a byte: the stop bit was low. Further input is ignored until the wire is high.
     """
 

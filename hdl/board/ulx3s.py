@@ -20,7 +20,7 @@ edge.
 
 
 class Ulx3sPlatform(ULX3S_85F_Platform):
-    """ULX3S with an LFE5U-85F."""
+    """The board ULX3S with the FPGA LFE5U-85F."""
 
     luts, registers, multipliers, rams = 83_640, 83_640, 156, 208
     """Resources of the FPGA."""

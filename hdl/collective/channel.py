@@ -79,15 +79,16 @@ class Channel(wiring.Component):
     Channel 0 sends to the next rank, channel 1 to the previous one.
 
     Ports:
-        job: legal jobs; each is offered when the previous one is done.
+        job: legal jobs; the next one is offered when the previous one is done.
         core: number of this core; constant.
         idle: no part of a job is pending, and HBM has answered all stores.
-        stop: send no more data.
+        stop: while set, no more data is sent.
         axi_error: HBM returned an error; stays until reset.
         disagreement: the instruction of a core that should receive from this core or send to it differs; stays until
             reset.
-        peer: core that the Sender waits for (READY, GRANT), or else the ReceivePath (data).
-        events: increments of `ChannelCounters`.
+        peer: core that this channel waits for: the core that must send READY or GRANT to the sender, or else the core
+            that must send data to the ReceivePath.
+        events: events of this cycle, counted in `ChannelCounters`.
     """
 
     def __init__(self, link_bytes: int, hbm_bytes: int, cores: int, channel: int):

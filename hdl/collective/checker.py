@@ -98,7 +98,7 @@ class CollectiveChecker(checker.Checker):
         return m
 
     def _cause(self, m: Module, instruction, top: Signal, cores: dict[str, Signal]) -> Signal:
-        """Return the lowest rule that the instruction breaks, else 0."""
+        """Return the number of the lowest rule that the instruction breaks; 0 if it is legal."""
         kind, dtype = instruction.kind, instruction.dtype
         barrier, reduces = kind == _K.BARRIER, among(kind, REDUCTION_KINDS)
         transfer = among(kind, {_K.SEND, _K.RECEIVE})

@@ -12,12 +12,12 @@ class ChannelCounters(data.Struct):
     """Counters of a channel since reset, in cycles except for `sent` and `received`, which are flits of data.
 
     Fields:
-        wait_ready: a send operation waits for READY of the next core.
-        wait_credit: a beat to send has no credit for the next core's buffer.
-        wait_link: the router does not accept a flit.
-        wait_net: beats of the previous core are outstanding and none is buffered.
-        wait_load: HBM beats are outstanding and none is buffered.
-        wait_store: results to store are not accepted.
+        wait_ready: cycles in which a send operation waits for READY of the next core.
+        wait_credit: cycles in which a beat to send has no credit for the next core's buffer.
+        wait_link: cycles in which the router does not accept a flit.
+        wait_net: cycles in which beats of the previous core are outstanding and none is buffered.
+        wait_load: cycles in which HBM beats are outstanding and none is buffered.
+        wait_store: cycles in which a result to store stalls because the Storer does not accept it.
     """
 
     sent: unsigned(COUNTER_BITS)

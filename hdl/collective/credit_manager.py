@@ -17,13 +17,13 @@ class CreditManager(wiring.Component):
 
     Arguments:
         link_bytes: bytes per beat.
-        window: beats of the buffer.
+        window: capacity of the receive buffer in beats.
 
     Ports:
-        o: the operations of `i`, without latency.
+        o: the operations of `i`, in the same cycle.
         popped: a beat is read from the receive buffer.
-        ready: request to send READY to `peer`; stays until `told`.
-        grant: request to send GRANT to `peer`; stays until `told`.
+        ready: request to send READY, which announces that this core can receive, to `peer`; stays until `told`.
+        grant: request to send GRANT, which returns credits, to `peer`; stays until `told`.
         told: the requested flit is sent at the end of this cycle: READY if `ready` is set, else GRANT.
     """
 

@@ -21,9 +21,9 @@ class Dispatcher(wiring.Component):
     """Accepts a step per cycle if there is room for all of its operations; an empty step has no operations.
 
     Ports:
-        job: the instruction of the steps; stable while steps are pending.
-        end: index of the first element of a block after the channel's part; stable while steps are pending.
-        begins: a job begins, without operations so far.
+        job: the instruction that the steps execute; stable while steps are pending.
+        end: index after the last element of the channel's part of a block; stable while steps are pending.
+        begins: a job begins; no operation of it has been queued.
         busy: operations are queued.
     """
 
@@ -73,7 +73,10 @@ class Dispatcher(wiring.Component):
         return m
 
     def _clip(self, m: Module, bf16: Value) -> tuple[Signal, Signal, Signal]:
-        """Clip the segment; return whether it is empty, its number of elements, and its byte offset in the block."""
+        """Limit the step's segment to the channel's part of a block.
+
+        Return whether the segment is empty, its number of elements, and its byte offset in the block.
+        """
         step, job = self.i.payload, self.job
         empty, left, elements = Signal(), Signal(ELEMENTS_BITS), Signal(ELEMENTS_BITS)
         offset = Signal(ELEMENTS_BITS + 2)
@@ -87,7 +90,10 @@ class Dispatcher(wiring.Component):
         return empty, elements, offset
 
     def _queue(self, m: Module, wanted: dict[str, Value], empty: Signal) -> tuple[dict, dict]:
-        """Accept a step if its wanted operations have room; return queues and operations by name."""
+        """Accept a step when the queues have room for its `wanted` operations.
+
+        Return the queues, and the signals of the operations to write, by name.
+        """
         queues, ops = {}, {}
         taken = self.i.valid & self.i.ready
         for name, shape in _OUTPUTS.items():
@@ -135,7 +141,7 @@ class Dispatcher(wiring.Component):
         ]
 
     def _mark_new_peers(self, m: Module, receive, send, queues: dict) -> None:
-        """Set `new_peer` in the first receive and the first send of a job; in ALL_TO_ALL in all of them."""
+        """Set `new_peer` in the first receive and first send of a job, and in every one of ALL_TO_ALL."""
         new_receiver, new_sender = Signal(), Signal()  # the job had no send yet; it had no receive yet
         to_all = self.job.kind == _K.ALL_TO_ALL
         m.d.comb += [receive.new_peer.eq(receive.net & (new_sender | to_all)), send.new_peer.eq(new_receiver | to_all)]

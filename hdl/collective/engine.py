@@ -42,9 +42,9 @@ class CollectiveEngine(wiring.Component):
 
     Ports:
         core: number of this core; constant.
-        axi: HBM, per channel; IDs are 0.
+        axi: ports to HBM, one per channel; all IDs are 0.
         dead: one bit per direction, set when that link of the chip has failed for good; 0 for absent links.
-        retired: pulse per instruction, in order, when HBM has answered its writes here.
+        retired: pulse for each instruction, in order, when HBM has answered the instruction's writes of this core.
         error: `DetailedError`; stays until reset, and no instruction begins after it. Rules are checked before any flit
             is sent. A collective in flight fails when any link of the chip is dead, even an unused one; the detail is
             the lowest dead direction.
@@ -52,7 +52,7 @@ class CollectiveEngine(wiring.Component):
             the order channel 0's sender, its receiver, channel 1's sender, its receiver. Not valid if no unit waits, or
             after an error.
         busy: an instruction is pending or in flight.
-        active: a register that matters may change at the end of this cycle; else the clock may stop.
+        active: the state of the engine may change at the end of this cycle; otherwise the clock may stop.
     """
 
     def __init__(self, link_bytes: int, hbm_bytes: int, cores: int):
@@ -123,7 +123,7 @@ class CollectiveEngine(wiring.Component):
         return m
 
     def _retire(self, m: Module, channels: list[Channel], active: Signal, fails: Value, ends: Signal) -> None:
-        """End a job when all units are idle in two successive cycles: then nothing is in transit between them."""
+        """End a job when all units are idle in two successive cycles, so that nothing is in transit between units."""
         idle, was_idle = Signal(), Signal()
         m.d.comb += [
             idle.eq(Cat(channel.idle for channel in channels).all()),
@@ -132,7 +132,7 @@ class CollectiveEngine(wiring.Component):
         m.d.sync += [was_idle.eq(active & idle), self.retired.eq(ends)]
 
     def _report_peer(self, m: Module, channels: list[Channel], active: Signal) -> None:
-        """Report the core that the job in flight waits for."""
+        """Drive `peer` with the core that the job in flight waits for."""
         first, second = (channel.peer for channel in channels)
         m.d.sync += self.peer.eq(Mux(active & ~self.error.valid, Mux(first.valid, first, second), 0))
 

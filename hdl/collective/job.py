@@ -22,9 +22,10 @@ class CollectiveJobLayout(data.Struct):
         last_rank: number of ranks minus one.
         count: elements per block; 1 for a barrier.
         chunk: elements per segment.
-        core, first_core, last_core, root_core: cores of this rank, rank 0, the last rank, the rank `root`.
+        core, first_core, last_core, root_core: this core, and the cores with rank 0, with the last rank, and with the
+            rank `root`.
         unit: distance between the segments of successive ranks: in elements for ALL_REDUCE and BARRIER, else in bytes.
-        own, top: `unit` times this rank, and times the last rank.
+        own, top: `unit` times the rank of this core; `unit` times the last rank.
         signature: payload of READY flits, which other cores compare with their own signature.
     """
 

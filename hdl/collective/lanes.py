@@ -27,8 +27,8 @@ class ReduceLane(wiring.Component):
 
     Ports:
         op: a `ReduceOp`.
-        integer: the words are INT32, else FP32.
-        copy: out is a, bit by bit, whatever `op` and `integer` are.
+        integer: the words `a` and `b` are INT32, else FP32.
+        copy: `out` is `a`, bit by bit; `op` and `integer` are ignored.
     """
 
     LATENCY = 1

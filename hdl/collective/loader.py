@@ -30,8 +30,8 @@ class CollectiveLoader(wiring.Component):
     A raw beat has elements as in memory. A wide beat has BF16 elements as FP32, and so needs only half a line.
 
     Ports:
-        ops: segments to load, in order; each is accepted with its last burst.
-        axi: HBM, ID 0; its write channels are idle.
+        ops: segments to load, in order; each is accepted when its last burst is requested.
+        axi: port to HBM with ID 0; the write channels are not used.
         beats: link beats, in the order of the operations; the lanes after a segment's last element are 0.
         idle: the loader holds no operation and no beat; an operation may still be offered at `ops`.
         error: HBM returned an error; stays until reset. Afterwards the beats' data are undefined; as many beats follow
@@ -115,7 +115,7 @@ class CollectiveLoader(wiring.Component):
         ]
 
     def _deliver(self, m: Module, words, operations, sizes) -> None:
-        """Turn words into beats; the width converter may already process words of the next operation."""
+        """Convert HBM words to link beats. The width converter may already hold words of the next operation."""
         m.submodules.converter = converter = WidthConverter(self.hbm_bytes, self.link_bytes)
         wiring.connect(m, words.o, converter.i)
         bits, op = 8 * self.link_bytes, operations.o.payload

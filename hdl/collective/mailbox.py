@@ -16,7 +16,7 @@ class Mailbox(wiring.Component):
     One suffices: a core sends its next announcement only after the announced transfer.
 
     Ports:
-        put: an announcement arrives in this cycle.
+        put: an announcement (READY of another core) arrives in this cycle.
         source: core that sends this announcement.
         announced: signature in this announcement.
         core: core to look up.

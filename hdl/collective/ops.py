@@ -33,11 +33,11 @@ class LoadOp(data.Struct):
 
     Fields:
         to_send: the beats are for the Sender, else for the ReceivePath.
-        zero: the beats are 0; nothing is read.
-        wide: BF16 elements become FP32 beats. Always set for a BF16 reduction, even if its partial results are sent as
-            BF16.
+        zero: the beats are all zeros, and HBM is not read.
+        wide: BF16 elements are extended to FP32 in the beats. Always set for a BF16 reduction, even if its partial
+            results are sent as BF16.
         dtype: a `CollectiveType`.
-        address: of the first element, a multiple of 64.
+        address: HBM address of the first element, a multiple of 64.
     """
 
     to_send: unsigned(1)
@@ -51,20 +51,24 @@ class LoadOp(data.Struct):
 class ReceiveOp(data.Struct):
     """A segment from the network, from HBM, or the reduction of both.
 
-    Load beats of a BF16 reduction are wide, in both forms of its net beats. All beats of a copy are raw.
+    The Loader's beats for a BF16 reduction are always wide (FP32); the beats of the other core may be wide or not. The
+    beats of a copy are never wide.
 
     Fields:
-        net, load: sources: both for a reduction, one for a copy.
-        store, forward: destinations: one or both, but none for a token and a barrier's last operation.
+        net, load: sources of the operands: beats of another core (net), and of the Loader. A reduction has both, a copy
+            one.
+        store, forward: destinations of the results: HBM, and the Sender. One or both are set, but neither for a token
+            and a barrier's last operation.
         zero: the load beats are zeros from the Loader, for a barrier.
         final: the last reduction of the segment.
         op, dtype: a `ReduceOp` and a `CollectiveType`.
-        wide_in: net beats are wide: FP32 although the format is BF16.
-        wide_out: forwarded beats are wide; a BF16 reduction rounds if and only if this is 0.
+        wide_in: the beats of the other core are wide: FP32 although the format is BF16.
+        wide_out: forwarded beats are wide: FP32 although the format is BF16. A BF16 reduction rounds if and only if
+            this is 0.
         stochastic: round stochastically, else to nearest even; only if `final`.
-        store_address: a multiple of 64.
+        store_address: HBM address of the results, a multiple of 64.
         first_element: index of the segment's first element, a multiple of GRANULE, for stochastic rounding.
-        new_peer: the first operation from this peer.
+        new_peer: first receive operation from the core `peer`.
         peer: core that sends the segment.
     """
 
@@ -91,9 +95,9 @@ class SendOp(data.Struct):
 
     Fields:
         load: the segment's beats are from the Loader, else from the ReceivePath.
-        wide: FP32 beats of BF16 elements.
+        wide: the beats are FP32 although the elements are BF16.
         dtype: a `CollectiveType`.
-        new_peer: the first operation to this peer.
+        new_peer: first send operation to the core `peer`.
         peer: core that receives the segment.
     """
 
@@ -106,7 +110,10 @@ class SendOp(data.Struct):
 
 
 class StoreOp(data.Struct):
-    """Adjacent elements to write to HBM, from raw beats; `address` is a multiple of 64."""
+    """Adjacent elements to write to HBM.
+
+    Their beats have the format `dtype` without extension to FP32; `address` is a multiple of 64.
+    """
 
     dtype: unsigned(COLLECTIVE_WIDTHS["dtype"])
     elements: unsigned(ELEMENTS_BITS)
@@ -114,7 +121,10 @@ class StoreOp(data.Struct):
 
 
 def load_beat_layout(link_bytes: int) -> data.StructLayout:
-    """Return the layout of a beat from the Loader. `to_send`: the beat is for the Sender, else for the ReceivePath."""
+    """Return the layout of a beat from the Loader.
+
+    The bit `to_send` selects the destination: the Sender, or else the ReceivePath.
+    """
     return data.StructLayout({"data": 8 * link_bytes, "to_send": 1})
 
 
@@ -124,7 +134,7 @@ def beats_of(m: Module, name: str, elements: Value, dtype: Value, wide: Value, l
     Arguments:
         m: module that gets the logic.
         name: name of the returned signal.
-        elements: elements of the segment.
+        elements: number of elements of the segment.
         dtype: a `CollectiveType`.
         wide: BF16 elements are sent as FP32; ignored for other formats.
         link_bytes: bytes per beat.

@@ -32,17 +32,17 @@ class ReceivePath(wiring.Component):
     odd number of steps, the upper half of the last result beat is 0.
 
     Ports:
-        ops: receive operations, in order; each is accepted with the last step of the previous one.
+        ops: receive operations, in order; the next one is accepted in the last step of the previous one.
         load: beats from the Loader, except those for the Sender.
-        seed: for stochastic rounding; stable, like `stream`, while an operation is here.
-        store_ops: an operation that stores, in the cycle of its acceptance and before all of its beats.
-        store: raw result beats.
+        seed: seed of stochastic rounding; stable, like `stream`, while an operation is here.
+        store_ops: the operations that store, each sent in the cycle of its acceptance and before all of its beats.
+        store: result beats to store, in the stored format: BF16 is not extended to FP32.
         forward: result beats for the Sender. A beat for both `store` and `forward` is offered to each until it accepts
             the beat.
         idle: the receive path holds no operation and no beat.
-        wait_net: a step lacks a net beat.
-        wait_load: a step lacks only a load beat.
-        wait_room: a step lacks only room for its result.
+        wait_net: a step stalls because the beat of the other core is missing.
+        wait_load: a step stalls only because the beat from the Loader is missing.
+        wait_room: a step stalls only because the result FIFO is full.
     """
 
     LATENCY = 1 + Rounding.RANDOM_LATENCY + 2
@@ -91,7 +91,10 @@ class ReceivePath(wiring.Component):
         return m
 
     def _take_operations(self, m: Module) -> Signal:
-        """Accept an operation with the last step of the previous one; return the index of the step's first element."""
+        """Accept the next operation in the last step of the previous one.
+
+        Return the index of the step's first element.
+        """
         coming, active, takes, ends = self.ops.payload, self._active, Signal(), Signal()
         left, first = Signal(ELEMENTS_BITS, reset_less=True), Signal(len(coming.first_element), reset_less=True)
         beats = beats_of(m, "beats", coming.elements, coming.dtype, coming.net & coming.load, self.link_bytes)
@@ -114,7 +117,7 @@ class ReceivePath(wiring.Component):
         return first
 
     def _step(self, m: Module, free: Signal) -> Signal:
-        """Step if all its beats are present and one of the `free` result entries is available."""
+        """Execute a step if all its beats are present and the result FIFO has a `free` entry."""
         now, active, steps, odd, room = self._now, self._active, self._steps, self._odd, Signal()
         control = Signal(_CONTROL)
         m.d.comb += [
@@ -137,7 +140,10 @@ class ReceivePath(wiring.Component):
         return control
 
     def _operate(self, m: Module, control: Signal, first: Signal) -> None:
-        """Drive the lanes with a step's operands; unused ones keep their values, so that the lanes do not toggle."""
+        """Connect a step's operands to the lanes.
+
+        Operands that a step does not use keep their values, so that the lanes do not toggle.
+        """
         reducer, rounding = m.submodules.reducer, m.submodules.rounding
         now, steps, odd, bits = self._now, self._steps, self._odd, 8 * self.link_bytes
         a, b = (Signal(bits, name=name, reset_less=True) for name in "ab")
@@ -165,7 +171,10 @@ class ReceivePath(wiring.Component):
             m.d.sync += b.eq(self.load.payload)
 
     def _delay(self, m: Module, control: Signal) -> tuple[Signal, Signal, Signal]:
-        """Return the lanes' results, their validity and control, delayed until the random words are available."""
+        """Delay the lanes' results and control until the rounding's random words are available.
+
+        Return the results, their valid bit and their control.
+        """
         value, valid = m.submodules.reducer.out, self._steps
         for stage in range(Rounding.RANDOM_LATENCY + 1):
             late_valid = Signal(name=f"valid{stage}")

@@ -29,8 +29,8 @@ class RoundingLane(wiring.Component):
 
     Ports:
         index: index of the element, `RANDOM_LATENCY` cycles before `value`.
-        seed: at the same time as `index`.
-        stream: at the same time as `index`.
+        seed: seed of the random word, at the same time as `index`.
+        stream: stream of the random word, at the same time as `index`.
         value: FP32 word.
         stochastic: round stochastically, else to nearest even.
         out: BF16 word; NaN is canonical.
@@ -69,7 +69,7 @@ class Rounding(wiring.Component):
     Ports:
         first: index of the element in lane 0; the other lanes have the next indices.
         value: FP32 beat.
-        out: half a beat of BF16.
+        out: the rounded BF16 words, which fill half a beat.
     """
 
     RANDOM_LATENCY = RoundingLane.RANDOM_LATENCY

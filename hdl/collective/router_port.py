@@ -19,13 +19,13 @@ class RouterPort(wiring.Component):
 
     Ports:
         own: signature of this core's instruction in flight.
-        put: READY is received.
-        granted: GRANT is received.
+        put: a READY flit is received in this cycle.
+        granted: a GRANT flit is received in this cycle.
         source: core that sent this READY or GRANT.
         announced: signature in the received READY.
         refused: `Disagreement` with the first core that refused; stays until reset.
-        refuses: request to refuse READY of `receiver`; stays set, and is sent once.
-        receiver: destination of the data.
+        refuses: request to answer the READY of `receiver` with a refusal; stays set, and the refusal is sent once.
+        receiver: core that receives the data of this core.
         ready: request to send READY to `sender`.
         grant: request to send GRANT to `sender`.
         told: the requested flit is sent at the end of this cycle: READY if `ready` is set, else GRANT.

@@ -47,11 +47,11 @@ class Schedule(wiring.Component):
     stalls the schedule: the unit waits for that unit. Up to `Dispatcher.DEPTH` operations of each kind are queued.
 
     Arguments:
-        channel: 0 sends to the next rank, 1 to the previous one.
+        channel: direction: 0 sends to the next rank, 1 to the previous one.
 
     Ports:
         job: the last job accepted at `i`, from the next cycle on.
-        busy: operations of `job` are pending.
+        busy: steps or operations of `job` are pending.
     """
 
     def __init__(self, channel: int):

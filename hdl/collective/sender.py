@@ -22,21 +22,21 @@ class CollectiveSender(wiring.Component):
     Arguments:
         link_bytes: bytes per beat.
         cores: number of cores of the instance.
-        window: credits that an announcement gives, in beats; a grant gives half as many.
+        window: number of beats that a READY flit (announcement) permits to send; a GRANT flit permits half as many.
 
     Ports:
         ops: segments to send, in order.
         own: signature of the instruction; stable while operations are pending.
         peer: core that receives the beats.
-        put: an announcement of `source` arrives.
-        granted: a grant of `source` arrives; ignored unless `source` is `peer`.
+        put: an announcement of the core `source` arrives.
+        granted: a GRANT of the core `source` arrives; ignored unless `source` is `peer`.
         announced: signature of the announcement.
-        stop: send no more beats.
+        stop: while set, no more beats are sent.
         refuses: the announcement of `peer` is refused; stays until reset.
-        disagreement: `Disagreement`; stays until reset.
-        wait_ready: stalled, because the announcement is missing.
-        wait_credit: stalled, because there is no credit.
-        wait_load: stalled, because the beat from the Loader is missing.
+        disagreement: first difference between `own` and an announced signature (`Disagreement`); stays until reset.
+        wait_ready: a beat stalls because the announcement of `peer` is missing.
+        wait_credit: a beat stalls because no credit is available.
+        wait_load: a beat stalls because its data from the Loader is missing.
     """
 
     def __init__(self, link_bytes: int, cores: int, window: int):

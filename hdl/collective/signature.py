@@ -15,7 +15,7 @@ class Disagreement(data.Struct):
 
     Fields:
         valid: a disagreement was found.
-        core: the other core.
+        core: the core that sent the different signature.
         field: the lowest field that differs: its index in `SIGNATURE_FIELDS` plus one.
     """
 
@@ -25,7 +25,7 @@ class Disagreement(data.Struct):
 
 
 def among(kind: Value, kinds) -> Value:
-    """Return whether a kind is in a set."""
+    """Return whether `kind` is one of `kinds`, as a one-bit value."""
     return kind.matches(*(int(k) for k in sorted(kinds)))
 
 

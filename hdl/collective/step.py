@@ -11,7 +11,7 @@ __all__ = ["CollectiveStep", "Phase"]
 
 
 class Phase(enum.Enum, shape=unsigned(2)):
-    """Kind of a step; see the module `schedule`."""
+    """Kind of a step; the module `hdl.collective.schedule` describes each."""
 
     SEND = 0
     OWN = 1
@@ -23,12 +23,12 @@ class CollectiveStep(data.Struct):
     """A step; its segment is not yet clipped to the channel's part.
 
     Fields:
-        first: index of the first element in its block.
+        first: index of the segment's first element in its block.
         load_block, store_block: byte offset of the block to load from `src`; of the block to store to `dst`.
         send_peer, receive_peer: core to send to; core to receive from.
         final: the last reduction of the segment.
-        ends: this core is the last that needs the received segment.
-        token: the step transfers a token: one element that is not in memory.
+        ends: this core is the last one that needs the received segment, and does not forward it.
+        token: the step transfers a token: one element that is not in memory; see `hdl.collective.schedule`.
     """
 
     phase: Phase

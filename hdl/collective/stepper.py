@@ -19,7 +19,7 @@ _GRANULE_BITS = GRANULE.bit_length() - 1
 
 
 class _Walk(data.Struct):
-    """A rank, its core, and the position of its segment: the job's `unit` times the rank."""
+    """Position in the ring: a rank, its core, and its segment's start, which is the job's `unit` times the rank."""
 
     rank: unsigned(RANK_BITS)
     core: unsigned(CORE_BITS)
@@ -30,11 +30,11 @@ class Stepper(wiring.Component):
     """Issues one step per cycle.
 
     Arguments:
-        channel: 0 sends to the next rank, 1 to the previous one.
+        channel: direction: 0 sends to the next rank, 1 to the previous one.
 
     Ports:
         job: the last job accepted at `i`, from the next cycle on.
-        end: index of the first element of a block after the channel's part.
+        end: index after the last element of the channel's part of a block.
         begins: the first step of `job` is next.
         o: steps; a step that begins at `end` or later is empty.
         busy: steps of `job` are pending.
@@ -99,7 +99,7 @@ class Stepper(wiring.Component):
         return stepped
 
     def _part(self, m: Module) -> Signal:
-        """Set `end`, and return the first element of the channel's part of a block."""
+        """Set `end`, and return the index of the first element of the channel's part of a block."""
         job = self.job
         middle, start = (Signal(ELEMENTS_BITS + 1, name=name) for name in ("middle", "start"))
         granules = (job.count + (GRANULE - 1)) >> _GRANULE_BITS
@@ -143,7 +143,10 @@ class Stepper(wiring.Component):
         m.d.comb += self.busy.eq(~idle | self.o.valid)
 
     def _begin_rounds(self, m: Module, start: Signal, root: Signal) -> None:
-        """Begin the first round: `at` one rank against the channel's direction, `to` one rank along it."""
+        """Begin the first round.
+
+        The walk `at` starts one rank against the channel's direction, the walk `to` one rank along it.
+        """
         job, kind = self.job, self._kind
         peers = (job.last_rank + (1 - self.channel)) >> 1  # ALL_TO_ALL: number of ranks that this channel serves
         tail = self._after.rank == job.root
@@ -161,7 +164,7 @@ class Stepper(wiring.Component):
         ]
 
     def _make_step(self, m: Module) -> None:
-        """Offer a step; the methods of the phases set its blocks."""
+        """Offer a step at `o`. The methods of the phases set the blocks and cores of the step."""
         kind, phase, left = self._kind, self._phase, self._left
         self._step = step = Signal(CollectiveStep, reset_less=True)
         m.d.comb += self.o.payload.eq(step)
@@ -183,7 +186,7 @@ class Stepper(wiring.Component):
             ]
 
     def _proceed(self, m: Module) -> None:
-        """Proceed to the next step, phase or round; a token precedes the first step."""
+        """Advance to the next step, phase or round. A token, if the job needs one, precedes the first step."""
         phases = {
             Phase.SEND: self._after_send,
             Phase.OWN: self._after_own,

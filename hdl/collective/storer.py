@@ -28,9 +28,9 @@ class Storer(wiring.Component):
 
     Ports:
         ops: segments to store, in order.
-        beats: raw beats of the accepted operations.
-        axi: HBM, ID 0; its read channels are idle.
-        quiet: HBM has answered all accepted operations.
+        beats: beats of the accepted operations; BF16 is not extended to FP32.
+        axi: port to HBM with ID 0; the read channels are not used.
+        quiet: HBM has answered the writes of all accepted operations.
         error: HBM returned an error; stays until reset.
     """
 
@@ -114,14 +114,14 @@ class Storer(wiring.Component):
         return operations.level == 0
 
     def _strobes(self, m: Module, count: Value, last: Signal) -> Value:
-        """Return the byte strobes of a word: all, or in an operation's last word only its remaining bytes."""
+        """Return the byte strobes of a word: all bytes, but in an operation's last word only the remaining bytes."""
         size = self.hbm_bytes
         tail = Signal((size - 1).bit_length())
         m.d.comb += tail.eq(count)
         return ~(Const(-1, size) << tail)[:size] | (~last | (tail == 0)).replicate(size)
 
     def _write(self, m: Module, words, addresses, comes: Signal) -> None:
-        """Issue the complete bursts; `comes`: another burst is complete."""
+        """Send the completely buffered bursts to HBM; `comes`: one more burst is complete after this cycle."""
         complete, sent = Signal(range(self.WORDS + 1)), Signal()
         m.d.comb += [
             self.axi.aw.valid.eq(addresses.valid),

@@ -23,8 +23,8 @@ class WidthConverter(wiring.Component):
         bytes: number of bytes of the operation, not 0; valid before its first beat and stable until its last one is
             accepted.
         i: the operation's beats.
-        o: the same bytes, without latency. `last` marks the last beat; its bytes after the operation's last byte are
-            undefined.
+        o: the same bytes, in the same cycle. `last` marks the operation's last beat, in which the bytes after the
+            operation's end are undefined.
     """
 
     def __init__(self, i_bytes: int, o_bytes: int):

@@ -30,14 +30,15 @@ class MemoryAccess(wiring.Component):
 
     Ports:
         bus: bus of aligned words; at most one request is outstanding.
-        valid: a load or store, and everything older has ended; held with its operands until `done`.
+        valid: a load or store is executing, and all older instructions have ended; held with its operands until `done`.
         store, funct3: fields of the instruction.
         address: byte address, of any alignment.
         data: value to store.
         misaligned: the address is not a multiple of the size. The processor refuses an access by not setting `valid`.
         done: the last request is accepted in this cycle and its response follows; or `refused`.
         refused: the first of two words was answered with an error; the access is over.
-        fault_address: address of the failing part if the last request is, or was, answered with an error.
+        fault_address: address of the refused part of the access, if the last request is, or was, answered with an
+            error.
         loaded: the loaded value, extended to 32 bits, in the cycle of the last response.
     """
 
@@ -100,7 +101,10 @@ class MemoryAccess(wiring.Component):
         return m
 
     def _load(self, m: Module, offset, second):
-        """Assemble the loaded value; the next instruction is already in the execute stage."""
+        """Assemble the loaded value.
+
+        The next instruction is already in the execute stage, so the control is registered.
+        """
         late_offset, late_second = Signal(2, reset_less=True), Signal(reset_less=True)
         size, zero_extend = Signal(2, reset_less=True), Signal(reset_less=True)
         first = Signal(32, reset_less=True)

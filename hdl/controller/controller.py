@@ -73,7 +73,10 @@ class Controller(wiring.Component):
         return m
 
     def _data(self, m: Module, data, memory, timer):
-        """Route requests by address. Any response belongs to the last request, because at most one is outstanding."""
+        """Send each data request to the unit at its address.
+
+        A response belongs to the last request, because at most one is outstanding.
+        """
         local, timed = Signal(), Signal()
         m.d.comb += [local.eq(is_local(data.address, self.local_bytes)), timed.eq(is_timer(data.address))]
         chosen = {"memory": (memory, local), "timer": (timer, timed), "peripheral": (self.peripheral, ~local & ~timed)}

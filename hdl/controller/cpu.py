@@ -62,14 +62,14 @@ class Cpu(wiring.Component):
     Ports:
         fetch: reads of instructions, whole words; may stall and answer late.
         data: loads and stores; at most one request is outstanding; may stall and answer late.
-        timer_interrupt, external_interrupt: interrupts, levels.
+        timer_interrupt, external_interrupt: interrupts of the timer and from outside; levels.
         time: value of the CSR `time`.
         trace_valid: an instruction retires, or is replaced by a trap.
         trace_trap: that instruction did not retire: it trapped, or an interrupt was taken before it.
         trace_pc, trace_instruction: address and word of that instruction; the word of a failed fetch is undefined.
         trace_cause: mcause of the trap.
         trace_rd, trace_value: the written register, 0 for none, and its value.
-        waiting: a WFI waits.
+        waiting: the instruction WFI is waiting for an interrupt.
     """
 
     fetch: Out(Bus())
@@ -115,7 +115,7 @@ class Cpu(wiring.Component):
         return m
 
     def _observe(self, m: Module, x, w, fetch, csr):
-        """Add observation logic; empty here, overridden by `hdl.controller.rvfi.RvfiCpu`."""
+        """Add logic that observes the pipeline. Empty here; `hdl.controller.rvfi.RvfiCpu` overrides it."""
 
     def _decode(self, m: Module, x, w, fetch, csr):
         m.submodules.decoder = decoder = InstructionDecoder()
@@ -180,7 +180,10 @@ class Cpu(wiring.Component):
                     m.d.sync += x.b.eq(4)
 
     def _execute(self, m: Module, x, w, fetch, csr, access, multiplier):
-        """Compute; advance the instruction when it is ready and everything older has ended without a trap."""
+        """Execute an instruction.
+
+        It advances to write-back when it is ready and all older instructions have ended without a trap.
+        """
         clear, refuses, taken = Signal(), Signal(), Signal()
         m.d.comb += [
             x.address.eq(x.base + x.offset),
@@ -259,7 +262,7 @@ class Cpu(wiring.Component):
 
     @staticmethod
     def _end_access(m: Module, x, end: End, access, refuses: Signal):
-        """End a load or store when its last request is accepted."""
+        """Set the outcome `end` of a load or store, which is ready when its last request is accepted."""
         m.d.comb += [
             end.ready.eq(access.done | refuses),
             end.traps.eq(access.refused | refuses),
@@ -283,7 +286,7 @@ class Cpu(wiring.Component):
 
     @staticmethod
     def _pass_on(m: Module, x, w, end: End, csr):
-        """Load the write-back stage with the instruction that advances."""
+        """Load the registers of the write-back stage with the instruction that advances."""
         with m.If(w.ends):
             m.d.sync += w.valid.eq(0)
         with m.If(x.leaves):
@@ -306,7 +309,7 @@ class Cpu(wiring.Component):
                 m.d.sync += w.source.eq(Source.PRODUCT)
 
     def _write_back(self, m: Module, w, csr, access, multiplier):
-        """Wait for the response; then retire the instruction or take its trap."""
+        """Wait for the response of a load or store; then retire the instruction, or take its trap."""
         m.d.comb += [
             w.waits.eq(w.valid & w.pending & ~self.data.response),
             w.ends.eq(w.valid & ~w.waits),

@@ -64,11 +64,12 @@ class CsrFile(wiring.Component):
         number, operation, source: bits 20 to 31, funct3, and the rs1 field of a CSR instruction. Set and clear do not
             write if `source` is 0.
         operand: value of rs1, or the constant.
-        commit: the instruction takes effect at the end of this cycle.
+        commit: the CSR instruction takes effect at the end of this cycle.
         read: value of the CSR before the instruction takes effect.
         illegal: the CSR does not exist or must not be written.
-        counted: the instruction will count in minstret, by the current state.
-        retire: an instruction with `counted` retires in this cycle.
+        counted: the instruction will count in minstret when it retires, according to the current value of
+            mcountinhibit.
+        retire: an instruction that had `counted` set retires in this cycle.
         trap, trap_interrupt, trap_cause, trap_pc, trap_value: a trap is taken at the end of this cycle.
         trap_target: address of the trap's handler.
         leave: MRET takes effect at the end of this cycle.
@@ -139,7 +140,7 @@ class CsrFile(wiring.Component):
     def _trap_registers(self, m: Module, value) -> dict:
         """Add the CSRs of traps and interrupts.
 
-        Return (value, assignments of a write of `value`) by CSR number.
+        Return by CSR number a pair: the read value, and the assignments that write `value`.
         """
         enable, previous_enable = Signal(), Signal()
         timer_enable, external_enable = Signal(), Signal()
@@ -187,7 +188,7 @@ class CsrFile(wiring.Component):
         }
 
     def _counters(self, m: Module, value, writes) -> dict:
-        """Add the counters; return (value, assignments of a write of `value`) by CSR number."""
+        """Add the counter CSRs. Return by CSR number a pair: the read value, and the assignments that write `value`."""
         cycles, instructions = Signal(64), Signal(64)
         inhibit_cycles, inhibit_instructions = Signal(), Signal()
         is_instructions = (self.number == Csr.MINSTRET) | (self.number == Csr.MINSTRETH)

@@ -28,7 +28,7 @@ class ControllerFetch(wiring.Component):
 
     Ports:
         bus: reads of whole words.
-        valid, pc, instruction: the next word.
+        valid, pc, instruction: the next instruction word, its address, and whether it is present.
         error: the fetch of that word failed; `instruction` is undefined.
         take: the pipeline consumes the word at the end of this cycle.
         redirect, target: continue at `target`, a multiple of 4; `take` is ignored in that cycle.

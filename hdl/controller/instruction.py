@@ -11,7 +11,7 @@ __all__ = ["AluOp", "InstructionDecoder", "Kind", "OperandA", "OperandB"]
 
 
 class Kind(enum.Enum, shape=unsigned(4)):
-    """Action of the execute stage. INTERRUPT and FETCH_FAULT replace an instruction."""
+    """Action of the execute stage. INTERRUPT and FETCH_FAULT are executed instead of a fetched instruction."""
 
     ALU = 0
     LOAD = 1
@@ -71,9 +71,9 @@ class InstructionDecoder(wiring.Component):
     Ports:
         instruction: the word.
         kind: action of the execute stage; a CSR instruction may still turn out illegal.
-        op: ALU operation; ADD where the ALU only forwards a sum.
+        op: operation of the ALU; ADD where an instruction uses the ALU only to add or forward operands.
         a, b: ALU operands. For a branch they are the compared values; for a store, b is the stored value.
-        base_rs1: address or target is rs1 + immediate; 0: pc + immediate.
+        base_rs1: the address or jump target is rs1 + immediate; 0: pc + immediate.
         immediate: constant, sign-extended.
         rd: destination register, 0 for none.
         reads_rs1, reads_rs2: the instruction reads the register in that field.
@@ -136,7 +136,7 @@ class InstructionDecoder(wiring.Component):
         m.d.comb += [getattr(self, name).eq(value) for name, value in outputs.items()]
 
     def _decode_constant(self, m: Module) -> None:
-        """Decode an operation with a constant.
+        """Decode an ALU operation with a constant.
 
         The constant of a shift has five bits; its funct7 is part of the opcode.
         """
@@ -181,7 +181,7 @@ class InstructionDecoder(wiring.Component):
 
 
 def _immediates(word: Value) -> tuple[Value, ...]:
-    """Return the sign-extended constants of types I, S, B, U and J."""
+    """Return the sign-extended constants of an instruction word, by format: types I, S, B, U and J."""
 
     def sign(count: int) -> Value:
         return word[31].replicate(count)

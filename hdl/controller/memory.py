@@ -17,7 +17,7 @@ def is_local(address, size: int):
 
 
 class LocalWord(data.Struct):
-    """Word of the local memory, and its word index."""
+    """Word to write to the local memory, with its index there."""
 
     number: range(LOCAL_BYTES // 4)
     data: unsigned(32)

@@ -16,7 +16,7 @@ class Multiplier(wiring.Component):
         enable: the operands are accepted at the end of this cycle.
         a, b: operands.
         a_signed, b_signed: the operand is in two's complement; 0: unsigned.
-        high: return the upper half.
+        high: `out` is the upper half of the product; 0: the lower half.
         out: result, held until the next operands are accepted.
     """
 
@@ -69,7 +69,7 @@ class Divider(wiring.Component):
         valid: the operands are valid, held until the result is taken; 0 before that aborts the division.
         a, b: dividend and divisor.
         signed: the operands are in two's complement; 0: unsigned.
-        remainder: return the remainder; 0: the quotient.
+        remainder: `out` is the remainder; 0: the quotient.
         done: `out` is the result; `LATENCY` cycles after `valid`.
         take: the result is consumed at the end of this cycle.
     """

@@ -17,8 +17,8 @@ class RegisterFile(wiring.Component):
         rs1, rs2: numbers of the registers to read.
         value1, value2: values of these registers after all writes in flight.
         execute, execute_value: destination of the instruction in the execute stage, 0 for none, and its result.
-        late1, late2: `value1`, `value2` is bypassed from the execute stage.
-        write_back, write_back_value: destination and result in the write-back stage.
+        late1, late2: `value1`, or `value2`, is the result of the instruction in the execute stage.
+        write_back, write_back_value: destination and result of the instruction in the write-back stage.
         write: write `write_back_value` to the register file at the end of this cycle.
     """
 

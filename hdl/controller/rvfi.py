@@ -31,7 +31,7 @@ _MACHINE_MODE, _RV32 = 3, 1
 
 
 class RvfiPort(wiring.Signature):
-    """RVFI port, one channel; the signal `rvfi_pc_rdata` is its member `pc_rdata`."""
+    """One channel of the RISC-V Formal Interface; the signal `rvfi_pc_rdata` is its member `pc_rdata`."""
 
     def __init__(self):
         words = "insn rs1_rdata rs2_rdata rd_wdata pc_rdata pc_wdata mem_addr mem_rdata mem_wdata".split()
@@ -121,7 +121,7 @@ class RvfiCpu(Cpu):
         self._tell_csrs(m, w, at_end, traps)
 
     def _read_operands(self, m: Module, x) -> dict[str, Signal]:
-        """Record the register values that an instruction reads when it enters the execute stage."""
+        """Record the source register values of an instruction when it enters the execute stage."""
         decoder, registers = self._decoder, self._registers
         kept = {}
         for name, reads in (("rs1", decoder.reads_rs1), ("rs2", decoder.reads_rs2)):
@@ -159,7 +159,7 @@ class RvfiCpu(Cpu):
         return SimpleNamespace(write=write, mask=mask, asked=asked, answered=now, address=address)
 
     def _tell_memory(self, m: Module, w, memory, failed_fetch, failed_access) -> None:
-        """Report the memory access of the retiring instruction, from its lowest byte on."""
+        """Report the memory access of the retiring instruction; byte 0 of the report is the lowest accessed byte."""
         rvfi = self.rvfi
         offset, size, place = Signal(2), Signal(4), Signal(32)
         accessed = w.ends & w.pending & ~w.traps

@@ -14,7 +14,7 @@ __all__ = ["EXECUTE", "WRITE_BACK", "End", "Source", "stage"]
 
 
 class Source(enum.Enum, shape=2):
-    """Source of a result in the write-back stage."""
+    """Unit with the result of the instruction in the write-back stage."""
 
     VALUE = 0
     LOAD = 1
@@ -50,7 +50,7 @@ counted: the instruction counts in minstret.
 
 
 def stage(name: str, registers: dict, **wires) -> SimpleNamespace:
-    """Return the signals of a stage: `valid`, registers that are undefined without `valid`, and wires."""
+    """Return the signals of a pipeline stage: `valid`, registers that are undefined without `valid`, and wires."""
     signals = {"valid": Signal(name=f"{name}_valid")}
     signals |= {field: Signal(shape, name=f"{name}_{field}", reset_less=True) for field, shape in registers.items()}
     signals |= {field: Signal(shape, name=f"{name}_{field}") for field, shape in wires.items()}
@@ -62,7 +62,7 @@ class End:
     """Outcome of an instruction in the execute stage.
 
     Attributes:
-        ready: the instruction can advance; 1 by default.
+        ready: the instruction can advance to the write-back stage; 1 by default.
         jumps: the instruction jumps to its target; 0 if it traps.
         traps, cause, trap_value: the instruction traps, with this mcause and mtval.
     """
@@ -75,11 +75,11 @@ class End:
 
     @staticmethod
     def create() -> "End":
-        """Return the signals of an outcome."""
+        """Return new signals for the outcome of an instruction."""
         return End(Signal(init=1), Signal(), Signal(), Signal(Cause), Signal(32))
 
     def trap(self, m: Module, cause: ValueLike, value: ValueLike | None = None, condition: ValueLike = 1) -> None:
-        """Trap if the condition is true; mtval is 0 if `value` is None."""
+        """Assign a trap with this cause under the condition; mtval is 0 if `value` is None."""
         m.d.comb += [self.traps.eq(condition), self.cause.eq(cause)]
         if value is not None:
             m.d.comb += self.trap_value.eq(value)

@@ -22,9 +22,9 @@ class DmaAddressGenerator(wiring.Component):
     Before each row of a gather or scatter it stalls until `rows` delivers the row's offset or skips it.
 
     Ports:
-        start: begins a walk; only when not `busy`.
-        rows: one `JobRow` per row of an indexed walk; a bad one ends the walk.
-        o: runs.
+        start: begins to generate the runs of a tensor; only when not `busy`.
+        rows: one `JobRow` per row of an indexed tensor; after a row marked bad, no more runs are generated.
+        o: the runs of the tensor, in order.
         busy: runs remain.
     """
 
@@ -98,7 +98,7 @@ class DmaAddressGenerator(wiring.Component):
 
     @staticmethod
     def _move(m: Module, side, is_axis: list[Signal], starts: list[Signal], dimension: Signal) -> Signal:
-        """Return the start of the next run along a dimension."""
+        """Return the start of the next run along `dimension`: the current start plus one step."""
         step, start, moved = Signal(len(side.step[0])), Signal.like(starts[0]), Signal.like(starts[0])
         m.d.comb += [
             step.eq(Array(side.step[d].as_unsigned() for d in range(DMA_DIMENSIONS))[dimension]),

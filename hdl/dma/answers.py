@@ -36,7 +36,7 @@ class Answers(wiring.Component):
     """Counts bursts and their responses.
 
     Ports:
-        burst: a burst is complete; only if `room`.
+        burst: a burst is completed in this cycle; only if `room`.
         room: fewer than `BURSTS` bursts are unanswered.
         b: AXI write responses, always accepted.
     """

@@ -31,13 +31,13 @@ class Caster(wiring.Component):
 
     Arguments:
         size: bytes per beat.
-        lanes: elements per cycle at most.
+        lanes: maximum number of elements cast per cycle.
         latency: pipeline stages of the rounding; if it has more than one, the widening has three.
 
     Ports:
-        i: pieces (bytes of one beat), of whole elements; a bad piece (HBM error) is never accepted.
-        o: their bytes, without latency, or with a cast after `cast_latency(latency)` cycles.
-        busy: a cast is in flight.
+        i: pieces, each the bytes of whole elements in one beat; a piece with an HBM error is never accepted.
+        o: the bytes of the pieces: in the same cycle, or with a cast `cast_latency(latency)` cycles later.
+        busy: an element that is being cast is in the pipeline.
     """
 
     def __init__(self, size: int, lanes: int = 4, latency: int = 1):
@@ -123,7 +123,7 @@ class Caster(wiring.Component):
         return m
 
     def _lane(self, m: Module, n: int, window, src_size, stages, integer, advance) -> Value:
-        """Return the storage word of lane `n` after the last stage; unused upper bits are 0."""
+        """Add lane `n`; return its storage word after the last pipeline stage. Unused upper bits are 0."""
         widen = Widen(self.widened - 1)
         m.submodules[f"widen{n}"] = EnableInserter(advance)(widen)
         m.submodules[f"saturate{n}"] = saturate = Saturate()

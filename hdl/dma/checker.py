@@ -46,7 +46,7 @@ class DmaChecker(checker.Checker):
 
     @property
     def latency(self) -> int:
-        """Cycles from an instruction accepted at `i` to its job at `o` or to the error."""
+        """Cycles from an instruction accepted at `i` to its job at `o`, or to `error`."""
         return self.LATENCY + timing.DMA_CHECKER_REGISTERS[self.config.port_latency]
 
     def elaborate(self, platform):
@@ -89,7 +89,7 @@ class DmaChecker(checker.Checker):
     def _tensor(
         self, m: Module, name: str, instruction, job, turn: Signal, indexed: dict[str, Value]
     ) -> dict[Rule, Value]:
-        """Fill one side of the job; return for each rule whether the tensor breaks it."""
+        """Fill one side (source or destination) of the job; return for each rule whether this tensor breaks it."""
         m.submodules[f"{name}_extent"] = extent = Extent(self.config.port_latency)
         tensor = {role: instruction[f"{name}_{role}"] for role in ("storage", "dtype", "address", "partition", "axis")}
         side, storage, code = job[name], Value.cast(tensor["storage"]), Value.cast(tensor["dtype"])
@@ -165,7 +165,7 @@ class DmaChecker(checker.Checker):
         ]
 
     def _judge(self, m: Module, instruction, tensors: list[dict[Rule, Value]]) -> dict[Rule, Value]:
-        """Return for each rule whether the copy breaks it."""
+        """Return for each rule whether the copy instruction breaks it."""
         counts = [instruction[f"count{d}"] for d in range(DMA_DIMENSIONS)]
         rows = instruction.gather | instruction.scatter
         end = Signal(17)

@@ -14,9 +14,9 @@ class Chunker(wiring.Component):
     """Issues one chunk per cycle, without a gap between runs; a beat has `size` bytes.
 
     Ports:
-        o: chunks, a cycle later. None crosses a multiple of `size` bytes in SBUF, of a word in PSUM, of `BURST_BEATS`
-            beats in HBM.
-        busy: a run is in the chunker.
+        o: the runs divided into chunks, one cycle after the run. No chunk crosses a multiple of `size` bytes in SBUF,
+            of a word in PSUM, or of `BURST_BEATS` beats in HBM.
+        busy: a run, or the rest of a run, is in the chunker.
     """
 
     def __init__(self, size: int):

@@ -12,11 +12,11 @@ class DmaCounters(data.Struct):
     """Counters since reset, in cycles unless a field says otherwise.
 
     Fields:
-        busy: an instruction is pending or in flight.
+        busy: cycles in which an instruction is pending or in flight.
         read_bytes, write_bytes: bytes of tensors read and written.
-        wait_axi_read: HBM beats are outstanding and none is buffered.
-        wait_axi_write: HBM does not accept an address or a beat.
-        wait_line_read, wait_line_write: SBUF or PSUM does not accept an access.
+        wait_axi_read: cycles in which HBM beats are outstanding and none is buffered.
+        wait_axi_write: cycles in which HBM does not accept an address or a beat.
+        wait_line_read, wait_line_write: cycles in which SBUF or PSUM does not accept a read, a write.
     """
 
     busy: unsigned(COUNTER_BITS)

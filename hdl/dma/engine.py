@@ -52,12 +52,12 @@ class DmaEngine(wiring.Component):
 
     Ports:
         written: writes accepted at `write` are in memory at the end of this cycle.
-        axi: HBM; IDs are 0.
-        retired: pulse per copy, in order, once all of its writes are in the on-chip memory or answered by HBM.
+        axi: port to HBM; all IDs are 0.
+        retired: pulse for each copy, in order, once all of its writes are in the on-chip memory or answered by HBM.
         error: `DetailedError`; stays until reset. Detail: row number for INDEX, else 0. Rules are checked before any
             read.
         busy: a copy is pending or in flight.
-        active: a register that matters may change at the end of this cycle; else the clock may stop.
+        active: the state of the engine may change at the end of this cycle; otherwise the clock may stop.
     """
 
     def __init__(self, config: Config):
@@ -141,7 +141,10 @@ class DmaEngine(wiring.Component):
         return m
 
     def _connect(self, m: Module, name: str, source, sink) -> Value:
-        """Connect two units, with `config.port_latency` through a two-entry FIFO; return whether it has an entry."""
+        """Connect two units, with `config.port_latency` through a two-entry FIFO.
+
+        Return whether that FIFO holds an entry.
+        """
         if not self.config.port_latency:
             wiring.connect(m, source, sink)
             return Const(0)
@@ -151,7 +154,7 @@ class DmaEngine(wiring.Component):
         return places.o.valid
 
     def _all_written(self, m: Module, writer: HbmWriter) -> Value:
-        """Return whether all beats are in the on-chip memories or in their bursts."""
+        """Return whether all accepted beats are written to on-chip memory, or are part of a burst to HBM."""
         if not self.config.port_latency:
             return writer.free & self.written
         written = Signal(init=1)

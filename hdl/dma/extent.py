@@ -24,18 +24,18 @@ class Extent(wiring.Component):
         latency: cycles from a turn to its multiplication; 0 or 1.
 
     Ports:
-        turn: 0 to `TURNS` - 1, one cycle each; turn d multiplies in dimension d, turn d + 1 adds the product. Results
-            are valid 1 + `latency` cycles after the last turn, until the next turn 0.
-        count: elements per dimension; like all inputs, stable until the results are valid.
-        step: per dimension, in elements.
-        axis: dimension that steps through partitions.
-        rows: the outermost dimension consists of numbered rows, which never form one run.
-        indexed: this tensor has the row numbers; its bounds are those of one row.
-        low: lowest element relative to the first; at most 0.
-        high: highest element relative to the first; at least 0.
-        partition_low: lowest partition relative to the first; at most 0.
-        partition_high: highest partition relative to the first; at least 0.
-        elements: elements per run, if the tensor is legal.
+        turn: 0 to `TURNS` - 1, one cycle each: turn d multiplies for dimension d, and turn d + 1 adds this product to
+            the results. Results are valid 1 + `latency` cycles after the last turn, until the next turn 0.
+        count: number of elements per dimension; like all inputs, stable until the results are valid.
+        step: distance of neighbours per dimension, in elements.
+        axis: dimension in which a step counts partitions.
+        rows: the outermost dimension consists of rows that row numbers select; successive rows never form one run.
+        indexed: the row numbers select rows of this tensor; the bounds are then the bounds of one row.
+        low: position of the lowest element, relative to the first element; at most 0.
+        high: position of the highest element, relative to the first element; at least 0.
+        partition_low: lowest partition, relative to the partition of the first element; at most 0.
+        partition_high: highest partition, relative to the partition of the first element; at least 0.
+        elements: number of elements per run, valid only for a legal tensor.
         last: index of the last run per dimension.
     """
 

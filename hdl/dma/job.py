@@ -38,10 +38,10 @@ class Side(data.Struct):
         size: log2 of the bytes per element.
         address: byte address of the first element.
         partition: partition of the first element.
-        axis: dimension that steps through partitions.
+        axis: dimension in which a step counts partitions.
         bytes: bytes per run.
         last: index of the last run per dimension; 0 where the run covers the dimension.
-        step: per dimension, in elements, or in partitions along `axis`.
+        step: distance of neighbours per dimension: in elements, or along `axis` in partitions.
     """
 
     storage: Storage
@@ -68,7 +68,7 @@ class Start(data.Struct):
 
 
 class Formats(data.Struct):
-    """Element formats of a copy's tensors."""
+    """Element formats of a copy: `src` of the source tensor, `dst` of the destination tensor."""
 
     src: FormatCode
     dst: FormatCode
@@ -78,12 +78,12 @@ class JobRows(data.Struct):
     """Row numbers of a gather or scatter.
 
     Fields:
-        on: the copy has row numbers.
+        on: the copy has row numbers in SBUF, which select rows of a tensor (gather or scatter).
         scatter: the numbers select rows of the destination, else of the source.
         address: byte address in SBUF, the same for all numbers.
         partition: partition of the first number; each further number is one partition higher.
         last: number of rows minus one.
-        limit: legal numbers are below it.
+        limit: row numbers below `limit` are legal.
         skip: rows with illegal numbers are skipped; else the copy fails.
         step: distance between rows, in elements.
         size: log2 of the bytes per element.
@@ -101,7 +101,7 @@ class JobRows(data.Struct):
 
 
 class DmaJobLayout(data.Struct):
-    """A legal copy."""
+    """A legal copy instruction in the form that the address generators, reader and writer use."""
 
     src: Side
     dst: Side
@@ -113,9 +113,9 @@ class JobRow(data.Struct):
     """Verdict on one row of a gather or scatter, sent to both tensors.
 
     Fields:
-        bad: the number is beyond its limit; the walk ends.
-        skip: the number is beyond its limit; the walk continues with the next row.
-        offset: bytes from row 0; 0 for the tensor without row numbers.
+        bad: the row number is not below its limit, and the copy ends with an error.
+        skip: the row number is not below its limit, and the copy continues with the next row.
+        offset: distance in bytes from row 0 to this row; 0 for the tensor without row numbers.
     """
 
     bad: unsigned(1)
@@ -124,7 +124,7 @@ class JobRow(data.Struct):
 
 
 class Run(data.Struct):
-    """Adjacent bytes of HBM or of one partition."""
+    """Adjacent bytes of a tensor, in HBM or in one partition of an on-chip memory."""
 
     storage: Storage
     partition: unsigned(PARTITION_BITS)
@@ -145,10 +145,10 @@ def chunk_layout(size: int) -> data.StructLayout:
 
 
 def bytes_layout(size: int) -> data.StructLayout:
-    """Return the layout of `count` bytes that start `offset` bytes into a beat of `size` bytes."""
+    """Return the layout of part of a beat of `size` bytes: `count` bytes that start at byte `offset`."""
     return data.StructLayout({"data": 8 * size, "offset": range(size), "count": range(size + 1)})
 
 
 def piece_layout(size: int) -> data.StructLayout:
-    """Return the layout of the bytes of a chunk in one beat; `bad` marks a beat with an HBM error response."""
+    """Return the layout of a piece: the bytes of a chunk in one beat. `bad` marks a beat with an HBM error response."""
     return data.StructLayout({"bytes": bytes_layout(size), "formats": Formats, "bad": 1})

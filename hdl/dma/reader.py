@@ -33,9 +33,9 @@ class Reader(wiring.Component):
         latency: `port_latency` of the machine: sets the line latency; 1 delays line requests by a cycle.
 
     Ports:
-        formats: formats of the chunk's copy.
-        axi: HBM; its write channels are idle.
-        o: pieces, in order.
+        formats: element formats of the copy that the chunk belongs to.
+        axi: port to HBM; the write channels are not used.
+        o: pieces (the bytes of a chunk in one beat), in order.
         starved: HBM beats are outstanding and none is buffered.
         busy: a beat is outstanding or buffered.
     """
@@ -154,7 +154,7 @@ class Reader(wiring.Component):
         ]
 
     def _offer_pieces(self, m: Module, beats, held) -> Signal:
-        """Offer the pieces of the beats; return whether a beat is consumed."""
+        """Offer the pieces of the read beats at `o`; return whether a beat is consumed in this cycle."""
         now, beat, piece = held.payload, beats.payload, self.o.payload
         gone = Signal()
         offset, count, last = next_beat(m, self.size, now.place, now.bytes, gone)

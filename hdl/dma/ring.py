@@ -38,7 +38,7 @@ class RingRead(wiring.Signature):
 
 
 class ByteRing(wiring.Component):
-    """Accepts one beat of `size` bytes and delivers another in every cycle."""
+    """Ring buffer of two beats: accepts one beat of `size` bytes and delivers another in every cycle."""
 
     def __init__(self, size: int):
         self.size = size
@@ -88,12 +88,12 @@ class ByteRing(wiring.Component):
         return m
 
     def _first_half_mask(self, place: Value) -> Value:
-        """Return a mask of the first half's bytes in the beat that starts at `place` in the ring."""
+        """Return the mask of bytes in the ring's first half, for a beat of bytes that starts at `place` of the ring."""
         inner, half = place[:-1], place[-1]
         behind = (Const(-1, 8 * self.size) << Cat(Const(0, 3), inner))[: 8 * self.size]
         return behind ^ half.replicate(8 * self.size)
 
     def _rotate(self, beat: Value, places: Value) -> Value:
-        """Return a beat with byte n moved to byte n + `places`, modulo its size."""
+        """Return `beat` rotated: byte n moves to byte n + `places`, modulo the beat's size."""
         down = (-places)[: (self.size - 1).bit_length()]
         return (Cat(beat, beat) >> Cat(Const(0, 3), down))[: 8 * self.size]

@@ -26,10 +26,10 @@ class RowReader(wiring.Component):
         latency: `port_latency` of the machine; 1 halves the request rate and delays each row by a cycle.
 
     Ports:
-        load: begin with `rows`.
+        load: begin to read the row numbers that `rows` describes.
         failed: a row number was beyond its limit and not skipped; stays until reset.
-        number: the first such row number.
-        busy: a number is unread or in flight.
+        number: the first row number that set `failed`.
+        busy: a row number is not read yet, or is in the pipeline.
     """
 
     AHEAD = 64

@@ -24,13 +24,13 @@ class DmaSequencer(wiring.Component):
         i: legal copies.
         refused: the copy that the checker refused, after all legal copies of `i`.
         formats: formats of the copy that is being read.
-        src_busy: runs or chunks of the source remain.
+        src_busy: runs or chunks of the source tensor remain to be read.
         dst_done: no run or chunk of the destination remains, and the last beat is in the on-chip memory or its burst;
             HBM responses may be outstanding.
         writer_free: no beat waits to be issued or to reach the on-chip memory.
-        undelivered: the next bytes to write had an HBM read error.
-        retired, error: see `DmaEngine`; one cycle after the event.
-        busy: a copy is on either side.
+        undelivered: the next bytes to write are missing, because reading them from HBM failed.
+        retired, error: see `DmaEngine`; one cycle after the copy has ended.
+        busy: a copy is being read or written.
     """
 
     i: In(stream.Signature(DmaJobLayout))
@@ -88,7 +88,7 @@ class DmaSequencer(wiring.Component):
         return m
 
     def _begin_source(self, m: Module, waiting: Signal, active: Signal, written: Signal) -> Signal:
-        """Start a copy on the source side if possible; return whether it starts."""
+        """Start to read the next copy if the state allows it; return whether it starts in this cycle."""
         job = self.i.payload
         apart, answered, begins = Signal(), Signal(), Signal()
         m.d.comb += [
@@ -111,7 +111,10 @@ class DmaSequencer(wiring.Component):
         return self.dst.valid
 
     def _retire(self, m: Module, over: Signal, memory, indexed: Signal, ends: Signal, number: Signal) -> Signal:
-        """Retire copies, a copy to HBM once HBM has answered; return whether a bad row number stopped a copy."""
+        """Retire completed copies; a copy to HBM is complete once HBM has answered.
+
+        Return whether a bad row number has stopped a copy.
+        """
         to_hbm, written, finished, stopped = (Signal(name=n) for n in ("to_hbm", "written", "finished", "stopped"))
         m.d.comb += [
             to_hbm.eq(memory == Storage.HBM),

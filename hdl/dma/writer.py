@@ -26,13 +26,13 @@ class HbmWriter(wiring.Component):
     """Writes one beat of `size` bytes per cycle, without a gap between chunks.
 
     Ports:
-        axi: HBM; its read and response channels are idle.
-        hungry: the ring lacks bytes for the next beat.
-        stop: read no more bytes from the ring.
+        axi: port to HBM; the read and response channels are not used here.
+        hungry: the ring buffer lacks bytes for the next beat.
+        stop: while set, no more bytes are read from the ring buffer.
         free: the beat register is empty, or its beat is accepted in this cycle.
         idle: the beat register is empty.
-        burst: a burst is complete.
-        room: another burst may be completed.
+        burst: a burst is completed by a beat in this cycle.
+        room: another burst may be completed: fewer than the allowed number are unanswered.
     """
 
     BEATS = timing.WRITER_BEATS
@@ -101,7 +101,7 @@ class HbmWriter(wiring.Component):
         ]
 
     def _write_burst(self, m: Module, chunk, beat, valid: Value) -> Signal:
-        """Append a beat to its burst, and issue complete bursts; return whether the beat is appended."""
+        """Append a beat to its burst, and send complete bursts. Return whether the beat is appended in this cycle."""
         place_bits = (self.size - 1).bit_length()
         address = data.StructLayout({"beat": HBM_ADDRESS_BITS - place_bits, "len": 8})
         m.submodules.beats = beats = BufferedFifo(beat.shape(), self.BEATS)

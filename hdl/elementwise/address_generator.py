@@ -15,14 +15,14 @@ class ElementwiseAddressGenerator(wiring.Component):
     A move along a dimension adds its step to that register, and restarts the lower dimensions from the sum.
 
     Arguments:
-        width: bits of the value, which wraps on overflow.
+        width: bits of the value `o`, which wraps on overflow.
         step_width: bits of a step, two's complement.
 
     Ports:
         load, start: restart with the value `start`.
-        advance, dimension: increment this dimension's index, and reset the lower ones to 0.
-        steps: increment of the value per dimension.
-        o: the value.
+        advance, dimension: increment the index of `dimension`, and reset the indices of the lower dimensions to 0.
+        steps: increment of `o` per increment of the index, for each dimension.
+        o: `start` plus the sum of index times step over all dimensions.
     """
 
     def __init__(self, width: int, step_width: int):

@@ -37,7 +37,7 @@ _KNOWN = tuple(f.code for f in FORMATS.values())
 
 @dataclass
 class _Operand:
-    """Access or pointer of the instruction: its fields, and whether it is used."""
+    """Access or pointer of the instruction: whether the instruction uses it, and the fields that describe it."""
 
     name: str
     used: Value
@@ -78,7 +78,7 @@ class ElementwiseChecker(checker.Checker):
 
     @property
     def latency(self) -> int:
-        """Cycles from acceptance at i to the job at o, or to the error."""
+        """Cycles from an instruction accepted at `i` to its job at `o`, or to `error`."""
         return self.LATENCY + timing.ELEMENTWISE_CHECKER_REGISTERS[self.config.port_latency]
 
     def elaborate(self, platform):
@@ -114,7 +114,7 @@ class ElementwiseChecker(checker.Checker):
         return m
 
     def _judge(self, m: Module, instruction, job, turn: Signal) -> dict[Rule, Value]:
-        """Return the rules that the instruction breaks, valid in its last cycle."""
+        """Return for each rule whether the instruction breaks it, valid in the last cycle of the check."""
         operands = self._operands(m, instruction, job)
         broken = {
             Rule.OPCODE: ~opcode_in(instruction, self.opcodes),
@@ -171,7 +171,10 @@ class ElementwiseChecker(checker.Checker):
 
     @staticmethod
     def _integer(instruction, operands: list[_Operand]) -> Value:
-        """Return whether the instruction computes with integers: tabulates `spec.isa.elementwise.is_integer`."""
+        """Return whether the instruction computes with integers.
+
+        The logic is a table made by `spec.isa.elementwise.is_integer`.
+        """
         pointed = {"pointer0": 1, "pointer1": 1}
         integers = elementwise.Elementwise.unpack(0) | pointed | _formats(INT32.code, *(one.name for one in operands))
         able = {o for o in isa.Opcode if elementwise.is_integer(integers | {"opcode": o})}
@@ -184,7 +187,10 @@ class ElementwiseChecker(checker.Checker):
 
     @staticmethod
     def _unsigned(instruction, operands: list[_Operand]) -> Value:
-        """Return whether integer arithmetic is UINT32: tabulates `spec.isa.elementwise.arithmetic_of`."""
+        """Return whether the instruction's integers are UINT32.
+
+        The logic is a table made by `spec.isa.elementwise.arithmetic_of`.
+        """
         pointed = {"pointer0": 1, "pointer1": 1}
         signed = elementwise.Elementwise.unpack(0) | pointed | _formats(INT32.code, *(one.name for one in operands))
         found = []
@@ -195,7 +201,7 @@ class ElementwiseChecker(checker.Checker):
         return _any(found)
 
     def _stochastic(self) -> frozenset[isa.Opcode]:
-        """Return the opcodes that may round stochastically on this machine."""
+        """Return the opcodes that support stochastic rounding with this machine's units."""
         able = elementwise.STOCHASTIC
         for opcodes, units in ((isa.VECTOR_OPCODES, "vector_units"), (isa.SCALAR_OPCODES, "scalar_units")):
             if "random" not in getattr(self.config, units):
@@ -335,7 +341,7 @@ class ElementwiseChecker(checker.Checker):
 
     @staticmethod
     def _count(instruction, job, name: str, d: int) -> Value:
-        """Return `spec.isa.elementwise.counts_of`: the elements of an access in a dimension."""
+        """Return the number of elements of the access `name` in dimension `d`; see `spec.isa.elementwise.counts_of`."""
         count = instruction[f"count{d}"]
         if name == "dst":
             outputs = {o: n if d == 0 else 1 for o, n in elementwise.OUTPUTS.items()}
@@ -349,12 +355,12 @@ class ElementwiseChecker(checker.Checker):
 
 
 def _turn_fields(place: _Operand) -> list[tuple[str, Value]]:
-    """Return the fields that the range check of an access needs besides counts and steps."""
+    """Return the fields of an access that its range check needs, besides counts and steps."""
     return [(name, getattr(place, name)) for name in ("used", "address", "storage", "size")]
 
 
 def _formats(code: int, *names: str) -> dict[str, int]:
-    """Return the instruction fields that give accesses and pointers the format `code`."""
+    """Return the instruction fields that give the named accesses and pointers the format `code`."""
     values = {}
     for name in names:
         if name in _ACCESSES:
@@ -373,7 +379,7 @@ def _misaligned(place: _Operand) -> Value:
 
 
 def _is_multiple_of_3(m: Module, number: Value) -> Signal:
-    """Return whether a 16-bit number is a multiple of 3; since 4 mod 3 = 1, the sum of its base-4 digits tells."""
+    """Return whether a 16-bit number is a multiple of 3, from the sum of its base-4 digits, since 4 mod 3 = 1."""
     digits, rest = Signal(5), Signal(3)
     m.d.comb += [
         digits.eq(sum(number.word_select(place, 2) for place in range(8))),

@@ -22,17 +22,17 @@ class ElementwiseFetch(wiring.Component):
     together. Latency from issue to the lanes: the read ports' latency.
 
     Ports:
-        i: steps.
-        sbuf, psum: read ports.
-        valid, step: a step for the lanes, which never stall.
+        i: steps to execute, with the columns that they read and write.
+        sbuf, psum: read ports of the memories.
+        valid, step: a step for the lanes, which cannot stall it.
         a, b: words of that step, lane 0 lowest, elements right-aligned with undefined bits above; undefined if the step
             does not read the tensor or has fewer partitions than the lane's index.
         writes: announces the issued step's write to the store.
         room: the store can accept another result.
         drained: all announced results are written.
-        wait_sbuf, wait_psum, wait_write: reason for a stall.
-        went: a step is issued.
-        busy: the interval after the last step has not elapsed.
+        wait_sbuf, wait_psum, wait_write: a step stalls in this cycle: on SBUF, on PSUM, on the store of results.
+        went: a step is issued to the memories in this cycle.
+        busy: the last step was issued less than its interval ago.
     """
 
     def __init__(self, config: Config):

@@ -52,10 +52,11 @@ class ElementwiseCounters(data.Struct):
 
     Fields:
         busy: cycles with an instruction pending or in flight.
-        instructions: instructions retired.
-        elements: ELEMENT steps.
-        wait_sbuf, wait_psum: a step stalled on the memory's read port.
-        wait_write: a step stalled because the store was full, or earlier results had to be written first.
+        instructions: number of retired instructions.
+        elements: number of ELEMENT steps.
+        wait_sbuf, wait_psum: cycles in which a step stalled on the read port of SBUF, of PSUM.
+        wait_write: cycles in which a step stalled because the store was full, or because earlier results had to be
+            written first.
     """
 
     busy: unsigned(COUNTER_BITS)
@@ -71,12 +72,12 @@ def engine_ports(config: Config) -> dict:
 
     Ports:
         instructions: a stream of `ElementwiseInstruction`.
-        sbuf, psum: read ports.
-        write: write port.
-        retired: pulse per instruction, in order, after its last write is accepted.
+        sbuf, psum: read ports of the memories.
+        write: write port of both memories.
+        retired: pulse for each instruction, in order, after its last write is accepted.
         error: an instruction was refused; no more are accepted, earlier ones complete.
         busy: an instruction is pending or in flight.
-        active: state that matters may change at the end of this cycle; else the clock may be gated.
+        active: the state of the engine may change at the end of this cycle; otherwise the clock may stop.
         counters: `ElementwiseCounters`.
     """
     return {
@@ -106,9 +107,10 @@ class Frontend(wiring.Component):
     Arguments:
         config: the machine's parameters.
         opcodes: opcodes of the engine.
-        latency: cycles from a step to its result in the lanes. It sets the number of results in flight, so a step that
-            takes longer costs throughput.
-        slow, interval: see the module; default: never slow, one step per cycle.
+        latency: cycles from a step to its result in the lanes. This sets the number of results in flight, so a step
+            with more cycles reduces the throughput.
+        slow, interval: functions as for `hdl.elementwise.job.derive_job`; default: no instruction is slow, one step per
+            cycle.
 
     Ports (besides `engine_ports`):
         lanes_valid, lanes_step, lanes_a, lanes_b: a step with its words; see

@@ -13,14 +13,14 @@ class Indices(wiring.Component):
     """Row-major counters over a shape.
 
     Ports:
-        load: start with the first element of the shape `loaded`.
-        loaded: elements per dimension.
-        counts: elements per dimension, from the cycle after `load` until the last element.
+        load: start again with the first element of a shape with the counts `loaded`.
+        loaded: number of elements per dimension.
+        counts: the same numbers, from the cycle after `load` until the last element.
         group: number of innermost dimensions in a group of elements.
-        advance: move to the next element.
-        first, last: the element is the first, the last of its group.
-        end: the element is the last of all.
-        dimension: dimension along which the next element lies.
+        advance: continue with the next element.
+        first, last: the current element is the first, the last of its group.
+        end: the current element is the last one of the shape.
+        dimension: dimension of the index that increases with the next element.
     """
 
     load: In(1)

@@ -32,7 +32,10 @@ _TYPES = {
 
 
 def _type(name: str, width: int):
-    """Return the shape of a field; an access's fields are typed by the part after the access's name."""
+    """Return the shape of an instruction field.
+
+    A field of an access, such as `a_dtype`, has the type of the part after the access's name.
+    """
     role = name.rsplit("_", 1)[-1]
     if role.startswith("step"):
         return signed(width)

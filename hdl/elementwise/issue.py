@@ -14,9 +14,9 @@ class Write(data.Struct):
     """Destination of a step's result.
 
     Fields:
-        place: first partition and address.
+        place: location of the column to write: first partition and address.
         partitions: number of partitions.
-        last: the instruction's last write.
+        last: this is the last write of its instruction.
     """
 
     place: Place
@@ -25,12 +25,12 @@ class Write(data.Struct):
 
 
 class ElementwiseIssue(data.Struct):
-    """Step for the fetch.
+    """Step for the fetch, with the location of the columns to read and write.
 
     Fields:
-        reads_a, reads_b: the step reads column a, column b.
+        reads_a, reads_b: the step reads the column `a`, the column `b`.
         drain: the step stalls until all earlier results are written.
-        interval: least cycles until the next step.
+        interval: smallest number of cycles from this step to the next.
     """
 
     step: ElementwiseStep

@@ -24,18 +24,18 @@ class ElementwiseJobLayout(data.Struct):
     Fields:
         integer: the instruction computes with integers.
         uint32: the integers are UINT32, else INT32.
-        size_*: log2 of the element size in bytes.
-        loads0, loads1: the scalar is read from SBUF.
-        values: 8 values of b are read before the elements.
-        reads_a, reads_b: each element reads a, reads b.
+        size_*: log2 of the element size in bytes, for each access and pointer.
+        loads0, loads1: scalar 0, scalar 1 is read from SBUF before the elements.
+        values: 8 values of the access b are read before the elements.
+        reads_a, reads_b: each ELEMENT step reads the access a, the access b.
         group: number of innermost dimensions in a group; see `ElementwiseStep.first`.
-        writes: ELEMENT steps write dst.
-        reduces: only the last ELEMENT step of a group writes.
-        delayed: dst's addresses lag one group behind the elements.
+        writes: ELEMENT steps write the access dst.
+        reduces: only the last ELEMENT step of each group writes a result.
+        delayed: the addresses of the access dst are one group behind the addresses of the operands.
         results: number of RESULT steps.
-        at_b: RESULT steps write at b, else at dst.
-        slow: the instruction must be the only one in the lanes.
-        interval: least cycles between steps.
+        at_b: RESULT steps write to the addresses of the access b, else of dst.
+        slow: while the instruction is in the lanes, no other instruction may be there.
+        interval: smallest number of cycles from one step to the next.
     """
 
     instruction: ElementwiseInstruction
@@ -78,7 +78,7 @@ def uses_operand(instruction, name: str) -> Value:
 
 
 def pointer(instruction, number: int):
-    """Return scalar `number` as a pointer."""
+    """Return scalar `number` (0 or 1) of an instruction as a pointer."""
     return data.View(PointerLayout, instruction[f"scalar{number}"][: PointerLayout.size])
 
 
@@ -88,7 +88,7 @@ def derive_job(m: Module, config: Config, instruction, slow: Callable, interval:
     Arguments:
         m: the module.
         config: the machine's parameters.
-        instruction: a view.
+        instruction: view of the instruction.
         slow: function from an instruction's view to the job's `slow`.
         interval: function from an instruction's view to the job's `interval`.
     """

@@ -19,8 +19,8 @@ class Place(data.Struct):
 
     Fields:
         address: byte address.
-        quadrant: quadrant of lane 0.
-        storage: the memory.
+        quadrant: quadrant with the element for lane 0.
+        storage: memory that holds the column.
         size: log2 of the element size in bytes.
     """
 
@@ -31,12 +31,15 @@ class Place(data.Struct):
 
 
 def quadrants(config: Config) -> int:
-    """Return the number of quadrants of a machine."""
+    """Return the number of quadrants of a machine's partitions."""
     return config.partitions // config.quadrant
 
 
 def shifted(m: Module, name: str, value: Value, amount: Value, unit: int, places: int, *, left: bool) -> Signal:
-    """Return a signal of the same width: `value` shifted by `amount` times `unit` bits, `amount` below `places`."""
+    """Return `value` shifted by `amount` * `unit` bits, in a signal of the same width.
+
+    `amount` must be below `places`.
+    """
     width = len(value)
     result = Signal(width, name=name)
     with m.Switch(amount):
@@ -50,12 +53,18 @@ def shifted(m: Module, name: str, value: Value, amount: Value, unit: int, places
 
 
 def to_lanes(m: Module, name: str, config: Config, place, words: Value) -> Signal:
-    """Return a word per lane from those of all partitions: the element right-aligned, undefined bits above it."""
+    """Return a word per lane, from the words of all partitions.
+
+    The element is right-aligned; the bits above it are undefined.
+    """
     turned = shifted(m, f"{name}_turned", words, place.quadrant, 32 * config.quadrant, quadrants(config), left=False)
     return shifted(m, f"{name}_aligned", turned, place.address[:2], 8, 4, left=False)
 
 
 def from_lanes(m: Module, name: str, config: Config, place, words: Value) -> Signal:
-    """Return the words of all partitions from the lanes' right-aligned elements, with zeros above."""
+    """Return a word per partition, from the lanes' right-aligned elements.
+
+    Each element is at its byte offset in the word, with zeros around it.
+    """
     aligned = shifted(m, f"{name}_aligned", words, place.address[:2], 8, 4, left=True)
     return shifted(m, f"{name}_turned", aligned, place.quadrant, 32 * config.quadrant, quadrants(config), left=True)

@@ -28,7 +28,7 @@ class ElementwiseSequencer(wiring.Component):
     Ports:
         i: jobs; each is accepted in the cycle in which the last step of the previous job is issued.
         o: steps; the first one in the cycle after its job is accepted.
-        busy: steps are pending.
+        busy: steps of a job remain to be issued.
     """
 
     i: In(stream.Signature(ElementwiseJobLayout))
@@ -75,12 +75,12 @@ class ElementwiseSequencer(wiring.Component):
         """Return the state shared by all parts.
 
         Fields:
-            job, phase, number: the job, its phase, and the step's index in the phase; registers.
+            job, phase, number: registers: the job, its current phase, and the index of the current step in the phase.
             fresh: no step of the job has been issued.
-            go: a step is issued.
-            final: the step is the job's last.
-            last_result: the step is the last RESULT step.
-            load: a job is accepted.
+            go: a step is issued in this cycle.
+            final: the current step is the last step of the job.
+            last_result: the current step is the last RESULT step of the job.
+            load: the next job is accepted in this cycle.
         """
         job = Signal(ElementwiseJobLayout, reset_less=True)
         return SimpleNamespace(
@@ -95,7 +95,7 @@ class ElementwiseSequencer(wiring.Component):
         )
 
     def _next(self, m: Module, now, end: Value) -> None:
-        """Advance through the steps and phases."""
+        """Advance to the next step when a step is issued, and from the last step of a phase to the next phase."""
         job, phase, number = now.job, now.phase, now.number
         results_next = Signal()
         following = Signal(Phase)  # the phase after the scalar loads
@@ -137,7 +137,10 @@ class ElementwiseSequencer(wiring.Component):
             m.d.sync += phase.eq(Mux(new.loads0, Phase.LOAD_S0, Phase.LOAD_S1))
 
     def _walk(self, m: Module, now, indices: Indices) -> tuple[Signal, dict[str, Value]]:
-        """Drive the address generators; return whether delayed writes have begun, and each access's address."""
+        """Drive the address generators of all accesses.
+
+        Return whether delayed writes have begun, and the address of each access.
+        """
         job, phase, go, load, dimension = now.job, now.phase, now.go, now.load, indices.dimension
         element, result, value = (Signal(name=name) for name in ("element", "result", "value"))
         m.d.comb += [
@@ -187,7 +190,7 @@ class ElementwiseSequencer(wiring.Component):
         return generator.o
 
     def _number(self, m: Module, now, element: Value, dimension: Value) -> None:
-        """Compute the element's index in its tensor, and its position in the instruction."""
+        """Compute the element's index in its tensor, and its row-major position in the instruction."""
         m.submodules.index = index = ElementwiseAddressGenerator(64, 32)
         position = Signal(16)
         m.d.comb += [

@@ -28,16 +28,16 @@ class ElementwiseStep(data.Struct):
     """One step; fields not listed are copied from the instruction.
 
     Fields:
-        number: index of a LOAD_VALUE or RESULT step, from 0 (TRANSPOSE: modulo 16).
+        number: index of a LOAD_VALUE or RESULT step, counted from 0 (in TRANSPOSE modulo 16).
         first, last: first, last element of a group: the elements that TENSOR_REDUCE reduces to one, a block of
             TRANSPOSE, else all elements. In RESULT steps: the first, the last RESULT step.
         position: row-major position of the element in the instruction, modulo 2**16.
         integer, uint32: see `hdl.elementwise.job.ElementwiseJobLayout`.
-        a_dtype: in LOAD_S0 and LOAD_S1 the pointer's format.
+        a_dtype: format of the operand a; in LOAD_S0 and LOAD_S1 the format of the pointer.
         dst_dtype: format of the output.
         stochastic: set only in ELEMENT steps.
         index: index of lane 0's element; lane i adds i * index_partition.
-        pointer0, pointer1: the scalar is the stored one, not scalar0, scalar1.
+        pointer0, pointer1: scalar 0, scalar 1 was loaded from SBUF; otherwise it is the field `scalar0`, `scalar1`.
         writes: the step's result is written.
     """
 

@@ -28,7 +28,7 @@ class ResultStore(wiring.Component):
         drained: all announced results are written.
         result_valid, result, enable: results in announced order: right-aligned words, zeros above, and one bit per
             lane. The store disables lanes beyond the partitions of the write.
-        port: write port.
+        port: write port to the memories.
         retired: an instruction's last write was accepted in the cycle before.
     """
 

@@ -26,9 +26,9 @@ def in_turn(m: Module, value: Value, turns: int, turn: Value, name: str) -> Valu
 
     Arguments:
         m: the module.
-        value: register with the value of the current partition.
-        turns: number of partitions.
-        turn: advance to the next partition.
+        value: value of the current partition, in a register.
+        turns: number of partitions that the lane serves.
+        turn: the lane advances to its next partition at the end of this cycle.
         name: prefix of the registers in waveforms.
     """
     for number in range(1, turns):
@@ -70,7 +70,7 @@ class Turns(wiring.Component):
 
     Arguments:
         partitions: partitions of the engine.
-        turns: partitions per lane, at least 2; a divisor of `partitions`.
+        turns: number of partitions that each lane serves in turn, at least 2; a divisor of `partitions`.
 
     Ports to the engine:
         valid, step, a, b: a step, at least `turns` cycles after the previous one, with the words of all partitions.
@@ -101,7 +101,7 @@ class Turns(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles added to the lanes' latency."""
+        """Cycles that this unit adds to the latency of the lanes."""
         return timing.turns_latency(self.turns)
 
     def elaborate(self, platform):
@@ -124,7 +124,7 @@ class Turns(wiring.Component):
         return m
 
     def _step(self, m: Module) -> None:
-        """Hold a step, and update the fields that differ from turn to turn."""
+        """Hold a step for all turns, and update the fields that depend on the turn: index and number of partitions."""
         step = Signal(ElementwiseStep, reset_less=True)
         m.d.comb += self.lanes_step.eq(step)
         with m.If(self.valid):
@@ -136,7 +136,7 @@ class Turns(wiring.Component):
             ]
 
     def _gather(self, m: Module) -> None:
-        """Hold the results of all turns except the last, and output them together with its results."""
+        """Hold the lanes' results of all turns except the last; output them with the results of the last turn."""
         come = Signal(range(self.turns))
         last = Signal()
         m.d.comb += [last.eq(come == self.turns - 1), self.result_valid.eq(self.lanes_result_valid & last)]

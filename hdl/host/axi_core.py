@@ -18,7 +18,7 @@ __all__ = ["AxiCore", "memory_ports"]
 
 
 def memory_ports(config: Config) -> list[str]:
-    """Return the names of the memory ports: `m_axi`, or `m_axi_0`, `m_axi_1`, ...."""
+    """Return the names of the AXI ports to memory: `m_axi` for one port, else `m_axi_0`, `m_axi_1` and so on."""
     return ["m_axi"] if config.hbm_ports == 1 else [f"m_axi_{port}" for port in range(config.hbm_ports)]
 
 
@@ -27,10 +27,10 @@ class AxiCore(wiring.Component):
 
     Arguments:
         config: the machine's parameters.
-        debug: whether to add ports for the core's internal state.
+        debug: whether to add ports that show the core's internal state.
 
     Raises:
-        ValueError: if the core is part of an instance.
+        ValueError: if the configuration has more than one core: a system of linked cores has no host registers.
 
     Ports:
         aclk: clock, rising edge.
@@ -80,21 +80,21 @@ class AxiCore(wiring.Component):
         return m
 
     def _connect(self, m: Module, prefix: str, axi) -> None:
-        """Connect an inner port to the outer signals with this prefix."""
+        """Connect the AXI port `axi` of the core inside to this component's signals with the given prefix."""
         for (name,), member, inside in axi.signature.flatten(axi):
             outside = getattr(self, f"{prefix}_{name}")
             m.d.comb += outside.eq(inside) if member.flow == Out else inside.eq(outside)
 
 
 def _outer(prefix: str, port: wiring.Signature, flow) -> dict[str, Member]:
-    """Return the outer signals of a port by name, with their directions and widths."""
+    """Return the signals of an AXI port as members of `AxiCore`: each name with prefix, direction and width."""
     flows = {Out: Out, In: In} if flow == Out else {Out: In, In: Out}
     signals = port.flatten(port.create())
     return {f"{prefix}_{name}": flows[member.flow](len(Value.cast(value))) for (name,), member, value in signals}
 
 
 def _constant_signals(values: dict[str, int]) -> Iterator[tuple[str, int]]:
-    """Yield the constant signals of AW and AR, each with its entry of `values`."""
+    """Yield the name of each constant signal of the AXI channels AW and AR, with its entry of `values`."""
     for channel in ("aw", "ar"):
         for name, value in values.items():
             yield f"{channel}{name}", value

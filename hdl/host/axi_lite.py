@@ -44,7 +44,8 @@ class AxiLiteBridge(wiring.Component):
 
     Ports:
         axi: port of the manager.
-        bus: bus to the registers; the mask of a write is its strobes, a read is of the whole word.
+        bus: bus to the registers. The mask of a write is the strobes of the AXI write; a read always reads the whole
+            word.
     """
 
     def __init__(self, address_bits: int):

@@ -21,10 +21,10 @@ _TOLD = ("start", "boot_address", "host_interrupt")
 
 
 def shown_signature(config: Config) -> wiring.Signature:
-    """Return the ports of a core that show its state.
+    """Return the ports of `hdl.core.Core` that show its state: all except the HBM ports and the inputs from the host.
 
     Raises:
-        ValueError: if the core is part of an instance.
+        ValueError: if the configuration has more than one core: a system of linked cores has no host registers.
     """
     if config.cores > 1:
         raise ValueError(f"cores must be 1 for a core with host registers, not {config.cores}")

@@ -26,7 +26,7 @@ class AxiIsolation(wiring.Component):
     Ports:
         manager: port of the manager, which may be reset while `stop` is set.
         port: port to the memory; must not be reset unless the memory is reset too.
-        stop: ignore the manager.
+        stop: while set, all signals of the manager are ignored.
         idle: no transaction is outstanding.
     """
 
@@ -60,7 +60,7 @@ class AxiIsolation(wiring.Component):
         return m
 
     def _pass(self, m: Module, name: str, may: Value) -> Value:
-        """Add the register of an address channel; return whether it accepts an address in this cycle."""
+        """Add the register of an address channel. Return whether it accepts an address in this cycle."""
         source, sink = getattr(self.manager, name), getattr(self.port, name)
         taken, address = Signal(name=f"{name}_taken"), Signal(sink.payload.shape(), name=name, reset_less=True)
         m.d.comb += [
@@ -96,7 +96,7 @@ class AxiIsolation(wiring.Component):
 
 
 def _under_way(m: Module, name: str, begins: Value, ends: Value) -> Signal:
-    """Return the number of outstanding bursts."""
+    """Return the number of outstanding bursts: bursts that have begun minus bursts that have ended."""
     count = Signal(16, name=name)
     m.d.sync += count.eq(count + begins - ends)
     return count

@@ -27,7 +27,7 @@ _WORD = (1 << 32) - 1
 
 
 def layout_places(layout: data.Layout, path: str = "", offset: int = 0) -> list[tuple[str, int, int]]:
-    """Return name, bit offset and width of every field that is a number, also in nested layouts."""
+    """Return name, bit offset and width of each numeric field of a layout, including the fields of nested layouts."""
     places = []
     for key, field in layout:
         name = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".removeprefix(".")
@@ -128,7 +128,7 @@ class HostRegisters(wiring.Component):
             place.write()
 
     def _control(self, m: Module) -> dict[int, _Place]:
-        """Return the entries of control, status and boot address."""
+        """Return the register map's entries for control, status and boot address."""
         started, low, high = Signal(), Signal(32), Signal(HBM_ADDRESS_BITS - 32)
         control, wanted = host_map.HOST_CONTROL, self._data
         m.d.comb += self.boot_address.eq(Cat(low, high))
@@ -154,7 +154,7 @@ class HostRegisters(wiring.Component):
         }
 
     def _outcome(self, m: Module, upper: Signal) -> dict[int, _Place]:
-        """Return the entries of a run: its end, its output and its duration."""
+        """Return the register map's entries for the result of a run: how it ended, its output and its duration."""
         output, cycles, lost = Fifo(8, depth=OUTPUT_BYTES), Signal(64), Signal()
         m.submodules.output = output
         over = self.done | self.error.valid
@@ -197,7 +197,7 @@ class HostRegisters(wiring.Component):
         }
 
     def _interrupts(self, m: Module) -> dict[int, _Place]:
-        """Return the entries of the interrupt; drive `interrupt`."""
+        """Return the register map's entries for the interrupt; drive `interrupt`."""
         enable, pending, cleared = (Signal(len(host_map.SOURCES)) for _ in range(3))
         ended = Cat(self.done, self.error.valid)
         before = Signal.like(ended)
@@ -219,7 +219,7 @@ class HostRegisters(wiring.Component):
         }
 
     def _storage(self, m: Module, register: HostRegister, held: Signal) -> _Place:
-        """Return a register that holds the last written value."""
+        """Return the register map's entry for a register that reads as the last written value."""
         assert register.effect == Effect.KEEP and register.mask == (1 << len(held)) - 1
 
         def write():
@@ -238,7 +238,7 @@ class HostRegisters(wiring.Component):
         return {offset: _Place(Const(value, 32)) for offset, value in words.items()}
 
     def _counters(self, m: Module, write: Value, upper: Signal) -> None:
-        """Add the counters, two words each; a read of the lower word latches the upper word."""
+        """Add two words per counter to the register map. A read of the lower word latches the upper word."""
         places = layout_places(core_counters(self.config))
         assert counter_offset(len(places)) <= 1 << HOST_ADDRESS_BITS, "all counters must have an offset"
         counters = Value.cast(self.counters)

@@ -12,12 +12,12 @@ class LinkCounters(data.Struct):
     """Counters of a link end since reset.
 
     Fields:
-        flits: flits accepted from the router; replays do not count.
-        replays: replays started by this end.
-        crc_errors: frames with a wrong CRC.
-        discarded: good flits discarded because an earlier one was missing.
-        idle: cycles with a frame without a flit.
-        stalled: cycles with a flit pending and none accepted, for lack of credits or replay memory.
+        flits: number of flits accepted from the router; replays do not count.
+        replays: number of replays that this end started.
+        crc_errors: number of frames with a wrong CRC.
+        discarded: number of intact flits discarded because an earlier flit was missing.
+        idle: cycles in which a frame without a flit is sent.
+        stalled: cycles in which a flit is pending and none is accepted, for lack of credits or replay memory.
     """
 
     flits: unsigned(COUNTER_BITS)

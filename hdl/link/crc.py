@@ -31,10 +31,10 @@ class Crc32(wiring.Component):
     """CRC-32 of IEEE 802.3 over `width` bits, without latency.
 
     Arguments:
-        width: bits to check; zeros after them complete the last byte.
+        width: number of bits to check; zeros after them complete the last byte.
 
     Ports:
-        i: bits, as bytes from the least significant up.
+        i: the bits to check; bit 0 is the least significant bit of the first byte.
         o: the CRC.
     """
 
@@ -61,7 +61,7 @@ class Crc32(wiring.Component):
 
 
 def crc_of_zeros(width: int) -> int:
-    """Return the CRC of `width` zeros."""
+    """Return the CRC of `width` zero bits."""
     state = _ONES
     for _ in range(_padded(width)):
         state = _step(state)
@@ -69,7 +69,10 @@ def crc_of_zeros(width: int) -> int:
 
 
 def _words(bits: Value) -> tuple[list[Value], list[int]]:
-    """Split bits into words from the end; return the words, and for each the remainder of its last bit's power."""
+    """Split bits into words from the end.
+
+    Return the words, and for each word the remainder c[n] of the power of x that its last bit stands for.
+    """
     ends = range(len(bits), 0, -CRC_BITS)
     words = [Cat(Const(0, max(0, CRC_BITS - end)), bits[max(0, end - CRC_BITS) : end]) for end in ends]
     remainders = _remainders(len(bits))
@@ -77,7 +80,7 @@ def _words(bits: Value) -> tuple[list[Value], list[int]]:
 
 
 def _remainders(width: int) -> list[int]:
-    """Return, for each bit of a frame, the remainder of its power of x times x**32; the last bit stands for x**0."""
+    """Return for each bit of a frame the remainder of its power of x, times x**32. The last bit stands for x**0."""
     remainders = [_REFLECTED]
     for _ in range(width - 1):
         remainders.append(_step(remainders[-1]))
@@ -85,7 +88,7 @@ def _remainders(width: int) -> list[int]:
 
 
 def _step(state: int) -> int:
-    """Return the remainder multiplied by x."""
+    """Return the remainder `state` multiplied by x, modulo the CRC's polynomial."""
     return (state >> 1) ^ (_REFLECTED if state & 1 else 0)
 
 

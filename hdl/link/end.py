@@ -50,9 +50,10 @@ class LinkEnd(wiring.Component):
         latency: latency of the wire in cycles; sets the buffer sizes.
 
     Ports:
-        i: flits per virtual channel, round robin: `ready` of one depends on `valid` of the other.
-        o: flits per virtual channel.
-        tx: a frame in every cycle.
+        i: streams of flits to send, one per virtual channel, accepted round robin: the `ready` of each depends on the
+            `valid` of the others.
+        o: streams of received flits, one per virtual channel.
+        tx: a frame for the wire, in every cycle.
         rx: a frame from the wire, if `rx_present`.
         dead: for `DEAD_CYCLES` cycles no good frame arrived, or no flit in flight was acknowledged. Stays until reset;
             the end keeps working if the wire recovers.

@@ -55,9 +55,9 @@ def add_wires(m: Module, instance: Instance, chips: Sequence, disturbance: Seque
 
 
 def disturbance_ports(wires: int) -> dict[str, wiring.Member]:
-    """Return ports that disturb all wires: the fields of `DISTURBANCE`, one element per wire.
+    """Return ports that disturb all wires: the fields of `DISTURBANCE`, each an array with one element per wire.
 
-    `repeat` is a keyword of Verilog, hence `repeated`.
+    `repeat` is a keyword of Verilog, so that field is called `repeated` here.
     """
     return {
         "flip": In(wires),
@@ -69,7 +69,7 @@ def disturbance_ports(wires: int) -> dict[str, wiring.Member]:
 
 
 def connect_disturbance(m: Module, ports, disturbance: Sequence) -> None:
-    """Connect an object's `disturbance_ports` to the `disturbance` of each wire."""
+    """Connect ports of the object `ports`, made by `disturbance_ports`, to the `disturbance` of each wire."""
     for wire, befalls in enumerate(disturbance):
         m.d.comb += [
             befalls.flip.eq(ports.flip[wire]),
@@ -90,8 +90,10 @@ class Fabric(wiring.Component):
     wire that it drives.
 
     Ports:
-        i: flits from the cores: CHANNELS * core + channel. The destination is a core of the instance.
-        o: flits to the cores, with the same index. Each must be accepted eventually, whatever else is pending.
+        i: streams of flits from the cores; stream CHANNELS * core + channel. The destination must be a core of the
+            instance.
+        o: streams of flits to the cores, with the same index. Each flit must be accepted eventually, whatever else is
+            pending.
         disturbance: faults injected into each wire; see `DISTURBANCE`.
         dead: one bit per link end; see `LinkEnd`.
     """

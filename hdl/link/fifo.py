@@ -19,13 +19,13 @@ class FlitFifo(wiring.Component):
         window: capacity in flits, a power of two minus one.
 
     Ports:
-        write: `flit` is written.
-        o: flits, in the same order.
-        credits_returned: flits read since reset, modulo 2 ** SEQUENCE_BITS.
+        write: `flit` is written at the end of this cycle.
+        o: the flits, in the order of writing.
+        credits_returned: number of flits read since reset, modulo 2 ** SEQUENCE_BITS.
 
     Attributes:
-        end: flits written, modulo the depth of the memory.
-        memory: each flit at its number modulo the depth.
+        end: number of flits written, modulo the depth of the memory.
+        memory: the stored flits; flit n (counted from reset) is at address n modulo the depth.
     """
 
     def __init__(self, link_bytes: int, window: int):

@@ -33,11 +33,11 @@ def body_layout(link_bytes: int) -> data.StructLayout:
         flit: undefined unless `valid`.
         vc: virtual channel of the flit.
         valid: the frame carries a flit.
-        sequence: number of the flit; in a frame without a flit, of the next one.
-        answer: count of replays made by this end so far.
-        expected: number of the next flit that this end needs; it has received all earlier flits.
-        retry: count of replays requested by this end so far.
-        credits_returned: flits read from each input buffer of this end, modulo 2 ** SEQUENCE_BITS.
+        sequence: sequence number of the flit; in a frame without a flit, of the next flit to send.
+        answer: number of replays that this end has made because the other end requested them.
+        expected: sequence number of the next flit that this end needs; this end has received all earlier flits.
+        retry: number of replays that this end has requested.
+        credits_returned: number of flits read from each input buffer of this end, modulo 2 ** SEQUENCE_BITS.
     """
     return data.StructLayout(
         {

@@ -23,8 +23,8 @@ class LinkNode(wiring.Component):
 
     Ports:
         chip: number of this chip; constant.
-        i: `local_in` of `Router`.
-        o: `local_out` of `Router`.
+        i: streams of flits from the cores: `local_in` of `Router`.
+        o: streams of flits to the cores: `local_out` of `Router`.
         The further ports are those of a `LinkEnd`, one per direction.
     """
 

@@ -25,13 +25,13 @@ class Receiver(wiring.Component):
         window: capacity of each input buffer in flits, a power of two minus one.
 
     Ports:
-        heard: body of the received frame, if `good`.
-        expected: sent to the other end, like `retry` and `credits_returned`; see `body_layout`.
-        discarded: a flit is received and not accepted.
+        heard: body of the received frame, valid if `good`.
+        expected: field of the next frame to send, like `retry` and `credits_returned`; see `body_layout`.
+        discarded: a flit is received in this cycle and not accepted.
 
     Attributes:
-        takes: a flit is received and accepted.
-        fifos: the input buffers.
+        takes: a flit is received in this cycle and accepted.
+        fifos: the input buffers, one per virtual channel.
     """
 
     def __init__(self, link_bytes: int, window: int):

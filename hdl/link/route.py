@@ -27,12 +27,12 @@ _CORE_BITS = (CORES_PER_CHIP - 1).bit_length()
 
 
 def link_output(direction: int, vc: int) -> int:
-    """Return the index of a router's output to a link's virtual channel."""
+    """Return the index of a router's output to virtual channel `vc` of the link in a direction."""
     return direction * VIRTUAL_CHANNELS + vc
 
 
 def local_output(instance: Instance, port: int) -> int:
-    """Return the index of a router's output to a local port."""
+    """Return the index of a router's output to local port `port`, a stream to a core of the chip."""
     return instance.directions * VIRTUAL_CHANNELS + port
 
 
@@ -57,7 +57,7 @@ def reachable(instance: Instance, side: int | None, vc: int) -> list[int]:
 
 
 def ring_sizes(instance: Instance) -> tuple[int, ...]:
-    """Return the number of chips in the rings of each dimension."""
+    """Return for each dimension of the topology the number of chips in a ring."""
     if instance.topology == Topology.RING:
         return (instance.chips,)
     return instance.width, instance.chips // instance.width
@@ -84,7 +84,7 @@ class Route(wiring.Component):
 
     Ports:
         chip: number of this chip.
-        destination: destination in the flit's header; a core of the instance.
+        destination: destination in the flit's header; must be a core of the instance.
         channel: channel in the flit's header.
         outputs: one bit per output, one of them set; see `link_output` and `local_output`.
     """
@@ -140,7 +140,10 @@ class Route(wiring.Component):
         return places
 
     def _is_upward(self, m, dimension: int, size: int, place, end) -> Value:
-        """Return whether a flit travels upwards: from a link in that link's direction, from a core the shorter way."""
+        """Return whether a flit travels upwards in a dimension.
+
+        A flit from a link keeps the direction of that link; a flit from a core travels the shorter way around the ring.
+        """
         if self.side is not None and dimension == self.side // 2:
             return Const(self.side % 2)
         distance = Signal(range(2 * size), name=f"distance_{dimension}")
@@ -152,7 +155,7 @@ class Route(wiring.Component):
         return up
 
     def _select_link(self, m, direction: int, chosen, last) -> None:
-        """Set a link's output if `chosen`; `last`: the link closes the ring."""
+        """Select an output to the link in a direction if `chosen`; `last`: this link closes the ring."""
         possible = reachable(self.instance, self.side, self.vc)
         incoming = self.vc if self.side is not None and direction == self.side ^ 1 else 0
         for vc in range(VIRTUAL_CHANNELS):

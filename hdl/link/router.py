@@ -36,7 +36,7 @@ class RouterInput(wiring.Component):
 
     Ports:
         chip: number of this chip.
-        requests: one bit per output of the router, set for the output of the oldest flit; 0 without a flit.
+        requests: one bit per output of the router, set for the output that the oldest flit needs; 0 without a flit.
         flit: the oldest flit.
         taken: the oldest flit is removed at the end of this cycle.
     """
@@ -83,15 +83,15 @@ class RouterOutput(wiring.Component):
     robin.
 
     Arguments:
-        passing: number of inputs from links, the first ones.
-        own: number of inputs from local cores, after them.
+        passing: number of inputs from links; these are the first inputs.
+        own: number of inputs from local cores; these follow the inputs from links.
         link_bytes: data bytes per flit.
 
     Ports:
-        requests: one bit per input.
-        flits: one per input.
+        requests: one bit per input, set when its oldest flit needs this output.
+        flits: the oldest flit of each input.
         taken: one bit per input, set when its flit is accepted.
-        o: flits, from a register.
+        o: the accepted flits, from a register.
     """
 
     SHARE = 8
@@ -206,7 +206,7 @@ class Router(wiring.Component):
         return m
 
     def _outputs(self) -> list[tuple[str, wiring.PureInterface]]:
-        """Return name and port of each output, in the order of their numbers."""
+        """Return name and port of each output of the router, in the order of the outputs' indices."""
         ports = {}
         for direction in range(self.instance.directions):
             for vc in range(VIRTUAL_CHANNELS):

@@ -19,24 +19,26 @@ class LinkSender(wiring.Component):
 
     Arguments:
         link_bytes: data bytes per flit.
-        window: flits in flight at most, and credits for each of the other end's buffers; a power of two minus one.
+        window: maximum number of flits in flight, and number of credits for each input buffer of the other end; a power
+            of two minus one.
 
     Ports:
-        i: flits per virtual channel, round robin.
-        heard: body of the received frame, if `good`.
+        i: streams of flits to send, one per virtual channel, accepted round robin.
+        heard: body of the received frame, valid if `good`.
         o: a frame in every cycle, without `expected`, `retry` and `credits_returned`.
-        replayed: a replay starts.
-        stalled: a flit is pending and none is `accepted`.
-        owed: some flits are not acknowledged.
-        progress: more flits are acknowledged.
+        replayed: a replay starts in this cycle.
+        stalled: a flit is pending in this cycle and none is `accepted`.
+        owed: the other end has not acknowledged all sent flits.
+        progress: the other end acknowledges more flits in this cycle.
 
     Attributes:
-        known: number of the first stored flit; earlier ones are acknowledged.
-        end: number after the last stored flit.
-        memory: stored flits, each at its number modulo the depth.
-        credits_consumed: credits that accepted flits consumed, per virtual channel, modulo 2 ** SEQUENCE_BITS.
-        credits_returned: credits that the other end returned, by its latest frame, per virtual channel, modulo 2 **
+        known: sequence number of the first stored flit; all earlier flits are acknowledged.
+        end: sequence number after the last stored flit.
+        memory: the stored flits; each is at its sequence number modulo the depth.
+        credits_consumed: number of credits that accepted flits consumed, per virtual channel, modulo 2 **
             SEQUENCE_BITS.
+        credits_returned: number of credits that the other end has returned according to its latest frame, per virtual
+            channel, modulo 2 ** SEQUENCE_BITS.
     """
 
     def __init__(self, link_bytes: int, window: int):

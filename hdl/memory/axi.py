@@ -43,7 +43,7 @@ def constants(size: int) -> dict[str, int]:
 
 
 def write_responses(id_bits: int, *, always_ready: bool = False) -> stream.Signature:
-    """Return the signature of channel B; see `AxiPort`."""
+    """Return the signature of AXI channel B (write responses); for the parameters see `AxiPort`."""
     return stream.Signature(data.StructLayout({"id": id_bits, "resp": 2}), always_ready=always_ready)
 
 
@@ -51,7 +51,7 @@ class Axi(wiring.Signature):
     """AXI channels: streams with payload fields named as in the specification."""
 
     def flatten(self, obj) -> Iterator[tuple[tuple[str], Member, Value]]:
-        """Yield the signals under the names of the specification (`awvalid`), which boards and models use."""
+        """Yield the signals under the names of the AXI specification, such as `awvalid`, for boards and models."""
         for channel, member in self.members.items():
             for (name,), port, value in member.signature.flatten(getattr(obj, channel)):
                 if name == "payload":
@@ -88,6 +88,6 @@ class AxiPort(Axi):
 
 
 def connect_channels(m: Module, manager, port, *names: str) -> None:
-    """Connect some channels of a manager inside a module to a port of that module."""
+    """Connect the named AXI channels of a manager inside a module to a port of that module."""
     for name in names:
         wiring.connect(m, getattr(manager, name), wiring.flipped(getattr(port, name)))

@@ -29,7 +29,8 @@ class AxiArbiter(wiring.Component):
     Ports:
         managers: ports of the managers; their IDs are ignored. The beats of a write may arrive with its address or
             later; earlier beats stall.
-        port: an ID is the number of a manager. A beat may precede its address by a few cycles.
+        port: port to the memory. The ID of a transaction is the index of the manager. A beat may precede its address by
+            a few cycles.
     """
 
     WRITES = 16
@@ -43,7 +44,7 @@ class AxiArbiter(wiring.Component):
 
     @staticmethod
     def id_bits(count: int) -> int:
-        """Return the width of the IDs of `count` managers."""
+        """Return the width of the IDs that distinguish `count` managers."""
         return max(1, (count - 1).bit_length())
 
     def elaborate(self, platform):
@@ -62,7 +63,10 @@ class AxiArbiter(wiring.Component):
         return m
 
     def _pass_addresses(self, m: Module, name: str, managers: list, port, may: Value) -> tuple[Value, Value]:
-        """Add the register of an address channel; return the granted manager, and whether its address is accepted."""
+        """Add the register of an address channel.
+
+        Return the index of the granted manager, and whether its address is accepted in this cycle.
+        """
         m.submodules[name] = turn = RoundRobin(self.count)
         room, served = (Signal(name=f"{name}_{what}") for what in ("room", "served"))
         address = Signal(port.payload.shape(), name=f"{name}_payload", reset_less=True)
@@ -84,7 +88,7 @@ class AxiArbiter(wiring.Component):
         return turn.grant, served
 
     def _pass_beats(self, m: Module, managers: list, order) -> None:
-        """Add the register of the write data, filled in the order of the addresses."""
+        """Add the register of the write data. It accepts the managers' beats in the order of the accepted addresses."""
         port = self.port.w
         room, served, last = (Signal(name=f"w_{what}") for what in ("room", "served", "last"))
         beat = Signal(port.payload.shape(), name="w_payload", reset_less=True)
@@ -106,7 +110,7 @@ class AxiArbiter(wiring.Component):
                         m.d.sync += beat.eq(manager.payload)
 
     def _route(self, m: Module, managers: list, port) -> None:
-        """Connect a response channel: its payload to all managers, its handshake to the one with the ID."""
+        """Connect a response channel: the payload to all managers, the handshake to the manager with the index ID."""
         for number, manager in enumerate(managers):
             m.d.comb += [
                 getattr(manager.payload, field).eq(getattr(port.payload, field))

@@ -16,7 +16,8 @@ class Bank(wiring.Component):
         size: bytes per line.
 
     Ports:
-        data: the line that was read, without a write of the same cycle; valid from the next cycle until the next read.
+        data: the line read, before a write of the same cycle takes effect; valid from the next cycle until the next
+            read.
         write: one bit per byte to write.
     """
 

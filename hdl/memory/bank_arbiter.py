@@ -24,13 +24,14 @@ class BankArbiter(wiring.Component):
             line ports' requests of this cycle.
 
     Ports:
-        requests: one bit per requester, engines first.
-        banks: bank that each requests.
-        turn: index of the line port with priority over equally urgent line ports; the next index in each cycle.
+        requests: one bit per requester: first the engines, then the line ports.
+        banks: for each requester, the bank that it requests.
+        turn: index of the line port with priority over other line ports that are equally urgent; in each cycle the next
+            index.
         held_up: the memory accepts no request in this cycle, even if granted.
-        grants: one bit per requester, set when it has priority at its bank.
+        grants: one bit per requester, set when the requester has priority at the bank that it requests.
         urgent: a granted line port is urgent; with `early`, any line port is.
-        stalls: one bit per requester, set when its request is not accepted in this cycle.
+        stalls: one bit per requester, set when the request is not accepted in this cycle.
     """
 
     def __init__(self, engines: int, lines: int, places: int, early: bool = False):
@@ -78,7 +79,10 @@ class BankArbiter(wiring.Component):
         return m
 
     def _precedes(self, first: int, second: int) -> Value | int:
-        """Return whether a requester has priority over another at the same bank: a total order."""
+        """Return whether requester `first` has priority over `second` at the same bank.
+
+        The relation is a total order.
+        """
         if first > second:
             before = self._precedes(second, first)
             return ~before if isinstance(before, Value) else not before

@@ -11,7 +11,10 @@ __all__ = ["LineReadArbiter", "LineWriteArbiter"]
 
 
 class _LineArbiter(wiring.Component):
-    """Round robin without latency; a stalled request keeps its grant until it is accepted."""
+    """Round robin arbiter that grants in the cycle of the request.
+
+    A stalled request keeps its grant until it is accepted.
+    """
 
     def __init__(self, signature: type[LineRead] | type[LineWrite], size: int, count: int):
         self.size = size
@@ -63,7 +66,7 @@ class LineReadArbiter(_LineArbiter):
 
     Ports:
         requesters: the readers' ports; each receives all data and must know in which cycle its own data arrives.
-        chosen: number of the reader with the current request.
+        chosen: index of the reader with the current request.
     """
 
     def __init__(self, size: int, count: int):
@@ -71,7 +74,10 @@ class LineReadArbiter(_LineArbiter):
 
 
 class LineWriteArbiter(_LineArbiter):
-    """Grants one of several writers per cycle, round robin; otherwise as `LineReadArbiter`."""
+    """Grants one of several writers per cycle, round robin.
+
+    Parameters and ports are like those of `LineReadArbiter`.
+    """
 
     def __init__(self, size: int, count: int):
         super().__init__(LineWrite, size, count)

@@ -26,18 +26,18 @@ class LineBuffer(wiring.Component):
 
     Arguments:
         size: bytes per access.
-        writers: number of writers that share the port.
+        writers: number of writers that share the line port.
         sbuf: geometry of SBUF.
         latency: 0 or 1. With 1 a line stays for at least one cycle, all lines stay in order, and no line is accepted
             while `LINES` are buffered.
 
     Ports:
         i: lines from the arbiter.
-        writer: number of the line's writer.
+        writer: index of the writer of the line at `i`.
         o: lines to the memories; a stalled request may change.
-        busy: SBUF banks that an engine or an earlier port requests.
-        after: `busy` for the next port: `busy`, and the bank that this port requests.
-        written: one bit per writer, set when all of its lines are written at the end of this cycle.
+        busy: one bit per SBUF bank, set when an engine or a line port before this port requests the bank.
+        after: input `busy` of the line port after this port: `busy`, and the bank that this port requests.
+        written: one bit per writer, set when all lines of the writer are written at the end of this cycle.
     """
 
     LINES = timing.LINE_BUFFER
@@ -96,7 +96,7 @@ class LineBuffer(wiring.Component):
         return m
 
     def _choose(self, m: Module, there: Signal, lines: list) -> Signal:
-        """Return one bit per line, set for the line that requests in this cycle, if any."""
+        """Return one bit per line, set for the line that requests a bank in this cycle, if any."""
         able, chosen = Signal(len(lines)), Signal(len(lines))
         if self.latency:
             m.d.comb += chosen.eq(1)
@@ -114,7 +114,10 @@ class LineBuffer(wiring.Component):
         return chosen
 
     def _store(self, m: Module, count: Signal, chosen: Signal, gone: Signal, stays: Value) -> None:
-        """Store the payloads of buffered lines in a memory, where they need not shift; output the chosen one."""
+        """Store the payloads of buffered lines in a memory, which avoids shifting them.
+
+        Output the payload of the chosen line.
+        """
         members = self.o.signature.members
         names = [name for name, member in members.items() if member.flow == Out and name != "valid"]
         held = data.StructLayout({name: members[name].shape for name in names})

@@ -50,10 +50,10 @@ class OnChipMemory(wiring.Component):
     priorities see `Sbuf` and `PsumPort`.
 
     Ports:
-        line_reads: one port per HBM port.
-        line_writes: one port per HBM port.
+        line_reads: line read ports, one for the users of each HBM port.
+        line_writes: line write ports, one for the users of each HBM port.
         busy: SBUF banks that an engine writes in this cycle.
-        psum: see `PsumPort`, also for `psum_*`.
+        psum: port to the PSUM in the tensor engine; see `PsumPort`, also for `psum_*`.
     """
 
     def __init__(self, config: Config):

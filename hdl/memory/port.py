@@ -40,8 +40,8 @@ class ReadPort(wiring.Signature):
 
     Arguments:
         partitions: number of partitions.
-        width: bits per partition and access; addresses are multiples of width / 8 bytes.
-        late: `port_latency` of the machine; always 0 at PSUM in the tensor engine.
+        width: bits per partition and access; the address must be a multiple of width / 8 bytes.
+        late: `port_latency` of the machine; always 0 at the PSUM ports of the tensor engine.
 
     Members:
         valid: a request; stable until accepted.

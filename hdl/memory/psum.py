@@ -29,7 +29,10 @@ PSUM_ADDRESS = unsigned(dict(TENSOR_FIELDS)["psum"])
 
 
 class PsumWrite(data.Struct):
-    """Operation on a word of some partitions: add or replace (`accumulate`), INT32 or FP32 (`integer`)."""
+    """Operation on a word of some partitions.
+
+    The sum is added to the word if `accumulate`, else replaces it; the result is INT32 if `integer`, else FP32.
+    """
 
     address: PSUM_ADDRESS
     accumulate: unsigned(1)
@@ -44,13 +47,13 @@ class Psum(wiring.Component):
 
     Arguments:
         columns: number of partitions.
-        words: words per address bank; there are `PSUM_BANKS` of them.
+        words: number of words per address bank; there are `PSUM_BANKS` address banks.
         add_latency: pipeline stages of the adders.
-        banks: number of memories.
+        banks: number of memories that hold the address banks.
 
     Ports:
         valid: column sums arrive in the next cycle.
-        write: operation on these sums.
+        write: operation on PSUM with the sums of the next cycle.
         sums: column sums, FP32, a cycle after `valid`.
         reads: read port of other units; a stalled request may change.
         shared_reads: second read port of other units, never at the bank that `reads` requests; a stalled request may
@@ -78,7 +81,7 @@ class Psum(wiring.Component):
 
     @staticmethod
     def spacing_of(add_latency: int) -> int:
-        """Return the cycles between two uses of a word: one to read, the addition, one to write."""
+        """Return the smallest number of cycles between two accumulations to a word: a read, the addition, a write."""
         return add_latency + 2
 
     def elaborate(self, platform):

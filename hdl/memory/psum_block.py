@@ -30,7 +30,7 @@ class PsumGeometry:
     """Division of PSUM's words.
 
     Arguments:
-        words: words per address bank; there are `PSUM_BANKS` of them.
+        words: number of words per address bank; there are `PSUM_BANKS` address banks.
         banks: number of memories; address bank n is in memory n modulo `banks`.
     """
 
@@ -50,11 +50,11 @@ class PsumGeometry:
         return (self.words - 1).bit_length()
 
     def bank(self, address: Value) -> Value:
-        """Return the memory of a word address."""
+        """Return the index of the memory that holds a word address."""
         return address[self._word_bits : self._word_bits + self.bank_bits]
 
     def word(self, address: Value) -> Value:
-        """Return the position of a word address in its memory."""
+        """Return the position of a word address within its memory."""
         end = (PSUM_BANKS * self.words - 1).bit_length()
         return Cat(address[: self._word_bits], address[self._word_bits + self.bank_bits : end])
 
@@ -63,15 +63,15 @@ def common_ports(geometry: PsumGeometry) -> dict:
     """Return the ports that are common to all partitions.
 
     Ports:
-        reads: banks to read, at `read_words`.
-        accumulate: the current sum is added to the old word, else to the neutral element.
-        old_bank: bank that read the old word in the previous cycle.
-        update: banks to write with the result of the sum `add_latency` cycles ago.
-        update_integer: the result is INT32, else FP32.
-        store: banks that another unit writes.
-        mask: bytes of that unit's word to write.
-        write_words: word to write, per bank.
-        read_banks: bank of each read port of other units.
+        reads: one bit per bank, set to read the word at `read_words` of the bank.
+        accumulate: the current column sum is added to the old word, else to the neutral element -0.
+        old_bank: index of the bank that read the old word in the previous cycle.
+        update: one bit per bank, set to write the result of the column sum of `add_latency` cycles ago.
+        update_integer: the result to write is INT32, else FP32.
+        store: one bit per bank, set to write the word of another unit than the tensor engine.
+        mask: one bit per byte of the other unit's word, set to write the byte.
+        write_words: position of the word to write, for each bank.
+        read_banks: bank of the data, for each read port of other units than the tensor engine.
     """
     banks, number = geometry.banks, geometry.bank_bits
     places = data.ArrayLayout((geometry.depth - 1).bit_length(), banks)
@@ -160,9 +160,10 @@ def _block_ports(partitions: int, geometry: PsumGeometry) -> dict:
 
 
 class PsumBlock(wiring.Component):
-    """Several partitions: ports as `PsumPartition`, each with one element per partition except `common_ports`.
+    """Several partitions of PSUM.
 
-    `read_banks` is a cycle earlier, with the read.
+    The ports are those of `PsumPartition`, with one element per partition; the ports of `common_ports` are not
+    repeated. `read_banks` must be valid in the cycle of the read, one cycle earlier than in `PsumPartition`.
     """
 
     def __init__(self, partitions: int, geometry: PsumGeometry, add_latency: int):
@@ -192,7 +193,7 @@ class PsumBlock(wiring.Component):
 
 
 class PsumPartitions(wiring.Component):
-    """All partitions, in blocks; ports as `PsumBlock`."""
+    """All partitions of PSUM, divided into blocks. The ports are like those of `PsumBlock`."""
 
     def __init__(self, partitions: int, geometry: PsumGeometry, add_latency: int):
         self.partitions = partitions

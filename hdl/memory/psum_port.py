@@ -66,11 +66,12 @@ class PsumPort(wiring.Component):
 
         Arguments:
             m: module that gets the logic.
-            name: direction.
-            engines: requesters with fixed priority.
-            lines: line ports.
-            ready: the granted request is accepted.
-            early: per engine a `ready` known before arbitration; default `ready`.
+            name: direction of the accesses, a prefix of signal names.
+            engines: ports of the engines, in the order of priority.
+            lines: line ports, with lower priority than the engines.
+            ready: PSUM accepts the granted request in this cycle.
+            early: for each engine, a signal that is known before arbitration and replaces `ready`; default: `ready` for
+                all engines.
         """
         arbiter = BankArbiter(len(engines), len(lines), self.config.psum_banks, bool(self.config.port_latency))
         m.submodules[f"{name}_arbiter"] = arbiter
@@ -153,7 +154,7 @@ class PsumPort(wiring.Component):
 
 
 def _word(m: Module, name: str, line, size: int) -> tuple[Signal, Signal, Signal]:
-    """Return position, byte mask and data of the one word that a line writes."""
+    """Return position, byte mask and data of the only word that a line access to PSUM writes."""
     place, mask, word = 0, 0, 0
     for number in range(size // 4):
         part = line.mask.word_select(number, 4)

@@ -78,7 +78,10 @@ class Sbuf(wiring.Component):
         return m
 
     def _arbitrate(self, m: Module, name: str, engines: list, lines: list, stalls: Value) -> list[Signal]:
-        """Connect the ports to an arbiter; return for each bank one bit per port, set for the port that it serves."""
+        """Connect the ports to a bank arbiter.
+
+        Return for each bank one bit per port, set for the port that the bank serves.
+        """
         arbiter = BankArbiter(len(engines), len(lines), self.geometry.banks, bool(self.config.port_latency))
         m.submodules[f"{name}_arbiter"] = arbiter
         ports = engines + lines
@@ -168,5 +171,5 @@ class Sbuf(wiring.Component):
 
 
 def _locate(partition: Value) -> tuple[Value, Value]:
-    """Return a partition's block, and its number in that block."""
+    """Return the index of a partition's block, and the partition's index in that block."""
     return partition[BLOCK_BITS:], partition[:BLOCK_BITS]

@@ -30,11 +30,11 @@ class Geometry:
 
     Arguments:
         banks: number of banks.
-        lines: lines per bank.
-        line_bytes: bytes per line.
+        lines: number of lines per bank.
+        line_bytes: number of bytes per line.
         ports: number of line ports.
         size: bytes per access of a line port.
-        load_bytes: bytes per partition that the stationary port reads.
+        load_bytes: number of bytes per partition that an access of the stationary port reads.
     """
 
     banks: int
@@ -46,24 +46,24 @@ class Geometry:
 
     @classmethod
     def of(cls, config: Config) -> "Geometry":
-        """Return the geometry of a machine."""
+        """Return the geometry of the SBUF of a machine."""
         banks, line = config.sbuf_banks, config.line_bytes
         lines, size = config.sbuf_bytes // line // banks, config.hbm_bytes
         return cls(banks, lines, line, config.hbm_ports, size, config.load_bytes)
 
     @property
     def place(self) -> slice:
-        """Bits of a byte address that select the byte in a line."""
+        """Slice of a byte address: the bits that select the byte in a line."""
         return slice(0, (self.line_bytes - 1).bit_length())
 
     @property
     def bank(self) -> slice:
-        """Bits of a byte address that select the bank."""
+        """Slice of a byte address: the bits that select the bank."""
         return slice(self.place.stop, self.place.stop + self.bank_bits)
 
     @property
     def line(self) -> slice:
-        """Bits of a byte address that select the line in a bank."""
+        """Slice of a byte address: the bits that select the line in a bank."""
         return slice(self.bank.stop, self.bank.stop + self.line_bits)
 
     @property
@@ -76,17 +76,17 @@ class Geometry:
 
     @property
     def words(self) -> int:
-        """Words of 32 bits per line."""
+        """Number of 32-bit words per line."""
         return self.line_bytes // 4
 
     @property
     def select_bits(self) -> int:
-        """Bits that select bank and position in a line, for a line port's access."""
+        """Number of address bits that select bank and position in a line, for an access of a line port."""
         return self.bank_bits + (self.line_bytes // self.size - 1).bit_length()
 
     @property
     def readers(self) -> dict[str, int]:
-        """Adjacent words per partition that each of `SBUF_READERS` reads."""
+        """Number of adjacent words per partition that each of `SBUF_READERS` reads, by name."""
         return {name: self.load_bytes // 4 if name == "stationary" else 1 for name in SBUF_READERS}
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ class Geometry:
 
 
 def port_bits(ports: int) -> int:
-    """Return the bits of a line port's number; at least one."""
+    """Return the width of a line port's index; at least one bit."""
     return max(1, (ports - 1).bit_length())
 
 
@@ -193,7 +193,7 @@ def _block_ports(partitions: int, geometry: Geometry) -> dict:
 
 
 def _partition_bits(geometry: Geometry) -> dict[str, int]:
-    """Return the ports of a block with one element per partition, and the bits of an element."""
+    """Return the ports of a block that have one element per partition, and the width of an element."""
     reads = {name: 32 * words for name, words in geometry.readers.items()}
     return reads | {"vector_enable": 1, "vector_words": 32, "scalar_enable": 1, "scalar_words": 32}
 
@@ -209,14 +209,15 @@ class SbufBlock(wiring.Component):
             partitions (`SBUF_READERS`). The reader's words of all partitions are valid one cycle after the read.
         line_taken: one bit per line port, set when it reads in this block.
         line_select: partition, bank and position in the line, from the upper bits down, per line port.
-        lines: bytes per line port, valid two cycles after its read, until its next read in this block.
-        write_bytes: bytes to write at `write_line`, per bank.
-        write_single: banks that a line port writes, in one partition.
-        write_scalar: banks not in `write_single` that the scalar engine writes; the vector engine writes all others.
-        write_here: banks of `write_single` with the partition to write in this block.
-        write_partition: number of that partition in this block, per bank.
-        write_port: number of the line port that writes, per bank.
-        write_lines: bytes of each line port.
+        lines: data of each line port, valid two cycles after the read until the next read in this block.
+        write_bytes: one bit per byte, for each bank, set to write the byte at `write_line`.
+        write_single: one bit per bank, set when a line port writes there, in one partition.
+        write_scalar: one bit per bank, set when the scalar engine writes there. Banks in neither `write_single` nor
+            `write_scalar` are written by the vector engine.
+        write_here: one bit per bank of `write_single`, set when the partition to write is in this block.
+        write_partition: index in this block of that partition, for each bank.
+        write_port: index of the line port that writes, for each bank.
+        write_lines: data of each line port.
     """
 
     def __init__(self, partitions: int, geometry: Geometry):

@@ -18,8 +18,8 @@ class Checker(wiring.Component):
     """Checker that validates instructions by the rules of `spec.isa` and makes jobs of the legal ones.
 
     Arguments:
-        instruction, job: layouts.
-        inputs: additional members, by name.
+        instruction, job: layouts of an instruction and of a job.
+        inputs: additional input ports, by name.
 
     Ports:
         i: instructions; not ready after an error.
@@ -46,11 +46,11 @@ class Checker(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles from an instruction at i to its job at o, or to the error."""
+        """Cycles from an instruction accepted at `i` to its job at `o`, or to `error`."""
         return self.LATENCY
 
     def refuse(self, m: Module, illegal: Value, cause: Value) -> None:
-        """Report the last accepted instruction at the end of a cycle in which `illegal` is set."""
+        """Report the last accepted instruction as illegal, at the end of a cycle in which `illegal` is set."""
         reports = [self.error.valid.eq(1), self.error.cause.eq(cause)]
         if self.NUMBERS:
             taken = Signal(32)
@@ -62,7 +62,7 @@ class Checker(wiring.Component):
 
 
 def lowest_rule(m: Module, broken: Mapping[Rule, Value]) -> Signal:
-    """Return the lowest broken rule, or 0."""
+    """Return the number of the lowest rule that is broken; 0 if none is."""
     cause = Signal(range(max(broken) + 1))
     lower, lowest = Const(0), []
     for rule in sorted(broken):

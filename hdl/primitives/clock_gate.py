@@ -74,7 +74,7 @@ def gated(m: Module, name: str, module: str, build: Callable[[], wiring.Componen
 
 
 def _ports(unit: wiring.PureInterface) -> Iterator[tuple]:
-    """Yield for each port of a unit its interface, its name in that interface, its member and its signal."""
+    """Yield each port of a unit: the interface with the port, the port's name in it, its member and its signal."""
     for path, member, port in unit.signature.flatten(unit):
         if isinstance(path[-1], int):  # an element of an array of ports is not an interface
             path = path[:1]
@@ -83,7 +83,10 @@ def _ports(unit: wiring.PureInterface) -> Iterator[tuple]:
 
 
 def _differences(m: Module, unit: wiring.PureInterface, twin: wiring.PureInterface) -> Iterator[Value]:
-    """Yield for each output of a unit whether its twin's differs; a payload counts only if its `valid` is set."""
+    """Yield for each output of a unit whether the same output of its twin differs.
+
+    A payload counts only if its `valid` is set.
+    """
     for (owner, name, member, port), (*_, other) in zip(_ports(unit), _ports(twin), strict=True):
         if member.flow == In:
             continue

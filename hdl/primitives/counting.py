@@ -19,7 +19,7 @@ class Counting(wiring.Component):
 
     Ports:
         amounts: added at the end of the cycle.
-        counters: current values.
+        counters: current values of the counters.
     """
 
     def __init__(self, shape, amounts: Mapping[str, int]):
@@ -38,7 +38,7 @@ def count(m: Module, counters: data.View, name: str = "counting", /, **amounts: 
     Arguments:
         m: the module; receives a submodule called `name`.
         counters: a view of a layout of unsigned counters; driven here.
-        name: name of the submodule.
+        name: name of the submodule that holds the counters.
         amounts: unsigned increment by field name; a one-bit event counts as 1.
     """
     amounts = {field: Value.cast(amount) for field, amount in amounts.items()}

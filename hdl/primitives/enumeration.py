@@ -17,7 +17,7 @@ def typed_enum(name: str, members: type | Mapping[str, int], bits: int) -> type[
 
     Arguments:
         name: name of the enumeration in waveforms and messages.
-        members: an enumeration of `spec`, or values by name.
+        members: an enumeration class of `spec`, or values by name.
         bits: width of the enumeration.
     """
     values = members if isinstance(members, Mapping) else {member.name: int(member) for member in members}

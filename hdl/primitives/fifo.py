@@ -47,7 +47,10 @@ class Fifo(wiring.Component):
         return m
 
     def _register(self, m: Module, entry: Value) -> Module:
-        """Implement depth 1 with a register: Amaranth's FIFO would have a zero-width address, which Verilog lacks."""
+        """Implement a FIFO of depth 1 as a register.
+
+        Amaranth's FIFO would have a zero-width address, which Verilog lacks.
+        """
         place = Signal.like(entry, name="place", reset_less=True)
         m.d.comb += [
             self.i.ready.eq(~self.level),
@@ -87,13 +90,13 @@ class StreamRegister(wiring.Component):
 
 
 class BufferedFifo(Fifo):
-    """`Fifo` in a memory with a synchronous read, such as block RAM. Latency: 2 cycles."""
+    """FIFO with the ports of `Fifo`, in a memory with a synchronous read, such as block RAM. Latency: 2 cycles."""
 
     _kind = SyncFIFOBuffered
 
 
 class BypassFifo(Fifo):
-    """`Fifo` with a bypass: an entry written to an empty FIFO is visible in the same cycle. Latency: 0."""
+    """FIFO with the ports of `Fifo`; an entry written to an empty FIFO can be read in the same cycle. Latency: 0."""
 
     def elaborate(self, platform):
         m = Module()

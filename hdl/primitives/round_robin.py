@@ -14,8 +14,8 @@ class RoundRobin(wiring.Component):
         count: number of requesters.
 
     Ports:
-        requests: one bit per requester.
-        taken: accepts the grant; the next grant prefers the requesters after the one granted now.
+        requests: one bit per requester, set while it requests.
+        taken: the granted requester is served; the next grant prefers the requesters after it.
         grant: index of the granted requester, combinational; undefined without a request.
         chosen: one-hot `grant`; 0 without a request.
     """
@@ -51,5 +51,5 @@ def _and_above(bits: Value) -> Value:
 
 
 def _numbers_with(bit: int, count: int) -> int:
-    """Return the mask of the numbers below `count` with this bit set."""
+    """Return a mask with one bit for each number below `count`, set if bit `bit` of the number is set."""
     return sum(1 << number for number in range(count) if number >> bit & 1)

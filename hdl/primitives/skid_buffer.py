@@ -19,7 +19,7 @@ class SkidBuffer(wiring.Component):
 
     Ports:
         i: stream of entries.
-        o: stream of the same entries.
+        o: the same entries, in order.
     """
 
     def __init__(self, shape):

@@ -7,7 +7,7 @@ __all__ = ["Span", "members"]
 
 
 class Span(data.Struct):
-    """Half-open range: the first index, and the index after the last."""
+    """Half-open range of indices: the first index, and the index after the last."""
 
     first: unsigned(10)
     end: unsigned(11)

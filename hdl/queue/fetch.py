@@ -28,7 +28,7 @@ class Fetcher(wiring.Component):
         requests: one stream per queue: HBM address of a record, a multiple of RECORD_BYTES. A queue requests only
             records that it has room for.
         records: one stream per queue: beats of the requested records, in order.
-        axi: reads of HBM.
+        axi: port for reads of HBM.
     """
 
     OUTSTANDING = timing.FETCHER_RECORDS

@@ -29,14 +29,14 @@ class InFlight(wiring.Component):
         depth: number of entries, a power of two.
 
     Ports:
-        start: a record starts; an entry must be free.
-        record: that record.
-        finish: the engine has finished its oldest unfinished record.
-        finished_address: HBM address of that record, in the same cycle.
+        start: a record starts in this cycle; an entry must be free.
+        record: the record that starts.
+        finish: the engine finishes its oldest unfinished record in this cycle.
+        finished_address: HBM address of the record that finishes, in the same cycle.
         update: semaphore updates of finished records, one per cycle, from the cycle after `finish` on.
-        leaves: the oldest record is removed at the end of this cycle, with its last update if it has any.
-        busy: the ring is not empty.
-        oldest: HBM address of the oldest record.
+        leaves: the oldest record is removed at the end of this cycle, together with its last semaphore update, if any.
+        busy: records are in flight, or their updates are pending.
+        oldest: HBM address of the oldest record in flight.
     """
 
     def __init__(self, depth: int):

@@ -29,21 +29,21 @@ class Prefetcher(wiring.Component):
     """Record prefetcher: requests one record per cycle while it has room.
 
     Arguments:
-        body_bits: number of low bits of a record's body that the queue uses.
+        body_bits: number of low bits of a record's body that are stored, because the queue uses only these.
         records: maximum number of records fetched ahead, including the next one.
         size: bytes of a beat of a record.
 
     Ports:
-        blocks: doorbell; each entry is a block of records.
+        blocks: doorbell: blocks of records to fetch.
         places: number of blocks that `blocks` accepts without a stall.
-        halt: blocks are accepted and discarded.
-        rung: records in all accepted blocks, modulo 2 ** 32.
+        halt: while set, blocks are accepted and discarded.
+        rung: number of records in all accepted blocks, modulo 2 ** 32.
         request: HBM address of a record to fetch; the prefetcher has room for the record.
         record: beats of the requested records, in order.
-        head: the next record, with `body_bits` of its body.
+        head: the next record, with `body_bits` bits of its body.
         address: HBM address of the record at `head`.
         coming: a next record exists, even if it has not arrived yet.
-        next_address: HBM address of that record.
+        next_address: HBM address of the next record.
     """
 
     def __init__(self, body_bits: int, records: int, size: int):

@@ -50,7 +50,7 @@ class Queue(wiring.Component):
     the semaphores of such a record are not checked. A refused update (SEMAPHORE) is skipped; later updates are made.
 
     Arguments:
-        engine: engine of the records.
+        engine: the engine that executes the records.
         lanes: 2 for the tensor engine, where a LoadStationary (lane 1) may finish before an earlier MultiplyMoving
             (lane 0); otherwise 1.
         records: maximum number of records fetched ahead, including the one that waits or is being issued.
@@ -63,26 +63,26 @@ class Queue(wiring.Component):
         request: HBM address of a record to fetch; the queue has room for it.
         record: beats of the requested records, in order.
         wait: the two semaphore waits of the next record.
-        wait_satisfied: both waits of `wait` are satisfied, in the same cycle.
-        issue: the instruction: the low bits of the record's body, as wide as the engine's layout.
+        wait_satisfied: both waits at `wait` are satisfied, in the same cycle.
+        issue: the instruction for the engine: the low bits of the record's body, as wide as the engine's layout.
         completions: one bit per lane, a pulse when the engine has finished the oldest record of that lane.
-        update: update for the semaphores.
+        update: semaphore updates of finished records, for `hdl.queue.semaphores.Semaphores`.
         update_refused: the update accepted in this cycle, or `refusal_latency` cycles ago, is not made.
         engine_error: see `hdl.primitives.engine_error.DetailedError`.
-        error: first error, held until reset.
-        halt: issue no further record, except one that `issue` already offers.
+        error: first error of the queue, held until reset.
+        halt: while set, no further record is issued, except a record that `issue` already offers.
         issued: the engine accepts a record in this cycle, or the queue executes a NOP.
         passed: the issued record is a NOP, which retires in this cycle.
         retired: one bit per lane, set when the engine finishes a record.
-        issued_address, retired_address: HBM address of that record.
-        busy: the queue has work.
+        issued_address, retired_address: HBM addresses of the records that `issued` and `retired` report.
+        busy: the queue has a record that has not retired.
         waiting: the next record waits for a semaphore.
         address: HBM address of the waiting record; if none waits, of the oldest in flight, lane 0 first.
         progress: the queue makes progress in this cycle, or a NOP makes its updates. Updates of other records do not
             count here; `Semaphores.updated` reports them.
         counters: `QueueCounters`.
-        retired_count: records that have retired and made their updates.
-        rung: records in all accepted blocks, modulo 2 ** 32.
+        retired_count: number of records that have retired and made their updates.
+        rung: number of records in all accepted blocks, modulo 2 ** 32.
         oldest: HBM address of the oldest record in flight, even while the next record waits; only for COLLECTIVE.
     """
 
@@ -158,7 +158,10 @@ class Queue(wiring.Component):
         return m
 
     def _issue(self, m: Module, head):
-        """Check the semaphores once per cycle; when both waits are satisfied, offer the instruction until accepted."""
+        """Check the semaphores in every cycle.
+
+        When both waits of the record are satisfied, offer its instruction until the engine accepts it.
+        """
         header = head.header
         engine, itself = engines_taken(self.engine)
         ready, nop = Signal(), Signal()
@@ -186,7 +189,7 @@ class Queue(wiring.Component):
             m.d.sync += self._cleared.eq(1)
 
     def _fly(self, m: Module, head) -> list[InFlight]:
-        """Add the rings of records in flight, one per lane."""
+        """Add the ring buffers of records in flight, one per lane."""
         lane = (head.body[:2] == isa.LOAD_STATIONARY) & (self.lanes > 1)
         record = Signal(Flight)
         m.d.comb += record.address.eq(self.issued_address)
@@ -285,7 +288,7 @@ class Queue(wiring.Component):
                     report(isa.Cause.ENGINE, self.issued_address, head.header.engine)
 
     def _observe(self, m: Module, lanes: list[InFlight], coming, next_address):
-        """Count cycles by state, and drive the status ports."""
+        """Count the cycles by the state of the queue, and drive the outputs that report the state."""
         flying = self._flying != 0
         oldest = next_address
         for flight in reversed(lanes):

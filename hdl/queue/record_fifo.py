@@ -16,7 +16,7 @@ class RecordFifo(wiring.Component):
     the chip; beats need far fewer.
 
     Arguments:
-        shape: stored part of a record: its lowest bits, and the error bit as the highest bit.
+        shape: stored part of a record: the lowest bits of the record, and as the highest bit the error bit.
         size: bytes of a beat.
         depth: number of records; the writer must know that an entry is free.
 
@@ -60,7 +60,7 @@ class RecordFifo(wiring.Component):
         return m
 
     def _store(self, m: Module, name: str, part: Value, here: Value, write: Signal, read: Signal) -> Value:
-        """Add the storage of one part of each record; return that part of the oldest record."""
+        """Add the storage of `part` of each record. Return this part of the oldest record."""
         if self.depth == 1:  # a memory of one entry would need zero-width addresses, which Verilog does not have
             place = Signal(len(part), name=name, reset_less=True)
             with m.If(here):

@@ -85,7 +85,7 @@ class Registers(wiring.Component):
         exit_code: exit code of the program; only the first write counts.
         console: bytes that the program prints, for the host.
         host_interrupt: a pulse makes INTERRUPT_HOST pending.
-        external_interrupt: a source was pending and enabled one cycle ago.
+        external_interrupt: an interrupt source was pending and enabled one cycle ago.
     """
 
     def __init__(self, config: Config):
@@ -155,7 +155,7 @@ class Registers(wiring.Component):
                 register.write()
 
     def _semaphores_answer(self, m: Module):
-        """Return the response of the semaphores: valid, refused, and the value before the access."""
+        """Return the response of the semaphores to an access: valid, refused, and the value before the access."""
         semaphore = self.semaphore
         answer = Signal(data.StructLayout({"given": 1, "refused": 1, "has": VALUE_BITS}), name="answer")
         taken = semaphore.valid & semaphore.ready
@@ -167,7 +167,7 @@ class Registers(wiring.Component):
         return answer
 
     def _semaphore(self, m: Module, op: UpdateOp):
-        """Forward an access to the semaphores, unless it can be refused here."""
+        """Forward an access to the semaphores, unless the address and data alone make it illegal; then refuse it."""
         request, semaphore = self._request, self.semaphore
         unreadable = ~request.write & (op != UpdateOp.SET)
         with m.If(unreadable | (request.write & request.data[VALUE_BITS:].any())):
@@ -186,7 +186,7 @@ class Registers(wiring.Component):
     def _queue_registers(self, m: Module) -> dict[int, _Register]:
         """Return the registers of the queues by address.
 
-        The block addresses are in two memories, which keep their contents in reset.
+        The HBM addresses of the blocks are in two memories, which keep their contents in reset.
         """
         data = self._request.data
         halves = []
@@ -223,7 +223,7 @@ class Registers(wiring.Component):
         return table
 
     def _machine_registers(self, m: Module) -> dict[int, _Register]:
-        """Return the registers that exist once per core, by address."""
+        """Return the registers by address that exist once per core."""
         data = self._request.data
         from_host, enabled = Signal(), Signal(3)
         pending = Cat(self.error.valid, from_host, self.watch_reached)

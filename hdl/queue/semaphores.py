@@ -38,7 +38,7 @@ class Wait(data.Struct):
 
 
 class Update(data.Struct):
-    """Semaphore update; NONE changes nothing."""
+    """Operation that changes a semaphore; NONE changes nothing."""
 
     op: UpdateOp
     semaphore: unsigned(SEMAPHORE_BITS)
@@ -92,19 +92,19 @@ class Semaphores(wiring.Component):
         latency: cycles from an accepted update to its effect, to `refused` and to `access.has`; 0 or 1.
 
     Ports:
-        waits: two waits per queue.
-        satisfied: one bit per queue, set in the same cycle when both waits are satisfied. An update counts from the
-            cycle after it was accepted, or `latency` cycles later.
+        waits: the two waits of each queue's next record.
+        satisfied: one bit per queue, set in the same cycle when both waits of the queue are satisfied. An update counts
+            from the cycle after it was accepted, or `latency` cycles later.
         shortages: first unsatisfied wait of each queue, in the same cycle.
         updates: one stream per queue. One update is accepted per cycle, round robin; with n requesters the longest
             stall is n - 1 cycles.
         refused: one bit per queue: the update accepted in this cycle, or `latency` cycles ago, is not made, because the
             semaphore would drop below 0 or exceed its largest value.
         access: the controller's access, arbitrated like a queue's update.
-        watch_semaphore, watch_value: a further wait, without updates.
+        watch_semaphore, watch_value: a further wait, by the controller: semaphore and value. It has no updates.
         watch_reached: that wait was satisfied one cycle ago.
         updated: an update is made in this cycle, by a queue or the controller.
-        ready: the sweep after reset is over.
+        ready: after reset, all semaphores have been cleared.
     """
 
     def __init__(self, queues: int, count: int = SEMAPHORE_COUNT, latency: int = 0):
@@ -141,7 +141,7 @@ class Semaphores(wiring.Component):
         return m
 
     def _judge(self, m: Module, values, queue: int, waits, shortage):
-        """Compare both waits of a queue with the semaphores' values."""
+        """Compare both waits of a queue with the semaphores' values; drive the queue's `satisfied` and `shortage`."""
         short = []
         for number in (0, 1):
             port = values.read_port(domain="comb")
@@ -160,7 +160,7 @@ class Semaphores(wiring.Component):
         ]
 
     def _change(self, m: Module, values):
-        """Read, change and write one semaphore per cycle; clear all of them after reset."""
+        """Read, change and write one semaphore per cycle; after reset, clear all semaphores one by one."""
         askers = [*((update.valid, update.payload) for update in self.updates), (self.access.valid, self.access.update)]
         m.submodules.turn = turn = RoundRobin(len(askers))
         taken, refused = Signal(len(askers)), Signal()  # one bit per requester; update not made

@@ -24,7 +24,7 @@ def hold_request(m: Module, bus, answered: Signal) -> BusRequest:
 
     Arguments:
         m: the subordinate's module.
-        bus: its port.
+        bus: bus port of the subordinate.
         answered: set in the cycle of the response; the next request is accepted in that cycle.
     """
     request = Signal(BusRequest)

@@ -14,8 +14,8 @@ class Updates(wiring.Component):
 
     Ports:
         valid: a record has finished; held until `done`.
-        updates: its two updates.
-        update: the next update, in the same cycle.
+        updates: the two semaphore updates of the record.
+        update: the next update to make, offered in the same cycle.
         done: no update remains after this cycle; the next record may follow.
     """
 

@@ -19,18 +19,18 @@ class Watchdog(wiring.Component):
 
     Arguments:
         queues: number of queues.
-        collective: number of the collective engine's queue; None if there is no collective engine, and then the ports
+        collective: index of the collective engine's queue; None if there is no collective engine, and then the ports
             `peer` and `peer_address` do not exist.
 
     Ports:
-        limit: number of cycles.
+        limit: number of cycles without progress after which an error is reported.
         progress: a queue, a semaphore or an engine's memory port makes progress in this cycle.
-        busy: one bit per queue, set when it has work.
+        busy: one bit per queue, set when the queue has work.
         waiting: one bit per queue, set when its next record waits for a semaphore.
         addresses: HBM address of each queue's waiting record; if none waits, of its oldest unfinished record.
         shortages: unsatisfied wait of each waiting queue (`hdl.queue.semaphores.Semaphores`).
-        peer: core that a collective waits for.
-        peer_address: HBM address of that collective's record.
+        peer: core that the collective in flight waits for.
+        peer_address: HBM address of the record of the collective in flight.
         error: reported two cycles later, held until reset. By priority: STUCK with the collective queue and the other
             core if a collective waits for a core; WATCHDOG with the lowest waiting queue; STUCK with the lowest busy
             queue.

@@ -17,13 +17,13 @@ class WordReader(wiring.Component):
 
     Arguments:
         size: bytes of a beat of HBM.
-        most: maximum number of words in a run.
+        most: largest number of words in a run (adjacent words to read).
 
     Ports:
         start: a pulse starts a run; all words of the previous run must have been delivered.
         address: HBM address of the run, valid with `start`; a multiple of `size`.
-        count: number of words, valid with `start`; at least 1.
-        axi: reads of HBM; a beat stalls until the previous beat's words are delivered.
+        count: number of words of the run, valid with `start`; at least 1.
+        axi: port for reads of HBM. A beat stalls until the words of the previous beat are delivered.
         valid, word: the words, in order, without backpressure.
         error: HBM returned an error for this word.
     """
@@ -73,7 +73,10 @@ class WordReader(wiring.Component):
         return m
 
     def _ask(self, m: Module) -> None:
-        """Issue the burst addresses; a burst ends at a page boundary, the end of the run, or its maximal length."""
+        """Request the bursts of a run.
+
+        A burst ends at a page boundary, at the end of the run, or at its maximal length.
+        """
         axi = self.axi
         page_beats = PAGE_BYTES // self.size
         offset_bits = (self.size - 1).bit_length()

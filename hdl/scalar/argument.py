@@ -57,19 +57,20 @@ class Argument(wiring.Component):
     The outputs are registers, `latency` cycles later.
 
     Arguments:
-        staged: every step has a separate pipeline stage.
-        trigonometry: build the reduction by the window of 2 / pi; without it, no function may need it.
+        staged: give every step of the computation a separate pipeline stage, for a faster clock.
+        trigonometry: build the argument reduction for trigonometric functions, a product with a window of the bits of 2
+            / pi. Without it, no step may need such a function.
 
     Ports:
-        z: FP32 word.
+        z: argument of the function, an FP32 word.
         function: code of the function.
         tables: reads control, special, window_high, window_low; other addresses stay 0.
-        significand, exponent: m and e; undefined if z is zero, infinite or NaN.
-        index, t: index of the segment, and position in it.
-        reduced: r without low bits that no factor uses.
+        significand, exponent: m and e of docs/activation.md; undefined if z is zero, infinite or NaN.
+        index, t: index of the segment (the table row of a polynomial), and position in the segment.
+        reduced: the reduced argument r of docs/activation.md, without low bits that no factor uses.
         source, factor, scale, exp2: fields of the control row. They are changed so that the datapath outputs alpha if
             the result is alpha, or is alpha * z with z zero or infinite.
-        sign: s of docs/activation.md.
+        sign: the sign s of docs/activation.md.
         special: value that replaces the computed result; for alpha * z, the special value of |z|.
     """
 
@@ -123,7 +124,7 @@ class Argument(wiring.Component):
         return m
 
     def _look_up(self, m: Module, z) -> None:
-        """Address the tables by a number and its function."""
+        """Set the table addresses for the argument and its function."""
         exponent, negative, function = z.number.exponent, z.number.sign, z.function
         row = Signal(layout.ROW_BITS)
         parity = function.matches(*(f.code for f in FUNCTIONS.values() if f.parity))
@@ -143,7 +144,10 @@ class Argument(wiring.Component):
         ]
 
     def _reach(self, m: Module, number) -> dict[str, Value]:
-        """Compute the coordinate's shift for exponents below the table's rows, and the binade for exponents above."""
+        """Compute two values for arguments outside the exponents with table rows.
+
+        Below these exponents: the right shift of the coordinate. Above: the number of the binade.
+        """
         shift = Signal(range(_LARGEST_SHIFT + 1))
         distance, binade = Signal(EXPONENT), Signal(EXPONENT)
         m.d.comb += [
@@ -156,7 +160,7 @@ class Argument(wiring.Component):
         }  # fmt: skip
 
     def _windows(self, m: Module, z) -> dict[str, Value]:
-        """Compute partial products of the significand and the window of 2 / pi."""
+        """Compute the partial products of the significand and the window of bits of 2 / pi."""
         if not self.staged:
             high, low = Signal(_HALF_WINDOW), Signal(_LOW_BITS)
             m.d.comb += [
@@ -174,7 +178,7 @@ class Argument(wiring.Component):
         return products
 
     def _join_windows(self, z) -> dict[str, Value]:
-        """Join the partial products into one product for each of the window's two digits."""
+        """Add the partial products, for each of the window's two digits separately."""
         values = dict(vars(z))
         if not (self.trigonometry and self.staged):
             return values
@@ -184,7 +188,10 @@ class Argument(wiring.Component):
         return values
 
     def _add_turns(self, m: Module, z) -> dict[str, Value]:
-        """Add the window products: quadrant and position in the quadrant, from |z| * 2 / pi modulo 4."""
+        """Add the products of both digits.
+
+        The sum is |z| * 2 / pi modulo 4: the quadrant, and the position in the quadrant.
+        """
         values = dict(vars(z))
         if not self.trigonometry:
             return values
@@ -201,7 +208,7 @@ class Argument(wiring.Component):
         return values | {"turns": turns}
 
     def _places(self, m: Module, control, z) -> dict[str, Value]:
-        """Compute the coordinate x of the functions without trigonometry."""
+        """Compute the coordinate x, which selects the segment, for functions that are not trigonometric."""
         linear, binades = Signal(layout.COORDINATE_BITS), Signal(layout.COORDINATE_BITS)
         x = Signal(layout.COORDINATE_BITS)
         widened = Cat(Const(0, layout.COORDINATE_BITS - FP32.precision), z.significand)
@@ -226,7 +233,7 @@ class Argument(wiring.Component):
         }  # fmt: skip
 
     def _segment(self, m: Module, z) -> dict[str, Value]:
-        """Select the segment and the position in it; return the outputs by name."""
+        """Select the segment, and compute the position in it. Return the outputs of the stage by name."""
         place, reduced, half_turn = z.x, Const(0, layout.REDUCED_BITS), 0
         segment, index = Signal(_MOST_BITS), Signal(INDEX_BITS)
         t = Signal(layout.LOCAL_BITS)
@@ -255,7 +262,7 @@ class Argument(wiring.Component):
         }  # fmt: skip
 
     def _results(self, m: Module, control, z) -> dict[str, Value]:
-        """Apply the special cases of step 10 to the control row."""
+        """Change the fields of the control row for special arguments, as step 10 of docs/activation.md describes."""
         sign, exp2 = Signal(), Signal()
         special = Signal(SpecialCode)
         source, factor, scale = Signal(Source), Signal(Factor), Signal(Scale)

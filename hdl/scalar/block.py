@@ -27,7 +27,7 @@ LANE_BITS = 11
 
 
 def scalar_block_name(name: str, depth: int, units: Iterable[str], partitions: int) -> str:
-    """Return the Verilog name of a module, including the lane parameters that differ from the defaults."""
+    """Return the Verilog name of a module: `name`, and the lane parameters that differ from the defaults."""
     spelt = f"_depth{depth}" if depth > 1 else ""
     spelt += f"_for{partitions}" if partitions > 1 else ""
     return name + spelt + "".join(f"_no_{unit}" for unit in SCALAR_UNITS if unit not in units)
@@ -42,9 +42,9 @@ class ActivationBlock(wiring.Component):
 
     Ports (few and wide, as each costs simulation time):
         valid, step: a step (`hdl.elementwise.step.ElementwiseStep`).
-        a: elements, one per lane.
+        a: one element per lane.
         first_lane: index of the first lane in the engine; constant.
-        words: results, one per lane, `latency` cycles later.
+        words: one result per lane, `latency` cycles after the step.
     """
 
     def __init__(self, lanes: int, depth: int = 1, units: Iterable[str] = SCALAR_UNITS, partitions: int = 1):
@@ -91,7 +91,7 @@ class ActivationBlock(wiring.Component):
         return m
 
     def _common(self, m: Module, control) -> dict:
-        """Return the inputs common to all lanes, by port."""
+        """Return the signals that drive ports of all lanes, by port name."""
         stages = self._stages
         entering, loading = control.at(0), control.at(stages.widen)
         adding, rounding = control.at(stages.sum), control.at(stages.round)
@@ -118,14 +118,17 @@ class ActivationBlock(wiring.Component):
         }
 
     def _draw(self, control) -> dict:
-        """Return the inputs of the random unit, by port."""
+        """Return the signals that drive the lanes' ports for random words, by port name."""
         if not self._draws:
             return {}
         random, rounding = control.at(self._stages.random), control.at(self._stages.round)
         return {"seed": random.seed, "stream": random.stream, "stochastic": rounding.stochastic}
 
     def _indices(self, m, control):
-        """Return the index of each lane's element in its tensor, at the start of its random word."""
+        """Return for each lane the index of its element in the tensor.
+
+        The index is valid in the cycle in which the generation of the element's random word starts.
+        """
         early, late = (control.at(self._stages.random - cycles) for cycles in (2, 1))
         first = Signal(64, name="first_index", reset_less=True)
         m.d.sync += first.eq(_sum64(m, "first", early.index, early.index_partition * self.first_lane))
@@ -135,7 +138,7 @@ class ActivationBlock(wiring.Component):
         return indices
 
     def _adds(self, m, control):
-        """Return one bit per lane, set if the lane adds its result to its running sum."""
+        """Return one bit per lane, set if the lane adds its function result to its running sum."""
         early = control.at(self._stages.sum - 1)
         taking = Signal(range(self.lanes + 1))
         adds = Signal(self.lanes)
@@ -148,7 +151,10 @@ class ActivationBlock(wiring.Component):
 
 
 class ActivationLanes(wiring.Component):
-    """All lanes, in blocks; arguments and ports are those of `ActivationBlock`, except `first_lane`."""
+    """All lanes of the engine, divided into blocks.
+
+    Parameters and ports are like those of `ActivationBlock`, except `first_lane`.
+    """
 
     def __init__(self, lanes: int, depth: int = 1, units: Iterable[str] = SCALAR_UNITS, partitions: int = 1):
         self.lanes = lanes
@@ -175,7 +181,10 @@ class ActivationLanes(wiring.Component):
 
 
 def _sum64(m: Module, name: str, a: Value, b: Value) -> Value:
-    """Return a + b modulo 2**64, b signed, in halves: simulators are slow beyond 64 bits."""
+    """Return a + b modulo 2**64, where b is signed.
+
+    The sum is computed in halves, because simulators are slow beyond 64 bits.
+    """
     addend = Signal(signed(64), name=f"{name}_addend")
     low = Signal(33, name=f"{name}_low")
     m.d.comb += [addend.eq(b), low.eq(a[:32] + addend[:32])]
@@ -183,12 +192,12 @@ def _sum64(m: Module, name: str, a: Value, b: Value) -> Value:
 
 
 class _Control:
-    """Pipeline of a step's fields; each field is delayed only as far as it is used.
+    """Shift registers that delay the fields of a step; each register chain is only as long as the largest delay used.
 
     Arguments:
         m: the block's module.
-        step: the block's input.
-        valid: a step is present; unlike the other fields, reset to 0.
+        step: the step at the input of the block.
+        valid: the input has a step. Unlike the fields of the step, the delayed bits are cleared by a reset.
     """
 
     def __init__(self, m: Module, step, valid: Value):
@@ -197,11 +206,11 @@ class _Control:
         self._chains = {"valid": [valid]}
 
     def at(self, cycles: int):
-        """Return an object with the fields as attributes, `cycles` after the block's input registers."""
+        """Return an object with the step's fields as attributes, `cycles` after the block's input registers."""
         return _Moment(self, cycles)
 
     def field(self, name: str, cycles: int):
-        """Return one field, `cycles` after the block's input registers."""
+        """Return one field of the step, delayed until `cycles` after the block's input registers."""
         if name not in self._chains:
             self._chains[name] = [self._step[name]]
         chain = self._chains[name]

@@ -30,15 +30,15 @@ class FunctionUnit(wiring.Component):
     Matches docs/activation.md bit for bit; rounds once, to nearest even.
 
     Arguments:
-        staged: every step has a separate pipeline stage.
-        trigonometry: supports `spec.functions.TRIGONOMETRIC`.
+        staged: give every step of the computation a separate pipeline stage.
+        trigonometry: support `spec.functions.TRIGONOMETRIC`.
 
     Ports:
-        z: FP32 word.
-        function: its code in `spec.functions`.
+        z: argument of the function, an FP32 word.
+        function: code of the function in `spec.functions`.
         alpha: parameter of the function, `alpha_delay` cycles after z.
         tables: a reader of `hdl.scalar.tables.FunctionTables`.
-        y: FP32 word, a register, `latency` cycles after z.
+        y: value of the function, an FP32 word in a register, `latency` cycles after z.
     """
 
     z: In(32)

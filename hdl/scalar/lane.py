@@ -33,8 +33,8 @@ class Stages:
     """Latencies of a lane's parts, and the resulting delays.
 
     Arguments:
-        staged: every step has a separate pipeline stage.
-        widen: cycles from a word to FP32, without the register after it.
+        staged: the function unit has a separate pipeline stage for every step.
+        widen: cycles from a storage word to its FP32 value, without the register after it.
         fma: cycles of the multiply-add.
         total: cycles from a function's result, or from the running sum that replaces it, to the rounder.
         rounder: cycles of the rounder.
@@ -50,32 +50,32 @@ class Stages:
 
     @property
     def function(self) -> int:
-        """Cycles from an element to the sampling of its function code."""
+        """Cycles from the input of an element to the cycle in which its function code is sampled."""
         return self.widen + 1 + self.fma
 
     @property
     def alpha(self) -> int:
-        """Cycles from an element to the sampling of alpha."""
+        """Cycles from the input of an element to the cycle in which alpha is sampled."""
         return self.function + FunctionUnit.alpha_delay_of(self.staged)
 
     @property
     def sum(self) -> int:
-        """Cycles from an element to its addition to the running sum."""
+        """Cycles from the input of an element to the addition of its function result to the running sum."""
         return self.function + FunctionUnit.latency_of(self.staged)
 
     @property
     def round(self) -> int:
-        """Cycles from an element to the sampling of format and rounding mode."""
+        """Cycles from the input of an element to the cycle in which the output format and rounding mode are sampled."""
         return self.sum + self.total
 
     @property
     def random(self) -> int:
-        """Cycles from an element to the sampling of key and counter of its random word."""
+        """Cycles from the input of an element to the sampling of the key and counter of its random word."""
         return self.round + ROUNDS // -self.random_rounds
 
     @property
     def latency(self) -> int:
-        """Cycles from an element to its result."""
+        """Cycles from the input of an element to its result."""
         return self.round + self.rounder
 
 
@@ -93,12 +93,12 @@ class ActivationLane(wiring.Component):
 
     Arguments:
         depth: 1, or 2 for a separate pipeline stage for every step.
-        units: units of `SCALAR_UNITS` present; no step may need another one.
+        units: the units of `SCALAR_UNITS` to build; no step may need another unit.
         partitions: number of partitions, one per step in round robin, each with a separate scale, bias and running sum.
 
     Ports, with the element:
         a: storage word, right-aligned; upper bits are ignored.
-        dtype: its format.
+        dtype: format of the storage word `a`.
 
     Ports, `stages.widen` cycles after the element:
         turn0: a step is present; ignored with one partition.
@@ -208,7 +208,7 @@ class ActivationLane(wiring.Component):
         return m
 
     def _sum(self, m: Module, y: Value) -> Value:
-        """Update the running sum, and return the value to round."""
+        """Update the running sum in one cycle; return the value to round, which is `y` or the sum."""
         turn = self.turn1 if self.partitions > 1 else Const(1)
         adder = Fp32Adder(latency=1)
         m.submodules.adder = EnableInserter(turn)(adder) if self.partitions > 1 else adder
@@ -227,7 +227,7 @@ class ActivationLane(wiring.Component):
         return Mux(self.shows_sum, total, y)
 
     def _staged_sum(self, m: Module, y: Value, platform) -> Value:
-        """Update a `RunningSum`; return the value to round, two cycles after `y`."""
+        """Update a pipelined `RunningSum`. Return the value to round, `y` or the sum, two cycles after `y`."""
         turns = self.partitions
         module = f"running_sum_for{turns}" if turns > 1 else "running_sum"
         total = shared(m, "total", module, partial(RunningSum, turns), platform)

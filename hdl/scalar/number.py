@@ -19,7 +19,10 @@ _COARSE, _FINE = range(3, 5), range(3)
 
 
 class Number(data.Struct):
-    """significand * 2**(exponent - 23) with the significand's top bit one, unless a flag marks a special value."""
+    """An FP32 number: significand * 2**(exponent - 23), with the top bit of the significand one.
+
+    If a flag marks a special value, significand and exponent have no meaning.
+    """
 
     significand: unsigned(FP32.precision)
     exponent: EXPONENT
@@ -30,12 +33,12 @@ class Number(data.Struct):
 
 
 def decode_number(m: Module, word: Value, name: str) -> Signal:
-    """Return a combinational signal `name` with the `Number` of an FP32 word."""
+    """Return the `Number` of an FP32 word in a combinational signal called `name`."""
     return decode_stage3(m, SimpleNamespace(**decode_stage2(m, decode_stage1(m, word, name), name)), name)
 
 
 def decode_stage1(m: Module, word: Value, name: str) -> SimpleNamespace:
-    """Extract the fields and begin the normalisation; registers may follow before `decode_stage2`."""
+    """Extract the fields of an FP32 word, and begin to normalise. Registers may follow before `decode_stage2`."""
     fp32 = Fp32(word)
     significand, coarse, _ = normalise_partly(m, fp32.significand, name, _COARSE, None, None)
     return SimpleNamespace(
@@ -45,7 +48,7 @@ def decode_stage1(m: Module, word: Value, name: str) -> SimpleNamespace:
 
 
 def decode_stage2(m: Module, parts: SimpleNamespace, name: str) -> dict[str, Value]:
-    """Finish the normalisation; registers may follow before `decode_stage3`."""
+    """Finish the normalisation begun in `decode_stage1`. Registers may follow before `decode_stage3`."""
     significand, fine, _ = normalise_partly(m, parts.significand, name, _FINE, None, None)
     values = dict(vars(parts))
     coarse = values.pop("coarse")
@@ -53,7 +56,7 @@ def decode_stage2(m: Module, parts: SimpleNamespace, name: str) -> dict[str, Val
 
 
 def decode_stage3(m: Module, parts: SimpleNamespace, name: str) -> Signal:
-    """Compute the exponent, and return the `Number` as a combinational signal."""
+    """Compute the exponent; return the `Number` in a combinational signal called `name`."""
     number = Signal(Number, name=name)
     m.d.comb += [
         number.significand.eq(parts.significand),

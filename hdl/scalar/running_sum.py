@@ -2,10 +2,11 @@
 
 An addition must end within its cycle, so two paths work in parallel:
 
-- *Far*: the operand of smaller magnitude is aligned. The sum's leading one is at most one place from the larger
-  operand's. The sum is rounded for all three positions before the position is known: half a unit of the last place is
-  added together with the operands. - *Near*: the signs differ, and the exponents by at most one. The difference may
-  have any number of leading zeros but is exact, unless the leading one remains in its place; then the far path is used.
+- *Far*: the operand of smaller magnitude is aligned. The sum's leading one is at most one place from the leading one of
+  the larger operand. The sum is rounded for all three positions before the position is known: half a unit of the last
+  place is added together with the operands.
+- *Near*: the signs differ, and the exponents by at most one. The difference may have any number of leading zeros but is
+  exact, unless the leading one remains in its place; then the far path is used.
 
 Infinity and NaN are separate flags.
 """
@@ -29,7 +30,10 @@ _NEAR_BITS = _BITS + 1
 
 
 class _Sum(data.Struct):
-    """Sum: the exponent is biased as in FP32, 1 for subnormals; the significand includes the leading one, if any."""
+    """An FP32 number in decoded form.
+
+    The exponent is biased as in FP32, 1 for subnormals; the significand includes the leading one, if any.
+    """
 
     significand: unsigned(_BITS)
     exponent: unsigned(FP32.exponent_bits)
@@ -47,13 +51,13 @@ class RunningSum(wiring.Component):
     Subnormals are kept. NaN results are canonical, Inf - Inf is NaN, x - x is +0.
 
     Arguments:
-        partitions: number of sums; with several, each step uses the next one.
+        partitions: number of sums; if above 1, successive steps use the sums in turn.
 
     Ports:
         turn: a step is present, with or without an addition; the next step uses the next partition's sum. Ignored with
             one partition.
-        y: FP32 word.
-        adds: add y.
+        y: the number to add, an FP32 word.
+        adds: add y to the sum of the current partition.
         restart: with `adds`, add to +0 instead of the sum.
         out: FP32 word of the sum, `LATENCY` cycles later, +0 after a reset; combinational after registers.
     """
@@ -190,7 +194,11 @@ class RunningSum(wiring.Component):
         return Mux(takes_other, other, places[1]), Mux(takes_other, other_exponent, exponent)[: FP32.exponent_bits]
 
     def _near(self, m: Module, own, other, exponent) -> tuple[Value, Value, Value]:
-        """Near path: return the normalised difference, its shift, and whether nothing cancelled; delayed as the sum."""
+        """Subtract on the near path, for nearly equal exponents.
+
+        Return the normalised difference, the shift that normalised it, and whether nothing cancelled, in the same cycle
+        as the sum.
+        """
         # The exponent must not fall below 1: a sentinel bit ends the count there.
         low, high = Signal(8), Signal(4)
         m.d.comb += [

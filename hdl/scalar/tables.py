@@ -67,7 +67,7 @@ _WIDTHS = {
 
 
 class TableReader(wiring.Signature):
-    """Read port of every memory, seen from the reader: an address, and the row one cycle later."""
+    """Read ports of all tables, seen from the reader: for each table an address, and one cycle later the row."""
 
     LATENCY = 1
 
@@ -78,7 +78,7 @@ class TableReader(wiring.Signature):
 
 
 def _concatenate(*numbers: tuple[int, int]) -> int:
-    """Return the concatenation of numbers, each given with its width, the first lowest."""
+    """Return the concatenation of numbers, each given as (value, width); the first is in the lowest bits."""
     word = place = 0
     for value, width in numbers:
         word |= (value & (1 << width) - 1) << place

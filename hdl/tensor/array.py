@@ -24,7 +24,7 @@ NEGATIVE_ZERO = 0x80000000
 
 
 def tile_count(columns: int) -> int:
-    """Return the number of tiles in a row; the last one may be narrower."""
+    """Return the number of tiles in a row of the array; the last tile of a row may be narrower."""
     return -(-columns // LOAD_COLUMNS)
 
 
@@ -41,13 +41,16 @@ _SCALARS = ("moving", "swap", "load", "distance")
 
 
 def _entering(tile: Tile, events, suffix: str = ""):
-    """Yield each event input of a tile (with the suffix "_out", each event output), with its field of `events`."""
+    """Yield each event input of a tile with the field of `events` that drives it.
+
+    With the suffix "_out", yield the event outputs instead.
+    """
     yield from ((getattr(tile, name + suffix), getattr(events, name)) for name in _SCALARS)
     yield from ((port, events.weights[index]) for index, port in enumerate(getattr(tile, "weights" + suffix)))
 
 
 def _between(left: Tile, right: Tile):
-    """Yield each event input of a tile and the output of its left neighbour that drives it."""
+    """Yield each event input of a tile with the output of the neighbour `left` that drives it."""
     yield from ((getattr(right, name), getattr(left, f"{name}_out")) for name in _SCALARS)
     yield from zip(right.weights, left.weights_out, strict=True)
 
@@ -56,17 +59,17 @@ class ArrayBlock(wiring.Component):
     """Rectangle of tiles.
 
     Arguments:
-        rows: number of rows.
-        widths: columns of each tile in a row.
+        rows: number of rows of the block.
+        widths: number of columns of each tile in a row.
         tiles: number of tiles in a complete row of the array.
         mac_latency: pipeline stages of a multiply-accumulate.
         significand_bits: significand width of an operand.
 
     Ports (few and wide, as each costs simulation time):
         events: inputs of each row's first tile (`RowEvents`).
-        events_out: outputs of its last tile.
-        acc: FP32 partial sums at the top, one per column.
-        out: FP32 partial sums at the bottom.
+        events_out: outputs of each row's last tile (`RowEvents`).
+        acc: FP32 partial sums that enter the first row, one per column.
+        out: FP32 partial sums after the last row, one per column.
     """
 
     def __init__(self, rows: int, widths: list[int], tiles: int, mac_latency: int, significand_bits: int):

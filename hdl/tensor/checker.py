@@ -21,7 +21,10 @@ __all__ = ["TensorChecker"]
 
 
 class Loaded(data.Struct):
-    """Columns written by the last LoadStationary (empty before the first), and whether they are INT8."""
+    """Columns that the last LoadStationary wrote, and whether the weights are INT8.
+
+    Empty before the first LoadStationary.
+    """
 
     columns: Span
     integer: unsigned(1)
@@ -45,7 +48,7 @@ class TensorChecker(checker.Checker):
 
     @property
     def latency(self) -> int:
-        """Cycles from an instruction accepted at `i` to `o`."""
+        """Cycles from an instruction accepted at `i` until it is offered at `o`."""
         return self.LATENCY + self.config.port_latency
 
     def elaborate(self, platform):
@@ -87,7 +90,10 @@ class TensorChecker(checker.Checker):
         return m
 
     def _broken(self, m: Module, instruction, extent: Signal, loaded) -> dict[Rule, Value]:
-        """Return the rules that an instruction breaks; the condition of each may assume that the lower ones hold."""
+        """Return for each rule whether the instruction breaks it.
+
+        The condition of a rule may assume that all lower rules hold.
+        """
         config = self.config
         moving = instruction.opcode == TensorOpcode.MULTIPLY_MOVING
         code = instruction.dtype.as_value()
@@ -127,12 +133,12 @@ class TensorChecker(checker.Checker):
 
 
 def _outside(value: Value, most: int) -> Value:
-    """Return whether a number is not in 1 to `most`."""
+    """Return whether a number is below 1 or above `most`."""
     return (value < 1) | (value > most)
 
 
 def _misplaced(start: Value, count: Value, starts: list[int], limit: int, quadrant: int) -> Value:
-    """Return whether rows or columns start at an illegal position, or end beyond the last one."""
+    """Return whether a range of rows or columns starts at an illegal position, or ends beyond `limit`."""
     odd = [one for one in starts if one // quadrant % 2]
     return (
         ~start.matches(*starts)

@@ -27,8 +27,8 @@ class Datapath(wiring.Component):
     """Edge, systolic array, and the delay lines on both sides of it.
 
     Ports:
-        moving, stationary: how to read this cycle's words (`hdl.tensor.edge.Element`).
-        fresh: this cycle's moving words are new; else the previous ones are used.
+        moving, stationary: position and format of the operands in this cycle's words (`hdl.tensor.edge.Element`).
+        fresh: this cycle's moving words are new; else the words of an earlier cycle are used again.
         moving_words, stationary_words: memory data, `MOVING_BITS` and `STATIONARY_BITS` per row.
         moving_present, stationary_present: one bit per row, set if the row is part of the operand.
         swap, load, distance: events of the operands at the edge's output, `config.edge_latency` cycles after their

@@ -28,7 +28,7 @@ class Element(data.Struct):
     """Position and format of elements in a memory word.
 
     Fields:
-        offset: byte at which the first element starts.
+        offset: byte of the word at which the first element starts.
         size: log2 of the element size in bytes.
         dtype: format of the elements.
         half, skip_zero: see `EdgeDecoder`.
@@ -46,15 +46,15 @@ class EdgeRow(wiring.Component):
 
     Arguments:
         significand_bits: significand width of an operand.
-        columns: columns of the array; if fewer than `LOAD_COLUMNS`, the missing operands are zero.
+        columns: number of columns of the array; if below `LOAD_COLUMNS`, the missing operands are zero.
         latency: 1 to 3 cycles, one to register the words, the others in the decoders.
 
     Ports:
-        moving, stationary: how to read the previous cycle's words (`Element`).
+        moving, stationary: position and format of the operands in the previous cycle's words (`Element`).
         moving_present, stationary_present: the row is part of the operand; else its operands are absent.
-        fresh: this cycle's moving word is new; else the previous one is used.
-        moving_word, stationary_words: memory data.
-        moving_out, weights_out: the operands, `latency` cycles later.
+        fresh: this cycle's moving word is new; else the word of an earlier cycle is used again.
+        moving_word, stationary_words: words from the memory for this row.
+        moving_out, weights_out: the moving operand and the `LOAD_COLUMNS` stationary operands, `latency` cycles later.
     """
 
     def __init__(self, significand_bits: int = SIGNIFICAND_BITS, columns: int = LOAD_COLUMNS, latency: int = 1):
@@ -112,14 +112,14 @@ class EdgeRow(wiring.Component):
 
 
 def edge_name(significand_bits: int, columns: int, latency: int) -> str:
-    """Return the part of a Verilog name that spells out the parameters of an edge module."""
+    """Return the part of a module's Verilog name that spells out the parameters of an edge."""
     few = f"_columns{columns}" if columns < LOAD_COLUMNS else ""
     late = f"_latency{latency}" if latency > 1 else ""
     return f"bits{significand_bits}{few}{late}"
 
 
 def _sized(m: Module, name: str, size, byte, half_word, word) -> Signal:
-    """Return the word selected by the element size."""
+    """Return `byte`, `half_word` or `word`, selected by the element size."""
     element = Signal(32, name=name)
     with m.Switch(size):
         with m.Case(0):
@@ -135,12 +135,12 @@ class Edge(wiring.Component):
     """Decoders of several rows.
 
     Arguments:
-        rows: number of rows.
+        rows: number of rows of the array.
         significand_bits, columns, latency: see `EdgeRow`.
 
     Ports:
-        moving, stationary: how to read this cycle's words (`Element`).
-        moving_fresh: this cycle's moving words are new; else the previous ones are used.
+        moving, stationary: position and format of the operands in this cycle's words (`Element`).
+        moving_fresh: this cycle's moving words are new; else the words of an earlier cycle are used again.
         moving_words, stationary_words: memory data, `MOVING_BITS` and `STATIONARY_BITS` per row.
         moving_present, stationary_present: one bit per row, set if the row is part of the operand.
         moving_out, weights_out: one moving and `LOAD_COLUMNS` stationary operands per row, `latency` cycles later.

@@ -40,10 +40,10 @@ class TensorCounters(data.Struct):
     """Counters since reset.
 
     Fields:
-        busy: cycles with an instruction pending or in flight.
-        columns: moving columns issued.
-        macs: multiply-accumulates that contribute to results: rows of the operand times written columns.
-        loads: load steps.
+        busy: cycles in which an instruction is pending or in flight.
+        columns: number of moving columns issued.
+        macs: number of multiply-accumulates that contribute to results: rows of the operand times written columns.
+        loads: number of load steps.
         wait_weights: cycles in which the next column stalled because its weights were still loading.
         wait_operand: cycles in which the next column stalled on the memory.
         wait_psum: cycles in which the next column stalled on an unfinished write of the PSUM word to accumulate to.
@@ -59,7 +59,10 @@ class TensorCounters(data.Struct):
 
 
 class Load(data.Struct):
-    """LoadStationary for the loader; `replaces`: no multiplication uses the weights of the previous LoadStationary."""
+    """LoadStationary instruction for the loader.
+
+    `replaces`: no multiplication uses the weights of the previous LoadStationary.
+    """
 
     instruction: TensorInstruction
     replaces: unsigned(1)
@@ -74,12 +77,14 @@ class TensorEngine(wiring.Component):
         psum, psum_shared: read ports of PSUM, never at the same bank in a cycle; stall while sums accumulate in the
             bank. A stalled request may change.
         psum_write: write port of PSUM; stalls while sums are written to the bank. A stalled request may change.
-        psum_reading: one bit per PSUM bank, set when its readers stall.
-        retired: pulse per MultiplyMoving, in order: its last word can be read, and its operand overwritten.
-        loaded: pulse per LoadStationary, in order: its operand may be overwritten.
+        psum_reading: one bit per PSUM bank, set when accumulation reads the bank, so that other readers of the bank
+            stall.
+        retired: pulse for each MultiplyMoving, in order, when the last word of the result can be read and the operand
+            can be overwritten.
+        loaded: pulse for each LoadStationary, in order, when its operand can be overwritten.
         error: an instruction was refused (`EngineError`); no more are accepted, earlier ones complete.
         busy: an instruction is pending or in flight.
-        active: state that matters may change at the end of this cycle; else the clock may be gated.
+        active: the state of the engine may change at the end of this cycle; otherwise the clock may stop.
         counters: `TensorCounters`.
     """
 
@@ -105,17 +110,17 @@ class TensorEngine(wiring.Component):
 
     @staticmethod
     def input_latency(config: Config) -> int:
-        """Return the cycles from the issue of a column to its operand at row 0 of the array."""
+        """Return the number of cycles from the issue of a column to its operand at row 0 of the array."""
         return ReadPort.LATENCY[config.port_latency] + config.edge_latency
 
     @staticmethod
     def sum_latency(config: Config) -> int:
-        """Return the cycles from the issue of a column to its sums at PSUM, including the last tile's skew."""
+        """Return the number of cycles from the issue of a column until the sums of all its tiles are at PSUM."""
         return TensorEngine.input_latency(config) + config.rows * config.mac_latency + tile_count(config.columns) - 1
 
     @staticmethod
     def latency(config: Config) -> int:
-        """Return the cycles from the issue of a column until its PSUM words can be read."""
+        """Return the number of cycles from the issue of a column until its PSUM words can be read."""
         return TensorEngine.sum_latency(config) - 1 + Psum.spacing_of(config.add_latency)
 
     def elaborate(self, platform):
@@ -139,7 +144,10 @@ class TensorEngine(wiring.Component):
         return m
 
     def _dispatch(self, m, instructions, loader, mover):
-        """Distribute instructions to a load and a move queue; with two entries each, a load can overtake two moves."""
+        """Distribute the instructions to a load queue and a move queue.
+
+        Each has two entries, so a LoadStationary can overtake two MultiplyMoving.
+        """
         queue = Fifo if self.config.port_latency else BypassFifo
         m.submodules.load_queue = load_queue = queue(Load, depth=timing.TENSOR_QUEUE)
         m.submodules.move_queue = move_queue = queue(MoverStep, depth=timing.TENSOR_QUEUE)
@@ -173,7 +181,7 @@ class TensorEngine(wiring.Component):
             m.d.sync += loaded.eq(0)
 
     def _edge(self, m, loader, mover, datapath):
-        """Feed the datapath with the words of all rows, and their control with the same latency."""
+        """Feed the datapath with the words of all rows, and with their control after the same latency."""
         config = self.config
 
         def registered(name, value):
@@ -225,7 +233,7 @@ class TensorEngine(wiring.Component):
             m.d.comb += shown.eq(operand)
 
     def _psum(self, m, mover, datapath, platform):
-        """Accumulate the sums in PSUM; their control arrives one cycle before them."""
+        """Accumulate the column sums in PSUM. The control of the sums is sent to PSUM one cycle before the sums."""
         config = self.config
         control = Cat(mover.column_valid, mover.column.write)
         m.submodules.control_line = line = DelayLine(len(control), self.sum_latency(config) - 1)

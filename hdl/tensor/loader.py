@@ -17,7 +17,7 @@ __all__ = ["LoadStepControl", "StationaryLoader"]
 
 
 class LoadStepControl(data.StructLayout):
-    """Control of a load step: how to read its words, the rows of the operand, and the destination tile."""
+    """Control of a load step: position and format of its words, the rows of the operand, and the destination tile."""
 
     def __init__(self, config: Config):
         tiles = tile_count(config.columns)
@@ -28,11 +28,11 @@ class StationaryLoader(wiring.Component):
     """Loader of stationary operands: one LoadStationary at a time, one step per cycle, in the order of the tiles.
 
     Ports:
-        i: instructions.
-        memory: the stationary read port.
+        i: LoadStationary instructions.
+        memory: read port for the stationary operand.
         step_valid, step: a step; its words arrive `ReadPort.LATENCY` cycles later.
-        start_allowed: the shadow weights may be overwritten.
-        done: the last step of an instruction is issued.
+        start_allowed: the shadow weights, which the array does not use yet, may be overwritten.
+        done: the last step of an instruction is issued in this cycle.
         waiting: an instruction stalls until `start_allowed`.
         stalled: a step stalls on the memory.
         idle: no instruction is executing or pending.

@@ -18,7 +18,10 @@ __all__ = ["ColumnControl", "Mover", "MoverStep"]
 
 
 class MoverStep(data.Struct):
-    """MultiplyMoving for the mover; `swap`: it first activates the weights of the preceding LoadStationary."""
+    """MultiplyMoving instruction for the mover.
+
+    `swap`: it first activates the weights of the preceding LoadStationary.
+    """
 
     instruction: TensorInstruction
     swap: unsigned(1)
@@ -39,7 +42,7 @@ class ColumnControl(data.Struct):
 
 
 class _Column(data.Struct):
-    """Column to issue: its control, the byte address of its element, and whether it is its instruction's `first`."""
+    """A column to issue: its control, the address of its element, and whether it is the first of its instruction."""
 
     control: ColumnControl
     address: unsigned(ADDRESS_BITS)
@@ -47,12 +50,15 @@ class _Column(data.Struct):
 
 
 def _meets(write: PsumWrite, issued: list[tuple[Value, Value]]) -> Value:
-    """Return whether a column accumulates to one of the PSUM words in `issued`."""
+    """Return whether a column accumulates to a PSUM word that one of the columns in `issued` writes."""
     return Cat(was & (word == write.address) for word, was in issued).any() & write.accumulate
 
 
 def _word_of(address: Value) -> Value:
-    """Return the address of the element's word: the memory reads only whole words; the edge selects the element."""
+    """Return the address of the word that contains an element.
+
+    The memory reads only whole words; the edge selects the element.
+    """
     return address & ~(MOVING_BITS // 8 - 1)
 
 
@@ -71,11 +77,11 @@ class Mover(wiring.Component):
     cycle before its request.
 
     Ports:
-        i: instructions, as `MoverStep`.
-        memory: the moving read port.
-        column_valid, column: a column is issued.
+        i: MultiplyMoving instructions, as `MoverStep`.
+        memory: read port for the moving operand.
+        column_valid, column: a column is issued in this cycle, and its control.
         fresh: the column's words arrive `ReadPort.LATENCY` cycles later; else it uses the previous column's words.
-        weights_loaded: the shadow weights are complete.
+        weights_loaded: the shadow weights, which a LoadStationary writes, are complete.
         swapped: the shadow weights become active with this column.
         wait_weights, wait_operand: a column stalls on the weights, on the memory.
         wait_psum: a column stalls because the PSUM word to accumulate to is still being written.
@@ -157,7 +163,7 @@ class Mover(wiring.Component):
         return m
 
     def _columns(self, m: Module):
-        """Return the stream of all instructions' columns."""
+        """Return the stream of the columns of all instructions."""
         columns = stream.Signature(_Column).create(path=("columns",))
         instruction, column, control = self.i.payload.instruction, columns.payload, columns.payload.control
         index = Signal.like(instruction.n)

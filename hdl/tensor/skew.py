@@ -22,7 +22,7 @@ class DelayLine(wiring.Component):
 
     Ports:
         i: the word.
-        o: the word, `delay` cycles later; zero until the first one arrives.
+        o: the word of `delay` cycles ago; after a reset zero until the first word arrives.
     """
 
     SHIFTED = 2

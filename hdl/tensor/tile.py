@@ -20,14 +20,14 @@ class RowEvents(data.StructLayout):
     """Events that pass along a row, one tile per cycle.
 
     Arguments:
-        tiles: tiles of the row.
+        tiles: number of tiles of the row.
         significand_bits: significand width of an operand.
 
     Fields:
         moving: the moving operand.
-        swap: the shadow weights become active from this operand on.
-        load: a load step, which the tile at `distance` 0 captures.
-        distance: tiles that the load step still has to pass.
+        swap: from this moving operand on, the shadow weights are the active weights.
+        load: a load step passes; the tile at which its `distance` is 0 stores its weights.
+        distance: number of tiles that the load step still has to pass.
         weights: the load step's operands, one per column of the tile.
     """
 
@@ -51,15 +51,15 @@ class Tile(wiring.Component):
     weights.
 
     Arguments:
-        width: columns of this tile.
-        tiles: tiles of its row.
+        width: number of columns of this tile.
+        tiles: number of tiles of the row.
         mac_latency: pipeline stages of a multiply-accumulate.
         significand_bits: significand width of an operand.
 
     Ports:
         moving, swap, load, distance, weights: fields of `RowEvents`, separate because simulators are fastest
             with words of up to 32 bits.
-        *_out: the same, one cycle later.
+        *_out: the same fields for the next tile, one cycle later.
         acc: FP32 partial sums from the row above, one per column, in the cycle of their moving operand.
         out: partial sums to the row below, `mac_latency` cycles later.
     """

@@ -37,7 +37,7 @@ _INTEGRAL = tuple(op.value for op in (Op.FLOOR, Op.CEIL, Op.TRUNC))
 
 
 class Sum(data.Struct):
-    """Request for a + b in FP32, valid with `takes`."""
+    """Request to an ALU for a + b in FP32; `takes` marks a valid request."""
 
     takes: unsigned(1)
     a: unsigned(32)
@@ -45,7 +45,7 @@ class Sum(data.Struct):
 
 
 class Fused(data.Struct):
-    """Request for a * b + c in FP32, rounded once, valid with `takes`."""
+    """Request to an ALU for a * b + c in FP32, rounded once; `takes` marks a valid request."""
 
     takes: unsigned(1)
     a: unsigned(32)
@@ -54,7 +54,7 @@ class Fused(data.Struct):
 
 
 class _Source(enum.Enum, shape=unsigned(2)):
-    """Unit with the result in its output register."""
+    """Unit of the ALU with the result in its output register."""
 
     LOGIC = 0
     ADDER = 1
@@ -78,10 +78,10 @@ class VectorAlu(wiring.Component):
         integer: 1 for integers, 0 for FP32.
         uint32: with integer, UINT32 instead of INT32.
         a, b: operands.
-        out: the result, one multiplexer after registers.
+        out: the result, after registers and one multiplexer.
         sum, fused: requests of the statistics (`Sum`, `Fused`), while op is no addition, subtraction or
             multiplication; with a latency above 1 only one of them per cycle.
-        summed, multiplied: their results, `latency` cycles later.
+        summed, multiplied: results of the requests `sum` and `fused`, `latency` cycles later.
     """
 
     op: In(Op)
@@ -150,7 +150,7 @@ class VectorAlu(wiring.Component):
 
 
 def _magnitudes(m: Module, now: SimpleNamespace) -> list[Signal]:
-    """Return the operands, or their magnitudes for an operation that compares these."""
+    """Return both operands, or their magnitudes if the operation compares magnitudes."""
     operands = []
     by_magnitude = Signal()
     m.d.comb += by_magnitude.eq(Value.cast(now.op).matches(*_BY_MAGNITUDE))
@@ -170,7 +170,7 @@ class _Logic:
 
     Arguments:
         m: the module that receives the logic.
-        now: op, integer, uint32, a, b, and x, y: the operands or their magnitudes.
+        now: inputs of this cycle: op, integer, uint32, a, b, and x, y (the operands, or their magnitudes).
     """
 
     def __init__(self, m: Module, now: SimpleNamespace):
@@ -179,7 +179,7 @@ class _Logic:
         self.x, self.y = now.x, now.y
 
     def results(self) -> dict[str, Value]:
-        """Return the inputs of `_select_result`."""
+        """Return the results of all logic operations, the inputs of `_select_result`."""
         m, a, b = self._m, self.a, self.b
         chosen, truths = self._compare()
         total, integral = self._total()
@@ -245,7 +245,7 @@ class _Logic:
         return total, integral
 
     def _compare(self) -> tuple[Signal, dict[Op, Value]]:
-        """Return the word of the operations that select an operand, and the truth values of the comparisons."""
+        """Return the word of operations that select an operand, such as MAX, and the comparisons' truth values."""
         m, op, integer = self._m, self.op, self.integer
         a, b = Fp32(self.a), Fp32(self.b)
         unordered, b_nan, a_zero, b_zero, equal, less, takes_b = (
@@ -288,7 +288,7 @@ class _Logic:
         return word, truths
 
     def _ordered(self) -> tuple[Signal, Signal]:
-        """Return whether the first operand, or its magnitude, is below the second, and whether they are the same."""
+        """Return whether the first operand, or its magnitude, is less than the second, and whether they are equal."""
         m, x, y = self._m, self.x, self.y
         lower, below, same = (Signal(name=name) for name in ("lower", "below", "same"))
         m.d.comb += [
@@ -300,7 +300,7 @@ class _Logic:
 
 
 def _select_result(m: Module, of: SimpleNamespace) -> tuple[Signal, Signal]:
-    """Return which unit has the result, and the word if it is not an FP32 sum or product."""
+    """Return the unit that has the result, and the result itself unless it is an FP32 sum or product."""
     source, word = Signal(_Source), Signal(32, name="chosen_word")
     words = {
         (Op.MAX, Op.MIN, Op.ABSOLUTE_MAX, Op.LARGER_MAGNITUDE, Op.SMALLER_MAGNITUDE): of.selected,

@@ -41,7 +41,7 @@ _ONE = FP32.bias << FP32.mantissa_bits
 
 
 def vector_block_name(name: str, alu_latency: int, units: Iterable[str], partitions: int) -> str:
-    """Return the Verilog name of a module, including the lane parameters that differ from the defaults."""
+    """Return the Verilog name of a module: `name`, and the lane parameters that differ from the defaults."""
     depth = f"_latency{alu_latency}" if alu_latency > 1 else ""
     depth += f"_for{partitions}" if partitions > 1 else ""
     return name + depth + "".join(f"_no_{unit}" for unit in VECTOR_UNITS if unit not in units)
@@ -70,15 +70,15 @@ class VectorBlock(wiring.Component):
     earlier step until the earlier step is done there.
 
     Arguments:
-        lanes: number of lanes.
+        lanes: number of lanes of the block.
         alu_latency, units, partitions: see `VectorLane`.
 
     Ports (few and wide, as each costs simulation time):
         valid, step: a step (`ElementwiseStep`) with the index of the block's first lane.
-        a, b: one word per lane.
+        a, b: operands, one word per lane.
         moved: one cycle after a step of TRANSPOSE, one word of the transposed column per lane; bits above the element
             are 0.
-        result_valid: the step accepted `latency` cycles before, or longer if slow, has a result.
+        result_valid: the step accepted `latency` cycles ago, or longer ago for a slow step, has a result.
         word, enable: one storage word per lane, and whether it is written.
     """
 
@@ -148,7 +148,7 @@ class VectorBlock(wiring.Component):
         return m
 
     def _word_of_set(self, m: Module, valid, step) -> Signal:
-        """Return which of the three words of a BN_AGGR set an element is."""
+        """Return which of the three words of a BN_AGGR set (count, mean, sum of squares) an element is."""
         word_of_set, next_of_set = Signal(range(3)), Signal(range(3))
         m.d.comb += word_of_set.eq(Mux(step.first, 0, next_of_set))
         with m.If(valid & (step.phase == Phase.ELEMENT)):
@@ -156,7 +156,10 @@ class VectorBlock(wiring.Component):
         return word_of_set
 
     def _index(self, m: Module, valid, step) -> Signal:
-        """Return the element index of lane 0, held longer for a slow step if the ALUs are faster than its unit."""
+        """Return the element index of lane 0.
+
+        For a slow step the index is held longer, if its unit is slower than the ALUs.
+        """
         if self.alu_latency > self._OVERLAP:
             return step.index
         held, index = Signal(64, reset_less=True), Signal(64)
@@ -168,7 +171,10 @@ class VectorBlock(wiring.Component):
         return index
 
     def _stages(self, m: Module, valid, step, word_of_set):
-        """Pipeline a step's control; return the lanes' inputs by port, and whether a result is output."""
+        """Delay the control of a step to each stage.
+
+        Return the lanes' inputs by port name, and whether a result is output in this cycle.
+        """
         decoded = decode_opcode(m, step, word_of_set)
         decoded_1 = Signal(Decoded, reset_less=True)
         events = Signal(Events)
@@ -242,7 +248,7 @@ class VectorBlock(wiring.Component):
         return control, self._after(m, writes_4)
 
     def _turns(self, m: Module, *valid: Value) -> Signal:
-        """Return the current partition in stages 1 to 3.
+        """Return the index of the partition that is processed in each of the stages 1 to 3.
 
         Each stage counts its steps: all partitions follow in order, and none is skipped.
         """
@@ -255,7 +261,7 @@ class VectorBlock(wiring.Component):
         return turns
 
     def _after(self, m: Module, writes) -> Signal:
-        """Return whether a result is output: `writes`, the flag of stage 4, delayed by the latency of the cast."""
+        """Return whether a result is output in this cycle: the flag `writes` of stage 4, delayed by the cast."""
         leaves = Signal(timing.VECTOR_CAST_LATENCY[self.alu_latency > 1])
         m.d.sync += leaves.eq(Cat(writes, leaves))
         return leaves[-1]
@@ -268,10 +274,10 @@ class VectorBlock(wiring.Component):
 
         Arguments:
             m: the module.
-            name: prefix of the signals.
+            name: prefix of the signals' names.
             valid: this stage has a step.
             slow: that step has a slow operation in this stage.
-            unit: unit of a slow step in the next stage.
+            unit: unit that computes the operation of a slow step in the next stage.
         """
         there = Signal(name=f"{name}_there")
         waiting = Signal(max(_LATENCIES.values()) - 1, name=f"{name}_waiting")
@@ -290,7 +296,10 @@ class VectorBlock(wiring.Component):
         return there, passes | waiting[self._hold - 1]
 
     def _constants(self, m: Module, valid, step, operate):
-        """Return all lanes' constants: in stage 1 RECIPROCAL's 1.0 or BN_STATS' count; in stage 2 `share`, 1 / k."""
+        """Return constants common to all lanes.
+
+        For stage 1: 1.0 for RECIPROCAL, or the number of elements for BN_STATS. For stage 2: `share`, which is 1 / k.
+        """
         elements = Signal(range(STATS_ELEMENTS + 1), reset_less=True)
         count, constant = Signal(range(STATS_ELEMENTS // 2 + 1)), Signal(32, reset_less=True)
         with m.If(valid & (step.phase == Phase.ELEMENT)):
@@ -309,7 +318,7 @@ class VectorBlock(wiring.Component):
 
 
 class VectorLanes(wiring.Component):
-    """All lanes, in blocks; arguments and ports are those of `VectorBlock`."""
+    """All lanes of the engine, divided into blocks. Parameters and ports are like those of `VectorBlock`."""
 
     def __init__(self, lanes: int, alu_latency: int = 1, units: Iterable[str] = VECTOR_UNITS, partitions: int = 1):
         self.lanes = lanes

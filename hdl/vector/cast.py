@@ -21,15 +21,15 @@ class RoundOrSaturate(wiring.Component):
     Arguments:
         latency: cycles from an element to its word: 1, or 5 with a pipelined cast.
         random_latency: cycles from an index to its random words.
-        random: random words exist; otherwise there is no dropout and no stochastic rounding.
+        random: build the random generator; otherwise dropout and stochastic rounding are not supported.
 
     Ports:
         index: the element's index, `random_latency` cycles before the element.
-        key: seed and stream, at the same time as the index.
-        cast: controls (`Cast`).
-        value: FP32, INT32 or UINT32.
+        key: seed and stream of the random words, at the same time as the index.
+        cast: control of the cast (`Cast`).
+        value: the element, in FP32, INT32 or UINT32.
         threshold: with dropout, the element becomes 0 if its random word is below it.
-        word: storage word, upper bits zero, `latency` cycles later.
+        word: storage word of the element, upper bits zero, `latency` cycles later.
     """
 
     index: In(64)
@@ -71,7 +71,7 @@ class RoundOrSaturate(wiring.Component):
         return m
 
     def _random_words(self, m: Module) -> Value:
-        """Return the element's two random words; the first is for rounding."""
+        """Return the two random words of the element: the first for rounding, the second for dropout."""
         m.submodules.random = random = Threefry2x32(-(-ROUNDS // self.random_latency))
         m.d.comb += [random.key.eq(self.key), random.counter.eq(self.index)]
         return delayed(m, random.out.as_value(), self.random_latency - random.latency, "random")

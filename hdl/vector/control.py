@@ -20,7 +20,7 @@ __all__ = [
 
 
 class OpcodeEntry(data.Struct):
-    """Control of stage 0 in its first cycle; `iota`: the element's index replaces `a`."""
+    """Control of stage 0 in the first cycle of a step. `iota`: the index of the element replaces the word `a`."""
 
     iota: unsigned(1)
     a_dtype: FormatCode
@@ -31,9 +31,9 @@ class Load(data.Struct):
     """Control of stage 0 in its last cycle.
 
     Fields:
-        a_integer, b_integer: widen to integers.
-        load0, load1: store `a` as scalar s0, s1.
-        immediate0, immediate1: scalar s0, s1 is the step's immediate, else the stored one.
+        a_integer, b_integer: widen the word `a`, the word `b` to an integer, else to FP32.
+        load0, load1: store the word `a` as scalar s0, as scalar s1.
+        immediate0, immediate1: scalar s0, scalar s1 is the immediate of the step, else the stored scalar.
     """
 
     a_integer: unsigned(1)
@@ -45,7 +45,7 @@ class Load(data.Struct):
 
 
 class Unit(enum.Enum, shape=unsigned(2)):
-    """Unit of a slow operation: the power unit, or the divider with one of its results."""
+    """Unit of a slow operation, and its result: the power unit, or the divider's quotient or one of its remainders."""
 
     QUOTIENT = 0
     POWER = 1
@@ -54,7 +54,7 @@ class Unit(enum.Enum, shape=unsigned(2)):
 
 
 class First(enum.Enum, shape=unsigned(3)):
-    """First operand of op0."""
+    """First operand of op0, the operation of stage 1."""
 
     A = 0
     S0 = 1
@@ -71,7 +71,7 @@ class First(enum.Enum, shape=unsigned(3)):
 
 
 class Other(enum.Enum, shape=unsigned(2)):
-    """Second operand of op0."""
+    """Second operand of op0, the operation of stage 1."""
 
     S0 = 0
     B = 1
@@ -81,7 +81,7 @@ class Other(enum.Enum, shape=unsigned(2)):
 
 
 class Second(enum.Enum, shape=unsigned(2)):
-    """Word that accompanies the result of op0."""
+    """Word that is sent to stage 2 with the result of op0."""
 
     S1 = 0
     B = 1
@@ -92,11 +92,11 @@ class Operate(data.Struct):
     """Control of stage 1, which computes op0(first, other).
 
     Fields:
-        unit: unit of a slow op0.
-        reverse: compute op0(other, first).
+        unit: unit that computes a slow op0.
+        reverse: compute op0(other, first) instead.
         signs: signs of the element's index for which `a` is selected; bit 0 negative, bit 1 zero, bit 2 positive.
         keep: write no result if the first operand is s0.
-        search_b: the search uses `b`, else `a`.
+        search_b: the search compares the word `b`, else the word `a`.
         number, position: inputs of the search.
     """
 
@@ -125,7 +125,7 @@ class Events(data.Struct):
 
 
 class Source(enum.Enum, shape=unsigned(2)):
-    """Operand of op1."""
+    """Operand of op1, the operation of stage 2."""
 
     RESULT = 0
     """The result of op0."""
@@ -138,8 +138,8 @@ class Chain(data.Struct):
     """Control of stage 2, which computes op1(a, b).
 
     Fields:
-        slow: the result of op0 is from a slow `unit`.
-        pass_second: forward the word that `Second` selected, not the result of op0.
+        slow: the result of op0 is an output of the slow unit `unit`, not of the ALU.
+        pass_second: send the word that `Second` selected to stage 3, not the result of op0.
     """
 
     op: Op
@@ -153,7 +153,7 @@ class Chain(data.Struct):
 
 
 class LaneTurns(data.Struct):
-    """Current partition of the lane in stages 1, 2 and 3."""
+    """Index of the partition that is processed in stage 1 (`operate`), stage 2 (`chain`) and stage 3 (`finish`)."""
 
     operate: unsigned(2)
     chain: unsigned(2)
@@ -164,10 +164,10 @@ class Finish(data.Struct):
     """Control of stage 3, which selects the result: op1's, unless a field selects another.
 
     Fields:
-        slow: select the result of a slow op1, from `unit`.
+        slow: select the result of a slow op1, from the unit `unit`.
         reduced: select the result of op0, because op1 computes the running result of a reduction.
-        statistics: select result `number` of the statistics.
-        negate: invert the sign, in INT32 if `integer`.
+        statistics: select the output `number` of the statistics unit.
+        negate: invert the sign of the result, in INT32 if `integer`, else in FP32.
     """
 
     slow: unsigned(1)
@@ -180,7 +180,10 @@ class Finish(data.Struct):
 
 
 class Cast(data.Struct):
-    """Control of stage 4, the cast. `integer`: the value to cast is INT32, or UINT32 if `uint32`; else FP32."""
+    """Control of stage 4, the cast to the output format.
+
+    `integer`: the value to cast is INT32, or UINT32 if `uint32` is set; else FP32.
+    """
 
     dtype: FormatCode
     integer: unsigned(1)
@@ -190,7 +193,7 @@ class Cast(data.Struct):
 
 
 class Decoded(data.Struct):
-    """Control of a step from stage 1 on."""
+    """Control words of a step for the stages 1 to 4."""
 
     operate: Operate
     events: Events

@@ -55,7 +55,7 @@ def slow_op1(fields) -> Value:
 
 
 def decode_entry(m: Module, step) -> tuple[Signal, Signal]:
-    """Return combinational signals with the `OpcodeEntry` and the `Load` of a step."""
+    """Return combinational signals with the `OpcodeEntry` and the `Load` of a step, the control of stage 0."""
     entry, load = Signal(OpcodeEntry), Signal(Load)
     of_a = Signal()
     m.d.comb += [
@@ -83,7 +83,7 @@ def decode_opcode(m: Module, step, word_of_set: Value) -> Signal:
     Arguments:
         m: the module.
         step: a `hdl.elementwise.step.ElementwiseStep`.
-        word_of_set: which of the three words of a BN_AGGR set the element is.
+        word_of_set: which of the three words of a BN_AGGR set (count, mean, sum of squares) the element is.
     """
     decoder = _Decoder(m, step)
     m.d.comb += decoder.common()
@@ -127,7 +127,11 @@ def decode_opcode(m: Module, step, word_of_set: Value) -> Signal:
 
 
 class _Decoder:
-    """Control of each opcode, one method each: as statements or, with conditions, added to the module."""
+    """Logic that derives the control word `decoded` of a step.
+
+    Each method handles an opcode or a kind of opcode. It returns the assignments that differ from the default control,
+    or adds them to the module if they depend on conditions.
+    """
 
     def __init__(self, m: Module, step):
         self._m = m
@@ -172,7 +176,10 @@ class _Decoder:
             m.d.comb += [self._finish.slow.eq(1), self._finish.unit.eq(_unit(step.op1))]
 
     def chained(self, second: Second):
-        """Compute op1(op0(first, other), second); each operation may be reversed."""
+        """Return the assignments for op1(op0(first, other), second).
+
+        The instruction may reverse the operands of each.
+        """
         step, chain = self._step, self._chain
         return [
             self.operate.reverse.eq(step.reverse0),
@@ -183,7 +190,7 @@ class _Decoder:
         ]
 
     def _reduction(self, op):
-        """Set the running result to op(running, op0(first, other))."""
+        """Return the assignments that replace the running result by op(running, op0(first, other))."""
         first, chain = self._step.first, self._chain
         return [
             chain.op.eq(Mux(first, Op.BYPASS, op)),

@@ -24,7 +24,7 @@ __all__ = ["VectorEngine", "interval", "slow"]
 
 
 def slow(instruction):
-    """Return whether an instruction has a slow operation: no other instruction may be in the lanes at the same time."""
+    """Return whether an instruction has a slow operation, so that no other instruction may be in the lanes with it."""
     return slow_op0(instruction) | slow_op1(instruction) | (instruction.opcode == ElementwiseOpcode.BN_AGGR)
 
 
@@ -34,10 +34,10 @@ def interval(instruction, alu_latency: int = 1, turns: int = 1):
     A slow operation needs its unit's interval. If both operations are slow, the second starts after the first is done.
 
     Arguments:
-        instruction: a view.
+        instruction: view of the instruction.
         alu_latency: cycles of an ALU. A running result is fed back through the second ALU, in a scan through both; the
             mean of the statistics is fed back through both.
-        turns: partitions per lane; with several, a lane has no slow unit.
+        turns: number of partitions that a lane serves in turn; if above 1, a lane has no slow unit.
     """
     of_first, of_second = (_of_unit(instruction[f"op{number}"], "INTERVAL") for number in (0, 1))
     of_first = Mux(instruction.opcode == ElementwiseOpcode.RECIPROCAL, Fp32Divider.INTERVAL, of_first)
@@ -67,7 +67,7 @@ class VectorEngine(wiring.Component):
 
     @staticmethod
     def latency(config: Config) -> int:
-        """Return the cycles from a step to its result, without slow operations."""
+        """Return the number of cycles from a step without slow operations to its result."""
         return timing.vector_lanes_latency(config.vector_latency) + timing.turns_latency(config.lane_partitions)
 
     def elaborate(self, platform):
@@ -93,7 +93,10 @@ class VectorEngine(wiring.Component):
         return m
 
     def _transpose(self, m: Module, frontend: Frontend, platform):
-        """Transpose the words of each group of lanes; return them, zero for the last lanes if they form no group."""
+        """Transpose the words of each group of lanes as large as a block.
+
+        Return the transposed words, and zeros for the last lanes if these are fewer than a group.
+        """
         size = transpose_block(self.config)
         width = element_size(m, "width", frontend.lanes_step.a_dtype)
         moved = []

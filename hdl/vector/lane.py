@@ -58,8 +58,8 @@ class VectorLane(wiring.Component):
 
     Arguments:
         alu_latency: cycles of an ALU, 1 to 6. Above 1, widening and cast are pipelined too.
-        units: units of `VECTOR_UNITS` present; no step may need another one.
-        partitions: partitions served, in turn.
+        units: the units of `VECTOR_UNITS` to build; no step may need another unit.
+        partitions: number of partitions that the lane serves in turn.
 
     Ports; "stage n" means valid while the step is in that stage:
         entry: stage 0, first cycle (`OpcodeEntry`).
@@ -73,7 +73,7 @@ class VectorLane(wiring.Component):
         turns: stages 1 to 3 (`LaneTurns`); zero with one partition.
         share: stage 2, input `share` of the statistics (`hdl.vector.stats.Statistics`).
         chain: stage 2 (`Chain`).
-        divide, power: stage 2, a slow op1 starts.
+        divide, power: stage 2, the divider, the power unit starts a slow op1.
         unit: stage 2, the unit of that op1 (`Unit`).
         done: stage 3 has a step.
         finish, cast: stages 3 and 4 (`Finish`, `Cast`).
@@ -114,7 +114,7 @@ class VectorLane(wiring.Component):
 
     @property
     def random_latency(self) -> int:
-        """Cycles from an index to its random words: from stage 0 to stage 4."""
+        """Cycles from an element's index to its random words, which are used in stage 4."""
         return self.entry_latency + 2 * self.alu_latency + 1
 
     @property
@@ -134,7 +134,7 @@ class VectorLane(wiring.Component):
         return m
 
     def _units(self, m: Module) -> SimpleNamespace:
-        """Add the units that several stages share."""
+        """Add the units that more than one stage uses: ALUs, statistics, divider, power unit and search."""
         units = SimpleNamespace(
             alu0=VectorAlu(self.alu_latency),
             alu1=VectorAlu(self.alu_latency),
@@ -157,7 +157,7 @@ class VectorLane(wiring.Component):
         return units
 
     def _running(self, m: Module, result: Value) -> list[Signal]:
-        """Return the running results of the partitions in stage 1 and in stage 2."""
+        """Return the running result of the partition in stage 1, and of the partition in stage 2."""
         kept = [Signal(32, name=f"kept_{number}", reset_less=True) for number in range(self.partitions)]
         if self.partitions == 1:
             running = Signal(32)
@@ -176,14 +176,20 @@ class VectorLane(wiring.Component):
         return words
 
     def _unit(self, m: Module, unit: str, name: str, kind: type[wiring.Component], *arguments: int):
-        """Add a unit and return it; if the lane lacks it, return unconnected ports that read as zero."""
+        """Add a unit and return it.
+
+        If the lane is built without the unit, return unconnected ports that read as zero.
+        """
         if unit not in self.units:
             return wiring.Signature(kind.__annotations__).create(path=(name,))
         m.submodules[name] = component = kind(*arguments)
         return component
 
     def _widen(self, m: Module) -> SimpleNamespace:
-        """Stage 0: widen; return a, b, s0, s1, and the index's sign as three bits: negative, zero, positive."""
+        """Stage 0: widen the words to 32 bits.
+
+        Return a, b, s0, s1, and the sign of the element's index as three bits: negative, zero, positive.
+        """
         meanwhile = self.entry_latency - 1
         m.submodules.widen_a = widen_a = Widen(meanwhile)
         m.submodules.widen_b = widen_b = Widen(meanwhile)
@@ -215,7 +221,10 @@ class VectorLane(wiring.Component):
         return SimpleNamespace(a=a, b=b, s0=s0, s1=s1, signs=signs)
 
     def _op0(self, m: Module, units, words) -> tuple[Value, Value, Value]:
-        """Stage 1: op0, search and statistics; return the operands of op0, and whether the first operand is s0."""
+        """Stage 1: compute op0, and drive search and statistics.
+
+        Return the operands of op0, and whether the first operand is s0.
+        """
         operate, a, b, s0 = self.operate, words.a, words.b, words.s0
         search, statistics, alu = units.search, units.statistics, units.alu0
         takes_s0 = Signal()
@@ -258,7 +267,7 @@ class VectorLane(wiring.Component):
         return x0, y0, takes_s0
 
     def _beside(self, m: Module, words, takes_s0: Value) -> tuple[Value, Value]:
-        """Return the word and the write enable that accompany the result of op0 in stage 2."""
+        """Return the word and the write enable that are in stage 2 together with the result of op0."""
         operate = self.operate
         second_now, second, enable = Signal(32), Signal(32, reset_less=True), Signal(reset_less=True)
         _choose(m, "comb", second_now, operate.second, {Second.B: words.b, Second.S0: words.s0}, words.s1)
@@ -270,7 +279,7 @@ class VectorLane(wiring.Component):
         return second, enable
 
     def _op1(self, m: Module, units, second: Value, enable: Value) -> tuple[Value, Value, Value, Value]:
-        """Stage 2: op1; return its operands, and the word and write enable that accompany its result."""
+        """Stage 2: compute op1. Return its operands, and the word and the write enable for stage 3."""
         chain, alu = self.chain, units.alu1
         slow0, result0, x1, y1 = (Signal(32, name=name) for name in ("slow0", "result0", "x1", "y1"))
         m.d.comb += [
@@ -288,7 +297,10 @@ class VectorLane(wiring.Component):
         return x1, y1, beside, delayed(m, enable, self.alu_latency, "enable_beside")
 
     def _slow_units(self, m: Module, units, of_op0: tuple[Value, Value], of_op1: tuple[Value, Value]) -> None:
-        """Start the divider and the power unit, which sample their operands at the start; op1 has priority over op0."""
+        """Start the divider and the power unit, which sample their operands in this cycle.
+
+        A slow op1 has priority over op0.
+        """
         divider, power, statistics, events = units.divider, units.power, units.statistics, self.events
 
         def drive_operands(unit, operands):
@@ -317,7 +329,7 @@ class VectorLane(wiring.Component):
         m.d.comb += statistics.quotient.eq(divider.out)
 
     def _finish(self, m: Module, units, beside: Value, enable: Value) -> None:
-        """Stages 3 and 4: select the result, and cast it."""
+        """Stages 3 and 4: select the result of the step, and cast it to the output format."""
         finish, statistics = self.finish, units.statistics
         m.submodules.caster = caster = RoundOrSaturate(self.cast_latency, self.random_latency, "random" in self.units)
         found, result, result_4 = Signal(32), Signal(32), Signal(32, reset_less=True)
@@ -344,7 +356,7 @@ class VectorLane(wiring.Component):
 
 
 def _choose(m: Module, domain: str, target: Signal, code: Value, words: dict, otherwise: Value) -> None:
-    """Drive `target` with the word selected by `code`."""
+    """Drive `target` with the entry of `words` that `code` selects, or with `otherwise`."""
     with m.Switch(code):
         for case, word in words.items():
             with m.Case(case):

@@ -22,8 +22,8 @@ class Probe(data.Struct):
 
     Fields:
         load: store the word as value `number` to search for; `number` 0 starts a search.
-        insert: insert the word among the largest words.
-        match: compare the word with the stored values.
+        insert: insert the word into the list of the eight largest words.
+        match: compare the word with the stored values to search for.
     """
 
     load: unsigned(1)
@@ -37,14 +37,14 @@ class Search(wiring.Component):
     Ports:
         word: INT32 or UINT32 if `integer`, else FP32 with canonical NaN.
         probe: operation on the word (`Probe`); zero for none.
-        integer: the words are integers.
+        integer: the word is an integer, else FP32.
         uint32: with `integer`, UINT32 instead of INT32.
-        position: row-major position of the word.
+        position: row-major position of the word in the instruction.
         number: index of the value to load, or of the result.
-        hit: the word matches a value not found before; in the same cycle.
+        hit: the word equals a stored value that was not found before; in the same cycle.
         largest: entry `number` of the words inserted before this cycle, in descending order, equal words in order of
             arrival.
-        found: INT32 position at which value `number` was found, or -1.
+        found: INT32 position at which the stored value `number` was found, or -1.
     """
 
     word: In(32)
@@ -107,5 +107,8 @@ class Search(wiring.Component):
         return m
 
     def _key(self, word):
-        """Map a word to an integer of the same order; its own inverse."""
+        """Return a signed integer with the same order as the words.
+
+        Applied to this integer, the function returns the word.
+        """
         return word ^ Cat((word[31] & ~self.integer).replicate(31), self.uint32)

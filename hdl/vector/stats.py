@@ -35,14 +35,14 @@ SHARES: tuple[int, ...] = tuple(_share(k) for k in range(1, STATS_ELEMENTS // 2 
 
 
 class Sample(data.Struct):
-    """Kind of the word.
+    """Kind of the word at the input of the statistics.
 
     Fields:
         update: the word is an element of BN_STATS.
-        odd: the element is one of the odd elements.
-        count, mean, m2: the word is this one of the three words of a BN_AGGR set.
-        first: the word is the first element of its parity, or the count of the first set.
-        variance: no word; start the division m2 / n.
+        odd: with `update`, the index of the element is odd.
+        count, mean, m2: the word is the count, the mean, the sum of squares m2 of a BN_AGGR set.
+        first: the word is the first even or the first odd element, or the count of the first set.
+        variance: there is no word; the division m2 / n starts, which gives the variance.
     """
 
     update: unsigned(1)
@@ -65,14 +65,14 @@ class Statistics(wiring.Component):
         sample: kind of x (`Sample`); zero for none. Elements of BN_STATS are even and odd in turn, at least
             `interval` cycles apart; words of BN_AGGR at least `set_interval`.
         share: fp32(1 / k) for the k-th element of its parity, from k = 1, `latency` cycles after x.
-        sum0, fused0, sum1, fused1: requests to the first and the second ALU.
-        summed0, multiplied0, summed1, multiplied1: their results, `latency` cycles later.
+        sum0, fused0, sum1, fused1: requests to the first ALU (0) and to the second ALU (1).
+        summed0, multiplied0, summed1, multiplied1: results of these requests, `latency` cycles later.
         number, out: result `number`, in the same cycle: 1, 2, 4 and 5 of BN_STATS are mean and m2 of the even, then of
             the odd elements; 1 of BN_AGGR is the mean. A step without a sample, which enters in cycle c, reads its
             result in cycle c + `result_delay`. The result includes exactly the samples of earlier steps, if result k of
             BN_STATS follows the last element by at least 1 + k intervals, and the mean of BN_AGGR by `set_interval`.
         divide, numerator, denominator: a division to start in this cycle.
-        quotient: output of the divider, held until the next quotient.
+        quotient: output of the divider, held until its next quotient.
     """
 
     x: In(32)
@@ -100,12 +100,12 @@ class Statistics(wiring.Component):
 
     @property
     def interval(self) -> int:
-        """Least cycles between two elements of BN_STATS."""
+        """Smallest number of cycles between two elements of BN_STATS."""
         return 1 if self.latency == 1 else self.latency + 1
 
     @property
     def result_delay(self) -> int:
-        """Cycles from a step to the read of its result."""
+        """Cycles from a RESULT step to the cycle in which it reads its result."""
         return 2 * self.latency
 
     def elaborate(self, platform):
@@ -120,7 +120,10 @@ class Statistics(wiring.Component):
         return m
 
     def _distance(self, m: Module, state) -> None:
-        """Request the distance to the mean, which an ALU may just output; for a count, the sum of counts."""
+        """Request an element's distance to the mean; the newest mean may still be the output of an ALU.
+
+        For the count of a set, request the sum of all counts.
+        """
         sample, samples, distance = self.sample, state.samples, self.sum0
         mean_now, x_count = Signal(32), Signal(32)
         with m.If(~sample.first):
@@ -144,7 +147,7 @@ class Statistics(wiring.Component):
             m.d.sync += state.d_2.eq(state.d_1)
 
     def _mean(self, m: Module, state) -> None:
-        """Request the new mean."""
+        """Request the new mean after an element or a set."""
         samples, means, moved = state.samples, state.means, self.fused0
         mean = Mux(samples[1].first, 0, Array(means)[samples[1].odd])
         m.d.comb += [
@@ -159,7 +162,10 @@ class Statistics(wiring.Component):
             m.d.sync += means[0].eq(self.multiplied0)
 
     def _rest(self, m: Module, state) -> None:
-        """Request the distance to the new mean; for a set's last word, its m2 plus the m2 of the earlier sets."""
+        """Request an element's distance to the new mean.
+
+        For the last word of a set, request its m2 plus the m2 of all earlier sets.
+        """
         m.d.comb += [
             self.sum1.takes.eq(state.samples[2].update | self.sample.m2),
             self.sum1.a.eq(Mux(self.sample.m2, state.m2s[0], state.x_2)),
@@ -167,7 +173,10 @@ class Statistics(wiring.Component):
         ]
 
     def _squares(self, m: Module, state) -> None:
-        """Request the sum of squares; clear the odd elements' state before the first of them."""
+        """Request the new sum of squares m2.
+
+        Also clear the state of the odd elements when the first even element arrives.
+        """
         samples, m2s, square = state.samples, state.m2s, self.fused1
 
         def multiply(a, b, c):
@@ -194,7 +203,10 @@ class Statistics(wiring.Component):
             m.d.sync += m2s[1].eq(0)
 
     def _sets(self, m: Module, state) -> None:
-        """Hold a set's words until its quotient is valid, and request the divisions."""
+        """Hold the words of a BN_AGGR set until its quotient is valid, and request the divisions.
+
+        The quotient is the count of the set divided by the sum of all counts so far.
+        """
         sample, samples = self.sample, state.samples
         empty, total = Signal(), Signal(32, reset_less=True)
         with m.If(sample.count):
@@ -230,14 +242,20 @@ class Statistics(wiring.Component):
 class _State:
     """Registers of the statistics.
 
+    An operation here is an addition or a multiply-add of an ALU. A set is the count, mean and sum of squares (m2) of
+    some elements, which BN_AGGR combines with the earlier sets.
+
     Attributes:
-        samples: kinds of the current sample, and of the samples that arrived 1 to 4 operations ago.
-        means, m2s: mean and sum of squares: of the even (or all) elements, then of the odd ones.
-        n: number of elements in the sets so far.
+        samples: kind of the current word, and of the words that arrived 1, 2, 3 and 4 ALU latencies ago.
+        means, m2s: two means and two sums of squares: of the even elements (in BN_AGGR of all sets), and of the odd
+            elements.
+        n: total count of the sets combined so far.
         x_1, x_2: the elements that arrived 1 and 2 operations ago.
         d_1, d_2: distance of an element to the mean, computed 1 and 2 operations ago.
-        arrived, meant, squared: pulses when a set's quotient, its mean, its sum of squares is valid.
-        weighted, sum_m2, set_empty: for a set, distance times n, the sum of both m2, and whether its count is 0.
+        arrived, meant, squared: pulses in the cycle in which the quotient of a set, the new mean, the new sum of
+            squares is valid.
+        weighted, sum_m2, set_empty: for the current set: n times the distance of its mean to the mean of all earlier
+            sets; the sum of its m2 and the m2 of all earlier sets; whether its count is 0.
     """
 
     def __init__(self, m: Module, sample, latency: int, quotient: int):

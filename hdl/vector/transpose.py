@@ -17,12 +17,12 @@ class Transposer(wiring.Component):
     """Transposer: word j of a block's i-th input column becomes word i of its j-th output column.
 
     Arguments:
-        size: columns of a block, and words of a column.
+        size: number of columns of a block, and of words of a column.
 
     Ports:
         step: accept a column, and output a column of the previous block.
         first: with `step`, the column is the first of its block.
-        width: log2 of the bytes used in a word; the bits above are replaced by zeros.
+        width: log2 of the used bytes of each word; the bits above these are replaced by zeros.
         column: `size` words, word 0 lowest.
         out: the output column, one cycle after its step.
     """

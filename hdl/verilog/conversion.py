@@ -24,11 +24,11 @@ Arguments: the block's name, prefixes of its lanes' module names, and RTLIL of t
 
 
 class Irreplaceable(Exception):
-    """A block of lanes that cannot be replaced; the message names it and the reason."""
+    """Error: a block of lanes cannot be replaced. The message names the block and the reason."""
 
 
 class Store(Protocol):
-    """Cache of converted modules."""
+    """Cache of the Verilog text of converted modules."""
 
     def get(self, module: str, build: Callable[[], wiring.Component], replaced: bool) -> str | None:
         """Return the cached Verilog of a module, or of its replacement, if it is up to date, else None."""
@@ -55,7 +55,7 @@ def to_verilog(
         component: the component to convert.
         watches_gates: add the check of the clock gates, for simulation.
         replaced: replaces blocks of lanes, for simulation; default: none.
-        store: cache; modules found there are not converted again. Default: none.
+        store: cache; a module found in the cache is not converted again. Default: no cache.
     """
     library = ModuleLibrary(watches_gates=watches_gates)
     met = {name: component}
@@ -100,7 +100,7 @@ def to_verilog(
 
 
 def _converted(modules: list[tuple]) -> list[str]:
-    """Return the Verilog of modules, each given as its name and the results of `verilog.elaborate`."""
+    """Return the Verilog of several modules. Each is given as its name and the results of `verilog.elaborate`."""
     return verilog.verilog_text(verilog.to_rtlil(name, *elaborated) for name, *elaborated in modules)
 
 
@@ -109,7 +109,7 @@ def _replaced(replaced: Replacement, name: str, of: tuple[str, ...], elaborated:
 
 
 def _elaborated(name: str, component: wiring.Component, library: ModuleLibrary | None = None) -> dict[str, tuple]:
-    """Return the results of `verilog.elaborate` for a component and the shared modules below it, by name."""
+    """Return the results of `verilog.elaborate`, by module name, for a component and all shared modules below it."""
     library = library or ModuleLibrary()
     elaborated: dict[str, tuple] = {}
     pending = {name: component}

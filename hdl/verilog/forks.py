@@ -44,9 +44,9 @@ class Forks:
         """Queue a call, which starts as soon as a processor is free.
 
         Arguments:
-            name: identifies the call in the iteration.
+            name: identifies the result of the call when the results are iterated.
             function: the function to call.
-            arguments: its arguments.
+            arguments: arguments of the function.
             first: put the call before all pending calls.
             joined: calls of this function may be batched. The function then gets a list of argument tuples and returns
                 a list of results; a free process receives the pending calls divided by twice the number of processors.

@@ -20,9 +20,9 @@ class ModuleLibrary:
     """Distinct modules found so far in a conversion, by name, in order of discovery.
 
     Attributes:
-        components: components to convert.
-        builds: functions that made them.
-        texts: modules written in Verilog.
+        components: components to convert, by name of their Verilog module.
+        builds: functions that made the components, by module name.
+        texts: modules written directly in Verilog, by name.
         watches_gates: `hdl.primitives.clock_gate.gated` adds a check for clocks that stop too early.
         blocks: modules around lanes (`lanes`), with the prefixes of their lanes' module names.
     """
@@ -48,7 +48,7 @@ def shared(
     """Add a submodule that may occur many times, and return the object that carries its ports.
 
     Arguments:
-        m: the module to add it to.
+        m: the module to add the component to.
         name: name of this instance.
         module: Verilog name of its module; equal names must mean equal modules, so it spells out the parameters.
         build: makes the component, which has a `sync` domain; called once for each module name, or without a library
@@ -119,7 +119,7 @@ def _flat(member: wiring.Member, port):
 
 
 def lead_out(m: Module, signature: wiring.Signature, inner, outer) -> None:
-    """Connect the ports of `inner` named by `signature` to the same ports of the enclosing module `outer`."""
+    """Connect the ports of `inner` that `signature` lists to the same ports of the enclosing module `outer`."""
     pairs = zip(module_ports(signature, inner), module_ports(signature, outer), strict=True)
     for (_, member, inside), (_, _, outside) in pairs:
         m.d.comb += outside.eq(inside) if member.flow == wiring.Out else inside.eq(outside)

@@ -100,21 +100,21 @@ def to_rtlil(name: str, fragment: Fragment, ports: dict, *, sources: bool = Fals
 
     Arguments:
         name: Verilog name of the component's module.
-        fragment: from `elaborate`.
-        ports: from `elaborate`.
+        fragment: the fragment that `elaborate` returned for the component.
+        ports: the ports that `elaborate` returned for the component.
         sources: annotate each signal and cell with its source file and line.
     """
     return rtlil.convert(fragment, name, ports=ports, emit_src=sources)
 
 
 def convert(component: wiring.Component, name: str, platform) -> str:
-    """Return the Verilog of `component` as the module `name`, its submodules first."""
+    """Return the Verilog of `component` as a module called `name`, preceded by the Verilog of its submodules."""
     (text,) = verilog_text([to_rtlil(name, *elaborate(component, platform))])
     return text
 
 
 def verilog_text(netlists: Iterable[str]) -> list[str]:
-    """Convert texts of RTLIL, with distinct module names, to Verilog."""
+    """Convert several texts of RTLIL, with distinct module names, to one text of Verilog."""
     texts, together, size = [], [], 0
     for netlist in netlists:
         together.append(netlist)
@@ -149,7 +149,7 @@ def _to_verilog(netlists: list[str]) -> list[str]:
 
 
 def _rewrite(text: str) -> str:
-    """Apply all rewrites to Verilog written by Yosys."""
+    """Apply all textual rewrites of this file to Verilog written by Yosys."""
     text = re.sub(r"^  reg " + _WAKE.pattern + r" = 0;$", lambda match: WAKE, text, flags=re.MULTILINE)
     text = _WAKE.sub(lambda match: r"\$wake ", text)
     text = "".join(_awaken(module) for module in _MODULE.split(text))
@@ -159,7 +159,7 @@ def _rewrite(text: str) -> str:
 
 
 def tidy(netlist: str) -> str:
-    """Return RTLIL text with all operands of a cell extended to the same width."""
+    """Return RTLIL text in which all operands of each cell are extended to the same width."""
     return "".join(_tidy_module(module) for module in _MODULE.split(netlist))
 
 
@@ -169,7 +169,10 @@ def _tidy_module(module: str) -> str:
 
 
 def _extend(cell: re.Match, widths: dict[str, int]) -> str:
-    """Return a cell with its narrower operands extended; its result already has the right width."""
+    """Return the text of a cell with its narrower operands extended.
+
+    The result of the cell already has the right width.
+    """
     text = cell[0]
     ports = EXTENDED.get(cell[1], ())
     present = {port: int(re.search(_WIDTH.format(port), text)[2]) for port in ports}
@@ -186,7 +189,7 @@ def _extend(cell: re.Match, widths: dict[str, int]) -> str:
 
 
 def _sign(operand: str, widths: dict[str, int]) -> str:
-    """Return the most significant bit of a signal, a slice, a constant or a concatenation."""
+    """Return the text of the most significant bit of an operand: a signal, a slice, a constant or a concatenation."""
     first = operand.removeprefix("{").split()
     constant = re.fullmatch(r"\d+'([01-]+)", first[0])
     if constant:
@@ -197,7 +200,10 @@ def _sign(operand: str, widths: dict[str, int]) -> str:
 
 
 def _awaken(module: str) -> str:
-    """Make blocks of one statement read the wake-up signal, which starts their evaluation; Yosys omits it there."""
+    """Make `always` blocks of one statement read the wake-up signal, which starts their evaluation.
+
+    Yosys omits the signal in these blocks.
+    """
     text = _BARE.sub(r"  always @* begin\n    if (\\$wake ) begin end\n    \1\n  end", module)
     if text == module or r"reg \$wake ;" in module:
         return text
@@ -206,7 +212,7 @@ def _awaken(module: str) -> str:
 
 
 def _clear(initial: re.Match) -> str:
-    """Return the loop that clears a memory."""
+    """Return a Verilog loop that clears a memory, to replace one assignment per word."""
     words, memory, width = initial[1].count("\n"), initial[2], initial[3]
     word = rf"\{memory}$word "
     return (
