@@ -63,7 +63,7 @@ class SimulatedLine:
 
 @dataclass(frozen=True)
 class SimulatedBoard:
-    """A board.
+    """Simulation of a board with its SDRAM and its host.
 
     Arguments:
         config: parameters of the core; None: no core.
@@ -72,7 +72,7 @@ class SimulatedBoard:
     config: Config | None
 
     def design(self) -> simulation.Design:
-        """Return the board with SDRAM and host."""
+        """Return the Verilog design of the simulation."""
         config = self.config
         parameters: dict[str, object] = asdict(config) if config else {}
         size = f"{config.rows}x{config.columns}" if config else "memory"
