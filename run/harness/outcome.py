@@ -37,8 +37,8 @@ class Event:
     """A record or instruction in an engine.
 
     Arguments:
-        queue: number of the queue in its core.
-        address: of the record in HBM; without the core, the number of the instruction.
+        queue: index of the queue in its core.
+        address: HBM address of the record; for an engine without the core, the index of the instruction.
         issued, retired: cycles since the start; `retired` is None without retirement.
     """
 

@@ -29,7 +29,7 @@ _VALUES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 
 
 class Playable(wiring.Component):
-    """Base of playable units: delays `valid` by the `latency` of the pipeline.
+    """Base of units that a player feeds with cases; delays `valid` by the `latency` of the unit.
 
     Arguments:
         layout: fields of `word`, each at most 32 bits wide.

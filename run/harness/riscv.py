@@ -143,7 +143,7 @@ class CpuDevice:
 
     Arguments:
         memory_bytes: a power of two.
-        fetch_latency: cycles from a fetch request to the instruction.
+        fetch_latency: parameter of the processor, see `hdl.controller.cpu.Cpu`.
     """
 
     memory_bytes: int = MEMORY_BYTES

@@ -67,7 +67,7 @@ class Cell:
 
 @dataclass
 class NetlistRegister:
-    """Register with optional enable and synchronous reset; `reset_first`: reset needs no enable."""
+    """Register with optional enable and synchronous reset; `reset_first`: the reset works without the enable."""
 
     name: str
     width: int
@@ -86,7 +86,7 @@ class NetlistRegister:
 
 @dataclass
 class NetlistReadPort:
-    """Read port. A clocked one is a register that keeps its word while `enable` is low."""
+    """Read port of a memory; a clocked read port keeps its word while `enable` is low."""
 
     clocked: bool
     enable: Bit
@@ -98,7 +98,7 @@ class NetlistReadPort:
 
 @dataclass
 class NetlistWritePort:
-    """Write port with an enable per bit of the word."""
+    """Write port of a memory, with one enable per bit of the word."""
 
     enables: list[Bit]
     address: list[Bit]
@@ -107,7 +107,10 @@ class NetlistWritePort:
 
 @dataclass
 class NetlistMemory:
-    """Memory of `size` words; read words are sources of up to `CHUNK` bits, the ports' `chunks`."""
+    """Memory of `size` words.
+
+    A word that a port reads is split into the sources `chunks` of this port, each of at most `CHUNK` bits.
+    """
 
     name: str
     size: int
@@ -172,7 +175,7 @@ def chunks(port: str, bits: list) -> list[tuple[str, list]]:
 
 
 def _number(bits: str) -> int:
-    """Return a constant, with undefined bits as 0."""
+    """Return the value of a constant; undefined bits count as 0."""
     return int(bits.replace("x", "0").replace("z", "0") or "0", 2)
 
 
@@ -244,7 +247,7 @@ class _Reader:
                 raise Unsupported(f"{self.netlist.name}: cannot evaluate {name}, a cell {cell['type']}")
 
     def _named_parts(self, name: str, bits: list) -> None:
-        """Name the source of a cell, or several if it is too wide."""
+        """Name the source of the bits that a cell drives; too many bits for one word get several sources."""
         if len(bits) <= WORD:
             self.parts[name] = [slice(0, len(bits))]
             self.name(name, bits)
@@ -313,7 +316,7 @@ class _Reader:
             )
 
     def _active(self, name: str, port: str, cell: dict) -> Bit:
-        """Return a flip-flop's control input, inverted if it is active-low."""
+        """Return a control input of a flip-flop as an active-high bit."""
         bit = self.bit(cell["connections"][port][0])
         if _number(cell["parameters"][f"{port}_POLARITY"]):
             return bit

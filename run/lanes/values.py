@@ -13,12 +13,16 @@ __all__ = ["Expression", "Values", "runs", "word"]
 
 
 def word(width: int) -> int:
-    """Return the word size, 32 or 64, that holds `width` bits."""
+    """Return the size of the word for `width` bits: 32 or 64."""
     return 32 if width <= 32 else WORD
 
 
 def runs(bits: list[Bit]) -> Iterator[tuple[str | None, int, int, int]]:
-    """Yield runs of bits: source (None: a constant), first bit (or value), length, and position."""
+    """Yield the runs of adjacent bits of one source that make up `bits`, lowest first.
+
+    A run is: source (None: a constant), first bit in the source (or the value of the constant), length, and position in
+    `bits`.
+    """
     place = 0
     while place < len(bits):
         bit = bits[place]
@@ -39,7 +43,7 @@ def runs(bits: list[Bit]) -> Iterator[tuple[str | None, int, int, int]]:
 
 @dataclass(frozen=True)
 class Expression:
-    """C++ expression of `type` bits; `varying`: a vector."""
+    """C++ expression of a word of `type` bits, or, if `varying`, of a vector of such words."""
 
     code: str
     type: int
@@ -60,7 +64,7 @@ def constant(value: int, wanted: int) -> Expression:
 
 
 def together(*values: Expression) -> list[Expression]:
-    """Return expressions as operands of one operation: all as vectors if one is."""
+    """Return expressions as operands of one operation; if one of them is a vector, all become vectors."""
     return [value.as_vector() for value in values] if any(value.varying for value in values) else list(values)
 
 
@@ -132,7 +136,7 @@ class Values:
         return value
 
     def extended(self, bits: list[Bit], signed: bool, wanted: int) -> Expression:
-        """Return the value of bits, extended or truncated to a word."""
+        """Return the value of bits, extended by sign or zeros, or truncated, to a word of `wanted` bits."""
         bits = bits[:wanted]
         if signed and len(bits) < wanted and bits[-1] != 0:
             value = self.bits(bits, wanted)
@@ -140,7 +144,7 @@ class Values:
         return self.bits(bits, wanted)
 
     def pieces(self, bits: list[Bit]) -> Iterator[tuple[list[Bit], int]]:
-        """Yield bits in pieces of at most a word, with the type of each."""
+        """Split bits into pieces of at most one word; yield each piece with the size of its word."""
         for first in range(0, len(bits), WORD):
             piece = bits[first : first + WORD]
             yield piece, word(len(piece))
@@ -289,7 +293,10 @@ def _stretched(bits: list[Bit], size: int, signed: bool) -> list[Bit]:
 
 
 def _with_copies(bits: list[Bit]) -> Iterable[tuple[str | None, int, int, int]]:
-    """Yield `runs`; repeated copies of one bit are one run with an inverted first bit."""
+    """Yield `runs` of bits, but copies of one bit, as in a sign extension, as one run.
+
+    In such a run the position of the bit in its source is inverted (`~`), which makes it negative.
+    """
     place = 0
     result = []
     while place < len(bits):
