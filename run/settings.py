@@ -28,7 +28,7 @@ class UsageError(ValueError):
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Raise UsageError for a ValueError of a kernel."""
+    """Convert each ValueError that a kernel raises in this context to a UsageError."""
     try:
         yield
     except ValueError as refusal:
@@ -132,7 +132,7 @@ class Command:
             object.__setattr__(self, "options", (*self.options[:at], LANES_OPTION, *self.options[at:]))
 
     def command(self, settings: Settings, **changed: object) -> str:
-        """Return the shell command that repeats a run, with some values `changed`."""
+        """Return the shell command that repeats a run with these settings, except the values in `changed`."""
         values = {**settings.values, **changed}
         words = [f"{one.name}={values[one.name]}" for one in self.options if values[one.name] != one.default]
         return " ".join(["make sim", f"TEST={self.name}", *words])
@@ -221,7 +221,10 @@ def dtype_option(choices: Iterable[str]) -> Option:
 
 
 def core_options(target: str, engine: str | None, preset: str) -> tuple[Option, ...]:
-    """Return further variables of a TEST, with defaults of TARGET and PRESET; engine: may run without the core."""
+    """Return further variables of a TEST; `target` and `preset` are the defaults of TARGET and PRESET.
+
+    `engine` names the engine that the TEST can also run without the core; None: no such engine.
+    """
     alone = f"{engine} alone, where HBM plays no part, or " if engine else ""
     where = f"the whole core, or {alone}the core's timing model, where no RTL runs"
     target_option = choice("TARGET", target, where, ("core", "engine", "model") if engine else ("core", "model"))

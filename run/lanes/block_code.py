@@ -227,7 +227,7 @@ class BlockCode(LaneCode):
         self.line(f"for (int n = 0; n < {count}; n++) put({target}, {place}u + n * {steps[1]}u, {length}u, {value});")
 
     def _switch(self, name: str, switch: Switch, sides: dict[int, Scope], depth: int) -> None:
-        """Emit cases that select a regular row of operands as one indexed expression."""
+        """Emit a switch; a switch between operands of a regular row (see `_origin`) becomes one indexed expression."""
         cell = self.netlist.cells[name]
         cases = sorted((value, side) for side, value in enumerate(switch.values))
         shapes = [self._shape(cell.operands["B"][side * cell.width : (side + 1) * cell.width]) for _, side in cases]
@@ -345,7 +345,7 @@ class BlockCode(LaneCode):
             rest = rest[count:]
 
     def _shape(self, bits: list[Bit]) -> tuple[tuple, tuple[int, ...]]:
-        """Return the common part of regular operands, and the numbers that differ."""
+        """Return the origins of an operand: the part that is equal within a regular row, and the numbers."""
         places = [(*self._origin(source, first), length, place) for source, first, length, place in runs(bits)]
         alike = tuple((kind, name, length, place) for kind, name, _, length, place in places)
         return alike, tuple(number for _, _, number, _, _ in places)

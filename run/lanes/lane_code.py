@@ -358,7 +358,7 @@ class LaneCode:
                 yield from (read.enable, *read.address)
 
     def _guard(self, number: int, port: int) -> list[Bit]:
-        """Return uniform bits that guard a write: whenever an enable is set, one of them is. Empty if not found."""
+        """Return uniform bits such that whenever a write is enabled, one of them is set; empty if none are known."""
         memory = list(self.netlist.memories.values())[number]
         guard = []
         for bit in dict.fromkeys(memory.writes[port].enables):

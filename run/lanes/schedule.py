@@ -32,7 +32,7 @@ class Switch:
 
 
 def switch_of(cell: Cell, cells: Mapping[str, Cell]) -> Switch | None:
-    """Return the selects of a multiplexer as a switch; None if that is impossible."""
+    """Return the switch that controls a multiplexer; None if its selects do not compare one word with constants."""
     if cell.kind != "pmux" or len(cell.operands["S"]) < SWITCH_CASES:
         return None
     found: dict[tuple[Bit, ...], list[int]] = {}

@@ -29,10 +29,10 @@ class ModuleStore:
 
     Arguments:
         folder: folder of the files.
-        common: dependences of all texts besides their sources, as JSON values.
-        usable: returns whether a text can be used.
-        gates: additional dependences of modules with clock gates.
-        replacements: additional dependences of replaced blocks.
+        common: values on which all texts depend, besides their sources; JSON values.
+        usable: returns whether a stored text can be used.
+        gates: additional values on which texts of modules with clock gates depend.
+        replacements: additional values on which texts of replaced blocks depend.
     """
 
     def __init__(

@@ -37,7 +37,7 @@ def tail(log: Path, lines: int = TAIL_LINES) -> str:
 
 
 def complaint(log: Path, lines: int = TAIL_LINES) -> str:
-    """Return a build log from its first error or warning on, otherwise its last lines."""
+    """Return at most `lines` lines of a build log: from its first error or warning on, otherwise the last lines."""
     text = log.read_text(errors="replace").splitlines() if log.is_file() else []
     for number, line in enumerate(text):
         if line.startswith(("%Error", "%Warning")) or "error:" in line:
@@ -84,7 +84,7 @@ class SimulatorProcess(Runner):
         self.env.update(self.extra_environment)
 
     def _readable(self, text: str) -> str:
-        """Return an argument with readable paths, including `root` of `build`."""
+        """Return an argument in which paths are replaced by links that make can read, `root` of `build` too."""
         return plain_path(text, self.build_dir.parent.parent)
 
     def _execute_cmds(self, cmds, cwd, stdout=None) -> None:

@@ -93,7 +93,7 @@ def draw_links(
 
 
 def _draw_arrow(axes, arrow: geometry.Arrow, row: Mapping[str, Any], loads, *, detailed: bool) -> None:
-    """Draw a wire's arrow; `detailed`: with its load in percent."""
+    """Draw the arrow of a wire; `detailed`: write the load in percent beside it."""
     from matplotlib.patches import Polygon
 
     load = 100 * row["utilisation"]

@@ -24,7 +24,7 @@ class Names:
             places.sort()
 
     def of(self, ran: Ran) -> dict[str, str]:
-        """Return the names of a record's tensors, by their names in the instruction."""
+        """Return the names of the tensors that a record accesses, by operand of its instruction, such as dst."""
         return {region.name: found for region, buffer in _touched(ran) if (found := self._of(region, buffer))}
 
     def _of(self, region: Region, buffer: int) -> str | None:
