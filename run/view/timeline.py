@@ -48,7 +48,7 @@ class Slice:
 class TrackGroup:
     """Tracks that are shown together.
 
-    Slices of a track cannot overlap: a slice that begins before the end of the previous slice is drawn from that end on.
+    Slices of a track cannot overlap: a slice that begins before the end of the previous slice is drawn from there on.
 
     Arguments:
         name: name of the group.

@@ -32,7 +32,10 @@ def _bounds(given: dict) -> tuple:
 
 @instruction(CALLS, "expanded", "comparisons and two scans", result=_bounds, like="segment_ids")
 def sequence_bounds(r: Recording, dst: View, segment_ids: View) -> None:
-    """Write begin and end of each element's run of equal numbers to dst[0] and dst[1]; n and -1 for elements 0."""
+    """Write begin and end of the run of equal numbers that contains each element to dst[0] and dst[1].
+
+    For elements 0 of segment_ids, n and -1 are written.
+    """
     target, (ids,) = common(r, dst.shape, dst)[0], common(r, segment_ids.shape, segment_ids)
     lanes, n = ids.partitions, ids.size
     same, numbers, fresh = (r.program.space.sbuf("bounds", FP32, (n + 1,), lanes) for _ in range(3))

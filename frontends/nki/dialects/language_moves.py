@@ -126,7 +126,10 @@ class LoopSum:
 
 @dataclass(frozen=True)
 class LoopExtreme:
-    """Result of `nl.loop_reduce` by max or min; `is_first`: all loops are in their first iteration."""
+    """Result of `nl.loop_reduce` by max or min: an assignment combines `term` with its target by `op`.
+
+    `is_first`: all loops are in their first iteration, in which the assignment overwrites the target.
+    """
 
     term: View
     op: AluOp
