@@ -185,8 +185,8 @@ def _line(port: str, name: str) -> list[Trace]:
 def _memories(ports: int, direction: str) -> list[Trace]:
     """Return the lines for the requests to the on-chip memories, each with its grant (ready), highest priority first.
 
-    `direction` is "reads" or "writes". The requests of the engines precede those of the `ports` line ports, which DMA
-    uses.
+    `direction` is "reads" or "writes". The requests of the engines precede those of the `ports` line ports
+    (`hdl.memory.line_arbiter`).
     """
     lockstep = {
         "reads": ("moving", "stationary", "vector_sbuf", "scalar_sbuf", "vector_psum", "scalar_psum"),

@@ -216,7 +216,7 @@ def _activated(r: Recording, target: Tensor, a: Tensor, function: str, scale, bi
 def summed(
     r: Recording, lanes: int, reduce_op, reduce_res: View | None, reduce_cmd, append: Callable[..., None]
 ) -> None:
-    """Append an activation with its running sum; `append`, called with the options for this sum, appends it."""
+    """Append an activation by calling `append` with the options for its running sum; write the sum to `reduce_res`."""
     if reduce_op is not None and operation(reduce_op) is not AluOp.ADD:
         raise ValueError(f"reduce_op must be add, not {operation(reduce_op).name.lower()}")
     command = ReduceCommand(reduce_cmd)
@@ -248,7 +248,7 @@ def stored(place: Tensor, value: float | Tensor) -> Elementwise:
 def activation_reduce(
     r: Recording, dst: View, op, data: View, reduce_op, reduce_res: View, bias=None, scale=1.0
 ) -> None:
-    """Compute dst and reduce_res as `activation` does, with the mandatory reduction `reduce_op`."""
+    """Compute dst and reduce_res as `activation` does; here `reduce_op` and `reduce_res` are mandatory."""
     activation(r, dst, op, data, bias, scale, reduce_op, reduce_res, ReduceCommand.reset_reduce)
 
 

@@ -196,7 +196,7 @@ def _is_slow(r: Recording, near: View, far: View) -> bool:
 
 
 def _through_vector_engine(r: Recording, dst: View, src: View, skip: bool) -> None:
-    """Append a copy between HBM and the chip through an SBUF tile with HBM's type and order."""
+    """Append a copy between HBM and the chip through an SBUF tile with the type and order of the HBM tensor."""
     near, far = (dst, src) if dst.allocation.memory.on_chip else (src, dst)
     tile = r.allocate(near.shape, far.dtype, Memory.sbuf, near.name)
     if near is dst:

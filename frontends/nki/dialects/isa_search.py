@@ -71,7 +71,7 @@ def _with_count(given: dict) -> tuple:
     result=_with_count, like="src",
 )  # fmt: skip
 def nonzero_with_count(r: Recording, dst: View, src: View, index_offset=0, padding_val=-1) -> None:
-    """Write, in every 16th partition, the positions of non-zero elements, padding, and finally their count."""
+    """Write, in every 16th partition, positions of non-zero elements, then padding, and last the count of positions."""
     (source,) = common(r, src.shape, src)
     lanes, n, space = source.partitions, source.size, r.program.space
     width = max(FOUND, -(-n // FOUND) * FOUND)

@@ -214,7 +214,10 @@ def stationary_operand(r: Recording, view: View) -> Tensor:
 
 
 def _moving(r: Recording, view: View, row: int) -> Tensor:
-    """Return a moving operand: elements of constant step, in SBUF, from the stationary operand's partition `row` on."""
+    """Return a moving operand: elements of constant step, in SBUF, in the partitions from `row` on.
+
+    `row` must be the first partition of the stationary operand.
+    """
     tensor, fmt = lanes_tensor(r, spread(r, view)), view.dtype.machine_format
     flat = as_row(tensor)
     if tensor.storage == Storage.SBUF and tensor.partition == row and flat is not None and step_of(flat) >= 0:
@@ -245,7 +248,7 @@ def _check_tile(config: Config, position: tuple, size: tuple, shape: tuple[int, 
 
 
 def _adjacent(tensor: Tensor) -> Tensor | None:
-    """Return a tensor as one contiguous dimension, as sums require; None if it is not contiguous."""
+    """Return a tensor as one contiguous dimension, which sums of a product require; None if it is not contiguous."""
     flat = as_row(tensor)
     return flat if flat is not None and (flat.size == 1 or flat.steps == (1,)) else None
 

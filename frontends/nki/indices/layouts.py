@@ -45,7 +45,10 @@ def reshaped(view: Viewed, shape: tuple[int, ...]) -> Viewed:
 
 
 def retyped(view: Viewed, dtype: DType) -> Viewed:
-    """Return the same bits as another type; a smaller type gives more elements in the last dimension."""
+    """Return a view that interprets the same bits as another type.
+
+    A smaller type gives more elements in the last dimension; a larger type is refused.
+    """
     more, left = divmod(view.dtype.itemsize, dtype.itemsize)
     near = view.ndim and view.element.steps[-1] == 1 and view.lanes != view.ndim - 1 and view.numbers is None
     if left or (more > 1 and not (near and view.allocation.memory is not Memory.psum)):
@@ -64,7 +67,7 @@ def retyped(view: Viewed, dtype: DType) -> Viewed:
 
 
 def cast(view: Viewed, dtype: DType) -> Viewed:
-    """Return a view with steps and start in elements of another type."""
+    """Return a view of another type at the same byte positions: its steps and start count elements of this type."""
     old, new = view.dtype.itemsize, dtype.itemsize
     element = view.element
     places = [*element.steps, element.start]
@@ -99,7 +102,7 @@ def accessed(view: Viewed, pattern, offset: int | None, scalar, vector, dim: int
 
 
 def _width(view: Pattern) -> int:
-    """Return the elements per partition of a block, in the view's type; in HBM, of the whole tensor."""
+    """Return the number of elements of the view's type in a partition of a block; in HBM, in the whole tensor."""
     if view.allocation.memory is Memory.psum:
         return view.allocation.width
     return view.allocation.width * view.allocation.dtype.itemsize // view.dtype.itemsize

@@ -18,7 +18,7 @@ __all__ = ["Allocation", "Memory", "format_in"]
 
 
 class Memory(Enum):
-    """Memories, named as in `nki.language`."""
+    """Memory of a tensor; the members have the names in `nki.language`."""
 
     sbuf = "sbuf"
     psum = "psum"
@@ -47,7 +47,7 @@ class Allocation:
         memory: memory of the tensor.
         shape: all dimensions.
         lanes: on chip, the index of the partition dimension, after those of blocks.
-        make: allocates a block's machine tensor on its first access.
+        make: function that allocates the machine tensor of a block at its first access.
     """
 
     name: str

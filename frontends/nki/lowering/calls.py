@@ -46,8 +46,8 @@ class Call:
         note: the difference in a few words.
         result: shape, type and memory of the result without a dst; None: dst is mandatory.
         like: argument that a mask's shape refers to.
-        product: whether it can accumulate in PSUM.
-        each: whether it is element-wise, so that it can be split.
+        product: whether the call can accumulate in PSUM.
+        each: whether the call is element-wise, so that it can be split.
         along: see `Along`; None if dst has the dimensions of `like`.
     """
 
@@ -161,7 +161,11 @@ def instruction(
 
 
 def like(*names: str, dtype: DType | None = None, memory: Memory = Memory.sbuf) -> Result:
-    """Return the result rule: the shape to which the named arguments broadcast, in `dtype` or their promoted type."""
+    """Return a function for `Call.result`.
+
+    The result has the shape to which the named arguments broadcast, the type `dtype` or their promoted type, and the
+    given memory.
+    """
 
     def result_of(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
         views = [arguments[name] for name in names if isinstance(arguments.get(name), View)]
@@ -184,7 +188,7 @@ def at_least_2d(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def nothing(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
-    """Result rule of calls without an operand to take a shape from: raise ValueError."""
+    """Serve as `Call.result` of calls whose operands do not determine a shape: raise ValueError."""
     raise ValueError("a dst must be given")
 
 
@@ -206,7 +210,7 @@ def nl_function(function: Callable) -> Callable:
 
 
 def _decided(mask: object) -> Any:
-    """Return a mask; a bool becomes None (everywhere) or `NOWHERE`."""
+    """Return a mask unchanged; replace True by None (everywhere) and False by `NOWHERE`."""
     if isinstance(mask, bool | np.bool_):
         return None if mask else NOWHERE
     return mask

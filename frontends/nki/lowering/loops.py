@@ -45,9 +45,9 @@ class Loop:
     Arguments:
         manager: the program's loop context.
         source: the kernel's line.
-        register: condition of a `while`, otherwise the counter.
-        made: objects cached before the loop.
-        outside: tensors allocated before the loop.
+        register: the condition of a `while` loop, the counter of other loops.
+        made: objects that were cached before the loop.
+        outside: tensors that were allocated before the loop.
     """
 
     manager: AbstractContextManager
@@ -204,7 +204,7 @@ class LoopRegister(VirtualRegister):
 
 
 def element_of(current: Recording, view: View) -> Tensor | HbmTensor:
-    """Return the machine's tensor of a one-element view."""
+    """Return the machine's tensor for a view of one element."""
     if not isinstance(view, View) or view.size != 1:
         shape = view.shape if isinstance(view, View) else repr(view)
         raise ValueError(f"a register must be loaded from, or stored to, a tensor of one element, not {shape}")
@@ -222,7 +222,7 @@ def element_of(current: Recording, view: View) -> Tensor | HbmTensor:
 
 
 def loop_register(current: Recording, register: Register) -> LoopRegister:
-    """Wrap a register of the program for use in kernels."""
+    """Return a register for kernels that stands for a register of the program."""
     shape = (1, 1)
     flat = Affine(shape, (0, 0))
     word = Allocation("register", DTYPES["int32"], Memory.sbuf, shape, 0, lambda block: register.word)

@@ -11,7 +11,7 @@ __all__ = ["BUILTINS", "Scalar"]
 
 
 class Scalar(LoopRegister):
-    """Register loaded from a one-element tensor, usable as a bound of `range`; as an annotation, any number."""
+    """Register loaded from a one-element tensor, usable as a bound of `range`; as an annotation it means any number."""
 
     @from_kernel
     def __init__(self, number: View):
