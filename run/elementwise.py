@@ -19,7 +19,7 @@ from neuroncore_rtl.spec.isa import Elementwise, Engine, Storage, queue_name
 __all__ = ["Differences", "ElementwiseJob", "ElementwiseProgram", "expected_memories", "record_of", "work_of"]
 
 SHOWN = 5
-"""Most printed instructions with wrong results."""
+"""Maximum number of instructions with wrong results that are printed."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -158,5 +158,5 @@ class ProgramJob(ImageJob):
         yield from self._unwritten(expected.outcomes[0])
 
     def _unwritten(self, outcome: CoreOutcome) -> Iterator[str]:
-        """Yield golden's reads of unwritten bytes, a sentence each."""
+        """Yield a sentence for each of the first reads of unwritten bytes in golden's execution."""
         return map(str, islice(find_unwritten(self.images[0], outcome.records), LISTED))

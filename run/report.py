@@ -70,7 +70,7 @@ class Report:
         names: names of the jobs, for their failures; empty for a single job.
         compared, mismatches: number of results compared with golden, and of different ones; no comparison is a failure.
         cycles: None if the TEST does not measure them.
-        ideal_cycles: cycles without stalls.
+        ideal_cycles: cycles that the run would need without stalls.
         hbm_cycles: fewest cycles in which HBM moves the operands and results; None without HBM.
         rows: further rows of the table by heading; JSON values. A mapping of mappings becomes a nested table.
         failures: other reasons of a failure, a sentence each.

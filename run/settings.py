@@ -40,7 +40,7 @@ class Option:
     """A variable of a TEST: NAME=VALUE for make, --name VALUE on the command line.
 
     Arguments:
-        name: in capitals.
+        name: name of the variable, in capitals.
         type: int, str or Path.
         default: None: no value, or one derived from other variables.
         help: a short description.
@@ -191,7 +191,7 @@ WAVES = switch("WAVES", 0, "1 records a waveform")
 DEPTH = integer("DEPTH", 3, "levels of the hierarchy in the waveform, 0 for all", 0, 99)
 PROFILE = integer("PROFILE", None, "1 writes a profile of a run on the core or on its timing model", 0, 1)
 RECORDED = (SIM, WAVES, DEPTH)
-"""Simulator and waveform."""
+"""Variables for the simulator and the waveform of a run."""
 
 _STALL = "rate, in 256ths of the cycles, of random pauses on every stream and memory port that the harness drives"
 STALL = integer("STALL", 0, _STALL, 0, 240)

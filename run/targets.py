@@ -217,7 +217,7 @@ _TARGETS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "board": (BoardTarget, ("port", "baud")),
     "model": (ModelTarget, ("latency", "bandwidth", "stall", "waves", "profile")),
 }
-"""Values of TARGET: class and variables."""
+"""Targets by the value of TARGET: the class, and the variables that are its arguments."""
 
 
 def execute(job: Job, on: Target) -> Result:
@@ -250,7 +250,7 @@ def execute(job: Job, on: Target) -> Result:
 
 
 def _compare(job: Job, result: Result, expected: Expected) -> dict[str, Any]:
-    """Return the fields of `Result` that compare its memories with golden's."""
+    """Compare the memories of a result with golden's; return the values for the fields of `Result`."""
     if result.read_back:
         memories = result.memories, expected.memories
         pairs = {name: [memory[name][at] for memory in memories] for name, at in result.read_back.items()}

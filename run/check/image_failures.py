@@ -17,7 +17,7 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["LISTED", "explain_fault", "image_failures", "row_beyond"]
 
 LISTED = 5
-"""Most listed differences, races or reads."""
+"""Maximum number of differences, of races, or of unwritten reads that a report lists."""
 
 
 def image_failures(run: Outcome, expected: CoreOutcome, memory: np.ndarray, config: Config) -> Iterator[str]:

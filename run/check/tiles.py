@@ -7,7 +7,7 @@ import numpy as np
 __all__ = ["count_differences"]
 
 SHOWN = 4
-"""Most printed elements of the tile."""
+"""Maximum number of different elements that are printed."""
 
 
 def count_differences(found: np.ndarray, expected: np.ndarray, integer: bool, side: int, again: str) -> int:

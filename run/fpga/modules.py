@@ -172,7 +172,7 @@ def _inputs(cell: Mapping) -> Iterator[tuple[str, int]]:
 
 
 def _in_order(cells: Mapping[str, Mapping], drivers: Mapping[int, str]) -> Iterator[str]:
-    """Yield the combinational cells, each after its drivers."""
+    """Yield the names of combinational cells, each after the cells that drive its inputs."""
     seen: set[str] = set()
     for root in dict.fromkeys(drivers.values()):
         todo = [(root, iter(_bits(cells[root], "input")))] if root not in seen else []

@@ -133,8 +133,8 @@ def _expression(source: str) -> str:
 def remaining(log: str) -> list[int]:
     """Return nextpnr's progress in routing.
 
-    Its log reports, after every thousand iterations, how many connections remain to be routed; the result lists these
-    counts in order.
+    After every thousand connections that the router makes, the log reports how many connections remain (the router also
+    removes connections); the result lists these counts in order.
     """
     return [int(found) for found in _THOUSAND.findall(log)]
 

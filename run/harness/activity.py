@@ -19,7 +19,7 @@ Activity = Mapping[str, Sequence[tuple[int, int]]]
 of engines; `waiting`, `STARTED` of the controller."""
 
 STARTED = "controller.started"
-"""Span from the retirement of the controller's first instruction."""
+"""Counter name of the span from the retirement of the controller's first instruction to the end of the run."""
 
 _INSTRUCTIONS = "controller.instructions"
 

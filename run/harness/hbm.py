@@ -46,7 +46,7 @@ class Hbm:
         reorder: rate at which a burst or response overtakes other IDs, in 256ths of the cycles.
         interleave: whether it may overtake within a burst.
         slverr, decerr: first and end byte of the range with that error response; whole beats.
-        seed: of all random behaviour.
+        seed: seed of all random behaviour.
     """
 
     size: int | None = None

@@ -36,11 +36,11 @@ class Executable:
     """A program that reports its end to the host.
 
     Arguments:
-        image: bytes from LOCAL_BASE.
+        image: contents of the memory from address LOCAL_BASE on.
         tohost: address of the word that it writes at its end, 1 for passed.
         fromhost: address of the word that answers requests to the host; 0: none.
         compressed: whether it may have compressed instructions, which the processor does not support.
-        memory_bytes: size of its memory.
+        memory_bytes: size of the memory that the program uses.
     """
 
     image: bytes
@@ -120,7 +120,7 @@ class CpuWork:
         program: the program; its memory must have the size of the device's.
         limit: cycles after which the run is stopped.
         stall: rate of random stalls of both buses, in 256ths of the cycles.
-        seed: of all random behaviour.
+        seed: seed of all random behaviour.
         external: rate of random external interrupts, in 65,536ths of the cycles.
         trace, memory: whether the outcome contains the trace and the final memory.
     """

@@ -15,7 +15,7 @@ from neuroncore_rtl.run.lanes.values import Expression, Values, runs, word
 __all__ = ["BlockCode"]
 
 Place = tuple[str, str, int]
-"""Origin of bits: kind, name, and a number that differs between instances."""
+"""Origin of bits (see `BlockCode._origin`): kind, name, and a number that differs between instances."""
 
 
 class BlockCode(LaneCode):
@@ -129,7 +129,11 @@ class BlockCode(LaneCode):
         self.line("}", 0)
 
     def _settle(self) -> None:
-        """Emit the late inputs of lanes in dependence order, each followed by the lane's settle function."""
+        """Emit the settle function of the block.
+
+        It sets the inputs of lanes that determine outputs within a cycle (late inputs), and calls the settle function
+        of each kind of lane after those that its inputs depend on.
+        """
         self.line(f"static void {self.name}_settle({self.name}& s) {{", 0)
         waiting = dict(self.lanes)
         while waiting:

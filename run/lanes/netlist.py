@@ -17,13 +17,13 @@ WORD = 64
 """Maximum bits of a computed value."""
 
 CHUNK = 32
-"""Bits of a part of a wider value."""
+"""Maximum bits of each part into which a value of more than `WORD` bits is split."""
 
 Bit = tuple[str, int] | int
-"""Source and position in it, or 0 or 1."""
+"""Bit of a netlist: a source and the position of the bit in it, or the constant 0 or 1."""
 
 BITWISE = ("and", "or", "xor", "xnor", "not", "mux", "pmux", "pos")
-"""Cells with bit n depending only on bit n of their operands (and on a select)."""
+"""Cells whose result bit n depends only on bit n of the operands (and on a select)."""
 
 CELLS = {
     *BITWISE,
@@ -49,9 +49,9 @@ class Cell:
     Attributes:
         name: name of the cell and its source.
         kind: Yosys' type without the dollar sign.
-        width: bits of the result.
+        width: number of bits of the result.
         operands: bits by input port.
-        signed: signed ports.
+        signed: names of the input ports with signed operands.
     """
 
     name: str

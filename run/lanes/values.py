@@ -72,7 +72,7 @@ class Values:
     """Expressions of bits and cells.
 
     Arguments:
-        module: name for messages.
+        module: name of the module in messages.
         source: maps (source, first bit, length) to expression, first bit and width. For a source wider than 64 bits
             the expression covers only the requested bits.
     """

@@ -61,7 +61,7 @@ class ModuleStore:
             write(path, text)
 
     def _path(self, module: str, build, replaced: bool) -> Path | None:
-        """Return the file of a module's text; None if its builder and arguments do not identify it."""
+        """Return the file for a module's text; None if the builder and its arguments do not identify the text."""
         made_by, arguments = (build.func, (build.args, build.keywords)) if isinstance(build, partial) else (build, ())
         values = repr(arguments)
         if not isinstance(made_by, type) or " at 0x" in values:

@@ -51,7 +51,7 @@ _WATCH = 'read -r ended || kill -s KILL -- "-$1"'
 
 @contextmanager
 def _watched(group: int) -> Iterator[None]:
-    """Kill a process group if this process dies in this context, even by SIGKILL."""
+    """Ensure that a process group is killed if this process dies in this context, even by SIGKILL."""
     watch = ["sh", "-c", _WATCH, "watch", str(group)]
     nowhere: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(watch, stdin=subprocess.PIPE, process_group=0, **nowhere) as watcher:

@@ -48,7 +48,7 @@ MARK = "// lanes: "
 """Prefix of the label that precedes a module which calls a library."""
 
 WAYS = ("vector", "scalar")
-"""Blocks of lanes as vectors, or all modules as Verilated."""
+"""Ways to simulate blocks of lanes: by vector libraries, or as Verilog like all other modules."""
 
 LANES_VARIABLE = "LANES"
 """Environment variable: one of `WAYS`; default: the first."""

@@ -29,10 +29,10 @@ INSTANCE_OPEN = ("run", "cores", "engines", "links")
 _AXI = ("awvalid", "awready", "wvalid", "wready", "bvalid", "bready", "arvalid", "arready", "rvalid", "rready")
 
 Does: Any = enum.IntEnum("Does", {**{kind.name: kind.value for kind in CollectiveKind}, "NOTHING": len(CollectiveKind)})
-"""Activity of an engine."""
+"""Activity of a collective engine, as shown in waveforms."""
 
 Carries: Any = enum.IntEnum("Carries", {**{kind.name: kind.value for kind in FlitKind}, "NOTHING": len(FlitKind)})
-"""Content of a frame."""
+"""Content of a frame on a link, as shown in waveforms."""
 
 
 class Sending(enum.IntEnum):
@@ -99,7 +99,7 @@ def traffic_groups(known: Collection[str]) -> dict[str, list[Trace]]:
 
 
 def _views(known: Collection[str], top: str, kind: str) -> list[str]:
-    """Return the names of the views of a kind, by number."""
+    """Return the names of the harness's view modules of a kind in the waveform, ordered by the number in the name."""
     found = {
         match[1]: int(match[2])
         for name in known

@@ -15,10 +15,10 @@ __all__ = ["CHIP_RADIUS", "Arrow", "chip_places", "head_of", "link_arrows", "out
 CHIP_RADIUS = 0.19
 
 LANES = 0.052
-"""Distance of each direction's arrow from the middle between both."""
+"""Distance of each of the two arrows of a link from the middle between them."""
 
 STRAIGHT = 24
-"""Points of an arrow between neighbours."""
+"""Number of points of the line of an arrow between neighbours."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _ring_angles(instance: Instance, places: np.ndarray) -> np.ndarray:
 
 
 def _ring_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
-    """Yield the arrows of a ring: arcs, upward ones outside."""
+    """Yield the arrows of a ring as arcs; the arrows of the upward direction are outside the others."""
     radius = _ring_radius(instance)
     for chip in range(instance.chips):
         for direction, side in ((0, 1), (1, -1)):

@@ -28,7 +28,7 @@ LEAST = (6.4, 4.2)
 """Minimum size of a picture in inches."""
 
 DETAILED = 16
-"""Maximum chips of a ring with the load written beside each link."""
+"""Maximum number of chips of a ring for which the picture shows the load beside each link."""
 
 
 def shape_of(instance: Instance) -> str:

@@ -32,18 +32,19 @@ NAMES_WIDTH = 330
 """Pixels for names and values of signals."""
 
 MARGIN = 80
-"""Pixels for neither names nor waves."""
+"""Pixels of the width that show neither names nor waves."""
 
 FRAME = 200
-"""GTKWave's zoom is -log2 of the time that this many pixels represent."""
+"""Width in pixels that determines the zoom: GTKWave's zoom is -log2 of the time that these pixels represent."""
 
 
 @dataclass(frozen=True)
 class _Display:
-    """Display of a harness.
+    """Selection of the waveform lines that GTKWave shows for a harness.
 
     Arguments:
-        groups: returns the groups for a waveform's signals and the core of an instance shown in detail.
+        groups: returns the groups of lines; its arguments are the signals of the waveform, and the core of an
+            instance to show in detail.
         open: groups that are open initially; None: all.
     """
 
@@ -60,7 +61,7 @@ _HARNESSES = {
     "traffic": _Display(lambda known, core: instance_waves.traffic_groups(known), instance_waves.INSTANCE_OPEN),
     instance_waves.TOP: _Display(instance_waves.instance_groups, instance_waves.INSTANCE_OPEN),
 }
-"""Display by harness."""
+"""Lines to show by harness, with the name of its Verilog file as the key."""
 
 
 def waveform(test: str, root: Path | None = None) -> Path:

@@ -75,7 +75,7 @@ class Absent:
 
 
 class _KernelFile(importlib.machinery.SourceFileLoader):
-    """Loader of files that a kernel's file imports: gives them the same additional built-in names."""
+    """Loader of files that a kernel's file imports; it gives them the built-in names that a kernel's file has."""
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module)["__builtins__"] = BUILTINS

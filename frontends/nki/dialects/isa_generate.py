@@ -17,7 +17,7 @@ __all__ = ["CALLS", "OLDER"]
 CALLS: dict[str, Call] = {}
 
 OLDER: dict[str, Call] = {}
-"""Calls with other arguments in the first dialect."""
+"""Calls that have other arguments in the first dialect than in the second."""
 
 
 def _numbered(pattern, offset: int, multiplier: int) -> Index:

@@ -220,7 +220,10 @@ def _is_turned(near: View, far: View) -> bool:
 
 
 def _through_tensor_engine(r: Recording, dst: View, src: View) -> None:
-    """Append a transposed copy between HBM and the chip: whole rows of HBM, transposed by the tensor engine."""
+    """Append a transposed copy between HBM and the chip.
+
+    DMA copies whole rows of HBM; the tensor engine transposes them.
+    """
     loads = dst.allocation.memory.on_chip
     near, far = (dst, src) if loads else (src, dst)
     size, space = r.program.lanes, r.program.space

@@ -25,7 +25,7 @@ GROUP = 32
 """Partitions per group of `nc_stream_shuffle`."""
 
 KEPT = 255
-"""Mask value of a partition that remains unchanged."""
+"""Value in a shuffle mask for a partition of dst that remains unchanged."""
 
 
 @instruction(CALLS, "expanded", "one DMA per run of consecutive partitions", result=None, like="src")
@@ -48,7 +48,7 @@ def nc_stream_shuffle(r: Recording, dst: View, src: View, shuffle_mask) -> None:
 
 
 def _free(view: View) -> list[int]:
-    """Return the dimensions of a single-partition view, without a leading one of size 1."""
+    """Return the indices of the dimensions of a single-partition view, except a first dimension of size 1."""
     return [d for d in range(view.ndim) if d or view.shape[0] > 1]
 
 

@@ -17,7 +17,7 @@ __all__ = ["CALLS"]
 CALLS: dict[str, Call] = {}
 
 FOUND = 8
-"""Results per search instruction."""
+"""Number of positions that one search instruction finds."""
 
 APART = 16
 """`nonzero_with_count` uses only the first of this many partitions."""

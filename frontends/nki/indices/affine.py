@@ -230,13 +230,13 @@ def arange(*bounds: int) -> Affine:
 
 
 class _Grid(tuple):
-    """Index expressions of `mgrid`, also as attributes p, x, y, z, w."""
+    """Tuple of the index expressions of `mgrid`, which are also the attributes p, x, y, z, w."""
 
     p, x, y, z, w = (property(itemgetter(dimension)) for dimension in range(5))
 
 
 class _MeshGrid:
-    """Implements `nl.mgrid[0:128, 0:512]`: an index expression per dimension."""
+    """Implements `nl.mgrid`: the result of `nl.mgrid[0:128, 0:512]` is an index expression per dimension."""
 
     @from_kernel
     def __getitem__(self, key) -> _Grid:

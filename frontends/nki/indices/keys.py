@@ -17,7 +17,7 @@ from neuroncore_rtl.frontends.nki.indices.pattern import Pattern, Viewed
 __all__ = ["indices_of"]
 
 Part = tuple[int, int | slice | Affine]
-"""First result dimension that a part of a key applies to, and the part."""
+"""Part of a key, after the first dimension of the result that the part determines."""
 
 
 def indices_of(

@@ -109,7 +109,10 @@ def _width(view: Pattern) -> int:
 
 
 def _patterned(view: Viewed, shape: tuple[int, ...], steps: tuple[int, ...], start: int, across: bool) -> Viewed:
-    """Return the view with an access pattern; `across`: `start` counts over all partitions."""
+    """Return the view with an access pattern of these counts (`shape`), steps and start.
+
+    `across`: `start` counts elements over all partitions; otherwise within a partition.
+    """
     width, flat = _width(view), (0,) * len(shape)
     block = Affine(shape, flat, view.block.start)
     if view.lanes is None:
@@ -128,7 +131,10 @@ def _patterned(view: Viewed, shape: tuple[int, ...], steps: tuple[int, ...], sta
 
 
 def _offset(view: Viewed, base: Viewed, scalar: object, vector: object, dim: int) -> Viewed:
-    """Return `view` moved by an index in memory along dimension `dim` of `base`."""
+    """Return `view` moved along dimension `dim` of `base` by an index in memory.
+
+    The index is `scalar`, a single number, or `vector`, a number per partition.
+    """
     offset = scalar if vector is None else vector
     if not isinstance(offset, Pattern) or (scalar is not None and vector is not None):
         rule = "an offset in memory must be one tensor in SBUF, scalar_offset or vector_offset"

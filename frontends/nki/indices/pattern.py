@@ -130,7 +130,10 @@ class Pattern:
         self, shape: tuple[int, ...], lanes: int | None, numbers: "Numbers[Self] | None",
         moved: Callable[[Affine], Affine], new: Sequence[tuple[Affine, int]] = (),
     ) -> Self:  # fmt: skip
-        """Return the view with another shape; `moved` maps each index expression to this shape, `new` adds bounds."""
+        """Return the view with another shape; `moved` maps an index expression to this shape.
+
+        `new` are additional bounds, pairs of an index expression and its exclusive limit.
+        """
         axes = {name: moved(getattr(self, name)) for name in ("element", "partition", "block")}
         bounds = (*((moved(axis), limit) for axis, limit in self.bounds), *new)
         return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, cut=None, **axes)
@@ -139,7 +142,7 @@ class Pattern:
         self, shape: tuple[int, ...], indices: Sequence[Affine], new: Sequence[tuple[Affine, int]] = (),
         numbers: "Numbers[Self] | None" = None,
     ) -> Self:  # fmt: skip
-        """Return the view composed with one index expression per dimension; `new`: additional bounds."""
+        """Return the view of the elements that one index expression per dimension selects; `new`: additional bounds."""
 
         def composed(axis: Affine) -> Affine:
             own = list(zip(axis.steps, indices, strict=True))

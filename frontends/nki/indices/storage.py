@@ -57,9 +57,9 @@ class Allocation:
     lanes: int | None
     make: Callable[[int], Tensor | HbmTensor]
     zeros: set[int] = field(default_factory=set)
-    """Blocks that are zero without having been written."""
+    """Blocks that count as zeros, although no instruction has written them."""
     version: int = 0
-    """Number of writes so far."""
+    """Number of writes to the tensor so far."""
 
     def __post_init__(self):
         self._tensors: dict[int, Tensor | HbmTensor] = {}

@@ -130,7 +130,10 @@ class Call:
         return result
 
     def _where(self, dst: View, arguments: dict, mask: Mask | None, shape: tuple[int, ...] | None) -> View | None:
-        """Return the part of dst where a mask over the shape of `like` holds; None if it holds nowhere."""
+        """Return the part of dst where a mask holds; None if it holds nowhere.
+
+        The mask refers to the shape of the argument that `like` names.
+        """
         order = None if self.along is None or mask is None or shape is None else self.along(arguments, dst)
         if order is None or mask is None or shape is None:
             return dst.masked(mask, shape)
@@ -221,7 +224,7 @@ def _resolved(current: Recording, value: object) -> object:
 
 
 def _is_zero(target: View) -> bool:
-    """Return whether a target is zero without having been written, so that a product may overwrite it."""
+    """Return whether a target counts as zeros but has not been written, so that a product may overwrite it."""
     return target.one_block() in target.allocation.zeros and not is_written(target)
 
 

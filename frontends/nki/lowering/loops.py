@@ -58,7 +58,7 @@ class Loop:
 
 
 def _enter(current: Recording, manager: AbstractContextManager, register: VirtualRegister | None = None):
-    """Start a loop's body; return the value of the program's loop context."""
+    """Start the recording of a loop's body; return the value with which the program's loop context is entered."""
     current.flush()
     for allocation in current.on_chip:
         for block in sorted(allocation.zeros):
@@ -108,7 +108,7 @@ def _count(current: Recording, lower: object, upper: object, step: Any) -> Abstr
 
 
 class _Rounds:
-    """Iterator of `for i in nl.dynamic_range(...)`: Python runs the body once, to record it."""
+    """Iterator of `for i in nl.dynamic_range(...)`; it has one element, so that Python records the body once."""
 
     def __init__(self, *bounds: Any):
         self._bounds, self._entered = bounds, False
@@ -178,7 +178,7 @@ class DoWhile:
 
     @from_kernel
     def __exit__(self, kind, *error) -> None:
-        """End the body. If the body returns, the kernel returns after the loop."""
+        """End the body of the loop; a `return` in the body ends the kernel only after the loop."""
         if kind is None:
             current = recording()
             current.flush()

@@ -31,7 +31,7 @@ class _RangeType(type):
 
 
 class _Range(metaclass=_RangeType):
-    """Python's `range`; a dynamic loop if a bound is a `Scalar`."""
+    """Stand-in for Python's `range`, which makes a dynamic loop if a bound is a `Scalar`."""
 
     def __new__(cls, *bounds):
         return dynamic_range(*bounds) if any(isinstance(bound, Scalar) for bound in bounds) else range(*bounds)

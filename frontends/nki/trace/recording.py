@@ -40,7 +40,7 @@ class Pending:
     Arguments:
         result: the tensor returned to the kernel.
         run: appends instructions that write the result to a view of the same shape.
-        source: the call's line.
+        source: the kernel's line with the call.
         product: `run` accepts accumulate=True, which adds to the view.
     """
 
@@ -86,9 +86,9 @@ class Recording:
     """Loops being recorded, innermost last (`frontends.nki.lowering.loops`)."""
     on_chip: list[Allocation] = field(default_factory=list)
     aliases: dict[Allocation, tuple[View, int]] = field(default_factory=dict)
-    """Results assigned to parts of other tensors: target view, and its tensor's version at the assignment."""
+    """Results that were assigned to parts of other tensors: the target, and the version of its tensor at that time."""
     made: dict[tuple, Any] = field(default_factory=dict)
-    """Cached objects of `once`."""
+    """Objects that `once` has cached, by key."""
 
     def __post_init__(self):
         self._shared: list[View] = []

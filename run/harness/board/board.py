@@ -33,7 +33,7 @@ HOST_PATIENCE = 20_000
 """Cycles that the host stalls for an answer."""
 
 START_NS = 2_000
-"""Start-up time, shorter than a real chip's."""
+"""Time from power-up to the first command of the simulated SDRAM in ns; a real chip needs longer."""
 
 
 class SimulatedLine:

@@ -174,7 +174,7 @@ class ElementwiseDevice:
 
 
 def _instances(config: Config, there: Sequence[str]) -> dict[str, str]:
-    """Return the macros `PORT_WIRES` and `INSTANCES` of the harness, with two wires per port of an engine."""
+    """Return the harness's macros `PORT_WIRES` (two wires per port, one per engine) and `INSTANCES` (the engines)."""
     signature = wiring.Signature(engine_ports(config))
     found = {name: (member.flow, len(value)) for name, member, value in module_ports(signature, signature.create())}
     names = {port: port.replace("__", "_") for port in found}

@@ -117,7 +117,7 @@ def _from(instruction: Instruction) -> StallCause:
 
 
 def _only_waits(ran: Ran) -> bool:
-    """Return whether a record accesses no memory, and exists only for its semaphores."""
+    """Return whether a record accesses no memory, so that it only waits for or signals semaphores."""
     return not (ran.record.instruction.reads or ran.record.instruction.writes)
 
 
