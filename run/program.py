@@ -131,7 +131,7 @@ def program_job(program: Program | Image, inputs: Inputs, label: str, behaviour:
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramJob(ImageJob):
-    """Job of an image whose program must end its loops, and must write on-chip bytes before it reads them."""
+    """Job of a program that must end its loops, and must write on-chip bytes before it reads them."""
 
     def golden(self) -> Expected:
         """Return golden's result; ProgramFailed, with the kernel's line, after too many iterations of loops."""

@@ -162,7 +162,7 @@ def _length(named: tuple[str, str | None]) -> int:
 
 
 def _arcs(cell: _Cell) -> Iterator[_Arc]:
-    """Yield the combinational arcs of a cell; a delay includes that of the wire to the cell's input."""
+    """Yield the combinational arcs of a cell; a delay includes the wire to the cell's input."""
     match cell.type:
         case "LUT4":
             yield from _product(cell.of("A", "B", "C", "D"), cell.of("Z"), LUT + WIRE)

@@ -18,7 +18,7 @@ __all__ = ["Ending", "Event", "LinkActivity", "Outcome", "events_of", "fields_by
 
 
 class Ending(enum.IntEnum):
-    """How a run ended."""
+    """End of a run: the condition on which it stopped."""
 
     FINISHED = 0
     """All work is done."""

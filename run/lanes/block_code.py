@@ -131,8 +131,8 @@ class BlockCode(LaneCode):
     def _settle(self) -> None:
         """Emit the settle function of the block.
 
-        It sets the inputs of lanes that determine outputs within a cycle (late inputs), and calls the settle function
-        of each kind of lane after those that its inputs depend on.
+        Late inputs of a lane determine its outputs within a cycle. The function sets the late inputs of each kind of
+        lane and calls its settle function; kinds that supply these inputs precede.
         """
         self.line(f"static void {self.name}_settle({self.name}& s) {{", 0)
         waiting = dict(self.lanes)
@@ -153,7 +153,7 @@ class BlockCode(LaneCode):
         self.line("}", 0)
 
     def _needs(self, module: str, lane: LaneCode) -> set[str]:
-        """Return the kinds of lanes whose late outputs determine the late inputs of a lane."""
+        """Return the kinds of lanes with late outputs on which the late inputs of a lane depend."""
         found = set()
         for instance in self.order[module]:
             for port in lane.late:
@@ -420,7 +420,7 @@ class BlockCode(LaneCode):
             self.line(f"for (int n = 0; n < {count}; n++) {target}[{first} + n * {stride}] = {value};")
 
     def _alike_value(self, shape, steps, width: int) -> str:
-        """Return the C++ expression of operand `n` of a regular row whose first operand is `shape`."""
+        """Return the C++ expression of operand `n` of a regular row; its first operand is `shape`."""
         terms = []
         for (kind, name, length, place), number, step in zip(*shape, steps, strict=True):
             at = f"{number} + n * {step}" if step else f"{number}"

@@ -61,7 +61,7 @@ class LaneCode:
     # Uniform values
 
     def _uniform(self, inputs: set[str]) -> set[str]:
-        """Return the sources whose values are equal in all instances.
+        """Return the sources that have equal values in all instances.
 
         They are the largest set in which each source depends only on uniform inputs and on sources of the set.
         """
@@ -139,7 +139,7 @@ class LaneCode:
         return self.places[source] if source else f"o_{list(self.netlist.outputs).index(name)}"
 
     def register_of(self, output: str) -> str | None:
-        """Return the register whose value an output port has in every cycle; None if there is no such register."""
+        """Return the register that an output port equals in every cycle; None if there is no such register."""
         bits = self.netlist.outputs[output]
         source = bits[0][0] if isinstance(bits[0], tuple) else None
         if source is None or source in self.netlist.cells or len(bits) != self.netlist.widths[source]:

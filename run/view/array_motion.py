@@ -60,7 +60,7 @@ _TOP, _LEFT = 112, 16
 
 @dataclass(frozen=True)
 class Element:
-    """One processing element in one cycle; each number is its decimal text, None where there is none.
+    """One processing element in one cycle; each number is its decimal text; None: no number.
 
     Arguments:
         weight: the weight that it multiplies by.
@@ -83,7 +83,7 @@ class Frame:
         cycle: number of the cycle; the first instruction is offered in cycle 1.
         elements: by row and column.
         entering: for each row, the operands that enter at its left-hand side in this cycle and in the next ones.
-        leaving: for each column, the sums that left at the bottom, the latest first.
+        leaving: for each column, the sums that it has sent out at the bottom, the latest first.
     """
 
     cycle: int
@@ -184,7 +184,7 @@ class _Reader:
         return Motion(config.rows, config.columns, self.values[_CYCLES][-1] or 0, frames)
 
     def _since(self, event: str) -> dict[tuple[int, int], list[bool]]:
-        """Return, by row and tile, whether a load or a swap has reached it before each cycle."""
+        """Return, by (row, tile) and cycle, whether the tile has received an event (load or swap) before the cycle."""
         found = {}
         for row in range(self.config.rows):
             for tile in range(-(-self.config.columns // LOAD_COLUMNS)):

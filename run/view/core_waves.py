@@ -89,7 +89,7 @@ _ERRORS = """
 
 
 def _count(known: Collection[str], what: str) -> int:
-    """Return the number of signals directly in the core whose names match the pattern `what`."""
+    """Return the number of signals in the core that have names, relative to it, which match the pattern `what`."""
     return len([name for name in known if re.fullmatch(rf"machine\.core\.{what}", name)])
 
 

@@ -10,7 +10,7 @@ __all__ = ["entering", "is_column", "isa_call"]
 
 
 def isa_call(call: Call) -> Callable:
-    """Return the function for a call in the first dialect, whose calls return the result instead of accepting a dst."""
+    """Return the function for a call in the first dialect, which returns the result instead of accepting a dst."""
     return call.function(older=True)
 
 

@@ -182,7 +182,7 @@ def program_ndim() -> int:
 
 
 def spmd_dim(programs: int, cores: int = 1) -> int:
-    """Return the size of a grid axis whose programs several cores share; here one core runs all programs."""
+    """Return the size of a grid axis; the interface shares its programs among `cores`, but here one core runs all."""
     return int(programs) * int(cores)
 
 

@@ -200,7 +200,7 @@ def assign(target: View, value) -> None:
 
 
 def _starts_quadrant(view: View) -> bool:
-    """Return whether an engine can access the view, whose first partition must start a quadrant; else DMA must copy."""
+    """Return whether an engine can access a view: its first partition starts a quadrant. Otherwise DMA must copy."""
     config, first = recording().program.config, view.partition.start
     count = 1 if view.lanes is None else view.shape[view.lanes]
     return first % config.quadrant == 0 and allowed_start(first, count, config.quadrant) is None

@@ -150,7 +150,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Mask:
-    """Mask of a tile: the elements at whose indices all conditions hold."""
+    """Mask of a tile, which selects each element for which all conditions hold."""
 
     conditions: tuple[Condition, ...]
 

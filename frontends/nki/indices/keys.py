@@ -17,7 +17,7 @@ from neuroncore_rtl.frontends.nki.indices.pattern import Pattern, Viewed
 __all__ = ["indices_of"]
 
 Part = tuple[int, int | slice | Affine]
-"""Part of a key, after the first dimension of the result that the part determines."""
+"""Pair: a part of a key, preceded by the first dimension of the result to which the part applies."""
 
 
 def indices_of(

@@ -191,7 +191,7 @@ def at_least_2d(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def nothing(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
-    """Serve as `Call.result` of calls whose operands do not determine a shape: raise ValueError."""
+    """Serve as `Call.result` of a call with no operand that determines the shape: raise ValueError."""
     raise ValueError("a dst must be given")
 
 

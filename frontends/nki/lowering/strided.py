@@ -76,7 +76,7 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
 
 
 def _encodable(part: tuple[slice, ...]) -> Iterable[tuple[slice, ...]]:
-    """Split a part of a copy into parts whose counts fit the fields of a record."""
+    """Split a part of a copy into parts with counts that fit the fields of a record."""
     return product(*(cut(one.start, one.stop, MOST) for one in part))
 
 

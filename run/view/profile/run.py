@@ -123,7 +123,7 @@ class ProfiledRun:
         return found
 
     def awaited(self, ran: Ran) -> list[Ran]:
-        """Return the earlier records whose completion a record waits for by semaphores."""
+        """Return the earlier records that must retire before a record is issued, as its semaphores demand."""
         found = []
         for lane, count in ran.entry.waits:
             before = [one for one in self.completed.get((lane, count - 1), ()) if one.number < ran.number]

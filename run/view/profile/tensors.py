@@ -64,6 +64,6 @@ def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
 
 
 def _touched(ran: Ran) -> Iterator[tuple[Region, int]]:
-    """Return the memory regions that a record writes, then those that it reads, each with its entry of `buffers`."""
+    """Return the memory regions that a record writes or reads, writes first, each with its entry of `buffers`."""
     instruction = ran.entry.instruction
     return zip((*instruction.writes, *instruction.reads), ran.entry.buffers, strict=True)
