@@ -86,7 +86,7 @@ class Values:
         while bits and bits[-1] == 0:
             bits = bits[:-1]
         if len(bits) > wanted:
-            raise Unsupported(f"has {len(bits)} bits where {wanted} fit")
+            raise Unsupported(f"has an operand of {len(bits)} bits, more than {wanted}")
         if wanted == WORD and len(bits) <= 32:
             return self.bits(bits, 32).as_type(WORD)
         terms = []
@@ -213,7 +213,7 @@ class Values:
             return self._shift(cell, masked, call)
         if kind in ("lt", "le", "gt", "ge"):
             if max(len(a), len(b)) > WORD:
-                raise Unsupported(f"compares {max(len(a), len(b))} bits")
+                raise Unsupported(f"compares {max(len(a), len(b))} bits, more than {WORD}")
             size = word(max(len(a), len(b)))
             left, right = (self.extended(bits, both, size) for bits in (a, b))
             return truth(call(("signed_" if both else "") + kind, 32, left, right))
@@ -263,14 +263,14 @@ class Values:
         a_signed, b_signed = "A" in cell.signed, "B" in cell.signed
         result = word(width)
         if len(b) > WORD:
-            raise Unsupported(f"shifts by a number of {len(b)} bits")
+            raise Unsupported(f"shifts by a number of {len(b)} bits, more than {WORD}")
         if kind in ("shl", "sshl"):
             size = word(max(width, len(b)))
             value = self.extended(a, a_signed, size)
         else:
             reach = max(width, len(a))
             if reach > WORD:
-                raise Unsupported(f"shifts {reach} bits")
+                raise Unsupported(f"shifts a word of {reach} bits, more than {WORD}")
             size = word(max(reach, len(b)))
             value = self.extended(a, a_signed, size)
             if a_signed and kind != "sshr":

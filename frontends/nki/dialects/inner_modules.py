@@ -51,7 +51,7 @@ class NKIObject:
         if len(args) > len(fields) or any(faults.values()):
             said = [f"{what}: {', '.join(names)}" for what, names in faults.items() if names]
             said += [f"by position: {len(args)}"] * (len(args) > len(fields))
-            raise TypeError(f"{type(self).__name__} takes {', '.join(fields)}; {', '.join(said)}")
+            raise TypeError(f"{type(self).__name__} has the fields {', '.join(fields)}; {', '.join(said)}")
         self.__dict__.update(given)
 
     def __getattr__(self, name: str):

@@ -45,7 +45,7 @@ def indices_of(
     place, numbers = number
     d = sum(part is not None for part in key[:place])
     if over[d].range[0] < 0:
-        raise ValueError(f"{view.name}: an index added to one in memory must be at least 0, not {over[d]}")
+        raise ValueError(f"{view.name}: an index that is added to an index in memory must be at least 0, not {over[d]}")
     order: list[int | None] = [None] * len(result)
     if numbers.ndim:
         numbers, first = numbers.repeated(common), parts[d][0]

@@ -85,9 +85,7 @@ def _of_lanes(recording: Recording, view: View, shape: tuple[int, ...]) -> Tenso
     """Return a view as an operand with the free dimensions of `shape`, except those of one element."""
     lanes = 0 if view.lanes is None else view.lanes
     if lanes:
-        raise ValueError(
-            f"{view.name}: the partitions must be the first dimension of {view.shape}, not the {lanes + 1}."
-        )
+        raise ValueError(f"{view.name}: the partitions must be along dimension 0 of {view.shape}, not {lanes}")
     base = lanes_tensor(recording, view)
     moving = [d for d, n in enumerate(shape) if n > 1 and d != lanes]
     counts, steps = [shape[d] for d in moving], [view.element.steps[d] for d in moving]

@@ -99,7 +99,7 @@ class HostPort:
     """Commands to a board, each repeated until it has a valid answer.
 
     Attributes:
-        repeated: number of repeated transmissions.
+        repeated: number of transmissions that repeated a command, so far.
     """
 
     def __init__(self, transport: Transport):
@@ -197,7 +197,7 @@ class HostPort:
                 raise LinkError(f"{command.name} at {place} must bring {returns} bytes, not {len(found) - FRAME_BYTES}")
             return body[FRAME_HEADER_BYTES:]
         place = _place(command, address)
-        raise LinkError(f"{command.name} at {place} was sent {ATTEMPTS} times, the last one brought {problem}")
+        raise LinkError(f"{command.name} at {place} was sent {ATTEMPTS} times, the last time with {problem}")
 
 
 def _name(code: int) -> str:
