@@ -37,7 +37,7 @@ BEAT = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Target(ABC):
-    """Executes jobs.
+    """Base of the targets, such as a simulator or a board, that execute jobs.
 
     Arguments:
         profile: whether runs write profiles.

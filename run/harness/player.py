@@ -34,7 +34,7 @@ class Playable(wiring.Component):
     Arguments:
         layout: fields of `word`, each at most 32 bits wide.
         latency: cycles from word to result.
-        interval: cycles from one case to the next; `word` changes in between.
+        interval: cycles from one case to the next; `word` may change before the next case begins.
 
     Ports:
         valid: set when `word` is a case.

@@ -133,7 +133,7 @@ def write_save_file(vcd: Path, core: int | None = None) -> Path:
 
 
 def _words(directory: Path, formats: Iterable[Any]) -> dict[Any, str]:
-    """Write a translation file for each enumeration among the formats; return their paths."""
+    """Write, for each enumeration among the formats, a file by which GTKWave shows values as names; return paths."""
     paths = {}
     enum: Any
     for enum in {format: None for format in formats if isinstance(format, type)}:
@@ -148,7 +148,10 @@ def _words(directory: Path, formats: Iterable[Any]) -> dict[Any, str]:
 
 
 def _numbers(vcd: Path, lines: Iterable[tuple[str, Any]]) -> dict[str, str]:
-    """Write a translation file for each number format of (signal, format) lines; return their paths."""
+    """Write, for each number format of the lines (signal, format), a file by which GTKWave shows words as numbers.
+
+    The files translate the words that occur in the waveform `vcd`; returns their paths.
+    """
     signals: dict[str, list[str]] = {}
     for signal, form in lines:
         if form in NUMBERS:

@@ -175,7 +175,7 @@ def tensor_copy_predicated(r: Recording, dst: View, src, predicate: View, revers
 
 
 def inverted(r: Recording, keys: Tensor) -> Tensor:
-    """Return a new tensor: 1 where the predicate is 0, else 0."""
+    """Return a new tensor: 1 where the predicate `keys` is 0, else 0."""
     other = r.program.space.sbuf(keys.name, BF16, keys.shape, keys.partitions)
     r.inserted["predicate the other way round"] += 1
     r.program.append(isa.tensor_scalar(other, keys, 0, AluOp.IS_EQUAL))

@@ -51,13 +51,13 @@ class SimulatedLine:
         self.cycle = 0
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
-        """See `Transport`."""
+        """Implement `Transport.exchange`."""
         self._connection.send((data, wanted, HOST_PATIENCE))
         found, self.cycle = self._connection.recv()
         return found
 
     def drain(self) -> None:
-        """See `Transport`."""
+        """Implement `Transport.drain`."""
         self.exchange(b"", 1)
 
 

@@ -77,13 +77,13 @@ class SerialLine:
         self._port.close()
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
-        """See `Transport`."""
+        """Implement `Transport.exchange`."""
         self._port.reset_input_buffer()
         self._port.write(data)
         return self._port.read(wanted)
 
     def drain(self) -> None:
-        """See `Transport`."""
+        """Implement `Transport.drain`."""
         time.sleep(self._patience_s)
         self._port.reset_input_buffer()
 
