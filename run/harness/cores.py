@@ -220,7 +220,7 @@ class CoreDevice:
 
 
 def _blocks_and_kept(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of modules of a core in two groups, as regular expressions.
+    """Return the names of two groups of modules of a core.
 
     Verilator builds the first group as hierarchical blocks, and does not inline the second.
     """

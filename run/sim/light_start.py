@@ -38,7 +38,7 @@ USED = {
 
 
 def stand_in_for_pytest() -> None:
-    """Install a module with the names `USED` as pytest, before cocotb imports pytest."""
+    """Install the modules of `USED` instead of pytest; must be called before cocotb is imported."""
     for name, names in USED.items():
         module = ModuleType(name)
         vars(module).update(names)
