@@ -33,7 +33,7 @@ def contents(inputs: Inputs, tensors: Sequence[HbmTensor]) -> Iterator[tuple[Hbm
 
 
 def _span(tensor: HbmTensor) -> int:
-    """Return the bytes from start to end of a tensor or view."""
+    """Return the number of bytes from the first to the last element of a tensor or view, both included."""
     steps = zip(tensor.shape, tensor.steps or (), strict=True)
     return (1 + sum((count - 1) * max(step, 0) for count, step in steps)) * tensor.format.bits // 8
 

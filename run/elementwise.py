@@ -19,7 +19,7 @@ from neuroncore_rtl.spec.isa import Elementwise, Engine, Storage, queue_name
 __all__ = ["Differences", "ElementwiseJob", "ElementwiseProgram", "expected_memories", "record_of", "work_of"]
 
 SHOWN = 5
-"""Most printed instructions with wrong results."""
+"""Maximum number of instructions with wrong results that are printed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +27,9 @@ class ElementwiseProgram:
     """Instructions, their dependences, and the initial memories.
 
     Arguments:
-        instructions: of both engines, in an order that satisfies the dependences.
-        records: for the harness, with random bits in unused fields.
-        sbuf, psum: uint8 [partitions, bytes].
+        instructions: instructions of both engines, in an order that satisfies the dependences.
+        records: the same instructions for the harness, with random bits in unused fields.
+        sbuf, psum: initial memories, uint8 [partitions, bytes].
     """
 
     instructions: list[Elementwise]
@@ -38,7 +38,7 @@ class ElementwiseProgram:
     psum: np.ndarray
 
     def last_writer(self, storage: Storage, partition: int, byte: int) -> int | None:
-        """Return the number of the last instruction that writes a byte, or None."""
+        """Return the index of the last instruction that writes a byte; None if no instruction writes it."""
         for number in reversed(range(len(self.instructions))):
             for region in self.instructions[number].writes:
                 if region.storage == storage and partition in region.rows and byte in addresses_of(region):
@@ -47,14 +47,17 @@ class ElementwiseProgram:
 
 
 def record_of(entry: Entry, config: Config) -> EngineRecord:
-    """Return the harness's record of an entry; its program must have instructions of these two engines only."""
+    """Return the harness's record of a program entry.
+
+    The program must have only instructions of the vector and scalar engines.
+    """
     # The tensor engine has two lanes, so the lane of these engines is their queue's number plus one.
     waits = {queue_name(lane - 1, config): count for lane, count in entry.waits}
     return EngineRecord(engine=queue_name(entry.queue, config), word=entry.instruction.encode(config), **waits)
 
 
 def work_of(program: ElementwiseProgram, **disturbed: Any) -> ElementwiseWork:
-    """Return a program as work; disturbed: further arguments of `ElementwiseWork`."""
+    """Return a program as work of the harness; `disturbed`: further arguments of `ElementwiseWork`, such as `stall`."""
     return ElementwiseWork(program=program.records, sbuf=program.sbuf, psum=program.psum, **disturbed)
 
 
@@ -70,7 +73,7 @@ def expected_memories(
 
 
 class Differences:
-    """Differences between memories and golden's, and the instructions that wrote the bytes.
+    """Bytes in which the memories after a run differ from golden's, with the instructions that wrote them.
 
     Arguments:
         program: the program.
@@ -97,16 +100,16 @@ class Differences:
 
     @property
     def compared(self) -> int:
-        """Bytes of both memories."""
+        """Number of compared bytes: all of SBUF and PSUM."""
         return sum(got.size for got, _, _ in self._memories.values())
 
     @property
     def changed(self) -> int:
-        """Bytes that golden changed."""
+        """Number of bytes of SBUF and PSUM that the program changes in golden."""
         return sum(int((wanted != before).sum()) for _, wanted, before in self._memories.values())
 
     def lines(self) -> list[str]:
-        """Return the first wrong byte of each of the first such instructions."""
+        """Return the first wrong byte of each of the first instructions that wrote wrong bytes, a line each."""
         found = {}
         for storage, partition, byte in self.places:
             writer = self._program.last_writer(storage, partition, byte)
@@ -130,7 +133,7 @@ class ElementwiseJob(Job):
     Arguments (besides those of `Job`):
         config: parameters of the machine.
         program: the program.
-        engines: in the harness.
+        engines: names of the engines that the harness contains.
         stall: rate of random pauses on streams and memory ports, in 256ths of the cycles.
         events: whether the outcome has the cycles of each instruction.
     """
@@ -159,6 +162,6 @@ class ElementwiseJob(Job):
         return Differences(self.program, found, (expected.memories["sbuf"], expected.memories["psum"])).lines()
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterator[str]:
-        """Yield the instructions that an engine refused."""
+        """Yield a sentence for each instruction that an engine refused."""
         for engine, error in outcome.faults.items():
             yield f"the {engine} engine refused instruction {error.number}, rule {error.cause}"

@@ -47,7 +47,7 @@ CHIP_LEVELS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """Golden's memories after a job, uint8, by name, and its outcomes of images, if any."""
+    """Golden's result of a job: final memories, uint8, by name, and an outcome for each image, if any."""
 
     memories: Mapping[str, np.ndarray]
     outcomes: Sequence[Any] = ()
@@ -58,8 +58,8 @@ class Job:
     """Work of a target.
 
     Arguments:
-        name: of the waveform; None: no waveform.
-        pictures: name of the timeline, the picture of the links and the profile; None: none of them.
+        name: name of the waveform; None: no waveform.
+        pictures: name of the timeline, the picture of the links and the profile; None: no such files.
         subject: source of the job, for the code that judges the result.
 
     Attributes:
@@ -81,11 +81,14 @@ class Job:
     levels = 0
 
     def device(self, *, waves: bool = False) -> Device:
-        """Return the device; waves: with the signals of a waveform."""
+        """Return the device to simulate; `waves`: with the signals that a waveform shows."""
         raise NotImplementedError
 
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> object:
-        """Return the device's work; sampled: with samples of the links; profiled: with the engines' activity."""
+        """Return the input of the device.
+
+        `sampled`: the run records samples of the links; `profiled`: it records the engines' activity.
+        """
         raise NotImplementedError
 
     def golden(self) -> Expected | None:
@@ -93,15 +96,15 @@ class Job:
         return None
 
     def parts(self, memories: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Return the compared bytes by name."""
+        """Return the bytes of `memories` that must equal golden's, by name."""
         return memories
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterable[str]:
-        """Yield the faults besides the contents of memories, a sentence each."""
+        """Yield the faults of a run that the comparison of memories does not show, a sentence each."""
         return ()
 
     def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> Iterable[str]:
-        """Yield the first differences of memories, a line each."""
+        """Yield the first differences of memories from golden's, a line each."""
         return ()
 
     def cycles(self, outcome: Outcome) -> int:
@@ -184,7 +187,7 @@ class ImageJob(Job):
 
     @property
     def instance(self) -> Instance | None:
-        """The instance, or None."""
+        """The instance of several cores; None for a lone core."""
         return self.machine if isinstance(self.machine, Instance) else None
 
     @property
@@ -214,7 +217,7 @@ class ImageJob(Job):
 
     @cached_property
     def everything(self) -> list[Image]:
-        """All images, with the one that copies on-chip memories."""
+        """All images, with the additional image that copies the on-chip memories to HBM."""
         return [*self.images, *self._dump[0]]
 
     @cached_property
@@ -231,7 +234,7 @@ class ImageJob(Job):
         return memories
 
     def device(self, *, waves: bool = False) -> CoreDevice:
-        """Return the cores with enough HBM; the AXI ports of an instance are not checked."""
+        """Return cores with enough HBM for the images; protocol checkers watch the AXI ports only of a lone core."""
         inside = {"check_axi": False, "inside": waves and self.core is not None} if self.instance else {}
         return CoreDevice(machine=self.machine, room=room_of(self.memories), **inside)
 
@@ -259,10 +262,10 @@ class ImageJob(Job):
         return Expected(memories={"hbm": memories}, outcomes=outcomes)
 
     def judge(self, expected: Expected) -> None:
-        """Raise an error if golden's result is not valid without a comparison."""
+        """Raise an error if golden's result already shows that the job is wrong."""
 
     def flow(self, outcome: CoreOutcome) -> dict[str, object]:
-        """Return options of `golden.timing.predict` for golden's outcome."""
+        """Return the options with which `golden.timing.predict` follows the execution that golden computed."""
         (image,) = self.images
         if self.path is not None or image.flow is None:
             return self.path(outcome) if self.path else {}
@@ -281,7 +284,7 @@ class ImageJob(Job):
         return first_differences(found["hbm"], expected.memories["hbm"], self._name)
 
     def _name(self, address: int) -> str:
-        """Return the name of a byte of HBM; a copied byte has its address on chip."""
+        """Return a text for the byte at an address of HBM; for a byte copied from the chip, its position on chip."""
         for name, copy in self._dump[1].items():
             partition, byte = divmod(int(address) - copy.address, 4 * copy.shape[1])
             if 0 <= partition < copy.shape[0]:
@@ -289,7 +292,7 @@ class ImageJob(Job):
         return f"HBM {address:#x}"
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterator[str]:
-        """Yield the faults of each image and the dead links; for a board, the faults that its host can read."""
+        """Yield the faults of each image and the dead links; for a board, only the faults that its host can read."""
         if outcome.host:
             yield from _host_failures(outcome, expected.outcomes[0])
             return
@@ -323,14 +326,14 @@ class ImageJob(Job):
 def first_differences(
     found: np.ndarray, golden: np.ndarray, name: Callable[[int], str] = "HBM {:#x}".format
 ) -> Iterator[str]:
-    """Yield the first bytes of HBM, uint8 [cores, bytes], that differ, a line each."""
+    """Yield the first bytes of HBM, uint8 [cores, bytes], that differ from golden's, a line each."""
     for core, address in np.argwhere(found != golden)[:LISTED]:
         where = f"core {core}, {name(address)}" if len(found) > 1 else name(address)
         yield f"{where}: RTL {found[core, address]:02x}, golden {golden[core, address]:02x}"
 
 
 def _host_failures(outcome: Outcome, expected: CoreOutcome) -> Iterator[str]:
-    """Yield the differences between golden and a board's registers."""
+    """Yield the differences between the outcome that a board's registers report and golden's, a sentence each."""
     if outcome.error:
         yield f"the core must report no error, but does: {outcome.error}"
     if outcome.exit_code != expected.exit_code:
@@ -354,12 +357,12 @@ def dump_image(config: Config, base: int) -> tuple[Image, dict[str, HbmTensor]]:
 
 
 def _end(image: Image) -> int:
-    """Return the first address for a next image."""
+    """Return the first free address after an image, where the next image can be placed."""
     return -(-(image.base + len(image.data)) // ALIGNMENT) * ALIGNMENT
 
 
 def join_images(images: Sequence[Image]) -> np.ndarray:
-    """Return HBM, uint8 from address 0, with disjoint images."""
+    """Return the HBM that contains all the images, uint8 from address 0; they must not overlap."""
     memory = np.zeros(max(map(_end, images)), np.uint8)
     for image in images:
         image.store(memory)
@@ -367,7 +370,7 @@ def join_images(images: Sequence[Image]) -> np.ndarray:
 
 
 def execute_on_golden(config: Config, hbm: np.ndarray, images: Sequence[Image]) -> list[CoreOutcome]:
-    """Run images in `hbm` one after another; on-chip memories keep their contents in between."""
+    """Execute images in `hbm` one after another on golden; on-chip memories keep their contents between images."""
     expected = []
     for image in images:
         core = Core(config, hbm)

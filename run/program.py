@@ -117,7 +117,10 @@ def run(
 
 
 def program_job(program: Program | Image, inputs: Inputs, label: str, behaviour: Hbm) -> "ProgramJob":
-    """Return the job of a program or image for a lone core; inputs: see `run`; label: of the recorded files."""
+    """Return the job of a program or image for a lone core.
+
+    `inputs`: see `run`; `label` is part of the names of the recorded files.
+    """
     if not isinstance(program, Image):
         if program.config.cores > 1:
             raise UsageError(f"a program must be of a core that is alone, not of one of {program.config.cores}")
@@ -128,10 +131,10 @@ def program_job(program: Program | Image, inputs: Inputs, label: str, behaviour:
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramJob(ImageJob):
-    """Job of an image that must end its loops, and write on-chip bytes before it reads them."""
+    """Job of a program that must end its loops, and must write on-chip bytes before it reads them."""
 
     def golden(self) -> Expected:
-        """Return HBM and the outcome; ProgramFailed, with the kernel's line, after too many rounds of loops."""
+        """Return golden's result; ProgramFailed, with the kernel's line, after too many iterations of loops."""
         expected = super().golden()
         (image,), (outcome,) = self.images, expected.outcomes
         if image.flow is not None and outcome.exit_code is not None and outcome.exit_code & ROUNDS_CODE:
@@ -151,10 +154,9 @@ class ProgramJob(ImageJob):
             raise ProgramFailed("\n".join(unwritten))
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterator[str]:
-        """Yield the faults."""
         yield from super().failures(outcome, expected)
         yield from self._unwritten(expected.outcomes[0])
 
     def _unwritten(self, outcome: CoreOutcome) -> Iterator[str]:
-        """Yield golden's reads of unwritten bytes, a sentence each."""
+        """Yield a sentence for each of the first reads of unwritten bytes in golden's execution."""
         return map(str, islice(find_unwritten(self.images[0], outcome.records), LISTED))

@@ -49,7 +49,7 @@ def recordings() -> Path:
 
 @contextmanager
 def recording_in(folder: Path) -> Iterator[None]:
-    """Let runs record in another folder, apart from concurrent runs."""
+    """Let runs in this context record their files in `folder`, separate from concurrent runs."""
     token = _RECORDINGS.set(folder)
     try:
         yield
@@ -70,7 +70,7 @@ class Report:
         names: names of the jobs, for their failures; empty for a single job.
         compared, mismatches: number of results compared with golden, and of different ones; no comparison is a failure.
         cycles: None if the TEST does not measure them.
-        ideal_cycles: cycles without stalls.
+        ideal_cycles: cycles that the run would need without stalls.
         hbm_cycles: fewest cycles in which HBM moves the operands and results; None without HBM.
         rows: further rows of the table by heading; JSON values. A mapping of mappings becomes a nested table.
         failures: other reasons of a failure, a sentence each.
@@ -96,7 +96,7 @@ class Report:
 
     @property
     def utilisation(self) -> float | None:
-        """Ideal cycles over cycles."""
+        """Ratio of the ideal cycles to the measured cycles."""
         return self.ideal_cycles / self.cycles if self.cycles and self.ideal_cycles is not None else None
 
     @property
@@ -120,7 +120,7 @@ class Report:
         return 1 if self.problems else 0
 
     def as_json(self) -> dict[str, object]:
-        """Return the record."""
+        """Return the record of the run, as JSON values."""
         return {
             "test": self.test,
             "settings": dict(self.settings),
@@ -178,7 +178,7 @@ class Report:
 
 
 def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a row of `Report.rows`."""
+    """Yield the printed lines for one entry of `Report.rows`."""
     if not (isinstance(value, Mapping) and value and all(isinstance(row, Mapping) for row in value.values())):
         yield heading, _readable(value)
         return
@@ -201,7 +201,7 @@ def _readable(value: object) -> str:
 
 @contextmanager
 def progress(text: str) -> Iterator[None]:
-    """Show a step on stderr: a spinner on a terminal, else lines at start and end."""
+    """Show on stderr that the activity `text` is in progress: a spinner on a terminal, else lines at start and end."""
     console = terminal(stderr=True)
     started = time.monotonic()
     if console.is_terminal:

@@ -34,8 +34,8 @@ class Result:
         target: name of the target.
         memories: after the run, uint8, by name; empty if the target computes none.
         cycles: None if the target has no clock.
-        outcome: of a simulation or a board.
-        prediction: of the timing model.
+        outcome: outcome of a simulation or a board.
+        prediction: prediction of the timing model.
         read_back: valid bytes of each memory that was read in part, bool of its shape.
         expected: golden's result, if golden ran.
         compared_parts, mismatched_parts: number of compared bytes, and of different bytes, by memory.
@@ -44,7 +44,7 @@ class Result:
         files: paths of recorded files by kind.
         links, link_summary: activity of links, see `run.check.link_table`.
         profiled, profile: figures and folder of the profile.
-        program: of the image, if known.
+        program: the program from which the image was made, if known.
     """
 
     job: Any
@@ -83,12 +83,12 @@ class Result:
 
     @property
     def compared(self) -> int:
-        """Bytes compared with golden's."""
+        """Number of bytes that were compared with golden's."""
         return sum(self.compared_parts.values())
 
     @property
     def mismatches(self) -> int:
-        """Compared bytes that differ."""
+        """Number of compared bytes that differ from golden's."""
         return sum(self.mismatched_parts.values())
 
     @property
@@ -98,7 +98,7 @@ class Result:
 
     @property
     def rows(self) -> dict[str, object]:
-        """Rows of a report: activity of a lone core, files, profile."""
+        """Rows of a report about the result: activity of a lone core, recorded files, profile."""
         found = {}
         if self.prediction is not None:
             found = predicted_rows(self.prediction, self.job.config)
@@ -108,7 +108,7 @@ class Result:
 
     @property
     def profile_rows(self) -> dict[str, object]:
-        """Rows of a report: folder of the profile, cycles of the busiest engine by cause."""
+        """Rows of a report about the profile: its folder, and the cycles of the busiest engine by cause."""
         if self.profiled is None or self.profile is None:
             return {}
         run = self.profiled.run
@@ -122,7 +122,7 @@ class Result:
 
     @cached_property
     def utilisation(self) -> dict[str, float]:
-        """Busy share of "tensor", "vector", "scalar", and "dma", the busiest one."""
+        """Busy share of the cycles, by engine; "dma" is the busiest DMA engine."""
         if self.prediction is not None:
             busy = self.prediction.busy
             engines = {name: count for name, count in busy.items() if not name.startswith("dma")}
@@ -141,7 +141,7 @@ class Result:
 
     @cached_property
     def lines(self) -> dict[Line, LineCycles]:
-        """Cycles of engines by line of the kernel; see `run.view.source_lines`."""
+        """Engine cycles of the instructions of each line of the kernel; see `run.view.source_lines`."""
         if self.prediction is not None:
             records = self.prediction.records
         elif self.outcome is not None and self.outcome.parts:
@@ -153,12 +153,12 @@ class Result:
 
     @property
     def timeline(self) -> Path | None:
-        """A file for https://ui.perfetto.dev."""
+        """Path of the recorded timeline, a file for https://ui.perfetto.dev."""
         return self._file("timeline")
 
     @property
     def waveform(self) -> Path | None:
-        """A file for GTKWave."""
+        """Path of the recorded waveform, a file for GTKWave."""
         return self._file("waveform")
 
     def _file(self, kind: str) -> Path | None:
@@ -171,13 +171,16 @@ class Result:
 
     @property
     def causes(self) -> dict[str, int]:
-        """All cycles of the busiest engine of a profile by cause; see `run.view.profile.stalls`."""
+        """Number of cycles of the busiest engine of a profile by cause; see `run.view.profile.stalls`."""
         counts = self.profiled.stalls[str(self.busiest)] if self.profiled else {}
         return {cause.name.lower(): count for cause, count in counts.items()}
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        """The tensors in HBM that the program wrote, by name, the first of each name; see `numbers_of`."""
+        """Values of the tensors in HBM that the program wrote, by name; see `numbers_of`.
+
+        Of several tensors with the same name only the first is in the result.
+        """
         return {name: self.read(tensor) for name, tensor in self._outputs.items()}
 
     @cached_property
@@ -195,7 +198,7 @@ class Result:
 
     @cached_property
     def _outputs(self) -> dict[str, HbmTensor]:
-        """Tensors that an instruction writes, at least in part."""
+        """Tensors in HBM that some instruction of the program writes, at least in part."""
         regions = (region for part in self.image.entries for entry in part for region in entry.instruction.writes)
         spans = {region.span for region in regions if region.storage == Storage.HBM}
         found: dict[str, HbmTensor] = {}
@@ -232,7 +235,7 @@ class Result:
 
 
 def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
-    """Return rows of a report about a prediction."""
+    """Return rows of a report about a prediction of the timing model."""
     cycles = max(found.cycles, 1)
     waited = {queue: causes for queue, causes in found.waits.items() if any(causes.values())}
     causes = dict.fromkeys(cause for own in waited.values() for cause in own)  # the engines' causes differ
@@ -248,13 +251,19 @@ def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
 
 
 def hbm_width(config: Config, bandwidth: int) -> int:
-    """Return the most bytes per cycle of HBM; bandwidth: limit, 0 for the width of its ports."""
+    """Return the maximum bytes per cycle of HBM.
+
+    `bandwidth` is the limit in bytes per cycle; 0: only the width of the ports limits the rate.
+    """
     width = config.hbm_ports * config.hbm_bytes
     return min(width, bandwidth) if bandwidth else width
 
 
 def engine_busy_cycles(run: Outcome) -> dict[str, int]:
-    """Return the busy cycles by engine; "tensor" counts columns that enter the array, "dma" is the busiest one."""
+    """Return the busy cycles by engine.
+
+    "tensor" counts the cycles in which a column enters the array; "dma" is the busiest DMA engine.
+    """
     counters = run.counters
     return {
         "tensor": counters["tensor"]["columns"],
@@ -276,19 +285,22 @@ def queue_cycles(run: Outcome, config: Config) -> dict[str, dict[str, int]]:
 
 
 def hbm_cycles(moved: int, config: Config, bandwidth: int) -> int:
-    """Return the fewest cycles of HBM for `moved` bytes; bandwidth: see `hbm_width`."""
+    """Return the minimum cycles in which HBM can transfer `moved` bytes; `bandwidth`: see `hbm_width`."""
     return -(-moved // hbm_width(config, bandwidth))
 
 
 def roofline(engine: str, ideal: int, moved: int, config: Config, bandwidth: int) -> str:
-    """Return as a sentence the `ideal` cycles of an engine, and the cycles of HBM for `moved` bytes."""
+    """Return a sentence that compares the `ideal` cycles of an engine with the minimum cycles of HBM.
+
+    HBM must transfer `moved` bytes; `bandwidth`: see `hbm_width`.
+    """
     width, cycles = hbm_width(config, bandwidth), hbm_cycles(moved, config, bandwidth)
     bound = engine if ideal >= cycles else "HBM"
     return f"{bound}: {engine} {ideal:,} cycles, HBM {cycles:,} for {moved:,} bytes at {width} a cycle"
 
 
 def summary(run: Outcome, config: Config) -> dict[str, object]:
-    """Return rows of a report about a run: activity of engines and queues, bytes."""
+    """Return rows of a report about a run: activity of engines and queues, transferred bytes."""
     counters, cycles = run.counters, max(run.cycles, 1)
     moved = {name: sum(dma[name] for dma in counters["dma"]) for name in ("read_bytes", "write_bytes")}
     records = {queue_name(number, config): queue["records"] for number, queue in enumerate(counters["queues"])}

@@ -28,7 +28,7 @@ class UsageError(ValueError):
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Raise UsageError for a ValueError of a kernel."""
+    """Convert each ValueError that a kernel raises in this context to a UsageError."""
     try:
         yield
     except ValueError as refusal:
@@ -40,7 +40,7 @@ class Option:
     """A variable of a TEST: NAME=VALUE for make, --name VALUE on the command line.
 
     Arguments:
-        name: in capitals.
+        name: name of the variable, in capitals.
         type: int, str or Path.
         default: None: no value, or one derived from other variables.
         help: a short description.
@@ -132,7 +132,7 @@ class Command:
             object.__setattr__(self, "options", (*self.options[:at], LANES_OPTION, *self.options[at:]))
 
     def command(self, settings: Settings, **changed: object) -> str:
-        """Return the shell command that repeats a run, with some values `changed`."""
+        """Return the shell command that repeats a run with these settings, except the values in `changed`."""
         values = {**settings.values, **changed}
         words = [f"{one.name}={values[one.name]}" for one in self.options if values[one.name] != one.default]
         return " ".join(["make sim", f"TEST={self.name}", *words])
@@ -191,7 +191,7 @@ WAVES = switch("WAVES", 0, "1 records a waveform")
 DEPTH = integer("DEPTH", 3, "levels of the hierarchy in the waveform, 0 for all", 0, 99)
 PROFILE = integer("PROFILE", None, "1 writes a profile of a run on the core or on its timing model", 0, 1)
 RECORDED = (SIM, WAVES, DEPTH)
-"""Simulator and waveform."""
+"""Variables for the simulator and the waveform of a run."""
 
 _STALL = "rate, in 256ths of the cycles, of random pauses on every stream and memory port that the harness drives"
 STALL = integer("STALL", 0, _STALL, 0, 240)
@@ -221,7 +221,10 @@ def dtype_option(choices: Iterable[str]) -> Option:
 
 
 def core_options(target: str, engine: str | None, preset: str) -> tuple[Option, ...]:
-    """Return further variables of a TEST, with defaults of TARGET and PRESET; engine: may run without the core."""
+    """Return further variables of a TEST; `target` and `preset` are the defaults of TARGET and PRESET.
+
+    `engine` names the engine that the TEST can also run without the core; None: no such engine.
+    """
     alone = f"{engine} alone, where HBM plays no part, or " if engine else ""
     where = f"the whole core, or {alone}the core's timing model, where no RTL runs"
     target_option = choice("TARGET", target, where, ("core", "engine", "model") if engine else ("core", "model"))

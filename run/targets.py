@@ -37,7 +37,7 @@ BEAT = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Target(ABC):
-    """Executes jobs.
+    """Base of the targets, such as a simulator or a board, that execute jobs.
 
     Arguments:
         profile: whether runs write profiles.
@@ -53,7 +53,7 @@ class Target(ABC):
 
     @abstractmethod
     def execute(self, job: Any) -> Result:
-        """Execute a job and return its result, not judged; UsageError if the target cannot execute it."""
+        """Execute a job and return its result without a verdict; UsageError if the target cannot execute the job."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class Rtl(Target):
         lanes: "vector" or "scalar" evaluation of replicated modules; None: the environment's LANES, or vector.
         waves: whether a waveform is recorded.
         depth: levels of hierarchy in the waveform, 0 for all.
-        seed: of pauses and disturbances.
+        seed: seed of random pauses and disturbances.
     """
 
     name = "rtl"
@@ -78,7 +78,7 @@ class Rtl(Target):
     seed: int = 1
 
     def execute(self, job: Job) -> Result:
-        """Simulate a job's device; sample its links for a timeline."""
+        """Simulate the device of a job; if a timeline is recorded, sample the links."""
         if self.profile and not isinstance(job, ImageJob):
             raise UsageError(NO_PROFILE)
         path = waveform(job.name) if self.waves and job.name else None
@@ -100,7 +100,7 @@ class Golden(Target):
     waves: bool = False
 
     def execute(self, job: ImageJob) -> Result:
-        """Compute a job."""
+        """Compute the result of a job with golden."""
         if self.profile:
             raise UsageError(NO_PROFILE)
         if self.waves:
@@ -116,7 +116,7 @@ class ModelTarget(Target):
     """The timing model: predicts the cycles of an image in seconds instead of hours; nothing is compared.
 
     Arguments:
-        latency, bandwidth: of HBM, see `golden.timing.MemoryTiming`.
+        latency, bandwidth: parameters of HBM, see `golden.timing.MemoryTiming`.
         stall, waves: must be 0; the model has no random pauses and no signals.
     """
 
@@ -156,7 +156,7 @@ class BoardTarget(Target):
     Arguments:
         port: serial port; None: a simulated board.
         baud: rate of the port.
-        host: an open connection instead.
+        host: open connection to a board; it replaces `port` and `baud`.
     """
 
     name = "board"
@@ -203,7 +203,7 @@ class BoardTarget(Target):
 
 
 def target_of(settings: Settings) -> Target:
-    """Return the target of TARGET, by default the RTL."""
+    """Return the target that the variable TARGET names, by default the RTL."""
     values, (kind, options) = settings.values, _TARGETS[settings.values.get("TARGET", "rtl")]
     return kind(**{option: values[option.upper()] for option in options if values.get(option.upper()) is not None})
 
@@ -217,7 +217,7 @@ _TARGETS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "board": (BoardTarget, ("port", "baud")),
     "model": (ModelTarget, ("latency", "bandwidth", "stall", "waves", "profile")),
 }
-"""Values of TARGET: class and variables."""
+"""Targets by the value of TARGET: the class, and the variables that are its arguments."""
 
 
 def execute(job: Job, on: Target) -> Result:
@@ -250,7 +250,7 @@ def execute(job: Job, on: Target) -> Result:
 
 
 def _compare(job: Job, result: Result, expected: Expected) -> dict[str, Any]:
-    """Return the fields of `Result` that compare its memories with golden's."""
+    """Compare the memories of a result with golden's; return the values for the fields of `Result`."""
     if result.read_back:
         memories = result.memories, expected.memories
         pairs = {name: [memory[name][at] for memory in memories] for name, at in result.read_back.items()}
@@ -277,7 +277,7 @@ def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
 
 
 def _profile(job: ImageJob, result: Result, bandwidth: int) -> tuple[Figures, Path]:
-    """Write a profile; return its numbers and its folder."""
+    """Write the profile of a run; return its figures and its folder."""
     (image,) = job.images
     if result.prediction is not None:
         run = modelled_run(f"{job.pictures}-model", image, result.prediction)

@@ -23,7 +23,7 @@ LEAST = 64
 
 @dataclass(frozen=True)
 class PublishedCost:
-    """Published formula and its value in cycles."""
+    """Published formula for the cycles of an instruction, and its value."""
 
     formula: str
     cycles: float

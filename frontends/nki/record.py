@@ -38,7 +38,7 @@ class Recorded:
     """A kernel recorded as a program.
 
     Arguments:
-        program: its instructions.
+        program: the program with the instructions of the kernel.
         inputs: initial contents of tensors in HBM.
         results: returned tensors in order; if the kernel returns nothing, the arguments that it writes.
         written: HBM arguments that the kernel writes, by name.

@@ -17,11 +17,14 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["LISTED", "explain_fault", "image_failures", "row_beyond"]
 
 LISTED = 5
-"""Most listed differences, races or reads."""
+"""Maximum number of differences, of races, or of unwritten reads that a report lists."""
 
 
 def image_failures(run: Outcome, expected: CoreOutcome, memory: np.ndarray, config: Config) -> Iterator[str]:
-    """Yield the differences between the outcomes of RTL and golden, a sentence each; memory: with the records."""
+    """Yield the differences between the outcomes of RTL and golden, a sentence each.
+
+    `memory` is the HBM that contains the executed records.
+    """
     if run.ending == Ending.LIMIT:
         yield f"the program must end, but was given up after {run.cycles:,} cycles"
     error = expected.error and CoreFault(
@@ -47,7 +50,7 @@ def image_failures(run: Outcome, expected: CoreOutcome, memory: np.ndarray, conf
 
 
 def explain_fault(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
-    """Return an error as a sentence; memory: HBM with the records."""
+    """Return a sentence that explains an error of a core; `memory` is the HBM that contains its records."""
     cause = f"{isa.cause_name(fault.cause)}{_detail(fault)}"
     if fault.cause == isa.Cause.BOOT:
         return cause
@@ -56,7 +59,11 @@ def explain_fault(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
 
 
 def row_beyond(fault: CoreFault | None, memory: np.ndarray, config: Config) -> tuple[int, int] | None:
-    """Return the first element of the row of an out-of-range index, and the tensor's elements; None: other errors."""
+    """Return the position at which a gather or scatter with an out-of-range index would access its tensor.
+
+    The result is the first element of the row that the index selects, and the number of elements of the tensor; None
+    for other errors.
+    """
     if fault is None or fault.cause != isa.Cause.INDEX:
         return None
     copy: Any = isa.Record.decode(
@@ -91,7 +98,7 @@ def _detail(fault: CoreFault) -> str:
 
 
 def _instruction(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
-    """Return the record's line of assembly, or the opcode if it is not valid."""
+    """Return the line of assembly of the record with the error, or its opcode if the record is not valid."""
     data = memory[fault.address : fault.address + isa.RECORD_BYTES].tobytes()
     if len(data) < isa.RECORD_BYTES:
         return "beyond HBM"

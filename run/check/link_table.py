@@ -9,22 +9,28 @@ from neuroncore_rtl.spec.instance import Instance
 __all__ = ["dead_links", "link_of", "link_summary", "link_table", "opposite"]
 
 LISTED = 4
-"""Most links in the summary."""
+"""Maximum number of links with retries that a summary lists."""
 
 
 def opposite(instance: Instance, wire: int) -> int:
-    """Return the opposite wire of the same link."""
+    """Return the wire of the same link in the other direction."""
     chip, direction = divmod(wire, instance.directions)
     return instance.neighbour(chip, direction) * instance.directions + (direction ^ 1)
 
 
 def link_of(instance: Instance, wire: int) -> int:
-    """Return the wire that names a wire's link: up, or to the next column or row."""
+    """Return the wire by which a wire's link is named.
+
+    A link consists of two wires; its name is the name of the wire that leads up, or to the next column or row.
+    """
     return opposite(instance, wire) if wire % instance.directions % 2 else wire
 
 
 def dead_links(instance: Instance, dead: Collection[int]) -> list[int]:
-    """Return the dead links; dead: sending wires of the ends that declared them dead."""
+    """Return the dead links, each as the wire that names it.
+
+    `dead` contains, for each end that declared its link dead, the wire on which this end sends.
+    """
     return sorted({link_of(instance, wire) for wire in dead})
 
 
@@ -53,7 +59,7 @@ def link_table(
 
 
 def link_summary(instance: Instance, table: Mapping[str, Mapping[str, Any]], disturbed: int) -> dict[str, Any]:
-    """Return the summary of a `link_table`: sums, mean, busiest link, links with the most retries."""
+    """Return a summary of a `link_table`: total counts, mean utilisation, busiest link, links with most retries."""
     totals = {name: sum(row[name] for row in table.values()) for name in ("flits", "retries", "crc_errors")}
     busiest = max(table, key=lambda name: table[name]["utilisation"])
     stalled = max(table, key=lambda name: table[name]["stalled_cycles"])

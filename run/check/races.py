@@ -42,7 +42,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class Race:
-    """Two executed records in the order of issue, and an access of each to a shared byte."""
+    """Two executed records, in the order of issue, with one access of each; the two accesses share a byte."""
 
     first: Execution
     second: Execution
@@ -60,7 +60,11 @@ class Race:
 
 
 def race_events(trace: Iterable[tuple[int, int, int, int]], hbm: np.ndarray, config: Config) -> list[Execution]:
-    """Return the events of a trace (queue, address, cycles of issue and retirement); hbm: with the records."""
+    """Return the executions of a trace for `find_races`.
+
+    An entry of `trace` is the queue of a record, its HBM address, and its cycles of issue and retirement; `hbm`
+    contains the records.
+    """
 
     @cache
     def instruction(address: int) -> Instruction:
@@ -95,7 +99,7 @@ def find_races(events: Sequence[Execution], config: Config) -> list[Race]:
 
 
 class TouchTable:
-    """Accesses of legal instructions, with bounding boxes in arrays for a fast search."""
+    """Memory accesses of a list of legal instructions; bounding boxes in arrays make the search for conflicts fast."""
 
     def __init__(self, instructions: Sequence[Instruction], config: Config):
         self.instructions = instructions
@@ -115,9 +119,9 @@ class TouchTable:
         Conflicting accesses share a byte, and at least one writes.
 
         Arguments:
-            number: of the instruction.
-            others: numbers to search, ascending, all lower or all higher.
-            only_true: count only reads by the higher number of bytes that the lower one writes.
+            number: index of the instruction in the list.
+            others: indices of the instructions to compare it with, ascending; all lower than `number`, or all higher.
+            only_true: find only true dependences: the later instruction reads a byte that the earlier one writes.
         """
         if not len(others):
             return []

@@ -7,18 +7,18 @@ import numpy as np
 __all__ = ["count_differences"]
 
 SHOWN = 4
-"""Most printed elements of the tile."""
+"""Maximum number of different elements that are printed."""
 
 
 def count_differences(found: np.ndarray, expected: np.ndarray, integer: bool, side: int, again: str) -> int:
-    """Return the number of different elements of a product, and print the first ones.
+    """Return the number of elements in which a product differs from golden's, and print the first of them.
 
     Arguments:
         found: the product, uint32 [M, N], words of FP32 or INT32.
         expected: golden's product.
         integer: whether the words are INT32.
         side: rows and columns of a tile.
-        again: command that records a waveform.
+        again: shell command that repeats the run and records a waveform; printed with the differences.
     """
     differs = found != expected
     if not differs.any():

@@ -43,7 +43,7 @@ class Touch:
 
     @cached_property
     def box(self) -> tuple[int, int, int, int, int]:
-        """Storage, first partition and end, first byte and end; ends are exclusive."""
+        """Bounding box of the access: storage, first and end partition, first and end byte; ends are exclusive."""
         partitions, starts = self.partitions, self.starts
         return self.storage, partitions[0], partitions[-1] + 1, int(starts[0]), int(starts[-1]) + self.length
 
@@ -58,7 +58,10 @@ class Touch:
 
 
 def touches_of(instruction: Instruction, config: Config) -> list[Touch]:
-    """Return the accesses of a legal instruction; of a gather or scatter, all rows below its limit."""
+    """Return the memory accesses of a legal instruction.
+
+    A gather or scatter accesses every row below its limit, since its indices are not known.
+    """
     match instruction:
         case isa.Elementwise():
             return list(_elementwise(instruction, config))
@@ -85,7 +88,10 @@ def _touch(
     size: int,
     dimensions: Iterable[tuple[int, int]],
 ) -> Touch:
-    """Return the access of elements of `size` bytes, from (count, step in bytes) of each dimension."""
+    """Return the access to elements of `size` bytes, from `address` on in each partition.
+
+    `dimensions` are pairs: the number of elements of a dimension, and their distance in bytes.
+    """
     starts, length = np.array([address]), size
     for step, count in sorted((abs(step), count) for count, step in dimensions if step):
         if len(starts) == 1 and step <= length:
@@ -154,7 +160,7 @@ def _rows(instruction: isa.TensorInstruction) -> range:
 
 
 def _collective(instruction: collective.Collective) -> Iterator[Touch]:
-    """Yield the accesses of one rank; the other ranks access the HBM of other cores."""
+    """Yield the accesses of a collective to the HBM of one core; other cores have a separate HBM."""
     values = instruction.fields()
     size = instruction.count * collective.element_bytes(instruction.dtype)
     places = (

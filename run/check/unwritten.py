@@ -24,7 +24,7 @@ class Unwritten:
 
     Arguments:
         instruction: its name.
-        source: the kernel's line that appended it.
+        source: the kernel's line that appended the instruction.
         touch: the access.
         partition, byte: position of the first unwritten byte.
     """
@@ -49,7 +49,7 @@ def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator
     written.
 
     Arguments:
-        image: of a program, so that its records have entries.
+        image: must be made from a program, so that each record has a program entry.
         records: queue and HBM address of each record in the order of execution.
     """
     config = image.config
@@ -96,7 +96,7 @@ _Place = tuple[Touch, tuple[slice, slice | np.ndarray]]
 
 
 def _bytes_of(touch: Touch) -> tuple[slice, slice | np.ndarray]:
-    """Return the index of the bytes of an access in a memory, [partitions, bytes]."""
+    """Return the numpy index of the bytes of an access in a memory of shape [partitions, bytes]."""
     rows = slice(touch.partitions.start, touch.partitions.stop, touch.partitions.step)
     if len(touch.starts) == 1:
         return rows, slice(int(touch.starts[0]), int(touch.starts[0]) + touch.length)

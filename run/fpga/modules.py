@@ -58,7 +58,7 @@ def by_module(component: wiring.Component, family: Family, name: str) -> list[di
 
 
 def _figures(found: tuple[Netlist, bool] | None, family: Family) -> dict[str, Any]:
-    """Return the figures of a netlist; None: unknown figures."""
+    """Return a module's figures for `by_module`; `found` is None if Yosys failed: then the figures are unknown."""
     netlist, gates = found or (None, False)
     unknown = {"levels": None, "start": None, "end": None}
     counts = family.counts(netlist.cells if netlist else {})
@@ -83,7 +83,10 @@ def _synthesise_one(module: str, rtlil: list[str], verilog: list[str], family: F
 
 
 def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str]:
-    """Return the number of instances of each module below `top`; cells: counts of cells and submodules."""
+    """Return the number of instances of each module in the hierarchy of `top`.
+
+    `cells` maps a module to the number of instances of each cell and submodule in it.
+    """
     times: Counter[str] = Counter()
     todo = [(top, 1)]
     while todo:
@@ -94,12 +97,12 @@ def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str
 
 
 def total(rows: list[dict[str, Any]], family: Family) -> dict[str, float]:
-    """Return the sums of the counts of `by_module` over all instances."""
+    """Return the resources of a whole design: the counts of the rows of `by_module`, summed over all instances."""
     return {name: sum(row["times"] * row[name] for row in rows) for name in family.cells}
 
 
 def stub(module: str, text: str) -> str:
-    """Return a module's RTLIL with only its ports."""
+    """Return the RTLIL of a black box with the ports of a module."""
     head = next(head for head in _HEAD.finditer(text) if head[1] == module)
     body = text[head.end() :].partition("\nend\n")[0]
     ports = "".join(_PORT.findall(f"{body}\n"))
@@ -169,7 +172,7 @@ def _inputs(cell: Mapping) -> Iterator[tuple[str, int]]:
 
 
 def _in_order(cells: Mapping[str, Mapping], drivers: Mapping[int, str]) -> Iterator[str]:
-    """Yield the combinational cells, each after its drivers."""
+    """Yield the names of combinational cells, each after the cells that drive its inputs."""
     seen: set[str] = set()
     for root in dict.fromkeys(drivers.values()):
         todo = [(root, iter(_bits(cells[root], "input")))] if root not in seen else []

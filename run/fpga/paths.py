@@ -37,12 +37,12 @@ MOST_PATHS, MOST_PARTS, MOST_NAMES = 12, 3, 6
 """Most paths of a table, parts of a signal's name, and named signals on a path."""
 
 _Arc = tuple[int, int, float]
-"""First net, second net, delay in ns."""
+"""Combinational arc: the net at an input of a cell, the net at an output, and the delay between them in ns."""
 
 
 @dataclass
 class _Cell:
-    """Cell of the flat netlist; `bits`: the nets of each port, without constants."""
+    """Cell of the flat netlist; `bits`: the nets at each port, except constants."""
 
     name: str
     type: str
@@ -94,7 +94,7 @@ def estimate_paths(netlist: Netlist) -> list[dict[str, object]]:
 
 
 def estimate_table(rows: list[Mapping]) -> Table:
-    """Return the table of `estimate_paths`."""
+    """Return a printable table of the rows of `estimate_paths`."""
     cells = (
         {
             "ns": row["ns"],
@@ -112,7 +112,7 @@ _COLUMNS = "ns: {ns:.1f} | from: {from_} | to: {to} | through: {through}"
 
 
 def _format_signal(end: tuple[str, str | None]) -> str:
-    """Return the signal's name in the core, without middle modules, and its source line."""
+    """Return a signal's name and source line as text; a long name without the modules in the middle of its path."""
     name, place = end
     parts = name.rpartition("core.")[2].split(".")
     short = ".".join(parts if len(parts) <= MOST_PARTS else [parts[0], "", *parts[-2:]])
@@ -162,7 +162,7 @@ def _length(named: tuple[str, str | None]) -> int:
 
 
 def _arcs(cell: _Cell) -> Iterator[_Arc]:
-    """Yield the combinational arcs of a cell, each with the wire before it."""
+    """Yield the combinational arcs of a cell; a delay includes the wire to the cell's input."""
     match cell.type:
         case "LUT4":
             yield from _product(cell.of("A", "B", "C", "D"), cell.of("Z"), LUT + WIRE)
@@ -190,7 +190,7 @@ def _product(sources, targets, ns: float) -> Iterator[_Arc]:
 
 
 def _begins(cell: _Cell) -> Iterator[tuple[int, float]]:
-    """Yield the first nets of paths, and their delay after the clock edge."""
+    """Yield the nets where paths begin: outputs of a register or block RAM, with the delay after the clock edge."""
     if cell.type == "TRELLIS_FF":
         yield from ((net, CLOCK_TO_Q) for net in cell.of("Q"))
     elif cell.type == "DP16KD":
@@ -207,7 +207,7 @@ def _ends(cell: _Cell) -> Iterator[int]:
 
 
 def _arrivals(cells: list[_Cell]) -> tuple[dict[int, float], dict[int, int]]:
-    """Return the arrival of each net in ns, and its predecessor on the slowest path."""
+    """Return the arrival time of each net in ns, and the net before it on the slowest path to it."""
     onward: dict[int, list[tuple[int, float]]] = {}
     waits: dict[int, int] = {}
     arrival: dict[int, float] = {}
@@ -230,7 +230,7 @@ def _arrivals(cells: list[_Cell]) -> tuple[dict[int, float], dict[int, int]]:
 
 
 def _start(net: int, before: Mapping[int, int], starts: dict[int, int]) -> int:
-    """Return the start of the slowest path to a net; starts: results of earlier calls."""
+    """Return the first net of the slowest path to a net; `starts` caches the results of earlier calls."""
     way = []
     while net not in starts and net in before:
         way.append(net)
@@ -241,7 +241,7 @@ def _start(net: int, before: Mapping[int, int], starts: dict[int, int]) -> int:
 
 
 def _through(net: int, before: Mapping, arrival: Mapping, names: Mapping) -> Iterator[tuple[str, float]]:
-    """Yield the named signals on the slowest path to a net with their arrival, the latest first, each once."""
+    """Yield each named signal on the slowest path to a net, with its arrival time in ns, the latest first."""
     seen = set()
     while net in before:
         if net in names:

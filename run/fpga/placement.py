@@ -65,7 +65,7 @@ def slowest(report: Mapping, netlist: Netlist) -> dict[str, object]:
 
 
 def path_table(path: Mapping) -> Table:
-    """Return the table of `critical_path`."""
+    """Return a printable table of a result of `critical_path`."""
     title = f"Critical path: {path['ns']:.1f} ns, {path['logic_ns']:.1f} of them logic; {path['luts']} LUTs"
     steps = (step | {"name": escape(step["signal"] or _expression(step["source"]))} for step in path["steps"])
     return table(title, steps, "at ns: {ns:.1f} | LUTs before: {luts} | signal: {name} | source: {source}")
@@ -110,7 +110,7 @@ def critical_path(segments: Iterable[Mapping], netlist: Netlist) -> dict[str, ob
 
 
 def _source_name(net: str) -> str | None:
-    """Return the name of a net from the source, else None."""
+    """Return the name of a net; None if the tools made the net, so that it has no name in the source."""
     return None if "$" in net or any(f"_{cell}_" in net for cell in ("LUT4", "CCU2C", "PFUMX", "L6MUX21")) else net
 
 
@@ -131,12 +131,16 @@ def _expression(source: str) -> str:
 
 
 def remaining(log: str) -> list[int]:
-    """Return the remaining connections after each thousand, from the log of nextpnr."""
+    """Return nextpnr's progress in routing.
+
+    After every thousand connections that the router makes, the log reports how many connections remain (the router also
+    removes connections); the result lists these counts in order.
+    """
     return [int(found) for found in _THOUSAND.findall(log)]
 
 
 def stands_still(left: Sequence[int]) -> bool:
-    """Return whether the minimum of remaining connections is older than `PATIENCE`."""
+    """Return whether routing makes no progress: more than `PATIENCE` counts follow the smallest one in `remaining`."""
     return bool(left) and len(left) - 1 - left.index(min(left)) > PATIENCE
 
 

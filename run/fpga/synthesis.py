@@ -43,7 +43,7 @@ class Family:
         title: name in texts.
         device: target of placement, if there is a tool.
         command: Yosys command.
-        gates: the same up to ABC, with gates instead of LUTs.
+        gates: Yosys command that stops before ABC; its result has gates instead of LUTs.
         cells: counted resources by name in records: heading, and weight of each cell type.
     """
 
@@ -54,7 +54,7 @@ class Family:
     cells: Mapping[str, tuple[str, Mapping[str, float]]]
 
     def counts(self, cells: Mapping[str, int]) -> dict[str, float]:
-        """Return the counted resources of cells by type."""
+        """Return the counts of resources; `cells`: number of cells of each type."""
         found = {
             name: sum(weight * cells.get(cell, 0) for cell, weight in weights.items())
             for name, (_, weights) in self.cells.items()
@@ -136,7 +136,7 @@ class Netlist:
 
     @cached_property
     def signals(self) -> dict[int, tuple[str, str | None]]:
-        """Name, and file and line, of the bits that the source names."""
+        """Name, and source file with line, of each net bit that has a name in the source."""
         named: dict[int, tuple[str, str | None]] = {}
         for name, net in self.module["netnames"].items():
             if not named_by_source(name, net):
@@ -228,7 +228,7 @@ def synthesise(
 
 @contextmanager
 def cache_folder(label: str, *inputs: object) -> Iterator[Path]:
-    """Yield the locked folder of results of these inputs and the tools' versions."""
+    """Yield the folder that caches the results of these inputs and tools' versions; it is locked in this context."""
     key = hashlib.sha256(json.dumps([*inputs, versions()]).encode()).hexdigest()[:16]
     folder = SIM_BUILD / "synth" / f"{label}-{key}"
     folder.mkdir(parents=True, exist_ok=True)

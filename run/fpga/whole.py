@@ -74,7 +74,7 @@ def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str])
 
     Arguments:
         top: name of the top module.
-        rtlil: RTLIL of the modules that remain, by name.
+        rtlil: RTLIL of the modules that remain separate, by name.
         verilog: texts of the others, which are flattened.
     """
     modules = _prune(top, rtlil, verilog)
@@ -94,7 +94,7 @@ def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str])
 
 
 def _prune(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> dict[str, str]:
-    """Return the RTLIL of the modules without unused logic."""
+    """Return the RTLIL of the modules after the removal of logic that no output depends on."""
     texts = {"design.il": "\n".join(map(without_brackets, rtlil.values())), "design.v": "\n".join(verilog)}
     rounds = "opt_hier; opt -fast; wreduce; opt_clean; " * ROUNDS
     script = (
@@ -175,7 +175,10 @@ def black_box(netlist: Netlist) -> str:
 
 
 def replace_black_box(around: Mapping, netlist: Netlist) -> dict:
-    """Return a netlist in the format of `write_json`, `around`, with another one for its black box."""
+    """Return a netlist in which another netlist replaces a black box.
+
+    `around` is the netlist with the black box, in the format of Yosys' `write_json`.
+    """
     inner = json.loads((netlist.folder / "netlist.json").read_text())["modules"]
     inner[netlist.name]["attributes"].pop("top", None)
     return {**around, "modules": {**around["modules"], **inner}}

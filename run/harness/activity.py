@@ -19,7 +19,7 @@ Activity = Mapping[str, Sequence[tuple[int, int]]]
 of engines; `waiting`, `STARTED` of the controller."""
 
 STARTED = "controller.started"
-"""Span from the retirement of the controller's first instruction."""
+"""Counter name of the span from the retirement of the controller's first instruction to the end of the run."""
 
 _INSTRUCTIONS = "controller.instructions"
 
@@ -39,7 +39,10 @@ def activity_defines(config: Config) -> dict[str, object]:
 
 
 def read_activity(lines: Iterable[Sequence[str]], config: Config, end: int) -> Activity:
-    """Return the activity of a core up to `end`; lines: ascending cycles, and `ACTIVITY` from each on."""
+    """Return the intervals in which the counters of a core counted, up to cycle `end`.
+
+    Each line is a cycle, and the bits of the macro `ACTIVITY` from that cycle to the cycle of the next line.
+    """
     names = [STARTED if name == _INSTRUCTIONS else name for name, _, _ in _watched(config)]
     found: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
     since: dict[int, int] = {}
@@ -58,7 +61,7 @@ def read_activity(lines: Iterable[Sequence[str]], config: Config, end: int) -> A
 
 
 def _watched(config: Config) -> list[tuple[str, int, int]]:
-    """Return name, lowest bit and width of watched counters, the instruction counter first."""
+    """Return name, lowest bit and width of the counters of cycles, after those of the counter of instructions."""
     leaves = {name: (low, width) for name, low, width in _leaves(core_counters(config), "", 0)}
     kinds = {name: name.rpartition(".")[2] for name in leaves}
     cycles = [name for name, kind in kinds.items() if kind in _CYCLES or kind.startswith("wait_")]

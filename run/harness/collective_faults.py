@@ -16,10 +16,10 @@ class CollectiveFault:
     """Error of a collective engine.
 
     Arguments:
-        core: number of the core.
+        core: index of the core.
         cause: a `spec.isa.Rule` or `spec.isa.Cause`.
-        number: instructions that the engine accepted before.
-        detail: depends on the cause.
+        number: count of the instructions that the engine accepted before the faulty one.
+        detail: further information; the cause determines its meaning.
     """
 
     core: int
@@ -35,14 +35,14 @@ class CollectiveFault:
 
 
 def disagreement_text(detail: int) -> str:
-    """Return the core and the field of a DISAGREE from its detail."""
+    """Return the text for the detail of the cause DISAGREE: the core, and the field in which it disagrees."""
     other, field = detail & 0xFF, (detail >> 8) - 1
     name = SIGNATURE_FIELDS[field][0] if 0 <= field < len(SIGNATURE_FIELDS) else f"field {field}"
     return f"with core {other} in {name}"
 
 
 def link_name(instance: Instance, wire: int) -> str:
-    """Return the name of a wire: chip, direction, chip."""
+    """Return the name of a wire: the sending chip, the direction, and the receiving chip."""
     chip, direction = divmod(wire, instance.directions)
     way = _DIRECTIONS[instance.topology][direction]
     return f"link chip {chip} {way} -> chip {instance.neighbour(chip, direction)}"

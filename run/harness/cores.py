@@ -34,7 +34,10 @@ ROOM_BYTES = 64 << 20
 
 
 def room_of(memories: np.ndarray) -> int:
-    """Return the HBM of a harness in bytes; few sizes, so that runs share builds."""
+    """Return the size of the HBM that a harness needs for `memories`, in bytes.
+
+    The result is one of few sizes, so that runs share builds.
+    """
     return max(ROOM_BYTES, 1 << (memories.size - 1).bit_length())
 
 
@@ -217,7 +220,10 @@ class CoreDevice:
 
 
 def _blocks_and_kept(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the modules of a core that are hierarchical blocks, and others that are not inlined."""
+    """Return the names of two groups of modules of a core.
+
+    Verilator builds the first group as hierarchical blocks, and does not inline the second.
+    """
     instances = Counter(re.findall(r"^  (\w+) \S+ \(", text, re.MULTILINE))
     blocks = tuple(name for name in modules_of(text, _BLOCKS) if instances[name] > 1)
     return blocks, tuple(name for name in modules_of(text, f"{_BLOCKS}|{_KEPT}") if name not in blocks)
@@ -234,7 +240,7 @@ def _ending(gave_up: bool, parts: Mapping[int | str, Outcome], started: Sequence
 
 
 def _logs(text: str, cores: int) -> list[list[list[str]]]:
-    """Return the log of each core in each round as fields, without the core's number."""
+    """Return the log of each core in each round: the fields of its lines, without the index of the core."""
     logs: list[list[list[str]]] = []
     for kind, core, *fields in map(str.split, text.splitlines()):
         if kind == "s":
@@ -245,7 +251,7 @@ def _logs(text: str, cores: int) -> list[list[list[str]]]:
 
 
 def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
-    """Return records and printed text from the log of a run."""
+    """Return the executed records and the printed text from the lines of a core's log."""
     issued, retired, console = [], {}, []
     for kind, *fields in lines:
         if kind == "c":
@@ -266,7 +272,7 @@ def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
 
 
 def _part(fields: Sequence[str], config: Config, log: Sequence[Sequence[str]]) -> Outcome:
-    """Return the outcome of an image from the fields of its line and from its log."""
+    """Return the outcome of one image on one core, from the fields of its result line and its part of the log."""
     cycles, over, exit_code, gave_up, cause, queue, address, detail, counters = fields
     errors = (CoreFault(int(queue), int(cause), int(address, 16), int(detail, 16)),) if int(cause) else ()
     ending = (

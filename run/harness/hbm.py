@@ -26,7 +26,7 @@ HBM_ARGUMENTS = {"HBM_ARGUMENTS": arguments(_NUMBERS, hexadecimal=_BORDERS, pref
 
 
 def optional_arguments() -> dict[str, str]:
-    """Return the macro that reads the plusargs of `Hbm`, all optional."""
+    """Return the Verilog macro that reads the plusargs of `Hbm`; every plusarg may be missing."""
     defaults: dict[str, Any] = {field.name: field.default for field in fields(Hbm)}
     forms = {name: ("d", int(defaults[name])) for name in _NUMBERS} | dict.fromkeys(_BORDERS, ("h", 0))
     found = (f'if (!$value$plusargs("hbm_{n}=%{form}", {n})) {n} = {value};' for n, (form, value) in forms.items())
@@ -46,7 +46,7 @@ class Hbm:
         reorder: rate at which a burst or response overtakes other IDs, in 256ths of the cycles.
         interleave: whether it may overtake within a burst.
         slverr, decerr: first and end byte of the range with that error response; whole beats.
-        seed: of all random behaviour.
+        seed: seed of all random behaviour.
     """
 
     size: int | None = None
@@ -62,7 +62,7 @@ class Hbm:
     seed: int = 1
 
     def plusargs(self) -> list[str]:
-        """Return the arguments for the simulator."""
+        """Return the plusargs by which the Verilog memory reads these parameters."""
         values: dict[str, Any] = {name: int(getattr(self, name)) for name in _NUMBERS}
         values |= {} if self.size is None else {"size": self.size}
         values |= dict(zip(_BORDERS, (f"{at:x}" for at in (*self.slverr, *self.decerr)), strict=True))
@@ -70,13 +70,16 @@ class Hbm:
 
 
 def hbm_of(settings: Settings) -> Hbm:
-    """Return the HBM of the variables LATENCY, BANDWIDTH (unlimited without it), STALL and SEED."""
+    """Return the HBM that the variables LATENCY, BANDWIDTH, STALL and SEED describe; unlimited without BANDWIDTH."""
     rate = 256 * settings.values.get("BANDWIDTH", 0)
     return Hbm(latency=settings.latency, rate=rate, stall=settings.stall, seed=settings.seed)
 
 
 def random_hbm(rng: np.random.Generator, **choices: Sequence[int]) -> Hbm:
-    """Return an HBM with random parameters; choices: values of each, drawn in this order."""
+    """Return an HBM with random parameters.
+
+    `choices` maps a parameter to the values from which its value is drawn; they are drawn in the order of `choices`.
+    """
     drawn: dict[str, Any] = {name: int(rng.choice(values)) for name, values in choices.items()}
     return Hbm(**drawn, seed=int(rng.integers(1, 1 << 31)))
 
@@ -100,7 +103,10 @@ class HbmWork(LinkWork):
             raise ValueError(f"memories must be [{cores}, a multiple of 4096], not {list(self.memories.shape)}")
 
     def hbm_plusargs(self, directory: Path, beat_bytes: int, *, limited: bool) -> list[str]:
-        """Write the memories, return plusargs; limited: a core's HBM ends with its bytes."""
+        """Write the memories to files; return the plusargs that load them.
+
+        `limited`: accesses of a core beyond the bytes of its memory fail.
+        """
         cores, room = self.memories.shape
         limits = plusargs(hbm_room=room, hbm_size=cores * room) if limited else []
         return [*self.behaviour.plusargs(), *limits, *write_memory(directory, self.memories.reshape(-1), beat_bytes)]

@@ -36,7 +36,7 @@ FIRST_WINDOW = 16
 
 
 def instance_label(instance: Instance) -> str:
-    """Return the parameters of an instance's links, for file names."""
+    """Return a text with the parameters of an instance's links, as part of file names."""
     shape = f"{instance.width}x{instance.chips // instance.width}" if instance.topology == Topology.TORUS else "ring"
     return f"{instance.chips}-{shape}-{instance.link_bytes}x{instance.link_latency}"
 
@@ -47,8 +47,8 @@ class LinkSample:
 
     Arguments:
         cycle: the cycle.
-        credits_used: of each wire's sender.
-        counters: of each wire's sender, by the names of `hdl.link.counters`.
+        credits_used: number of credits that the sender of each wire has used.
+        counters: counters of the sender of each wire, by their names in `hdl.link.counters`.
     """
 
     cycle: int
@@ -57,12 +57,12 @@ class LinkSample:
 
 
 def sampling(path: Path) -> list[str]:
-    """Return the plusargs of sampling into a file."""
+    """Return the plusargs by which the harness samples the links into the file `path`."""
     return plusargs(window=FIRST_WINDOW, samples=path)
 
 
 class Cut(NamedTuple):
-    """A wire that is dead from a cycle."""
+    """A wire that transmits nothing from a cycle on."""
 
     wire: int
     cycle: int
@@ -73,10 +73,10 @@ class LinkWork:
     """Base of work of devices with links.
 
     Arguments:
-        errors: share of disturbed frames.
-        cut: a wire that dies.
-        seed: of all random behaviour.
-        sampled: whether links are sampled.
+        errors: share of the frames that are disturbed, from 0 to 1.
+        cut: a wire that transmits nothing from a cycle on; None: no such wire.
+        seed: seed of all random behaviour.
+        sampled: whether the run writes samples of the links to a file.
     """
 
     errors: float = 0.0
@@ -85,14 +85,14 @@ class LinkWork:
     sampled: bool = False
 
     def link_plusargs(self, directory: Path) -> list[str]:
-        """Return the plusargs of a run in `directory`."""
+        """Return the plusargs for the disturbances, and for the samples, which are written into `directory`."""
         words = plusargs(errors=round(self.errors * 2**32), seed=self.seed)
         words += [] if self.cut is None else plusargs(cut=self.cut.wire, cut_cycle=self.cut.cycle)
         return words + (sampling(directory / "samples") if self.sampled else [])
 
 
 def read_samples(text: str) -> list[LinkSample]:
-    """Return at most `SAMPLES` samples, at even distances except the last."""
+    """Return the samples of a file, thinned to at most `SAMPLES` at equal distances, and the last sample."""
     lines: dict[int, dict[int, list[str]]] = {}
     for line in text.splitlines():
         cycle, wire, *fields = line.split()
@@ -200,7 +200,7 @@ _SHOWN = ("kind", "op", "dtype", "ranks", "base", "stride", "rank", "root", "cou
 
 
 def engine_views(instance: Instance) -> str:
-    """Return a view of each engine, with the name of its core."""
+    """Return a Verilog instance of the view of each collective engine, with the name of its core."""
     ports = {
         "clk": "clk",
         "active": "next[{0}] != starts[{0}] + retirements[{0}]",
@@ -213,5 +213,5 @@ def engine_views(instance: Instance) -> str:
 
 
 def _wires(source: str, fields: Sequence[tuple[str, int, int]]) -> str:
-    """Return wires for fields (name, lowest bit, width) of a word."""
+    """Return declarations of wires for the fields (name, lowest bit, width) of the word `source`."""
     return " ".join(f"wire {bounds(width)}{name} = {source}[{low} +: {width}];" for name, low, width in fields)

@@ -18,7 +18,7 @@ __all__ = ["Ending", "Event", "LinkActivity", "Outcome", "events_of", "fields_by
 
 
 class Ending(enum.IntEnum):
-    """How a run ended."""
+    """End of a run: the condition on which it stopped."""
 
     FINISHED = 0
     """All work is done."""
@@ -37,8 +37,8 @@ class Event:
     """A record or instruction in an engine.
 
     Arguments:
-        queue: number of the queue in its core.
-        address: of the record in HBM; without the core, the number of the instruction.
+        queue: index of the queue in its core.
+        address: HBM address of the record; for an engine without the core, the index of the instruction.
         issued, retired: cycles since the start; `retired` is None without retirement.
     """
 
@@ -49,7 +49,10 @@ class Event:
 
 
 def fields_by_kind(path: Path) -> dict[str, list[list[str]]]:
-    """Return the fields of a file's lines by the first field, without it."""
+    """Return the lines of a file, split into fields, by their first field.
+
+    The first field of a line, its kind, is the key; the remaining fields are a value.
+    """
     found = defaultdict(list)
     for kind, *fields in map(str.split, path.read_text().splitlines()):
         found[kind].append(fields)
@@ -57,7 +60,7 @@ def fields_by_kind(path: Path) -> dict[str, list[list[str]]]:
 
 
 def events_of(queue: int, issued: Sequence[int], retired: Sequence[int]) -> list[Event]:
-    """Return the instructions of a queue with in-order retirement."""
+    """Return an event for each instruction of a queue in which instructions retire in the order of issue."""
     return [Event(queue, n, *cycles) for n, cycles in enumerate(zip_longest(issued, retired[: len(issued)]))]
 
 
@@ -68,7 +71,7 @@ class LinkActivity:
     Arguments:
         dead: wires with a dead link, ascending, and the cycle of its detection if known.
         disturbed: disturbed frames of each wire.
-        counters: of each wire's sender, by the names of `hdl.link.counters`.
+        counters: counters of the sender of each wire, by their names in `hdl.link.counters`.
         samples: the counters over time, if sampled.
     """
 
@@ -99,7 +102,7 @@ class Outcome:
 
     Arguments:
         ending: how it ended.
-        cycles: of the run.
+        cycles: duration of the run.
         exit_code: of its program, if that ended.
         console: text that its program printed.
         errors: reported errors, in order; as text, cause and location.
@@ -134,7 +137,7 @@ class Outcome:
 
     @property
     def faults(self) -> dict[int | str, Any]:
-        """The first error of each part with errors."""
+        """The first error of each part that has errors, by part."""
         return {name: part.error for name, part in self.parts.items() if part.errors}
 
     @property

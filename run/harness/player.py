@@ -29,12 +29,12 @@ _VALUES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 
 
 class Playable(wiring.Component):
-    """Base of playable units: delays `valid` by the `latency` of the pipeline.
+    """Base of units that a player feeds with cases; delays `valid` by the `latency` of the unit.
 
     Arguments:
         layout: fields of `word`, each at most 32 bits wide.
         latency: cycles from word to result.
-        interval: cycles from one case to the next; `word` changes in between.
+        interval: cycles from one case to the next; `word` may change before the next case begins.
 
     Ports:
         valid: set when `word` is a case.
@@ -55,7 +55,7 @@ class Playable(wiring.Component):
         super().__init__({"valid": In(1), "word": In(layout), "result": Out(32), "result_valid": Out(1)})
 
     def delay_valid(self, m) -> None:
-        """Add the registers that carry `valid` to `result_valid`."""
+        """Add to the module `m` the registers that delay `valid` by `latency` cycles to `result_valid`."""
         valid: Any = self.valid
         for stage in range(self.latency):
             late = Signal(name=f"valid_{stage}")
@@ -72,7 +72,7 @@ class PlayedUnit(Playable):
             cycles, and the latency `LATENCY`.
         inputs: names of its input ports.
         latency: in cycles; None: its `latency`.
-        late: delays of input ports in cycles.
+        late: cycles by which inputs are later than the other inputs, by port name.
         output: name of its output.
         interval: replaces `INTERVAL`; requires `latency`.
     """
@@ -137,7 +137,7 @@ class PlayerWork:
 
     Arguments:
         fields: see `pack_inputs`.
-        bubbles: whether random idle cycles separate the cases.
+        bubbles: whether random numbers of idle cycles separate the cases.
     """
 
     fields: Mapping[str, np.ndarray]

@@ -36,11 +36,11 @@ class Executable:
     """A program that reports its end to the host.
 
     Arguments:
-        image: bytes from LOCAL_BASE.
+        image: contents of the memory from address LOCAL_BASE on.
         tohost: address of the word that it writes at its end, 1 for passed.
         fromhost: address of the word that answers requests to the host; 0: none.
         compressed: whether it may have compressed instructions, which the processor does not support.
-        memory_bytes: size of its memory.
+        memory_bytes: size of the memory that the program uses.
     """
 
     image: bytes
@@ -71,9 +71,9 @@ class TraceEntry(NamedTuple):
     """An instruction that retired or trapped, or an interrupt.
 
     Arguments:
-        pc, instruction: of the instruction; for an interrupt, the interrupted pc.
-        trap, cause: 1 for a trap or an interrupt, and its mcause.
-        rd, value: written register, 0 for none, and value.
+        pc, instruction: address and word of the instruction; for an interrupt, `pc` is the interrupted address.
+        trap, cause: `trap` is 1 for a trap or an interrupt; `cause` is then its mcause.
+        rd, value: index of the written register, 0 for no register, and the written value.
         time: the timer.
         external: whether the external interrupt was pending.
     """
@@ -114,15 +114,15 @@ class Trace:
 
 @dataclass(frozen=True, kw_only=True)
 class CpuWork:
-    """A program, and disturbances.
+    """A program for the processor, and disturbances of its run.
 
     Arguments:
-        program: for the device's memory.
-        limit: cycles after which it is stopped.
+        program: the program; its memory must have the size of the device's.
+        limit: cycles after which the run is stopped.
         stall: rate of random stalls of both buses, in 256ths of the cycles.
-        seed: of all random behaviour.
+        seed: seed of all random behaviour.
         external: rate of random external interrupts, in 65,536ths of the cycles.
-        trace, memory: whether the outcome has them.
+        trace, memory: whether the outcome contains the trace and the final memory.
     """
 
     program: Executable
@@ -143,7 +143,7 @@ class CpuDevice:
 
     Arguments:
         memory_bytes: a power of two.
-        fetch_latency: of the processor.
+        fetch_latency: parameter of the processor, see `hdl.controller.cpu.Cpu`.
     """
 
     memory_bytes: int = MEMORY_BYTES

@@ -42,7 +42,10 @@ class Device(Protocol):
         ...
 
     def load(self, work: Any, directory: Path) -> tuple[list[str], int]:
-        """Write the input files; return plusargs, and a limit of cycles above the harness's; ValueError: bad work."""
+        """Write the input files of `work`; ValueError if the device cannot execute it.
+
+        Returns the plusargs, and a limit of cycles, which must be above the limit in the harness.
+        """
         ...
 
     def read_outcome(self, work: Any, directory: Path, state: dict[str, int | float]) -> Outcome:
@@ -59,7 +62,7 @@ def build_device(device: Device, sim: str = "verilator", waves: bool = False) ->
 
 @lru_cache(maxsize=8)
 def _built(device: Device, sim: str, waves: bool, vectors: bool) -> tuple[simulation.Build, list[Path]]:
-    """Return the build, and the files by which a later process finds it."""
+    """Return the build of a device, and the files that a later process needs to find this build."""
     with noted() as names:
         build = simulation.build(device.design(waves=waves, vectors=vectors), sim, waves=waves)
     return build, [SIM_BUILD / name for name in names]
@@ -79,7 +82,7 @@ def run_device(
 
     Arguments:
         device: the device.
-        work: its work.
+        work: the input of the run, of the type that the device accepts.
         sim: one of `run.sim.simulation.SIMULATORS`.
         waves: path of the waveform.
         waves_levels: see `run.sim.simulation.run_simulation`.

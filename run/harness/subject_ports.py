@@ -29,7 +29,7 @@ def _widths(hbm_bytes: int, id_bits: int) -> dict[str, int]:
 
 
 def _slices(number: int, hbm_bytes: int, id_bits: int) -> dict[str, str]:
-    """Return a port's slice of each vector, by signal."""
+    """Return, by signal of an HBM port, the slice of the harness's vector that connects to it; `number`: the port."""
     return {name: f"{name}[{width * number} +: {width}]" for name, width in _widths(hbm_bytes, id_bits).items()}
 
 
@@ -98,7 +98,7 @@ def core_wires(config: Config, cores: int) -> str:
 
 
 def core_connections(cores: int) -> dict[str, str]:
-    """Return the connections of cores' ports except HBM; a lone core's have no prefix."""
+    """Return the connections of all ports of the cores except HBM; port names of a lone core have no prefix."""
     found = {}
     for core in range(cores):
         ports = {

@@ -31,7 +31,7 @@ def harness(
     Arguments:
         device: Python file of the device; the harness's Verilog file has the same stem.
         top: module of the harness.
-        defines: its macros.
+        defines: macros of the harness, by name.
         parts: further Verilog, texts or files.
         ports: ports that are read at the end, besides `done`.
         blocks: regular expression of hierarchical blocks of Verilator; see `modules_of`.
@@ -47,13 +47,13 @@ def harness(
 
 
 def modules_of(text: str, pattern: str) -> tuple[str, ...]:
-    """Return the modules that match a regular expression and call no library (`run.sim.vectors`)."""
+    """Return the names of modules that match a regular expression and call no vector library (`run.sim.vectors`)."""
     modules = re.findall(rf"^({MARK}.*\n)?module (\w+)", text, re.MULTILINE)
     return tuple(name for marked, name in modules if not marked and re.match(pattern, name))
 
 
 def plusargs(**values: object) -> list[str]:
-    """Return plusargs of a simulation."""
+    """Return arguments as plusargs of a simulation, such as `+seed=1`."""
     return [f"+{name}={value}" for name, value in values.items()]
 
 
@@ -93,7 +93,10 @@ def bounds(width: int) -> str:
 
 
 def wires(widths: Mapping[str, int], behind: str = "") -> str:
-    """Return the declarations of wires, as vectors even for one bit; behind: array bounds."""
+    """Return declarations of wires of these widths, as vectors even for one bit.
+
+    `behind` is text after each name, such as array bounds.
+    """
     return " ".join(f"wire [{width - 1}:0] {name}{behind};" for name, width in widths.items())
 
 

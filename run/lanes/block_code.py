@@ -15,11 +15,11 @@ from neuroncore_rtl.run.lanes.values import Expression, Values, runs, word
 __all__ = ["BlockCode"]
 
 Place = tuple[str, str, int]
-"""Origin of bits: kind, name, and a number that differs between instances."""
+"""Origin of bits (see `BlockCode._origin`): kind, name, and a number that differs between instances."""
 
 
 class BlockCode(LaneCode):
-    """Code of a block: a single lane that contains lanes.
+    """C++ code of a block, which is treated as a lane with one instance that contains other lanes.
 
     Arguments:
         modules: the block and its lanes, from Yosys' `write_json`.
@@ -129,7 +129,11 @@ class BlockCode(LaneCode):
         self.line("}", 0)
 
     def _settle(self) -> None:
-        """Emit the late inputs of lanes in dependence order, each followed by the lane's settle function."""
+        """Emit the settle function of the block.
+
+        Late inputs of a lane determine its outputs within a cycle. The function sets the late inputs of each kind of
+        lane and calls its settle function; kinds that supply these inputs precede.
+        """
         self.line(f"static void {self.name}_settle({self.name}& s) {{", 0)
         waiting = dict(self.lanes)
         while waiting:
@@ -149,7 +153,7 @@ class BlockCode(LaneCode):
         self.line("}", 0)
 
     def _needs(self, module: str, lane: LaneCode) -> set[str]:
-        """Return the kinds of lanes with late outputs that the late inputs of a lane depend on."""
+        """Return the kinds of lanes with late outputs on which the late inputs of a lane depend."""
         found = set()
         for instance in self.order[module]:
             for port in lane.late:
@@ -193,7 +197,7 @@ class BlockCode(LaneCode):
             at += count
 
     def _pieces(self, source, first, length, place) -> Iterator[tuple]:
-        """Yield a run in pieces of up to 64 bits."""
+        """Split a run of bits (see `runs`) into runs of at most 64 bits."""
         for offset in range(0, length, 64):
             size = min(64, length - offset)
             value = first >> offset & (1 << size) - 1 if source is None else first + offset
@@ -227,7 +231,7 @@ class BlockCode(LaneCode):
         self.line(f"for (int n = 0; n < {count}; n++) put({target}, {place}u + n * {steps[1]}u, {length}u, {value});")
 
     def _switch(self, name: str, switch: Switch, sides: dict[int, Scope], depth: int) -> None:
-        """Emit cases that select a regular row of operands as one indexed expression."""
+        """Emit a switch; a switch between operands of a regular row (see `_origin`) becomes one indexed expression."""
         cell = self.netlist.cells[name]
         cases = sorted((value, side) for side, value in enumerate(switch.values))
         shapes = [self._shape(cell.operands["B"][side * cell.width : (side + 1) * cell.width]) for _, side in cases]
@@ -250,7 +254,10 @@ class BlockCode(LaneCode):
     # Origins of bits
 
     def _origin(self, source: str | None, first: int) -> Place:
-        """Return kind, name and number of a bit's origin; only the number differs within a regular row."""
+        """Return kind, name and number of a bit's origin.
+
+        Operands form a regular row if their origins differ only in the numbers, each by a constant step.
+        """
         if source is None:
             return "constant", "", first
         if source in self.netlist.inputs:
@@ -267,7 +274,10 @@ class BlockCode(LaneCode):
         return module, port, int(first)
 
     def _row_value(self, kind: str, name: str, number: str, length: int) -> str:
-        """Return the expression of `length` bits of an origin; `number` is an expression, too."""
+        """Return the C++ expression of `length` bits of an origin (see `_origin`).
+
+        `number` is C++ text: a constant, or a function of the loop variable `n`.
+        """
         if kind == "input":
             return f"bits{word(length)}(i_{self.places[name]}, {number}, {length}u)"
         if kind == "lane":
@@ -315,7 +325,7 @@ class BlockCode(LaneCode):
         self.line("}", 0)
 
     def _give(self, module: str, lane: LaneCode, port: str) -> None:
-        """Emit the copy of an input of all instances of a kind of lane."""
+        """Emit the code that sets the input `port` of all lanes of the kind `module`."""
         instances = self.order[module]
         width = lane.netlist.inputs[port]
         size = word(width)
@@ -339,7 +349,7 @@ class BlockCode(LaneCode):
             rest = rest[count:]
 
     def _shape(self, bits: list[Bit]) -> tuple[tuple, tuple[int, ...]]:
-        """Return the common part of regular operands, and the numbers that differ."""
+        """Return the origins of an operand: the part that is equal within a regular row, and the numbers."""
         places = [(*self._origin(source, first), length, place) for source, first, length, place in runs(bits)]
         alike = tuple((kind, name, length, place) for kind, name, _, length, place in places)
         return alike, tuple(number for _, _, number, _, _ in places)
@@ -350,7 +360,7 @@ class BlockCode(LaneCode):
         return alike, tuple(number + n * step for number, step in zip(numbers, steps, strict=True))
 
     def _commonest(self, shapes) -> tuple[int, int, tuple[int, ...]] | None:
-        """Return first and last instance and the steps of the most frequent regular row."""
+        """Return the longest regular row: its first and last instance, and the steps of its numbers."""
         rows: Counter = Counter()
         for k in range(len(shapes) - 1):
             (alike, numbers), (next_alike, next_numbers) = shapes[k], shapes[k + 1]
@@ -369,7 +379,11 @@ class BlockCode(LaneCode):
         return members[0], members[-1], steps
 
     def _row(self, shapes, rest: list[int]) -> tuple[int, int, tuple[int, ...]]:
-        """Return the length of the row from the first instance on, its distance, and the steps."""
+        """Return the regular row that begins at the first instance of `rest`.
+
+        The result is the number of its instances, their distance, and the steps of the numbers from instance to
+        instance.
+        """
         alike, numbers = shapes[rest[0]]
         if len(rest) == 1 or shapes[rest[1]][0] != alike:
             return 1, 1, (0,) * len(numbers)
@@ -406,7 +420,7 @@ class BlockCode(LaneCode):
             self.line(f"for (int n = 0; n < {count}; n++) {target}[{first} + n * {stride}] = {value};")
 
     def _alike_value(self, shape, steps, width: int) -> str:
-        """Return the expression of regular operands, n steps from the first."""
+        """Return the C++ expression of operand `n` of a regular row; its first operand is `shape`."""
         terms = []
         for (kind, name, length, place), number, step in zip(*shape, steps, strict=True):
             at = f"{number} + n * {step}" if step else f"{number}"

@@ -33,12 +33,12 @@ def ctype(width: int) -> str:
 
 
 class LaneCode:
-    """Code of one module.
+    """C++ code that evaluates all instances (lanes) of one module.
 
     Arguments:
         netlist: the module.
         count: number of instances.
-        uniform_inputs: ports with the same value in all instances.
+        uniform_inputs: input ports that have the same value in all instances.
 
     Attributes:
         name: name of the structure and prefix of its functions `_init`, `_step` and `_settle`; the last updates outputs
@@ -61,7 +61,10 @@ class LaneCode:
     # Uniform values
 
     def _uniform(self, inputs: set[str]) -> set[str]:
-        """Return the sources that are equal in all instances: the largest set that depends only on itself."""
+        """Return the sources that have equal values in all instances.
+
+        They are the largest set in which each source depends only on uniform inputs and on sources of the set.
+        """
         netlist = self.netlist
         uniform = set(netlist.widths) - (set(netlist.inputs) - inputs)
 
@@ -90,7 +93,10 @@ class LaneCode:
         return all(self.is_uniform(bit) for w in memory.writes for bit in (*w.enables, *w.address, *w.data))
 
     def behind(self, bits: Iterable[Bit], through: Through | None = None) -> set[str]:
-        """Return the ports and state that bits depend on within a cycle; `through` overrides `_through`."""
+        """Return the ports, registers and read words that bits depend on within a cycle.
+
+        `through` replaces `_through`, which returns the bits that a source depends on; None if it ends the search.
+        """
         through = through or self._through
         found: set[str] = set()
         seen: set[str] = set()
@@ -114,7 +120,10 @@ class LaneCode:
     # Expressions
 
     def _state(self, source: str, first: int, length: int) -> tuple[Expression, int, int]:
-        """Return expression, first bit and width of a cell evaluated before, a port, or a register."""
+        """Return where the value of a source is: its C++ expression, the first bit in it, and its width.
+
+        The source is a port, a register, or a cell that was evaluated before.
+        """
         width = self.netlist.widths[source]
         place = self.places[source]
         if source in self.netlist.cells:
@@ -130,7 +139,7 @@ class LaneCode:
         return self.places[source] if source else f"o_{list(self.netlist.outputs).index(name)}"
 
     def register_of(self, output: str) -> str | None:
-        """Return the register that an output equals, if any."""
+        """Return the register that an output port equals in every cycle; None if there is no such register."""
         bits = self.netlist.outputs[output]
         source = bits[0][0] if isinstance(bits[0], tuple) else None
         if source is None or source in self.netlist.cells or len(bits) != self.netlist.widths[source]:
@@ -256,11 +265,15 @@ class LaneCode:
         self.line("}", depth)
 
     def _word(self, name: str, value: Expression) -> str:
-        """Return the code of a source's value, as a vector unless the source is uniform."""
+        """Return the C++ code of `value` for the source `name`: a vector, or a scalar if the source is uniform."""
         return value.code if name in self.uniform else value.as_vector().code
 
     def _step(self) -> None:
-        """Emit the step: uniform cells, then groups of instances with their outputs; uniform state changes last."""
+        """Emit the function that executes one clock cycle.
+
+        It evaluates uniform cells, then all other cells, state and outputs, for one vector of instances at a time;
+        uniform state changes last.
+        """
         netlist = self.netlist
         registers = netlist.registers.values()
         varying = [register for register in registers if register.name not in self.uniform]
@@ -310,7 +323,7 @@ class LaneCode:
         self.line(f"static void {self.name}_settle({self.name}& s) {{ {body} }}", 0)
 
     def _end_uniform(self, registers: Iterable[NetlistRegister]) -> None:
-        """Emit the clock edge of uniform registers and memories."""
+        """Emit the code of a clock edge for the registers and memories that are uniform."""
         places = []
         for register in registers:
             places.append(self.places[register.name])
@@ -323,12 +336,12 @@ class LaneCode:
             self.line(f"s.{place} = n_{place};")
 
     def fused(self) -> bool:
-        """Return whether a group's outputs follow from its new state, which is then still in vector registers."""
+        """Return whether the outputs are computed with the step, directly from the new state in vector registers."""
         state = self.behind(bit for bits in self.netlist.outputs.values() for bit in bits)
         return not self.late and not any(source in self.uniform for source in state)
 
     def _scope_bits(self, scope: Scope, sinks: list[Bit]) -> Iterator[Bit]:
-        """Yield the bits that a scope's cells and the sinks read."""
+        """Yield the bits that the cells of a scope and of the scopes in it read, and the bits `sinks`."""
         yield from sinks
         for name in scope.cells:
             cell = self.netlist.cells[name]
@@ -345,7 +358,7 @@ class LaneCode:
                 yield from (read.enable, *read.address)
 
     def _guard(self, number: int, port: int) -> list[Bit]:
-        """Return uniform bits that guard a write: whenever an enable is set, one of them is. Empty if not found."""
+        """Return uniform bits such that whenever a write is enabled, one of them is set; empty if none are known."""
         memory = list(self.netlist.memories.values())[number]
         guard = []
         for bit in dict.fromkeys(memory.writes[port].enables):
@@ -357,7 +370,7 @@ class LaneCode:
         return list(dict.fromkeys(guard))
 
     def _uniform_condition(self, bit: Bit) -> Bit | None:
-        """Return a uniform bit that must be set for `bit` to be set; None if not found."""
+        """Return a uniform bit that is set whenever `bit` is set; None if no such bit is known."""
         assert isinstance(bit, tuple), "a constant is uniform"
         source, place = bit
         cell = self.netlist.cells.get(source)
@@ -374,7 +387,7 @@ class LaneCode:
         return None
 
     def _next(self, register: NetlistRegister) -> str:
-        """Return a register's value after the clock edge."""
+        """Return the C++ expression of a register's value after the clock edge."""
         size = word(register.width)
         old, *_ = self._state(register.name, 0, register.width)
 
@@ -399,7 +412,7 @@ class LaneCode:
         return enumerate(self.netlist.memories.values())
 
     def _reads(self, number: int, memory: NetlistMemory, uniform: bool, depth: int) -> Iterator[str]:
-        """Emit reads of memory words, and yield the members that they are stored to."""
+        """Emit the clocked reads of a memory, and yield the struct members in which the read words are stored."""
         for read in memory.reads:
             if (read.chunks[0] in self.uniform) != uniform:
                 continue

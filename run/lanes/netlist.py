@@ -17,13 +17,13 @@ WORD = 64
 """Maximum bits of a computed value."""
 
 CHUNK = 32
-"""Bits of a part of a wider value."""
+"""Maximum bits of each part into which a value of more than `WORD` bits is split."""
 
 Bit = tuple[str, int] | int
-"""Source and position in it, or 0 or 1."""
+"""Bit of a netlist: a source and the position of the bit in it, or the constant 0 or 1."""
 
 BITWISE = ("and", "or", "xor", "xnor", "not", "mux", "pmux", "pos")
-"""Cells with bit n depending only on bit n of their operands (and on a select)."""
+"""Cells whose result bit n depends only on bit n of the operands (and on a select)."""
 
 CELLS = {
     *BITWISE,
@@ -49,9 +49,9 @@ class Cell:
     Attributes:
         name: name of the cell and its source.
         kind: Yosys' type without the dollar sign.
-        width: bits of the result.
+        width: number of bits of the result.
         operands: bits by input port.
-        signed: signed ports.
+        signed: names of the input ports with signed operands.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Cell:
 
 @dataclass
 class NetlistRegister:
-    """Register with optional enable and synchronous reset; `reset_first`: reset needs no enable."""
+    """Register with optional enable and synchronous reset; `reset_first`: the reset works without the enable."""
 
     name: str
     width: int
@@ -86,7 +86,7 @@ class NetlistRegister:
 
 @dataclass
 class NetlistReadPort:
-    """Read port. A clocked one is a register that keeps its word while `enable` is low."""
+    """Read port of a memory; a clocked read port keeps its word while `enable` is low."""
 
     clocked: bool
     enable: Bit
@@ -98,7 +98,7 @@ class NetlistReadPort:
 
 @dataclass
 class NetlistWritePort:
-    """Write port with an enable per bit of the word."""
+    """Write port of a memory, with one enable per bit of the word."""
 
     enables: list[Bit]
     address: list[Bit]
@@ -107,7 +107,10 @@ class NetlistWritePort:
 
 @dataclass
 class NetlistMemory:
-    """Memory of `size` words; read words are sources of up to `CHUNK` bits, the ports' `chunks`."""
+    """Memory of `size` words.
+
+    A word that a port reads is split into the sources `chunks` of this port, each of at most `CHUNK` bits.
+    """
 
     name: str
     size: int
@@ -172,7 +175,7 @@ def chunks(port: str, bits: list) -> list[tuple[str, list]]:
 
 
 def _number(bits: str) -> int:
-    """Return a constant, with undefined bits as 0."""
+    """Return the value of a constant; undefined bits count as 0."""
     return int(bits.replace("x", "0").replace("z", "0") or "0", 2)
 
 
@@ -244,7 +247,7 @@ class _Reader:
                 raise Unsupported(f"{self.netlist.name}: cannot evaluate {name}, a cell {cell['type']}")
 
     def _named_parts(self, name: str, bits: list) -> None:
-        """Name the source of a cell, or several if it is too wide."""
+        """Name the source of the bits that a cell drives; too many bits for one word get several sources."""
         if len(bits) <= WORD:
             self.parts[name] = [slice(0, len(bits))]
             self.name(name, bits)
@@ -313,7 +316,7 @@ class _Reader:
             )
 
     def _active(self, name: str, port: str, cell: dict) -> Bit:
-        """Return a flip-flop's control input, inverted if it is active-low."""
+        """Return a control input of a flip-flop as an active-high bit."""
         bit = self.bit(cell["connections"][port][0])
         if _number(cell["parameters"][f"{port}_POLARITY"]):
             return bit

@@ -25,14 +25,14 @@ SWITCH_CASES = 4
 
 @dataclass(frozen=True)
 class Switch:
-    """Selects of a multiplexer as one value: side n is selected by `values[n]`."""
+    """Word that controls a multiplexer: side n is selected when the bits of the word have the value `values[n]`."""
 
     bits: tuple[Bit, ...]
     values: tuple[int, ...]
 
 
 def switch_of(cell: Cell, cells: Mapping[str, Cell]) -> Switch | None:
-    """Return a multiplexer's selects as a switch, if possible."""
+    """Return the switch that controls a multiplexer; None if its selects do not compare one word with constants."""
     if cell.kind != "pmux" or len(cell.operands["S"]) < SWITCH_CASES:
         return None
     found: dict[tuple[Bit, ...], list[int]] = {}
@@ -87,7 +87,7 @@ def _common(a: Scope, b: Scope) -> Scope:
 
 
 def _ordered(cells: Mapping[str, Cell], sinks: Iterable[Bit]) -> list[str]:
-    """Return the cells that sinks depend on, in dependence order."""
+    """Return the names of the cells that the bits `sinks` depend on, each after the cells that it reads."""
     order: list[str] = []
     state: dict[str, int] = {}
     for sink in sinks:
@@ -190,7 +190,7 @@ def schedule(
 
 
 def _sides(cell: Cell) -> list[tuple[int, list[Bit]]]:
-    """Return (side, bits) of a multiplexer; -1: the default."""
+    """Return the inputs of a multiplexer as pairs of side and bits; the side -1 is the default."""
     width, b = cell.width, cell.operands["B"]
     cases = [(side, b[side * width : (side + 1) * width]) for side in range(len(cell.operands["S"]))]
     return [*cases, (-1, cell.operands["A"])]

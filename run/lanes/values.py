@@ -13,12 +13,16 @@ __all__ = ["Expression", "Values", "runs", "word"]
 
 
 def word(width: int) -> int:
-    """Return the word size, 32 or 64, that holds `width` bits."""
+    """Return the size of the word for `width` bits: 32 or 64."""
     return 32 if width <= 32 else WORD
 
 
 def runs(bits: list[Bit]) -> Iterator[tuple[str | None, int, int, int]]:
-    """Yield runs of bits: source (None: a constant), first bit (or value), length, and position."""
+    """Yield the runs of adjacent bits of one source that make up `bits`, lowest first.
+
+    A run is: source (None: a constant), first bit in the source (or the value of the constant), length, and position in
+    `bits`.
+    """
     place = 0
     while place < len(bits):
         bit = bits[place]
@@ -39,7 +43,7 @@ def runs(bits: list[Bit]) -> Iterator[tuple[str | None, int, int, int]]:
 
 @dataclass(frozen=True)
 class Expression:
-    """C++ expression of `type` bits; `varying`: a vector."""
+    """C++ expression of a word of `type` bits, or, if `varying`, of a vector of such words."""
 
     code: str
     type: int
@@ -60,7 +64,7 @@ def constant(value: int, wanted: int) -> Expression:
 
 
 def together(*values: Expression) -> list[Expression]:
-    """Return expressions as operands of one operation: all as vectors if one is."""
+    """Return expressions as operands of one operation; if one of them is a vector, all become vectors."""
     return [value.as_vector() for value in values] if any(value.varying for value in values) else list(values)
 
 
@@ -68,7 +72,7 @@ class Values:
     """Expressions of bits and cells.
 
     Arguments:
-        module: name for messages.
+        module: name of the module in messages.
         source: maps (source, first bit, length) to expression, first bit and width. For a source wider than 64 bits
             the expression covers only the requested bits.
     """
@@ -82,7 +86,7 @@ class Values:
         while bits and bits[-1] == 0:
             bits = bits[:-1]
         if len(bits) > wanted:
-            raise Unsupported(f"has {len(bits)} bits where {wanted} fit")
+            raise Unsupported(f"has an operand of {len(bits)} bits, more than {wanted}")
         if wanted == WORD and len(bits) <= 32:
             return self.bits(bits, 32).as_type(WORD)
         terms = []
@@ -132,7 +136,7 @@ class Values:
         return value
 
     def extended(self, bits: list[Bit], signed: bool, wanted: int) -> Expression:
-        """Return the value of bits, extended or truncated to a word."""
+        """Return the value of bits, extended by sign or zeros, or truncated, to a word of `wanted` bits."""
         bits = bits[:wanted]
         if signed and len(bits) < wanted and bits[-1] != 0:
             value = self.bits(bits, wanted)
@@ -140,7 +144,7 @@ class Values:
         return self.bits(bits, wanted)
 
     def pieces(self, bits: list[Bit]) -> Iterator[tuple[list[Bit], int]]:
-        """Yield bits in pieces of at most a word, with the type of each."""
+        """Split bits into pieces of at most one word; yield each piece with the size of its word."""
         for first in range(0, len(bits), WORD):
             piece = bits[first : first + WORD]
             yield piece, word(len(piece))
@@ -209,7 +213,7 @@ class Values:
             return self._shift(cell, masked, call)
         if kind in ("lt", "le", "gt", "ge"):
             if max(len(a), len(b)) > WORD:
-                raise Unsupported(f"compares {max(len(a), len(b))} bits")
+                raise Unsupported(f"compares {max(len(a), len(b))} bits, more than {WORD}")
             size = word(max(len(a), len(b)))
             left, right = (self.extended(bits, both, size) for bits in (a, b))
             return truth(call(("signed_" if both else "") + kind, 32, left, right))
@@ -259,14 +263,14 @@ class Values:
         a_signed, b_signed = "A" in cell.signed, "B" in cell.signed
         result = word(width)
         if len(b) > WORD:
-            raise Unsupported(f"shifts by a number of {len(b)} bits")
+            raise Unsupported(f"shifts by a number of {len(b)} bits, more than {WORD}")
         if kind in ("shl", "sshl"):
             size = word(max(width, len(b)))
             value = self.extended(a, a_signed, size)
         else:
             reach = max(width, len(a))
             if reach > WORD:
-                raise Unsupported(f"shifts {reach} bits")
+                raise Unsupported(f"shifts a word of {reach} bits, more than {WORD}")
             size = word(max(reach, len(b)))
             value = self.extended(a, a_signed, size)
             if a_signed and kind != "sshr":
@@ -289,7 +293,10 @@ def _stretched(bits: list[Bit], size: int, signed: bool) -> list[Bit]:
 
 
 def _with_copies(bits: list[Bit]) -> Iterable[tuple[str | None, int, int, int]]:
-    """Yield `runs`; repeated copies of one bit are one run with an inverted first bit."""
+    """Yield `runs` of bits, but copies of one bit, as in a sign extension, as one run.
+
+    In such a run the position of the bit in its source is inverted (`~`), which makes it negative.
+    """
     place = 0
     result = []
     while place < len(bits):

@@ -11,7 +11,10 @@ def _arguments(code: BlockCode) -> tuple[list[tuple[str, int]], list[tuple[str, 
 
 
 def verilog(code: BlockCode) -> str:
-    """Return the module. Its outputs change only at clock edges: no output depends on an input within a cycle."""
+    """Return the Verilog module that calls the C++ code of a block.
+
+    Its outputs change only at clock edges, since no output depends on an input within a cycle.
+    """
     name = code.netlist.name
     inputs, outputs = _arguments(code)
     ports = ["clk", *(port for port, _ in inputs), *(port for port, _ in outputs)]

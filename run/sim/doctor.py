@@ -59,7 +59,7 @@ def _program(name: str, *version_arguments: str) -> Callable[[], str | None]:
 
 
 def _program_version(path: str, *arguments: str) -> str:
-    """Return the first version number that a program prints; its path if there is no number."""
+    """Return the first version number in the output of a program; the path of the program if there is no number."""
     finished = subprocess.run(
         [path, *arguments],
         stdin=subprocess.DEVNULL,
@@ -94,7 +94,7 @@ def _venv() -> str | None:
 
 
 def _libpython() -> str | None:
-    """Look beside this Python, then in the system loader's paths."""
+    """Return the file name of libpython, from beside this Python or the system loader's paths; None if missing."""
     stem = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     folders = (sysconfig.get_config_var("LIBDIR"), f"{sys.base_prefix}/lib")
     beside = (path.name for folder in folders if folder for path in Path(folder).glob(f"lib{stem}.so*"))

@@ -83,12 +83,12 @@ def elaborated(
 
     Arguments:
         name: name of its module.
-        size: suffix that distinguishes file names for readers.
+        size: suffix of file names, by which readers distinguish the parameters.
         build: returns the component.
         parameters: everything that it depends on, as JSON values.
         cached: use a cached text.
         watches_gates: see `hdl.verilog.conversion.to_verilog`.
-        vectors: evaluate blocks of lanes as vectors, by libraries named in the text; see `run.sim.vectors`.
+        vectors: replace blocks of lanes by calls of vector libraries; see `run.sim.vectors`.
     """
     label = f"{name}-{size}" if size else name
     variant = {"gates": watches_gates, "replacements": compiler_sources() if vectors else None}
@@ -108,5 +108,5 @@ def elaborated(
 
 
 def _usable(text: str) -> bool:
-    """Return whether the sources of the libraries that a text calls exist."""
+    """Return whether the source of each vector library that a Verilog text calls exists."""
     return all(source_of(label).is_file() for label in libraries_of(text))

@@ -24,7 +24,7 @@ def memory_lines(memory: np.ndarray, width: int) -> str:
 
 
 def write_lines(directory: Path, files: Mapping[str, str]) -> list[str]:
-    """Write files of lines; return plusargs with each path and number of lines."""
+    """Write text files; return plusargs with the path and the number of lines of each file."""
     plusargs = []
     for name, text in files.items():
         path = directory / f"{name}.hex"

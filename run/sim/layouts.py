@@ -43,7 +43,7 @@ def define_lines(macros: Mapping[str, object]) -> str:
 
 
 def plain(shape: Any, word: int) -> Any:
-    """Return a structure's word as nested dicts, lists and integers."""
+    """Return the fields of a word as nested dicts, lists and integers; `shape` is its layout."""
     layout = shape.as_shape() if isinstance(shape, type) else shape
     if not isinstance(layout, data.StructLayout | data.ArrayLayout):
         return word

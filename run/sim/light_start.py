@@ -21,7 +21,7 @@ ENTRIES = ",".join(
 
 
 class _Never(Exception):
-    """Never raised."""
+    """Stand-in for the exception classes of pytest; nothing raises it."""
 
 
 USED = {
@@ -38,7 +38,7 @@ USED = {
 
 
 def stand_in_for_pytest() -> None:
-    """Install `USED` as pytest; cocotb must not have been imported."""
+    """Install the modules of `USED` instead of pytest; must be called before cocotb is imported."""
     for name, names in USED.items():
         module = ModuleType(name)
         vars(module).update(names)

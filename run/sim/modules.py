@@ -29,10 +29,10 @@ class ModuleStore:
 
     Arguments:
         folder: folder of the files.
-        common: dependences of all texts besides their sources, as JSON values.
-        usable: returns whether a text can be used.
-        gates: additional dependences of modules with clock gates.
-        replacements: additional dependences of replaced blocks.
+        common: values on which all texts depend, besides their sources; JSON values.
+        usable: returns whether a stored text can be used.
+        gates: additional values on which texts of modules with clock gates depend.
+        replacements: additional values on which texts of replaced blocks depend.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ModuleStore:
             write(path, text)
 
     def _path(self, module: str, build, replaced: bool) -> Path | None:
-        """Return the file of a module's text; None if its builder and arguments do not identify it."""
+        """Return the file for a module's text; None if the builder and its arguments do not identify the text."""
         made_by, arguments = (build.func, (build.args, build.keywords)) if isinstance(build, partial) else (build, ())
         values = repr(arguments)
         if not isinstance(made_by, type) or " at 0x" in values:

@@ -20,7 +20,7 @@ _INTERMEDIATE = ("objects",)
 
 
 def note(*paths: Path) -> None:
-    """Note files or folders below `sim_build/` that a run needs, if inside `noted`."""
+    """Add files or folders below `sim_build/` that a run needs to the set of `noted`, if that context is open."""
     found = _NOTED.get()
     if found is not None:
         found.update(path.relative_to(SIM_BUILD).as_posix() for path in paths if path.is_relative_to(SIM_BUILD))
@@ -28,7 +28,7 @@ def note(*paths: Path) -> None:
 
 @contextmanager
 def noted() -> Iterator[set[str]]:
-    """Yield the set of names noted in this context, relative to `sim_build/`."""
+    """Yield a set, to which `note` adds names relative to `sim_build/` in this context."""
     found: set[str] = set()
     token = _NOTED.set(found)
     try:
@@ -38,7 +38,7 @@ def noted() -> Iterator[set[str]]:
 
 
 def missing(names: Iterable[str]) -> list[str]:
-    """Return the names that do not exist here."""
+    """Return the names, relative to `sim_build/`, that do not exist on this machine."""
     return [name for name in names if not (SIM_BUILD / name).exists()]
 
 
@@ -56,7 +56,7 @@ def _needed(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def unpack_parcel(parcel: bytes, names: Iterable[str]) -> None:
-    """Unpack missing files and folders, each atomically; existing ones stay."""
+    """Unpack the files and folders that are missing, each atomically; keep existing files and folders."""
     SIM_BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".parcel-", dir=SIM_BUILD) as folder:
         with tarfile.open(fileobj=io.BytesIO(parcel)) as archive:

@@ -39,7 +39,7 @@ def plain_path(text: str, *folders: Path) -> str:
 
 
 def _link(folder: str) -> Path:
-    """Return a link to a folder, always the same one; create it if necessary."""
+    """Return the path of a link to a folder; create the link if it is missing. A folder always has the same link."""
     places = [place for place in (tempfile.gettempdir(), "/tmp") if _READABLE.fullmatch(place)]
     # The parent folder must belong to this user, because its owner controls the links' targets.
     link = Path(places[0], f"neuroncore-rtl-{os.getuid()}", hashlib.sha256(os.fsencode(folder)).hexdigest()[:16])

@@ -37,7 +37,7 @@ def tail(log: Path, lines: int = TAIL_LINES) -> str:
 
 
 def complaint(log: Path, lines: int = TAIL_LINES) -> str:
-    """Return a build log from its first error or warning on, otherwise its last lines."""
+    """Return at most `lines` lines of a build log: from its first error or warning on, otherwise the last lines."""
     text = log.read_text(errors="replace").splitlines() if log.is_file() else []
     for number, line in enumerate(text):
         if line.startswith(("%Error", "%Warning")) or "error:" in line:
@@ -51,7 +51,7 @@ _WATCH = 'read -r ended || kill -s KILL -- "-$1"'
 
 @contextmanager
 def _watched(group: int) -> Iterator[None]:
-    """Kill a process group if this process dies in this context, even by SIGKILL."""
+    """Ensure that a process group is killed if this process dies in this context, even by SIGKILL."""
     watch = ["sh", "-c", _WATCH, "watch", str(group)]
     nowhere: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(watch, stdin=subprocess.PIPE, process_group=0, **nowhere) as watcher:
@@ -84,7 +84,7 @@ class SimulatorProcess(Runner):
         self.env.update(self.extra_environment)
 
     def _readable(self, text: str) -> str:
-        """Return an argument with readable paths, including `root` of `build`."""
+        """Return an argument in which paths are replaced by links that make can read, `root` of `build` too."""
         return plain_path(text, self.build_dir.parent.parent)
 
     def _execute_cmds(self, cmds, cwd, stdout=None) -> None:

@@ -21,7 +21,7 @@ def seal(file: Path) -> None:
 
 
 def intact(file: Path) -> bool:
-    """Return whether a file matches its seal; false without a seal."""
+    """Return whether a file has the size and time in its seal, or else the hash; False without a seal."""
     try:
         kept = json.loads(seal_of(file).read_text())
         if _stamp(file).items() <= kept.items():
@@ -35,7 +35,7 @@ def intact(file: Path) -> bool:
 
 
 def seal_of(file: Path) -> Path:
-    """Return a seal's path."""
+    """Return the path of a file's seal."""
     return file.with_name(f"{file.name}.seal")
 
 

@@ -66,7 +66,7 @@ class Design:
         verilog: text of all modules.
         hier_blocks: modules that Verilator builds once as hierarchical blocks, because they have many instances.
         kept: modules that Verilator does not inline: code that works on a small part of the state is faster.
-        public: top-level signals that tests read; empty: all.
+        public: top-level signals that tests read; empty: all top-level signals.
         clock: top-level input driven by Verilator's main program; None: the test drives the clock, as always with
             Icarus (see `run.sim.clock`).
     """
@@ -81,15 +81,15 @@ class Design:
 
 @dataclass(frozen=True)
 class Build:
-    """Design that is ready to run.
+    """Compiled design, ready to simulate.
 
     Arguments:
         directory: the build, including its Verilog.
         sim: the simulator.
         top: name of the top-level module.
-        waves: can record a waveform.
-        fresh: made by this call, not cached.
-        vectors: calls vector libraries (`run.sim.vectors`).
+        waves: whether its runs can record a waveform.
+        fresh: whether this call made the build; False: it was cached.
+        vectors: whether it calls vector libraries (`run.sim.vectors`).
     """
 
     directory: Path
@@ -160,7 +160,7 @@ def _fingerprint(design: Design, sim: str, waves: bool) -> str:
 
 
 def _toolchain() -> str:
-    """Return a short hash of the Verilator and the compiler, independent of the project's path."""
+    """Return a short hash that changes with the versions of Verilator and the compiler, not with the project's path."""
     tool = verilator.find_verilator()
     assert tool is not None, "build() requires Verilator first"
     program = tool.program if tool.origin == "system" else verilator.LAUNCHER.read_text()

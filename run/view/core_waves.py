@@ -24,7 +24,7 @@ CORE_OPEN = ("run", "queues", "HBM ports")
 
 
 def core_groups(known: Collection[str]) -> dict[str, list[Trace]]:
-    """Return the groups of a core's waveform with these signals."""
+    """Return the groups of lines that show a core's waveform; `known`: the signals that the waveform contains."""
     queues, ports = (_count(known, what) for what in (r"queue(\d+)\.clk", r"axi(\d+)\.clk"))
     dma = [f"dma{number}" for number in range(_count(known, r"dma(\d+)\.clk"))]
     names = [
@@ -89,7 +89,7 @@ _ERRORS = """
 
 
 def _count(known: Collection[str], what: str) -> int:
-    """Return the number of numbered instances in the core that match a pattern."""
+    """Return the number of signals in the core that have names, relative to it, which match the pattern `what`."""
     return len([name for name in known if re.fullmatch(rf"machine\.core\.{what}", name)])
 
 
@@ -183,7 +183,11 @@ def _line(port: str, name: str) -> list[Trace]:
 
 
 def _memories(ports: int, direction: str) -> list[Trace]:
-    """Return the requests in a direction with their grants, by rank."""
+    """Return the lines for the requests to the on-chip memories, each with its grant (ready), highest priority first.
+
+    `direction` is "reads" or "writes". The requests of the engines precede those of the `ports` line ports
+    (`hdl.memory.line_arbiter`).
+    """
     lockstep = {
         "reads": ("moving", "stationary", "vector_sbuf", "scalar_sbuf", "vector_psum", "scalar_psum"),
         "writes": ("vector_write", "scalar_write"),

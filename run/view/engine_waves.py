@@ -25,7 +25,7 @@ ROW0_WEIGHTS = "\n".join(f"weights_row0_{n} hex row 0: weight {n}" for n in rang
 
 
 def tensor_fields(engine: str) -> list[Trace]:
-    """Return the fields of an instruction offered to a tensor engine."""
+    """Return the lines for the fields of the instruction that is offered to a tensor engine."""
     table = """
         opcode Opcode | dtype FormatCode | half dec | k dec | m dec | n dec | row dec | column dec | address hex
         stride hex | psum hex | accumulate dec
@@ -71,7 +71,7 @@ def array_traces(known: Collection[str], top: str, engine: str) -> list[Trace]:
     Each row receives the moving operand a MAC latency after the row above, and so produces its sum: a diagonal.
 
     Arguments:
-        known: the waveform's signals.
+        known: the signals that the waveform contains.
         top: name of the harness.
         engine: name of the engine's instance in it.
     """
@@ -90,7 +90,7 @@ def array_traces(known: Collection[str], top: str, engine: str) -> list[Trace]:
 
 
 def tensor_groups(known: Collection[str]) -> dict[str, list[Trace]]:
-    """Return the groups of a tensor engine's waveform with these signals."""
+    """Return the groups of lines that show a tensor engine's waveform; `known`: the signals that it contains."""
     return TENSOR_GROUPS | {"systolic array": array_traces(known, "tensor", "engine")}
 
 

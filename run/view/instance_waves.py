@@ -29,10 +29,10 @@ INSTANCE_OPEN = ("run", "cores", "engines", "links")
 _AXI = ("awvalid", "awready", "wvalid", "wready", "bvalid", "bready", "arvalid", "arready", "rvalid", "rready")
 
 Does: Any = enum.IntEnum("Does", {**{kind.name: kind.value for kind in CollectiveKind}, "NOTHING": len(CollectiveKind)})
-"""Activity of an engine."""
+"""Activity of a collective engine, as shown in waveforms."""
 
 Carries: Any = enum.IntEnum("Carries", {**{kind.name: kind.value for kind in FlitKind}, "NOTHING": len(FlitKind)})
-"""Content of a frame."""
+"""Content of a frame on a link, as shown in waveforms."""
 
 
 class Sending(enum.IntEnum):
@@ -56,7 +56,7 @@ class Receiving(enum.IntEnum):
 
 
 def collective_groups(known: Collection[str]) -> dict[str, list[Trace]]:
-    """Return the groups of a waveform of `run/harness/links/collective.v` with these signals."""
+    """Return the groups of lines for a waveform of `run/harness/links/collective.v` with the signals `known`."""
     return {
         "run": traces("""
             cycle dec | still dec cycles without a movement
@@ -78,7 +78,7 @@ def collective_groups(known: Collection[str]) -> dict[str, list[Trace]]:
 
 
 def disturbance_group() -> dict[str, list[Trace]]:
-    """Return the group of disturbances on the wires."""
+    """Return the lines for the disturbances of frames on the wires."""
     return {
         "disturbances, by wire": traces("""
             flip hex bit turned | drop hex frame lost | repeated hex frame repeated | cut hex
@@ -88,7 +88,7 @@ def disturbance_group() -> dict[str, list[Trace]]:
 
 
 def traffic_groups(known: Collection[str]) -> dict[str, list[Trace]]:
-    """Return the groups of a waveform of `run/harness/links/fabric.v` with these signals."""
+    """Return the groups of lines for a waveform of `run/harness/links/fabric.v` that contains the signals `known`."""
     return {
         "run": traces("""
             cycle dec | still dec cycles without a flit that moves | moves hex a flit moves, by port
@@ -99,7 +99,7 @@ def traffic_groups(known: Collection[str]) -> dict[str, list[Trace]]:
 
 
 def _views(known: Collection[str], top: str, kind: str) -> list[str]:
-    """Return the names of the views of a kind, by number."""
+    """Return the names of the harness's view modules of a kind in the waveform, ordered by the number in the name."""
     found = {
         match[1]: int(match[2])
         for name in known
@@ -154,7 +154,10 @@ _ENGINE = """
 
 
 def instance_groups(known: Collection[str], core: int | None = None) -> dict[str, list[Trace]]:
-    """Return the groups of an instance's waveform with these signals, with details of one core, if given."""
+    """Return the groups of lines for a waveform of an instance that contains the signals `known`.
+
+    If `core` is given, further groups show this core in detail.
+    """
     cores = len([name for name in known if re.fullmatch(rf"{TOP}\.log_\d+\.clk", name)])
     return {
         "run": traces(_RUN),
@@ -180,7 +183,7 @@ def _overview(number: int) -> list[Trace]:
 
 
 def _inside(known: Collection[str], core: int) -> dict[str, list[Trace]]:
-    """Return the groups of a single core's waveform for a core of the instance."""
+    """Return the groups that a waveform of a lone core has, for one core of the instance."""
     chip, number = divmod(core, CORES_PER_CHIP)
     at = f"cores.chip_{chip}.core{number}"
     own = f"{TOP}.{at}."
@@ -193,7 +196,10 @@ def _inside(known: Collection[str], core: int) -> dict[str, list[Trace]]:
 
 
 def _moved(trace: Trace, at: str, core: int) -> Trace:
-    """Return a single core's line with its signal's path here; signals of its harness are in the core's log."""
+    """Return a line of a lone core's waveform with the path that its signal has in an instance.
+
+    Signals of a lone core's harness are in the log module of the core, `log_<core>`.
+    """
     if trace.signal.startswith("core."):
         return replace(trace, signal=at + trace.signal.removeprefix("core"))
     return trace if trace.signal == "cycle" else replace(trace, signal=f"log_{core}.{trace.signal}")

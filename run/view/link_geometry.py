@@ -15,10 +15,10 @@ __all__ = ["CHIP_RADIUS", "Arrow", "chip_places", "head_of", "link_arrows", "out
 CHIP_RADIUS = 0.19
 
 LANES = 0.052
-"""Distance of each direction's arrow from the middle between both."""
+"""Distance of each of the two arrows of a link from the middle between them."""
 
 STRAIGHT = 24
-"""Points of an arrow between neighbours."""
+"""Number of points of the line of an arrow between neighbours."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Arrow:
     """Arrow of a wire.
 
     Arguments:
-        points: [n, 2], from one chip to the other.
-        side: unit vector from its middle towards free space for text.
-        mark: relative position of a number on it, from 0 to 1; differs from that on the other direction's arrow.
-        long: wraps around the torus; drawn below arrows between neighbours.
+        points: coordinates of its line, [n, 2], from the sending chip to the receiving chip.
+        side: unit vector from the middle of the arrow towards free space for text.
+        mark: position of a number on the arrow, from 0 (start) to 1 (end); the opposite arrow has another position.
+        long: whether the link wraps around the torus; its arrow is drawn below arrows between neighbours.
     """
 
     points: np.ndarray
@@ -63,7 +63,7 @@ def _ring_angles(instance: Instance, places: np.ndarray) -> np.ndarray:
 
 
 def _ring_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
-    """Yield the arrows of a ring: arcs, upward ones outside."""
+    """Yield the arrows of a ring as arcs; the arrows of the upward direction are outside the others."""
     radius = _ring_radius(instance)
     for chip in range(instance.chips):
         for direction, side in ((0, 1), (1, -1)):
@@ -134,7 +134,7 @@ def _way_round(
 
 
 def _lengths(points: np.ndarray) -> np.ndarray:
-    """Return the length of a line up to each of its points."""
+    """Return, for each point of a line, the distance along the line from its start."""
     return np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
 
 
@@ -145,7 +145,7 @@ def point_at(points: np.ndarray, place: float) -> np.ndarray:
 
 
 def head_of(points: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centre line of an arrow's shaft, and the corners of its head, scaled with the width."""
+    """Return the centre line of an arrow's shaft, and the corners of its head; `width` is the width of the shaft."""
     head = 0.05 + 1.1 * width
     lengths = _lengths(points)
     neck = max(1 - head / lengths[-1], 0.1)
@@ -156,7 +156,7 @@ def head_of(points: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def outline_of(shaft: np.ndarray, head: np.ndarray, width: float) -> np.ndarray:
-    """Return an arrow's corners."""
+    """Return the corners of the outline of an arrow with this shaft and head."""
     along = np.gradient(shaft, axis=0)
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     normal = np.stack([-along[:, 1], along[:, 0]], axis=1) * width / 2

@@ -28,7 +28,7 @@ LEAST = (6.4, 4.2)
 """Minimum size of a picture in inches."""
 
 DETAILED = 16
-"""Maximum chips of a ring with the load written beside each link."""
+"""Maximum number of chips of a ring for which the picture shows the load beside each link."""
 
 
 def shape_of(instance: Instance) -> str:
@@ -93,7 +93,7 @@ def draw_links(
 
 
 def _draw_arrow(axes, arrow: geometry.Arrow, row: Mapping[str, Any], loads, *, detailed: bool) -> None:
-    """Draw a wire's arrow; `detailed`: with its load in percent."""
+    """Draw the arrow of a wire; `detailed`: write the load in percent beside it."""
     from matplotlib.patches import Polygon
 
     load = 100 * row["utilisation"]

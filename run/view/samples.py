@@ -33,7 +33,7 @@ def sample_cycles(vcd: Path, clock: str, names: Iterable[str]) -> Mapping[str, l
 
 
 def _before(edges: list[int], changes: list[tuple[int, str]]) -> list[int | None]:
-    """Return a signal's value just before each edge."""
+    """Return the value of a signal just before each of the times `edges`; `changes` are times and new values."""
     values, value, position = [], None, 0
     for edge in edges:
         while position < len(changes) and changes[position][0] < edge:

@@ -15,8 +15,8 @@ class LineCycles:
     """Cost of a kernel line.
 
     Arguments:
-        cycles: cycles in which an engine executed its instructions; parallel ones count once.
-        records: number of its instructions.
+        cycles: cycles in which any engine executed instructions of the line; cycles of parallel engines count once.
+        records: number of executed instructions of the line.
     """
 
     cycles: int
@@ -48,7 +48,7 @@ def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> dict[str, dict[
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:
-    """Return the number of cycles in the union of spans."""
+    """Return the number of cycles that are in at least one of the spans (first cycle, cycle after the last)."""
     total, reached = 0, -1
     for begin, end in sorted(spans):
         total += max(0, end - max(begin, reached))

@@ -26,13 +26,13 @@ class Slice:
     """Slice of a track.
 
     Arguments:
-        track: number of the track.
+        track: index of the track in its group.
         begin: first cycle.
         end: cycle after the last.
         name: label.
-        args: details of the selected slice.
-        kind: colour, a key of `KINDS`; "": any.
-        number: identifies the slice for arrows of its group; None: no arrows.
+        args: details that are shown when the slice is selected.
+        kind: key of `KINDS`, which determines the colour; "": the viewer selects a colour.
+        number: identifier of the slice for the arrows of its group; None: the slice has no arrows.
     """
 
     track: int
@@ -48,14 +48,14 @@ class Slice:
 class TrackGroup:
     """Tracks that are shown together.
 
-    Slices of a track cannot overlap: one that begins before the previous one's end is drawn from that end on.
+    Slices of a track cannot overlap: a slice that begins before the end of the previous slice is drawn from there on.
 
     Arguments:
         name: name of the group.
-        tracks: names of the tracks of slices, by number.
+        tracks: names of the tracks that contain slices, in the order of `Slice.track`.
         slices: the slices, in order per track.
-        curves: points (cycle, value from there on) by track name, in order; repetitions are removed.
-        arrows: numbers of two slices, from the first one's end to the second one's beginning.
+        curves: points (cycle, value from this cycle on) by track name, in order; repeated values are removed.
+        arrows: pairs of `Slice.number`; an arrow leads from the end of the first slice to the beginning of the second.
     """
 
     name: str

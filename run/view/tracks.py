@@ -92,7 +92,11 @@ def link_tracks(instance: Instance, samples: Sequence[LinkSample], *, credits: b
     end = [(samples[-1].cycle, 0)] if samples else []
 
     def curves(counter: str, value: Callable[[int, int], float]) -> dict[str, list[tuple[int, float]]]:
-        """Return the curve of each wire; `value` maps (counter's gain, cycles) to a value."""
+        """Return a curve per wire from the samples of a counter.
+
+        `value` returns the value of the curve from the increase of the counter since the previous sample, and the
+        cycles between.
+        """
         return {
             name: [
                 (a.cycle, value(b.counters[wire][counter] - a.counters[wire][counter], b.cycle - a.cycle))

@@ -85,7 +85,7 @@ def _text(x: float, y: float, text: str, style: str = "") -> str:
 
 
 def _axis(cycles: range, pitch: float, height: int) -> Iterator[str]:
-    """Draw the numbers of cycles, at round numbers, and a line at the beginning of each of them."""
+    """Draw the axis of cycles: at round numbers, the number and a line at the beginning of the cycle."""
     sizes = (size * 10**power for power in range(7) for size in (1, 2, 5))
     step = next(size for size in sizes if size * pitch >= min(_LABELS, len(cycles) * pitch))
     yield _text(10, 20, "cycle")
@@ -97,7 +97,7 @@ def _axis(cycles: range, pitch: float, height: int) -> Iterator[str]:
 
 
 def _signal(values: list[int | None], form: str | type[enum.Enum], y: int, pitch: float) -> Iterator[str]:
-    """Draw a signal; equal values of consecutive cycles are one piece."""
+    """Draw the values of a signal; equal values of consecutive cycles become one line or box."""
     cycle, path = 0, ""
     for value, same in groupby(values):
         length = len(list(same))
@@ -120,7 +120,7 @@ def _signal(values: list[int | None], form: str | type[enum.Enum], y: int, pitch
 
 
 def _word(form: str | type[enum.Enum]) -> Callable[[int], str]:
-    """Return the function that makes a value text."""
+    """Return the function that formats a value of a word as text."""
     if isinstance(form, str):
         return {"hex": "{:x}".format, "dec": str, **NUMBERS}[form]
     names = {member.value: member.name for member in form}

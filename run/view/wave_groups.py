@@ -46,7 +46,7 @@ def traces(table: str, at: str = "", *words: type[enum.Enum]) -> list[Trace]:
     Arguments:
         table: the entries.
         at: path that signals are relative to; "": the harness.
-        words: enumerations besides `CAUSE`.
+        words: enumerations that entries may name as formats, besides `CAUSE`.
 
     Raises:
         ValueError: if a format is unknown.
@@ -67,5 +67,5 @@ def traces(table: str, at: str = "", *words: type[enum.Enum]) -> list[Trace]:
 
 
 def counters(at: str, names: Iterable[str]) -> list[Trace]:
-    """Return lines of counters."""
+    """Return the waveform lines of counters, in decimal; `at` is the path of the counters."""
     return traces("\n".join(f"{name} dec" for name in names), at)

@@ -18,7 +18,7 @@ def _fp32(word: int) -> str:
 
 
 def _operand(word: int) -> str:
-    """Return an array operand in decimal; "absent" if it is masked."""
+    """Return the text of an operand word of the array: the number in decimal, or "absent" if the operand is masked."""
     fields = plain(Operand(), word)
     sign = "-" if fields["sign"] else ""
     if fields["nan"]:

@@ -32,18 +32,19 @@ NAMES_WIDTH = 330
 """Pixels for names and values of signals."""
 
 MARGIN = 80
-"""Pixels for neither names nor waves."""
+"""Pixels of the width that show neither names nor waves."""
 
 FRAME = 200
-"""GTKWave's zoom is -log2 of the time that this many pixels represent."""
+"""Width in pixels that determines the zoom: GTKWave's zoom is -log2 of the time that these pixels represent."""
 
 
 @dataclass(frozen=True)
 class _Display:
-    """Display of a harness.
+    """Selection of the waveform lines that GTKWave shows for a harness.
 
     Arguments:
-        groups: returns the groups for a waveform's signals and the core of an instance shown in detail.
+        groups: returns the groups of lines; its arguments are the signals of the waveform, and the core of an
+            instance to show in detail.
         open: groups that are open initially; None: all.
     """
 
@@ -60,7 +61,7 @@ _HARNESSES = {
     "traffic": _Display(lambda known, core: instance_waves.traffic_groups(known), instance_waves.INSTANCE_OPEN),
     instance_waves.TOP: _Display(instance_waves.instance_groups, instance_waves.INSTANCE_OPEN),
 }
-"""Display by harness."""
+"""Lines to show by harness, with the name of its Verilog file as the key."""
 
 
 def waveform(test: str, root: Path | None = None) -> Path:
@@ -132,7 +133,7 @@ def write_save_file(vcd: Path, core: int | None = None) -> Path:
 
 
 def _words(directory: Path, formats: Iterable[Any]) -> dict[Any, str]:
-    """Write a translation file for each enumeration among the formats; return their paths."""
+    """Write, for each enumeration among the formats, a file by which GTKWave shows values as names; return paths."""
     paths = {}
     enum: Any
     for enum in {format: None for format in formats if isinstance(format, type)}:
@@ -147,7 +148,10 @@ def _words(directory: Path, formats: Iterable[Any]) -> dict[Any, str]:
 
 
 def _numbers(vcd: Path, lines: Iterable[tuple[str, Any]]) -> dict[str, str]:
-    """Write a translation file for each number format of (signal, format) lines; return their paths."""
+    """Write, for each number format of the lines (signal, format), a file by which GTKWave shows words as numbers.
+
+    The files translate the words that occur in the waveform `vcd`; returns their paths.
+    """
     signals: dict[str, list[str]] = {}
     for signal, form in lines:
         if form in NUMBERS:

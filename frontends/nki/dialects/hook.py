@@ -75,7 +75,7 @@ class Absent:
 
 
 class _KernelFile(importlib.machinery.SourceFileLoader):
-    """Loader of files that a kernel's file imports: gives them the same additional built-in names."""
+    """Loader of files that a kernel's file imports; it gives them the built-in names that a kernel's file has."""
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module)["__builtins__"] = BUILTINS
@@ -100,7 +100,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return self._beside(name, path, target)
 
     def _beside(self, name: str, path, target) -> importlib.machinery.ModuleSpec | None:
-        """Return a spec that loads a Python file below the kernel's folder as a kernel file; None for other modules."""
+        """Return an import spec that loads a Python file below the kernel's folder as a kernel file; None otherwise."""
         later = sys.meta_path[sys.meta_path.index(self) + 1 :] if self in sys.meta_path else ()
         found = next((spec for finder in later if (spec := finder.find_spec(name, path, target)) is not None), None)
         if found is None or type(found.loader) is not importlib.machinery.SourceFileLoader:
@@ -134,7 +134,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Let calls of missing libraries return stubs in this context, because only a file's kernels are needed."""
+    """Let calls of missing libraries return stubs in this context, in which a file is loaded only for its kernels."""
     before = _LOADING.set(True)
     try:
         yield
@@ -143,12 +143,12 @@ def loading() -> Iterator[None]:
 
 
 def is_answering() -> bool:
-    """Return whether the hook is installed."""
+    """Return whether the import hook of `answering` is installed."""
     return any(isinstance(finder, _Finder) for finder in sys.meta_path)
 
 
 def known_to(function: Callable) -> dict[str, ModuleType]:
-    """Return the modules, by name, that the hook removed after it had loaded the file of a function."""
+    """Return the modules, by name, that the import hook removed after the file of a function had been loaded."""
     return getattr(function, "__globals__", {}).get(_KNOWN, {})
 
 
@@ -204,14 +204,14 @@ def answering(
 
 
 def _uses(module: ModuleType, own: dict[str, ModuleType]) -> bool:
-    """Return whether a module is or contains an interface module or a kernel, and so depends on this machine."""
+    """Return whether a module depends on the machine: is an interface module, or contains one or a kernel."""
     ours = {id(one) for one in own.values()}
     held = list(vars(module).values())
     return id(module) in ours or any(id(one) in ours or isinstance(one, Kernel) for one in held)
 
 
 def _place(module: ModuleType) -> str | None:
-    """Return a module's file, or a namespace package's first folder."""
+    """Return the path of a module's file; of a namespace package, its first folder."""
     return getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
 
 

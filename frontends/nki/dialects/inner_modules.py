@@ -23,7 +23,7 @@ PRIVATE = "_private", "_private_kernels", "_pre_prod_kernels", "kernels"
 
 
 def _is_fixed(value: object) -> bool:
-    """Return whether a class attribute is immutable, so that all objects can share it."""
+    """Return whether the value of a class attribute is immutable, so that all objects can share the value."""
     return type(value).__hash__ is not None
 
 
@@ -51,7 +51,7 @@ class NKIObject:
         if len(args) > len(fields) or any(faults.values()):
             said = [f"{what}: {', '.join(names)}" for what, names in faults.items() if names]
             said += [f"by position: {len(args)}"] * (len(args) > len(fields))
-            raise TypeError(f"{type(self).__name__} takes {', '.join(fields)}; {', '.join(said)}")
+            raise TypeError(f"{type(self).__name__} has the fields {', '.join(fields)}; {', '.join(said)}")
         self.__dict__.update(given)
 
     def __getattr__(self, name: str):
@@ -85,12 +85,15 @@ def part(name: str, contents: Mapping[str, object], why: str = "") -> ModuleType
 
 
 def sizeinbytes(dtype) -> int:
-    """Return the bytes per element."""
+    """Return the bytes per element of a type."""
     return dtype_of(dtype).itemsize
 
 
 def inner(package: str, isa: ModuleType, language: ModuleType) -> dict[str, ModuleType]:
-    """Return the inner modules of a package, `nki` or `neuronxcc.nki`, by name."""
+    """Return the interface's internal modules, such as `isa.constants`, for a package, by their full names.
+
+    `package` is `nki` or `neuronxcc.nki`.
+    """
     ranges = {name: value for name, value in vars(language).items() if name.endswith("_range")}
     found = {
         "isa.constants": part("isa.constants", vars(isa)),
@@ -112,12 +115,12 @@ def inner(package: str, isa: ModuleType, language: ModuleType) -> dict[str, Modu
 
 
 def vendors(name: str) -> ModuleType | None:
-    """Return a stub of a vendor-only module; None for other modules."""
+    """Return a stub for a module that only the vendor has; None for other modules."""
     package, _, rest = name.partition("nki.")
     return part(rest, {}, VENDOR) if package in ("", "neuronxcc.") and rest.partition(".")[0] in PRIVATE else None
 
 
 def starfish() -> dict[str, ModuleType]:
-    """Return the vendor's module with the `allclose` of published tests, and its parents."""
+    """Return, by name, the vendor's module with the function `allclose` of published tests, and its parent modules."""
     names = "neuronxcc.starfish", "neuronxcc.starfish.support", "neuronxcc.starfish.support.util"
     return {name: part(name, {"allclose": np.allclose}, VENDOR) for name in names}

@@ -29,7 +29,7 @@ CALLS: dict[str, Call] = {}
     CALLS, "expanded", "pieces of 128 columns, unless an engine is named", result=like("src"), like="src", each=True
 )
 def tensor_copy(r: Recording, dst: View, src: View, engine: LoweredEngine | None = None) -> None:
-    """Copy src to dst with a cast; through HBM if either has an index in memory."""
+    """Copy src to dst with a cast; if src or dst has an index in memory, copy through HBM."""
     if dst.is_indirect() or src.is_indirect():
         copy(r, dst, src)
         return
@@ -44,7 +44,7 @@ def memset(r: Recording, dst: View, value=0) -> None:
 
 
 def for_floats(r: Recording, ops: tuple, target: Tensor, a: Tensor, *others: Tensor | float) -> Tensor:
-    """Return the first source `a`, as FP32 if all tensors are integers but an operation or a number needs floats."""
+    """Return the source `a`; if all tensors are integers but an operation or a number needs floats, `a` as FP32."""
     if are_integers(ops, target, a, *others) or any(
         tensor.format.is_float for tensor in (target, a, *others) if isinstance(tensor, Tensor)
     ):
@@ -60,7 +60,7 @@ def are_integers(ops: tuple, *operands: Tensor | float) -> bool:
 
 
 def _whole_numbers(r: Recording, ops: tuple, target: Tensor, *sources: Tensor | float) -> Tensor:
-    """Return dst, or an integer temporary if a bit operation on integers has a float dst."""
+    """Return the tensor for the result: dst, or an integer temporary if a bit operation on integers has a float dst."""
     formats = [source.format for source in sources if isinstance(source, Tensor)]
     if (
         not target.format.is_float
@@ -83,7 +83,7 @@ def _copied(r: Recording, target: Tensor, kept: Tensor) -> None:
 
 
 def _drops_bits(dst: View, op) -> bool:
-    """Return whether to drop a result's bits beyond dst's type, where a cast would saturate."""
+    """Return whether bits of a result that dst's type cannot hold must be dropped; a cast would saturate instead."""
     return operation(op) is AluOp.LOGICAL_SHIFT_LEFT and not dst.dtype.signed and dst.dtype.machine_format.bits < 32
 
 
@@ -175,7 +175,7 @@ def tensor_copy_predicated(r: Recording, dst: View, src, predicate: View, revers
 
 
 def inverted(r: Recording, keys: Tensor) -> Tensor:
-    """Return a new tensor: 1 where the predicate is 0, else 0."""
+    """Return a new tensor: 1 where the predicate `keys` is 0, else 0."""
     other = r.program.space.sbuf(keys.name, BF16, keys.shape, keys.partitions)
     r.inserted["predicate the other way round"] += 1
     r.program.append(isa.tensor_scalar(other, keys, 0, AluOp.IS_EQUAL))
@@ -207,7 +207,7 @@ def activation(
 
 
 def _activated(r: Recording, target: Tensor, a: Tensor, function: str, scale, bias) -> Callable[..., None]:
-    """Return a function that appends an activation; its arguments are the options for a running sum."""
+    """Return a function that appends an activation; its options are those of the instruction's running sum."""
     factor = scalar(r, scale, target.partitions)
     shift = 0.0 if bias is None else scalar(r, bias, target.partitions)
     return lambda **sums: r.program.append(isa.activation(target, a, function, factor, shift, **sums))
@@ -216,7 +216,7 @@ def _activated(r: Recording, target: Tensor, a: Tensor, function: str, scale, bi
 def summed(
     r: Recording, lanes: int, reduce_op, reduce_res: View | None, reduce_cmd, append: Callable[..., None]
 ) -> None:
-    """Append an activation with its running sum; `append`, called with the options for this sum, appends it."""
+    """Append an activation by calling `append` with the options for its running sum; write the sum to `reduce_res`."""
     if reduce_op is not None and operation(reduce_op) is not AluOp.ADD:
         raise ValueError(f"reduce_op must be add, not {operation(reduce_op).name.lower()}")
     command = ReduceCommand(reduce_cmd)
@@ -240,7 +240,7 @@ def summed(
 
 
 def stored(place: Tensor, value: float | Tensor) -> Elementwise:
-    """Return the instruction that writes a number, or one element per partition, to `place` [partitions, 1]."""
+    """Return the instruction that fills `place` [partitions, 1] with a number, or with one element per partition."""
     return isa.tensor_copy(place, value) if isinstance(value, Tensor) else isa.memset(place, value)
 
 
@@ -248,7 +248,7 @@ def stored(place: Tensor, value: float | Tensor) -> Elementwise:
 def activation_reduce(
     r: Recording, dst: View, op, data: View, reduce_op, reduce_res: View, bias=None, scale=1.0
 ) -> None:
-    """See `activation`."""
+    """Compute dst and reduce_res as `activation` does; here `reduce_op` and `reduce_res` are mandatory."""
     activation(r, dst, op, data, bias, scale, reduce_op, reduce_res, ReduceCommand.reset_reduce)
 
 

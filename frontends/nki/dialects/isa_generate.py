@@ -17,7 +17,7 @@ __all__ = ["CALLS", "OLDER"]
 CALLS: dict[str, Call] = {}
 
 OLDER: dict[str, Call] = {}
-"""Calls with other arguments in the first dialect."""
+"""Calls that have other arguments in the first dialect than in the second."""
 
 
 def _numbered(pattern, offset: int, multiplier: int) -> Index:
@@ -25,7 +25,7 @@ def _numbered(pattern, offset: int, multiplier: int) -> Index:
 
 
 def _shaped(r: Recording, dst: View, pattern, *views: View) -> list:
-    """Return views as operands, with one free dimension for each pair (step, count) of `pattern`."""
+    """Return views as operands of an instruction, with one free dimension for each pair (step, count) of `pattern`."""
     shape = (dst.shape[0], *(int(count) for _, count in pattern))
     return [_free(r, view.fitted(dst.shape), shape) for view in (dst, *views)]
 
@@ -71,7 +71,7 @@ def _of_expression(given: dict) -> tuple:
 
 @instruction(OLDER, "differs", "32-bit integers", result=_of_expression, like="expr", name="iota")
 def _iota_of_expression(r: Recording, dst: View, expr: Affine, kind=None) -> None:
-    """Write the values of an index expression to dst."""
+    """Compute dst = the values of an index expression."""
     target = _free(r, dst, dst.shape)
     steps = expr.over(dst.shape).steps
     r.program.append(isa.iota(target, Index(base=expr.start, partition=steps[0], steps=steps[1:])))

@@ -47,7 +47,7 @@ def dma_copy(r: Recording, dst: View, src: View, dst_rmw_op=None, unique_indices
     result=None, like="dst",
 )  # fmt: skip
 def dma_compute(r: Recording, dst: View, srcs, reduce_op, scales=None, unique_indices=True, oob_mode=None) -> None:
-    """Compute dst = the sum of tensors in HBM and SBUF."""
+    """Compute dst = the sum of the tensors srcs, in HBM or SBUF."""
     if operation(reduce_op) is not AluOp.ADD or not unique_indices or any(scale != 1 for scale in scales or ()):
         rule = "reduce_op must be add, scales 1.0, and indices unique"
         raise ValueError(f"{dst.name}: {rule}, not {operation(reduce_op).name.lower()}, {scales}, {unique_indices}")
@@ -88,7 +88,7 @@ def _order(src: View, axes) -> tuple[int, ...]:
 
 
 def skips(mode) -> bool:
-    """Return whether a mode skips indices out of bounds; otherwise they are run-time errors."""
+    """Return whether `oob_mode` skips indices out of bounds; otherwise they are run-time errors."""
     name = getattr(mode, "value", mode)
     if name not in (None, "error", "skip"):
         raise ValueError(f"oob_mode must be error or skip, not {mode!r}")
@@ -96,7 +96,7 @@ def skips(mode) -> bool:
 
 
 def combine(r: Recording, dst: View, srcs: list[View], op: AluOp, skip: bool = False) -> None:
-    """Append dst = op(op(srcs[0], srcs[1]), ...) on chip; load operands from HBM, and store the result there."""
+    """Append dst = op(op(srcs[0], srcs[1]), ...) on chip; operands and dst in HBM are loaded and stored."""
     shape = at_least_2d(dst.shape)
     if shape[0] > r.program.lanes and not any(view.is_indirect() for view in (dst, *srcs)):
         dst, *srcs = (view.fitted(shape) for view in (dst, *srcs))
@@ -161,7 +161,10 @@ def _skipping(r: Recording, dst: View, src: View) -> None:
 
 
 def _by_way_of_hbm(r: Recording, dst: View, src: View, skip: bool) -> None:
-    """Append an on-chip copy at an index in memory through HBM, where DMA engines can look up rows."""
+    """Append an on-chip copy with an index in memory.
+
+    The copy leads through HBM, since DMA engines can select rows by an index only there.
+    """
     if src.is_indirect() and src.allocation.memory.on_chip:
         copy(r, dst, in_table(src, table_of(r, src)), skip=skip)
         return
@@ -193,7 +196,7 @@ def _is_slow(r: Recording, near: View, far: View) -> bool:
 
 
 def _through_vector_engine(r: Recording, dst: View, src: View, skip: bool) -> None:
-    """Append a copy between HBM and the chip through an SBUF tile with HBM's type and order."""
+    """Append a copy between HBM and the chip through an SBUF tile with the type and order of the HBM tensor."""
     near, far = (dst, src) if dst.allocation.memory.on_chip else (src, dst)
     tile = r.allocate(near.shape, far.dtype, Memory.sbuf, near.name)
     if near is dst:
@@ -207,7 +210,7 @@ def _through_vector_engine(r: Recording, dst: View, src: View, skip: bool) -> No
 
 
 def _is_turned(near: View, far: View) -> bool:
-    """Return whether partitions on chip are along rows of HBM, so that a transposition makes the copy efficient."""
+    """Return whether a copy is efficient only with a transposition: partitions on chip are along rows of HBM."""
     if near.lanes != 0 or near.ndim != 2 or not all(transposable(view.dtype.machine_format) for view in (near, far)):
         return False
     if far.is_indirect():
@@ -217,7 +220,10 @@ def _is_turned(near: View, far: View) -> bool:
 
 
 def _through_tensor_engine(r: Recording, dst: View, src: View) -> None:
-    """Append a transposed copy between HBM and the chip: whole rows of HBM, transposed by the tensor engine."""
+    """Append a transposed copy between HBM and the chip.
+
+    DMA copies whole rows of HBM; the tensor engine transposes them.
+    """
     loads = dst.allocation.memory.on_chip
     near, far = (dst, src) if loads else (src, dst)
     size, space = r.program.lanes, r.program.space

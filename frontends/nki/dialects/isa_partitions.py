@@ -25,12 +25,12 @@ GROUP = 32
 """Partitions per group of `nc_stream_shuffle`."""
 
 KEPT = 255
-"""Mask value of a partition that remains unchanged."""
+"""Value in a shuffle mask for a partition of dst that remains unchanged."""
 
 
 @instruction(CALLS, "expanded", "one DMA per run of consecutive partitions", result=None, like="src")
 def nc_stream_shuffle(r: Recording, dst: View, src: View, shuffle_mask) -> None:
-    """Copy, in each group of 32, src's partition shuffle_mask[i] to dst's partition i; 255: unchanged."""
+    """Copy, in each group of 32 partitions, partition shuffle_mask[i] of src to partition i of dst; 255: no copy."""
     dst, src = (view if view.lanes == 0 else view.picked([None, *_free(view)]) for view in (dst, src))
     mask = [int(number) for number in shuffle_mask] if isinstance(shuffle_mask, Iterable) else []
     if len(mask) != GROUP or dst.dtype != src.dtype or dst.shape[1:] != src.shape[1:]:
@@ -48,12 +48,15 @@ def nc_stream_shuffle(r: Recording, dst: View, src: View, shuffle_mask) -> None:
 
 
 def _free(view: View) -> list[int]:
-    """Return the dimensions of a single-partition view, without a leading one of size 1."""
+    """Return the indices of the dimensions of a single-partition view, except a first dimension of size 1."""
     return [d for d in range(view.ndim) if d or view.shape[0] > 1]
 
 
 def _runs(mask: list[int], partitions: int, given: int, name: str) -> Iterator[tuple[int, int, int, int]]:
-    """Yield runs of partitions: first, first source, count, and the source's step, 0 or 1."""
+    """Split a shuffle into copies of adjacent partitions.
+
+    Each is the first partition of dst and of src, the number of partitions, and the step in src: 1, or 0 to repeat one.
+    """
     pairs = [(p, p - p % GROUP + mask[p % GROUP]) for p in range(partitions) if mask[p % GROUP] != KEPT]
     for _, source in pairs:
         if not 0 <= source < given:
@@ -111,7 +114,7 @@ def _summed(r: Recording, target: Tensor, source: Tensor) -> None:
 
 
 def _between_transpositions(r: Recording, target: Tensor, source: Tensor, op: AluOp) -> None:
-    """Append op over the partitions of source: transpose, reduce, transpose the column back."""
+    """Append a reduction of source by op over its partitions: transpose, reduce, transpose the column back."""
     lanes, space = source.partitions, r.program.space
     for part in cut(0, source.size, r.program.lanes):
         turned = space.psum(target.name, FP32, (lanes,), length(part))

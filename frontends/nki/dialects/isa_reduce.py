@@ -50,7 +50,7 @@ def _reduced(given: dict) -> tuple:
 
 
 def _dst_axes(given: dict, dst: View) -> tuple[int | None, ...] | None:
-    """Return the dimension of data for each dimension of dst; it is None for a dimension of one element."""
+    """Return, for each dimension of dst, the corresponding dimension of data; None for a dimension of one element."""
     data = given["data"]
     axes = axes_of(data, given["axis"])
     if dst.ndim == data.ndim and all(dst.shape[d] == 1 for d in axes):
@@ -61,7 +61,7 @@ def _dst_axes(given: dict, dst: View) -> tuple[int | None, ...] | None:
 
 @instruction(CALLS, result=_reduced, along=_dst_axes)
 def tensor_reduce(r: Recording, dst: View, op, data: View, axis, negate=False, keepdims=False) -> None:
-    """Reduce some free dimensions of data by op; `negate` inverts the sign."""
+    """Reduce the free dimensions `axis` of data by op; `negate` inverts the sign of the result."""
     axes = axes_of(data, axis)
     kept = [d for d in range(data.ndim) if d not in axes]
     turned = data.permuted((*kept, *axes))
@@ -93,7 +93,7 @@ def bn_stats(r: Recording, dst: View, data: View) -> None:
 
 @instruction(CALLS, result=lambda given: ((given["data"].shape[0], 2), given["data"].dtype, Memory.sbuf))
 def bn_aggr(r: Recording, dst: View, data: View) -> None:
-    """Write to dst[0:2] the mean and variance of all elements that the triples in data summarise."""
+    """Write to dst[0:2] the mean and variance of all elements that triples in data summarise, see `bn_stats`."""
     (target,), (source,) = common(r, dst.shape, dst), common(r, data.shape, data)
     r.program.append(isa.bn_aggr(target, source))
 

@@ -14,7 +14,7 @@ __all__ = ["REGISTER_CALLS", "RegisterCall"]
 
 
 class RegisterCall(NamedTuple):
-    """A register call with its entry in the table of calls."""
+    """Function of a register call, and its entry in the documentation table (`frontends.nki.dialects.table`)."""
 
     function: Callable
     how: str

@@ -39,7 +39,7 @@ def tensor_scalar_reduce(
     reduce_init=None,
     reduce_res_negate=False,
 ) -> None:
-    """Compute dst = op0(data, operand0), reduce_res = reduce_op over it along the free dimensions."""
+    """Compute dst = op0(data, operand0), and reduce_res = its reduction by reduce_op along the free dimensions."""
     op0, operand0 = with_operand(op0, operand0)
     target, a = common(r, dst.shape, dst, data)
     lanes = target.partitions
@@ -179,7 +179,7 @@ def _of_maxima(given) -> None:
 
 
 def _positions(r: Recording, like: Tensor, start: int) -> Tensor:
-    """Return FP32 positions of elements in their partition, counted from `start`."""
+    """Return an FP32 tensor with the position of each element in its partition, counted from `start`."""
     lanes, count = like.partitions, like.size
 
     def make() -> Tensor:
@@ -200,7 +200,7 @@ def _selected(
     result: View | None,
     command: ReduceCommand,
 ) -> None:
-    """Append a selection and the maximum of its result before rounding."""
+    """Append a selection, and unless `command` is idle, the running maximum of its unrounded result."""
     if command is ReduceCommand.idle:
         r.program.append(isa.select(target, keys, a, otherwise))
         return

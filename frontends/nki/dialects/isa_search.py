@@ -17,7 +17,7 @@ __all__ = ["CALLS"]
 CALLS: dict[str, Call] = {}
 
 FOUND = 8
-"""Results per search instruction."""
+"""Number of positions that one search instruction finds."""
 
 APART = 16
 """`nonzero_with_count` uses only the first of this many partitions."""
@@ -32,7 +32,10 @@ def _bounds(given: dict) -> tuple:
 
 @instruction(CALLS, "expanded", "comparisons and two scans", result=_bounds, like="segment_ids")
 def sequence_bounds(r: Recording, dst: View, segment_ids: View) -> None:
-    """Write begin and end of each element's run of equal numbers to dst[0] and dst[1]; n and -1 for elements 0."""
+    """Write begin and end of the run of equal numbers that contains each element to dst[0] and dst[1].
+
+    For elements 0 of segment_ids, n and -1 are written.
+    """
     target, (ids,) = common(r, dst.shape, dst)[0], common(r, segment_ids.shape, segment_ids)
     lanes, n = ids.partitions, ids.size
     same, numbers, fresh = (r.program.space.sbuf("bounds", FP32, (n + 1,), lanes) for _ in range(3))
@@ -68,7 +71,7 @@ def _with_count(given: dict) -> tuple:
     result=_with_count, like="src",
 )  # fmt: skip
 def nonzero_with_count(r: Recording, dst: View, src: View, index_offset=0, padding_val=-1) -> None:
-    """Write, in every 16th partition, the positions of non-zero elements, padding, and finally their count."""
+    """Write, in every 16th partition, positions of non-zero elements, then padding, and last the count of positions."""
     (source,) = common(r, src.shape, src)
     lanes, n, space = source.partitions, source.size, r.program.space
     width = max(FOUND, -(-n // FOUND) * FOUND)

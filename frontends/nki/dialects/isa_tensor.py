@@ -160,7 +160,7 @@ def nc_transpose(r: Recording, dst: View, data: View) -> None:
 
 
 def _transposed_by_dma(r: Recording, target: Tensor, source: Tensor) -> None:
-    """Append target = source.T with merged free dimensions, through SBUF if those have no constant step."""
+    """Append target = source.T with the free dimensions of source merged; without a constant step, through SBUF."""
     flat, held = as_row(source), target
     if flat is None:
         flat = in_sbuf(r, source, "rows side by side").reshape(source.size)
@@ -173,7 +173,7 @@ def _transposed_by_dma(r: Recording, target: Tensor, source: Tensor) -> None:
 
 
 def _cut_alike(dst: View, stationary: View, moving: View) -> tuple[View, View, View]:
-    """Return dst and operands without the rows and columns that a mask excludes from one operand."""
+    """Return dst and both operands without the rows and columns that a mask excludes from either operand."""
     for own, other, columns in ((stationary, moving, ()), (moving, stationary, (slice(None),))):
         if own.cut is None:
             continue
@@ -214,7 +214,10 @@ def stationary_operand(r: Recording, view: View) -> Tensor:
 
 
 def _moving(r: Recording, view: View, row: int) -> Tensor:
-    """Return a moving operand: elements of constant step, in SBUF, from the stationary operand's partition `row` on."""
+    """Return a moving operand: elements of constant step, in SBUF, in the partitions from `row` on.
+
+    `row` must be the first partition of the stationary operand.
+    """
     tensor, fmt = lanes_tensor(r, spread(r, view)), view.dtype.machine_format
     flat = as_row(tensor)
     if tensor.storage == Storage.SBUF and tensor.partition == row and flat is not None and step_of(flat) >= 0:
@@ -245,13 +248,13 @@ def _check_tile(config: Config, position: tuple, size: tuple, shape: tuple[int, 
 
 
 def _adjacent(tensor: Tensor) -> Tensor | None:
-    """Return a tensor as one contiguous dimension, as sums require; None if it is not contiguous."""
+    """Return a tensor as one contiguous dimension, which sums of a product require; None if it is not contiguous."""
     flat = as_row(tensor)
     return flat if flat is not None and (flat.size == 1 or flat.steps == (1,)) else None
 
 
 def _sums(r: Recording, dst: View, columns: int, moving: Tensor, accumulate: bool | None) -> tuple[Tensor, bool]:
-    """Return a product's destination, and whether the product is added to it."""
+    """Return the tensor for the sums of a product, and whether the product is added to its contents."""
     if (dst.shape[0], prod(dst.shape[1:])) != (columns, moving.size):
         raise ValueError(f"{dst.name}: shape must be ({columns}, {moving.size}), not {dst.shape}")
     allocation, block, part = dst.allocation, dst.one_block(), tile_places(dst)
@@ -277,5 +280,5 @@ def _sums(r: Recording, dst: View, columns: int, moving: Tensor, accumulate: boo
 
 
 def transposable(fmt: Format) -> bool:
-    """Return whether the tensor engine passes numbers of a format unchanged."""
+    """Return whether a product with an identity matrix returns numbers of a format unchanged."""
     return fmt in MATMUL_FORMATS and fmt is not INT8

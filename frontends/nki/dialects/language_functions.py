@@ -10,7 +10,7 @@ __all__ = ["entering", "is_column", "isa_call"]
 
 
 def isa_call(call: Call) -> Callable:
-    """Return an instruction's function of the first dialect, which has no dst."""
+    """Return the function for a call in the first dialect, which returns the result instead of accepting a dst."""
     return call.function(older=True)
 
 

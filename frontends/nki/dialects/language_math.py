@@ -26,7 +26,7 @@ __all__ = ["MATH_EXPANDED", "MATH_FUNCTIONS"]
 MATH_FUNCTIONS: dict[str, Callable] = {}
 
 MATH_EXPANDED: dict[str, str] = {}
-"""For each function that is expanded into several instructions, the names of these."""
+"""Names of the instructions by function, for functions that become several instructions."""
 
 _language = entering(MATH_FUNCTIONS, MATH_EXPANDED)
 

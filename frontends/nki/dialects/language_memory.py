@@ -28,11 +28,11 @@ MEMORIES = {**{memory.value: memory for memory in Memory}, "hbm": Memory.private
 
 
 class ParDim(int):
-    """Size of the partition dimension, in a shape with blocks before it."""
+    """Size of a dimension of a shape, marked as the partition dimension; dimensions before it count blocks."""
 
 
 class Range(dict):
-    """FP32's most negative, largest, and smallest positive normal number."""
+    """Limits of FP32: most negative, largest, and smallest positive normal number."""
 
     __getattr__ = dict.__getitem__
 
@@ -74,7 +74,7 @@ def ndarray(shape: Any, dtype, buffer=Memory.sbuf, name="", **options) -> View:
 
 
 class Keyword:
-    """Memory that a file of the second dialect can name without an import."""
+    """Memory as a built-in name of files in the second dialect, which they use without an import."""
 
     def __init__(self, memory: Memory):
         self.memory = memory
@@ -182,7 +182,7 @@ def program_ndim() -> int:
 
 
 def spmd_dim(programs: int, cores: int = 1) -> int:
-    """Return the number of programs along an axis that cores share; here one core runs all programs."""
+    """Return the size of a grid axis; the interface shares its programs among `cores`, but here one core runs all."""
     return int(programs) * int(cores)
 
 

@@ -29,7 +29,7 @@ __all__ = ["MOVES_EXPANDED", "MOVE_FUNCTIONS", "accumulate_tile", "assign"]
 MOVE_FUNCTIONS: dict[str, Callable] = {}
 
 MOVES_EXPANDED: dict[str, str] = {}
-"""For each function that is expanded into several instructions, the names of these."""
+"""Names of the instructions by function, for functions that become several instructions."""
 
 _language = entering(MOVE_FUNCTIONS, MOVES_EXPANDED)
 
@@ -126,7 +126,10 @@ class LoopSum:
 
 @dataclass(frozen=True)
 class LoopExtreme:
-    """Result of `nl.loop_reduce` by max or min; `is_first`: all loops are in their first iteration."""
+    """Result of `nl.loop_reduce` by max or min: an assignment combines `term` with its target by `op`.
+
+    `is_first`: all loops are in their first iteration, in which the assignment overwrites the target.
+    """
 
     term: View
     op: AluOp
@@ -197,7 +200,7 @@ def assign(target: View, value) -> None:
 
 
 def _starts_quadrant(view: View) -> bool:
-    """Return whether engine lanes can start at a tensor's first partition; otherwise DMA must copy it."""
+    """Return whether an engine can access a view: its first partition starts a quadrant. Otherwise DMA must copy."""
     config, first = recording().program.config, view.partition.start
     count = 1 if view.lanes is None else view.shape[view.lanes]
     return first % config.quadrant == 0 and allowed_start(first, count, config.quadrant) is None

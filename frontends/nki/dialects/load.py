@@ -61,7 +61,7 @@ def _loaded(file: Path, config: Config, absent: set[str]) -> ModuleType:
 
 
 def folder_of(file: Path) -> Path:
-    """Return the folder for a file's imports: its own, or the root of the packages that contain it."""
+    """Return the folder for a file's imports: the file's folder, or the root of the packages that contain the file."""
     return file.parents[_folders_up(file)] if file.is_file() else Path.cwd()
 
 
@@ -79,7 +79,7 @@ def _folders_up(file: Path) -> int:
 
 
 class _Called(Exception):
-    """A file has called its own kernel."""
+    """Raised when a file calls its kernel while it is loaded."""
 
 
 def _end(*call: object) -> None:

@@ -67,7 +67,7 @@ class NcVersion(IntEnum):
 
 
 class Choice(Enum):
-    """Descriptor and multiplication modes, without effect, and out-of-bounds modes."""
+    """Names of modes: of descriptors and multiplications, without effect here, and for indices out of bounds."""
 
     unknown = "unknown"
     none = "none"
@@ -91,7 +91,7 @@ class _Places:
 
 
 class _Annotation:
-    """Type for indexed annotations such as `tensor[128, 512]`."""
+    """Value of a name that kernels index in annotations, such as `tensor[128, 512]`."""
 
     def __class_getitem__(cls, key):
         return cls

@@ -23,7 +23,7 @@ BEGIN, END = "<!-- table: python -m neuroncore_rtl.frontends.nki.dialects.table 
 
 
 def calls() -> dict[str, list[tuple[str, str, str]]]:
-    """Return per module rows of name, kind of implementation, and note."""
+    """Return the table of calls per module, as rows of name, kind of implementation, and note."""
     isa = [(name, call.how, call.note) for name, call in CALLS.items()]
     isa += [(f"{name}, of expressions", call.how, call.note or "in the first dialect") for name, call in OLDER.items()]
     isa += [(name, call.how, call.note) for name, call in REGISTER_CALLS.items()]
@@ -56,7 +56,7 @@ def dialect_table() -> str:
 
 
 def updated_page(text: str) -> str:
-    """Return a page with the current tables."""
+    """Return the text of a documentation page with its tables of calls replaced by the current ones."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}{dialect_table()}{END}{after}"

@@ -37,7 +37,7 @@ class Affine:
     start: int = 0
 
     def over(self, shape: tuple[int, ...]) -> "Affine":
-        """Return the expression broadcast to a shape."""
+        """Return this index expression broadcast to a shape."""
         own = (0 if count == 1 else step for count, step in zip(self.shape, self.steps, strict=True))
         return Affine(shape, ((0,) * (len(shape) - len(self.shape)) + tuple(own)), self.start)
 
@@ -124,14 +124,17 @@ class Affine:
 
 @dataclass(frozen=True)
 class Condition:
-    """Comparison ("ge", "gt", "eq", "ne") of an index expression with 0; `flipped`: the kernel's sides are swapped."""
+    """Comparison of an index expression with 0: "ge", "gt", "eq" or "ne".
+
+    `flipped`: the kernel wrote the two sides in the opposite order.
+    """
 
     value: Affine
     relation: str
     flipped: bool = False
 
     def is_known(self, holds: bool) -> bool:
-        """Return whether the condition holds for all values of the expression; if not `holds`, fails for all values."""
+        """Return whether the condition is known to hold at every index; with `holds` False, to hold at no index."""
         least, most = self.value.range
         bound = 1 if self.relation == "gt" else 0
         if self.relation in ("ge", "gt"):
@@ -147,7 +150,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Mask:
-    """Conjunction of conditions."""
+    """Mask of a tile, which selects each element for which all conditions hold."""
 
     conditions: tuple[Condition, ...]
 
@@ -160,7 +163,7 @@ class Mask:
 
     @from_kernel
     def __or__(self, other: "Mask | bool") -> "Mask":
-        """Return the union, which is defined only if one mask holds everywhere or nowhere."""
+        """Return the union of two masks; ValueError unless one of them holds everywhere or nowhere."""
         other = EVERYWHERE if other is True else NOWHERE if other is False else other
         for one, rest in ((self, other), (other, self)):
             if one.is_known(False):
@@ -172,7 +175,7 @@ class Mask:
     __ror__ = __or__
 
     def is_known(self, holds: bool) -> bool:
-        """Return whether the mask holds everywhere, for any shape; if not `holds`, whether it holds nowhere."""
+        """Return whether the mask is known to hold at every index; with `holds` False, to hold at no index."""
         found = [condition.is_known(holds) for condition in self.conditions]
         return all(found) if holds else any(found)
 
@@ -227,13 +230,13 @@ def arange(*bounds: int) -> Affine:
 
 
 class _Grid(tuple):
-    """Index expressions of `mgrid`, also as attributes p, x, y, z, w."""
+    """Tuple of the index expressions of `mgrid`, which are also the attributes p, x, y, z, w."""
 
     p, x, y, z, w = (property(itemgetter(dimension)) for dimension in range(5))
 
 
 class _MeshGrid:
-    """Implements `nl.mgrid[0:128, 0:512]`: an index expression per dimension."""
+    """Implements `nl.mgrid`: the result of `nl.mgrid[0:128, 0:512]` is an index expression per dimension."""
 
     @from_kernel
     def __getitem__(self, key) -> _Grid:

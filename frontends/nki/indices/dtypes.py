@@ -34,7 +34,7 @@ class DType:
 
     Arguments:
         name: as in `nki.language`.
-        format: the machine's format; None: missing, so that tensors of this type are refused.
+        format: the machine's format; None: the machine lacks the type, and tensors of it are refused.
     """
 
     name: str
@@ -54,7 +54,7 @@ class DType:
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of numpy or ml_dtypes with this name; float32 if neither has one."""
+        """Type of numpy or ml_dtypes with the name of this type; float32 if neither library has such a type."""
         name = self.name.rstrip("_")
         return np.dtype(getattr(ml_dtypes, name, name if hasattr(np, name) else "float32"))
 
@@ -110,7 +110,10 @@ def dtype_of(given: object) -> DType:
 
 
 def promoted(*dtypes: DType) -> DType:
-    """Return an operation's result type: the common type, FP32 for different floats, at most 32 bits for integers."""
+    """Return the result type of an operation on operands of these types.
+
+    It is the common type; FP32 for different floating-point types; at most 32 bits for integers.
+    """
     first = dtypes[0]
     if all(dtype.name == first.name for dtype in dtypes):
         return first

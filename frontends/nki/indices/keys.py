@@ -17,13 +17,13 @@ from neuroncore_rtl.frontends.nki.indices.pattern import Pattern, Viewed
 __all__ = ["indices_of"]
 
 Part = tuple[int, int | slice | Affine]
-"""First result dimension that a part of a key applies to, and the part."""
+"""Pair: a part of a key, preceded by the first dimension of the result to which the part applies."""
 
 
 def indices_of(
     view: Viewed, key: tuple[Any, ...]
 ) -> tuple[tuple[int, ...], list[Affine], list[tuple[Affine, int]], Numbers[Viewed] | None]:
-    """Return the arguments of `Pattern.indexed` for a key."""
+    """Return the arguments of `Pattern.indexed` for the key of `view[key]`."""
     used = sum(part is not None and part is not Ellipsis for part in key)
     if used > view.ndim or sum(part is Ellipsis for part in key) > 1:
         raise ValueError(f"{view.name}: an index must have at most {view.ndim} parts for {view.shape}")
@@ -45,7 +45,7 @@ def indices_of(
     place, numbers = number
     d = sum(part is not None for part in key[:place])
     if over[d].range[0] < 0:
-        raise ValueError(f"{view.name}: an index added to one in memory must be at least 0, not {over[d]}")
+        raise ValueError(f"{view.name}: an index that is added to an index in memory must be at least 0, not {over[d]}")
     order: list[int | None] = [None] * len(result)
     if numbers.ndim:
         numbers, first = numbers.repeated(common), parts[d][0]
@@ -55,7 +55,7 @@ def indices_of(
 
 
 def _without_number(view: Pattern, key: tuple) -> tuple[tuple, tuple[int, Any] | None]:
-    """Return a key with 0 instead of the index in memory, and the position and value of that index."""
+    """Return a key with 0 instead of its index in memory, and the position and value of this index, if any."""
     places = [n for n, part in enumerate(key) if isinstance(part, Pattern | Moved)]
     if not places:
         return key, None
@@ -92,7 +92,7 @@ def _widened(index: Affine, dimensions: int) -> Affine:
 
 
 def _parts(view: Pattern, key: tuple, common: tuple[int, ...]) -> tuple[list[int], list[Part]]:
-    """Return the shape of the keyed view, with 0 for the size of a slice, and the key's part for each dimension."""
+    """Return the shape of `view[key]`, with 0 for the size of a slice, and the part of the key for each dimension."""
     places = [n for n, part in enumerate(key) if isinstance(part, Affine)]
     if places and any(not isinstance(part, Affine | Integral) for part in key[places[0] : places[-1]]):
         raise ValueError(f"{view.name}: index expressions must be side by side, not with slices between them")
@@ -121,7 +121,7 @@ def _parts(view: Pattern, key: tuple, common: tuple[int, ...]) -> tuple[list[int
 def _indices(
     view: Pattern, shape: Sequence[int], parts: list[Part], common: tuple[int, ...]
 ) -> tuple[tuple[int, ...], list[Affine]]:
-    """Return the shape with the slices' sizes, and an index over it for each dimension of a view."""
+    """Return the shape of the result with the sizes of slices, and an index expression per dimension of the view."""
     counts = list(shape)
     found: list[tuple[int, dict[int, int]]] = []
     for count, (first, part) in zip(view.shape, parts, strict=True):

@@ -45,7 +45,10 @@ def reshaped(view: Viewed, shape: tuple[int, ...]) -> Viewed:
 
 
 def retyped(view: Viewed, dtype: DType) -> Viewed:
-    """Return the same bits as another type; a smaller type gives more elements in the last dimension."""
+    """Return a view that interprets the same bits as another type.
+
+    A smaller type gives more elements in the last dimension; a larger type is refused.
+    """
     more, left = divmod(view.dtype.itemsize, dtype.itemsize)
     near = view.ndim and view.element.steps[-1] == 1 and view.lanes != view.ndim - 1 and view.numbers is None
     if left or (more > 1 and not (near and view.allocation.memory is not Memory.psum)):
@@ -64,7 +67,7 @@ def retyped(view: Viewed, dtype: DType) -> Viewed:
 
 
 def cast(view: Viewed, dtype: DType) -> Viewed:
-    """Return a view with steps and start in elements of another type."""
+    """Return a view of another type at the same byte positions: its steps and start count elements of this type."""
     old, new = view.dtype.itemsize, dtype.itemsize
     element = view.element
     places = [*element.steps, element.start]
@@ -99,14 +102,17 @@ def accessed(view: Viewed, pattern, offset: int | None, scalar, vector, dim: int
 
 
 def _width(view: Pattern) -> int:
-    """Return the elements per partition of a block, in the view's type; in HBM, of the whole tensor."""
+    """Return the number of elements of the view's type in a partition of a block; in HBM, in the whole tensor."""
     if view.allocation.memory is Memory.psum:
         return view.allocation.width
     return view.allocation.width * view.allocation.dtype.itemsize // view.dtype.itemsize
 
 
 def _patterned(view: Viewed, shape: tuple[int, ...], steps: tuple[int, ...], start: int, across: bool) -> Viewed:
-    """Return the view with an access pattern; `across`: `start` counts over all partitions."""
+    """Return the view with an access pattern of these counts (`shape`), steps and start.
+
+    `across`: `start` counts elements over all partitions; otherwise within a partition.
+    """
     width, flat = _width(view), (0,) * len(shape)
     block = Affine(shape, flat, view.block.start)
     if view.lanes is None:
@@ -125,7 +131,10 @@ def _patterned(view: Viewed, shape: tuple[int, ...], steps: tuple[int, ...], sta
 
 
 def _offset(view: Viewed, base: Viewed, scalar: object, vector: object, dim: int) -> Viewed:
-    """Return `view` moved by an index in memory along dimension `dim` of `base`."""
+    """Return `view` moved along dimension `dim` of `base` by an index in memory.
+
+    The index is `scalar`, a single number, or `vector`, a number per partition.
+    """
     offset = scalar if vector is None else vector
     if not isinstance(offset, Pattern) or (scalar is not None and vector is not None):
         rule = "an offset in memory must be one tensor in SBUF, scalar_offset or vector_offset"

@@ -45,8 +45,8 @@ class Numbers(Generic[InTile]):
 
     Arguments:
         view: the numbers, in the shape of the view that they move.
-        step: elements of the tensor per unit.
-        limit: exclusive upper bound; the lower one is 0.
+        step: elements of the tensor by which a number of 1 moves an element.
+        limit: exclusive upper bound of the numbers; the lower bound is 0.
     """
 
     view: InTile
@@ -64,13 +64,13 @@ class Numbers(Generic[InTile]):
 
     @property
     def along(self) -> int | None:
-        """Dimension along which the numbers are in different partitions; None: all are in one partition."""
+        """Dimension of the view along which the numbers are in different partitions; None: all are in one partition."""
         steps = self.view.partition.steps
         return next((d for d, n in enumerate(self.view.shape) if n > 1 and steps[d]), None)
 
     @property
     def apart(self) -> list[int]:
-        """Dimensions along which the numbers are different elements of a partition."""
+        """Dimensions of the view along which the numbers are different elements of a partition."""
         steps = self.view.element.steps
         return [d for d, n in enumerate(self.view.shape) if n > 1 and steps[d]]
 
@@ -94,7 +94,7 @@ class Moved(Generic[InTile]):
 
 
 def _static(index: object) -> Affine | Integral:
-    """Return an index without a number in memory; ValueError otherwise."""
+    """Return an index unchanged; ValueError if it has a number in memory."""
     if not isinstance(index, Affine | Integral):
         raise ValueError("at most one number in memory may be added to an index")
     return index

@@ -29,7 +29,7 @@ class PatternCut(Generic[Viewed]):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape before masking; further masks refer to it too."""
+        """Shape before masking, to which further masks refer, too."""
         return self.whole.shape
 
     @property
@@ -45,11 +45,11 @@ class Pattern:
         allocation: the tensor.
         dtype: type of an element.
         shape: sizes of the dimensions.
-        element, partition, block: position by index; each HBM tensor and each block counts its elements from 0.
+        element, partition, block: position by index; elements count from 0 in each HBM tensor and in each block.
         lanes: on chip, the dimension along partitions, which may repeat one partition; None if there is no such
             dimension.
         bounds: index expressions with their limits, checked after masks are applied.
-        numbers: the index in memory.
+        numbers: the index in memory; None: no such index.
         cut: the view before masking, if masking was the last operation.
     """
 
@@ -116,7 +116,7 @@ class Pattern:
         return self.block.start
 
     def step_along(self, dim: int) -> int:
-        """Return the element step of a dimension; ValueError if an index in memory cannot use it."""
+        """Return the element step of a dimension; ValueError if an index in memory cannot select along it."""
         if not -self.ndim <= dim < self.ndim:
             raise ValueError(f"{self.name}: indirect_dim must be below {self.ndim}, not {dim}")
         step = self.element.steps[dim]
@@ -130,7 +130,10 @@ class Pattern:
         self, shape: tuple[int, ...], lanes: int | None, numbers: "Numbers[Self] | None",
         moved: Callable[[Affine], Affine], new: Sequence[tuple[Affine, int]] = (),
     ) -> Self:  # fmt: skip
-        """Return the view with another shape; `moved` maps each index expression to this shape, `new` adds bounds."""
+        """Return the view with another shape; `moved` maps an index expression to this shape.
+
+        `new` are additional bounds, pairs of an index expression and its exclusive limit.
+        """
         axes = {name: moved(getattr(self, name)) for name in ("element", "partition", "block")}
         bounds = (*((moved(axis), limit) for axis, limit in self.bounds), *new)
         return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, cut=None, **axes)
@@ -139,7 +142,7 @@ class Pattern:
         self, shape: tuple[int, ...], indices: Sequence[Affine], new: Sequence[tuple[Affine, int]] = (),
         numbers: "Numbers[Self] | None" = None,
     ) -> Self:  # fmt: skip
-        """Return the view composed with one index expression per dimension; `new`: additional bounds."""
+        """Return the view of the elements that one index expression per dimension selects; `new`: additional bounds."""
 
         def composed(axis: Affine) -> Affine:
             own = list(zip(axis.steps, indices, strict=True))

@@ -16,7 +16,7 @@ CONDITION = "use nl.while_loop, or select what is computed by nisa.tensor_copy_p
 
 
 class VirtualRegister:
-    """A 32-bit number known only at run time; `word` is its tensor for kernels, [1, 1]."""
+    """A 32-bit number known only at run time; kernels access it as the tensor `word`, [1, 1]."""
 
     def __init__(self, register: Register, word: Any):
         self.register, self._word = register, word
@@ -62,7 +62,7 @@ def tests_while(line: Line) -> bool:
 
 
 def register_of(given: object, what: str) -> Register:
-    """Return the program's register; ValueError if `given` is not a register."""
+    """Return the program's register behind a kernel's register; ValueError if `given` is not a register."""
     if not isinstance(given, VirtualRegister):
         raise ValueError(f"{what} must be a register of nisa.register_alloc, not {given!r}")
     return given.register

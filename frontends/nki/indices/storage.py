@@ -18,7 +18,7 @@ __all__ = ["Allocation", "Memory", "format_in"]
 
 
 class Memory(Enum):
-    """Memories, named as in `nki.language`."""
+    """Memory of a tensor; the members have the names in `nki.language`."""
 
     sbuf = "sbuf"
     psum = "psum"
@@ -47,7 +47,7 @@ class Allocation:
         memory: memory of the tensor.
         shape: all dimensions.
         lanes: on chip, the index of the partition dimension, after those of blocks.
-        make: allocates a block's machine tensor on its first access.
+        make: function that allocates the machine tensor of a block at its first access.
     """
 
     name: str
@@ -57,9 +57,9 @@ class Allocation:
     lanes: int | None
     make: Callable[[int], Tensor | HbmTensor]
     zeros: set[int] = field(default_factory=set)
-    """Blocks that are zero without having been written."""
+    """Blocks that count as zeros, although no instruction has written them."""
     version: int = 0
-    """Number of writes so far."""
+    """Number of writes to the tensor so far."""
 
     def __post_init__(self):
         self._tensors: dict[int, Tensor | HbmTensor] = {}

@@ -68,7 +68,7 @@ class View(Pattern):
         return self.indexed(*indices_of(self, tuple(own)))
 
     def _cut_by(self, mask: Mask) -> Self:
-        """Return the part where this and earlier masks hold; an empty part gets a bound that fails on use."""
+        """Return the part of the view where this mask and earlier masks hold; using an empty part raises ValueError."""
         whole, mask = (self, mask) if self.cut is None else (self.cut.whole, self.cut.mask & mask)
         part = whole.masked(mask)
         if part is None:
@@ -77,7 +77,7 @@ class View(Pattern):
         return replace(part, cut=PatternCut(whole, mask, mask.rectangle(whole.shape)))
 
     def unrepeated(self) -> Self:
-        """Return the view with one partition instead of a repeated one."""
+        """Return a view that repeats one partition, without the repetitions: its first index along partitions."""
         return self[tuple(slice(0, 1) if d == self.lanes else slice(None) for d in range(self.ndim))]
 
     # -- dimensions ------------------------------------------------------------------------------------------------

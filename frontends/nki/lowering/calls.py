@@ -46,8 +46,8 @@ class Call:
         note: the difference in a few words.
         result: shape, type and memory of the result without a dst; None: dst is mandatory.
         like: argument that a mask's shape refers to.
-        product: whether it can accumulate in PSUM.
-        each: whether it is element-wise, so that it can be split.
+        product: whether the call can accumulate in PSUM.
+        each: whether the call is element-wise, so that it can be split.
         along: see `Along`; None if dst has the dimensions of `like`.
     """
 
@@ -130,7 +130,10 @@ class Call:
         return result
 
     def _where(self, dst: View, arguments: dict, mask: Mask | None, shape: tuple[int, ...] | None) -> View | None:
-        """Return the part of dst where a mask over the shape of `like` holds; None if it holds nowhere."""
+        """Return the part of dst where a mask holds; None if it holds nowhere.
+
+        The mask refers to the shape of the argument that `like` names.
+        """
         order = None if self.along is None or mask is None or shape is None else self.along(arguments, dst)
         if order is None or mask is None or shape is None:
             return dst.masked(mask, shape)
@@ -161,7 +164,11 @@ def instruction(
 
 
 def like(*names: str, dtype: DType | None = None, memory: Memory = Memory.sbuf) -> Result:
-    """Return the result rule: the shape to which the named arguments broadcast, in `dtype` or their promoted type."""
+    """Return a function for `Call.result`.
+
+    The result has the shape to which the named arguments broadcast, the type `dtype` or their promoted type, and the
+    given memory.
+    """
 
     def result_of(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
         views = [arguments[name] for name in names if isinstance(arguments.get(name), View)]
@@ -184,7 +191,7 @@ def at_least_2d(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def nothing(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
-    """Result rule of calls without an operand to take a shape from: raise ValueError."""
+    """Serve as `Call.result` of a call with no operand that determines the shape: raise ValueError."""
     raise ValueError("a dst must be given")
 
 
@@ -206,7 +213,7 @@ def nl_function(function: Callable) -> Callable:
 
 
 def _decided(mask: object) -> Any:
-    """Return a mask; a bool becomes None (everywhere) or `NOWHERE`."""
+    """Return a mask unchanged; replace True by None (everywhere) and False by `NOWHERE`."""
     if isinstance(mask, bool | np.bool_):
         return None if mask else NOWHERE
     return mask
@@ -217,7 +224,7 @@ def _resolved(current: Recording, value: object) -> object:
 
 
 def _is_zero(target: View) -> bool:
-    """Return whether a target is zero without having been written, so that a product may overwrite it."""
+    """Return whether a target counts as zeros but has not been written, so that a product may overwrite it."""
     return target.one_block() in target.allocation.zeros and not is_written(target)
 
 

@@ -19,7 +19,7 @@ PIECE = 128
 
 
 class LoweredEngine(Enum):
-    """Engines, as in `nisa.engine`."""
+    """Engine that a kernel selects for a call; the members have the names in `nisa.engine`."""
 
     unknown = 0
     tensor = 1

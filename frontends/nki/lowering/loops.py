@@ -45,9 +45,9 @@ class Loop:
     Arguments:
         manager: the program's loop context.
         source: the kernel's line.
-        register: condition of a `while`, otherwise the counter.
-        made: objects cached before the loop.
-        outside: tensors allocated before the loop.
+        register: the condition of a `while` loop, the counter of other loops.
+        made: objects that were cached before the loop.
+        outside: tensors that were allocated before the loop.
     """
 
     manager: AbstractContextManager
@@ -58,7 +58,7 @@ class Loop:
 
 
 def _enter(current: Recording, manager: AbstractContextManager, register: VirtualRegister | None = None):
-    """Start a loop's body; return the value of the program's loop context."""
+    """Start the recording of a loop's body; return the value with which the program's loop context is entered."""
     current.flush()
     for allocation in current.on_chip:
         for block in sorted(allocation.zeros):
@@ -108,7 +108,7 @@ def _count(current: Recording, lower: object, upper: object, step: Any) -> Abstr
 
 
 class _Rounds:
-    """Iterator of `for i in nl.dynamic_range(...)`: Python runs the body once, to record it."""
+    """Iterator of `for i in nl.dynamic_range(...)`; it has one element, so that Python records the body once."""
 
     def __init__(self, *bounds: Any):
         self._bounds, self._entered = bounds, False
@@ -178,7 +178,7 @@ class DoWhile:
 
     @from_kernel
     def __exit__(self, kind, *error) -> None:
-        """End the body. If the body returns, the kernel returns after the loop."""
+        """End the body of the loop; a `return` in the body ends the kernel only after the loop."""
         if kind is None:
             current = recording()
             current.flush()
@@ -204,7 +204,7 @@ class LoopRegister(VirtualRegister):
 
 
 def element_of(current: Recording, view: View) -> Tensor | HbmTensor:
-    """Return the machine's tensor of a one-element view."""
+    """Return the machine's tensor for a view of one element."""
     if not isinstance(view, View) or view.size != 1:
         shape = view.shape if isinstance(view, View) else repr(view)
         raise ValueError(f"a register must be loaded from, or stored to, a tensor of one element, not {shape}")
@@ -222,7 +222,7 @@ def element_of(current: Recording, view: View) -> Tensor | HbmTensor:
 
 
 def loop_register(current: Recording, register: Register) -> LoopRegister:
-    """Wrap a register of the program for use in kernels."""
+    """Return a register for kernels that stands for a register of the program."""
     shape = (1, 1)
     flat = Affine(shape, (0, 0))
     word = Allocation("register", DTYPES["int32"], Memory.sbuf, shape, 0, lambda block: register.word)

@@ -61,7 +61,7 @@ def lanes_tensor(recording: Recording, view: View) -> Tensor:
 
 
 def common(recording: Recording, shape: tuple[int, ...], *views: View) -> list[Tensor]:
-    """Return views, fitted to a shape, as operands; dimensions are merged where all operands allow it."""
+    """Return views, fitted to a shape, as operands of one instruction; merge dimensions where all operands allow it."""
     fitted = [spread(recording, view.fitted(shape)) for view in views]
     return _merge_dimensions([_of_lanes(recording, view, shape) for view in fitted])
 
@@ -85,9 +85,7 @@ def _of_lanes(recording: Recording, view: View, shape: tuple[int, ...]) -> Tenso
     """Return a view as an operand with the free dimensions of `shape`, except those of one element."""
     lanes = 0 if view.lanes is None else view.lanes
     if lanes:
-        raise ValueError(
-            f"{view.name}: the partitions must be the first dimension of {view.shape}, not the {lanes + 1}."
-        )
+        raise ValueError(f"{view.name}: the partitions must be along dimension 0 of {view.shape}, not {lanes}")
     base = lanes_tensor(recording, view)
     moving = [d for d, n in enumerate(shape) if n > 1 and d != lanes]
     counts, steps = [shape[d] for d in moving], [view.element.steps[d] for d in moving]
@@ -102,7 +100,7 @@ def _stepping(tensor: Tensor, counts: Sequence[int], steps: Sequence[int]) -> Te
 
 
 def mark_written(view: View) -> View:
-    """Note a write to a view, and return the view."""
+    """Record that the elements of a view have been written; return the view."""
     allocation = view.allocation
     allocation.version += 1
     if allocation.memory is Memory.psum:
@@ -132,7 +130,7 @@ def tile_places(view: View) -> tuple[slice, slice | np.ndarray]:
 
 
 def _fill_zeros(recording: Recording, view: View) -> None:
-    """Zero a PSUM block that was allocated as zeros, before anything other than a product accesses it."""
+    """Append zeros for a PSUM block that was allocated as zeros, before an instruction other than a product uses it."""
     allocation = view.allocation
     block = view.one_block()
     if block in allocation.zeros:
@@ -159,7 +157,7 @@ def as_row(tensor: Tensor) -> Tensor | None:
 
 
 def step_of(row: Tensor) -> int:
-    """Return the element step of a row."""
+    """Return the distance in elements between adjacent elements of a tensor with one free dimension."""
     assert row.steps is not None
     return row.steps[0]
 
@@ -196,7 +194,7 @@ def identity_tile(recording: Recording, fmt: Format) -> Tensor:
 
 
 def spread(recording: Recording, view: View) -> View:
-    """Return a view with the data in every partition if the view repeats one partition."""
+    """Return a view unchanged, or, if it repeats one partition, a tensor with a copy of the data in every partition."""
     allocation, lanes = view.allocation, 0 if view.lanes is None else view.lanes
     if not allocation.memory.on_chip:
         return view

@@ -33,8 +33,8 @@ class Running:
     """Running results of an engine.
 
     Arguments:
-        column: the values, one per partition; None: all are `number`.
-        number: the common value; None: undefined.
+        column: the results, one per partition; None: the result of every partition is `number`.
+        number: the result of every partition; None: undefined.
         view: kernel tensor that contains the column, if any.
         version: the tensor's version when the column was written.
     """
@@ -50,19 +50,23 @@ def running(r: Recording, engine: str) -> Running:
 
 
 def column(r: Recording, name: str, lanes: int) -> Tensor:
-    """Allocate a column of FP32."""
+    """Allocate a tensor of one FP32 element in each of `lanes` partitions of SBUF."""
     return r.program.space.sbuf(name, FP32, (1,), lanes)
 
 
 def scalar_place(r: Recording, view: View, lanes: int) -> Tensor:
-    """Return a reduction's destination, one element in each of `lanes` partitions, and mark it written."""
+    """Return the destination of a reduction, one element in each of `lanes` partitions, and mark it as written."""
     (result,) = common(r, (lanes, 1), view.fitted((view.size, 1)))
     mark_written(view)
     return result
 
 
 def keep(r: Recording, engine: str, kept: Tensor, view: View | None = None) -> None:
-    """Use a column as the engine's running results; a kernel's tensor can be used only if it is float32 in SBUF."""
+    """Let the column `kept` contain the running results of an engine.
+
+    `view` is the kernel's tensor that contains the column, if any; unless it is float32 in SBUF, the running results
+    become undefined.
+    """
     if view is None:
         r.running[engine] = Running(kept)
     elif view.allocation.memory is Memory.sbuf and view.dtype == "float32":

@@ -11,7 +11,7 @@ __all__ = ["BUILTINS", "Scalar"]
 
 
 class Scalar(LoopRegister):
-    """Register loaded from a one-element tensor, usable as a bound of `range`; as an annotation, any number."""
+    """Register loaded from a one-element tensor, usable as a bound of `range`; as an annotation it means any number."""
 
     @from_kernel
     def __init__(self, number: View):
@@ -31,7 +31,7 @@ class _RangeType(type):
 
 
 class _Range(metaclass=_RangeType):
-    """Python's `range`; a dynamic loop if a bound is a `Scalar`."""
+    """Stand-in for Python's `range`, which makes a dynamic loop if a bound is a `Scalar`."""
 
     def __new__(cls, *bounds):
         return dynamic_range(*bounds) if any(isinstance(bound, Scalar) for bound in bounds) else range(*bounds)

@@ -76,12 +76,12 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
 
 
 def _encodable(part: tuple[slice, ...]) -> Iterable[tuple[slice, ...]]:
-    """Split a share of a copy into pieces with counts that a record can encode."""
+    """Split a part of a copy into parts with counts that fit the fields of a record."""
     return product(*(cut(one.start, one.stop, MOST) for one in part))
 
 
 def _join(counts: list[int], steps: list[list[int]], axes: list[int | None], first: int) -> None:
-    """Merge, in place, adjacent dimensions from `first` on that are contiguous at both ends."""
+    """Merge, in place, adjacent dimensions from `first` on that are contiguous in source and destination."""
     d = first
     while d + 1 < len(counts):
         along = any(axis in (d, d + 1) for axis in axes)
@@ -105,7 +105,7 @@ def _row_numbers(r: Recording, numbers: Numbers, skip: bool) -> DmaIndex:
 
 
 def _end(r: Recording, view: View) -> tuple[DmaTensor, tuple[int, ...], int | None]:
-    """Return one side of a copy: its start, its steps over the view's shape, and the dimension along partitions."""
+    """Return a view as source or destination of a copy: start, steps by dimension, and dimension along partitions."""
     if not view.allocation.memory.on_chip:
         base = view.allocation.tensor(0)
         address = base.address + view.element.start * view.dtype.itemsize

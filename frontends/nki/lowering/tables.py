@@ -36,7 +36,7 @@ def table_of(r: Recording, view: View) -> View:
 
 
 def in_table(view: View, table: View) -> View:
-    """Return the equivalent of a view on chip in the HBM copy of its block."""
+    """Return the part of `table`, the HBM copy of a block, that corresponds to a view of the block on chip."""
     width = table.shape[1]
     steps = [width * across + along for across, along in zip(view.partition.steps, view.element.steps, strict=True)]
     element = Affine(view.shape, tuple(steps), width * view.partition.start + view.element.start)

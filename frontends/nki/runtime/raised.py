@@ -16,7 +16,7 @@ _OWN = tuple(ROOT / folder for folder in ("frontends", "golden", "kernels", "spe
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """Convert an exception raised while a kernel is recorded.
+    """Convert an exception that a kernel raises in this context, while it is recorded.
 
     Raises:
         UsageError: with a refused call's message, which ends with the kernel's line, or with the kernel's traceback.

@@ -12,7 +12,7 @@ __all__ = ["Kernel", "jit", "simulate_kernel"]
 
 
 class Kernel:
-    """A kernel function with a launch grid: programs along each axis; empty: one."""
+    """A kernel function with a launch grid: the number of programs along each axis; an empty grid is one program."""
 
     def __init__(self, function: Callable, grid: tuple[int, ...] = ()):
         self.function, self.grid = function, grid

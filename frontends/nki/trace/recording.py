@@ -40,7 +40,7 @@ class Pending:
     Arguments:
         result: the tensor returned to the kernel.
         run: appends instructions that write the result to a view of the same shape.
-        source: the call's line.
+        source: the kernel's line with the call.
         product: `run` accepts accumulate=True, which adds to the view.
     """
 
@@ -50,7 +50,7 @@ class Pending:
     product: bool = False
 
     def append(self, target: View, **options: bool) -> None:
-        """Append the call's instructions; an error names the call's line."""
+        """Append the instructions of the call, which write to `target`; an error names the call's line."""
         with override_source(self.source):
             located(self.run)(target, **options)
 
@@ -86,9 +86,9 @@ class Recording:
     """Loops being recorded, innermost last (`frontends.nki.lowering.loops`)."""
     on_chip: list[Allocation] = field(default_factory=list)
     aliases: dict[Allocation, tuple[View, int]] = field(default_factory=dict)
-    """Results assigned to parts of other tensors: target view, and its tensor's version at the assignment."""
+    """Results that were assigned to parts of other tensors: the target, and the version of its tensor at that time."""
     made: dict[tuple, Any] = field(default_factory=dict)
-    """Cached objects of `once`."""
+    """Objects that `once` has cached, by key."""
 
     def __post_init__(self):
         self._shared: list[View] = []
@@ -175,7 +175,7 @@ class Recording:
         return self.of_hbm(tensor, dtype)
 
     def once(self, key: tuple, make: Callable[[], _Made]) -> _Made:
-        """Return the cached result of `make` for a key."""
+        """Return the cached object for a key; make it by `make` at the first call."""
         if key not in self.made:
             self.made[key] = make()
         return self.made[key]
@@ -190,7 +190,7 @@ class Recording:
     # -- calls -----------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Append the pending call; its result gets a new tensor."""
+        """Append the pending call, which writes its result to a new tensor."""
         if self.pending is not None:
             waiting, self.pending = self.pending, None
             waiting.append(waiting.result)
@@ -212,7 +212,11 @@ class Recording:
         return True
 
     def resolved(self, view: View) -> View:
-        """Map a view of an assigned result to the assignment's target; ValueError if that was written since."""
+        """Return a view of the tensor in which the elements of `view` are.
+
+        The result of a call that was assigned to a part of another tensor is stored only there; ValueError if that part
+        was written since.
+        """
         if view.numbers is not None:
             view = replace(view, numbers=replace(view.numbers, view=self.resolved(view.numbers.view)))
         found = self.aliases.get(view.allocation)
@@ -220,7 +224,8 @@ class Recording:
             return view
         if view.numbers is not None:
             raise ValueError(
-                f"{view.name}: to index this assigned result by an index in memory, index {found[0].name} instead"
+                f"{view.name}: a result that was assigned to {found[0].name} must not have an index in memory: "
+                f"index {found[0].name} instead"
             )
         target, version = found
         if target.allocation.version != version:
@@ -240,7 +245,7 @@ class Recording:
 
     @contextmanager
     def current(self) -> Iterator["Recording"]:
-        """Make this the recording that calls are appended to."""
+        """Make this, in this context, the recording to which calls of the interface are appended."""
         before = _CURRENT.set(self)
         try:
             yield self

@@ -26,16 +26,19 @@ class NkiTensor(View):
     """A tensor in HBM, SBUF or PSUM, or a view of one."""
 
     def __setitem__(self, key, value) -> None:
-        """Write to a part: a pending result is written directly, any other value is copied."""
+        """Write a value to a part of the tensor: the result of a pending call directly, any other value by a copy."""
         recording().calls["assign"](self[key], value)
 
     def __iadd__(self, other):
-        """Accumulate; a product accumulates in PSUM."""
+        """Add a value to the tensor; a product is accumulated in PSUM."""
         return recording().calls["accumulate"](self, other)
 
     @from_kernel
     def __bool__(self) -> bool:
-        """Return True in HBM, as kernels test for optional arguments; ValueError on chip: the value is not known."""
+        """Return True for a tensor in HBM, since kernels test for optional arguments so.
+
+        ValueError for a tensor on chip, since its value is not known while the kernel is recorded.
+        """
         if not self.allocation.memory.on_chip:
             return True
         raise ValueError(f"{self.name}: a condition must be known while the kernel is recorded, not one on a tensor")

@@ -46,7 +46,7 @@ def fill(r: Recording) -> None:
 
 
 def _reads(step: ProgramStep, writes: int) -> list[tuple[Region, int]]:
-    """Return the regions that an instruction reads, including a dst that it overwrites in part."""
+    """Return the regions that an instruction reads, each with its buffer; a dst overwritten only in part counts."""
     instruction = step.instruction
     reads = [*zip(instruction.reads, islice(step.buffers, writes, None), strict=True)]
     if getattr(instruction, "keep", False):
@@ -55,7 +55,7 @@ def _reads(step: ProgramStep, writes: int) -> list[tuple[Region, int]]:
 
 
 class _Tile:
-    """Written bytes of a tile at one step of the program."""
+    """Bytes of a tile that have been written up to a step of the program."""
 
     def __init__(self, tensor: Tensor):
         self.tensor = tensor

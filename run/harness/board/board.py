@@ -33,7 +33,7 @@ HOST_PATIENCE = 20_000
 """Cycles that the host stalls for an answer."""
 
 START_NS = 2_000
-"""Start-up time, shorter than a real chip's."""
+"""Time from power-up to the first command of the simulated SDRAM in ns; a real chip needs longer."""
 
 
 class SimulatedLine:
@@ -51,19 +51,19 @@ class SimulatedLine:
         self.cycle = 0
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
-        """See `Transport`."""
+        """Implement `Transport.exchange`."""
         self._connection.send((data, wanted, HOST_PATIENCE))
         found, self.cycle = self._connection.recv()
         return found
 
     def drain(self) -> None:
-        """See `Transport`."""
+        """Implement `Transport.drain`."""
         self.exchange(b"", 1)
 
 
 @dataclass(frozen=True)
 class SimulatedBoard:
-    """A board.
+    """Simulation of a board with its SDRAM and its host.
 
     Arguments:
         config: parameters of the core; None: no core.
@@ -72,7 +72,7 @@ class SimulatedBoard:
     config: Config | None
 
     def design(self) -> simulation.Design:
-        """Return the board with SDRAM and host."""
+        """Return the Verilog design of the simulation."""
         config = self.config
         parameters: dict[str, object] = asdict(config) if config else {}
         size = f"{config.rows}x{config.columns}" if config else "memory"

@@ -46,14 +46,14 @@ class LinkError(RuntimeError):
 
 
 class Transport(Protocol):
-    """Carries bytes to a board and back."""
+    """Serial connection to a board; a transport of bytes in both directions."""
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
-        """Send bytes; return the next `wanted` received ones, or fewer before the line is quiet."""
+        """Send bytes; return the next `wanted` received bytes, or fewer if the line becomes quiet before."""
         ...
 
     def drain(self) -> None:
-        """Return when the line is quiet at both ends; drop received bytes."""
+        """Wait until both ends have stopped sending; drop the bytes received meanwhile."""
 
 
 class SerialLine:
@@ -77,19 +77,19 @@ class SerialLine:
         self._port.close()
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
-        """See `Transport`."""
+        """Implement `Transport.exchange`."""
         self._port.reset_input_buffer()
         self._port.write(data)
         return self._port.read(wanted)
 
     def drain(self) -> None:
-        """See `Transport`."""
+        """Implement `Transport.drain`."""
         time.sleep(self._patience_s)
         self._port.reset_input_buffer()
 
 
 def make_frame(code: int, tag: int, address: int, length: int, payload: bytes = b"") -> bytes:
-    """Return a frame of the link."""
+    """Return the bytes of a frame for the link to the board."""
     fields = {"sync": SYNC, "code": code, "tag": tag, "length": length, "address": address}
     body = b"".join(fields[name].to_bytes(size, "little") for name, size in HEADER) + payload
     return body + zlib.crc32(body).to_bytes(CHECK_BYTES, "little")
@@ -99,7 +99,7 @@ class HostPort:
     """Commands to a board, each repeated until it has a valid answer.
 
     Attributes:
-        repeated: number of repeated transmissions.
+        repeated: number of transmissions that repeated a command, so far.
     """
 
     def __init__(self, transport: Transport):
@@ -114,20 +114,23 @@ class HostPort:
             self._command(LinkCommand.WRITE_MEMORY, place, length, payload)
 
     def read(self, address: int, length: int) -> bytes:
-        """Return bytes of HBM; see `write`."""
+        """Return bytes of HBM; LinkError as in `write`."""
         blocks = _blocks(address, length)
         return b"".join(self._command(LinkCommand.READ_MEMORY, place, part, returns=part) for place, part in blocks)
 
     def write_register(self, register: int, value: int) -> None:
-        """Write a register; see `write`."""
+        """Write a register of the board; LinkError as in `write`."""
         self._command(LinkCommand.WRITE_REGISTER, register, 4, value.to_bytes(4, "little"))
 
     def read_register(self, register: int) -> int:
-        """Return a register; see `write`."""
+        """Return the value of a register of the board; LinkError as in `write`."""
         return int.from_bytes(self._command(LinkCommand.READ_REGISTER, register, 4, returns=4), "little")
 
     def check_machine(self, config: Config | None) -> None:
-        """Wait until the memory is ready; LinkError if there is no board, or its machine is not `config`."""
+        """Wait until the board's memory is ready.
+
+        LinkError if no board answers, or the parameters of the machine on it are not `config`.
+        """
         if (identity := self.read_register(BoardRegister.IDENTITY)) != IDENTITY_WORD:
             raise LinkError(f"IDENTITY must be {IDENTITY_WORD:#x}, not {identity:#x}")
         machine = self.read_register(BoardRegister.MACHINE)
@@ -139,7 +142,7 @@ class HostPort:
             pass
 
     def run_image(self, image: Image, limit: int = 1 << 31) -> Outcome:
-        """Load an image, start the core, return the outcome after at most `limit` cycles; LinkError: see `write`."""
+        """Load an image, start the core, return the outcome after at most `limit` cycles; LinkError as in `write`."""
         self.write_register(BoardRegister.CONTROL, CONTROL_RESET)
         self.write_register(BoardRegister.CONTROL, 0)
         self.check_machine(image.config)
@@ -194,7 +197,7 @@ class HostPort:
                 raise LinkError(f"{command.name} at {place} must bring {returns} bytes, not {len(found) - FRAME_BYTES}")
             return body[FRAME_HEADER_BYTES:]
         place = _place(command, address)
-        raise LinkError(f"{command.name} at {place} was sent {ATTEMPTS} times, the last one brought {problem}")
+        raise LinkError(f"{command.name} at {place} was sent {ATTEMPTS} times, the last time with {problem}")
 
 
 def _name(code: int) -> str:
@@ -207,7 +210,7 @@ def _place(command: LinkCommand, address: int) -> str:
 
 
 def _blocks(address: int, length: int) -> list[tuple[int, int]]:
-    """Return address and length of the parts of an access, split at `PAYLOAD_BYTES`."""
+    """Split an access at multiples of `PAYLOAD_BYTES`; return address and length of each part."""
     end, found = address + length, []
     while address < end:
         part = min(end, (address // PAYLOAD_BYTES + 1) * PAYLOAD_BYTES) - address

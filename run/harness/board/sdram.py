@@ -15,7 +15,10 @@ TRRD_NS = 15
 
 
 def sdram_parameters(chip: SdramChip, clock_hz: int, start_ns: int | None = None) -> str:
-    """Return the parameters of an instance; start_ns: from power-up to the first command, None: the chip's."""
+    """Return the parameters of an instance of the Verilog model of an SDRAM chip.
+
+    `start_ns` is the time from power-up to the first command; None: the chip's.
+    """
     times = {field.name.removesuffix("_ns"): getattr(chip, field.name) for field in fields(chip) if "_ns" in field.name}
     times |= {"trrd": TRRD_NS, "trefi": chip.refresh_ns / (1 << chip.row_bits)} | {"start": start_ns or chip.start_ns}
     del times["refresh"]

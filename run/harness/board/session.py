@@ -19,7 +19,11 @@ SOCKET_VARIABLE = "BOARD_SOCKET"
 
 @cocotb.test()
 async def serve(dut):
-    """Execute exchanges (bytes, wanted, patience) until None; answer with received bytes and the cycle."""
+    """Execute the exchanges requested over the connection until the request None.
+
+    A request is the bytes to send, the number of wanted bytes, and the patience; the answer is the received bytes and
+    the current cycle.
+    """
     start_clock(dut)
     dut.turn.value = 0
     await RisingEdge(dut.clk)

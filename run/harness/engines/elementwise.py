@@ -46,7 +46,7 @@ class EngineRecord:
     Arguments:
         engine: one of `ENGINES`; executes its records in order.
         word: the instruction's bits, legal or not.
-        vector, scalar: instructions of each engine that must retire before this one is offered.
+        vector, scalar: number of instructions of each engine that must retire before this instruction is offered.
     """
 
     engine: str
@@ -56,7 +56,11 @@ class EngineRecord:
 
 
 class Refusal(NamedTuple):
-    """A refused instruction: cause (a `spec.isa.Rule`), number in its program or since the previous error."""
+    """A refused instruction.
+
+    `cause` is a `spec.isa.Rule`; `number` is the index of the instruction among its engine's instructions, or among
+    those since the previous error.
+    """
 
     cause: int
     number: int
@@ -64,14 +68,14 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseWork:
-    """A program, and disturbances.
+    """A program for the vector and scalar engines, and disturbances of its run.
 
     Arguments:
         program: records of both engines, in an order that satisfies their dependences.
         sbuf, psum: initial memories, uint8 [partitions, multiple of 4]; an access beyond them fails.
-        stall: rate of random pauses of streams and ports, in 256ths of the cycles.
-        seed: of the pauses.
-        events: whether the outcome has the cycles of each instruction.
+        stall: probability of a random pause of a stream or memory port, in 256ths per cycle.
+        seed: seed of the random pauses.
+        events: whether the outcome has the cycles of issue and retirement of each instruction.
         recover: whether an engine with an error is reset once it is idle, and continues; refused instructions do not
             count as retired.
     """
@@ -95,7 +99,7 @@ class ElementwiseDevice:
 
     Arguments:
         config: parameters of the machine.
-        engines: of `ENGINES`; a harness with one builds faster.
+        engines: names from `ENGINES`; a harness with one engine builds faster.
     """
 
     config: Config
@@ -170,7 +174,7 @@ class ElementwiseDevice:
 
 
 def _instances(config: Config, there: Sequence[str]) -> dict[str, str]:
-    """Return the macros `PORT_WIRES` and `INSTANCES` of the harness, with two wires per port of an engine."""
+    """Return the harness's macros `PORT_WIRES` (two wires per port, one per engine) and `INSTANCES` (the engines)."""
     signature = wiring.Signature(engine_ports(config))
     found = {name: (member.flow, len(value)) for name, member, value in module_ports(signature, signature.create())}
     names = {port: port.replace("__", "_") for port in found}
@@ -189,7 +193,10 @@ def _programs(work: ElementwiseWork) -> dict[str, list[EngineRecord]]:
 
 
 def _without_repetitions(text: str) -> str:
-    """Return Verilog without repeated modules, which the engines share; modules of one name are equal."""
+    """Return Verilog in which each module occurs once.
+
+    The texts of both engines contain the modules that the engines share; modules of the same name are equal.
+    """
     seen = set()
 
     def once(found: re.Match) -> str:
@@ -222,7 +229,7 @@ def _program_lines(records: Sequence[EngineRecord]) -> str:
 
 
 def _cycles(word: int) -> int:
-    """Return the most cycles of any instruction."""
+    """Return an upper bound of the cycles that an instruction needs."""
     values = Elementwise.unpack(word)
     return SLOWEST * (min(prod(values[f"count{d}"] for d in range(DIMENSIONS)), 1 << 20) + 16)
 
@@ -232,12 +239,15 @@ def _read_memory(path: Path, partitions: int, what: str) -> np.ndarray:
 
 
 def _of(state: Mapping[str, int], port: str, number: int, bits: int = 32) -> int:
-    """Return an engine's slice of a port."""
+    """Return the bits of one engine in a port of the harness that concatenates the values of all engines."""
     return state[port] >> bits * number & (1 << bits) - 1
 
 
 def _part(number: int, state: Mapping[str, int], log: Mapping[str, list[list[int]]]) -> Outcome:
-    """Return the outcome of an engine; log: fields of its events a (accepted), r (retired), e (error)."""
+    """Return the outcome of an engine.
+
+    `log` maps a kind of event, "a" (accepted), "r" (retired) or "e" (error), to the fields of each such event.
+    """
     error = EngineError.from_bits(_of(state, "errors", number, EngineError.as_shape().size))
     errors = [Refusal(cause, place) for _, cause, place in log["e"]]
     if not errors and error.valid:

@@ -38,7 +38,7 @@ TENSOR_COUNTERS = ("cycles", *TensorCounters.as_shape().members)
 
 @dataclass(frozen=True)
 class TensorStep:
-    """An instruction, and the number of drains that precede it."""
+    """An instruction, and the number of drains (`Drain`) that must be complete before it is offered."""
 
     instruction: TensorInstruction
     drains: int
@@ -46,7 +46,7 @@ class TensorStep:
 
 @dataclass(frozen=True)
 class Drain:
-    """PSUM words to read in every partition once `moves` MultiplyMoving have retired."""
+    """Read-out of PSUM: `words` words from `psum` on, in every partition, once `moves` MultiplyMoving have retired."""
 
     moves: int
     psum: int
@@ -71,12 +71,12 @@ class TensorProgram:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorWork:
-    """A program, and disturbances.
+    """A program for the tensor engine, and disturbances of its run.
 
     Arguments:
         program: the program.
-        stall: rate of random pauses of streams, in 256ths of the cycles.
-        seed: of the pauses.
+        stall: probability of a random pause of a stream, in 256ths per cycle.
+        seed: seed of the random pauses.
     """
 
     program: TensorProgram

@@ -126,7 +126,7 @@ class CollectiveDevice:
 
 
 def _list_connections(instance: Instance) -> dict[str, str]:
-    """Return the connections of instruction streams to slices of vectors."""
+    """Return the connections of the cores' instruction streams to slices of the harness's vectors."""
     vectors = {
         "payload": f"instructions[{COLLECTIVE_BITS} * {{0}} +: {COLLECTIVE_BITS}]",
         "valid": "offered[{0}]",
@@ -140,7 +140,10 @@ def _list_connections(instance: Instance) -> dict[str, str]:
 
 
 def _lines(instance: Instance, work: CollectiveWork) -> tuple[list[int], list[int]]:
-    """Return the lines of all lists, and the start of each list with the end of the last."""
+    """Return the memory words of all instruction lists.
+
+    The second result is the index of the first word of each list, followed by the number of all words.
+    """
     lines, starts = [], [0]
     for core in range(instance.cores):
         for position, collective in enumerate(work.lists.get(core, ())):

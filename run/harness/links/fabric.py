@@ -55,7 +55,7 @@ class Traffic(LinkWork):
 
 
 class Way(NamedTuple):
-    """Cores and channel of flits, which remain in order."""
+    """Path of flits that must be received in the order of sending: the two cores and the channel."""
 
     source: int
     destination: int
@@ -63,7 +63,11 @@ class Way(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """A wrong flit: receiving port, source, channel and number from its header, expected number, faults, cycle."""
+    """A wrong flit that a port received in a cycle.
+
+    `source`, `channel` and `number` are from its header; `expected` is the right number; a bit of `kind` stands for
+    each fault.
+    """
 
     port: int
     source: int
@@ -152,7 +156,7 @@ class FabricDevice:
 
 
 def _ports(instance: Instance) -> dict[str, str]:
-    """Return the connections of endpoints and of disturbances of wires."""
+    """Return the expressions for the fabric's ports by name: cores' channels, disturbances and counters of wires."""
     fields = {"flip": "flip", "flip_bit": "flip_bit", "drop": "drop", "repeat": "again", "cut": "cut"}
     ports = {}
     for port in range(CHANNELS * instance.cores):

@@ -62,22 +62,22 @@ class Figures:
 
     @property
     def intensity(self) -> float:
-        """Operations of the array per byte of HBM; 0 without HBM traffic."""
+        """Floating-point operations of the array per byte that HBM transfers; 0 without HBM traffic."""
         return self.product_flops / self.hbm_bytes if self.hbm_bytes else 0.0
 
     @property
     def product_flops(self) -> int:
-        """Operations of the array without transposes."""
+        """Floating-point operations of the array, except those of transposes."""
         return self.flops["hardware"] - self.flops["transpose"]
 
     @property
     def peak(self) -> int:
-        """Maximum operations of the array per cycle."""
+        """Maximum floating-point operations of the array per cycle."""
         return 2 * self.run.config.rows * self.run.config.columns
 
     @cached_property
     def stalls(self) -> dict[str, dict[StallCause, int]]:
-        """Busy and stall cycles by cause of each queue with records; they sum to the run's cycles."""
+        """Cycles of each queue that has records, busy or stalled, by cause; they sum to the run's cycles."""
         return {self.run.queue_name(queue): counted_stalls(causes_of(self.run, queue)) for queue in self.run.queues}
 
     def summary(self) -> dict[str, object]:

@@ -25,7 +25,7 @@ STALLS = {
 """Colours of stalls by cause; the time after an engine's last instruction remains white."""
 
 APART = 400
-"""Maximum instructions of a picture that are separated by thin lines."""
+"""Maximum number of instructions that a picture separates by thin lines."""
 
 WIDTH, ROW, MARGINS = 11.0, 0.42, 1.75
 """Inches: width of a picture, height of a queue, total height above and below the queues."""

@@ -23,16 +23,16 @@ Spans = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """Record with its cycles since the start.
+    """An executed record, with cycles counted from the start of the run.
 
     Arguments:
         number: index in the order of issue.
         address: the record's address in HBM.
         record: the record.
-        entry: the program entry that it was made from.
-        fetched: from here on the queue could check its semaphores.
-        issued: its engine accepted it.
-        retired: its engine finished it; None if the run ended before.
+        entry: the program entry from which the record was made.
+        fetched: first cycle in which the queue could check the semaphores of the record.
+        issued: cycle in which the engine accepted the record.
+        retired: cycle in which the engine finished the record; None if the run ended before.
     """
 
     number: int
@@ -54,7 +54,7 @@ class ProfiledRun:
 
     Arguments:
         name: name of the run.
-        image: the image with its entries.
+        image: the image; it must contain the program entries of its records.
         cycles: cycles from the start to the end of the control program.
         records: records in the order of issue.
         busy: busy intervals of each queue's engine; of the tensor engine, while columns enter the array.
@@ -82,7 +82,7 @@ class ProfiledRun:
 
     @cached_property
     def queues(self) -> dict[int, list[Ran]]:
-        """Records of every queue that has some, in order."""
+        """Executed records of each queue that has any, in the order of issue."""
         found: dict[int, list[Ran]] = {}
         for ran in sorted(self.records, key=lambda ran: (ran.queue, ran.number)):
             found.setdefault(ran.queue, []).append(ran)
@@ -90,7 +90,11 @@ class ProfiledRun:
 
     @cached_property
     def sections(self) -> list[tuple[int, int, int]]:
-        """Executions of sections: first record's number and issue cycle, and the cycle in which all have retired."""
+        """Executions of sections of the program, in order.
+
+        Each is the index of its first record, the issue cycle of this record, and the cycle in which all its records
+        have retired.
+        """
         found: list[tuple[int, int, int]] = []
         running, seen = None, set()
         for ran in self.records:
@@ -104,19 +108,22 @@ class ProfiledRun:
         return found
 
     def section(self, ran: Ran) -> int:
-        """Return the index in `sections` of a record's execution."""
+        """Return the index in `sections` of the execution that a record belongs to."""
         return bisect_right(self.sections, ran.number, key=lambda section: section[0]) - 1
 
     @cached_property
     def completed(self) -> dict[tuple[int | None, int], list[Ran]]:
-        """Records of an entry, one per execution of its section, by (lane, number in the lane)."""
+        """Executed records of each program entry, one per execution of its section.
+
+        The key of an entry is its lane and its number in the lane.
+        """
         found: dict[tuple[int | None, int], list[Ran]] = {}
         for ran in self.records:
             found.setdefault((ran.entry.lane, ran.entry.number), []).append(ran)
         return found
 
     def awaited(self, ran: Ran) -> list[Ran]:
-        """Return the records that a record waits for."""
+        """Return the earlier records that must retire before a record is issued, as its semaphores demand."""
         found = []
         for lane, count in ran.entry.waits:
             before = [one for one in self.completed.get((lane, count - 1), ()) if one.number < ran.number]
@@ -125,7 +132,7 @@ class ProfiledRun:
 
     @cached_property
     def waiting(self) -> dict[int, list[Ran]]:
-        """Records that wait for a record, by its number."""
+        """Records that wait for a record by semaphores, by the index (`Ran.number`) of the awaited record."""
         found: dict[int, list[Ran]] = {}
         for ran in self.records:
             for one in self.awaited(ran):
@@ -133,12 +140,12 @@ class ProfiledRun:
         return found
 
     def before(self, ran: Ran) -> list[Ran]:
-        """Return the previous record in a record's queue; empty for the first one."""
+        """Return a list of the previous record in the same queue; empty for the first record."""
         place = self._place(ran)
         return self.queues[ran.queue][max(0, place - 1) : place]
 
     def behind(self, ran: Ran) -> list[Ran]:
-        """Return the next record in a record's queue; empty for the last one."""
+        """Return a list of the next record in the same queue; empty for the last record."""
         place = self._place(ran)
         return self.queues[ran.queue][place + 1 : place + 2]
 
@@ -155,7 +162,7 @@ class ProfiledRun:
 
     @cached_property
     def busiest(self) -> int:
-        """Queue of the busiest engine; of equal ones, a computing engine before a copying one."""
+        """Queue of the busiest engine; if several are equally busy, a computing engine precedes a DMA engine."""
         return max(self.queues, key=lambda queue: (self.worked(queue), -queue))
 
     def queue_name(self, queue: int) -> str:
@@ -163,7 +170,7 @@ class ProfiledRun:
 
 
 def simulated_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
-    """Return a run on the RTL, named `name`; `outcome` includes the core's activity."""
+    """Return a run on the RTL, named `name`; `outcome` must include the core's activity."""
     activity, config = outcome.activity, image.config
     looks = [
         _merged(activity[f"queues.{queue}.wait_semaphore"], activity[f"queues.{queue}.wait_engine"])
@@ -224,7 +231,7 @@ def _ran(image: Image, number: int, address: int, fetched: int, issued: int, ret
 
 
 def _busy_counters(config: Config) -> list[str]:
-    """Return the counter of busy cycles of each queue's engine."""
+    """Return, for each queue, the name of the counter that counts the busy cycles of its engine."""
     engines = {Engine.TENSOR: "tensor.columns", Engine.VECTOR: "vector.busy", Engine.SCALAR: "scalar.busy"}
     return [
         *(engines[engine] for engine in ENGINE_QUEUES),
@@ -233,7 +240,10 @@ def _busy_counters(config: Config) -> list[str]:
 
 
 def _controller(activity: Activity, cycles: int) -> dict[str, Spans]:
-    """Return the controller's activities: boot until its first instruction, then its program and its waits."""
+    """Return the intervals of the controller's activities.
+
+    It boots until its first instruction; afterwards it executes its program or waits for an interrupt.
+    """
     begin = activity[STARTED][0][0] if activity[STARTED] else cycles
     waiting, running, since = activity["controller.waiting"], [], begin
     for first, end in waiting:
@@ -248,7 +258,7 @@ def _controller(activity: Activity, cycles: int) -> dict[str, Spans]:
 
 
 def _merged(*spans: Spans) -> list[tuple[int, int]]:
-    """Return the union of intervals as disjoint ones."""
+    """Return the union of intervals as disjoint intervals, ascending."""
     found: list[tuple[int, int]] = []
     for begin, end in sorted(span for some in spans for span in some):
         if found and begin <= found[-1][1]:
@@ -259,6 +269,6 @@ def _merged(*spans: Spans) -> list[tuple[int, int]]:
 
 
 def _first(spans: Spans, since: int, until: int) -> int:
-    """Return the first cycle in any interval from `since` on, at most `until`."""
+    """Return the first cycle from `since` on that is in one of the intervals, but at most `until`."""
     place = bisect_right(spans, since, key=lambda span: span[1])
     return min(max(spans[place][0], since), until) if place < len(spans) else until

@@ -14,7 +14,7 @@ __all__ = ["MEANINGS", "StallCause", "causes_of", "counted_stalls", "spans_of"]
 
 
 class StallCause(enum.IntEnum):
-    """Cause of an engine's cycle."""
+    """Activity of an engine in a cycle: busy, or the cause for which it stalls."""
 
     BUSY = 0
     DATA = 1
@@ -106,7 +106,7 @@ def _cause(run: ProfiledRun, ran: Ran, awaited: Ran) -> StallCause:
 
 
 def _conflict(earlier: Instruction, later: Instruction) -> StallCause | None:
-    """Return the cause for which an instruction must wait for an earlier one; None if they are independent."""
+    """Return the stall cause by which the instruction `later` waits for `earlier`; None if they are independent."""
     if _meet(earlier.writes, later.reads):
         return _from(earlier)
     return StallCause.PLACE if _meet((*earlier.reads, *earlier.writes), later.writes) else None
@@ -117,7 +117,7 @@ def _from(instruction: Instruction) -> StallCause:
 
 
 def _only_waits(ran: Ran) -> bool:
-    """Return whether a record accesses no memory, and exists only for its semaphores."""
+    """Return whether a record accesses no memory, so that it only waits for or signals semaphores."""
     return not (ran.record.instruction.reads or ran.record.instruction.writes)
 
 

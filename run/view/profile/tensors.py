@@ -24,7 +24,7 @@ class Names:
             places.sort()
 
     def of(self, ran: Ran) -> dict[str, str]:
-        """Return the names of a record's tensors, by their names in the instruction."""
+        """Return the names of the tensors that a record accesses, by operand of its instruction, such as dst."""
         return {region.name: found for region, buffer in _touched(ran) if (found := self._of(region, buffer))}
 
     def _of(self, region: Region, buffer: int) -> str | None:
@@ -64,6 +64,6 @@ def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
 
 
 def _touched(ran: Ran) -> Iterator[tuple[Region, int]]:
-    """Return the regions that a record writes and reads, each with the number of its temporary."""
+    """Return the memory regions that a record writes or reads, writes first, each with its entry of `buffers`."""
     instruction = ran.entry.instruction
     return zip((*instruction.writes, *instruction.reads), ran.entry.buffers, strict=True)

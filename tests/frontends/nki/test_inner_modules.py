@@ -85,7 +85,7 @@ def test_fields_of_settings_are_checked():
         (lambda: Sizes(rows=1, depth=2), "unknown: depth"),
         (lambda: Sizes(1, rows=2), "twice: rows"),
     ):
-        with pytest.raises(TypeError, match=f"Sizes takes rows; {fault}$"):
+        with pytest.raises(TypeError, match=f"Sizes has the fields rows; {fault}$"):
             wrong()
 
 
