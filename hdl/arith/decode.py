@@ -78,10 +78,11 @@ class EdgeDecoder(wiring.Component):
         word: the element, right-aligned; TF32 and FP32 use all 32 bits.
         format: one of `spec.formats.matmul_formats(significand_bits)`; otherwise the operand is undefined.
         half: 0 selects the upper 12 bits of the significand, 1 the lower 12, which are nonzero only in FP32.
-        present: 0 masks the element: the operand is absent (both flags set, all else zero).
+        present: 0 masks the element: the operand is absent (flags of infinity and NaN set, all else zero).
         skip_zero: 1 makes a zero absent.
         out: the operand. Subnormals are normalised; zero has significand and exponent 0 and keeps its sign. An infinity
-            or NaN sets its flag in hi, with a nonzero significand; in lo it is a zero of the same sign.
+            or NaN sets its flag in the upper half, with a nonzero significand; its lower half is a zero of the same
+            sign.
     """
 
     CUTS = {0: (), 1: ("whole",), 2: ("fields", "whole")}

@@ -1,4 +1,7 @@
-"""Dispatcher: turns steps into operations, and queues them for the units of a channel."""
+"""Dispatcher of a channel: splits each step of a collective into a load, a receive and a send, and queues them.
+
+Each queue feeds one unit of the channel.
+"""
 
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring

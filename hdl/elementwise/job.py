@@ -83,7 +83,9 @@ def pointer(instruction, number: int):
 
 
 def derive_job(m: Module, config: Config, instruction, slow: Callable, interval: Callable) -> Signal:
-    """Return a combinational signal with the job of a legal instruction, except the arithmetic, which the checker adds.
+    """Return a combinational signal with the job of a legal instruction.
+
+    The checker sets the field `arithmetic` (FP32 or integers) itself.
 
     Arguments:
         m: the module.

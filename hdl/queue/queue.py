@@ -219,7 +219,9 @@ class Queue(wiring.Component):
         return lanes
 
     def _update(self, m: Module, lanes: list[InFlight]) -> Value:
-        """Arbitrate the updates of the lanes, round robin; return the HBM address of the updating record.
+        """Arbitrate the semaphore updates of retired records, round robin over the lanes.
+
+        Return the HBM address of the record with the granted update.
 
         Updates of a NOP are made when no lane has an update. The NOP does not starve: no record is issued before the
         NOP has retired, so the lanes run out of updates.

@@ -1,8 +1,9 @@
 """Tile: the processing elements of one row that share a moving register, with their stationary weights.
 
 A tile has as many columns as one load step fills. Weights and moving data thus advance at the same speed, one tile per
-cycle, and events reach each tile in the order in which they entered the array. A load may begin the cycle after a swap,
-before the swap has crossed the array. The skew along a row is a quarter of its columns.
+cycle, and events reach each tile in the order in which they entered the array. A swap makes the loaded (shadow) weights
+active. A load may begin in the cycle after a swap, before the swap has crossed the array. Moving data reach the last
+tile of a row (number of tiles - 1) cycles after the first one.
 """
 
 from amaranth import Module, Signal, unsigned

@@ -252,10 +252,12 @@ class _State:
         n: total count of the sets combined so far.
         x_1, x_2: the elements that arrived 1 and 2 operations ago.
         d_1, d_2: distance of an element to the mean, computed 1 and 2 operations ago.
-        arrived, meant, squared: pulses in the cycle in which the quotient of a set, the new mean, the new sum of
-            squares is valid.
-        weighted, sum_m2, set_empty: for the current set: n times the distance of its mean to the mean of all earlier
-            sets; the sum of its m2 and the m2 of all earlier sets; whether its count is 0.
+        arrived: pulse in the cycle in which the weight of the current set (its count divided by `n`) is valid.
+        meant: pulse in the cycle in which the new mean is valid.
+        squared: pulse in the cycle in which the new sum of squares is valid.
+        weighted: `n` times the distance of the current set's mean to the mean of all earlier sets.
+        sum_m2: sum of the current set's m2 and the m2 of all earlier sets.
+        set_empty: whether the count of the current set is 0.
     """
 
     def __init__(self, m: Module, sample, latency: int, quotient: int):
