@@ -31,7 +31,7 @@ def has_feature(name: str) -> bool:
 
 @cache
 def has_fused_multiply_add() -> bool:
-    """Return whether this processor multiplies and adds with one rounding."""
+    """Return whether this processor has an instruction that multiplies and adds with a single rounding."""
     return platform.machine() in ("aarch64", "arm64") or has_feature("fma")
 
 
@@ -65,7 +65,7 @@ def load_compiled(module: binding.ModuleRef, name: str) -> tuple[int, binding.Ex
 
 
 def assembly(builder: IRBuilder) -> str:
-    """Return a function as assembler text."""
+    """Compile the function that `builder` has built; return its assembler text."""
     return _machine().emit_assembly(_optimised(builder))
 
 
@@ -90,7 +90,7 @@ def _machine() -> binding.TargetMachine:
 
 @contextmanager
 def counted_range(builder: IRBuilder, count: Value) -> Iterator[Value]:
-    """Build a loop over an index from 0 to `count` - 1, both INDEX; build its body inside the `with` block."""
+    """Build a loop from 0 to `count` - 1; the `with` block receives the index, of type INDEX, and builds the body."""
     before = builder.block
     head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
     builder.branch(head)
@@ -106,7 +106,7 @@ def counted_range(builder: IRBuilder, count: Value) -> Iterator[Value]:
 
 
 def local(builder: IRBuilder, kind: ir.Type) -> Value:
-    """Return the address of a local variable; LLVM turns it into a register."""
+    """Return the address of a new local variable, which LLVM keeps in a register."""
     with builder.goto_entry_block():
         return builder.alloca(kind)
 

@@ -14,7 +14,7 @@ __all__ = ["ScalarEngine", "activation"]
 
 
 def activation(function: Function | str, a, scale, bias, alpha: int = 0) -> np.ndarray:
-    """Return function(fp32(a * scale + bias)), the argument rounded once; FP32 words in and out, broadcast."""
+    """Return function(fp32(a * scale + bias)) for FP32 words that broadcast; the argument is rounded once."""
     a, scale, bias, parameter = (np.asarray(x, np.uint32).view(np.float32) for x in (a, scale, bias, alpha))
     return activate(function, multiply_add_fp32(a, scale, bias), parameter).view(np.uint32)
 
