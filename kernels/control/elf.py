@@ -26,8 +26,8 @@ class Elf:
 
     Arguments:
         image: contents of memory from LOCAL_BASE on, zeros between segments.
-        symbols: addresses by name; a global symbol hides a local one.
-        compressed: whether it may contain compressed instructions, which the processor does not support.
+        symbols: address of each symbol, by name; a global symbol has precedence over a local one.
+        compressed: whether the program may contain compressed instructions, which the processor does not support.
     """
 
     image: bytes

@@ -15,7 +15,7 @@ MOST_RUNS = 1 << 20
 
 
 def check_apart(instruction: Instruction) -> None:
-    """Raise ValueError if an instruction writes a region that illegally overlaps another of its regions."""
+    """Raise ValueError if an instruction's destination illegally overlaps a source or another destination."""
     for place, written in enumerate(instruction.writes):
         for other in (*instruction.writes[:place], *instruction.reads):
             if not instruction.may_overwrite(written, other) and overlap(written, other):
