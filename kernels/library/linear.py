@@ -26,7 +26,7 @@ def linear_t(
     fmt: Format = BF16,
     parts: Sequence[slice] | None = None,
 ) -> Rows:
-    """Append and return y_t = function(w.T x_t + bias), [outputs, tokens], for consumers that contract over outputs.
+    """Append and return y_t = function(w.T x_t + bias), [outputs, tokens], for consumers that sum over outputs.
 
     Arguments:
         program: receives the instructions.
