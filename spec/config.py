@@ -253,10 +253,7 @@ class Config:
 
     @property
     def quadrant(self) -> int:
-        """Number of partitions in a quadrant; an access may start at the first partition of a quadrant.
-
-        A quadrant has all partitions if their number is not a multiple of four.
-        """
+        """Number of partitions in a quadrant: a quarter of all, or all if their number is not a multiple of four."""
         return self.partitions if self.partitions % 4 else self.partitions // 4
 
     @property

@@ -26,10 +26,7 @@ __all__ = ["Builder", "build", "main", "report", "text"]
 
 
 def _place(row: int, piece: Piece):
-    """Return the function that maps the coordinate x of a region, in [0, 1), to the argument of the piece's target.
-
-    The region is the range of |z| that a row of the control table covers.
-    """
+    """Return the function from the coordinate x of a control row, in [0, 1), to the argument of the piece's target."""
     if not piece.by_exponent:
         return lambda x: mpf(x)
     if row == 0:
@@ -46,10 +43,7 @@ def _side_by_side(place: mpf) -> mpf:
 
 
 class Builder:
-    """Tables under construction: polynomial segments, and rows of the control table.
-
-    A run is the sequence of segments of one region of |z|. Equal runs are stored only once.
-    """
+    """Collector of segments and control rows. A run, the segments of one range of |z|, is stored only once."""
 
     def __init__(self):
         self.segments: list[tuple[int, ...]] = []
@@ -73,14 +67,7 @@ class Builder:
         return self._fits[key]
 
     def row(self, name: str, negative: int, row: int, pieces: tuple[Piece, ...]) -> None:
-        """Fit a polynomial and append the row of the control table for one region of a function.
-
-        Arguments:
-            name: name of the function.
-            negative: 1 for negative z, else 0.
-            row: index of the row among the rows of this function and sign.
-            pieces: alternatives for the region; the piece that needs the fewest segments is used.
-        """
+        """Append control row `row` of a function for one sign of z, with the piece that needs the fewest segments."""
         piece = min(pieces, key=lambda piece: len(self._fit(row, piece)[0]))
         run, error = self._fit(row, piece)
         fields = dict(piece.fields)

@@ -70,9 +70,7 @@ def logarithmic_slope(argument: mpf, exact: mpf) -> mpf:
 
 @dataclass(frozen=True)
 class Piece:
-    """Method to compute a function for z with an exponent in some range: a polynomial, and the use of its value.
-
-    The range, which the control table divides into rows, is not part of the piece.
+    """Method to compute a function for a range of exponents of z: a polynomial, and the use of its value.
 
     Arguments:
         target: function that the polynomial approximates; the argument is |z|, the coordinate x, or the position in a
@@ -166,15 +164,12 @@ def negative(piece):
 
 
 def odd(*pieces):
-    """Return the recipe of an odd function: the given pieces for positive z, the negated pieces for negative z.
-
-    Each piece is given with the last exponent for which it is used.
-    """
+    """Return the recipe of an odd function: pairs (last exponent, piece) for positive z, and negated for negative z."""
     return pieces, tuple((last, negative(piece)) for last, piece in pieces)
 
 
 def even(*pieces):
-    """Return the recipe of an even function: the given pieces for both signs of z, see `odd`."""
+    """Return the recipe of an even function: the same pairs (last exponent, piece) for both signs of z."""
     return pieces, pieces
 
 

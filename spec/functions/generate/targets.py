@@ -128,10 +128,7 @@ def erf_slope(z):
 
 
 def log1p_over_fraction(x):
-    """Return ln(1 + f) / f, where 1 + f is the significand 1 + x of z, or half of the significand if x >= 0.5.
-
-    The hardware multiplies the result by the factor f (`Factor.LOG`) to get ln(1 + f).
-    """
+    """Return ln(1 + f) / f, where 1 + f is the significand 1 + x, or half of the significand if x is at least 0.5."""
     f = x if x < 0.5 else (x - 1) / 2
     return mp.log1p(f) / f if f else mpf(1)
 
