@@ -36,7 +36,7 @@ def has_fused_multiply_add() -> bool:
 
 
 def new_function(name: str, *kinds: ir.Type) -> tuple[IRBuilder, list[Value]]:
-    """Return a builder in an empty function without a result, and its arguments, which have the types `kinds`."""
+    """Return a builder for the body of a new function without a result, and the arguments, of types `kinds`."""
     function = ir.Function(ir.Module(name), ir.FunctionType(ir.VoidType(), kinds), name)
     return IRBuilder(function.append_basic_block()), list(function.args)
 
@@ -58,7 +58,7 @@ def compile_function(builder: IRBuilder) -> Callable[..., None]:
 
 
 def load_compiled(module: binding.ModuleRef, name: str) -> tuple[int, binding.ExecutionEngine]:
-    """Return the address of a function of a module, and the engine that owns its code: keep a reference to it."""
+    """Return the address of a function, and the engine that owns the code: keep a reference to the engine."""
     engine = binding.create_mcjit_compiler(module, _machine())
     engine.finalize_object()
     return engine.get_function_address(name), engine

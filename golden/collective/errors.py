@@ -24,7 +24,7 @@ class CollectiveError(Exception):
 
 
 class Deadlock(Exception):
-    """No core can proceed; `waiting` maps each unfinished core to the cores that it waits for."""
+    """No core can proceed; `waiting` maps each unfinished core to the cores for which that core waits."""
 
     def __init__(self, message: str, waiting: dict[int, tuple[int, ...]]):
         super().__init__(message)

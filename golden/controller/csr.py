@@ -125,7 +125,7 @@ class ControlRegisters:
         return Cause.EXTERNAL if enabled & 1 << 11 else Cause.TIMER
 
     def enter(self, cause: Cause, pc: int, value: int) -> int:
-        """Enter a trap at `pc`; return the address of its handler."""
+        """Update the registers for a trap at `pc`; return the address of the trap handler."""
         values = self.values
         was_enabled = bool(values[Csr.MSTATUS] & GLOBAL_ENABLE)
         values[Csr.MSTATUS] = PREVIOUS_ENABLE if was_enabled else 0

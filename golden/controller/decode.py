@@ -82,7 +82,7 @@ _CONDITION = {funct3: CONDITIONS[name] for name, funct3 in BRANCHES.items()}
 
 @lru_cache(maxsize=1 << 16)
 def decode_riscv(word: int) -> RiscvInstruction:
-    """Return a decoded instruction word; an illegal word raises its trap when executed."""
+    """Decode an instruction word; an illegal word gives an instruction that raises the trap when executed."""
     form = _FORMS.get(word & 0x7F)
     execute = form(word) if form else None
     if execute is None:

@@ -30,7 +30,7 @@ class CoreOutcome:
     """Result of a run; the memories are not copied.
 
     Arguments:
-        exit_code: exit code of the controller's program; None if it has not ended.
+        exit_code: exit code of the controller's program; None if the program has not ended.
         error: first reported error, or None.
         records: (queue, HBM address) of every retired record, in order.
         console: output of the program.
@@ -57,7 +57,7 @@ class Core:
 
     Arguments:
         config: the machine's parameters.
-        hbm: uint8 [bytes], C-contiguous, used in place. Accesses beyond it fail.
+        hbm: uint8 [bytes], C-contiguous, used in place. Accesses beyond the array fail.
         order, number, network: passed to `golden.core.machine.Machine`.
 
     Attributes:
@@ -147,7 +147,7 @@ class Core:
         return True
 
     def _execute(self, most: int) -> int:
-        """Execute the controller's instructions until it writes a register, sleeps or stalls, at most `most`.
+        """Execute at most `most` instructions, until the controller writes a register, sleeps or stalls.
 
         Return the number of executed instructions.
         """

@@ -27,7 +27,7 @@ class Engines:
     Arguments:
         config: the machine's parameters.
         hbm: uint8 [bytes], for copies.
-        number: number of the core in its instance.
+        number: index of the core in its instance.
         network: meeting point of collectives; None for a single core.
 
     Attributes:

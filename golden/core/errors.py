@@ -13,7 +13,7 @@ class CoreError:
 
     Arguments:
         cause: a `spec.isa.Rule` or a `spec.isa.Cause`.
-        queue: number of the queue.
+        queue: index of the queue.
         address: HBM address of the record.
         detail: value of ERROR_DETAIL; the meaning depends on the cause.
     """
@@ -35,5 +35,5 @@ class Errors:
         self.first: CoreError | None = None
 
     def report(self, error: CoreError) -> None:
-        """Record an error unless there is an earlier one."""
+        """Record an error unless an earlier error is recorded."""
         self.first = self.first or error

@@ -24,7 +24,7 @@ class Machine:
         config: the machine's parameters.
         hbm: uint8 [bytes], C-contiguous, used in place.
         order: chooses the next queue, record by record; None runs each queue in turn as far as it can.
-        number: number of the core in its instance.
+        number: index of the core in its instance.
         network: meeting point of collectives; None for a single core.
 
     Attributes:
@@ -52,7 +52,7 @@ class Machine:
 
     @property
     def is_waiting(self) -> bool:
-        """True if records remain and there is no error. After `run` all of them wait for semaphores or other cores."""
+        """True if unretired records exist and no error; after `run`, all these records wait for semaphores or cores."""
         return self.errors.first is None and any(queue.is_busy for queue in self.queues)
 
     def run(self) -> bool:

@@ -25,7 +25,7 @@ class Network:
     each other.
 
     Arguments:
-        memories: uint8 [bytes] of each core, its HBM.
+        memories: HBM of each core, uint8 [bytes].
 
     Attributes:
         woken: cores with a collective that has ended or failed; the caller removes them.

@@ -77,7 +77,7 @@ class Queue:
         self._record: _Record | None = None  # the next one, if fetched
 
     def start(self, address: int, count: int) -> None:
-        """Accept a block of records, for which a slot must be free; ignore it after an error."""
+        """Accept a block of records, for which a slot must be free; do nothing after an error."""
         if count and self._errors.first is None:
             self._blocks.append(range(address, address + count * RECORD_BYTES, RECORD_BYTES))
             self.rung += count
@@ -107,7 +107,7 @@ class Queue:
         return next(((semaphore, value) for semaphore, value in waits if self._semaphores[semaphore] < value), None)
 
     def step(self) -> bool:
-        """Execute the next record; return False if there is no record, it must wait, or there was an error."""
+        """Execute the next record; return False if no record exists, the record must wait, or after an error."""
         if not self._blocks or self._errors.first or (self._record is None and not self._fetch()) or self.unmet():
             return False
         record, address = self._record, self.address

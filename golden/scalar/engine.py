@@ -34,7 +34,7 @@ class ScalarEngine:
         self.sums = np.zeros(config.partitions, np.uint32)
 
     def execute(self, instruction: Elementwise, sbuf: np.ndarray, psum: np.ndarray) -> None:
-        """Execute one ACTIVATE; raise ValueError if it is illegal, or reaches beyond a memory.
+        """Execute one ACTIVATE instruction; raise ValueError if it is illegal, or accesses bytes beyond a memory.
 
         The memories `sbuf` and `psum` are uint8 [partitions, bytes], elements little-endian.
         """

@@ -104,7 +104,7 @@ class LinePort(NamedTuple):
         ports: reservation table of SBUF, which also records the accesses of line ports, even those to PSUM.
         owners: round-robin requester of each SBUF bank in each cycle.
         debts: stall cycles before the next access of each round-robin requester.
-        port: number of the port; it has one access per cycle.
+        port: index of the port; a port has one access per cycle.
         number: index of the port among the round-robin requesters.
         sharing: in PSUM, the highest priority that shares the one access per cycle with lower ones; UNSHARED in SBUF.
         patience: stall cycles after which an access of the port has priority over the engines.
@@ -190,7 +190,7 @@ def buffered_lines(calendar, buffer, accesses, port, patience):
 
     Arguments:
         calendar: table of SBUF's writes.
-        buffer: write cycle of each slot's line; one slot more than the buffer has, for the line at the port.
+        buffer: write cycle of the line in each slot; there is one slot more than in hardware, for the line at the port.
         accesses: an `Accesses`.
         port: number of the port.
         patience: cycles after which an accepted line has priority over the engines.
@@ -237,7 +237,7 @@ class Moves(NamedTuple):
         count, address, stride: number, byte address and byte stride of the columns in SBUF.
         place: PSUM address of the results, in words.
         accumulate: whether each column also reads PSUM.
-        to_read, to_write: cycles from a column to its read and its write of PSUM.
+        to_read, to_write: cycles from a column's read in SBUF to its read, and to its write, in PSUM.
     """
 
     begin: int
@@ -272,7 +272,7 @@ class Loads(NamedTuple):
 
     Arguments:
         begin: earliest cycle of the first step.
-        count, address, step: number of steps, their first byte address in SBUF, and the bytes from one to the next.
+        count, address, step: number of steps, byte address of the first step in SBUF, and bytes between steps.
         patience: stall cycles after which a step has priority over the engines.
     """
 

@@ -11,8 +11,8 @@ class Timed:
     """Cycles in which a record reaches each stage, counted from the start of the run.
 
     Arguments:
-        queue: number of its queue.
-        address: its HBM address.
+        queue: index of the record's queue.
+        address: HBM address of the record.
         fetched: cycle in which the record is available at its queue.
         ready: cycle in which the record is at the head of its queue and all its semaphore waits are satisfied.
         issued, retired: cycles of issue and retirement, see `run.harness.outcome.Event`.

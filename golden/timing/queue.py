@@ -46,7 +46,7 @@ class Queue:
     """Timing model of one queue of records.
 
     Arguments:
-        number: number of the queue.
+        number: index of the queue.
         ahead: maximum number of records that the queue prefetches.
         agenda, fetcher, semaphores: event queue, fetch unit and semaphores of the core.
         model: engine of the queue.
