@@ -67,7 +67,7 @@ def conv2d(
 
     Arguments:
         program: program to which the instructions are appended.
-        x: [channels, height, width] in HBM, or tiles of channels in SBUF, as this kernel returns them.
+        x: [channels, height, width] in HBM, or in SBUF in tiles of channels like the result of this kernel.
         w: filter [height, width, channels of x, channels of y], in the floating-point format of x.
         bias: [channels of y].
         window: stride and padding.
@@ -107,7 +107,7 @@ def _image(x: HbmTensor | Rows) -> tuple[int, int]:
 
 
 def _padded(program: Program, x: HbmTensor | Rows, image: tuple[int, int], window: ConvWindow) -> Rows:
-    """Return the image with zeros around it in SBUF; append the instructions that load or copy it."""
+    """Return the image in SBUF with a border of zeros; append the loads or copies that this needs."""
     (down, across), (height, width), tiles = window.padding, image, []
     parts = x.parts if isinstance(x, Rows) else cut(0, x.shape[0], program.config.rows)
     for number, part in enumerate(parts):

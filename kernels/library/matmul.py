@@ -181,7 +181,7 @@ class _Kernel:
         return min(PSUM_BANKS, ceil(b / spare)) if spare > 0 else PSUM_BANKS
 
     def _resident(self, room: int) -> Resident:
-        """Return the cache in SBUF for tiles of A and B; it may use at most `room` bytes per partition."""
+        """Return the cache in SBUF for tiles of A and B, of at most `room` bytes per partition."""
         self.panels, uses = {}, {}
         for number, block in enumerate(self.blocks):
             for group in block.groups:

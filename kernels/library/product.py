@@ -41,9 +41,9 @@ def product(
     """Append and return the product a.T b, [M, N].
 
     Arguments:
-        program: receives the instructions.
+        program: program to which the instructions are appended.
         a: [K, M]. In SBUF, a tile may have at most as many rows as the array; from HBM, strips of columns are loaded.
-        b: [K, N], in the format of a, one that the tensor engine multiplies; stored like a.
+        b: [K, N], in the format of a, which the tensor engine must multiply; in SBUF in tiles like those of a.
         name: name of the result.
         fmt: format of the result.
         parts: range of rows of each tile of the result, at most the columns of the array; None for tiles that may be

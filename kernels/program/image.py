@@ -103,7 +103,7 @@ def build_image(
 
     Arguments:
         program: instructions and tensors.
-        contents: tensors in HBM, or views of them, and their initial codes; all others are zero.
+        contents: pairs of a tensor in HBM, or a view of one, and the initial codes; other tensors are zero.
         runs: sections in the order in which the stock program runs them, with repeats; None for each once.
         control: compiled control program; None for the stock program.
         arguments: returns the argument words of a compiled control program, given the blocks.

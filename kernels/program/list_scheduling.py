@@ -88,7 +88,7 @@ class _Schedule:
         self._oldest = self._now = 0
 
     def order(self) -> list[ProgramStep]:
-        """Return the steps in their new order."""
+        """Return the steps of the section in scheduled order; every copy has a queue."""
         found: list[ProgramStep] = []
         for unit in self._units:
             self._release(unit)

@@ -28,7 +28,7 @@ class Draw:
 
     Arguments:
         seed: 32 bits, the same for a whole run.
-        stream: 32 bits that separate this use of randomness from others.
+        stream: 32 bits that must differ between independent uses of random words in a run.
         index: index of each element, with a step for each free dimension; None for row-major order with the
             partitions outermost.
     """

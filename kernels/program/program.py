@@ -53,7 +53,7 @@ class Program:
 
     Arguments:
         config: parameters of the machine.
-        base: HBM address of its image, a multiple of 128; tensors follow its header.
+        base: HBM address of the program's image, a multiple of 128; tensors follow the image's header.
         semaphores: semaphores of each section, zero when it starts; the control program may use the others; None for
             all.
         core: index of the core in its instance.

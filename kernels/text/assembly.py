@@ -46,7 +46,7 @@ def assemble(text: str) -> list[tuple[str, list[isa.Record]]]:
     """Return the records of an assembly text: pairs of a queue name and the queue's records.
 
     Raises:
-        ValueError: if a line is wrong; the message starts with its number.
+        ValueError: if a line is wrong; the message starts with the line number.
     """
     blocks: list[tuple[str, list[isa.Record]]] = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -43,7 +43,7 @@ class Column:
             self._turned = program.space.sbuf("column", source.format, (self.tiles, LOAD_COLUMNS), rows)
 
     def bring(self, k: int) -> int:
-        """Append the load of tile `k` unless it is in SBUF already; return the tile's address."""
+        """Append the load of tile `k` unless SBUF has the tile already; return the tile's address."""
         first = k // self._block * self._block
         if first not in self._there:
             self._there.add(first)

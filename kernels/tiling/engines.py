@@ -24,7 +24,7 @@ class TilingEngines:
     SBUF and delay an urgent copy behind a later one, so they serve short copies only.
 
     Arguments:
-        program: program that receives the copies.
+        program: program to which the copies are appended.
         queues: queues of the engines; the first `hbm_ports` use one port each.
         shortest: beats of the shortest copy.
 

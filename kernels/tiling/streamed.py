@@ -31,7 +31,7 @@ def streamed(
     """Append a kernel on matrices in HBM: for each tile of rows, the loads, the kernel and the stores.
 
     Arguments:
-        program: program that receives the instructions.
+        program: program to which the instructions are appended.
         kernel: function that appends the computation of tiles in SBUF. Its arguments are the program, the rows of all
             `results`, of the `operands` that are not results, and of `shared`.
         results: matrices [rows, columns] to write.

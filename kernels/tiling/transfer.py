@@ -50,7 +50,7 @@ def load(program: Program, source: HbmTensor, parts: Sequence[slice] | None = No
     """Append the load of a matrix to SBUF.
 
     Arguments:
-        program: program that receives the copies.
+        program: program to which the copies are appended.
         source: matrix [rows, columns].
         parts: range of rows of each tile; None for tiles of as many rows as an operand of the array has.
 
@@ -77,7 +77,7 @@ def load_together(program: Program, sources: Sequence[HbmTensor], step: int) -> 
     An instruction that needs the first columns of all matrices can start before the others are loaded.
 
     Arguments:
-        program: program that receives the copies.
+        program: program to which the copies are appended.
         sources: matrices [rows, columns].
         step: columns per matrix before the next matrix; more if copies would otherwise be too short.
     """
@@ -103,7 +103,7 @@ def load_row(program: Program, source: HbmTensor, *, each: bool = False) -> Tens
     which copies it to all partitions. Other formats, such as FP32, are read from HBM for each partition.
 
     Arguments:
-        program: program that receives the instructions.
+        program: program to which the instructions are appended.
         source: the parameters.
         each: whether to read any format from HBM for each partition, which is faster if the array has more work than
             HBM.

@@ -61,7 +61,7 @@ def attention_backward(
     """Append and return the gradients of q, k and v.
 
     Arguments:
-        program: receives the instructions.
+        program: program to which the instructions are appended.
         heads: operands of `kernels.library.attention.attention`, BF16.
         attended: result of `attention` for these operands.
         dout: gradient of `attended.out`, BF16 in the same tiles.
