@@ -81,8 +81,8 @@ class Record:
 
     Arguments:
         instruction: instruction of the engine.
-        waits: up to two; all must be satisfied before it starts.
-        updates: up to two, made in order when all its reads and writes are done.
+        waits: up to two waits; all must be satisfied before the instruction starts.
+        updates: up to two updates, made in order when all reads and writes of the instruction are done.
     """
 
     instruction: Instruction

@@ -108,7 +108,7 @@ class Collective(Instruction):
         return self.group.base + self.rank * self.group.stride
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
-        """Return the value of every field, as `unpack` returns it."""
+        """Return the value of every field, in the form that `unpack` returns."""
         return {
             "opcode": self.opcode,
             "kind": int(self.kind),

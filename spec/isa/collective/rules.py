@@ -45,7 +45,7 @@ def collective_violation(values: dict[str, int], core: int, cores: int) -> Broke
 
     Arguments:
         values: value of every field.
-        core: core that executes it.
+        core: index of the core that executes the instruction.
         cores: number of cores in the instance.
     """
     if values["opcode"] != COLLECTIVE:

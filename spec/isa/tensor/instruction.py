@@ -58,7 +58,7 @@ class TensorInstruction(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction of its fields.
+        """Return the instruction with the given field values.
 
         Raises:
             ValueError: if the opcode or the format is unknown.
