@@ -66,7 +66,7 @@ def busy_cycles(instruction: Instruction, config: Config) -> int:
 
 
 def period(instruction: Instruction, config: Config) -> int:
-    """Return the cycles from the start of a tensor, vector or scalar instruction to the next start if both overlap."""
+    """Return the cycles from one MultiplyMoving, vector or scalar instruction to the next one, if both may overlap."""
     if not isinstance(instruction, Elementwise):
         return busy_cycles(instruction, config)
     if is_slow(instruction):
@@ -75,7 +75,7 @@ def period(instruction: Instruction, config: Config) -> int:
 
 
 def checker_period(config: Config) -> int:
-    """Return the cycles from one instruction in the checker of the vector or scalar engine to the next."""
+    """Return the minimum cycles between instructions that pass the checker of the vector or scalar engine."""
     late = config.port_latency
     return timing.ELEMENTWISE_CHECKER_INTERVAL + timing.ELEMENTWISE_CHECKER_REGISTERS[late] + late
 

@@ -9,7 +9,7 @@ __all__ = ["AccessFault", "AddressMap", "Bus", "LocalMemory", "Timer"]
 
 
 class AccessFault(Exception):
-    """The address does not exist or refuses the access."""
+    """An access failed: no memory or register has the address, or the device there refuses the access."""
 
 
 class Bus(Protocol):
@@ -19,11 +19,11 @@ class Bus(Protocol):
     """
 
     def load(self, address: int, size: int) -> int:
-        """Return 1 to 4 bytes, little-endian."""
+        """Return the value of `size` bytes (1 to 4) at an address, little-endian."""
         ...
 
     def store(self, address: int, size: int, value: int) -> None:
-        """Write 1 to 4 bytes, little-endian."""
+        """Write the value of `size` bytes (1 to 4) at an address, little-endian."""
 
 
 class LocalMemory:

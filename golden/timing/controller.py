@@ -37,7 +37,7 @@ class ControlPath:
     to_clear: int = 4
 
     def before(self, run: int) -> int:
-        """Return the cycles before the section at index `run`, from 0, in the sequence of executed sections."""
+        """Return the cycles from the end of section run `run` - 1, or from the start of `main` for 0, to run `run`."""
         if run == 0:
             return self.first
         return self.between if isinstance(self.between, int) else self.between[run - 1]

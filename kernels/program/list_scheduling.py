@@ -221,6 +221,6 @@ class _Schedule:
         return found
 
     def _wake(self) -> None:
-        """Let blocked queues search again, since memory may have become free."""
+        """Search the queues again that had a ready unit but too little memory, since memory may now be free."""
         self._awake |= self._blocked
         self._blocked.clear()

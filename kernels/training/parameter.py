@@ -54,7 +54,7 @@ class Parameter:
         return Draw(seed=seed, stream=stream, index=Index(partition=columns, steps=(lanes * columns, 1)))
 
     def load(self, program: Program, source: HbmTensor) -> None:
-        """Append the load of the values from [rows, columns], or from [columns] for every row; zero the rest."""
+        """Append the load of the values from [rows, columns], or from [columns] for every row; zero the moments."""
         for tensor in (self.values, self.first, self.second, self.gradient):
             program.append(memset(tensor, 0.0))
         matrix = source.broadcast_to(*self.shape)
