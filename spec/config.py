@@ -225,7 +225,7 @@ class Config:
         self._check_lanes()
 
     def _check_lanes(self):
-        """Check `lane_partitions`: a shared lane keeps state per partition, but has no iterative or searching units."""
+        """Raise ValueError if `lane_partitions` is no divisor of the partitions, or excludes a unit of the lanes."""
         if self.partitions % self.lane_partitions:
             rule = f"lane_partitions must divide the larger of rows and columns ({self.partitions})"
             raise ValueError(f"{rule}, not {self.lane_partitions!r}")
@@ -235,7 +235,7 @@ class Config:
 
     @property
     def named(self) -> dict[str, int]:
-        """Parameters that reports list: those in `ALWAYS_NAMED`, and all others that differ from their default."""
+        """Parameters that a report lists: the ones in `ALWAYS_NAMED`, and all that differ from their default."""
         usual = {field.name: field.default for field in fields(self)}
         return {
             name: value for name, value in asdict(self).items() if name in self.ALWAYS_NAMED or value != usual[name]
@@ -253,7 +253,7 @@ class Config:
 
     @property
     def quadrant(self) -> int:
-        """Number of partitions in a quadrant, where an access may start; all of them if they do not divide by four."""
+        """Number of partitions in a quadrant: a quarter of all, or all if their number is not a multiple of four."""
         return self.partitions if self.partitions % 4 else self.partitions // 4
 
     @property
@@ -276,12 +276,12 @@ class Config:
 
     @property
     def vector_units(self) -> frozenset[str]:
-        """The `VECTOR_UNITS` that vector lanes have."""
+        """Names of the `VECTOR_UNITS` with which the vector lanes are built."""
         return frozenset(unit for unit in VECTOR_UNITS if getattr(self, f"vector_{unit}"))
 
     @property
     def scalar_units(self) -> frozenset[str]:
-        """The `SCALAR_UNITS` that activation lanes have."""
+        """Names of the `SCALAR_UNITS` with which the activation lanes are built."""
         return frozenset(unit for unit in SCALAR_UNITS if getattr(self, f"scalar_{unit}"))
 
     def with_overrides(self, **overrides: int | None) -> "Config":

@@ -46,7 +46,7 @@ def step_interval(instruction: Elementwise, config: Config) -> int:
 
 
 def is_slow(instruction: Elementwise) -> bool:
-    """Return whether the instruction needs the lanes exclusively."""
+    """Return whether an instruction runs alone in the lanes, without overlap with the one before or after."""
     return instruction.opcode == Opcode.BN_AGGR or any(_slow_units(instruction))
 
 
@@ -66,7 +66,7 @@ def busy_cycles(instruction: Instruction, config: Config) -> int:
 
 
 def period(instruction: Instruction, config: Config) -> int:
-    """Return the cycles from a MultiplyMoving, or a vector or scalar instruction, to the next one if they overlap."""
+    """Return the cycles from one MultiplyMoving, vector or scalar instruction to the next one, if both may overlap."""
     if not isinstance(instruction, Elementwise):
         return busy_cycles(instruction, config)
     if is_slow(instruction):
@@ -75,7 +75,7 @@ def period(instruction: Instruction, config: Config) -> int:
 
 
 def checker_period(config: Config) -> int:
-    """Return the cycles from one instruction in the checker of the vector or scalar engine to the next."""
+    """Return the minimum cycles between instructions that pass the checker of the vector or scalar engine."""
     late = config.port_latency
     return timing.ELEMENTWISE_CHECKER_INTERVAL + timing.ELEMENTWISE_CHECKER_REGISTERS[late] + late
 
@@ -96,7 +96,7 @@ def latency(instruction: Elementwise, config: Config) -> int:
 
 
 def drain(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from an instruction's last step to the first step that waits for all writes."""
+    """Return the cycles from an instruction's last step to the first step that may begin after all its writes."""
     units = [_DIVIDER] if instruction.opcode == Opcode.BN_AGGR else filter(None, _slow_units(instruction))
     slow = sum(unit[0] - config.vector_latency for unit in units)
     memories = timing.READ_LATENCY[config.port_latency] + timing.STORE_LATENCY[config.port_latency]
@@ -104,7 +104,7 @@ def drain(instruction: Elementwise, config: Config) -> int:
 
 
 def lanes_latency(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from a step of an instruction to its result, if no operation is iterative."""
+    """Return the cycles from a step of an instruction to the step's result, if no operation is iterative."""
     turns = timing.turns_latency(config.lane_partitions)
     if instruction.opcode == Opcode.ACTIVATE:
         return turns + timing.SCALAR_LANES_LATENCY[config.scalar_depth > 1]
@@ -112,26 +112,26 @@ def lanes_latency(instruction: Elementwise, config: Config) -> int:
 
 
 def _sbuf_reads(instruction: Elementwise) -> int:
-    """Return the number of SBUF words that one element needs."""
+    """Return the number of SBUF words that an instruction reads for one element."""
     tensors = ("a",) if instruction.opcode in SEARCHES else ("a", "b")
     used = used_by(instruction)
     return sum(name in used and getattr(instruction, name).storage == Storage.SBUF for name in tensors)
 
 
 def used_by(instruction: Elementwise) -> frozenset[str]:
-    """Return the operands that an instruction uses, as `spec.isa.elementwise.uses`."""
+    """Return the names of the operands that an instruction uses, see `spec.isa.elementwise.uses`."""
     return uses({"opcode": instruction.opcode, "sum_store": instruction.sum_store})
 
 
 def steps_behind(instruction: Elementwise, config: Config) -> int:
-    """Return the number of steps of an instruction after its elements."""
+    """Return the number of steps that an instruction needs after the step of its last element."""
     if instruction.opcode == Opcode.TRANSPOSE:
         return transpose_block(config)
     return OUTPUTS.get(instruction.opcode, int("result" in used_by(instruction)))
 
 
 def _slow_units(instruction: Elementwise) -> Sequence[tuple[int, int] | None]:
-    """Return latency and interval of the iterative units of op0 and of op1, None where there is no such unit."""
+    """Return (latency, interval) of the iterative unit of op0, then of op1; None for an operation without one."""
     if instruction.opcode == Opcode.RECIPROCAL:
         return _DIVIDER, None
     used = used_by(instruction)
@@ -139,7 +139,7 @@ def _slow_units(instruction: Elementwise) -> Sequence[tuple[int, int] | None]:
 
 
 def steps_before(instruction: Elementwise) -> int:
-    """Return the number of steps of an instruction before its elements."""
+    """Return the number of steps that an instruction needs before the step of its first element."""
     loads = sum(
         isinstance(getattr(instruction, name), Pointer) for name in ("s0", "s1") if name in used_by(instruction)
     )
@@ -154,14 +154,14 @@ def array_latency(config: Config) -> int:
 
 
 def adjacent(tensor: DmaTensor, shape: tuple[int, ...], rows: bool) -> tuple[int, tuple[tuple[int, int], ...]]:
-    """Return the bytes of a contiguous run of a copy, and (count, step in bytes) of the other dimensions.
+    """Return the length in bytes of a copy's contiguous runs, and (count, step in bytes) of the other dimensions.
 
     The dimensions are listed innermost first; the step from one partition to the next counts as 0.
 
     Arguments:
         tensor: source or destination of the copy.
         shape: shape of the copy.
-        rows: whether the outermost dimension steps by row numbers.
+        rows: whether row numbers index the outermost dimension, which is then not contiguous.
     """
     element = tensor.format.bits // 8
     together, merging, jumps = 1, True, []

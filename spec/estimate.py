@@ -34,7 +34,7 @@ COLLECTIVE = 2000
 
 
 class Estimate:
-    """Estimates for one machine.
+    """Estimate of instruction cycles on one machine, for scheduling.
 
     Arguments:
         config: the machine's parameters.
@@ -50,7 +50,7 @@ class Estimate:
         self._known: dict[tuple, tuple[int, int]] = {}
 
     def cycles(self, instruction: Instruction) -> tuple[int, int]:
-        """Return for how many cycles an instruction occupies its engine, and the further delay of its results."""
+        """Return the cycles for which an instruction occupies its engine, and the further cycles until its results."""
         if isinstance(instruction, MultiplyMoving):
             cycles, delay = instruction.n, self._products
         elif isinstance(instruction, LoadStationary):

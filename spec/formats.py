@@ -19,8 +19,8 @@ class FloatFormat:
     """Binary interchange format: sign, exponent, mantissa from the most to the least significant bit.
 
     Arguments:
-        name: name for users.
-        code: code in instructions.
+        name: name of the format in programs and texts.
+        code: code of the format in instructions.
         exponent_bits: width of the exponent field; all ones means infinity or NaN, zero means subnormal or zero.
         mantissa_bits: width of the mantissa field, without the hidden bit.
         padding_bits: low bits of the storage word that are always zero (a TF32 number occupies an FP32 word).
@@ -41,7 +41,7 @@ class FloatFormat:
 
     @property
     def bias(self) -> int:
-        """Exponent bias."""
+        """Bias of the exponent field."""
         return (1 << (self.exponent_bits - 1)) - 1
 
     @property
@@ -56,7 +56,7 @@ class FloatFormat:
 
     @property
     def precision(self) -> int:
-        """Bits of the significand, the hidden bit included."""
+        """Width of the significand in bits, with the hidden bit."""
         return self.mantissa_bits + 1
 
     @property
@@ -77,7 +77,7 @@ class FloatFormat:
 
 @dataclass(frozen=True)
 class IntFormat:
-    """Integer of `bits` bits, in two's complement if `signed`, with the name of numpy's type."""
+    """Integer format of `bits` bits, in two's complement if `signed`; `name` is that of numpy's type."""
 
     name: str
     code: int
@@ -147,7 +147,7 @@ def format_named(name: str) -> Format:
 
 
 def format_of(code: int) -> Format:
-    """Return the format of a code.
+    """Return the format with a code.
 
     Raises:
         ValueError: if no format has this code.

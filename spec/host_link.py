@@ -35,7 +35,7 @@ PAYLOAD_BYTES = 512
 
 
 class LinkCommand(enum.IntEnum):
-    """Command of a host."""
+    """Command that a host sends to the board."""
 
     WRITE_MEMORY = 1
     """Write the payload to HBM. Address and length are multiples of the bytes of an HBM beat."""
@@ -48,7 +48,7 @@ class LinkCommand(enum.IntEnum):
 
 
 class Answer(enum.IntEnum):
-    """Result of a command; only `DONE` can have a payload."""
+    """Answer of the board to a command; only `DONE` can have a payload."""
 
     DONE = 0x80
     CORRUPTED = 0x81

@@ -34,7 +34,7 @@ HOST_VERSION = 0x0001_0001
 
 
 class Effect(enum.Enum):
-    """Effect of an access to a register."""
+    """Effect of a host's access to a register."""
 
     READ = "read"
     """Read-only."""
@@ -50,12 +50,12 @@ class Effect(enum.Enum):
 
 @dataclass(frozen=True)
 class HostField:
-    """Field of a register.
+    """Bit field of a host register.
 
     Arguments:
         name: name in capitals.
         low, width: lowest bit and number of bits.
-        meaning: description.
+        meaning: description of the field.
     """
 
     name: str
@@ -71,15 +71,15 @@ class HostField:
 
 @dataclass(frozen=True)
 class HostRegister:
-    """Register of the map.
+    """Register of the host's address map.
 
     Arguments:
         name: name in capitals.
-        offset: offset in bytes.
-        effect: effect of an access.
-        meaning: description.
-        fields: fields; empty if the register is one number.
-        width: bits of the number.
+        offset: byte offset of the register in the map.
+        effect: effect of an access to the register.
+        meaning: description of the register.
+        fields: bit fields; empty if the whole register is one number.
+        width: width of that number in bits.
     """
 
     name: str
@@ -104,7 +104,7 @@ class HostRegister:
 
 
 def _bits(*named: tuple[str, str]) -> tuple[HostField, ...]:
-    """Return one-bit fields, from bit 0 on."""
+    """Return a one-bit field for each (name, meaning), in consecutive bits from bit 0 on."""
     return tuple(HostField(name, place, 1, meaning) for place, (name, meaning) in enumerate(named))
 
 
@@ -201,10 +201,10 @@ COUNTER_WORDS = 0x2000
 
 
 def parameter_values(config: Config) -> dict[str, int]:
-    """Return the values of the words from PARAMETER_WORDS on, by parameter name."""
+    """Return the value that each parameter's word, from PARAMETER_WORDS on, contains; by parameter name."""
     return {name: int(getattr(config, name)) for name in Config.RANGES}
 
 
 def counter_offset(number: int) -> int:
-    """Return the offset of a counter's lower half; the upper half is at the next word."""
+    """Return the byte offset of the lower 32 bits of a counter; the next word has the upper 32 bits."""
     return COUNTER_WORDS + 8 * number

@@ -10,7 +10,7 @@ __all__ = ["INSTANCES", "Instance", "Topology", "link_bytes_of"]
 
 
 class Topology(enum.StrEnum):
-    """Topology of the links. A TORUS has rows of `width` chips; its rows and columns are rings."""
+    """Topology of the links between chips. A TORUS has rows of `width` chips; each row and each column is a ring."""
 
     RING = "ring"
     TORUS = "torus"
@@ -76,7 +76,7 @@ class Instance:
 
     @property
     def directions(self) -> int:
-        """Number of links per chip."""
+        """Number of links from each chip to other chips."""
         return 4 if self.topology == Topology.TORUS else 2
 
     def neighbour(self, chip: int, direction: int) -> int:

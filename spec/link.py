@@ -38,7 +38,7 @@ VIRTUAL_CHANNELS = 2
 
 
 class FlitKind(enum.IntEnum):
-    """Kind of a flit, for its channel."""
+    """Kind of a flit: the meaning of its data for the channel that receives the flit."""
 
     DATA = 0
     """`link_bytes` of a tensor."""

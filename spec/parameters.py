@@ -11,7 +11,7 @@ __all__ = ["PARAMETER_GROUPS", "Parameter", "ParameterGroup", "parameters", "par
 
 
 class ParameterGroup(StrEnum):
-    """Part of the machine that a parameter belongs to, in the order of help texts."""
+    """Parts of the machine to which parameters belong, in the order of help texts."""
 
     ARRAY = "array"
     VECTOR = "vector engine"
@@ -44,13 +44,13 @@ class Parameter:
     """One parameter of a machine.
 
     Arguments:
-        name: field of `Config`.
-        group: part of the machine.
+        name: name of the field of `Config`.
+        group: part of the machine to which the parameter belongs.
         sentence: meaning, unit and values, benefit and cost; ends with a full stop.
         low, high: smallest and largest value.
         choices: allowed values if not every integer of the range is allowed, otherwise empty; rules that involve other
             parameters are not included.
-        default: value that presets have unless they say otherwise; None if every preset must give one.
+        default: value in each preset that gives no other value; None if every preset must give a value.
     """
 
     name: str

@@ -80,14 +80,14 @@ _CHEBYSHEV_ROOTS = {
 
 
 def _reciprocals() -> tuple[int, ...]:
-    """Return the reciprocal of the middle of every row; 1 for the first row and 1/2 for the last."""
+    """Return the reciprocal of the middle of each table row's interval; 1 for the first row and 1/2 for the last."""
     one = 1 << RECIPROCAL_BITS
     middle = [round(one * 2 * _ROWS / (2 * _ROWS + 2 * row + 1)) for row in range(1, _ROWS - 1)]
     return (one, *middle, one // 2)
 
 
 def _log_coefficients() -> tuple[int, ...]:
-    """Return the coefficients of log2(1 + r) / r over the range of r, lowest first."""
+    """Return the coefficients of a polynomial for log2(1 + r) / r over the range of r, lowest degree first."""
     ends = [
         (1 + Decimal(row + end) / _ROWS) * reciprocal / (1 << RECIPROCAL_BITS) - 1
         for row, reciprocal in enumerate(RECIPROCAL)
@@ -100,7 +100,7 @@ def _log_coefficients() -> tuple[int, ...]:
 
 
 def _exp_coefficients() -> tuple[int, ...]:
-    """Return the coefficients of (2 ** g - 1) / g over [0, 1 / rows], lowest first."""
+    """Return the coefficients of a polynomial for (2 ** g - 1) / g over [0, 1 / rows], lowest degree first."""
     coefficients = _interpolate(
         lambda g: ((g * Decimal(2).ln()).exp() - 1) / g, Decimal("1e-30"), Decimal(1) / _ROWS, 3
     )

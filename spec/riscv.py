@@ -38,7 +38,7 @@ class System(enum.IntEnum):
 
 
 class Csr(enum.IntEnum):
-    """Numbers of the controller's CSRs."""
+    """Addresses of the controller's control and status registers."""
 
     MSTATUS = 0x300
     MISA = 0x301

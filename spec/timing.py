@@ -90,11 +90,11 @@ POWER_INTERVAL, POWER_LATENCY = 14, 15
 
 
 def cast_latency(rounding: int) -> int:
-    """Return the cycles of an element through a DMA engine's cast.
+    """Return the latency in cycles of a cast in a DMA engine, from an element to its converted code.
 
     Arguments:
-        rounding: pipeline stages of rounding; widening takes three cycles if there is more than one stage, otherwise
-            one.
+        rounding: pipeline stages of the rounding; the widening before needs three cycles if there is more than one
+            stage, otherwise one.
     """
     return 1 + (1 + 2 * (rounding > 1)) + rounding
 
@@ -150,9 +150,9 @@ def set_interval(alu_latency: int) -> int:
 
 
 def quotient_wait(alu_latency: int, interval: int) -> int:
-    """Return the cycles from a set's last word until its quotient and all other operands of the new mean are valid.
+    """Return the cycles from the last word of a set of BN_AGGR until all operands of the new mean are valid.
 
-    Sets are those of `set_interval`.
+    One of these operands is the quotient of the set; for sets see `set_interval`.
 
     Arguments:
         alu_latency: cycles of each of a lane's two ALUs.

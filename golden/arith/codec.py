@@ -54,9 +54,9 @@ def operand(bits, fmt: Format, half: str | None = None) -> np.ndarray:
     Arguments:
         bits: codes of `fmt`, unsigned.
         fmt: FP32 or one of `spec.formats.MAC_FORMATS`.
-        half: "hi" or "lo" for FP32, else None. hi is x truncated to the 12 bits from its leading 1 bit, also if x is
-            subnormal; hence hi is 0 only if x is. If x is an infinity or NaN, so is hi, and lo is 0. Otherwise lo is x
-            - hi; it always has the sign of x.
+        half: "hi" or "lo" for FP32, else None: the part of the value x to return. hi is x truncated to its 12 leading
+            significand bits, also if x is subnormal; hi is 0 only if x is 0. lo is x - hi, with the sign of x. If x
+            is an infinity or NaN, hi is x and lo is 0.
 
     Raises:
         ValueError: if the array does not multiply `fmt`, or `half` does not fit `fmt`.

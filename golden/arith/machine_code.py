@@ -31,12 +31,12 @@ def has_feature(name: str) -> bool:
 
 @cache
 def has_fused_multiply_add() -> bool:
-    """Return whether this processor multiplies and adds with one rounding."""
+    """Return whether this processor has an instruction that multiplies and adds with a single rounding."""
     return platform.machine() in ("aarch64", "arm64") or has_feature("fma")
 
 
 def new_function(name: str, *kinds: ir.Type) -> tuple[IRBuilder, list[Value]]:
-    """Return a builder in an empty function without a result, and its arguments, which have the types `kinds`."""
+    """Return a builder for the body of a new function without a result, and the arguments, of types `kinds`."""
     function = ir.Function(ir.Module(name), ir.FunctionType(ir.VoidType(), kinds), name)
     return IRBuilder(function.append_basic_block()), list(function.args)
 
@@ -58,14 +58,14 @@ def compile_function(builder: IRBuilder) -> Callable[..., None]:
 
 
 def load_compiled(module: binding.ModuleRef, name: str) -> tuple[int, binding.ExecutionEngine]:
-    """Return the address of a function of a module, and the engine that owns its code: keep a reference to it."""
+    """Return the address of a function, and the engine that owns the code: keep a reference to the engine."""
     engine = binding.create_mcjit_compiler(module, _machine())
     engine.finalize_object()
     return engine.get_function_address(name), engine
 
 
 def assembly(builder: IRBuilder) -> str:
-    """Return a function as assembler text."""
+    """Compile the function that `builder` has built; return its assembler text."""
     return _machine().emit_assembly(_optimised(builder))
 
 
@@ -90,7 +90,7 @@ def _machine() -> binding.TargetMachine:
 
 @contextmanager
 def counted_range(builder: IRBuilder, count: Value) -> Iterator[Value]:
-    """Build a loop over an index from 0 to `count` - 1, both INDEX; build its body inside the `with` block."""
+    """Build a loop from 0 to `count` - 1; the `with` block receives the index, of type INDEX, and builds the body."""
     before = builder.block
     head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
     builder.branch(head)
@@ -106,7 +106,7 @@ def counted_range(builder: IRBuilder, count: Value) -> Iterator[Value]:
 
 
 def local(builder: IRBuilder, kind: ir.Type) -> Value:
-    """Return the address of a local variable; LLVM turns it into a register."""
+    """Return the address of a new local variable, which LLVM keeps in a register."""
     with builder.goto_entry_block():
         return builder.alloca(kind)
 

@@ -53,7 +53,7 @@ def _argument(value: np.ndarray | int) -> ctypes.c_void_p | ctypes.c_int64:
 
 
 def _compiled(module: str, name: str) -> str:
-    """Return a function in LLVM's intermediate language, preceded by a comment with its LLVM name."""
+    """Return function `name` of `module` in LLVM's intermediate language; a first comment line has its LLVM name."""
     dispatcher = getattr(import_module(module), name)
     (signature,) = dispatcher.signatures
     native = dispatcher.overloads[signature].fndesc.llvm_func_name

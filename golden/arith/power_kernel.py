@@ -74,7 +74,10 @@ def _product_of(size, b, reciprocal, logarithm):
 
 @njit
 def _exponential_of(product, grows, exponential):
-    """Return the bits of FP32(2 ** product)."""
+    """Return the FP32 bits of 2 ** p, `product` being p in units of 2**-32.
+
+    Out of the range of FP32 the result is infinity if `grows`, else 0.
+    """
     integer = product >> _ARGUMENT
     if integer > 127 or integer < -150:
         return _INFINITY if grows else 0
@@ -94,9 +97,9 @@ def _exponential_of(product, grows, exponential):
 
 @njit(void(*[CPointer(uint32)] * 2, *[CPointer(int64)] * 3, CPointer(uint32), int64), **OPTIONS)
 def powers(size, b, reciprocal, logarithm, exponential, out, count):
-    """Write `count` powers size ** b to `out`: FP32 bit patterns, with positive finite bases and finite exponents.
+    """Write out[i] = size[i] ** b[i] for `count` FP32 bit patterns: positive finite bases and finite exponents.
 
-    The tables are those of `spec/power.py`.
+    The arrays `reciprocal`, `logarithm` and `exponential` are tables of `spec/power.py`.
     """
     size, b, out = carray(size, count), carray(b, count), carray(out, count)
     rows = 1 << constants.POWER_ROW_BITS

@@ -9,7 +9,7 @@ __all__ = ["fmod_fp32", "mod_fp32"]
 
 
 def fmod_fp32(a, b) -> np.ndarray:
-    """Return a - b * trunc(a / b), exact, with the sign of a; NaN if a is infinite or b is zero."""
+    """Return the exact remainder a - b * trunc(a / b) in FP32, with the sign of a; NaN if a is infinite or b is 0."""
     with np.errstate(invalid="ignore"):
         return canonical_value(np.fmod(np.asarray(a, np.float64), np.asarray(b, np.float64)))
 

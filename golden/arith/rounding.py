@@ -62,14 +62,14 @@ def round_stochastic(value_bits, fmt: Format, seed: int, stream: int, index) -> 
 
 
 def _last_place(exponent: np.ndarray, fmt: Format) -> np.ndarray:
-    """Return the exponent of the target's last place in the binade of x; 0 for integers."""
+    """Return the exponent of a unit in the last place of `fmt` at biased FP32 exponents; 0 for integer formats."""
     if not isinstance(fmt, FloatFormat):
         return np.zeros_like(exponent)
     return np.maximum(exponent - FP32.bias, fmt.min_exponent) - fmt.mantissa_bits
 
 
 def _in_units_of(place: np.ndarray, significand: np.ndarray, exponent: np.ndarray):
-    """Split significand * 2**exponent into (integer part, 32-bit fraction) in units of 2**place."""
+    """Return significand * 2**exponent / 2**place as integer part and 32-bit fraction."""
     right = np.clip(place - exponent, 0, 62)  # a shift by 56 already removes all 24 + 32 bits
     left = np.clip(exponent - place, 0, 32)  # positive for integer targets only; 2**(23 + 32) saturates each of them
     fixed = (significand << 32) >> right
@@ -77,7 +77,7 @@ def _in_units_of(place: np.ndarray, significand: np.ndarray, exponent: np.ndarra
 
 
 def _float_code(sign, rounded, place, is_inf, is_nan, fmt: FloatFormat) -> np.ndarray:
-    """Assemble sign, exponent and mantissa; a carry out of the mantissa increments the exponent."""
+    """Return the code of a rounded value, rounded * 2**place; a carry out of the mantissa increments the exponent."""
     binade = place + fmt.mantissa_bits - fmt.min_exponent
     magnitude = ((binade << fmt.mantissa_bits) + rounded) << fmt.padding_bits
     magnitude = np.where(is_inf, fmt.infinity, np.minimum(magnitude, fmt.infinity))
@@ -85,7 +85,7 @@ def _float_code(sign, rounded, place, is_inf, is_nan, fmt: FloatFormat) -> np.nd
 
 
 def _integer_code(sign, rounded, is_inf, is_nan, fmt: IntFormat) -> np.ndarray:
-    """Apply the sign, saturate, and wrap negative values to two's complement."""
+    """Return the code of a rounded magnitude and a sign, saturated to the range of `fmt`, in two's complement."""
     magnitude = np.where(is_inf, _ONE, rounded)
     value = np.clip(np.where(sign, -magnitude, magnitude), fmt.min, fmt.max)
     return (np.where(is_nan, 0, value) & ((1 << fmt.bits) - 1)).astype(storage_dtype(fmt))

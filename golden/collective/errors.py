@@ -9,7 +9,7 @@ class CollectiveError(Exception):
     """A collective cannot be executed.
 
     Arguments:
-        message: names the cores and the fault.
+        message: text that names the cores and the fault.
         core: core that reports the error.
         cause: broken rule; DISAGREE if another rank's instruction differs; AXI if it reaches beyond the memory; None if
             the machine does not detect the fault.
@@ -24,7 +24,7 @@ class CollectiveError(Exception):
 
 
 class Deadlock(Exception):
-    """No core can proceed; `waiting` maps each unfinished core to the cores that it waits for."""
+    """No core can proceed; `waiting` maps each unfinished core to the cores for which that core waits."""
 
     def __init__(self, message: str, waiting: dict[int, tuple[int, ...]]):
         super().__init__(message)

@@ -8,7 +8,10 @@ __all__ = ["channel_of", "last_rank", "orders", "segment_of"]
 
 
 def channel_of(element, count: int) -> np.ndarray:
-    """Return the channel of each element of a block of `count`: 0 for the first half of its granules, else 1."""
+    """Return the ring channel that carries each element of a block of `count` elements.
+
+    Channel 0 carries the first half of the block's granules, channel 1 the second half.
+    """
     granules = -(-count // GRANULE)
     return (np.asarray(element) // GRANULE >= (granules + 1) // 2).astype(np.int64)
 
@@ -21,7 +24,10 @@ def segment_of(element, count: int, ranks: int, chunk: int) -> np.ndarray:
 
 
 def last_rank(kind: CollectiveKind, count: int, ranks: int, chunk: int, block: int = 0) -> np.ndarray:
-    """Return, for every element, the rank that adds last: the element's segment; for REDUCE_SCATTER, `block`."""
+    """Return, for every element of a block, the rank that adds its value last.
+
+    That rank is the index of the element's segment; for REDUCE_SCATTER, `block`, the index of the block.
+    """
     if kind == CollectiveKind.REDUCE_SCATTER:
         return np.full(count, block)
     return segment_of(np.arange(count), count, ranks, chunk)

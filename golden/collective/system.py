@@ -46,7 +46,7 @@ def execute_lists(
 
 
 class _State:
-    """Position of every core in its list."""
+    """Progress of every core through its list of collectives."""
 
     def __init__(self, instructions: dict[int, list[Collective]], cores: int):
         self.instructions = instructions
@@ -117,7 +117,7 @@ class _State:
 
 @lru_cache
 def partners_of(instruction: Collective) -> list[int]:
-    """Return the cores, this one included, that must reach an instruction before it begins, in order of ranks."""
+    """Return the cores, in order of ranks, that must reach a collective before the collective can begin."""
     cores = list(instruction.group.cores)
     if instruction.kind in (CollectiveKind.SEND, CollectiveKind.RECEIVE):
         return [cores[rank] for rank in sorted((instruction.rank, instruction.root))]

@@ -6,7 +6,7 @@ WORD_MASK = 0xFFFF_FFFF
 
 
 def signed(a: int) -> int:
-    """Return a word as a two's complement number."""
+    """Return the value of a 32-bit word in two's complement."""
     return (a ^ 0x8000_0000) - 0x8000_0000
 
 

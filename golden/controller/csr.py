@@ -104,7 +104,7 @@ class ControlRegisters:
 
     @property
     def pending(self) -> int:
-        """Value of mip."""
+        """Value of the register mip: the pending interrupts."""
         return self.timer_interrupt << 7 | self.external_interrupt << 11
 
     @property
@@ -118,14 +118,14 @@ class ControlRegisters:
         return bool(self.pending & self.values[Csr.MIE])
 
     def interrupt(self) -> Cause | None:
-        """Return the interrupt to be taken now, or None."""
+        """Return the pending enabled interrupt of highest priority if interrupts are enabled in mstatus, else None."""
         enabled = self.pending & self.values[Csr.MIE]
         if not enabled or not self.values[Csr.MSTATUS] & GLOBAL_ENABLE:
             return None
         return Cause.EXTERNAL if enabled & 1 << 11 else Cause.TIMER
 
     def enter(self, cause: Cause, pc: int, value: int) -> int:
-        """Enter a trap at `pc`; return the address of its handler."""
+        """Update the registers for a trap at `pc`; return the address of the trap handler."""
         values = self.values
         was_enabled = bool(values[Csr.MSTATUS] & GLOBAL_ENABLE)
         values[Csr.MSTATUS] = PREVIOUS_ENABLE if was_enabled else 0

@@ -43,14 +43,14 @@ STORE_SIZES = {STORES["sb"]: 1, STORES["sh"]: 2, STORES["sw"]: 4}
 
 
 class State(Protocol):
-    """Hart state that instructions use, see `golden.controller.hart.Hart`."""
+    """Interface of `golden.controller.hart.Hart` that the functions of instructions use."""
 
     x: list[int]
     csr: ControlRegisters
     waiting: bool
 
     def load(self, address: int, size: int) -> int:
-        """Return the value of `size` bytes in memory."""
+        """Return the unsigned value of `size` bytes at an address."""
         ...
 
     def store(self, address: int, size: int, value: int) -> None:
@@ -58,7 +58,10 @@ class State(Protocol):
 
 
 class RiscvInstruction(NamedTuple):
-    """A decoded instruction: destination register, 0 if none, and function of hart and pc that returns the next pc."""
+    """Decoded instruction: index of the destination register (0 if none), and the function that executes it.
+
+    The function has the arguments hart and pc and returns the next pc.
+    """
 
     rd: int
     execute: Callable[[State, int], int]
@@ -79,7 +82,7 @@ _CONDITION = {funct3: CONDITIONS[name] for name, funct3 in BRANCHES.items()}
 
 @lru_cache(maxsize=1 << 16)
 def decode_riscv(word: int) -> RiscvInstruction:
-    """Return a decoded instruction word; an illegal word raises its trap when executed."""
+    """Decode an instruction word; an illegal word gives an instruction that raises the trap when executed."""
     form = _FORMS.get(word & 0x7F)
     execute = form(word) if form else None
     if execute is None:
@@ -105,7 +108,7 @@ def _immediate_of(form: str, word: int) -> int:
 
 
 def _fields(word: int) -> tuple[int, int, int, int, int]:
-    """Return destination index, funct3, rs1, rs2, funct7."""
+    """Return the fields rd, funct3, rs1, rs2 and funct7 of an instruction word."""
     return word >> RD & 31 or DISCARD, word >> FUNCT3 & 7, word >> RS1 & 31, word >> RS2 & 31, word >> FUNCT7
 
 

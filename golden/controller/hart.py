@@ -16,9 +16,9 @@ class Retired(NamedTuple):
 
     Arguments:
         pc: address of the instruction; for an interrupt, of the next instruction.
-        instruction: its word; 0 for an interrupt or a failed fetch.
-        rd: destination register, 0 if none.
-        value: value written to it, 0 if none.
+        instruction: instruction word; 0 for an interrupt or a failed fetch.
+        rd: index of the destination register; 0 if none.
+        value: value written to the destination register; 0 if none.
         cause: mcause of a trap or interrupt, else None.
     """
 

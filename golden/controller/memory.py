@@ -9,18 +9,21 @@ __all__ = ["AccessFault", "AddressMap", "Bus", "LocalMemory", "Timer"]
 
 
 class AccessFault(Exception):
-    """The address does not exist or refuses the access."""
+    """An access failed: no memory or register has the address, or the device there refuses the access."""
 
 
 class Bus(Protocol):
-    """Target of a hart's accesses. An access never crosses a word. It has no effect if it raises AccessFault."""
+    """Interface of a memory or device that a hart accesses; an access that raises AccessFault has no effect.
+
+    An access never crosses a word boundary.
+    """
 
     def load(self, address: int, size: int) -> int:
-        """Return 1 to 4 bytes, little-endian."""
+        """Return the value of `size` bytes (1 to 4) at an address, little-endian."""
         ...
 
     def store(self, address: int, size: int, value: int) -> None:
-        """Write 1 to 4 bytes, little-endian."""
+        """Write the value of `size` bytes (1 to 4) at an address, little-endian."""
 
 
 class LocalMemory:
@@ -91,7 +94,10 @@ class Timer:
 
 
 class AddressMap:
-    """Address decoder in front of several buses; a region is a first address, a size in bytes and a bus."""
+    """Address decoder that forwards each access to one of several buses, by address region.
+
+    A region is a first address, a size in bytes and a bus.
+    """
 
     def __init__(self, regions: Iterable[tuple[int, int, Bus]]):
         self.regions = [(first, first + size, bus) for first, size, bus in regions]

@@ -9,7 +9,7 @@ INTERRUPT = 1 << 31
 
 
 class Cause(enum.IntEnum):
-    """Values of mcause."""
+    """Causes of traps: the values of the register mcause."""
 
     FETCH_MISALIGNED = 0
     FETCH_FAULT = 1
@@ -25,7 +25,7 @@ class Cause(enum.IntEnum):
 
 
 class Trap(Exception):
-    """A RISC-V exception: the values of mcause and mtval."""
+    """A RISC-V exception, with the values that its handler finds in the registers mcause and mtval."""
 
     def __init__(self, cause: Cause, value: int):
         super().__init__(cause, value)

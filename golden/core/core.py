@@ -30,7 +30,7 @@ class CoreOutcome:
     """Result of a run; the memories are not copied.
 
     Arguments:
-        exit_code: exit code of the controller's program; None if it has not ended.
+        exit_code: exit code of the controller's program; None if the program has not ended.
         error: first reported error, or None.
         records: (queue, HBM address) of every retired record, in order.
         console: output of the program.
@@ -57,8 +57,8 @@ class Core:
 
     Arguments:
         config: the machine's parameters.
-        hbm: uint8 [bytes], C-contiguous, used in place. Accesses beyond it fail.
-        order, number, network: see `golden.core.machine.Machine`.
+        hbm: uint8 [bytes], C-contiguous, used in place. Accesses beyond the array fail.
+        order, number, network: passed to `golden.core.machine.Machine`.
 
     Attributes:
         machine: queues, semaphores, engines.
@@ -147,7 +147,10 @@ class Core:
         return True
 
     def _execute(self, most: int) -> int:
-        """Execute until the controller writes a register, sleeps or stalls; return the number of instructions."""
+        """Execute at most `most` instructions, until the controller writes a register, sleeps or stalls.
+
+        Return the number of executed instructions.
+        """
         hart, timer, registers = self.hart, self._timer, self.registers
         assert hart is not None
         csr = hart.csr
@@ -168,7 +171,10 @@ class Core:
         return most
 
     def _wakes(self, deadline: int | None) -> int | None:
-        """Return the time of the next event for a sleeping or stalled controller, or None."""
+        """Return the time at which a sleeping or stalled controller continues, or None if no such time is known.
+
+        That is the timer interrupt or `deadline`, if not None, whichever is earlier.
+        """
         times = [] if deadline is None else [deadline]
         if not self._stalled and self._timer.now < self._timer.compare < NEVER:
             times.append(self._timer.compare)
@@ -182,7 +188,7 @@ class Core:
             csr.cycle += time
 
     def outcome(self) -> CoreOutcome:
-        """Return the result so far."""
+        """Return the result of the run up to now."""
         machine, engines = self.machine, self.machine.engines
         return CoreOutcome(
             exit_code=self.registers.exit_code,

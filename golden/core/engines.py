@@ -22,12 +22,12 @@ RECORDS = 1 << 16
 
 
 class Engines:
-    """Engines of a core.
+    """Functional models of all engines of a core, with the memories that they share.
 
     Arguments:
         config: the machine's parameters.
         hbm: uint8 [bytes], for copies.
-        number: number of the core in its instance.
+        number: index of the core in its instance.
         network: meeting point of collectives; None for a single core.
 
     Attributes:
@@ -78,7 +78,7 @@ class Engines:
 
 
 def _decode(config: Config, engine: Engine, body: int, context: Context) -> tuple[Broken | None, Instruction | None]:
-    """Return the rule that the instruction in a record's body breaks, or the instruction."""
+    """Decode the instruction in a record's body; return (broken rule, None), or (None, instruction) if legal."""
     kind = instruction_type(engine)
     values = kind.unpack(body)
     broken = kind.violation(engine, values, context)

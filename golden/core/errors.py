@@ -9,13 +9,13 @@ __all__ = ["CoreError", "Errors"]
 
 @dataclass(frozen=True)
 class CoreError:
-    """An error of the core.
+    """Error that a core reports in its error registers.
 
     Arguments:
         cause: a `spec.isa.Rule` or a `spec.isa.Cause`.
-        queue: number of the queue.
+        queue: index of the queue.
         address: HBM address of the record.
-        detail: depends on the cause.
+        detail: value of ERROR_DETAIL; the meaning depends on the cause.
     """
 
     cause: int
@@ -29,11 +29,11 @@ class CoreError:
 
 
 class Errors:
-    """Latches the first error; no queue issues records after it."""
+    """Error register of a core, which keeps the first error; after an error no queue issues records."""
 
     def __init__(self):
         self.first: CoreError | None = None
 
     def report(self, error: CoreError) -> None:
-        """Record an error unless there is an earlier one."""
+        """Record an error unless an earlier error is recorded."""
         self.first = self.first or error

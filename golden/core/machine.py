@@ -18,17 +18,17 @@ __all__ = ["Machine"]
 
 
 class Machine:
-    """Queues, semaphores, engines and error register.
+    """All of a core except the controller: queues, semaphores, engines and error register.
 
     Arguments:
         config: the machine's parameters.
         hbm: uint8 [bytes], C-contiguous, used in place.
         order: chooses the next queue, record by record; None runs each queue in turn as far as it can.
-        number: number of the core in its instance.
+        number: index of the core in its instance.
         network: meeting point of collectives; None for a single core.
 
     Attributes:
-        engines, semaphores, errors, queues: the parts of the core.
+        engines, semaphores, errors, queues: models of the parts of the core.
         trace: (queue, HBM address) of every retired record, in order.
     """
 
@@ -52,11 +52,11 @@ class Machine:
 
     @property
     def is_waiting(self) -> bool:
-        """True if records remain and there is no error. After `run` all of them wait for semaphores or other cores."""
+        """True if unretired records exist and no error; after `run`, all these records wait for semaphores or cores."""
         return self.errors.first is None and any(queue.is_busy for queue in self.queues)
 
     def run(self) -> bool:
-        """Execute all records that can execute; return whether there were any."""
+        """Execute records until none can execute; return whether at least one record was executed."""
         before = len(self.trace)
         if self._order is None:
             self._in_turn()
@@ -82,7 +82,10 @@ class Machine:
                 able.remove(queue)
 
     def report_deadlock(self) -> None:
-        """Report the watchdog's error when all remaining records wait; a wait for another core is reported first."""
+        """Report the watchdog's error, for the state in which all remaining records wait.
+
+        If a collective waits for another core, the error names that wait, else a wait for a semaphore.
+        """
         awaited = self.engines.network.awaited(self.number)
         if awaited is not None:
             number = collective_queue(self.config)

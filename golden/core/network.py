@@ -14,18 +14,18 @@ __all__ = ["Network", "WaitingCores"]
 
 
 class WaitingCores(Exception):
-    """A collective waits for other cores."""
+    """A collective cannot execute yet, because other cores of its group have not reached it."""
 
 
 class Network:
-    """Untimed collectives of an instance.
+    """Meeting point of an instance's cores: executes a collective when its whole group has reached it; untimed.
 
     A collective that reaches beyond its core's memory fails as soon as the core reaches it. Two cores detect a
     disagreement only if one sends to the other on a channel on which the other expects its data; else they wait for
     each other.
 
     Arguments:
-        memories: uint8 [bytes] of each core, its HBM.
+        memories: HBM of each core, uint8 [bytes].
 
     Attributes:
         woken: cores with a collective that has ended or failed; the caller removes them.
@@ -67,7 +67,7 @@ class Network:
         return next(missing, others[0])
 
     def _is_there(self, core: int, other: int) -> bool:
-        """Return whether another core has reached a collective that needs this one."""
+        """Return whether core `other` has reached a collective in which `core` takes part."""
         return other in self._at and core in partners_of(self._at[other])
 
     def _begin(self, core: int) -> None:
@@ -87,7 +87,7 @@ class Network:
                 del self._at[other]
 
     def _compare(self, core: int, other: int) -> None:
-        """Fail a core's collective if another core's differs."""
+        """Let the collective of `core` fail if the collective that `other` has reached does not match."""
         try:
             compare_signatures(self._at[core], self._at[other])
         except CollectiveError as error:
@@ -95,7 +95,7 @@ class Network:
                 self._fail(core, error.cause, error.detail)
 
     def _fail(self, core: int, cause: int, detail: int) -> None:
-        """Fail a core's collective; other cores still see that the core has reached it."""
+        """End a core's collective with an error; other cores still see that the core has reached the collective."""
         self._failed.add(core)
         self._ended[core] = cause, detail
         self.woken.add(core)
@@ -110,7 +110,7 @@ def _agree(one: Collective, other: Collective) -> bool:
 
 
 def _hear(one: Collective, other: Collective) -> bool:
-    """Return whether one core sends to the other on a channel on which the other expects its data."""
+    """Return whether one core sends to the other on a channel on which the other expects data from this core."""
     return any(
         a.core == sources and b.core == targets
         for a, b in ((one, other), (other, one))
@@ -119,7 +119,7 @@ def _hear(one: Collective, other: Collective) -> bool:
 
 
 def _neighbours(instruction: Collective) -> tuple[int, ...]:
-    """Return the core that each channel sends to. A channel receives from the core that the other channel sends to."""
+    """Return, for both channels, the core to which a collective sends; each receives from the other channel's core."""
     cores, rank = instruction.group.cores, instruction.rank
     if instruction.kind in (CollectiveKind.SEND, CollectiveKind.RECEIVE):
         return (cores[instruction.root],) * CHANNELS

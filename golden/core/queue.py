@@ -30,10 +30,10 @@ class _Record(NamedTuple):
     """A fetched record.
 
     Arguments:
-        engine: code of its engine.
-        body: its instruction.
-        waits: semaphore and minimum value.
-        updates: semaphore, operation and value.
+        engine: code of the engine that executes the record.
+        body: instruction word, not decoded.
+        waits: pairs of a semaphore and the minimum value to wait for.
+        updates: triples of a semaphore, an operation and a value.
     """
 
     engine: Engine
@@ -44,7 +44,7 @@ class _Record(NamedTuple):
 
 @lru_cache(1 << 16)
 def _record(word: int) -> _Record:
-    """Return a decoded record; cached, so that a section that runs again is not decoded again."""
+    """Split a record's word into its fields; the cache avoids the work when a section runs again."""
     h = unpack(HEADER_FIELDS, word)
     waits = [(h[f"wait{n}_semaphore"], h[f"wait{n}_value"]) for n in (0, 1) if h[f"wait{n}"]]
     ops = [(n, UpdateOp(h[f"update{n}"])) for n in (0, 1)]
@@ -53,15 +53,15 @@ def _record(word: int) -> _Record:
 
 
 class Queue:
-    """Queue of records. It decodes a record when its turn has arrived, and retires it immediately after execution.
+    """Queue of records: decodes and executes the record at its head, then retires it immediately.
 
     Arguments:
-        number: number of the queue.
-        engines, semaphores, errors: of the core.
-        trace: (queue, HBM address) of every retired record is appended.
+        number: index of the queue.
+        engines, semaphores, errors: models of the core's parts.
+        trace: list to which (queue, HBM address) of every retired record is appended.
 
     Attributes:
-        rung, retired: records started and retired since reset.
+        rung, retired: number of records started by doorbells, and of records retired, since reset.
     """
 
     def __init__(self, number: int, engines: Engines, semaphores: Semaphores, errors: Errors, trace: list):
@@ -77,14 +77,14 @@ class Queue:
         self._record: _Record | None = None  # the next one, if fetched
 
     def start(self, address: int, count: int) -> None:
-        """Accept a block of records, for which a slot must be free; ignore it after an error."""
+        """Accept a block of records, for which a slot must be free; do nothing after an error."""
         if count and self._errors.first is None:
             self._blocks.append(range(address, address + count * RECORD_BYTES, RECORD_BYTES))
             self.rung += count
 
     @property
     def places(self) -> int:
-        """Free block slots."""
+        """Number of free slots for blocks of records."""
         ahead, held = self._ahead, 0
         for block in self._blocks:
             ahead -= len(block)
@@ -102,12 +102,12 @@ class Queue:
         return self._blocks[0][0]
 
     def unmet(self) -> tuple[int, int] | None:
-        """Return semaphore and value of the first wait that does not hold, or None."""
+        """Return the semaphore and minimum value of the next record's first unsatisfied wait, or None."""
         waits = self._record.waits if self._record else ()
         return next(((semaphore, value) for semaphore, value in waits if self._semaphores[semaphore] < value), None)
 
     def step(self) -> bool:
-        """Execute the next record; return False if there is no record, it must wait, or there was an error."""
+        """Execute the next record; return False if no record exists, the record must wait, or after an error."""
         if not self._blocks or self._errors.first or (self._record is None and not self._fetch()) or self.unmet():
             return False
         record, address = self._record, self.address
@@ -126,7 +126,7 @@ class Queue:
         return True
 
     def _fetch(self) -> bool:
-        """Fetch the next record; return False after an error."""
+        """Read the next record from HBM; return False if that fails, which is reported as an error."""
         data: np.ndarray = self._engines.hbm[self.address : self.address + RECORD_BYTES]
         if len(data) < RECORD_BYTES:
             return self._report(Cause.FETCH, 0)

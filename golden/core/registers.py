@@ -40,7 +40,7 @@ _HELD_BY_QUEUE = {
 
 
 class Stall(Exception):
-    """A doorbell must wait for a free block slot."""
+    """A doorbell write must wait until its queue has a free slot for a block."""
 
 
 class Registers:
@@ -118,7 +118,10 @@ class Registers:
         self.written = True
 
     def _within(self, address: int, first: int, stride: int) -> tuple[int, int] | None:
-        """Return queue number and register offset; None outside of the queues' registers."""
+        """Return queue index and register offset of an address in a register group that exists per queue, else None.
+
+        `first` is the address of queue 0's registers, `stride` the distance to the next queue's.
+        """
         queue, offset = divmod(address - first, stride)
         return (queue, offset) if 0 <= queue < len(self._halves) else None
 
@@ -159,7 +162,7 @@ class Registers:
         self.moved = True
 
     def _store_semaphore(self, address: int, value: int) -> bool:
-        """Update the semaphore at an address; return False if the address is not a semaphore's."""
+        """Update the semaphore that an address selects; return False if the address selects no semaphore."""
         for first, op in _SEMAPHORE_OPS.items():
             if (semaphore := _semaphore(address, first)) is not None:
                 _check(value <= SEMAPHORE_MAX and self._machine.semaphores.update(semaphore, op, value), address)

@@ -8,7 +8,7 @@ __all__ = ["Semaphores"]
 
 
 class Semaphores:
-    """Semaphores of a core, initially 0; a number beyond their count is reduced modulo the count."""
+    """Semaphores of a core, initially 0; an index is taken modulo the number of semaphores."""
 
     def __init__(self, count: int = SEMAPHORE_COUNT):
         self.values = [0] * count

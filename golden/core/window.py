@@ -8,13 +8,13 @@ __all__ = ["Window"]
 
 
 class Window:
-    """Words of a memory: byte a of partition p is at base + (p << pitch_bits) + a.
+    """Address window onto a memory: byte a of partition p is at address base + (p << pitch_bits) + a.
 
     Arguments:
         memory: uint8 [partitions, bytes].
-        base: address of the window.
-        pitch_bits: log2 of the distance between partitions.
-        loaded: every word read is appended.
+        base: first address of the window.
+        pitch_bits: log2 of the distance in bytes between partitions.
+        loaded: list to which every word read is appended.
     """
 
     def __init__(self, memory: np.ndarray, base: int, pitch_bits: int, loaded: list[int]):

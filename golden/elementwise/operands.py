@@ -44,11 +44,11 @@ class Operands:
         return gather(self._memories[access.storage], access, self.partitions, shape)
 
     def words(self, name: str) -> np.ndarray:
-        """Return tensor "a" or "b" in the instruction's arithmetic."""
+        """Return tensor "a" or "b" as words (uint32), converted to the instruction's arithmetic."""
         return load_words(self.codes(name), getattr(self.instruction, name).format, self.arithmetic)
 
     def fp32(self, name: str) -> np.ndarray:
-        """Return tensor "a" or "b" in FP32."""
+        """Return tensor "a" or "b" as FP32 words (uint32)."""
         return widen(self.codes(name), getattr(self.instruction, name).format)
 
     def scalar(self, name: str, arithmetic: Arithmetic | None = None) -> np.ndarray:
@@ -61,13 +61,13 @@ class Operands:
         return words.reshape(-1, *(1,) * DIMENSIONS)
 
     def index(self) -> np.ndarray:
-        """Return the element indices, uint64."""
+        """Return the index that the instruction gives to each element, uint64."""
         index = self.instruction.index
         steps = (0,) * (DIMENSIONS - len(index.steps)) + tuple(index.steps)
         return element_index(replace(index, steps=steps), self.partitions, self.shape)
 
     def random(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the two random words of the elements."""
+        """Return two random words of each element: the first for rounding, the second for dropout."""
         return element_words(self.instruction.seed, self.instruction.stream, self.index())
 
     def flat(self, words: np.ndarray) -> np.ndarray:
@@ -75,7 +75,7 @@ class Operands:
         return words.reshape(self.partitions, -1)
 
     def write(self, words: np.ndarray, *, axes: int = 0, where: np.ndarray | None = None) -> None:
-        """Cast and write dst.
+        """Cast results to the format of dst and write them to dst.
 
         Arguments:
             words: results in the instruction's arithmetic, in row-major order.
@@ -104,13 +104,13 @@ class Operands:
         scatter(self._memories[access.storage], access, codes.reshape(-1, *shape))
 
     def write_result(self, words: np.ndarray) -> None:
-        """Cast a reduction's result, one word per lane, rounding to nearest even, and write it to tensor `b`."""
+        """Cast a reduction's results, one word per lane, rounding to nearest even, and write them to tensor `b`."""
         access, shape = self._access("b")
         codes = store_words(words.reshape(-1, *shape), access.format, self.arithmetic)
         scatter(self._memories[access.storage], access, codes)
 
     def _access(self, name: str) -> tuple[Access, tuple[int, ...]]:
-        """Return a tensor's access and counts, extended to four dimensions, outermost first."""
+        """Return the access of tensor "a", "b" or "dst", and its counts; both are extended to four dimensions."""
         access = getattr(self.instruction, name)
         steps = (0,) * (DIMENSIONS - len(access.steps)) + tuple(access.steps)
         return replace(access, steps=steps), tuple(reversed(counts_of(self._fields, name)))
@@ -118,5 +118,5 @@ class Operands:
 
 @lru_cache(1 << 16)
 def _fields_of(instruction: Elementwise, config: Config) -> dict[str, int]:
-    """Return an instruction's fields; cached."""
+    """Return the value of every field of an instruction; the result is cached."""
     return instruction.fields(config)

@@ -22,15 +22,16 @@ NETWORKS = {"trn1": 800, "trn1n": 1600}
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """Equal instances and the network between them.
+    """Cluster: several equal instances, and the network between them.
 
     Arguments:
-        instance: one instance.
+        instance: parameters of one instance.
         instances: number of instances.
-        gbits: Gbit/s of an instance's adapters, each direction; payload only, without protocol overhead.
-        latency_us: microseconds between instances, software included. An assumption.
-        efficiency: fraction of `gbits` that is reached. An assumption.
-        clock_ghz: clock of the cores.
+        gbits: Gbit/s of all network adapters of an instance, in each direction; payload only, without protocol
+            overhead.
+        latency_us: latency of a message between instances in microseconds, software included. An assumption.
+        efficiency: fraction of `gbits` that transfers achieve. An assumption.
+        clock_ghz: clock frequency of the cores in GHz.
     """
 
     instance: Instance
@@ -49,7 +50,7 @@ class Cluster:
 
     @property
     def chips(self) -> int:
-        """Chips of all instances."""
+        """Number of chips in all instances."""
         return self.instances * self.instance.chips
 
     @property
@@ -65,7 +66,10 @@ class Cluster:
 
 @dataclass(frozen=True)
 class ClusterTiming:
-    """Cycles of each phase; `between`, the phase over the network, has 0 cycles with one instance."""
+    """Cycles of each phase of a collective on a cluster.
+
+    `between`, the phase over the network, has 0 cycles with one instance.
+    """
 
     reduce_scatter: int
     between: int
@@ -73,7 +77,7 @@ class ClusterTiming:
 
     @property
     def cycles(self) -> int:
-        """Cycles of all phases."""
+        """Total cycles of all phases."""
         return self.reduce_scatter + self.between + self.all_gather
 
 

@@ -14,7 +14,7 @@ __all__ = ["Hop", "links", "route"]
 
 
 class Hop(NamedTuple):
-    """One link of a route: sending chip, direction, virtual channel."""
+    """One link of a route, given by the sending chip, the direction and the virtual channel."""
 
     chip: int
     direction: int
@@ -64,7 +64,7 @@ def _sizes(instance: Instance) -> list[int]:
 
 
 def _places(instance: Instance, chip: int) -> list[int]:
-    """Return a chip's position in each dimension: in a ring its index, in a torus its column and row."""
+    """Return a chip's position in each dimension: the index in a ring; the column and the row in a torus."""
     if instance.topology == Topology.RING:
         return [chip]
     return [chip % instance.width, chip // instance.width]

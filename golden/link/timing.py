@@ -40,20 +40,20 @@ ROUNDS = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Parameters:
-    """Cycles that the model cannot derive.
+    """Latencies in cycles that the timing model of collectives cannot derive from the configuration.
 
     `router` and `link` are latencies of the hardware; the others were fitted to all-reduces on the RTL (`make bench
     PART=link`) with an HBM latency of 64 cycles.
 
     Arguments:
-        router: latency of a router.
-        link: latency of both ends of a link, without its wire.
-        turn: from a beat's arrival at a channel until its result is at the router.
+        router: latency of a router in cycles.
+        link: latency of the logic at both ends of a link, in cycles, without that of the wire.
+        turn: cycles from a beat's arrival at a channel until the channel's result is at the router.
         operation: cycles that a segment occupies a channel in addition to its beats.
-        start: from the issue of the instruction until the message that announces it to the neighbours is at the router;
-            also from the arrival of a neighbour's message to the first beat.
-        memory: from the start until the first beat is loaded.
-        finish: from the arrival of the last beat until its store is acknowledged.
+        start: cycles from the issue of an instruction until the message that announces the instruction to the
+            neighbours is at the router; also those from the arrival of a neighbour's message to the first beat.
+        memory: cycles from the start until the first beat is loaded from memory.
+        finish: cycles from the arrival of the last beat until the memory acknowledges the store of that beat.
     """
 
     router: float = 2
@@ -70,11 +70,11 @@ class LinkCase:
     """A collective to be timed, on otherwise idle cores.
 
     Arguments:
-        instance: the chips.
-        ranks, stride, base: of the group.
-        count: elements of a block.
+        instance: parameters of the instance.
+        ranks, stride, base: number of ranks, distance between ranks and first core of the group.
+        count: number of elements of a block.
         dtype, narrow: see `spec.isa.collective.Collective`.
-        chunk: granules of a segment; None for `spec.isa.collective.best_chunk`.
+        chunk: granules of a segment; None for the value of `spec.isa.collective.best_chunk`.
         kind: ALL_REDUCE, REDUCE_SCATTER or ALL_GATHER.
     """
 
@@ -97,16 +97,16 @@ class LinkCase:
 
     @property
     def group(self) -> Group:
-        """Base, stride and number of the ranks."""
+        """Group of cores that execute the collective."""
         return Group(self.base, self.stride, self.ranks)
 
     @property
     def granules(self) -> int:
-        """Granules of a segment."""
+        """Number of granules in a segment."""
         return self.chunk or best_chunk(self.count, self.ranks, self.kind)
 
     def part(self, channel: int) -> tuple[int, int]:
-        """Return the range of a block's elements, first and end, that a channel carries."""
+        """Return the first element of a block that a channel carries, and the element after the last one."""
         half = min(((-(-self.count // GRANULE) + 1) // 2) * GRANULE, self.count)
         return (0, half) if channel == 0 else (half, self.count)
 
@@ -114,14 +114,17 @@ class LinkCase:
 def cycles_of(case: LinkCase, parameters: Parameters | None = None, rounds: int = ROUNDS) -> int:
     """Return the cycles from the simultaneous issue on all ranks until the last one retires.
 
-    `rounds` full rounds are computed, at least 2.
+    The model computes at most `rounds` full rounds, at least 2, and extrapolates the others.
     """
     parameters = parameters or Parameters()
     return round(max(_Ring(case, channel, parameters).finish(rounds) for channel in range(CHANNELS)))
 
 
 def ideal_cycles(case: LinkCase) -> float:
-    """Return the beats of the channel with more elements: its cycles without latencies and without sharing its link."""
+    """Return the cycles that a collective would need without latencies and if no link were shared by its channels.
+
+    These are the beats of the channel that carries more elements.
+    """
     first, end = case.part(0)
     step = (end - first) / (case.ranks if case.kind == _K.ALL_REDUCE else 1)
     wide, raw = (step * size / case.instance.link_bytes for size in _wire_bytes(case))
@@ -163,13 +166,13 @@ def calibrate(
 
 
 def _wire_bytes(case: LinkCase) -> tuple[int, int]:
-    """Return the bytes that an element needs on a link: as a partial result, and as a final result."""
+    """Return the bytes that an element occupies on a link as a partial result, and those as a final result."""
     raw = element_bytes(case.dtype)
     return (raw if case.narrow else 4), raw
 
 
 class _Ring:
-    """State of one channel: the times at which each rank begins and ends to send its current segment."""
+    """Timing of one channel of a collective: when each rank begins and ends to send its current segment."""
 
     def __init__(self, case: LinkCase, channel: int, parameters: Parameters):
         self.case, self.parameters = case, parameters
@@ -195,7 +198,7 @@ class _Ring:
         self.free: np.ndarray | None = None
 
     def _ways(self, channel: int) -> list[list[Hop]]:
-        """Return each rank's route to the next one of a channel."""
+        """Return, for each rank, the route over which a channel sends to the next rank."""
         cores, n = self.case.group.cores, self.case.ranks
         return [route(self.case.instance, cores[r], cores[(r + 1 - 2 * channel) % n], channel) for r in range(n)]
 
@@ -226,7 +229,7 @@ class _Ring:
         return max(self.free.max(), memory + p.turn) + p.finish
 
     def _round(self, elements: np.ndarray) -> None:
-        """Advance by one round of segments; `elements` is the size of each rank's segment."""
+        """Advance all ranks by one round; `elements` has the number of elements of each rank's segment."""
         case, ranks = self.case, self.case.ranks
         wide, raw = _wire_bytes(case)
         lanes = case.instance.link_bytes / 4

@@ -16,11 +16,11 @@ __all__ = ["are_distinct", "footprint", "gather", "scatter", "strided_view"]
 
 
 def gather(memory: np.ndarray, access: Access | Pointer, partitions: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the codes of an access, [partitions, *shape], a copy.
+    """Return a copy of the codes that an access selects, [partitions, *shape].
 
     Arguments:
         memory: uint8 [partitions, bytes].
-        access: elements to read; a Pointer has one per partition and the shape ().
+        access: elements to read; a Pointer selects one element per partition, with the shape ().
         partitions: number of lanes.
         shape: count for each step of the access, outermost first.
 
@@ -32,13 +32,15 @@ def gather(memory: np.ndarray, access: Access | Pointer, partitions: int, shape:
 
 
 def scatter(memory: np.ndarray, access: Access, codes: np.ndarray, where: np.ndarray | None = None) -> None:
-    """Write codes [partitions, *shape] in row-major order; of several codes for one address the last one remains.
+    """Write codes [partitions, *shape] to the elements of an access, in row-major order.
+
+    If several codes have one address, the last code remains.
 
     Arguments:
         memory: uint8 [partitions, bytes].
         access: elements to write.
-        codes: codes of its format.
-        where: bool; False keeps the memory's value. None writes all.
+        codes: codes of the access's format.
+        where: bool, False where the memory keeps its value; None to write all elements.
     """
     partitions, *shape = codes.shape
     view = _elements(memory, access, partitions, tuple(shape))
@@ -65,7 +67,7 @@ def _steps(access: Access | Pointer) -> tuple[int, ...]:
 
 
 def _elements(memory: np.ndarray, access: Access | Pointer, partitions: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a view [partitions, *shape] of the elements of an access."""
+    """Return the elements of an access as a view of the memory, [partitions, *shape]."""
     steps = _steps(access)
     if len(steps) != len(shape):
         raise ValueError(f"steps must be one for each of {len(shape)} dimensions, not {steps!r}")
@@ -98,7 +100,10 @@ def strided_view(
 
 
 def are_distinct(steps: Sequence[int], shape: Sequence[int]) -> bool:
-    """Return True if each step exceeds the total reach of the smaller ones; then no two elements coincide."""
+    """Return True if each step exceeds the distance that all smaller steps cover together.
+
+    No two elements then have the same address.
+    """
     reach = 0
     for step, count in sorted((abs(step), count) for step, count in zip(steps, shape, strict=True) if count > 1):
         if step <= reach:

@@ -17,7 +17,10 @@ __all__ = ["DmaFault", "dma_copy"]
 
 
 class DmaFault(Exception):
-    """A legal copy cannot be finished: cause AXI beyond HBM, INDEX if a row number (the detail) is too large."""
+    """A legal copy cannot be finished.
+
+    The cause is AXI if the copy reaches beyond HBM, or INDEX if a row number (the detail) is too large.
+    """
 
     def __init__(self, cause: Cause, detail: int = 0):
         super().__init__(cause, detail)
@@ -52,7 +55,7 @@ def dma_copy(instruction: DmaCopy, hbm: np.ndarray, sbuf: np.ndarray, psum: np.n
 
 
 class _Tensor:
-    """Elements in a memory's bytes: offset of the first one, and a stride in bytes for each dimension."""
+    """Tensor as an array of bytes: the offset of its first element, and a stride in bytes for each dimension."""
 
     def __init__(self, tensor: DmaTensor, memory: np.ndarray):
         self.format = tensor.format
@@ -71,7 +74,7 @@ class _Tensor:
         return row
 
     def view(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return a view of the codes."""
+        """Return the codes as a view of the memory, of the given shape."""
         dtype = storage_dtype(self.format)
         low = high = self.offset
         for count, stride in zip(shape, self.strides, strict=True):
@@ -84,7 +87,7 @@ class _Tensor:
         return np.ndarray(shape, dtype.newbyteorder("<"), self.bytes, self.offset, self.strides)
 
     def write(self, codes: np.ndarray) -> None:
-        """Write the elements in row-major order."""
+        """Write codes to the elements of the tensor, in row-major order."""
         view = self.view(codes.shape)
         if are_distinct(self.strides, codes.shape):
             np.copyto(view, codes)

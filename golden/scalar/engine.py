@@ -14,7 +14,7 @@ __all__ = ["ScalarEngine", "activation"]
 
 
 def activation(function: Function | str, a, scale, bias, alpha: int = 0) -> np.ndarray:
-    """Return function(fp32(a * scale + bias)), the argument rounded once; FP32 words in and out, broadcast."""
+    """Return function(fp32(a * scale + bias)) for FP32 words that broadcast; the argument is rounded once."""
     a, scale, bias, parameter = (np.asarray(x, np.uint32).view(np.float32) for x in (a, scale, bias, alpha))
     return activate(function, multiply_add_fp32(a, scale, bias), parameter).view(np.uint32)
 
@@ -34,7 +34,7 @@ class ScalarEngine:
         self.sums = np.zeros(config.partitions, np.uint32)
 
     def execute(self, instruction: Elementwise, sbuf: np.ndarray, psum: np.ndarray) -> None:
-        """Execute one ACTIVATE; raise ValueError if it is illegal, or reaches beyond a memory.
+        """Execute one ACTIVATE instruction; raise ValueError if it is illegal, or accesses bytes beyond a memory.
 
         The memories `sbuf` and `psum` are uint8 [partitions, bytes], elements little-endian.
         """

@@ -54,7 +54,7 @@ _REDUCED_MASK = (1 << REDUCED_BITS) - 1
 
 @njit(inline="always")
 def _bit_length(value):
-    """Return the bits of a positive integer below 2**63."""
+    """Return the number of bits of a positive integer below 2**63."""
     n = 0
     for step in (32, 16, 8, 4, 2, 1):
         if value >> step:
@@ -65,7 +65,7 @@ def _bit_length(value):
 
 @njit(inline="always")
 def _decode(word):
-    """Return significand, its top bit set, and exponent of a finite nonzero number."""
+    """Return the 24-bit significand, with the top bit set, and the exponent of a finite nonzero FP32 word."""
     significand, exponent = word & _SIGNIFICAND, (word >> 23 & 0xFF) - 127
     if exponent > -127:
         return significand | _UNITY, exponent
@@ -99,7 +99,7 @@ def _round(magnitude, exponent, sign):
 
 @njit(inline="always")
 def _coordinate(c, m, e, windows):
-    """3. Return the 30-bit coordinate, the position within a quadrant, and whether the quadrant negates."""
+    """Step 3: return the 30-bit coordinate, the position within a quadrant, and whether the quadrant negates."""
     coordinate = c[_COORDINATE]
     r = negates = np.int64(0)
     if coordinate >= _SIN:
@@ -126,7 +126,7 @@ def _coordinate(c, m, e, windows):
 
 @njit(inline="always")
 def _polynomial(c, x, segments):
-    """4. and 5. Return value and exponent of the segment's polynomial."""
+    """Steps 4 and 5: return the value and the exponent of the polynomial of the segment that x selects."""
     bits = c[_BITS]
     s = segments[c[_BASE] + (x >> COORDINATE_BITS - bits)]
     t = x >> COORDINATE_BITS - LOCAL_BITS - bits & _LOCAL
@@ -137,7 +137,7 @@ def _polynomial(c, x, segments):
 
 @njit(inline="always")
 def _factor(factor, m, e, r):
-    """6. Return the factor, its exponent, the addend of a logarithm, and whether the logarithm is negated."""
+    """Step 6: return the factor, its exponent, the addend of a logarithm, and whether the logarithm is negated."""
     addend = negates = np.int64(0)
     if factor == _TIMES_Z:
         value, exponent = m, e
@@ -157,7 +157,7 @@ def _factor(factor, m, e, r):
 
 @njit(inline="always")
 def _scale_exponent(scale, e):
-    """6. Return the exponent of the scale."""
+    """Step 6: return the exponent that `scale` derives from the exponent e of z and adds to the result's."""
     if scale == _RECIPROCAL:
         return -e
     if scale == _ROOT:
@@ -169,7 +169,7 @@ def _scale_exponent(scale, e):
 
 @njit(inline="always")
 def _power_of_two(total, exponent, sign, exp2):
-    """8. Return the FP32 word of 2 ** total."""
+    """Step 8: return the FP32 word of 2 ** u with a sign, where u is `total` at its scale `exponent`."""
     u = total >> min(SUM_POINT - _U_BITS - exponent, 63)
     s = exp2[u >> LOCAL_BITS & (1 << EXP2_INDEX_BITS) - 1]
     t = u & _LOCAL

@@ -23,7 +23,7 @@ class _Weights:
 
 
 class TensorEngine:
-    """Executes tensor instructions in order.
+    """Functional model of the tensor engine: executes tensor instructions in order.
 
     Attributes:
         psum: uint32 [columns, words of PSUM], initially zero: FP32 patterns, or INT32 after INT8 products. Writable.
@@ -81,7 +81,7 @@ class TensorEngine:
 
 
 def _elements(instruction: TensorInstruction, memory, count: int, stride: int) -> np.ndarray:
-    """Return the codes [k, count] that an instruction reads, `stride` bytes apart."""
+    """Return the codes [k, count] that an instruction reads: `count` elements, `stride` bytes apart, in each row."""
     size = instruction.format.bits // 8
     rows, length = memory.shape
     end = instruction.address + (count - 1) * stride + size

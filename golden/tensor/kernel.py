@@ -38,10 +38,10 @@ def column_sums_equation(stationary, moving, *, stationary_present=None, moving_
 
 
 def accumulate_sums(psum, sums, integer: bool) -> np.ndarray:
-    """Return the PSUM words (uint32) after column sums are accumulated.
+    """Return the PSUM words (uint32) after column sums are added to them, or overwrite them.
 
     Arguments:
-        psum: previous words; None to overwrite.
+        psum: previous words; None to overwrite them.
         sums: float32, NaN canonical.
         integer: True adds the sums, then integers, as wrapping INT32; False adds FP32.
     """
@@ -93,11 +93,11 @@ Packed = tuple[np.ndarray, np.ndarray | None]
 def multiply_tiles(
     stationary: Packed, moving: Packed, psum: np.ndarray, *, accumulates=False, integer=False, init=0.0, fused=None
 ) -> None:
-    """Do one pass of the array: `column_sums`, then `accumulate_sums` into PSUM.
+    """Compute the `column_sums` of one pass of the array and accumulate them in PSUM, as `accumulate_sums` does.
 
     Arguments:
-        stationary: pieces of TILE columns; at least K rows and M columns.
-        moving: pieces of WIDTH columns; K rows and at least N columns.
+        stationary: operand packed in tiles of TILE columns; at least K rows and M columns.
+        moving: operand packed in blocks of WIDTH columns; K rows and at least N columns.
         psum: uint32 [M, N], columns contiguous; written in place.
         accumulates: whether the sums are added to PSUM.
         integer: whether PSUM holds INT32.

@@ -14,7 +14,7 @@ TABLE_BITS = 16
 
 
 def array_operand(bits, fmt: Format, half: int = 0, skip_zero: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return (values, present) of codes of `fmt`.
+    """Return the values that the array multiplies for codes of `fmt`, and which of them are present.
 
     Arguments:
         bits: codes, unsigned, any shape.

@@ -20,7 +20,7 @@ _MODULES = {"ControlPath": "controller", "MemoryTiming": "memory", "flow_path": 
 
 
 def __getattr__(name: str):
-    """Import a name of `_MODULES` on first use."""
+    """Return a public name of this package, and import its module on the first use."""
     if name in _MODULES:
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

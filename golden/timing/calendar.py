@@ -49,18 +49,18 @@ assert PSUM_BANKS == _BANKS == Config.RANGES["sbuf_banks"][1]
 
 
 def bank_places(config: Config) -> np.ndarray:
-    """Return the bank field of an address, as shift and mask, in SBUF and in PSUM."""
+    """Return the shift and the mask that extract the bank from an address: first both of SBUF, then both of PSUM."""
     line, bank = config.line_bytes.bit_length() - 1, config.psum_bank.bit_length() - 1
     return np.array([line, config.sbuf_banks - 1, bank, config.psum_banks - 1], np.int64)
 
 
 def new_calendar() -> np.ndarray:
-    """Return an empty table. The entry of a cycle, modulo the window, has the cycle's number and the reserved bits."""
+    """Return an empty reservation table: one word per cycle of the window, with the cycle and its reservation bits."""
     return np.full(_WINDOW, -1, np.int64)
 
 
 def new_owners() -> np.ndarray:
-    """Return a table of the round-robin requester that has each bank of SBUF in each cycle."""
+    """Return an empty table: the requester that has reserved each bank of SBUF in each cycle of the window."""
     return np.zeros((_WINDOW, _BANKS), np.uint8)
 
 
@@ -79,7 +79,10 @@ def _reserve(calendar, cycle, bits):
 
 @njit(cache=True)
 def _higher_priority(priority, bank, sharing):
-    """Return the reservation bits of all higher priorities for `bank`, a mask; for `sharing` see `LinePort`."""
+    """Return the reservation bits with which higher priorities than `priority` block the bank of the mask `bank`.
+
+    For `sharing` see `LinePort`.
+    """
     bits = bank
     for other in range(VECTOR, priority, _BANKS):
         bits |= (1 if other >= sharing else bank) << other
@@ -88,23 +91,23 @@ def _higher_priority(priority, bank, sharing):
 
 @njit(cache=True)
 def _wins_turn(first, second, cycle, count):
-    """Return whether round-robin requester `first` precedes `second`. The preferred requester changes every cycle."""
+    """Return whether round-robin requester `first` has priority over `second` in `cycle`, of `count` requesters."""
     turn = cycle % count
     return not first < turn <= second if first < second else second < turn <= first
 
 
 class LinePort(NamedTuple):
-    """A line port and its reservation tables.
+    """Line port (the DMA engines' port to SBUF and PSUM) with the reservation tables of its accesses.
 
     Arguments:
-        calendar: table of the memory and direction.
-        ports: table of SBUF, with the bits of the line ports.
+        calendar: reservation table of the accessed memory, for reads or for writes.
+        ports: reservation table of SBUF, which also records the accesses of line ports, even those to PSUM.
         owners: round-robin requester of each SBUF bank in each cycle.
         debts: stall cycles before the next access of each round-robin requester.
-        port: number of the port; it has one access per cycle.
-        number: number of the port as a round-robin requester.
+        port: index of the port; a port has one access per cycle.
+        number: index of the port among the round-robin requesters.
         sharing: in PSUM, the highest priority that shares the one access per cycle with lower ones; UNSHARED in SBUF.
-        patience: stall cycles after which it precedes the engines.
+        patience: stall cycles after which an access of the port has priority over the engines.
     """
 
     calendar: np.ndarray
@@ -121,8 +124,8 @@ class Accesses(NamedTuple):
     """Accesses of a copy through a line port.
 
     Arguments:
-        banks: banks of all accesses of the copy.
-        first, count: range of the accesses.
+        banks: index of the bank of each access of the copy.
+        first, count: index of the first access to reserve, and number of accesses.
         begin: earliest cycle of the first access.
         cycles: cycles over which the accesses are spread evenly.
         interval: minimum cycles between accesses.
@@ -187,10 +190,10 @@ def buffered_lines(calendar, buffer, accesses, port, patience):
 
     Arguments:
         calendar: table of SBUF's writes.
-        buffer: write cycle of each slot's line; one slot more than the buffer has, for the line at the port.
+        buffer: write cycle of the line in each slot; there is one slot more than in hardware, for the line at the port.
         accesses: an `Accesses`.
         port: number of the port.
-        patience: cycles after which an accepted line precedes the engines.
+        patience: cycles after which an accepted line has priority over the engines.
 
     Returns:
         number of accepted lines, cycle of the last acceptance, stall cycles before acceptance, cycle of the last write.
@@ -217,7 +220,7 @@ def buffered_lines(calendar, buffer, accesses, port, patience):
 
 
 class Calendars(NamedTuple):
-    """Reservation tables of both memories and directions, and the bank fields of addresses (`bank_places`)."""
+    """Reservation tables of SBUF and PSUM, for reads and for writes, and the shifts and masks of `bank_places`."""
 
     sbuf_reads: np.ndarray
     psum_reads: np.ndarray
@@ -227,14 +230,14 @@ class Calendars(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """Columns of a MultiplyMoving.
+    """Timing of the columns that a MultiplyMoving reads from SBUF and accumulates in PSUM, one per cycle.
 
     Arguments:
         begin: cycle of the first column.
         count, address, stride: number, byte address and byte stride of the columns in SBUF.
         place: PSUM address of the results, in words.
-        accumulate: whether PSUM is read.
-        to_read, to_write: cycles from a column to its read and its write of PSUM.
+        accumulate: whether each column also reads PSUM.
+        to_read, to_write: cycles from a column's read in SBUF to its read, and to its write, in PSUM.
     """
 
     begin: int
@@ -249,7 +252,7 @@ class Moves(NamedTuple):
 
 @njit(cache=True)
 def columns(calendars, moves):
-    """Reserve the columns of a MultiplyMoving; they never stall."""
+    """Reserve the banks that the columns of a MultiplyMoving access; the columns never stall."""
     reads, psum_reads, _, psum_writes, places = calendars
     begin, count, address, stride, place, accumulate, to_read, to_write = moves
     before = -1
@@ -265,12 +268,12 @@ def columns(calendars, moves):
 
 
 class Loads(NamedTuple):
-    """Steps of a LoadStationary.
+    """Timing of a LoadStationary, which reads the weights from SBUF in steps.
 
     Arguments:
         begin: earliest cycle of the first step.
-        count, address, step: number of steps, their first byte address in SBUF, and the bytes from one to the next.
-        patience: stall cycles after which a step precedes the engines.
+        count, address, step: number of steps, byte address of the first step in SBUF, and bytes between steps.
+        patience: stall cycles after which a step has priority over the engines.
     """
 
     begin: int
@@ -282,7 +285,7 @@ class Loads(NamedTuple):
 
 @njit(cache=True)
 def load_steps(calendar, owners, debts, places, loads):
-    """Reserve the steps of a LoadStationary, round-robin requester 0; return the cycle of the last one."""
+    """Reserve the SBUF reads of a LoadStationary (round-robin requester 0); return the cycle of its last step."""
     begin, count, address, step, patience = loads
     cycle = begin - 1 + debts[0]
     debts[0] = 0
@@ -309,7 +312,10 @@ def load_steps(calendar, owners, debts, places, loads):
 
 @njit(cache=True)
 def _reserve_column(calendar, places, cycle, access, address, priority, sharing):
-    """Reserve an engine's access to a column and return its cycle; for `sharing` see `_higher_priority`."""
+    """Reserve an engine's access to one element of every partition, from `cycle` on; return the cycle of the access.
+
+    For `sharing` see `LinePort`.
+    """
     memory = 2 if access[1] else 0
     bank = 1 << (address >> places[memory] & places[memory + 1])
     if not access[1]:
@@ -350,7 +356,7 @@ class Walk(NamedTuple):
     Arguments:
         state: see `begin_steps`; updated in place.
         plan: a `golden.timing.plan.Plan` as a plain tuple: Numba's cache does not notice changes of other files.
-        shape: counts, outermost first.
+        shape: count of each of the four dimensions, outermost first.
         a, b, dst: see `begin_steps`.
     """
 
@@ -364,9 +370,10 @@ class Walk(NamedTuple):
 
 @njit(cache=True)
 def steps(calendars, priority, until, walk):
-    """Reserve steps of an element-wise instruction before cycle `until`; return whether it is complete.
+    """Reserve memory cycles for the steps of an element-wise instruction that begin before cycle `until`.
 
-    `calendars` is a `Calendars`, `walk` a `Walk`, `priority` VECTOR or SCALAR.
+    Return whether all its steps are reserved. `calendars` is a `Calendars`, `walk` a `Walk`, `priority` VECTOR or
+    SCALAR.
     """
     sbuf_reads, psum_reads, sbuf_writes, psum_writes, places = calendars
     state, plan, shape, a, b, dst = walk
@@ -420,7 +427,7 @@ def steps(calendars, priority, until, walk):
 
 @njit(cache=True)
 def slots(calendar, begin, count, share):
-    """Reserve beats of HBM, one every `share` cycles; return the cycle of the last one."""
+    """Reserve `count` beats of HBM from cycle `begin` on, one every `share` cycles; return the last beat's cycle."""
     cycle = begin - 1
     for _ in range(count):
         slot = int(np.ceil((cycle + 1) / share))

@@ -22,12 +22,12 @@ class ControlPath:
     """Cycles of a control program outside of `run_section` (`kernels/control/runtime.c`).
 
     Arguments:
-        first: from the start of `main` to the first section.
-        between: from a section to the next one, without clearing semaphores; a sequence if the cycles differ between
-            sections.
-        last: from the last section to the return of `main`.
-        clear: for each cleared semaphore.
-        to_clear: once, before the first cleared semaphore.
+        first: cycles from the start of `main` to the first section.
+        between: cycles from the end of a section to the next section, without clearing semaphores; a sequence if
+            they differ between sections.
+        last: cycles from the end of the last section to the return of `main`.
+        clear: cycles for each cleared semaphore.
+        to_clear: cycles of one preparation before the first cleared semaphore.
     """
 
     first: int
@@ -37,7 +37,7 @@ class ControlPath:
     to_clear: int = 4
 
     def before(self, run: int) -> int:
-        """Return the cycles before a run of a section, numbered from 0."""
+        """Return the cycles from the end of section run `run` - 1, or from the start of `main` for 0, to run `run`."""
         if run == 0:
             return self.first
         return self.between if isinstance(self.between, int) else self.between[run - 1]
@@ -90,10 +90,10 @@ FLOW_CLEAR, FLOW_TO_CLEAR = 4, 2
 
 
 def flow_path(operations: Sequence[tuple[str, bool]]) -> ControlPath:
-    """Return the path of `kernels/control/flow.c`.
+    """Return the cycles of the control program `kernels/control/flow.c`.
 
     Arguments:
-        operations: executed operations: name, and whether it is a taken branch.
+        operations: name of each executed operation, and whether the operation is a taken branch.
     """
     gaps = [FLOW_FIRST]
     for name, leaves in operations:
@@ -139,7 +139,7 @@ class Controller:
         self.ended: int | None = None
 
     def start(self) -> None:
-        """Boot."""
+        """Boot the controller: schedule the start of `main`."""
         # HBM is idle: the first address is at its port at cycle 2, then one word per cycle.
         judged = 2 + self._hbm.latency + BOOT_WORDS
         booted = max(judged + 3 + self._hbm.latency + 1 + self._words, self._config.semaphores)
@@ -182,7 +182,7 @@ class Controller:
         self._agenda.at(self._agenda.now + TO_PLACE, self._ring)
 
     def _check(self) -> None:
-        """Check in order whether the section's queues are idle; continue when a busy one becomes idle."""
+        """Check one queue of the section after another for idleness; at a busy queue, continue when it becomes idle."""
         section = self._sections[self._section]
         while self._block < len(section):
             queue = self._queues[section[self._block][0].queue]

@@ -25,19 +25,19 @@ TO_WRITER = 3
 
 @dataclass(slots=True)
 class Copy:
-    """A copy and its progress.
+    """A DMA copy and its progress. The copy moves in groups of beats.
 
     Arguments:
-        record, timed: its record, and the record's cycles.
-        source, target: accesses of its tensors.
+        record, timed: record of the copy, and the cycles of that record.
+        source, target: accesses to the source tensor and to the destination tensor.
         storages: memories of source and target.
         groups: number of groups.
-        casts: cycles of its casts, or 0.
-        through: latency of a cast, or 0.
-        rows: whether it gathers or scatters.
-        requested: groups requested from the source.
-        consumed: groups accepted by the destination side.
-        arrived: beats, first and last cycle of each arrived group not yet accepted.
+        casts: cycles that the cast unit needs for all elements; 0 without a cast.
+        through: latency of the cast unit in cycles; 0 without a cast.
+        rows: whether the copy is a gather or a scatter, which reads row numbers.
+        requested: number of groups requested from the source so far.
+        consumed: number of groups accepted by the destination side so far.
+        arrived: for each arrived group that is not yet accepted, its beats and its first and last cycle.
         accepts_from: cycle from which the destination side accepts groups; 0 while unknown.
         written: cycle of the last write to SBUF.
     """
@@ -82,7 +82,7 @@ class Copy:
 
 
 def plan_copy(record: Record, timed: Timed, config: Config) -> Copy:
-    """Return a record's copy before it begins."""
+    """Return the copy of a record with no group requested or consumed yet."""
     copy = cast("DmaCopy", record.instruction)
     size = config.hbm_bytes
     rows = copy.gather is not None or copy.scatter is not None

@@ -7,7 +7,7 @@ __all__ = ["Agenda"]
 
 
 class Agenda:
-    """Calls functions in the order of their cycles, within a cycle in the order of insertion.
+    """Event queue: calls functions in the order of their cycles; within a cycle, in the order of insertion.
 
     Attributes:
         now: current cycle.
@@ -19,7 +19,7 @@ class Agenda:
         self._number = 0
 
     def at(self, cycle: int, call: Callable, *arguments: object) -> None:
-        """Schedule a call in the current or a later cycle."""
+        """Schedule the call `call(*arguments)` in `cycle`, the current cycle or a later one."""
         self._number += 1
         heappush(self._heap, (cycle, self._number, call, arguments))
 

@@ -14,7 +14,7 @@ __all__ = ["Fetcher"]
 
 
 class Fetcher:
-    """Accepts one request per cycle, up to a maximum of outstanding requests."""
+    """Fetch unit for records in HBM: accepts one request per cycle, up to a maximum of outstanding requests."""
 
     TO_PORT = 2
     """Cycles from an accepted request to its address at the port."""
@@ -28,7 +28,7 @@ class Fetcher:
         self._serving = False
 
     def fetch(self, accepted: Callable[[], None], arrived: Callable[[int], None]) -> None:
-        """Request a record in this cycle.
+        """Request a record from HBM in the current cycle.
 
         Arguments:
             accepted: called in the cycle in which the request is accepted.

@@ -35,13 +35,13 @@ class MemoryTiming:
 
 
 class Server:
-    """Serves one item per cycle in order of arrival; `free` is its first idle cycle."""
+    """Pipeline stage that serves one item per cycle in order of arrival; `free` is its first idle cycle."""
 
     def __init__(self):
         self.free = 0
 
     def take(self, cycle: int, items: int = 1) -> int:
-        """Return the cycle in which service begins for items that arrive from `cycle` on, one per cycle."""
+        """Reserve one cycle for each of `items` items that arrive from `cycle` on; return the cycle of the first."""
         begin = max(cycle, self.free)
         self.free = begin + items
         return begin
@@ -52,7 +52,7 @@ Call = Callable[[int, int], None]
 
 
 class TimedHbm:
-    """All ports of HBM."""
+    """Timing model of HBM with all its ports."""
 
     BURSTS = 64
     """Maximum outstanding read bursts of a port."""
@@ -110,7 +110,15 @@ class _Limited:
         self._busy = [[False, False] for _ in range(ports)]
 
     def add(self, port: int, way: int, due: int, beats: int, call: Call) -> None:
-        """Add beats that may be moved from cycle `due` on."""
+        """Append a group of beats to the waiting groups of a port and direction.
+
+        Arguments:
+            port: index of the port.
+            way: direction; 0 for a read, 1 for a write.
+            due: first cycle in which a beat of the group may be moved.
+            beats: number of beats.
+            call: called with the cycles of the first and the last beat.
+        """
         self._waiting[port][way].append((due, beats, call))
         if not self._busy[port][way]:
             self._busy[port][way] = True

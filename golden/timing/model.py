@@ -26,7 +26,7 @@ _USUAL = MemoryTiming()
 
 
 class Block(Protocol):
-    """A block of records of a queue, see `kernels.control.stock.Block`."""
+    """Interface of `kernels.control.stock.Block`: consecutive records of a queue that one doorbell starts."""
 
     @property
     def queue(self) -> int: ...
@@ -45,7 +45,7 @@ class Block(Protocol):
 
 
 class Started(Protocol):
-    """An image to run, see `kernels.program.image.Image`."""
+    """Interface of `kernels.program.image.Image`: an image that can be run."""
 
     @property
     def config(self) -> Config: ...

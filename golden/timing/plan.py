@@ -16,15 +16,15 @@ __all__ = ["Plan", "plan_of", "tensors_of"]
 
 
 class Plan(NamedTuple):
-    """Parameters of an instruction for `golden.timing.calendar.steps`.
+    """Timing of an element-wise instruction, which `golden.timing.calendar.steps` schedules step by step.
 
     Arguments:
-        before, behind: steps before and after the elements.
+        before, behind: number of steps before the first element, and after the last one.
         interval: minimum cycles between steps.
-        delay: cycles from a step to its write.
+        delay: cycles from a step to the write of its result.
         depth: maximum number of results in flight.
-        group: elements per result.
-        silent: number of leading elements that give no result.
+        group: number of elements that give one result.
+        silent: number of elements at the beginning that give no result.
     """
 
     before: int
@@ -53,7 +53,7 @@ def plan_of(instruction: Elementwise, config: Config) -> Plan:
 
 
 def tensors_of(instruction: Elementwise) -> Sequence[np.ndarray]:
-    """Return a, b and dst in the form of `golden.timing.calendar.begin_steps`."""
+    """Return the operands a, b and dst as the arrays that `golden.timing.calendar.begin_steps` expects."""
     used = used_by(instruction) - ({"b"} if instruction.opcode in SEARCHES else set())
     return [_access(instruction, name, name in used or name == "dst") for name in ("a", "b", "dst")]
 

@@ -9,7 +9,7 @@ __all__ = ["PortRegister"]
 
 
 class PortRegister:
-    """Acts as the engine for the queue, and as the queue for the engine."""
+    """Register of one record; has the interface of an engine towards the queue, and of a queue towards the engine."""
 
     queue: Queue
 

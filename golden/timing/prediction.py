@@ -11,12 +11,12 @@ class Timed:
     """Cycles in which a record reaches each stage, counted from the start of the run.
 
     Arguments:
-        queue: number of its queue.
-        address: its HBM address.
-        fetched: it is available at its queue.
-        ready: it is the next one of its queue and its semaphore waits hold.
-        issued, retired: see `run.harness.outcome.Event`.
-        began: the first column of a MultiplyMoving enters the array.
+        queue: index of the record's queue.
+        address: HBM address of the record.
+        fetched: cycle in which the record is available at its queue.
+        ready: cycle in which the record is at the head of its queue and all its semaphore waits are satisfied.
+        issued, retired: cycles of issue and retirement, see `run.harness.outcome.Event`.
+        began: cycle in which the first column of a MultiplyMoving enters the array.
     """
 
     queue: int
@@ -33,7 +33,7 @@ class Prediction:
     """Predicted run of an image.
 
     Arguments:
-        cycles: from the start to the end of the control program.
+        cycles: cycles from the start to the end of the control program.
         records: all records in the order of issue.
         busy: cycles in which each engine works, by the name of its queue.
         waits: stall cycles by queue and cause. At the queue: fetch (next record), semaphore (another queue), engine
@@ -47,7 +47,7 @@ class Prediction:
     waits: Mapping[str, Mapping[str, int]]
 
     def __add__(self, other: "Prediction") -> "Prediction":
-        """Return both runs in sequence; records keep their cycles."""
+        """Return this run followed by another: cycles and stalls are added; records keep the cycles of their runs."""
         return Prediction(
             cycles=self.cycles + other.cycles,
             records=[*self.records, *other.records],

@@ -33,26 +33,29 @@ class EngineModel(Protocol):
 
 
 def offer(agenda: Agenda, model: EngineModel, again: Callable[[], None], give: Callable[[], None]) -> None:
-    """Call `give` if an engine accepts an instruction now; else schedule `again` for when it will, if this is known."""
+    """Call `give` if the engine `model` accepts an instruction in this cycle.
+
+    Otherwise schedule `again` for the cycle in which the engine will accept one, if that cycle is known.
+    """
     ready = model.ready()
     if ready is not None:
         give() if ready <= agenda.now else agenda.at(ready, again)
 
 
 class Queue:
-    """One queue.
+    """Timing model of one queue of records.
 
     Arguments:
-        number: number of the queue.
-        ahead: records to prefetch.
-        agenda, fetcher, semaphores: of the core.
-        model: its engine.
-        trace: each issued record is appended.
+        number: index of the queue.
+        ahead: maximum number of records that the queue prefetches.
+        agenda, fetcher, semaphores: event queue, fetch unit and semaphores of the core.
+        model: engine of the queue.
+        trace: list to which each issued record is appended.
 
     Attributes:
         pending: records of started blocks that have not finished.
         idle_since: cycle since which no record is pending.
-        waits: stall cycles by cause.
+        waits: number of stall cycles by cause.
         on_place, on_idle: called when a block slot becomes free, and when no record is pending; or None.
     """
 
@@ -83,11 +86,11 @@ class Queue:
 
     @property
     def places(self) -> int:
-        """Free block slots."""
+        """Number of free slots for blocks of records."""
         return QUEUE_BLOCKS - len(self._blocks)
 
     def ring(self, address: int, records: Sequence[Record]) -> None:
-        """Accept a block in this cycle."""
+        """Accept the block of records that a doorbell write of this cycle starts."""
         self._blocks.append((address, records))
         self.pending += len(records)
         self._request_at(self._agenda.now + 1)
@@ -140,7 +143,7 @@ class Queue:
         self._agenda.at(timed.ready + 1, self.engine_ready)
 
     def engine_ready(self) -> None:
-        """Offer the next record to the engine."""
+        """Offer the record at the head of the queue to the engine."""
         if self._offering:
             offer(self._agenda, self._model, self.engine_ready, self._issue)
 
@@ -171,7 +174,7 @@ class Queue:
         self._agenda.at(self._update(timed.retired + 1, record) + 1, self._finish)
 
     def _update(self, cycle: int, record: Record) -> int:
-        """Make a record's updates from `cycle` on; return the cycle of the last one, or `cycle` without updates."""
+        """Schedule a record's semaphore updates from `cycle` on; return the cycle of the last update, else `cycle`."""
         taken = cycle
         for number, update in enumerate(record.updates):
             taken = self._semaphores.update(taken + (number > 0), update)

@@ -11,7 +11,7 @@ __all__ = ["Semaphores"]
 
 
 class Semaphores:
-    """Semaphores of a core."""
+    """Timing model of a core's semaphores."""
 
     def __init__(self, agenda: Agenda):
         self._agenda, self._turn = agenda, Server()
@@ -21,7 +21,7 @@ class Semaphores:
     def hold(self, record: Record, call: Callable[[], None]) -> bool:
         """Return whether all waits of a record hold.
 
-        If not, call `call` after an update of the first semaphore that is too low.
+        If not, call `call` when the first semaphore below its minimum has been updated.
         """
         for wait in record.waits:
             if self._values[wait.semaphore] < wait.value:
@@ -30,13 +30,13 @@ class Semaphores:
         return True
 
     def update(self, cycle: int, update: Update) -> int:
-        """Schedule an update requested in a cycle; return the cycle of its acceptance."""
+        """Schedule an update that a queue requests in `cycle`; return the cycle in which the update is accepted."""
         taken = self._turn.take(cycle)
         self._agenda.at(taken + 1, self._apply, update)
         return taken
 
     def clear(self, numbers: Iterable[int]) -> None:
-        """Clear semaphores; no record may wait for them."""
+        """Set semaphores to 0; no record may be waiting for one of them."""
         for number in numbers:
             self._values[number] = 0
 

@@ -17,7 +17,7 @@ __all__ = ["TensorEngine"]
 
 
 class TensorEngine:
-    """Tensor engine. The array never stalls, so all cycles of an instruction are known when it is accepted."""
+    """Timing model of the tensor engine; all cycles of an instruction are known at once, as the array never stalls."""
 
     queue: Queue
 

@@ -16,12 +16,12 @@ __all__ = ["Walk", "walk_of"]
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """Accesses to a tensor.
+    """Accesses that one side of a copy makes to a tensor.
 
     Arguments:
-        beats: on-chip accesses, or beats of HBM.
-        bursts: bursts of HBM; on chip the same as `beats`.
-        banks: bank of each on-chip access, uint8 [beats].
+        beats: number of on-chip accesses, or of beats of HBM.
+        bursts: number of bursts of HBM; on chip equal to `beats`.
+        banks: index of the bank of each on-chip access, uint8 [beats].
     """
 
     beats: int
@@ -30,7 +30,7 @@ class Walk:
 
 
 def walk_of(tensor: DmaTensor, shape: tuple[int, ...], rows: bool, config: Config) -> Walk:
-    """Return a copy's accesses to a tensor; `rows`: row numbers index the outermost dimension."""
+    """Return a copy's accesses to a tensor; `rows` tells whether row numbers index the outermost dimension."""
     size = config.hbm_bytes
     length, jumps = adjacent(tensor, shape, rows)
     if tensor.storage == Storage.PSUM:
@@ -50,15 +50,15 @@ def walk_of(tensor: DmaTensor, shape: tuple[int, ...], rows: bool, config: Confi
 def _count_accesses(
     length: int, jumps: tuple[tuple[int, int], ...], address: int, beat: int, grid: int, pitch: int, banks: int
 ) -> Walk:
-    """Return the accesses to runs of `length` bytes.
+    """Return the accesses to equally spaced runs of `length` contiguous bytes.
 
     Arguments:
         length: bytes of a run.
-        jumps: count and step of each dimension of runs.
+        jumps: count, and step in bytes, of each dimension in which the runs repeat.
         address: address of the first run.
-        beat: bytes of an access or beat, aligned.
-        grid: bytes of a burst, aligned.
-        pitch: bytes between banks; 0 for HBM.
+        beat: bytes of an on-chip access or HBM beat, which is aligned to its size.
+        grid: bytes of a burst, which does not cross a multiple of this size.
+        pitch: bytes from the start of one bank's line to the next bank's; 0 for HBM.
         banks: number of banks.
     """
     runs = prod(count for count, _ in jumps)

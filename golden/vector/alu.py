@@ -123,6 +123,6 @@ def _float(op: AluOp, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def rank(words: np.ndarray) -> np.ndarray:
-    """Return integers in the order of the values of FP32 patterns, -0 below +0; applied twice, it changes nothing."""
+    """Map FP32 patterns to integers with the order of their values, -0 below +0; the map is its own inverse."""
     words = words.view(np.int32)
     return words ^ (words >> 31 & np.int32(0x7FFFFFFF))

@@ -17,7 +17,7 @@ __all__ = ["VectorEngine"]
 
 
 class VectorEngine:
-    """Executes vector instructions in order.
+    """Functional model of the vector engine: executes vector instructions in order.
 
     An instruction reads all sources before it writes; of two writes to one address the later one remains.
     """

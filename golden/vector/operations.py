@@ -13,17 +13,20 @@ _ONE = np.float32(1)
 
 
 def apply(op: AluOp, x, y, reverse: bool = False, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
-    """Return op(x, y), or op(y, x) if `reverse`; words, of the broadcast shape."""
+    """Return op(x, y), or op(y, x) if `reverse`, for words that broadcast."""
     return alu(op, y, x, arithmetic) if reverse else alu(op, x, y, arithmetic)
 
 
 def chain(a, s0, s1, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, arithmetic=Arithmetic.FP32) -> np.ndarray:
-    """Return op1(op0(a, s0), s1), each optionally reversed: TENSOR_SCALAR; with a tensor s1, SCALAR_TENSOR_TENSOR."""
+    """Return op1(op0(a, s0), s1); `reverse0` and `reverse1` swap the operands of op0 and op1.
+
+    This is TENSOR_SCALAR, or SCALAR_TENSOR_TENSOR if s1 is a tensor.
+    """
     return apply(op1, apply(op0, a, s0, reverse0, arithmetic), s1, reverse1, arithmetic)
 
 
 def reciprocal(a) -> np.ndarray:
-    """Return fp32(1 / a)."""
+    """Return 1 / a for FP32 words, rounded once."""
     return divide_fp32(_ONE, np.asarray(a, np.uint32).view(np.float32)).view(np.uint32)
 
 

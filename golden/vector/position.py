@@ -19,12 +19,12 @@ def affine_mask(numbers, op: AluOp) -> np.ndarray:
 
 
 def dropped(random, probability) -> np.ndarray:
-    """Return True where random words / 2**32 < FP32 words `probability`, compared exactly; False for NaN."""
+    """Return True where random / 2**32 < probability, for random words and FP32 words; False for NaN."""
     with np.errstate(invalid="ignore"):
         return np.ldexp(np.asarray(random, np.float64), -32) < np.asarray(probability, np.uint32).view(np.float32)
 
 
 def transpose(codes, block: int) -> np.ndarray:
-    """Return [lanes, ..., block] codes, lanes and last dimension exchanged within each block x block."""
+    """Return codes [lanes, ..., block] with each square of `block` lanes and the last dimension transposed."""
     groups = np.asarray(codes).reshape(-1, block, *np.shape(codes)[1:])
     return np.swapaxes(groups, 1, -1).reshape(np.shape(codes))

@@ -26,7 +26,7 @@ _EXTREMES = {AluOp.MAX: np.max, AluOp.MIN: np.min}
 
 
 def reduce_words(op: AluOp, words, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
-    """Return the reduction of [..., n] words, n >= 1, by one of `spec.isa.alu.REDUCTIONS`: [...]."""
+    """Reduce the last dimension of words [..., n], n >= 1, with `op`, one of `spec.isa.alu.REDUCTIONS`."""
     words = np.asarray(words, np.uint32)
     if op in _ROUNDED and not arithmetic:
         return _in_order(op, words[..., 0], words[..., 1:])
@@ -53,9 +53,9 @@ def negative(words, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
 
 
 def scan(a, b, start, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, arithmetic=Arithmetic.FP32) -> np.ndarray:
-    """Return all r[i] = op1(op0(a[i], r[i-1]), b[i]), each optionally reversed, with r[-1] = start.
+    """Return all r[i] = op1(op0(a[i], r[i-1]), b[i]) with r[-1] = start; `reverse0` and `reverse1` swap operands.
 
-    All but `start` [...] are words [..., n].
+    The operands a and b are words [..., n], `start` words [...].
     """
     a, b = (np.ascontiguousarray(np.moveaxis(np.asarray(x, np.uint32), -1, 0)) for x in (a, b))
     results = np.empty_like(a)
@@ -67,7 +67,7 @@ def scan(a, b, start, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, ar
 
 
 def _extreme(choose: Callable, words: np.ndarray, arithmetic: Arithmetic) -> np.ndarray:
-    """Return the ALU's maximum or minimum of [..., n] words: [...]."""
+    """Return the maximum or minimum over the last dimension of words [..., n], as the ALU computes them."""
     if arithmetic == Arithmetic.UINT32:
         return choose(words, -1)
     if arithmetic == Arithmetic.INT32:
@@ -77,7 +77,7 @@ def _extreme(choose: Callable, words: np.ndarray, arithmetic: Arithmetic) -> np.
 
 
 def _in_order(op: AluOp, start, words: np.ndarray) -> np.ndarray:
-    """Return `start` [...] combined with words [..., n] in order, in FP32."""
+    """Return `start` [...] combined by `op` with words [..., n], one after another, in FP32."""
     rows = np.ascontiguousarray(words, np.uint32).view(np.float32)
     results = np.array(np.broadcast_to(start, rows.shape[:-1]), np.uint32)
     _compiled(op)(rows, results, results.size, rows.shape[-1])
@@ -86,7 +86,7 @@ def _in_order(op: AluOp, start, words: np.ndarray) -> np.ndarray:
 
 @cache
 def _compiled(op: AluOp):
-    """Return the compiled loop in_order(rows, totals, count, length), which combines each total with its row.
+    """Return the compiled function (rows, totals, count, length) that combines each total with its row by `op`.
 
     NaN results have arbitrary payloads.
     """

@@ -39,14 +39,14 @@ def find_index8(words, values, arithmetic: Arithmetic = Arithmetic.FP32) -> np.n
 
 
 def match_replace8(words, values, replacement, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
-    """Return words [..., n], with the elements found by `find_index8` replaced by a word that broadcasts."""
+    """Return words [..., n] with `replacement`, which broadcasts, at the positions that `find_index8` finds."""
     positions = find_index8(words, values, arithmetic)[..., np.newaxis]
     found = (positions == np.arange(np.shape(words)[-1], dtype=np.int32)).any(-2)
     return np.where(found, np.asarray(replacement, np.uint32), np.asarray(words, np.uint32))
 
 
 def _order(words: np.ndarray, arithmetic: Arithmetic) -> np.ndarray:
-    """Return an int64 for each word, ordered as the values and equal for equal values."""
+    """Return an int64 for each word: the integers have the order of the values, and equal values equal integers."""
     if arithmetic:
         return (words if arithmetic == Arithmetic.UINT32 else words.view(np.int32)).astype(np.int64)
     magnitude = (words & _MAGNITUDE).astype(np.int64)

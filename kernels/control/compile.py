@@ -50,7 +50,7 @@ class ControlProgram:
 
     Arguments:
         bytes: contents of local memory from LOCAL_BASE on, a multiple of 16; argument words follow.
-        symbols: addresses of its symbols, by name.
+        symbols: address of each symbol of the program, by name.
     """
 
     bytes: "builtins.bytes"

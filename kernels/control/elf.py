@@ -26,8 +26,8 @@ class Elf:
 
     Arguments:
         image: contents of memory from LOCAL_BASE on, zeros between segments.
-        symbols: addresses by name; a global symbol hides a local one.
-        compressed: whether it may contain compressed instructions, which the processor does not support.
+        symbols: address of each symbol, by name; a global symbol has precedence over a local one.
+        compressed: whether the program may contain compressed instructions, which the processor does not support.
     """
 
     image: bytes
@@ -72,7 +72,7 @@ def _check_header(elf: ELFFile, name: str) -> None:
 
 
 def _check_extent(elf: ELFFile, name: str) -> None:
-    """Raise ElfError if the segments, or the tables that describe them, exceed the file."""
+    """Raise ElfError if a segment, or a table that describes segments, extends beyond the end of the file."""
     segments = list(enumerate(elf.iter_segments("PT_LOAD")))
     parts = [("its program headers", elf["e_phoff"], elf["e_phnum"] * elf["e_phentsize"])]
     parts.append(("its section headers", elf["e_shoff"], elf["e_shnum"] * elf["e_shentsize"]))

@@ -21,7 +21,7 @@ ROUNDS_CODE = 0x2000_0000
 
 
 class Code(IntEnum):
-    """Operation on the words `a` and `b`; addresses are controller addresses."""
+    """Codes of control operations; each operates on the words `a` and `b`. Addresses are those of the controller."""
 
     END = 0
     """End the program."""
@@ -50,7 +50,7 @@ class Label:
 
 @dataclass(frozen=True)
 class ControlOperation:
-    """Operation of the controller.
+    """One operation that the controller executes: an instruction on registers, a branch or the run of a section.
 
     Arguments:
         code: the operation.

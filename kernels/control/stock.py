@@ -18,10 +18,10 @@ class Block:
     """Consecutive records of a queue in HBM.
 
     Arguments:
-        queue: number of the queue.
+        queue: index of the queue.
         address: address of the first record, a multiple of 128.
         count: number of records, 1 to 65,535.
-        section: number of the section; all its blocks retire before the next section starts.
+        section: index of the section; all blocks of a section retire before the next section starts.
         semaphores: semaphores that the section uses.
     """
 
@@ -64,7 +64,7 @@ def stock_program(
 
 
 def section_words(blocks: Sequence[Block]) -> dict[int, list[int]]:
-    """Return, by section number, the argument words with which `run_section` of `core.h` runs the section."""
+    """Return, for each section index, the argument words with which `run_section` of `core.h` runs the section."""
     found = {}
     for number, own in groupby(blocks, key=lambda block: block.section):
         places = [(block.queue, block.address & 0xFFFF_FFFF, block.address >> 32, block.count) for block in own]

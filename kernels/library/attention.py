@@ -24,14 +24,14 @@ Finish = Callable[[Tensor, slice, slice], None]
 
 
 class Attended(NamedTuple):
-    """Results of attention in SBUF, in tiles of queries that may be operands of the array.
+    """Results of attention in SBUF; each tile has the rows of some queries and is a legal operand of the array.
 
     The weights of head h are exp(scores * scale + biases[:, h]) * inverses[:, h].
 
     Arguments:
-        out: [queries, features], the heads side by side.
-        biases: negated largest scores, FP32 [queries, heads].
-        inverses: reciprocal sums of exponentials, FP32 [queries, heads].
+        out: output [queries, features], with the features of all heads side by side.
+        biases: negated largest score of each query and head, FP32 [queries, heads].
+        inverses: reciprocal of the sum of exponentials of each query and head, FP32 [queries, heads].
     """
 
     out: Rows
@@ -53,14 +53,15 @@ def attention(
     """Append and return softmax(q k.T * scale) v, the features of all heads side by side.
 
     Arguments:
-        program: receives the instructions.
-        heads: operands, with equal numbers of queries and of keys, in formats that the array multiplies in one pass.
+        program: program to which the instructions are appended.
+        heads: operands of each head, all with the same number of queries and of keys, in formats that the array
+            multiplies in one pass.
         matrix: identity matrix in the format of v; None to create it.
-        causal: whether to hide later keys; the last query sees the last key.
-        scale: positive factor of scores; None for 1 / sqrt(width).
+        causal: whether to mask the keys later than each query; the last query has the position of the last key.
+        scale: positive factor of the scores; None for 1 / sqrt(width).
         name: name of the result.
         fmt: format of the result.
-        finish: appends the consumers of each finished tile of a head.
+        finish: function that appends the consumers of each finished tile of a head.
 
     Raises:
         ValueError: if shapes or formats do not match, or there are more queries than keys if causal.
@@ -102,11 +103,11 @@ def attention(
 
 
 def _nothing(out: Tensor, rows: slice, columns: slice) -> None:
-    """Append nothing."""
+    """Do nothing: the default `finish`, which appends no consumers."""
 
 
 def _check(formats: Sequence[Format], heads: Sequence[Head], causal: bool, scale: float | None) -> tuple[int, int]:
-    """Return the numbers of queries and keys; ValueError if heads do not match."""
+    """Return the number of queries and the number of keys; ValueError if heads do not match."""
     (_, queries), (keys, _) = heads[0].q_t.shape, heads[0].v.shape
     allowed = [fmt for fmt in formats if fmt not in (FP32, INT8)]
     for q_t, k_t, v in heads:

@@ -42,9 +42,9 @@ class Head(NamedTuple):
     """Operands of a head in SBUF.
 
     Arguments:
-        q_t: [width, queries].
-        k_t: [width, keys], in tiles of the same rows as q_t.
-        v: [keys, features], in tiles that may be operands and results of the array.
+        q_t: transposed queries [width, queries].
+        k_t: transposed keys [width, keys], in tiles of the same rows as q_t.
+        v: values [keys, features], in tiles that are legal operands and results of the array.
     """
 
     q_t: Rows
@@ -66,20 +66,20 @@ def hide(program: Program, scores: Tensor, own: int) -> None:
 
 @dataclass
 class Queries:
-    """Tile of queries of a head.
+    """Attention of one head for a tile of queries.
 
     Arguments:
-        program: receives the instructions.
-        head: the head.
-        rows: numbers of the queries.
-        past: keys that the very first query sees besides its own; None if every query sees all keys.
-        scale: factor of scores.
+        program: program to which the instructions are appended.
+        head: operands of the head.
+        rows: range of the indices of the queries.
+        past: number of keys before the position of query 0; None if no key is masked.
+        scale: factor of the scores.
         matrix: identity matrix in the format of v.
-        copies: copies from PSUM to SBUF, alternating between engines.
+        copies: iterator of functions that return a copy instruction from PSUM to SBUF, on alternating engines.
         out: destination of the result.
-        bias: destination of negated maxima.
-        inverse: destination of reciprocal sums.
-        finish: appends the consumers of `out`.
+        bias: destination of the negated largest scores.
+        inverse: destination of the reciprocal sums of exponentials.
+        finish: function that appends the consumers of `out`.
     """
 
     program: Program
@@ -101,7 +101,7 @@ class Queries:
         self._values: dict[int, Tensor] = {}
 
     def blocks(self) -> Iterator[Iterator[None]]:
-        """Yield a generator per block of keys that appends it step by step.
+        """Yield, for each block of keys, a generator that appends the block's instructions step by step.
 
         See `kernels.tiling.pipeline.pipelined`.
         """
@@ -116,7 +116,10 @@ class Queries:
             yield self._steps(parts[few], seen[few], parts[few][-1] is parts[-1])
 
     def _steps(self, parts: Sequence[slice], values: Sequence[Tensor], last: bool) -> Iterator[None]:
-        """Append a block of keys, yielding after each step; `values` are the tiles of v for its keys."""
+        """Append the instructions for a block of keys, and yield after each step.
+
+        `parts` are the block's tiles of keys, `values` the tiles of v for these keys.
+        """
         program, space = self.program, self.program.space
         keys = slice(parts[0].start, parts[-1].stop)
         scores = accumulate_product(
@@ -169,13 +172,15 @@ class Queries:
         self._values[number] = sums
 
     def _exponentials(self, scores: Tensor, first: int, bias: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Append the negated maximum so far, exp(scores * scale + bias), and its sum; return the latter two.
+        """Append the negated maximum so far, the exponentials exp(scores * scale + bias) and their sums.
+
+        Return the exponentials and the sums.
 
         Arguments:
             scores: scores of a block, in PSUM.
-            first: number of its first key.
+            first: index of the first key of the block.
             bias: destination of the negated maximum.
-            before: negated maximum of earlier blocks; None for the first block.
+            before: negated maximum over all earlier blocks; None for the first block.
         """
         program, space, n = self.program, self.program.space, scores.partitions
         scaled, weights = (space.sbuf("scores", fmt, scores.shape, n) for fmt in (FP32, self.head.v.format))
@@ -191,7 +196,7 @@ class Queries:
         return weights, total
 
     def _transpose(self, weights: Tensor, lengths: Sequence[int]) -> list[Tensor]:
-        """Append the transposition of weights; return a tensor per tile of keys, of the given lengths."""
+        """Append the transposition of attention weights; return one tensor per tile of keys, of the given lengths."""
         n, found = weights.partitions, []
         ends = [*accumulate(lengths, initial=0)]
         for size, alike in groupby(map(slice, ends, ends[1:]), key=length):

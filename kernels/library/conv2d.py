@@ -23,7 +23,10 @@ __all__ = ["ConvWindow", "conv2d"]
 
 @dataclass(frozen=True, kw_only=True)
 class ConvWindow:
-    """Stride of a filter, and number of zeros on each side of the image; both as (down, across)."""
+    """Stride and padding of a convolution, each as (vertical, horizontal).
+
+    The padding is the number of zeros on each side of the image.
+    """
 
     stride: tuple[int, int] = (1, 1)
     padding: tuple[int, int] = (0, 0)
@@ -63,8 +66,8 @@ def conv2d(
     """Append and return y = function(w * x + bias), in tiles of channels of shape [height, width].
 
     Arguments:
-        program: receives the instructions.
-        x: [channels, height, width] in HBM, or tiles of channels in SBUF, as this kernel returns them.
+        program: program to which the instructions are appended.
+        x: [channels, height, width] in HBM, or in SBUF in tiles of channels like the result of this kernel.
         w: filter [height, width, channels of x, channels of y], in the floating-point format of x.
         bias: [channels of y].
         window: stride and padding.
@@ -104,7 +107,7 @@ def _image(x: HbmTensor | Rows) -> tuple[int, int]:
 
 
 def _padded(program: Program, x: HbmTensor | Rows, image: tuple[int, int], window: ConvWindow) -> Rows:
-    """Return the padded image in SBUF."""
+    """Return the image in SBUF with a border of zeros; append the loads or copies that this needs."""
     (down, across), (height, width), tiles = window.padding, image, []
     parts = x.parts if isinstance(x, Rows) else cut(0, x.shape[0], program.config.rows)
     for number, part in enumerate(parts):
@@ -126,7 +129,7 @@ def _padded(program: Program, x: HbmTensor | Rows, image: tuple[int, int], windo
 
 
 def _filter(program: Program, w: HbmTensor, part: slice) -> Tensor:
-    """Append the loads of the weights of some channels of x, filter position by position."""
+    """Append the loads of the weights of the input channels `part`; return the weights, by filter position."""
     down, across, _, channels = w.shape
     tile = program.space.sbuf(w.name, w.format, (down, across, channels), length(part))
     for y, x in places_of(range(down), range(across)):
@@ -135,7 +138,7 @@ def _filter(program: Program, w: HbmTensor, part: slice) -> Tensor:
 
 
 def _pieces(words: int, pitch: int, height: int, width: int, window: ConvWindow) -> list[tuple[slice, slice]]:
-    """Split the rows and columns of y into pieces that fit a PSUM bank of `words` words."""
+    """Split the output image into pieces (rows, columns) that fit into a PSUM bank of `words` words."""
     line = pitch if window.stride == (1, 1) else width
     if line > words:
         return [(row, part) for row in cut(0, height, 1) for part in cut(0, width, words)]
@@ -150,7 +153,7 @@ def _sums(
     piece: tuple[slice, slice],
     window: ConvWindow,
 ) -> Tensor:
-    """Append and return the sums of a piece of y, its channels `part`, over all filter positions, [rows, columns]."""
+    """Append and return the convolution sums of the output channels `part` in a piece of y, [rows, columns]."""
     (rows, columns), (down, across), fmt = piece, window.stride, image[0].format
     together = window.stride == (1, 1) and length(rows) > 1
     pitch = image[0].shape[1] if together else length(columns)

@@ -25,7 +25,7 @@ def layernorm(program: Program, y: Rows, x: Rows, gamma: Rows, beta: Rows, epsil
 
 
 def inverse_deviation(program: Program, moments: Tensor, tile: Tensor, epsilon: float) -> None:
-    """Append moments[0:2] = mean and 1 / sqrt(variance + epsilon) of each row of a tile."""
+    """Append the computation of moments[0:2] = mean and 1 / sqrt(variance + epsilon) of each row of a tile."""
     chunks = range(0, tile.size, STATS_ELEMENTS)
     stats = program.space.sbuf("stats", FP32, (len(chunks) * STATS,), tile.partitions)
     for place, first in enumerate(chunks):

@@ -26,14 +26,14 @@ def linear_t(
     fmt: Format = BF16,
     parts: Sequence[slice] | None = None,
 ) -> Rows:
-    """Append and return y_t = function(w.T x_t + bias), [outputs, tokens], for consumers that contract over outputs.
+    """Append and return y_t = function(w.T x_t + bias), [outputs, tokens], for consumers that sum over outputs.
 
     Arguments:
-        program: receives the instructions.
+        program: program to which the instructions are appended.
         w: [inputs, outputs].
         x_t: [inputs, tokens].
         bias: [outputs] in HBM, or the result of `column_of`.
-        function: function of the scalar engine, applied to the FP32 sum; it adds the bias at no cost.
+        function: function of the scalar engine, applied to the FP32 sum plus bias in one instruction.
         name: name of the result.
         fmt: format of the result.
         parts: rows of each tile, as in `kernels.library.product.product`.
@@ -62,7 +62,7 @@ def linear(
     The additions are in FP32, the bias first.
 
     Arguments:
-        program: receives the instructions.
+        program: program to which the instructions are appended.
         x_t: [inputs, tokens].
         w: [inputs, outputs].
         bias: [outputs] in HBM, or the result of `load_row`.

@@ -77,13 +77,13 @@ def matmul(
     """Append C = A x B.
 
     Arguments:
-        program: receives the instructions; the rest of SBUF, and all of PSUM, are used while it runs.
+        program: program to which the instructions are appended. They use all of PSUM and all free bytes of SBUF.
         c: [M, N] in any format; FP32 sums, or INT32 for INT8, are cast.
         a: A transposed, [K, M].
         b: [K, N], in the format of a.
-        finish: appends the instructions that finish a piece of sums; None to copy it.
-        strips: consecutive rows of C from 0 on, each computed before the next; None for one strip.
-        stored: appends the consumers of a strip.
+        finish: function that appends the instructions from a piece of sums to the result; None to copy the sums.
+        strips: consecutive ranges of rows of C, from row 0 on, that are computed one after another; None for one.
+        stored: function that appends the consumers of a strip.
 
     Raises:
         ValueError: if shapes or formats do not match, or SBUF has no room for a tile of both operands.
@@ -181,7 +181,7 @@ class _Kernel:
         return min(PSUM_BANKS, ceil(b / spare)) if spare > 0 else PSUM_BANKS
 
     def _resident(self, room: int) -> Resident:
-        """Return the cache of operands, of at most `room` bytes per partition."""
+        """Return the cache in SBUF for tiles of A and B, of at most `room` bytes per partition."""
         self.panels, uses = {}, {}
         for number, block in enumerate(self.blocks):
             for group in block.groups:
@@ -199,7 +199,7 @@ class _Kernel:
         return Resident([places[:, n].address for n in range(count)], self.depth, uses, self._load)
 
     def _panels(self, block: OutputBlock, group: OutputGroup) -> tuple[Panel, Panel]:
-        """Return the panels of A and B for a group."""
+        """Return the columns of A and of B, as panels, that a group of outputs multiplies."""
         columns = self.config.columns
         pitch = -(-columns // LOAD_COLUMNS) * LOAD_COLUMNS
         # A panel of A has at most as many rows of C as a PSUM bank has words, and as a block has.
@@ -233,7 +233,7 @@ class _Kernel:
             yield chunk
 
     def _load_cycles(self, block: OutputBlock) -> float:
-        """Return the cycles in which HBM delivers the operands of a block that are not in SBUF."""
+        """Return the cycles that HBM needs to deliver the operands of a block that are not in SBUF."""
         wanted = {}
         for group in block.groups:
             a, b = self._panels(block, group)
@@ -294,12 +294,12 @@ class _Kernel:
             accumulate, parts = True, [group.columns]
 
     def _pieces(self, group: OutputGroup) -> list[slice]:
-        """Return the columns of each store of a group: at most half of the group's columns, to start early."""
+        """Return the columns of each store of a group: at most half of the group's columns, to start stores early."""
         half = ceil(length(group.columns) / 2)
         return cut(group.columns.start, group.columns.stop, min(DRAIN, max(EARLY, self.config.columns, half)))
 
     def _drain(self, group: OutputGroup, sums: Tensor, parts: int) -> None:
-        """Append the stores of a group, each piece as `parts` copies."""
+        """Append the stores of a group's sums to HBM, each piece of columns as `parts` copies."""
         m = length(group.rows)
         for columns in self._pieces(group):
             first = columns.start - group.columns.start
@@ -324,6 +324,6 @@ class _Kernel:
 
 
 def _cut_at(columns: slice, pieces: Sequence[slice]) -> list[slice]:
-    """Split columns where one of the pieces starts."""
+    """Split a range of columns at the starts of the pieces within the range."""
     bounds = [columns.start, *(p.start for p in pieces if columns.start < p.start < columns.stop), columns.stop]
     return [slice(*pair) for pair in pairwise(bounds)]

@@ -24,7 +24,7 @@ assert Config.RANGES["psum_words"][1] <= STATS_ELEMENTS
 
 
 class Scales(NamedTuple):
-    """Parameters of a layer normalisation, [features], in HBM or as results of `load_row`."""
+    """Parameters gamma and beta of a layer normalisation, [features], in HBM or as results of `load_row`."""
 
     gamma: Any  # HbmTensor, or Tensor
     beta: Any
@@ -34,8 +34,8 @@ class Normed(NamedTuple):
     """Result of `postnorm`, [tokens, outputs].
 
     Arguments:
-        y: the result.
-        sums: operand of the normalisation, FP32.
+        y: normalised rows.
+        sums: rows before the normalisation, FP32.
     """
 
     y: Rows

@@ -17,7 +17,7 @@ __all__ = ["Problem", "accumulate", "descend_stochastic"]
 
 
 def _steps(history: Rows, columns: int, seed: int | None) -> Iterator[tuple[Tensor, Tensor, Draw | None]]:
-    """Yield, for every step and tile, the values before the step, their destination, and the random words."""
+    """Yield, for each step and tile, the values before the step, the destination of new values, and random words."""
     parts = [history.columns(first, first + columns) for first in range(0, history.shape[1], columns)]
     for step, (before, after) in enumerate(pairwise(parts), start=1):
         yield from zip(before.tiles, after.tiles, after.draws(seed, step), strict=True)
@@ -35,7 +35,7 @@ def accumulate(program: Program, history: Rows, columns: int, addend: float, see
 
 @dataclass(frozen=True)
 class Problem:
-    """Least squares: all lanes have the same FP32 inputs [samples, features], targets [samples] and learning rate."""
+    """Least-squares problem that all lanes solve: FP32 inputs [samples, features], targets [samples], learning rate."""
 
     inputs: Tensor
     targets: Tensor

@@ -32,12 +32,12 @@ WORD = FP32.bits // 8
 
 
 class Shard(NamedTuple):
-    """Program of one rank.
+    """Program of one rank of a tensor-parallel product Y = X W.
 
     Arguments:
         image: image of the program.
-        y: result [M, N] in its HBM; the partial product if there are no collectives.
-        partial: partial product [M, N] in its HBM.
+        y: result [M, N] in the rank's HBM; the partial product if there are no collectives.
+        partial: the rank's partial product [M, N] in HBM.
         program: the program.
     """
 

@@ -8,7 +8,7 @@ __all__ = ["rounded_up", "topk"]
 
 
 def rounded_up(k: int) -> int:
-    """Return the number of elements that `topk` must search for to find k."""
+    """Return the number of largest elements that `topk` searches for to find k: k, rounded up."""
     return -(-k // VALUES8) * VALUES8
 
 

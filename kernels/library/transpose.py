@@ -13,7 +13,7 @@ __all__ = ["identity", "transpose", "transpose_tiles"]
 
 
 def identity(program: Program, fmt: Format) -> Tensor:
-    """Append and return an identity matrix as large as the array."""
+    """Append and return an identity matrix in SBUF, as large as the array."""
     size = program.lanes
     ones, matrix = (program.space.sbuf(name, fmt, (size,), size) for name in ("ones", "identity"))
     program.append(memset(ones, 1.0))

@@ -54,14 +54,17 @@ def addresses(steps: Sequence[ProgramStep], space: Allocator) -> dict[int, int]:
 
 
 def peak(found: dict[int, int], space: Allocator, storage: Storage) -> int:
-    """Return the end of the highest allocated range, in bytes of a partition."""
+    """Return the byte address, in a partition, behind the highest range of `storage` that is in use.
+
+    `found` has the address of every buffer, by buffer number.
+    """
     ends = (at + space.buffers[number].size for number, at in found.items())
     own = (end for end, number in zip(ends, found, strict=True) if space.buffers[number].storage == storage)
     return max(own, default=space.fixed_end(storage))
 
 
 def _lives(steps: Sequence[ProgramStep], buffers: Mapping[int, Buffer]) -> tuple[dict[int, int], dict[int, int]]:
-    """Return, by buffer number, the first step that touches the buffer, and the last one."""
+    """Return the index of the first step that touches each buffer, and the index of the last step; by buffer number."""
     first, last = {}, {}
     for number, step in enumerate(steps):
         for buffer in step.touched:
@@ -76,7 +79,7 @@ def _lives(steps: Sequence[ProgramStep], buffers: Mapping[int, Buffer]) -> tuple
 
 
 def _no_room(number: int, live: Iterable[int], sources: Mapping[int, SourceLine], space: Allocator) -> str:
-    """Return the message for a buffer that does not fit; it lists the live buffers, largest first."""
+    """Return the error message for a buffer without room, with a list of the live buffers, largest first."""
     wanted = space.buffers[number]
     beside = [(space.buffers[other], sources[other]) for other in live]
     beside = sorted((one for one in beside if one[0].storage == wanted.storage), key=lambda one: -one[0].size)
@@ -89,7 +92,7 @@ def _no_room(number: int, live: Iterable[int], sources: Mapping[int, SourceLine]
 
 
 class _Ring:
-    """Free list of one memory, in bytes of a partition; next-fit."""
+    """Next-fit allocator for one memory, with a list of free address ranges (bytes within a partition)."""
 
     def __init__(self, room: range, bank: int):
         self._bank = bank
@@ -111,7 +114,7 @@ class _Ring:
         return None
 
     def give(self, start: int, size: int) -> None:
-        """Free a range."""
+        """Free the range of `size` bytes at the address `start`."""
         end, piece = start + size, bisect_left(self._starts, start)
         if piece < len(self._starts) and self._starts[piece] == end:
             end = self._ends[piece]
@@ -130,7 +133,10 @@ class _Ring:
 
 
 def _fit(address: int, buffer: Buffer, bank: int) -> int:
-    """Return the lowest legal start of a buffer from `address` on; in PSUM it spans banks only if it starts at one."""
+    """Return the lowest legal start address of a buffer from `address` on.
+
+    In PSUM, a buffer that extends over several banks must start at the start of a bank.
+    """
     whole = buffer.storage == Storage.PSUM and buffer.size > bank
     alignment = bank if whole else buffer.alignment
     place = -(-address // alignment) * alignment

@@ -34,12 +34,12 @@ assert Config.RANGES["sbuf_bytes"][1] < 1 << BUFFER_BITS
 
 @dataclass(frozen=True)
 class Buffer:
-    """Temporary without an address.
+    """Temporary tensor, which has no address until allocation.
 
     Arguments:
-        name: for messages.
+        name: name of the tensor in error messages.
         storage: SBUF or PSUM.
-        size: bytes per partition.
+        size: size in bytes per partition.
     """
 
     name: str
@@ -48,12 +48,12 @@ class Buffer:
 
     @property
     def alignment(self) -> int:
-        """Alignment of its address in bytes."""
+        """Required alignment of the buffer's address, in bytes."""
         return min(LINE_BYTES, GRANULE << max(0, (self.size // GRANULE - 1).bit_length()))
 
 
 def buffer_of(address: int) -> int:
-    """Return the buffer number of an address, from 1 on; 0 for a fixed address."""
+    """Return the buffer number, from 1 on, that an address of a temporary contains; 0 for a fixed address."""
     return address >> BUFFER_BITS
 
 
@@ -68,16 +68,18 @@ def offset_of(address: int) -> int:
 
 
 class Allocator:
-    """Declares tensors. Kept tensors and tensors in HBM get ascending addresses at their declaration.
+    """Allocator of a program's tensors.
+
+    Kept tensors and tensors in HBM get ascending fixed addresses at their declaration; temporaries get a buffer number.
 
     Arguments:
         config: parameters of the machine.
-        hbm: first free address in HBM.
+        hbm: first address in HBM for tensors.
 
     Attributes:
-        buffers: temporaries by number.
-        kept: kept tensors on chip.
-        hbm_tensors: tensors in HBM.
+        buffers: temporaries, by buffer number.
+        kept: on-chip tensors that live during the whole program.
+        hbm_tensors: all declared tensors in HBM.
     """
 
     HBM_ALIGNMENT = LINE_BYTES
@@ -118,12 +120,12 @@ class Allocator:
         return self.hbm_tensors[-1]
 
     def room(self, storage: Storage) -> range:
-        """Return the addresses that are not allocated to tensors of a fixed address; on chip, those of a partition."""
+        """Return the addresses without tensors of a fixed address; for on-chip memories, addresses in a partition."""
         first = -(-self._used[storage] // LINE_BYTES) * LINE_BYTES
         return range(min(first, self._ends[storage]), self._ends[storage])
 
     def fixed_end(self, storage: Storage) -> int:
-        """Return the end of the fixed addresses that are allocated, on chip in a partition."""
+        """Return the address behind the last tensor of a fixed address; on chip, an address in a partition."""
         return self._used[storage]
 
     def _on_chip(

@@ -24,7 +24,10 @@ EVERYTHING = sys.maxsize
 
 @dataclass
 class Dependences:
-    """Dependences of the instructions added so far; `counts` is the number of instructions in each lane."""
+    """Dependence analysis of instructions in program order; `counts` has the number of instructions in each lane.
+
+    A lane is a sequence of instructions that complete in order.
+    """
 
     lanes: int
     queues: int
@@ -52,13 +55,16 @@ class Dependences:
         return self.drop_implied({lane: number + 1 for lane, number in after.items()})
 
     def reads_unfinished(self, queue: int, lane: int, reads: Sequence[Reach]) -> bool:
-        """Return whether a queue's next instruction reads a result in `lane` that may be incomplete."""
+        """Return whether a queue's next instruction reads a result of `lane` that may not be written yet."""
         known = [EVERYTHING] * self.lanes
         known[lane] = int(self._known[queue][lane])
         return bool(self._live.last(reads, known, written=True))
 
     def drop_implied(self, waits: dict[int, int]) -> dict[int, int]:
-        """Return the waits that no other wait implies."""
+        """Return `waits`, the count of completed instructions to wait for in each lane, without redundant waits.
+
+        A wait is redundant if the instruction of another wait completes only after that count is reached.
+        """
         clocks = {lane: self._clocks[lane][count - 1] for lane, count in waits.items()}
         return {
             lane: count
@@ -77,13 +83,13 @@ class Dependences:
         self._live = LiveRegions()
 
     def settle(self, queue: int, lane: int) -> None:
-        """Record that a queue's next instruction starts after all instructions of a lane so far."""
+        """Record that a queue's next instruction starts only when all instructions so far of a lane have completed."""
         self._known[queue][lane] = self.counts[lane]
 
     def add(
         self, queue: int, lane: int, reads: Sequence[Reach], writes: Sequence[Reach], implied: tuple[int, ...] = ()
     ) -> int:
-        """Add a queue's next instruction and return its number in its lane.
+        """Add a queue's next instruction and return its index in its lane.
 
         When it completes, all earlier instructions in the lanes `implied` have also completed.
         """

@@ -12,15 +12,15 @@ __all__ = ["Entry", "ProgramStep", "records_of"]
 
 
 class ProgramStep(NamedTuple):
-    """Instruction as a kernel appended it.
+    """Instruction in the form and order in which a kernel appended it.
 
     Arguments:
         instruction: the instruction; its `overlap` is ignored.
-        section: number of its section, from 0.
-        queue: its queue; None for the queue of its engine, or for a copy any DMA queue.
-        source: line of the kernel.
-        buffers: buffer number of each region that it writes, then of each that it reads; 0 for a fixed address.
-        in_order: whether its queue must start it after all earlier steps that have this set.
+        section: index of the instruction's section, from 0.
+        queue: queue of the instruction; None for the queue of its engine, or for a copy any DMA queue.
+        source: line of the kernel that appended the instruction.
+        buffers: buffer number of each written region, then of each read region; 0 for a region of fixed address.
+        in_order: whether the queue must start this step after all earlier steps of the queue with `in_order` set.
     """
 
     instruction: Instruction
@@ -32,7 +32,7 @@ class ProgramStep(NamedTuple):
 
     @property
     def touched(self) -> list[int]:
-        """Numbers of the temporaries, ascending, so that lowering is deterministic."""
+        """Buffer numbers of the temporaries that the instruction accesses, ascending for deterministic lowering."""
         return sorted({*self.buffers} - {0})
 
 
@@ -42,13 +42,13 @@ class Entry:
 
     Arguments:
         position: index in the program.
-        section: number of its section, from 0.
-        queue: its queue.
-        lane: lane in which it completes; None for a NOP.
-        number: index in the lane; 0 for a NOP.
+        section: index of the instruction's section, from 0.
+        queue: queue of the instruction.
+        lane: lane of the instruction, a sequence of instructions that complete in order; None for a NOP.
+        number: index of the instruction in the lane; 0 for a NOP.
         instruction: the instruction, with `overlap` set by dependence analysis.
-        waits: lanes, and the number of instructions that must have completed in each before it starts.
-        source: line of the kernel; for a NOP, the line of the instruction after it.
+        waits: pairs of a lane and the number of its instructions that must have completed before this one starts.
+        source: line of the kernel that appended the instruction; for a NOP, that of the next instruction.
         buffers: as in `ProgramStep`; empty for a NOP.
     """
 
@@ -84,7 +84,7 @@ def records_of(entries: Sequence[Entry], semaphores: range) -> list[Record]:
 
 
 def _places(entries: Sequence[Entry], semaphores: range) -> dict[tuple[int | None, int], tuple[int, int]]:
-    """Return the semaphore and its value for each awaited pair of lane and count."""
+    """Return, for each pair of a lane and a count that some entry waits for, the semaphore and the awaited value."""
     sections = {(entry.lane, entry.number + 1): entry.section for entry in entries}
     awaited = {wait for entry in entries for wait in entry.waits}
     places, section, lane, value = {}, None, None, 0

@@ -39,7 +39,7 @@ class Register:
 
     @property
     def address(self) -> int:
-        """Address in the controller's address space."""
+        """Address of the register in the controller's address space."""
         return SBUF_WINDOW + (self.word.partition << SBUF_PITCH_BITS) + self.word.address
 
 
@@ -56,7 +56,7 @@ class Sections(Protocol):
 
 
 class Flow:
-    """Control flow of a program; a run stops when all loops together exceed `rounds`."""
+    """Control flow of a program: registers and loops; a run stops when all loops together exceed `rounds` rounds."""
 
     def __init__(self, program: Sections):
         self.rounds = LOOP_ROUNDS
@@ -67,7 +67,7 @@ class Flow:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the program only runs its sections in sequence."""
+        """Whether the program has no registers or loops, so that its sections run in sequence."""
         return all(operation.code == Code.RUN for operation in self._operations)
 
     @located
@@ -95,7 +95,7 @@ class Flow:
 
     @located
     def set(self, register: Register, value: "int | Register") -> None:
-        """Append register = value, a 32-bit integer or another register."""
+        """Append the assignment register = value; the value is a 32-bit integer or another register."""
         self._check_writable(register)
         if isinstance(value, Register):
             self._check_written(value)
@@ -108,7 +108,7 @@ class Flow:
 
     @located
     def load(self, register: Register, tensor: Tensor | HbmTensor) -> None:
-        """Append register = the element of an integer tensor of one element, in any memory."""
+        """Append the load of a register from an integer tensor of one element, in any memory."""
         self._check_writable(register)
         self._check_integer(tensor)
         self._program.append(dma_copy(register.word, _element(tensor)))
@@ -116,7 +116,7 @@ class Flow:
 
     @located
     def store(self, tensor: Tensor | HbmTensor, register: Register) -> None:
-        """Append the copy of a register to an integer tensor of one element, in any memory."""
+        """Append the store of a register to an integer tensor of one element, in any memory."""
         self._check_written(register)
         self._check_integer(tensor)
         self._program.append(dma_copy(_element(tensor), register.word))
@@ -163,7 +163,7 @@ class Flow:
         self._open.pop()
 
     def _between(self, code: Code, a: int, b: int = 0) -> None:
-        """Append a control operation after the instructions so far."""
+        """Append a control operation that executes after all instructions appended so far."""
         self._program.start_section()
         self._operations.append(ControlOperation(code, a, b, source=caller()))
 
@@ -183,6 +183,6 @@ class Flow:
 
 
 def _element(tensor: Tensor | HbmTensor) -> Tensor | HbmTensor:
-    """Return a tensor of one element with the shape of a register; 32-bit elements keep their bits."""
+    """Return a one-element tensor in a register's shape; 32-bit elements are viewed as INT32, a register's format."""
     tensor = tensor.bitcast(INT32) if tensor.format.bits == INT32.bits else tensor
     return tensor.reshape(1) if isinstance(tensor, Tensor) else tensor.reshape(1, 1)

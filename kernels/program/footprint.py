@@ -15,7 +15,7 @@ MOST_RUNS = 1 << 20
 
 
 def check_apart(instruction: Instruction) -> None:
-    """Raise ValueError if an instruction writes a region that illegally overlaps another of its regions."""
+    """Raise ValueError if an instruction's destination illegally overlaps a source or another destination."""
     for place, written in enumerate(instruction.writes):
         for other in (*instruction.writes[:place], *instruction.reads):
             if not instruction.may_overwrite(written, other) and overlap(written, other):
@@ -27,7 +27,7 @@ def check_apart(instruction: Instruction) -> None:
 
 
 def _byte_span(region: Region) -> tuple[int, int]:
-    """Return the first byte and the end of a region, relative to its buffer if it is a temporary."""
+    """Return a region's first byte address and the address after its end; for a temporary, offsets in the buffer."""
     low, high = region.span
     start = 0 if region.storage == Storage.HBM else low - offset_of(low)
     return low - start, high - start
@@ -61,7 +61,7 @@ def addresses_of(region: Region) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def runs_of(region: Region) -> tuple[np.ndarray, int]:
-    """Return the ascending addresses of the runs of bytes that a region consists of, and their common length."""
+    """Return the ascending addresses of the contiguous runs that make up a region, and the length of each run."""
     low, high = region.span
     starts, length, number = np.array([low]), region.size, 1
     for step, count in sorted((abs(step), count) for count, step in region.dimensions):

@@ -30,21 +30,21 @@ assert 4 * BOOT_WORDS <= HEADER_BYTES
 
 @dataclass(frozen=True)
 class Image:
-    """Bytes to put into HBM, and their symbols.
+    """Image of a program: the bytes to write to HBM, and tables that describe them.
 
     Arguments:
         config: the machine.
         base: HBM address of the first byte, where the core boots.
         data: the bytes.
-        blocks: blocks of records in the order in which the control program starts them.
+        blocks: blocks of records, in the order in which the control program starts the blocks.
         records: records of each block.
-        control: symbols of the control program, by name.
+        control: addresses of the control program's symbols, by name.
         entries: entries of each block, for tools; may be empty.
         space: allocator of the tensors, for tools; may be None.
         runs: as in `build_image`.
         flow: control operations of a program with registers or loops.
-        registers: registers of the program.
-        rounds: limit of the rounds of all loops together.
+        registers: registers of the program's control flow.
+        rounds: maximum number of rounds that all loops together may run.
     """
 
     config: Config
@@ -61,7 +61,7 @@ class Image:
     rounds: int = LOOP_ROUNDS
 
     def locate(self, address: int) -> tuple[int, Record]:
-        """Return the queue and the record at an HBM address; KeyError if no record starts there."""
+        """Return the record at an HBM address, and the index of its queue; KeyError if no record starts there."""
         block, number = self._place(address)
         return self.blocks[block].queue, self.records[block][number]
 
@@ -71,7 +71,7 @@ class Image:
         return self.entries[block][number]
 
     def _place(self, address: int) -> tuple[int, int]:
-        """Return the indices of a block and of a record within it."""
+        """Return the index of the block that has a record at an HBM address, and the record's index in that block."""
         block = bisect_right(self.blocks, address, key=lambda block: block.address) - 1
         if block >= 0:
             number, rest = divmod(address - self.blocks[block].address, RECORD_BYTES)
@@ -103,7 +103,7 @@ def build_image(
 
     Arguments:
         program: instructions and tensors.
-        contents: tensors in HBM, or views of them, and their initial codes; all others are zero.
+        contents: pairs of a tensor in HBM, or a view of one, and the initial codes; other tensors are zero.
         runs: sections in the order in which the stock program runs them, with repeats; None for each once.
         control: compiled control program; None for the stock program.
         arguments: returns the argument words of a compiled control program, given the blocks.
@@ -176,7 +176,7 @@ def _parts(program: Program) -> list[_Part]:
 
 
 def _semaphore_counts(parts: Sequence[_Part], semaphores: range) -> dict[int, int]:
-    """Return the number of semaphores that each section uses, counted from the first one."""
+    """Return, for each section, the number of semaphores from `semaphores.start` up to the last one that is used."""
     counts: dict[int, int] = {}
     for section, _, part in parts:
         used = (1 + semaphores.index(update.semaphore) for _, record in part for update in record.updates)

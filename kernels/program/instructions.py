@@ -20,7 +20,11 @@ __all__ = [
 
 
 class Options(TypedDict, total=False):
-    """Options: swapped operands of the first or second operation, random words for stochastic rounding of dst."""
+    """Keyword options of an instruction with two operations.
+
+    `reverse0` and `reverse1` swap the operands of the first or second operation. `stochastic` gives the random words
+    for the stochastic rounding of dst.
+    """
 
     reverse0: bool
     reverse1: bool
@@ -28,7 +32,7 @@ class Options(TypedDict, total=False):
 
 
 def tensor_copy(dst: Tensor, a: Tensor, *, stochastic: Draw | None = None) -> Elementwise:
-    """`dst` = a, cast."""
+    """`dst` = a, cast to the format of dst."""
     return elementwise(Opcode.TENSOR_COPY, dst, a=a, stochastic=stochastic)
 
 
@@ -132,12 +136,12 @@ def tensor_copy_predicated(dst: Tensor, predicate: Tensor, b: Tensor, *, stochas
 
 
 def affine_select(dst: Tensor, a: Tensor, index: Index, op: AluOp, otherwise: ScalarOperand) -> Elementwise:
-    """`dst` = a where the comparison op(n, 0) is true, else `otherwise`; n is the element's index by `index`."""
+    """`dst` = a where the comparison op(n, 0) is true, else `otherwise`; `index` gives n for each element."""
     return elementwise(Opcode.AFFINE_SELECT, dst, a=a, op0=op, s0=otherwise, index=index)
 
 
 def iota(dst: Tensor, index: Index) -> Elementwise:
-    """`dst` = each element's index by `index`, as INT32, or UINT32 if dst has this format."""
+    """`dst` = the number that `index` gives to each element, as INT32, or UINT32 if dst has this format."""
     return elementwise(Opcode.IOTA, dst, index=index)
 
 

@@ -17,7 +17,11 @@ STORAGE_BIT = 48
 
 
 class Reach(NamedTuple):
-    """Bounding box of a region: bytes [low, high), partitions [first, end), whether the region fills it, its pages."""
+    """Region of memory with its bounding box.
+
+    The box has the bytes [low, high) of the partitions [first, end). `whole` tells whether the region fills the box;
+    `pages` are the pages of memory that the box touches.
+    """
 
     low: int
     high: int
@@ -29,7 +33,7 @@ class Reach(NamedTuple):
 
 
 class _Access(NamedTuple):
-    """Access of an instruction of a lane."""
+    """One read or write by instruction `number` of a lane, with the fields of the accessed `Reach`."""
 
     low: int
     high: int
@@ -98,7 +102,7 @@ class LiveRegions:
         return found
 
     def add(self, lane: int, number: int, reads: Iterable[Reach], writes: Iterable[Reach]) -> None:
-        """Add the accesses of an instruction."""
+        """Add the accesses of instruction `number` of a lane."""
         for reach in writes:
             _hide(self._writes, reach)
             _hide(self._reads, reach)
@@ -117,7 +121,7 @@ def _insert(table: _Table, reach: Reach, lane: int, number: int) -> None:
 
 
 def _hide(table: _Table, reach: Reach, lane: int | None = None) -> None:
-    """Remove the accesses that a region covers, of one lane or of all."""
+    """Remove from a table the accesses that `reach` covers: those of one lane, or of all lanes if `lane` is None."""
     low, high, first, end, whole, pages, region = reach
     for page in pages:
         if table.get(page):

@@ -54,11 +54,11 @@ class MemoryPressure:
         self._farthest = 0
 
     def needed(self, unit: int) -> bool:
-        """Return whether a unit touches a buffer that is not live yet."""
+        """Return whether a unit touches a buffer that is not allocated yet."""
         return not self._placed.issuperset(self._buffers[unit])
 
     def fits(self, unit: int, oldest: int) -> bool:
-        """Return whether a unit can start now while `oldest` is the oldest one that has not started."""
+        """Return whether memory suffices to start a unit now; `oldest` is the first unit that has not started."""
         wanted: dict[Storage, int] = dict.fromkeys(STORAGES, 0)
         for number in self._buffers[unit]:
             if number not in self._placed:
@@ -71,7 +71,7 @@ class MemoryPressure:
         )
 
     def take(self, unit: int, oldest: int) -> None:
-        """Allocate the buffers of a unit."""
+        """Allocate the buffers of a unit that starts; a buffer first used after unit `oldest` counts as prefetched."""
         for number in self._buffers[unit]:
             if number not in self._placed:
                 self._placed.add(number)

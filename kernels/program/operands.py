@@ -24,12 +24,12 @@ ScalarOperand = int | float | Tensor
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """Random words for the elements of dst, for stochastic rounding and dropout.
+    """Selection of the random words that stochastic rounding or dropout uses for the elements of dst.
 
     Arguments:
-        seed: 32 bits for the run.
-        stream: 32 bits that separate this use of randomness from others.
-        index: how elements are numbered, with a step for each free dimension; None for row-major order with the
+        seed: 32 bits, the same for a whole run.
+        stream: 32 bits that must differ between independent uses of random words in a run.
+        index: index of each element, with a step for each free dimension; None for row-major order with the
             partitions outermost.
     """
 
@@ -122,7 +122,7 @@ def _few(tensor: Tensor, count: int, rank: int) -> Access:
 
 
 def reduction_draw(draw: Draw, kept: tuple[int, ...], axes: int) -> Draw:
-    """Return the random words for the results of a reduction: element numbers skip the reduced dimensions."""
+    """Return the random words for the results of a reduction, with element indices that skip the reduced dimensions."""
     index = row_major(kept) if draw.index is None else draw.index
     return replace(draw, index=replace(index, steps=(*index.steps[: len(kept)], *(0,) * axes)))
 

@@ -21,7 +21,7 @@ WORD = FP32.bits // 8
 
 @located
 def load_stationary(a: Tensor, *, half: int = 0, column: int = 0) -> LoadStationary:
-    """Load a [k, m] into the array as the stationary operand of the next products.
+    """Return the instruction that loads a [k, m] into the array, as the stationary operand of the next products.
 
     Arguments:
         a: tensor in SBUF with adjacent columns; the first one is aligned to four elements.
@@ -44,13 +44,13 @@ def load_stationary(a: Tensor, *, half: int = 0, column: int = 0) -> LoadStation
 def multiply_moving(
     result: Tensor, b: Tensor, *, half: int = 0, accumulate: bool = False, transpose: bool = False
 ) -> MultiplyMoving:
-    """Return `result` = a.T b, or result += a.T b, with the stationary operand a.
+    """Return the instruction for `result` = a.T b, or result += a.T b; a is the loaded stationary operand.
 
     Arguments:
         result: [m, n] in a bank of PSUM, adjacent words, FP32, or INT32 for INT8; its partitions are the columns of a.
         b: [k, n] in SBUF, in the partitions of a, with a constant step between elements.
         half: as in `load_stationary`.
-        accumulate: whether to add to the result.
+        accumulate: whether to add the product to the result instead of overwriting the result.
         transpose: b is an identity matrix: result = a.T bit for bit, including infinities and the sign of zeros.
     """
     _check_operand(b, half)
@@ -92,7 +92,7 @@ def _check_operand(tensor: Tensor, half: int) -> None:
 
 
 def _step(tensor: Tensor) -> int:
-    """Return the step between elements in row-major order; ValueError if it is negative or not constant."""
+    """Return the constant step between a tensor's elements in row-major order; ValueError if there is none, or < 0."""
     (step,) = tensor.reshape(tensor.size).steps
     if tensor.size > 1 and step < 0:
         raise ValueError(f"{tensor.name}: elements must have ascending addresses, not steps {list(tensor.steps)}")

@@ -49,11 +49,11 @@ SHARES = (0.9, 0.6, 0.3)
 
 @dataclass
 class Program:
-    """Program under construction.
+    """Program to which kernels append instructions.
 
     Arguments:
         config: parameters of the machine.
-        base: HBM address of its image, a multiple of 128; tensors follow its header.
+        base: HBM address of the program's image, a multiple of 128; tensors follow the image's header.
         semaphores: semaphores of each section, zero when it starts; the control program may use the others; None for
             all.
         core: index of the core in its instance.
@@ -104,17 +104,17 @@ class Program:
 
     @property
     def rows(self) -> int:
-        """Rows of the array that kernels use, along which it contracts."""
+        """Number of array rows that kernels use; the array sums over rows."""
         return self.tile or self.config.rows
 
     @property
     def columns(self) -> int:
-        """Columns of the array that kernels use."""
+        """Number of array columns that kernels use."""
         return self.tile or self.config.columns
 
     @property
     def lanes(self) -> int:
-        """Maximum rows of a tile that can be both an operand and a result of the array."""
+        """Maximum number of rows of a tile that can be an operand of the array and also a result of the array."""
         return min(self.rows, self.columns)
 
     @property
@@ -137,7 +137,7 @@ class Program:
         """Append an instruction; its `overlap` is ignored.
 
         Arguments:
-            instruction: instruction of an engine; NOPs are inserted automatically.
+            instruction: instruction of an engine, not a NOP.
             queue: queue of a copy; None to rotate among the DMA engines.
 
         Raises:
@@ -221,14 +221,14 @@ class Program:
         return records_of(self.entries, self.semaphores)
 
     def end(self, storage: Storage) -> int:
-        """Return the end of the addresses that tensors use, on chip of a partition."""
+        """Return the first byte address above all tensors in a memory; in SBUF or PSUM, an address in a partition."""
         if storage == Storage.HBM:
             return self.space.fixed_end(storage)
         return peak(self._lay_out()[0], self.space, storage)
 
     @collector_paused()
     def _lay_out(self) -> tuple[dict[int, int], list[Entry]]:
-        """Return the address of every buffer, and the entries."""
+        """Return the address of every buffer, by buffer number, and the entries in their final order."""
         known, places, entries = self._laid_out
         # Kept tensors reduce the room for temporaries.
         wanted = len(self._steps), self.space.fixed_end(Storage.SBUF), self.space.fixed_end(Storage.PSUM), self.order
@@ -238,7 +238,7 @@ class Program:
         return places, entries
 
     def _schedule(self) -> tuple[dict[int, int], list[Entry]] | None:
-        """Return addresses and entries of the scheduled program; None if it is not requested or does not fit."""
+        """Return buffer addresses and entries after list scheduling; None if not requested, or memory is too small."""
         for share in SHARES if self.order == "scheduled" else ():
             try:
                 return self._allocate(schedule(self._steps, self.space, share))
@@ -247,7 +247,7 @@ class Program:
         return None
 
     def _allocate(self, steps: list[ProgramStep]) -> tuple[dict[int, int], list[Entry]]:
-        """Return addresses and entries of steps in the given order."""
+        """Return buffer addresses and entries for steps in the given order."""
         places = addresses(steps, self.space)
         sequence = Synchronisation(self.config)
 

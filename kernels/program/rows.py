@@ -17,11 +17,11 @@ __all__ = ["Rows", "place_rows", "replicate", "scratch", "tiles_of"]
 
 @dataclass(frozen=True)
 class Rows:
-    """Matrix in tiles of rows, one row per partition.
+    """On-chip matrix that is divided into tiles of rows, with one row per partition.
 
     Arguments:
         tiles: tensors of shape [columns], in order; by default with as many rows as there are partitions.
-        first: number of the first row, for a part of a larger matrix.
+        first: index of the first row, if this is a part of a larger matrix.
     """
 
     tiles: tuple[Tensor, ...]
@@ -29,7 +29,7 @@ class Rows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Number of rows, and number of columns."""
         return sum(tile.partitions for tile in self.tiles), self.tiles[0].size
 
     @property
@@ -39,21 +39,21 @@ class Rows:
 
     @property
     def parts(self) -> list[slice]:
-        """Rows of each tile, counted from 0."""
+        """Range of row indices of each tile; the first row is 0."""
         ends = [*accumulate((tile.partitions for tile in self.tiles), initial=0)]
         return [slice(*pair) for pair in pairwise(ends)]
 
     @property
     def by_first(self) -> dict[int, Tensor]:
-        """Each tile by its first row, counted from 0."""
+        """Tiles by the index of their first row; the matrix's first row is 0."""
         return dict(zip((part.start for part in self.parts), self.tiles, strict=True))
 
     def columns(self, first: int, end: int) -> "Rows":
-        """Return columns [first, end)."""
+        """Return the part of the matrix with the columns [first, end)."""
         return Rows(tuple(tile[:, first:end] for tile in self.tiles), self.first)
 
     def draws(self, seed: int | None, stream: int) -> list[Draw | None]:
-        """Return the random words of each tile, or None without a seed; element numbers do not depend on the tiling."""
+        """Return a `Draw` per tile, or None per tile without a seed; an element's words do not depend on the tiling."""
         first, draws = self.first, []
         for tile in self.tiles:
             index = Index(base=first * tile.size, partition=tile.size, steps=(1,))
@@ -81,7 +81,7 @@ class Rows:
 
 
 def tiles_of(*matrices: Rows) -> Iterator[tuple[Tensor, ...]]:
-    """Return the tiles of matrices with the same rows per tile, grouped by rows."""
+    """Yield the tiles with the same rows of several matrices, which must be divided into the same tiles."""
     return zip(*(matrix.tiles for matrix in matrices), strict=True)
 
 

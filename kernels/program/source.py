@@ -20,7 +20,7 @@ _BOTH = _PROGRAM, *_LIBRARY
 
 
 class Line(NamedTuple):
-    """Line of a file; prints as file name and number."""
+    """Line of a source file, printed as file name and line number."""
 
     file: str
     number: int
@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 
 class SourceLine(NamedTuple):
-    """Source lines that called the functions of this folder.
+    """Source lines of a kernel and of a user that called a function of this folder.
 
     Arguments:
         kernel: innermost line outside this folder.
@@ -66,7 +66,7 @@ def source_override() -> SourceLine | None:
 
 
 def caller() -> SourceLine:
-    """Return the lines that called this folder, or the override."""
+    """Return the source lines that called a function of this folder, or the line that a front end has set."""
     source = source_override()
     if source is not None:
         return source
@@ -83,12 +83,12 @@ def caller() -> SourceLine:
 
 @lru_cache(4096)
 def _source(kernel_file: str, kernel_number: int, user_file: str, user_number: int) -> SourceLine:
-    """Return one shared object per pair of lines."""
+    """Return the `SourceLine` of two lines; calls with equal arguments return the same object."""
     return SourceLine(Line(kernel_file, kernel_number), Line(user_file, user_number))
 
 
 def located(function: _Function) -> _Function:
-    """Append the calling line to the ValueErrors of a function of this folder, as "(my_kernel.py:12)"."""
+    """Decorate a function: append the caller's source line to the text of its ValueErrors, as "(my_kernel.py:12)"."""
 
     @wraps(function)
     def checked(*args, **options):

@@ -79,7 +79,7 @@ def broadcast(shape: _Sizes, steps: _Sizes, wanted: _Sizes) -> _View:
 
 
 def _array(shape: _Sizes, steps: _Sizes) -> np.ndarray:
-    """Return an array without memory, for views by numpy."""
+    """Return a numpy array with these strides but no memory of this size, to let numpy compute the steps of views."""
     return as_strided(np.zeros(1, np.int8), shape, steps)
 
 

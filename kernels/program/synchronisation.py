@@ -29,7 +29,7 @@ MOST_WAITS = 2
 
 
 class Synchronisation:
-    """Builds `entries`, the instructions and NOPs of a program in program order."""
+    """Insertion of waits: converts the steps of a program, in order, into `entries`, the instructions and NOPs."""
 
     def __init__(self, config: Config):
         self.entries: list[Entry] = []
@@ -43,7 +43,7 @@ class Synchronisation:
         self._positions: list[list[int]] = [[] for _ in range(queues + 1)]
 
     def append(self, step: ProgramStep) -> None:
-        """Append an instruction with final addresses; sections must be in order."""
+        """Append the entry of an instruction with final addresses; steps must be appended section by section."""
         if step.section != self._section:
             self._order.finish()
         self._section, self._source = step.section, step.source
@@ -72,7 +72,7 @@ class Synchronisation:
         return next(self._turns) if len(queues) > 1 else queues[0]
 
     def _fit(self, queue: int, waits: dict[int, int]) -> dict[int, int]:
-        """Move waits to earlier records until at most `MOST_WAITS` remain; return these."""
+        """Return at most `MOST_WAITS` of a queue's waits; move the others to earlier records or to new NOPs."""
         before = self._last[queue]
         while len(waits) > MOST_WAITS and before is not None and len(before.waits) < MOST_WAITS:
             # Deadlock freedom: a record may only wait for records before it in program order.
@@ -86,7 +86,7 @@ class Synchronisation:
         return waits
 
     def _waits(self, queue: int, waits: dict[int, int]) -> list[tuple[int, int]]:
-        """Record that a queue waits, and return the waits in the form of `Entry.waits`."""
+        """Record a queue's waits in the dependence analysis; return them in the form of `Entry.waits`."""
         for lane, count in waits.items():
             self._order.wait(queue, lane, count)
         return [*waits.items()]

@@ -20,7 +20,7 @@ __all__ = ["HbmTensor", "Tensor"]
 
 @dataclass(frozen=True, kw_only=True)
 class _Strided:
-    """Strided elements from a start address; steps are in elements, None for contiguous and row-major."""
+    """Base of tensors: elements from a start address, with a step in elements per dimension; None for row-major."""
 
     name: str
     format: Format
@@ -37,7 +37,7 @@ class _Strided:
 
     @property
     def size(self) -> int:
-        """Number of elements, on chip in each partition."""
+        """Number of elements; for an on-chip tensor, in each partition."""
         return prod(self.shape)
 
     def reshape(self, *shape: int) -> Self:
@@ -49,7 +49,7 @@ class _Strided:
             raise ValueError(f"{self.name}: a view of shape {shape!r} is not possible for {old}") from None
 
     def permute(self, *axes: int) -> Self:
-        """Return a view with the dimensions permuted, on chip the free ones."""
+        """Return a view with the dimensions permuted; for an on-chip tensor, the free dimensions."""
         return self._view(*strides.permute(self.shape, self.steps, axes))
 
     def broadcast_to(self, *shape: int) -> Self:
@@ -66,7 +66,7 @@ class _Strided:
         return replace(self, format=fmt)
 
     def _part(self, key: Iterable, **rows: int) -> Self:
-        """Return a view of a part, with the partitions `rows` on chip."""
+        """Return a view of the part that an index selects; `rows` are the fields of an on-chip tensor's partitions."""
         try:
             start, shape, steps = strides.part(self.shape, self.steps, key)
         except (IndexError, TypeError) as wrong:
@@ -85,14 +85,15 @@ class Tensor(_Strided):
     """Tensor in SBUF or PSUM, or a view of one.
 
     Arguments:
-        name: for messages.
-        format: format of an element.
+        name: name of the tensor in error messages.
+        format: format of the elements.
         address: byte address of the element of index (0, ..., 0) in every partition.
         partitions: number of partitions.
         shape: free dimensions, outermost first.
-        partition: first partition.
+        partition: index of the first partition.
         storage: SBUF or PSUM.
-        steps: elements from one index of a dimension to the next; None for contiguous and row-major.
+        steps: distance in elements from one index to the next, for each free dimension; None for contiguous
+            elements in row-major order.
     """
 
     partitions: int
@@ -118,20 +119,20 @@ class Tensor(_Strided):
         return self._part(free, partition=self.partition + first, partitions=end - first)
 
     def access(self) -> Access:
-        """Return the operand of an instruction for this tensor."""
+        """Return this tensor as the operand of a tensor, vector or scalar instruction."""
         return Access(
             format=self.format, address=self.address, partition=self.partition, storage=self.storage, steps=self.steps
         )
 
     def pointer(self) -> Pointer:
-        """Return the operand of a scalar per partition; ValueError unless it is one element, in SBUF."""
+        """Return this tensor as an operand with one scalar per partition; ValueError unless one element in SBUF."""
         if self.size != 1 or self.storage != Storage.SBUF:
             place = f"{list(self.shape)} in {Storage(self.storage).name}"
             raise ValueError(f"{self.name}: a scalar must be one element per partition in SBUF, not {place}")
         return Pointer(format=self.format, address=self.address, partition=self.partition)
 
     def dma_operand(self) -> tuple[tuple[int, ...], DmaTensor]:
-        """Return the shape with the partitions first, and the operand of a copy."""
+        """Return the shape, with the number of partitions first, and this tensor as the operand of a copy."""
         place = DmaTensor(
             format=self.format,
             address=self.address,
@@ -145,7 +146,7 @@ class Tensor(_Strided):
 
 @dataclass(frozen=True, kw_only=True)
 class HbmTensor(_Strided):
-    """Tensor in HBM, or a view of one; arguments as of `Tensor`."""
+    """Tensor in HBM, or a view of one; the arguments have the meaning of those of `Tensor`."""
 
     storage: ClassVar[Storage] = Storage.HBM
 
@@ -154,7 +155,7 @@ class HbmTensor(_Strided):
         return self._part(key if isinstance(key, tuple) else (key,))
 
     def dma_operand(self) -> tuple[tuple[int, ...], DmaTensor]:
-        """Return the shape, and the operand of a copy."""
+        """Return the shape, and this tensor as the operand of a copy."""
         return self.shape, DmaTensor(format=self.format, address=self.address, storage=self.storage, steps=self.steps)
 
     def elements(self, memory: np.ndarray) -> np.ndarray:

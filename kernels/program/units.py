@@ -18,15 +18,15 @@ class SchedulingUnit:
     """Instructions of a queue that must stay together: each uses the engine state of the one before.
 
     Arguments:
-        number: index, in program order.
-        queue: its queue; None for any DMA queue.
-        copies: whether it is a copy.
-        stores: whether it writes to HBM.
-        steps: indices of its steps.
-        cycles: cycles that it occupies its engine.
+        number: index of the unit, in program order.
+        queue: queue of the instructions; None for any DMA queue.
+        copies: whether the unit is a copy.
+        stores: whether the unit writes to HBM.
+        steps: indices of its instructions among the section's steps.
+        cycles: cycles for which the unit occupies its engine.
         delay: further cycles until its results are available.
-        before: number of incomplete units that it depends on.
-        after: units that depend on it.
+        before: number of units on which this unit depends and that have not completed.
+        after: units that depend on this unit.
     """
 
     number: int
@@ -41,7 +41,7 @@ class SchedulingUnit:
 
 
 def units_of(steps: Sequence[ProgramStep], config: Config) -> list[SchedulingUnit]:
-    """Return the units of a section's steps, ordered by their first steps."""
+    """Group the steps of a section into scheduling units; return the units, ordered by their first steps."""
     units: list[SchedulingUnit] = []
     places: list[SchedulingUnit] = []  # unit of each step
     last: dict[int | None, SchedulingUnit] = {}

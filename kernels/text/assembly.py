@@ -34,7 +34,7 @@ _HEXADECIMAL = frozenset({"address", "alpha", "seed", "stream", "s0", "s1", "src
 
 
 def disassemble(blocks: Iterable[tuple[int, Iterable[isa.Record]]], config: Config) -> str:
-    """Return the text of records; `blocks` are pairs of queue number and records."""
+    """Return the assembly text of records; `blocks` are pairs of a queue index and the queue's records."""
     lines = []
     for queue, records in blocks:
         lines.append(f"queue {isa.queue_name(queue, config)}")
@@ -43,10 +43,10 @@ def disassemble(blocks: Iterable[tuple[int, Iterable[isa.Record]]], config: Conf
 
 
 def assemble(text: str) -> list[tuple[str, list[isa.Record]]]:
-    """Return the records of a text, by name of queue.
+    """Return the records of an assembly text: pairs of a queue name and the queue's records.
 
     Raises:
-        ValueError: if a line is wrong; the message starts with its number.
+        ValueError: if a line is wrong; the message starts with the line number.
     """
     blocks: list[tuple[str, list[isa.Record]]] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -66,7 +66,7 @@ def assemble(text: str) -> list[tuple[str, list[isa.Record]]]:
 
 
 def record_text(record: isa.Record) -> str:
-    """Return the line of a record."""
+    """Return the line of assembly text for a record."""
     parts = [_instruction_text(record.instruction)]
     if record.waits:
         parts.append(" ".join(["wait", *(f"s{wait.semaphore}>={wait.value}" for wait in record.waits)]))
@@ -77,7 +77,7 @@ def record_text(record: isa.Record) -> str:
 
 
 def parse_record(line: str) -> isa.Record:
-    """Return the record of a line.
+    """Return the record that a line of assembly text describes.
 
     Raises:
         ValueError: if the line is wrong.
@@ -112,7 +112,7 @@ def _instruction_text(instruction: isa.Instruction) -> str:
 
 
 def _naming(kind: type[isa.Instruction]) -> str | None:
-    """Return the field that contains an instruction's name; None if the type is its name."""
+    """Return the field that distinguishes the mnemonics of an instruction type; None if the type has one mnemonic."""
     return kind.named_by and kind.named_by[0]
 
 
@@ -206,7 +206,7 @@ def _scalar(key: str, text: str) -> int | isa.Pointer:
 
 
 def _place(text: str) -> dict:
-    """Parse a tensor; return the arguments that on-chip tensors and tensors of a copy have in common."""
+    """Parse the text of a tensor; return the arguments that `Access` and `DmaTensor` have in common."""
     pattern = r"(sbuf|psum|hbm)\[(?:(\d+),)?(\w+)\]\.(\w+)\((.*)\)"
     storage, partition, address, fmt, steps = _matched(pattern, text, "a tensor must be like sbuf[0,0x100].bf16(16,1)")
     return {

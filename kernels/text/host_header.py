@@ -13,7 +13,7 @@ _PREFIX = "NEURONCORE"
 
 
 def host_numbers() -> dict[str, int]:
-    """Return the offset of every register by name, and the mask of each field by REGISTER_FIELD."""
+    """Return macros of the host map: register offsets, by register name, and field masks, by REGISTER_FIELD."""
     numbers = {}
     for register in host_map.HOST_REGISTERS:
         numbers[register.name] = register.offset
@@ -22,7 +22,7 @@ def host_numbers() -> dict[str, int]:
 
 
 def host_header(config: Config, counters: Sequence[str]) -> str:
-    """Return the C header for host programs; counters are in order."""
+    """Return the C header for host programs; `counters` has the counters' names, in the order of their offsets."""
     words = enumerate(parameter_values(config).items())
     parameters = {name: (host_map.PARAMETER_WORDS + 4 * place, value) for place, (name, value) in words}
     sections = {

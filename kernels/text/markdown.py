@@ -6,6 +6,6 @@ __all__ = ["markdown_table"]
 
 
 def markdown_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """Return a table; bars in cells are escaped."""
+    """Return a Markdown table with a header row; vertical bars in the cells of `rows` are escaped."""
     lines = [head, ("---",) * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -90,12 +90,12 @@ EFFECTS = {
 
 
 def write_parameters() -> None:
-    """Write the page."""
+    """Write docs/parameters.md."""
     PARAMETERS_PAGE.write_text(parameters_page())
 
 
 def parameters_page() -> str:
-    """Return the page."""
+    """Return the text of docs/parameters.md."""
     known = parameters()
     sections = [INTRODUCTION.strip()]
     for group, names in PARAMETER_GROUPS.items():
@@ -116,7 +116,7 @@ def _group_table(group: list[Parameter]) -> str:
 
 
 def _values(one: Parameter) -> str:
-    """Return the allowed values: a list if there are few, otherwise the range."""
+    """Return the allowed values of a parameter as text: a list if there are few, otherwise the range."""
     if one.choices:
         return ", ".join(map(_number, one.choices))
     return f"{_number(one.low)} to {_number(one.high)}"

@@ -83,7 +83,7 @@ def page() -> str:
 
 
 def _layout(layout: Layout, offsets: Mapping[str, int] | None = None) -> str:
-    """Return a layout as a table; without offsets, fields are contiguous."""
+    """Return a table of the bit fields of a layout; without `offsets`, the fields are contiguous from bit 0 on."""
     rows, first = [], 0
     for name, width in layout:
         first = first if offsets is None else offsets[name]
@@ -101,7 +101,7 @@ def _codes(kind: type[enum.IntEnum]) -> str:
 
 
 def _enumeration(kind: type[enum.IntEnum]) -> tuple[str, str]:
-    """Return the docstring of an enumeration, and its members."""
+    """Return two texts: the docstring of an enumeration, and the table of its members."""
     return _prose(kind), _codes(kind)
 
 
@@ -142,7 +142,7 @@ def _memory_map() -> str:
 
 
 def _host_registers() -> Iterator[str]:
-    """Yield the host registers, their fields, and the words after them."""
+    """Yield a table of the host registers and their fields, then a line for each array of words behind them."""
     rows = []
     for register in host_map.HOST_REGISTERS:
         rows.append((f"`{register.offset:#04x}`", f"`{register.name}`", "", register.effect.value, register.meaning))
@@ -156,7 +156,10 @@ def _host_registers() -> Iterator[str]:
 
 
 def _prose(documented: type | ModuleType) -> str:
-    """Return a docstring as Markdown; its arguments, including inherited ones of the same module, are a list."""
+    """Return the docstring of a class or module as Markdown.
+
+    Its arguments, with those of its bases in the same module, become a list.
+    """
     kinds = [documented]
     if inspect.isclass(documented):
         kinds += [base for base in documented.__bases__ if base.__module__ == documented.__module__]
@@ -174,7 +177,7 @@ def _prose(documented: type | ModuleType) -> str:
 
 
 def _documented(place: type | ModuleType) -> dict[str, str]:
-    """Return the docstrings of assignments by assigned name."""
+    """Return the docstring below each assignment in a class or module, by assigned name."""
     body: Any = ast.parse(inspect.getsource(place)).body
     body = body[0].body if inspect.isclass(place) else body
     return {
@@ -191,7 +194,7 @@ def _assigned(node: ast.stmt) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Return text without the roles of documentation tools."""
+    """Replace each role of a documentation tool, such as :func:, by the last part of the name in backticks."""
     return re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"`\1`", text)
 
 

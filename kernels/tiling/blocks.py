@@ -31,7 +31,7 @@ def length(part: slice) -> int:
 
 
 def neighbours(parts: Sequence[slice], most: int, quadrant: int | None = None) -> list[slice]:
-    """Return slices of the sequence `parts`: the parts in a slice can be joined to at most `most` rows.
+    """Group adjacent parts that together have at most `most` rows; return each group as a slice of `parts`.
 
     Arguments:
         parts: adjacent slices of rows.
@@ -52,7 +52,7 @@ def neighbours(parts: Sequence[slice], most: int, quadrant: int | None = None) -
 
 @dataclass(frozen=True)
 class OutputGroup:
-    """Part of C that is accumulated in one PSUM bank."""
+    """Part of the result C that is accumulated in one PSUM bank."""
 
     rows: slice
     columns: slice
@@ -60,31 +60,31 @@ class OutputGroup:
 
 @dataclass(frozen=True)
 class OutputBlock:
-    """Groups of a strip of C that share operands."""
+    """Output groups of a strip (range of rows) of C that share operands."""
 
     strip: slice
     groups: tuple[OutputGroup, ...]
 
     @property
     def rows(self) -> slice:
-        """Rows of all groups."""
+        """Range of rows that all groups together have."""
         return slice(self.groups[0].rows.start, self.groups[-1].rows.stop)
 
     @property
     def columns(self) -> slice:
-        """Columns of all groups."""
+        """Range of columns that all groups together have."""
         return slice(self.groups[0].columns.start, self.groups[-1].columns.stop)
 
 
 def blocks(strip: slice, m: int, n: int, config: Config, first: int = PSUM_BANKS) -> list[OutputBlock]:
-    """Return the blocks of a strip of a result of m x n elements.
+    """Divide a strip of an m x n result into blocks, in the order of computation.
 
     Arguments:
-        strip: rows of the strip.
-        m: rows of the result.
-        n: columns of the result.
+        strip: range of rows of the strip.
+        m: number of rows of the result.
+        n: number of columns of the result.
         config: machine parameters.
-        first: maximum groups of the first block; less than the default means that HBM is slower than the array.
+        first: maximum number of groups in the first block; less than the default if HBM is slower than the array.
     """
     width = ceil(n / ceil(n / config.psum_words))
     tiles = cut(strip.start, strip.stop, config.columns)
@@ -115,7 +115,7 @@ def _divided(group: OutputGroup, parts: list[slice]) -> list[OutputGroup]:
 
 
 def _last(columns: slice, late: bool, config: Config) -> list[slice]:
-    """Cut the last group: into two pieces if HBM is the bottleneck, otherwise halve the remainder repeatedly."""
+    """Split the columns of the last group: into two if `late` (HBM is the bottleneck), else by repeated halving."""
     least = _least(config)
     if late:
         last = max(least, length(columns) // LAST)

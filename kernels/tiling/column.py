@@ -18,15 +18,15 @@ SHARE = 8
 
 
 class Column:
-    """First tiles of K of an operand [K, 1]; a tile has one element per row of the array.
+    """Cache in SBUF for the first tiles of an operand [K, 1]; a tile has one element per row of the array.
 
     Arguments:
-        program: program that receives the instructions.
+        program: program to which the loads are appended.
         source: the operand; an operand of several columns has no tiles here.
 
     Attributes:
         tiles: number of tiles, a multiple of the block that one TRANSPOSE converts.
-        size: bytes per partition of all tiles.
+        size: bytes per partition that all tiles together occupy.
     """
 
     def __init__(self, program: Program, source: HbmTensor):
@@ -43,7 +43,7 @@ class Column:
             self._turned = program.space.sbuf("column", source.format, (self.tiles, LOAD_COLUMNS), rows)
 
     def bring(self, k: int) -> int:
-        """Append the load of a tile unless it is resident; return its address."""
+        """Append the load of tile `k` unless SBUF has the tile already; return the tile's address."""
         first = k // self._block * self._block
         if first not in self._there:
             self._there.add(first)

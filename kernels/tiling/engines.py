@@ -13,23 +13,23 @@ LONG = 256
 
 
 def beats(config: Config, rows: int, size: int) -> int:
-    """Return the HBM beats of a copy of `rows` rows of `size` bytes."""
+    """Return the number of HBM beats of a copy of `rows` rows of `size` bytes."""
     return rows * ceil(size / config.hbm_bytes)
 
 
 class TilingEngines:
-    """Assigns every copy to the engine with the fewest assigned beats.
+    """DMA engines for the copies of a kernel; each copy is assigned to the engine with the fewest beats so far.
 
     An engine has two copies in flight, which suffices if they are long. More engines per port would only conflict in
     SBUF and delay an urgent copy behind a later one, so they serve short copies only.
 
     Arguments:
-        program: program that receives the copies.
+        program: program to which the copies are appended.
         queues: queues of the engines; the first `hbm_ports` use one port each.
         shortest: beats of the shortest copy.
 
     Attributes:
-        are_alone: whether each engine in use has its port exclusively.
+        are_alone: whether no two engines in use share a port.
     """
 
     def __init__(self, program: Program, queues: Sequence[int], shortest: int):
@@ -39,7 +39,7 @@ class TilingEngines:
         self.are_alone = len(self._given) <= ports
 
     def copy(self, target: Tensor | HbmTensor, source: Tensor | HbmTensor) -> None:
-        """Append a copy."""
+        """Append a copy on the engine with the fewest assigned beats."""
         shape, _ = source.dma_operand()
         queue = min(self._given, key=self._given.__getitem__)
         self._given[queue] += beats(self._program.config, prod(shape[:-1]), shape[-1] * source.format.bits // 8)

@@ -14,7 +14,8 @@ def pipelined(tiles: Iterable[Iterator[None]]) -> None:
     """Append the steps of all tiles, interleaved: each round runs one step of every started tile, the newest first.
 
     Arguments:
-        tiles: one generator per tile, which appends a step and yields; a temporary should live for few steps.
+        tiles: one generator per tile, which appends the instructions of a step before each yield; a temporary should
+            live for few steps.
     """
     waiting, under_way, done = iter(tiles), [], object()
     while under_way := [*islice(waiting, 1), *under_way]:

@@ -19,7 +19,7 @@ __all__ = ["Panel", "Resident"]
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Range of columns of an operand; each tile of K of it occupies one slot.
+    """Range of columns of an operand, cached tile by tile along K; each tile occupies one slot in SBUF.
 
     Arguments:
         source: the operand, [K, all columns].
@@ -35,7 +35,7 @@ class Panel:
 
     @property
     def size(self) -> int:
-        """Bytes per partition of a slot."""
+        """Size of the slot for one tile, in bytes per partition."""
         return -(-length(self.columns) // self.grain) * self.pitch * self.source.format.bits // 8
 
     def offset(self, column: int) -> int:
@@ -44,12 +44,12 @@ class Panel:
         return (tile * self.pitch + rest) * self.source.format.bits // 8
 
     def pieces(self, columns: slice, width: int, first: int) -> list[slice]:
-        """Split columns into copies; columns that are not adjacent in SBUF are not in one copy.
+        """Split columns into copies; return the columns of each copy, which are adjacent in SBUF.
 
         Arguments:
-            columns: the columns to load.
-            width: maximum columns of a copy.
-            first: columns of the first copy; each next copy is as wide as all copies before it together.
+            columns: range of columns to load.
+            width: maximum number of columns of a copy.
+            first: number of columns of the first copy; each later copy is as wide as all earlier copies together.
         """
         found, start = [], columns.start
         while start < columns.stop:
@@ -62,7 +62,7 @@ class Panel:
 
 @dataclass
 class _Slot:
-    """Slot of a tile: its address, and the columns that are loaded or in flight, ascending."""
+    """Slot for one tile in SBUF: the address, and the ascending ranges of columns that are loaded or in flight."""
 
     address: int
     there: list[slice] = field(default_factory=list)
@@ -81,13 +81,14 @@ class _Slot:
 
 
 class Resident:
-    """Tiles that are in SBUF.
+    """Cache of operand tiles in SBUF.
 
     Arguments:
         addresses: addresses of the slots.
         depth: tiles of K, as rows of the operands.
-        uses: for each panel the numbers of the blocks that use it, ascending.
-        load: appends the copy of a piece: target, source, whether an instruction is already waiting for it.
+        uses: indices of the blocks that use each panel, ascending.
+        load: function that appends a copy; its arguments are the target, the source and whether an instruction is
+            already waiting for the data.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class Resident:
         self._block = self._first = 0
 
     def start(self, block: int, first: int) -> None:
-        """Set the position of the program: the block, and its first tile of K that is still needed."""
+        """Set the position of the program: the index of the block, and of the first tile along K still to multiply."""
         self._block, self._first = block, first
 
     def lacking(self, panel: Panel, k: int, columns: slice) -> int:
@@ -117,8 +118,8 @@ class Resident:
 
         Arguments:
             panel: panel of the tile.
-            k: number of the tile along K.
-            columns: the columns.
+            k: index of the tile along K.
+            columns: range of columns that must be in SBUF.
             width: maximum columns of a copy.
             first: columns of the first copy if an instruction is already waiting for it, otherwise None.
         """
@@ -137,7 +138,7 @@ class Resident:
         return pieces
 
     def address(self, panel: Panel, k: int, column: int) -> int:
-        """Return the address of a column of a tile."""
+        """Return the SBUF address of a column of tile `k` of a panel."""
         return self._places[panel, k].address + panel.offset(column)
 
     def _place(self, panel: Panel, k: int) -> _Slot:

@@ -28,12 +28,12 @@ def streamed(
     operands: Sequence[HbmTensor],
     shared: Sequence[HbmTensor] = (),
 ) -> None:
-    """Append a kernel on matrices in HBM.
+    """Append a kernel on matrices in HBM: for each tile of rows, the loads, the kernel and the stores.
 
     Arguments:
-        program: program that receives the instructions.
-        kernel: appends the computation of tiles in SBUF. Its arguments are the program, the rows of all `results`, of
-            the `operands` that are not results, and of `shared`.
+        program: program to which the instructions are appended.
+        kernel: function that appends the computation of tiles in SBUF. Its arguments are the program, the rows of all
+            `results`, of the `operands` that are not results, and of `shared`.
         results: matrices [rows, columns] to write.
         operands: matrices [rows, columns] to read; an operand that is also a result is updated in place.
         shared: parameters [columns], the same for all rows.

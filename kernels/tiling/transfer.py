@@ -37,12 +37,12 @@ HALVES = 2
 
 
 def one_pass(config: Config, fmt: Format) -> bool:
-    """Return whether a product of this format takes one pass and is exact for a factor of 1."""
+    """Return whether the array multiplies this format in one pass, with an exact product if the other factor is 1."""
     return fmt in config.matmul_formats and fmt not in (FP32, INT8)
 
 
 def on_chip(program: Program, matrix: Matrix, parts: Sequence[slice] | None = None) -> Rows:
-    """Return a matrix in SBUF; append its load if it is in HBM."""
+    """Return a matrix as tiles in SBUF; if the matrix is in HBM, append the load."""
     return load(program, matrix, parts) if isinstance(matrix, HbmTensor) else matrix
 
 
@@ -50,9 +50,9 @@ def load(program: Program, source: HbmTensor, parts: Sequence[slice] | None = No
     """Append the load of a matrix to SBUF.
 
     Arguments:
-        program: program that receives the copies.
+        program: program to which the copies are appended.
         source: matrix [rows, columns].
-        parts: rows of each tile; None for tiles of as many rows as an operand of the array has.
+        parts: range of rows of each tile; None for tiles of as many rows as an operand of the array has.
 
     Raises:
         ValueError: if `source` is not a matrix.
@@ -77,9 +77,9 @@ def load_together(program: Program, sources: Sequence[HbmTensor], step: int) -> 
     An instruction that needs the first columns of all matrices can start before the others are loaded.
 
     Arguments:
-        program: program that receives the copies.
+        program: program to which the copies are appended.
         sources: matrices [rows, columns].
-        step: columns per round; more if copies would otherwise be too short.
+        step: columns per matrix before the next matrix; more if copies would otherwise be too short.
     """
     config = program.config
     count = min(config.hbm_ports, HALVES)
@@ -103,7 +103,7 @@ def load_row(program: Program, source: HbmTensor, *, each: bool = False) -> Tens
     which copies it to all partitions. Other formats, such as FP32, are read from HBM for each partition.
 
     Arguments:
-        program: program that receives the instructions.
+        program: program to which the instructions are appended.
         source: the parameters.
         each: whether to read any format from HBM for each partition, which is faster if the array has more work than
             HBM.
@@ -140,7 +140,7 @@ def store(program: Program, target: HbmTensor, source: Rows) -> None:
 
 
 def aligned(program: Program, tile: Tensor) -> Tensor:
-    """Return a tile that the array can load: the tile, or an aligned copy if its address or step is not legal."""
+    """Return the tile if the array can load it; otherwise append and return an aligned copy."""
     if tile.address % (LOAD_COLUMNS * tile.format.bits // 8) == 0 and tile.steps == (1,):
         return tile
     copy = program.space.sbuf(tile.name, tile.format, tile.shape, tile.partitions)
@@ -149,7 +149,10 @@ def aligned(program: Program, tile: Tensor) -> Tensor:
 
 
 def _shares(config: Config, tile: Tensor, most: int) -> list[tuple[slice, slice]]:
-    """Cut a tile into copies: its columns, and its rows into at most `most` parts if all copies remain long."""
+    """Split a tile into the copies (rows, columns) of a transfer; at most `most` copies share the same columns.
+
+    Rows are split only if all copies remain long.
+    """
     rows, size = _size(tile)
     count = ceil(size / SHARE)
     widest = ceil(tile.size / count / 4) * 4
@@ -168,5 +171,5 @@ def _loading(program: Program, size: int) -> int:
 
 
 def _size(tile: Tensor) -> tuple[int, int]:
-    """Return the rows of a tile, and the bytes per row."""
+    """Return the number of rows of a tile, and the bytes per row."""
     return tile.partitions, tile.size * tile.format.bits // 8

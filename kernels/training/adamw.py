@@ -27,7 +27,7 @@ _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY,
 
 @dataclass(frozen=True, kw_only=True)
 class AdamW:
-    """Hyperparameters with PyTorch's defaults; `epsilon` is added to the root of the second moment."""
+    """Hyperparameters of AdamW, with PyTorch's defaults; `epsilon` is added to the root of the second moment."""
 
     rate: float = 1e-3
     beta1: float = 0.9
@@ -38,11 +38,11 @@ class AdamW:
 
 @dataclass(frozen=True)
 class Correction:
-    """Bias correction of moments that start at zero: numbers, or tensors of one element per partition.
+    """Bias correction of AdamW's moments, which start at zero; each factor is a number or one element per partition.
 
     Arguments:
-        pace: rate / (1 - beta1**step).
-        scale: 1 / (1 - beta2**step).
+        pace: corrected learning rate, rate / (1 - beta1**step).
+        scale: factor of the second moment, 1 / (1 - beta2**step).
     """
 
     pace: ScalarOperand
@@ -114,14 +114,14 @@ def descend(
 
 
 def first_powers(program: Program, partitions: int) -> Tensor:
-    """Append and return the powers of both betas before the first step: ones, FP32 [2]."""
+    """Append and return beta1**step and beta2**step for step 0, which are ones: FP32 [2] in every partition."""
     powers = program.space.sbuf("powers", FP32, (2,), partitions)
     program.append(memset(powers, 1.0))
     return powers
 
 
 def next_correction(program: Program, powers: Tensor, options: AdamW) -> Correction:
-    """Append and return the bias correction of the next step; the powers of both betas are advanced in place."""
+    """Append and return the bias correction of the next step; `powers` is multiplied in place by both betas."""
     sizes = {"scales": 2, "pace": 1}
     scales, pace = (program.space.sbuf(name, FP32, (size,), powers.partitions) for name, size in sizes.items())
     for place, beta in enumerate((options.beta1, options.beta2)):

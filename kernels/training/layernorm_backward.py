@@ -19,7 +19,7 @@ __all__ = ["LayernormGradients", "layernorm_backward"]
 
 
 class LayernormGradients(NamedTuple):
-    """Gradients: x BF16 [tokens, features], gamma and beta FP32 [1, features]."""
+    """Gradients of x, BF16 [tokens, features], and of gamma and beta, FP32 [1, features]."""
 
     x: Rows
     gamma: Rows

@@ -71,5 +71,5 @@ def weight_gradient(program: Program, x: Matrix, dy: Matrix, before: Rows | None
 
 
 def bias_gradient(program: Program, dy: Rows, before: Rows | None = None, name: str = "dbias") -> Rows:
-    """Append and return dbias, the sum of dy [tokens, outputs] over tokens, plus `before`, FP32 [1, outputs]."""
+    """Append and return `before` plus the bias gradient, which is the sum of dy over tokens: FP32 [1, outputs]."""
     return sum_columns(program, dy, before, name)

@@ -27,16 +27,16 @@ class Masters:
     them stays zero.
 
     Arguments:
-        space: allocator.
+        space: allocator of the program.
         shapes: shapes of the parameters, by name.
         gradients: number of gradients per parameter; the optimiser uses their sum.
 
     Attributes:
-        values: master parameters.
-        first: first moments.
-        second: second moments.
+        values: parameters in FP32, the masters.
+        first: first moments of AdamW.
+        second: second moments of AdamW.
         copies: BF16 copies of the masters.
-        gradients: list of matrices with one gradient of every parameter each.
+        gradients: list of matrices; each has one gradient of every parameter.
     """
 
     def __init__(self, space: Allocator, shapes: Mapping[str, tuple[int, ...]], gradients: int = 1):
@@ -68,7 +68,7 @@ class Masters:
         return matrix.reshape(-1)[start : start + prod(shape)].reshape(*shape)
 
     def descend(self, program: Program, correction: Correction, options: AdamW) -> None:
-        """Append a step of AdamW on masters, moments and copies, a few tiles at a time."""
+        """Append a step of AdamW that updates masters, moments and copies in HBM, a few tiles at a time."""
 
         def step(program: Program, copies: Rows, values: Rows, first: Rows, second: Rows, *gradients: Rows) -> None:
             for copy, p, m, v, g, *others in tiles_of(copies, values, first, second, *gradients):

@@ -12,24 +12,24 @@ __all__ = ["Parameter"]
 
 
 class Parameter:
-    """Matrix of parameters, one row per partition, with moments and gradient.
+    """Matrix of parameters in SBUF, one row per partition, with the moments and the gradient.
 
     All tiles are in one tensor, [tiles, columns] in each of `lanes` partitions, so that one instruction of the
     optimiser processes the whole matrix. Missing rows of the last tile stay zero.
 
     Arguments:
-        space: allocator.
+        space: allocator of the program.
         name: name of the matrix.
-        fmt: format of the values; all else is FP32.
-        rows: rows of the matrix.
-        columns: columns of the matrix.
-        lanes: rows of a tile, at most `Program.lanes`.
+        fmt: format of the values; moments and gradient are FP32.
+        rows: number of rows of the matrix.
+        columns: number of columns of the matrix.
+        lanes: number of rows of a tile, at most `Program.lanes`.
 
     Attributes:
-        values: parameters.
-        first: first moments.
-        second: second moments.
-        gradient: gradient.
+        values: values of the parameters.
+        first: first moments of AdamW.
+        second: second moments of AdamW.
+        gradient: gradient of the values.
     """
 
     def __init__(self, space: Allocator, name: str, fmt: Format, rows: int, columns: int, lanes: int):
@@ -45,7 +45,7 @@ class Parameter:
 
     @property
     def rows(self) -> Rows:
-        """Values as a matrix."""
+        """Values of the parameters as a matrix in tiles."""
         return Rows(tuple(self.values[: length(part), tile] for tile, part in enumerate(self._parts)))
 
     def draw(self, seed: int, stream: int) -> Draw:
@@ -54,7 +54,7 @@ class Parameter:
         return Draw(seed=seed, stream=stream, index=Index(partition=columns, steps=(lanes * columns, 1)))
 
     def load(self, program: Program, source: HbmTensor) -> None:
-        """Append the load of the values, [rows, columns], or [columns] for every row; all else is set to zero."""
+        """Append the load of the values from [rows, columns], or from [columns] for every row; zero the moments."""
         for tensor in (self.values, self.first, self.second, self.gradient):
             program.append(memset(tensor, 0.0))
         matrix = source.broadcast_to(*self.shape)
@@ -69,7 +69,7 @@ class Parameter:
             program.append(dma_copy(matrix[part], tile), next(program.stores))
 
     def set_gradient(self, program: Program, a: Rows, b: Rows) -> None:
-        """Append gradient = a.T b, of a [K, rows] and b [K, columns]."""
+        """Append the computation gradient = a.T b, with a [K, rows] and b [K, columns]."""
 
         def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
             tile = rows.start // self.gradient.partitions

@@ -17,12 +17,12 @@ class Function:
     """Activation function y = f(z).
 
     Arguments:
-        name: name for users.
+        name: name in programs and texts.
         code: code in instructions.
         specials: results at +0, -0, +Inf and -Inf, each a magnitude and a sign bit.
         derivative_of: name of the function that this one is the derivative of, or None.
         has_alpha: whether the function uses the parameter alpha.
-        parity: whether the parity of z's exponent, instead of the exponent, selects the row of the control table.
+        parity: True if the row of the control table depends on the parity of z's exponent; False if on the exponent.
     """
 
     name: str

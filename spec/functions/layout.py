@@ -162,12 +162,12 @@ _WORDS = {
 
 
 def control_address(function: int, negative: int, row: int) -> int:
-    """Return the address of a row in the control table."""
+    """Return the address in the control table of a row of a function and sign of z."""
     return (function << 1 | negative) << ROW_BITS | row
 
 
 def special_address(function: int, infinite: int, negative: int) -> int:
-    """Return the address of a result in the table of specials."""
+    """Return the address in the table of specials of a function's result at a zero or infinity of either sign."""
     return (function << 1 | infinite) << 1 | negative
 
 

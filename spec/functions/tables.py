@@ -15,7 +15,7 @@ PATH = Path(__file__).with_name("tables.json")
 
 @dataclass(frozen=True)
 class Tables:
-    """Contents of the three tables.
+    """Contents of the three tables of the activation datapath.
 
     Arguments:
         segments: fields of every segment, in the order of `COEFFICIENT_FIELDS`.
@@ -31,7 +31,7 @@ class Tables:
 
 @cache
 def load_tables(path: Path = PATH) -> Tables:
-    """Return the tables of a file.
+    """Return the tables that a file contains.
 
     Raises:
         ValueError: if a number does not fit its field; the message names both.

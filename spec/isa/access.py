@@ -50,8 +50,8 @@ def allowed_start(start: int, count: int, quadrant: int) -> str | None:
     """Return None if an access may start at a partition; otherwise the allowed starts, as text.
 
     Arguments:
-        start: first partition of the access, which is the start of a quadrant.
-        count: number of partitions.
+        start: first partition of the access; must be the start of a quadrant.
+        count: number of partitions of the access.
         quadrant: partitions per quadrant.
     """
     if count > 2 * quadrant and start:
@@ -62,7 +62,7 @@ def allowed_start(start: int, count: int, quadrant: int) -> str | None:
 
 
 def drop_step(steps: tuple[int, ...], d: int) -> tuple[int, ...] | None:
-    """Return the steps without dimension `d`, or None if its step is not 0; an empty tuple stays empty."""
+    """Return `steps` without the step of dimension `d`; None if that step is not 0. Return an empty tuple unchanged."""
     return steps if not steps else None if steps[d] else steps[:d] + steps[d + 1 :]
 
 
@@ -80,10 +80,10 @@ steps are in two's complement, in elements.
 
 
 class Addressed:
-    """Base of operands with an address; a frozen dataclass without slots."""
+    """Base class of operands with an address; a subclass must be a frozen dataclass without slots."""
 
     def at(self, address: int) -> Self:
-        """Return a copy with another address."""
+        """Return a copy of the operand with another address."""
         moved = object.__new__(type(self))
         moved.__dict__.update(self.__dict__, address=address)
         return moved
@@ -124,6 +124,6 @@ class Access(Addressed):
     steps: tuple[int, ...] = (1,)
 
     def without(self, d: int) -> "Access | None":
-        """Return a copy without dimension `d`; None if that dimension has a step."""
+        """Return a copy without dimension `d`; None if the step of that dimension is not 0."""
         left = drop_step(self.steps, d)
         return None if left is None else replace(self, steps=left)

@@ -50,7 +50,7 @@ class Cause(enum.IntEnum):
 
 
 def cause_name(code: int) -> str:
-    """Return the name of a cause or rule; the number if it has no name."""
+    """Return the name of the cause or rule with a code; the code as text if no name exists."""
     for kind in (Rule, Cause):
         if code in set(kind):
             return kind(code).name

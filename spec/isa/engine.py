@@ -95,6 +95,6 @@ def engines_taken(engine: Engine) -> tuple[Engine, Engine]:
 
 
 def queue_name(queue: int, config: Config) -> str:
-    """Return the name of a queue in reports: tensor, vector, scalar, dma0, dma1, ..., collective."""
+    """Return the name of a queue for reports: tensor, vector, scalar, dma0, dma1, ..., or collective."""
     engine = engine_of_queue(queue, config)
     return f"dma{queue - len(ENGINE_QUEUES)}" if engine == Engine.DMA else engine.name.lower()

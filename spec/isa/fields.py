@@ -13,13 +13,13 @@ def width_of(layout: Layout) -> int:
 
 
 def pack(layout: Layout, values: dict[str, int], place: str = "", signed: Iterable[str] = ()) -> int:
-    """Return the word of the fields of a layout.
+    """Return the word that contains the given field values at the bits of a layout.
 
     Arguments:
         layout: names and widths.
         values: value of every field.
-        place: prefix of the field's name in messages.
-        signed: fields in two's complement.
+        place: prefix of field names in error messages.
+        signed: names of the fields in two's complement.
 
     Raises:
         ValueError: if a value does not fit; the message names the field.
@@ -39,7 +39,7 @@ def pack(layout: Layout, values: dict[str, int], place: str = "", signed: Iterab
 
 
 def unpack(layout: Layout, word: int, signed: Iterable[str] = ()) -> dict[str, int]:
-    """Return the fields of a word; fields in `signed` are in two's complement."""
+    """Return the value of each field of a word; the fields named in `signed` are in two's complement."""
     values = {}
     for name, width in layout:
         value = word & ((1 << width) - 1)

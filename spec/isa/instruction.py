@@ -25,7 +25,7 @@ class Context:
 
     Arguments:
         config: the machine's parameters.
-        core: index of the executing core in its instance.
+        core: index of the core that executes the instruction, in its instance.
         loaded: columns that the previous LoadStationary filled, and whether they are INT8; None without such an
             instruction.
     """
@@ -64,56 +64,56 @@ class Instruction(ABC):
     @property
     @abstractmethod
     def engine(self) -> Engine:
-        """Engine that executes it."""
+        """Engine that executes the instruction."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name in reports; in lower case the mnemonic of the assembly."""
+        """Name of the instruction in reports; in lower case, the mnemonic in assembly text."""
 
     @property
     def summary(self) -> str:
-        """Short description for timelines."""
+        """Short description of the instruction for timelines."""
         return self.name.lower()
 
     @property
     def details(self) -> dict[str, object]:
-        """Details for timelines, in addition to the summary."""
+        """Further values that timelines show below the summary, by name."""
         return {}
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Sizes of its operands, such as partitions and elements; empty if it has no operands."""
+        """Sizes of the operands, such as partitions and elements; empty if the instruction has no operands."""
         return ()
 
     @property
     def columns(self) -> int:
-        """Number of columns that it moves through the array, one per cycle."""
+        """Number of columns that the instruction moves through the array, one per cycle."""
         return 0
 
     @property
     def transfers(self) -> tuple[tuple[str, Storage, int], ...]:
-        """Copied data: "read" or "write", storage, and number of bytes."""
+        """Transfers of a copy: direction ("read" or "write"), storage and number of bytes of each."""
         return ()
 
     @property
     @abstractmethod
     def reads(self) -> tuple[Region, ...]:
-        """Regions of its sources: tensors, scalars and row numbers in memory."""
+        """Regions of memory that the instruction reads: source tensors, scalars and row numbers."""
 
     @property
     @abstractmethod
     def writes(self) -> tuple[Region, ...]:
-        """Regions of its destination and of a reduction's result. An accumulator is listed only here."""
+        """Regions of memory that the instruction writes, such as a destination; an accumulator is listed only here."""
 
     @property
     @abstractmethod
     def in_turn(self) -> bool:
-        """True if it begins only when all earlier instructions of its lane have completed."""
+        """True if the engine begins this instruction only when all earlier instructions of the lane have completed."""
 
     @property
     def continues(self) -> bool:
-        """True if it uses state of the engine from the previous instruction of its queue."""
+        """True if the instruction uses state that the previous instruction of its queue has left in the engine."""
         return False
 
     def may_overwrite(self, written: Region, other: Region) -> bool:
@@ -124,27 +124,27 @@ class Instruction(ABC):
         return written.name == "dst" and written.coincides(other)
 
     def after(self, context: Context) -> Context:
-        """Return the context of the next instruction, after this one has been executed."""
+        """Return the context in which the next instruction is checked, if this one is executed in `context`."""
         return context
 
     def shortened(self) -> Self:
-        """Return an instruction with the same encoding and no redundant dimensions."""
+        """Return an instruction with the same encoding, without outer dimensions that have one element and step 0."""
         return self
 
     def moved(self, place: Move) -> Self:
         """Return a copy of the instruction with other addresses on chip.
 
         Arguments:
-            place: maps a storage (SBUF or PSUM) and a byte address to the new address.
+            place: function that maps a storage (SBUF or PSUM) and a byte address to the new address.
         """
         return self
 
     def overlapping(self, overlap: bool) -> Self:
-        """Return a copy with this value of `overlap`."""
+        """Return a copy of the instruction with this value of the field `overlap`."""
         return self._with(overlap=overlap)
 
     def _moved(self, place: Move, **parts: object) -> Self:
-        """Return a copy with the given parts replaced, which are the on-chip operands at their new addresses."""
+        """Return a copy with the operands `parts` at their new addresses; `place` moves the regions known so far."""
         known = vars(self)
         for name in ("reads", "writes"):
             if name in known:
@@ -178,18 +178,18 @@ class Instruction(ABC):
 
     @classmethod
     def pack(cls, values: dict[str, int]) -> int:
-        """Return the word of the fields' values; raise ValueError if a value does not fit its field."""
+        """Return the instruction word with the given field values; raise ValueError if one does not fit its field."""
         return pack(cls.layout, values, signed=cls.signed)
 
     @classmethod
     def unpack(cls, word: int) -> dict[str, int]:
-        """Return the value of every field of a word; higher bits are ignored."""
+        """Return the value of every field of an instruction word; bits above the fields are ignored."""
         return unpack(cls.layout, word, cls.signed)
 
     @classmethod
     @abstractmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction of its fields, with all dimensions. Unused operands have their default.
+        """Return the instruction with the given field values and all dimensions; unused operands have their default.
 
         Raises:
             ValueError: if a used field holds an unknown code.
@@ -206,7 +206,7 @@ class Instruction(ABC):
         """Return the fields that a legal instruction does not use."""
 
     def check(self, context: Context) -> None:
-        """Check that the instruction is legal and can be encoded.
+        """Raise ValueError unless the instruction is legal in a context and can be encoded.
 
         Raises:
             ValueError: with a message that names the rule, the value and the operand.

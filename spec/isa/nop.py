@@ -36,7 +36,7 @@ class Nop(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction."""
+        """Return a NOP."""
         return cls()
 
     @classmethod

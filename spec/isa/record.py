@@ -28,7 +28,7 @@ SEMAPHORE_MAX = (1 << 16) - 1
 
 
 class UpdateOp(enum.IntEnum):
-    """Operation of an update on a semaphore."""
+    """Operation of an `Update` on the value of a semaphore."""
 
     NONE = 0
     """No update."""
@@ -60,7 +60,7 @@ assert HEADER_BITS == 128 and max(width_of(kind.layout) for kind in INSTRUCTIONS
 
 @dataclass(frozen=True)
 class Wait:
-    """Wait until a semaphore is at least a value."""
+    """Condition for the start of a record: the semaphore must be at least `value`."""
 
     semaphore: int
     value: int
@@ -68,7 +68,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Update:
-    """Change a semaphore when the instruction has finished."""
+    """Change of a semaphore by `op` and `value`, made when the instruction has completed."""
 
     semaphore: int
     value: int = 1
@@ -81,8 +81,8 @@ class Record:
 
     Arguments:
         instruction: instruction of the engine.
-        waits: up to two; all must be satisfied before it starts.
-        updates: up to two, made in order when all its reads and writes are done.
+        waits: up to two waits; all must be satisfied before the instruction starts.
+        updates: up to two updates, made in order when all reads and writes of the instruction are done.
     """
 
     instruction: Instruction
@@ -91,11 +91,11 @@ class Record:
 
     @property
     def engine(self) -> Engine:
-        """Engine that executes it."""
+        """Engine that executes the instruction."""
         return self.instruction.engine
 
     def shortened(self) -> "Record":
-        """Return a record with the same encoding and no redundant dimensions."""
+        """Return a record with the same encoding, without redundant dimensions in the instruction."""
         return replace(self, instruction=self.instruction.shortened())
 
     def encode(self, config: Config) -> bytes:

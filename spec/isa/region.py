@@ -16,12 +16,12 @@ _SHAPES = 4096
 
 
 class Region(NamedTuple):
-    """Elements of one access.
+    """Region of memory: the elements of one access of an instruction.
 
     Arguments:
         name: name of the operand, such as dst or a.
-        storage: memory; HBM is one partition.
-        partition, partitions: first partition, and number of partitions.
+        storage: memory; HBM counts as one partition.
+        partition, partitions: index of the first partition, and number of partitions.
         address: byte address of the element of index 0.
         size: bytes of an element.
         dimensions: count and step in bytes of each dimension with more than one element, outermost first.
@@ -39,12 +39,12 @@ class Region(NamedTuple):
 
     @property
     def rows(self) -> range:
-        """The partitions."""
+        """Indices of the partitions."""
         return range(self.partition, self.partition + self.partitions * self.partition_step, self.partition_step)
 
     @property
     def span(self) -> tuple[int, int]:
-        """First byte, and the byte after the last."""
+        """Address of the first byte within a partition, and address after the last byte."""
         low, high = _span(self.size, self.dimensions)
         return self.address + low, self.address + high
 
@@ -58,12 +58,12 @@ class Region(NamedTuple):
 
     @property
     def is_dense(self) -> bool:
-        """True if the region certainly covers every byte of its span."""
+        """True if the region covers every byte of its span. False does not prove the opposite."""
         return _comb(self.size, self.dimensions)[1] == 0
 
     @property
     def is_distinct(self) -> bool:
-        """True if certainly all elements are distinct: each step exceeds the reach of all smaller steps."""
+        """True if no two elements coincide, since each step exceeds the distance that all smaller steps cover."""
         return _is_distinct(self.dimensions)
 
     def moved(self, place: Callable[[Storage, int], int]) -> "Region":
@@ -76,7 +76,7 @@ class Region(NamedTuple):
 
     @property
     def place(self) -> tuple:
-        """All attributes except the name."""
+        """All attributes except the name, for the comparison of regions."""
         return self[1:]
 
 

@@ -17,10 +17,10 @@ TEXT = Path(__file__).with_name("sonnets.txt")
 
 @dataclass(frozen=True)
 class Text:
-    """Text in which each distinct character has a number.
+    """Text and its alphabet: each distinct character has a number.
 
     Arguments:
-        text: its characters.
+        text: the characters.
     """
 
     text: str
@@ -32,7 +32,7 @@ class Text:
 
     @cached_property
     def numbers(self) -> np.ndarray:
-        """Numbers of all characters, int64 [characters]."""
+        """Number of each character of the text, int64 [characters]."""
         return self.encode(self.text)
 
     def encode(self, words: str) -> np.ndarray:
@@ -49,10 +49,10 @@ class Text:
         return np.array([self.characters.index(character) for character in words], np.int64)
 
     def decode(self, numbers: np.ndarray) -> str:
-        """Return the characters of numbers."""
+        """Return the text that has the given character numbers."""
         return "".join(self.characters[number] for number in numbers)
 
 
 def sonnets() -> Text:
-    """Return the sonnets."""
+    """Return the text of the sonnets in this folder."""
     return Text(TEXT.read_text(encoding="ascii"))

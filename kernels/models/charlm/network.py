@@ -78,12 +78,12 @@ def initial_charlm(rng: np.random.Generator, sizes: Sizes) -> dict[str, np.ndarr
 
 
 def dense_of(find: Callable[[str], HbmTensor], name: str) -> Dense:
-    """Return the parameters of a linear layer; `find` returns each by its name."""
+    """Return the parameters of the linear layer `name`; `find` returns the tensor of a parameter name."""
     return Dense(find(f"{name}.w"), find(f"{name}.bias"))
 
 
 def layer_of(find: Callable[[str], HbmTensor], layer: int) -> EncoderWeights:
-    """Return the parameters of an encoder layer, or e.g. their gradients; `find` returns each by its name."""
+    """Return the parameters of an encoder layer; `find` returns the tensor (values or gradient) of a parameter name."""
     parts: dict[str, Any] = {
         name: Scales(*(find(f"layer{layer}.{name}.{kind}") for kind in Scales._fields))
         if name in NORMS

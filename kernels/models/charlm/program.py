@@ -23,13 +23,13 @@ SETUP, STEP, OPEN, WRITE = range(4)
 
 
 class LanguageModel:
-    """Program that trains the network and writes with it.
+    """Program that trains the network and then generates text with the network.
 
     Arguments:
         config: parameters of the machine.
         sizes: dimensions of the network.
-        text: number of characters of the text.
-        batch: windows per step.
+        text: number of characters of the training text.
+        batch: number of windows per training step.
         steps: number of training steps.
         options: hyperparameters.
         order: as in `Program`.
@@ -86,15 +86,15 @@ class LanguageModel:
         written: int,
         encode: Callable[[np.ndarray, Format], np.ndarray],
     ) -> Image:
-        """Return the image.
+        """Return the image of the program with its data.
 
         Arguments:
-            text: number of each character.
-            starts: first character of each window, for all steps.
+            text: number of each character of the training text.
+            starts: position in the text of each window's first character, for all steps.
             parameters: initial parameters by name.
-            prompt: number of each character.
+            prompt: number of each character of the prompt.
             written: number of characters to write after the prompt.
-            encode: converts numbers to codes of a format.
+            encode: function that converts float values to codes of a format.
 
         Raises:
             ValueError: if a window exceeds the text, or prompt and written characters exceed the context.

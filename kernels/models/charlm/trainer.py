@@ -30,8 +30,9 @@ class Windows(NamedTuple):
     """Training data and losses in HBM.
 
     Arguments:
-        text: number of each character, INT32 [characters, 1].
-        starts: first character of each window of all steps, INT32 [windows, 1]; the text continues after each window.
+        text: number of each character of the training text, INT32 [characters, 1].
+        starts: position in the text of the first character of each window, for all steps, INT32 [windows, 1]; at least
+            one character follows each window.
         losses: destination of the cross entropy of every character, FP32 [windows * context, 1].
     """
 
@@ -64,7 +65,7 @@ class CharlmTrainer:
             program.append(iota(counter, Index(partition=1, steps=(lanes,))))
 
     def append_step(self) -> None:
-        """Append a step."""
+        """Append the instructions of one training step."""
         program = self._program
         for number in range(len(self._masters.gradients)):
             self._window_gradients(number)
@@ -74,7 +75,7 @@ class CharlmTrainer:
         self._masters.descend(program, correction, self._options)
 
     def _window_gradients(self, number: int) -> None:
-        """Append the losses of a window and the gradients of all parameters."""
+        """Append the computation of a window's losses, and of the gradients of all parameters for this window."""
         program, sizes, copy = self._program, self._sizes, self._masters.copy
         inputs, labels = self._characters()
         x = _sum(program, embedding(program, copy("embedding"), inputs), load(program, copy("position")))
@@ -102,7 +103,7 @@ class CharlmTrainer:
         store(program, gradient("embedding"), embedding_backward(program, sizes.characters, inputs, dx))
 
     def _characters(self) -> tuple[Rows, Rows]:
-        """Append and return the window's characters and their successors, INT32 [context, 1]."""
+        """Append and return the window's characters and the characters that follow each of them, INT32 [context, 1]."""
         program, text = self._program, self._windows.text
         start, rows, behind = (
             program.space.sbuf(name, INT32, shape, self._window.partitions)
@@ -115,7 +116,7 @@ class CharlmTrainer:
         return inputs, labels
 
     def _column(self, counter: Tensor) -> Rows:
-        """Return a counter of the window's characters, [context, 1]."""
+        """Return `counter`, which has one element per character of the window, as a matrix [context, 1]."""
         return Rows(tuple(counter[: length(part), tile : tile + 1] for tile, part in enumerate(self._tiles)))
 
 

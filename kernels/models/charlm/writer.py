@@ -32,12 +32,12 @@ NONE = -1
 
 
 class Page(NamedTuple):
-    """Prompt and output in HBM, by position.
+    """Prompt and generated text in HBM, indexed by position.
 
     Arguments:
-        prompt: number of each character, padded with `NONE`, INT32 [context, 1].
-        scores: scores of the next character, FP32 [context, characters].
-        written: character number with the highest score, the first of equal scores, INT32 [context, 1].
+        prompt: number of each character of the prompt, padded with `NONE`, INT32 [context, 1].
+        scores: score of each possible next character at each position, FP32 [context, characters].
+        written: number of the character with the highest score, the lowest of equal ones, INT32 [context, 1].
     """
 
     prompt: HbmTensor
@@ -73,7 +73,7 @@ class CharlmWriter:
             program.append(memset(counter, 0))
 
     def append_character(self) -> None:
-        """Append the section that reads a character and writes the next one."""
+        """Append the section that reads the character at the current position and generates the next character."""
         program, page, copy = self._program, self._page, self._masters.copy
         space, position, last = program.space, self._position, self._last
         given, is_given = (space.sbuf(name, INT32, (1,), 1) for name in ("given", "is given"))

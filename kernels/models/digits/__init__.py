@@ -72,7 +72,7 @@ def held_out() -> tuple[np.ndarray, np.ndarray]:
 
 
 def training_set() -> tuple[np.ndarray, np.ndarray]:
-    """Return the other 1,437 images and labels, as `held_out` does."""
+    """Return the 1,437 training images and their labels, in the formats of `held_out`."""
     return _images(held=False)
 
 

@@ -43,12 +43,12 @@ NETWORK_PASSES = (BF16, FP32)
 
 
 class Classifier:
-    """Program that classifies a batch.
+    """Program that classifies a batch of images of digits.
 
     Arguments:
         config: parameters of the machine.
         batch: number of images.
-        sizes: pixels, hidden units, digits.
+        sizes: number of pixels, of hidden units and of digits.
         order: as in `Program`.
 
     Attributes:
@@ -98,10 +98,10 @@ class Classifier:
         """Return the image that classifies a batch.
 
         Arguments:
-            layers: the network.
+            layers: parameters of both layers.
             images: float32 [batch, pixels].
-            encode: converts float32 numbers to codes of a format.
-            threshold: a largest probability below it counts as uncertain.
+            encode: function that converts float32 values to codes of a format.
+            threshold: an image is uncertain if its largest probability is below this value.
         """
         contents = [(self._biases[n], encode(layer.bias, FP32)) for n, layer in enumerate(layers)]
         for fmt in NETWORK_PASSES:
@@ -119,7 +119,7 @@ class Classifier:
         return build_image(self.program, contents, control=control, arguments=arguments)
 
     def _classify(self, fmt: FloatFormat) -> None:
-        """Append both layers with operands of a format."""
+        """Append the computation of both layers, with operands in the format `fmt`."""
         hidden, (first, second) = self._hidden[fmt], self._weights[fmt]
         matmul(self.program, hidden, first, self._images[fmt], self._finish_hidden)
         matmul(self.program, self.probabilities, hidden, second, self._finish_output)

@@ -59,7 +59,7 @@ def save(layers: list[Layer], path: Path) -> None:
 
 
 def train_digits() -> None:
-    """Train, write the weights to the file on the command line or over the shipped ones, print the accuracy."""
+    """Train, write the weights to the file named on the command line (default: `WEIGHTS`), and print the accuracy."""
     path = Path(sys.argv[1]).with_suffix(".npz") if len(sys.argv) > 1 else WEIGHTS
     layers = train()
     save(layers, path)

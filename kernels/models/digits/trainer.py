@@ -65,10 +65,10 @@ class DigitsTrainer:
 
     Arguments:
         config: parameters of the machine.
-        examples: images of the training set.
-        sizes: pixels, hidden units, digits.
-        batch: images per step.
-        steps: training steps.
+        examples: number of images in the training set.
+        sizes: number of pixels, of hidden units and of digits.
+        batch: number of images per step.
+        steps: number of training steps.
         options: hyperparameters.
         seed: seed of stochastic rounding of the weights; None for rounding to nearest even.
         tile: as in `Program`.
@@ -158,7 +158,7 @@ class DigitsTrainer:
             program.append(iota(counter, Index(partition=1, steps=(lanes,))))
 
     def _column(self, counter: Tensor) -> Rows:
-        """Return a counter of the images of the batch, [batch, 1]."""
+        """Return `counter`, which has one element per image of the batch, as a matrix [batch, 1]."""
         return Rows(tuple(counter[: length(part), tile : tile + 1] for tile, part in enumerate(self._tiles)))
 
     def _advance(self) -> None:
@@ -171,7 +171,7 @@ class DigitsTrainer:
         program.append(tensor_tensor(self._rows, self._rows, beyond, AluOp.SUBTRACT))
 
     def _step(self) -> None:
-        """Append a step, and a section per step for stochastic rounding."""
+        """Append a training step; with stochastic rounding, also a section per step that rounds the weights."""
         program, (first, second) = self.program, self._layers
         rows = self._column(self._rows)
         images, labels = embedding(program, self._images, rows), embedding(program, self._labels, rows)
@@ -214,13 +214,13 @@ class DigitsTrainer:
         return product(program, errors_t, w_t, name="errors", finish=finish)
 
     def _gradients(self, layer: _Layer, x: Rows, errors: Rows) -> None:
-        """Append the gradients of a layer's weight, x.T errors, and bias, in every partition."""
+        """Append the gradients of a layer: x.T errors for the weight, and the bias gradient in every partition."""
         ones = Rows(tuple(self._ones[: tile.partitions] for tile in errors.tiles))
         layer.weight.set_gradient(self.program, x, errors)
         layer.bias.set_gradient(self.program, ones, errors)
 
     def _descend(self) -> None:
-        """Append AdamW."""
+        """Append the AdamW update of all parameters."""
         program, options = self.program, self._options
         correction = next_correction(program, self._powers, options)
         rounded: list[tuple[Any, tuple[Any, Any]]] = []
@@ -243,7 +243,7 @@ class DigitsTrainer:
 
     @property
     def runs(self) -> list[int]:
-        """Sections in the order in which the controller runs them."""
+        """Indices of the sections, in the order in which the controller runs the sections."""
         if self._seed is None:
             return [SETUP, *self._steps * [STEP], STEP + 1]
         rounding = range(STEP + 1, STEP + 1 + self._steps)

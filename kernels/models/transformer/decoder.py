@@ -37,8 +37,8 @@ class Cache(NamedTuple):
     """Keys and values of all tokens so far, BF16 in HBM.
 
     Arguments:
-        keys_t: [features, positions].
-        values: [positions, features].
+        keys_t: transposed keys [features, positions].
+        values: values [positions, features].
     """
 
     keys_t: HbmTensor
@@ -46,11 +46,11 @@ class Cache(NamedTuple):
 
 
 class Owners(NamedTuple):
-    """Masks of the features of each head: 1 for its features, 0 for others.
+    """Masks that map features to heads: 1 where a feature belongs to a head, else 0.
 
     Arguments:
-        by_features: BF16 [features, heads].
-        by_heads: FP32 [heads, features].
+        by_features: the mask with one row per feature, BF16 [features, heads].
+        by_heads: the mask with one row per head, FP32 [heads, features].
     """
 
     by_features: Rows
@@ -121,7 +121,7 @@ def _remember(program: Program, cache: Cache, k_t: Rows, v: Rows, position: Tens
 
 
 def _attend(program: Program, q_t: Rows, own: Owners, cache: Cache, position: Tensor, matrix: Tensor) -> Rows:
-    """Append and return softmax(q k.T / sqrt(width)) v of all heads side by side, [features, 1]."""
+    """Append and return the attention softmax(q k.T / sqrt(width)) v of all heads, side by side, [features, 1]."""
     (features, positions), heads = cache.keys_t.shape, own.by_heads.shape[0]
     queries_t = scratch(program.space, "queries_t", own.by_features, fmt=BF16)
     for out, owned, q in tiles_of(queries_t, own.by_features, q_t):

@@ -46,12 +46,12 @@ class Encoded(NamedTuple):
     """Result of an encoder layer, and intermediate results for its gradient.
 
     Arguments:
-        last: y, and the operand of its normalisation.
+        last: the output y, and the operand of the normalisation that gives y.
         x_t: x with its features along the partitions.
         heads: operands of attention.
         attended: result of attention.
         attended_t: `attended.out` with its features along the partitions.
-        middle: h, and the operand of its normalisation.
+        middle: the intermediate result h, and the operand of the normalisation that gives h.
         middle_t: h with its features along the partitions.
         hidden_t: gelu(h up + bias) with its features along the partitions.
     """
@@ -99,7 +99,7 @@ def encoder(
 
 
 def _heads(program: Program, x_t: Rows, weights: EncoderWeights, row: Tensor, matrix: Tensor, heads: int) -> list[Head]:
-    """Append and return the operands of attention; queries and keys of a head start at partition 0."""
+    """Append and return the operands of attention for each head; its queries and keys start at partition 0."""
     width = x_t.shape[0] // heads
     each = cut(0, width, program.lanes)
     parts = [slice(head * width + part.start, head * width + part.stop) for head in range(heads) for part in each]

@@ -26,7 +26,7 @@ __all__ = ["Builder", "build", "main", "report", "text"]
 
 
 def _place(row: int, piece: Piece):
-    """Return the function that maps x to the target's argument in a control row."""
+    """Return the function from the coordinate x of a control row, in [0, 1), to the argument of the piece's target."""
     if not piece.by_exponent:
         return lambda x: mpf(x)
     if row == 0:
@@ -37,13 +37,13 @@ def _place(row: int, piece: Piece):
 
 
 def _side_by_side(place: mpf) -> mpf:
-    """Return |z|, given one number: its binade, counted from HIGH_EXPONENT, plus its fraction."""
+    """Return |z|. The integer part of `place` is the exponent of |z| less HIGH_EXPONENT, the fraction the mantissa."""
     binade = min(int(mp.floor(place)), (1 << BINADES_BITS) - 1)
     return (1 + place - binade) * mpf(2) ** (binade + HIGH_EXPONENT)
 
 
 class Builder:
-    """Collector of segments and control rows. A run, the segments of one region, is stored only once."""
+    """Collector of segments and control rows. A run, the segments of one range of |z|, is stored only once."""
 
     def __init__(self):
         self.segments: list[tuple[int, ...]] = []
@@ -53,7 +53,7 @@ class Builder:
         self._fits: dict[tuple, tuple] = {}
 
     def base(self, run: tuple[tuple[int, ...], ...]) -> int:
-        """Return the index of a run of segments; append the run if it is new."""
+        """Return the index of a run's first segment in the table; append the run if it is new."""
         if run not in self._runs:
             self._runs[run] = len(self.segments)
             self.segments += run
@@ -67,7 +67,7 @@ class Builder:
         return self._fits[key]
 
     def row(self, name: str, negative: int, row: int, pieces: tuple[Piece, ...]) -> None:
-        """Add a control row, using the piece with the fewest segments."""
+        """Append control row `row` of a function for one sign of z, with the piece that needs the fewest segments."""
         piece = min(pieces, key=lambda piece: len(self._fit(row, piece)[0]))
         run, error = self._fit(row, piece)
         fields = dict(piece.fields)
@@ -79,7 +79,7 @@ class Builder:
 
 
 def build() -> Builder:
-    """Return all tables except the table of 2**f."""
+    """Return a builder with the segments and control rows of all functions, without the segments of 2**f."""
     builder = Builder()
     for name, signs in RECIPES.items():
         for negative, pieces in enumerate(signs):
@@ -91,7 +91,7 @@ def build() -> Builder:
 
 
 def text(builder: Builder) -> str:
-    """Return the file's text: JSON with one row per line."""
+    """Return the text of the table file: JSON with one row of a table per line."""
 
     def lines(rows):
         return ",\n".join(json.dumps(row) for row in rows)
@@ -102,7 +102,7 @@ def text(builder: Builder) -> str:
 
 
 def report(builder: Builder) -> str:
-    """Return a text with the polynomials' errors: for every function, its number of segments and its worst row."""
+    """Return a report: for every function, the number of segments, and the control row with the largest error."""
     lines = [f"{len(builder.segments)} segments, {1 << EXP2_INDEX_BITS} of 2**f, {len(builder.control)} control rows"]
     for name in FUNCTIONS:
         rows = [row for row in builder.errors if row[0] == name]
@@ -116,7 +116,7 @@ def report(builder: Builder) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the tables, or compare them with the file on `--check`; return the exit status."""
+    """Write the tables to the file, or with `--check` compare them with the file; return the exit status."""
     builder = build()
     if arguments == ["--check"]:
         same = PATH.read_text() == text(builder)

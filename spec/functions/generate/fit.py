@@ -55,13 +55,13 @@ _CHECKS = [int(mp.nint((1 - mp.cos(mp.pi * j / 8)) / 2 * LAST)) for j in range(9
 
 
 def _leading(values: list, degree: int):
-    """Return the leading coefficient, in powers of t, of the projection of degree `degree`."""
+    """Return the coefficient of t**degree in the Chebyshev approximation of `values` with this degree."""
     weight = 2 if degree else 1
     return weight * _LEADING[degree] * mp.fsum(map(mp.fmul, values, _BASIS[degree])) / NODES
 
 
 def _quantise(values: list, exponent: int, degree: int) -> list[int]:
-    """Return coefficients c0, c1, ... of a polynomial through `values` at the nodes, in units of the hardware."""
+    """Return the integer coefficients c0, c1, ... for the hardware of a polynomial near `values` at the nodes."""
     coefficients = [0] * (degree + 1)
     for k in range(degree, -1, -1):
         unit = mpf(2) ** (exponent - POINT - (COEFFICIENT_GUARD if k else 0))
@@ -73,7 +73,7 @@ def _quantise(values: list, exponent: int, degree: int) -> list[int]:
 
 
 def _horner(segment: Segment, t: int) -> int:
-    """Return P as the hardware computes it."""
+    """Return the integer value P of a segment's polynomial at t, with the truncations of the hardware."""
     c0, c1, c2, c3, _ = segment
     q2 = c2 + (t * c3 >> LOCAL_BITS)
     q1 = c1 + (t * q2 >> LOCAL_BITS)
@@ -102,11 +102,11 @@ def fit(target: Callable, place: Callable, weight: Callable, tolerance, exponent
     """Return the smallest power-of-two number of segments that meets a tolerance, and their largest error.
 
     Arguments:
-        target: function to fit, of the argument.
-        place: function from x in [0, 1) to the argument.
-        weight: factor of an error before it is compared: a function of the argument and the exact value.
+        target: function to fit.
+        place: function that maps the coordinate x in [0, 1) to the argument of the target.
+        weight: function of the argument and the exact value; returns the factor of an error at that argument.
         tolerance: largest weighted error.
-        exponent: exponent of all segments; None: the best one for each.
+        exponent: exponent of all segments; None to select the best exponent for each segment.
 
     Raises:
         ValueError: if 64 segments do not meet the tolerance.
@@ -132,6 +132,6 @@ def fit(target: Callable, place: Callable, weight: Callable, tolerance, exponent
 
 
 def exp2_segments() -> list[Segment]:
-    """Return the segments of 2**f: degree 2."""
+    """Return the segments for 2**f with f in [0, 1), polynomials of degree 2."""
     count = 1 << EXP2_INDEX_BITS
     return [tuple(_quantise([mpf(2) ** ((j + t) / count) for t in _T], 0, 2)) for j in range(count)]

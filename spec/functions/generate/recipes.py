@@ -54,31 +54,32 @@ LAST = HIGH_EXPONENT
 
 
 def relative(argument: mpf, exact: mpf) -> mpf:
-    """Return the weight of a relative error."""
+    """Return the factor that makes an error of y relative to |y|, or to `FLOOR` if |y| is smaller."""
     return 1 / max(abs(exact), FLOOR)
 
 
 def logarithmic(argument: mpf, exact: mpf) -> mpf:
-    """Return the weight of an error of log2|y|: absolute, or relative to |log2|y|| / 32 where |y| is below 2**-32."""
+    """Return the factor of an error of log2|y|: 1, but 32 / |log2|y|| where |y| is below 2**-32."""
     return 1 / max(1, abs(exact) / 32)
 
 
 def logarithmic_slope(argument: mpf, exact: mpf) -> mpf:
-    """Return the weight of an error of log2|y| / |z|, as `logarithmic`."""
+    """Return the factor of an error of log2|y| / |z|, which becomes an error of log2|y| as in `logarithmic`."""
     return argument * logarithmic(argument, argument * exact)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Method to compute a function in a range of exponents.
+    """Method to compute a function for a range of exponents of z: a polynomial, and the use of its value.
 
     Arguments:
-        target: function that the polynomial approximates: of |z|, of x, or of the position in a quadrant.
-        tolerance: largest error.
-        weight: factor of an error before it is compared: a function of the argument and the exact value.
-        by_exponent: whether the target is a function of |z| instead of x only.
-        exponent: exponent of all segments; None: the best one for each.
-        fields: nonzero fields of the control rows.
+        target: function that the polynomial approximates; the argument is |z|, the coordinate x, or the position in a
+            quadrant.
+        tolerance: largest error of the polynomial, after multiplication by the weight.
+        weight: function of the argument and the exact value; returns the factor of an error at that argument.
+        by_exponent: True if the argument is |z|, so that each exponent has its polynomial; False if all share one.
+        exponent: exponent of all segments; None to select the best exponent for each segment.
+        fields: names and values of the nonzero fields in the control rows.
     """
 
     target: Callable
@@ -90,19 +91,19 @@ class Piece:
 
 
 def direct(target, **fields) -> Piece:
-    """Return a piece with a polynomial for the result."""
+    """Return a piece with a polynomial that approximates the result y."""
     return Piece(target, fields=_fields(fields))
 
 
 def times_z(target, **fields) -> Piece:
-    """Return a piece with a polynomial for the result divided by |z|."""
+    """Return a piece with a polynomial that approximates y / |z|, which the hardware multiplies by |z|."""
     return Piece(target, fields=_fields({"factor": Factor.Z, **fields}))
 
 
 def power(target, **fields) -> tuple[Piece, Piece]:
-    """Return two pieces for log2 of the result's magnitude, direct and divided by |z|.
+    """Return two alternative pieces for y = 2**u: a polynomial for u = log2|y|, and a polynomial for u / |z|.
 
-    The one with fewer segments is used.
+    The generator uses the piece that needs fewer segments.
     """
     return (
         Piece(_log2_of(target), POWER, logarithmic, fields=_fields({"exp2": 1, **fields})),
@@ -120,17 +121,17 @@ def near_one(target) -> Piece:
 
 
 def of_significand(target, **fields) -> Piece:
-    """Return a piece for a function of x = m - 1 only, the same for all exponents, or for all of one parity."""
+    """Return a piece with a function of z's significand 1 + x that serves all exponents, or all of one parity."""
     return Piece(target, FINE, by_exponent=False, fields=_fields(fields))
 
 
 def outer(target) -> Piece:
-    """Return a piece for the result in the last row: many binades in one region."""
+    """Return a piece with a polynomial for y in the last control row, a region that contains many binades of |z|."""
     return Piece(target, fields=_fields({"coordinate": Coordinate.OUTER}))
 
 
 def reduced(coordinate: Coordinate) -> Piece:
-    """Return a piece for the sine of a position within a quadrant, divided by the position."""
+    """Return a piece with a polynomial for sin(pi / 2 * r) / r, multiplied by r, the position in a quadrant."""
     fields = _fields({"coordinate": coordinate, "factor": Factor.REDUCED})
     return Piece(sine_over_quadrant, by_exponent=False, fields=fields)
 
@@ -155,7 +156,7 @@ NAN = Piece(zero, fields=_fields({"invalid": 1}))
 
 
 def negative(piece):
-    """Return the piece, or pieces, with the opposite sign."""
+    """Return a copy of a piece, or of each alternative piece, that computes the result with the opposite sign."""
     if isinstance(piece, tuple):
         return tuple(map(negative, piece))
     fields = dict(piece.fields)
@@ -163,12 +164,12 @@ def negative(piece):
 
 
 def odd(*pieces):
-    """Return the rows of an odd function: the given rows for positive z, and their negatives for negative z."""
+    """Return the recipe of an odd function: pairs (last exponent, piece) for positive z, and negated for negative z."""
     return pieces, tuple((last, negative(piece)) for last, piece in pieces)
 
 
 def even(*pieces):
-    """Return the rows of an even function."""
+    """Return the recipe of an even function: the same pairs (last exponent, piece) for both signs of z."""
     return pieces, pieces
 
 
@@ -198,7 +199,7 @@ def gate_slope(slope, above=1, settled=2, near=0, tail_to=3):
 
 
 def root(scale, even_target, odd_target):
-    """Return the rows of a root, one for each parity of the exponent."""
+    """Return the pieces of a root for positive z: one for even exponents of z, one for odd exponents."""
     return ((0, of_significand(even_target, scale=scale)), (1, of_significand(odd_target, scale=scale)))
 
 

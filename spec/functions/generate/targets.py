@@ -16,12 +16,12 @@ SIGMOID_FORM = mpf("1.702")
 
 
 def one(z):
-    """Return 1."""
+    """Return the constant 1."""
     return mpf(1)
 
 
 def zero(z):
-    """Return 0."""
+    """Return the constant 0."""
     return mpf(0)
 
 
@@ -56,7 +56,7 @@ def sine_over_z(z):
 
 
 def sine_over_quadrant(r):
-    """Return sin(pi / 2 * r) / r, where r is a part of a quadrant."""
+    """Return sin(pi / 2 * r) / r, where r in [0, 1) is the position within a quadrant."""
     return mp.sin(mp.pi / 2 * r) / r if r else mp.pi / 2
 
 
@@ -66,12 +66,12 @@ def softplus(z):
 
 
 def normal_cdf(z):
-    """Return the standard normal distribution function."""
+    """Return the standard normal cumulative distribution function at z."""
     return mp.erfc(-z / mp.sqrt(2)) / 2
 
 
 def normal_density(z):
-    """Return the standard normal density, the derivative of `normal_cdf`."""
+    """Return the standard normal density at z, the derivative of `normal_cdf`."""
     return mp.exp(-z * z / 2) / mp.sqrt(2 * mp.pi)
 
 
@@ -81,12 +81,12 @@ def gelu_slope(z):
 
 
 def tanh_form_argument(z):
-    """Return twice the argument of tanh in GELU's tanh form."""
+    """Return twice the argument of tanh in GELU's tanh approximation."""
     return mp.sqrt(8 / mp.pi) * (z + mpf("0.044715") * z**3)
 
 
 def tanh_form_cdf(z):
-    """Return the factor of z in GELU's tanh form."""
+    """Return gelu(z) / z in GELU's tanh approximation."""
     return logistic(tanh_form_argument(z))
 
 
@@ -97,7 +97,7 @@ def tanh_form_slope(z):
 
 
 def sigmoid_form_cdf(z):
-    """Return the factor of z in GELU's sigmoid form."""
+    """Return gelu(z) / z in GELU's sigmoid approximation."""
     return logistic(SIGMOID_FORM * z)
 
 
@@ -113,22 +113,22 @@ def mish_over_z(z):
 
 
 def tanh_slope(z):
-    """Return the derivative of tanh."""
+    """Return the derivative of tanh(z)."""
     return mp.sech(z) ** 2
 
 
 def sigmoid_slope(z):
-    """Return the derivative of the sigmoid."""
+    """Return the derivative of logistic(z)."""
     return logistic(z) * logistic(-z)
 
 
 def erf_slope(z):
-    """Return the derivative of erf."""
+    """Return the derivative of erf(z)."""
     return 2 / mp.sqrt(mp.pi) * mp.exp(-z * z)
 
 
 def log1p_over_fraction(x):
-    """Return ln(1 + f) / f, where f is the value that the factor LOG derives from the significand 1 + x."""
+    """Return ln(1 + f) / f, where 1 + f is the significand 1 + x, or half of the significand if x is at least 0.5."""
     f = x if x < 0.5 else (x - 1) / 2
     return mp.log1p(f) / f if f else mpf(1)
 
@@ -139,11 +139,11 @@ def softplus_over_z(z):
 
 
 def times(target):
-    """Return the function target(z) * z."""
+    """Return the function z -> target(z) * z."""
     return lambda z: target(z) * z
 
 
 @cache
 def mirrored(target):
-    """Return the function target(-z), for rows of negative z, which have |z| as argument."""
+    """Return the function z -> target(-z): for negative z, a polynomial has |z| as argument."""
     return lambda z: target(-z)

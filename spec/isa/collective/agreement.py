@@ -60,7 +60,7 @@ division. SEND and RECEIVE identify each other by the ranks that they send to.
 
 
 def signature(values: dict[str, int]) -> int:
-    """Return the signature that a rank sends.
+    """Return the word that a rank sends for the comparison of its instruction's fields with those of other ranks.
 
     Raises:
         ValueError: if a value does not fit its field.
@@ -73,7 +73,7 @@ def signature(values: dict[str, int]) -> int:
 
 
 def signature_fields(word: int) -> dict[str, int]:
-    """Return the value of every field that a signature's kind uses."""
+    """Return, by name, the fields of a signature that are used by the kind of collective in the signature."""
     values = {
         name: unpack(((name, width),), word >> SIGNATURE_OFFSETS[name], COLLECTIVE_SIGNED)[name]
         for name, width in SIGNATURE_FIELDS

@@ -46,7 +46,7 @@ class Group:
 
     @property
     def cores(self) -> tuple[int, ...]:
-        """Core of every rank."""
+        """Core of each rank, in order of ranks."""
         return tuple(self.base + rank * self.stride for rank in range(self.ranks))
 
     def __str__(self) -> str:
@@ -99,16 +99,16 @@ class Collective(Instruction):
 
     @property
     def name(self) -> str:
-        """Name of its kind."""
+        """Name of the kind of collective."""
         return self.kind.name
 
     @property
     def core(self) -> int:
-        """Core that executes it."""
+        """Core that executes the instruction."""
         return self.group.base + self.rank * self.group.stride
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
-        """Return the value of every field, as `unpack` returns it."""
+        """Return the value of every field, in the form that `unpack` returns."""
         return {
             "opcode": self.opcode,
             "kind": int(self.kind),
@@ -191,7 +191,7 @@ class Collective(Instruction):
 
     @property
     def _rooted(self) -> dict[str, int]:
-        """Fields that determine whether src and dst are used."""
+        """Fields from which `uses_src` and `uses_dst` derive whether this rank uses src and dst."""
         return {"kind": int(self.kind), "rank": self.rank, "root": self.root}
 
     def _region(self, name: str, address: int, several: frozenset[CollectiveKind]) -> Region:
@@ -212,7 +212,7 @@ class Collective(Instruction):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Elements of a block."""
+        """Number of elements of a block."""
         return (self.count,)
 
     @property
@@ -247,7 +247,7 @@ class Collective(Instruction):
 
 
 def _words(size: int) -> str:
-    """Return a number of bytes as text with a unit."""
+    """Return a number of bytes as text with a unit, such as KiB."""
     for unit, one in (("MiB", 1 << 20), ("KiB", 1 << 10)):
         if size >= one and size % (one // 4) == 0:
             return f"{size / one:g} {unit}"

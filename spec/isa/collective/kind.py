@@ -78,7 +78,7 @@ class CollectiveType(enum.IntEnum):
 
 
 def element_bytes(dtype: int) -> int:
-    """Return the bytes of an element in memory."""
+    """Return the bytes of an element of a collective's type in memory."""
     return 2 if dtype == CollectiveType.BF16 else 4
 
 

@@ -45,7 +45,7 @@ def collective_violation(values: dict[str, int], core: int, cores: int) -> Broke
 
     Arguments:
         values: value of every field.
-        core: core that executes it.
+        core: index of the core that executes the instruction.
         cores: number of cores in the instance.
     """
     if values["opcode"] != COLLECTIVE:
@@ -79,7 +79,7 @@ def _shape(values: dict[str, int], core: int, cores: int) -> Iterator[str]:
 
 
 def _places(values: dict[str, int]) -> Iterator[tuple[str, int]]:
-    """Yield each used address, with the number of blocks there."""
+    """Yield the name of each address field that the rank uses, with the number of blocks from that address on."""
     for name, used, kinds in (("src", uses_src, BLOCKS_OF_SRC), ("dst", uses_dst, BLOCKS_OF_DST)):
         if used(values):
             yield f"{name}_address", values["ranks"] + 1 if values["kind"] in kinds else 1

@@ -43,7 +43,7 @@ class DmaTensor(Addressed):
     axis: int | None = None
 
     def without(self, d: int) -> "DmaTensor | None":
-        """Return a copy without dimension `d`; None if that dimension has a step or is the axis."""
+        """Return a copy without dimension `d`; None if that dimension has a nonzero step or is the axis."""
         left = drop_step(self.steps, d)
         if left is None or self.axis == d:
             return None
@@ -102,7 +102,7 @@ class DmaCopy(Instruction):
 
     @property
     def transfers(self) -> tuple[tuple[str, Storage, int], ...]:
-        """Direction ("read" or "write"), storage and bytes of both sides, including rows that are skipped."""
+        """Direction ("read" or "write"), storage and number of bytes of src, then of dst, including skipped rows."""
         sides = ("read", self.src), ("write", self.dst)
         return tuple((way, one.storage, prod(self.shape) * one.format.bits // 8) for way, one in sides)
 
@@ -170,7 +170,7 @@ class DmaCopy(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction of its fields, in its full form of five dimensions.
+        """Return the instruction with the given field values; the shape has all five dimensions.
 
         Raises:
             ValueError: if a field holds an unknown code.
@@ -247,7 +247,7 @@ class DmaCopy(Instruction):
         return (self._region("dst", self.dst, self.scatter),)
 
     def _region(self, name: str, tensor: DmaTensor, index: DmaIndex | None) -> Region:
-        """Return a tensor's region; a row number can be any number below the limit."""
+        """Return the region of a tensor, with all rows below the limit if an index selects the rows."""
         size = tensor.format.bits // 8
         counts = (max(index.limit, 1), *self.shape[1:]) if index else self.shape
         dimensions = tuple(

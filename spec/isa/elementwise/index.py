@@ -26,6 +26,6 @@ class Index:
     steps: tuple[int, ...] = ()
 
     def without(self, d: int) -> "Index | None":
-        """Return a copy without dimension `d`; None if that dimension has a step."""
+        """Return a copy without dimension `d`; None if the step of that dimension is not 0."""
         left = drop_step(self.steps, d)
         return None if left is None else replace(self, steps=left)

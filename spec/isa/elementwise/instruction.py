@@ -82,27 +82,27 @@ class Elementwise(Instruction):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Partitions, and the shape."""
+        """Number of partitions, then the counts of the shape."""
         return self.partitions, *self.shape
 
     @property
     def engine(self) -> Engine:
-        """Engine that executes it."""
+        """Engine that executes the instruction."""
         return Engine.SCALAR if self.opcode in SCALAR_OPCODES else Engine.VECTOR
 
     @property
     def name(self) -> str:
-        """Name of its opcode."""
+        """Name of the opcode."""
         return self.opcode.name
 
     @property
     def in_turn(self) -> bool:
-        """True if it begins only when all earlier instructions have completed."""
+        """True if the engine begins this instruction only when all earlier instructions have completed."""
         return not self.overlap
 
     @property
     def continues(self) -> bool:
-        """True if it adds to the lanes' running sums."""
+        """True if the instruction adds to running sums that an earlier instruction has left in the lanes."""
         return self.opcode == Opcode.ACTIVATE and self.sum_continue
 
     def moved(self, place: Move) -> Self:
@@ -156,7 +156,7 @@ class Elementwise(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config) -> Self:
-        """Return the instruction of its fields, with four dimensions. Unused operands have their default.
+        """Return the instruction with the given field values and four dimensions; unused operands have their default.
 
         Raises:
             ValueError: if a used field holds an unknown code.
@@ -191,7 +191,7 @@ class Elementwise(Instruction):
         return unused(values)
 
     def shortened(self) -> Self:
-        """Return the same instruction without outer dimensions that have one element and no step."""
+        """Return an equivalent instruction without the outer dimensions that have one element and step 0."""
         short = self
         while len(short.shape) > 1 and short.shape[0] == 1:
             parts = {name: getattr(short, name) for name in (*ACCESSES, "index")}
@@ -236,7 +236,7 @@ class Elementwise(Instruction):
         return Region(name, access.storage, access.partition, self.partitions, access.address, size, dimensions)
 
     def may_overwrite(self, written: Region, other: Region) -> bool:
-        """Return whether a region may overlap another one; always for scalars, which are read before all writes."""
+        """Return whether the written region may overlap `other`; always if `other` is a scalar, which is read first."""
         return other.name in ("s0", "s1") or super().may_overwrite(written, other)
 
 

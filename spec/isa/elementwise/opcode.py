@@ -159,5 +159,5 @@ OPERATIONS: dict[tuple[Opcode, str], frozenset[AluOp]] = {
 
 
 def transpose_block(config: Config) -> int:
-    """Return the elements and lanes of a block of TRANSPOSE."""
+    """Return the number of lanes, which is also the number of elements, of a square block of TRANSPOSE."""
     return min(BLOCK, config.partitions)

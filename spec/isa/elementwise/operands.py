@@ -18,7 +18,7 @@ _USES: dict[int, frozenset[str]] = {opcode: frozenset(used.split()) for opcode, 
 
 
 def uses(values: dict[str, int]) -> frozenset[str]:
-    """Return the operands that an instruction uses: a, b, result, s0, s1, op0, op1. dst is always used."""
+    """Return which of the operands a, b, result, s0, s1, op0 and op1 an instruction uses; it always uses dst."""
     used = _USES[values["opcode"]]
     return used | {"result"} if values["opcode"] == Opcode.ACTIVATE and values["sum_store"] else used
 
@@ -92,7 +92,7 @@ def counts_of(values: dict[str, int], name: str) -> list[int]:
 
 
 def extent(values: dict[str, int], name: str) -> tuple[int, int]:
-    """Return the first byte of an access in its partitions, and the byte after the last."""
+    """Return the address of an access's first byte within a partition, and the address after its last byte."""
     size = BY_CODE[values[f"{name}_dtype"]].bits // 8
     spans = [(count - 1) * values[f"{name}_step{d}"] for d, count in enumerate(counts_of(values, name))]
     low, high = sum(min(span, 0) for span in spans), sum(max(span, 0) for span in spans)

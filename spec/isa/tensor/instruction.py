@@ -58,7 +58,7 @@ class TensorInstruction(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction of its fields.
+        """Return the instruction with the given field values.
 
         Raises:
             ValueError: if the opcode or the format is unknown.
@@ -100,18 +100,18 @@ class LoadStationary(TensorInstruction):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Rows and columns of the operand."""
+        """Number of rows and of columns of the operand."""
         return self.k, self.m
 
     @cached_property
     def reads(self) -> tuple[Region, ...]:
-        """Region of the weights."""
+        """Region of the weights in SBUF."""
         size = self.format.bits // 8
         columns = -(-self.m // LOAD_COLUMNS) * LOAD_COLUMNS
         return (Region("stationary", Storage.SBUF, self.row, self.k, self.address, size, ((columns, size),)),)
 
     def after(self, context: Context) -> Context:
-        """Return the context of the next instruction."""
+        """Return the context in which the next instruction is checked: the columns that this one has filled."""
         columns = range(self.column, self.column + self.m)
         return Context(context.config, context.core, loaded=(columns, self.format is INT8))
 
@@ -150,22 +150,22 @@ class MultiplyMoving(TensorInstruction):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Rows of the result, length of its sums, and columns of the result."""
+        """Number of rows of the result, number of products in each sum, and number of columns of the result."""
         return self.m, self.k, self.n
 
     @property
     def columns(self) -> int:
-        """Number of columns that it moves through the array, one per cycle."""
+        """Number of columns that the instruction moves through the array, one per cycle."""
         return self.n
 
     @property
     def integer(self) -> bool:
-        """True if PSUM accumulates INT32."""
+        """True if the result in PSUM is INT32, else FP32."""
         return self.format is INT8
 
     @cached_property
     def reads(self) -> tuple[Region, ...]:
-        """Region of the moving operand."""
+        """Region of the moving operand in SBUF."""
         dimensions = ((self.n, self.stride),) if self.n > 1 else ()
         return (Region("moving", Storage.SBUF, self.row, self.k, self.address, self.format.bits // 8, dimensions),)
 
