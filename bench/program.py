@@ -71,7 +71,7 @@ def measure_program() -> dict[str, list[dict[str, object]]]:
 
 
 def program_tables(found: dict[str, object]) -> list[Table]:
-    """Return the table of :func:`measure_program`."""
+    """Return the table of `measure_program`."""
     columns = "program: {program} | ORDER: {order} | records: {records:,} | s: {seconds:.2f} | us / record: {each:.0f}"
     caption = "CPU time of one process, PRESET=small"
     return [table("From a kernel's first call to the bytes of its image", found["program"], columns, caption)]

@@ -1,7 +1,7 @@
 """Area and clock of single units, for `make synth` and `make bench PART=area`.
 
 For an ECP5 a unit is synthesised as a whole, then placed and routed with several seeds. No open tool does that for
-UltraScale+: see :mod:`run.fpga.modules`.
+UltraScale+: see `run.fpga.modules`.
 """
 
 from collections.abc import Callable, Iterable
@@ -40,7 +40,7 @@ ROWS: dict[str, Callable[[], wiring.Component]] = {
 
 
 def synthesise_unit(component: wiring.Component, family: Family, name: str = "unit") -> Netlist:
-    """Return the netlist of a component, synthesised as a whole for one of :data:`run.fpga.synthesis.FAMILIES`."""
+    """Return the netlist of a component, synthesised as a whole for one of `run.fpga.synthesis.FAMILIES`."""
     library = ModuleLibrary()
     with progress(f"{name}: elaborating"):
         modules = below(name, component, library, sources=True)
@@ -53,14 +53,14 @@ def measure_area(component: wiring.Component, seeds: Iterable[int] = SEEDS, name
 
     Returns:
         Counts by the names of the family's `cells`; `fmax_mhz`, the median clock in MHz, None without a clock; `seeds`,
-        the clocks by seed; and the result of :func:`run.fpga.placement.place` for the median's seed. If the unit cannot
+        the clocks by seed; and the result of `run.fpga.placement.place` for the median's seed. If the unit cannot
         be placed: counts and `refused`, the tool's message.
     """
     return route_unit(synthesise_unit(component, ECP5, name), seeds, name)
 
 
 def route_unit(netlist: Netlist, seeds: Iterable[int], name: str) -> dict[str, object]:
-    """Place and route a netlist; return the figures of :func:`measure_area`."""
+    """Place and route a netlist; return the figures of `measure_area`."""
     figures = ECP5.counts(netlist.cells) | {"fmax_mhz": None, "seeds": {}}
     placed = {}
     for seed in seeds:
@@ -84,7 +84,7 @@ def measure_all() -> dict[str, object]:
 
 
 def area_table(record: dict[str, dict[str, object]]) -> Table:
-    """Return the table of figures of :func:`measure_area` by unit."""
+    """Return the table of figures of `measure_area` by unit."""
     headings = (Column(heading, justify="right") for heading in (*(name for name, _ in ECP5.cells.values()), "MHz"))
     title = f"Area and clock on an ECP5 ({ECP5.device}), each unit alone"
     result = Table("unit", *headings, title=title, caption="MHz: the median of the seeds")

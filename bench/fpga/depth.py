@@ -62,7 +62,7 @@ def _row(latency: int, bits: int) -> dict[str, object]:
 
 
 def plot(rows: list[dict[str, object]], path: Path) -> None:
-    """Plot rows of :func:`measure_depth`: a panel per figure, a curve per width."""
+    """Plot rows of `measure_depth`: a panel per figure, a curve per width."""
     figure = Figure(figsize=(8, 6), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True)
     for axes, (name, unit) in zip(panels.flat, CURVES, strict=False):

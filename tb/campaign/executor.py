@@ -43,7 +43,7 @@ class Executor(Protocol):
     def __exit__(self, *problem: object) -> None: ...
 
     def submit(self, task: Task, runs: str) -> Future:
-        """Return the future row of a task, from :func:`tb.campaign.task.perform`."""
+        """Return the future row of a task, from `tb.campaign.task.perform`."""
 
     def problem(self, error: BaseException) -> BaseException:
         """Classify the exception of a future: `WorkerDied`, `WorkersLost`, or the task's own exception."""
@@ -109,7 +109,7 @@ def run_tasks(
     Arguments:
         tasks: tasks with distinct keys, consumed when a worker can run one; may be infinite if `over` ends it.
         executor: the executor; its context manager must have been entered.
-        runs: folder, see :func:`tb.campaign.task.perform`.
+        runs: folder, see `tb.campaign.task.perform`.
         over: returns True when no more tasks are to be submitted.
 
     Raises:

@@ -14,7 +14,7 @@ CAMPAIGN_OPTIONS = (integer("WORKERS", None, _WORKERS, 1, 1024), choice("CLUSTER
 
 
 def executor_of(settings: Settings):
-    """Return the :class:`tb.campaign.executor.Executor` that `CAMPAIGN_OPTIONS` select."""
+    """Return the `tb.campaign.executor.Executor` that `CAMPAIGN_OPTIONS` select."""
     if settings.cluster is not None:
         from neuroncore_rtl.tb.campaign.cluster import cluster_named
 

@@ -68,7 +68,7 @@ class Task:
 
     Arguments:
         label: name for messages and the run's folder: letters, digits, dots, dashes.
-        key: hash of everything that the row depends on, from :func:`key_of`.
+        key: hash of everything that the row depends on, from `key_of`.
         function: importable by name; returns a row, with the reason in the column `FAILURE` if the run has failed.
         arguments: arguments of the function; picklable.
         group: tasks of one group share a build, so one runs before the others start; empty: no group.
@@ -87,7 +87,7 @@ class Task:
 
 
 def key_of(*parts: object) -> str:
-    """Return a key over JSON values, such as :func:`sources`, settings and a seed."""
+    """Return a key over JSON values, such as `sources`, settings and a seed."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 

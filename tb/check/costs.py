@@ -1,7 +1,7 @@
 """Cycles of each instruction: as published for NeuronCore-v2, by our formula, and the reason for a difference.
 
 TEST=timing measures them, tests assert the formulas of `spec.costs`, and docs/vector_engine.md has the table that
-:func:`cost_table` makes.
+`cost_table` makes.
 """
 
 from collections.abc import Callable
@@ -155,7 +155,7 @@ CASES: tuple[CostCase, ...] = (
 
 
 def formula(case: CostCase, config: Config) -> str:
-    """Return our cost of consecutive instructions as a function of N in text, derived from :func:`period`."""
+    """Return our cost of consecutive instructions as a function of N in text, derived from `period`."""
     low, high = (case.elements(wanted, config) for wanted in ELEMENTS[-2:])
     costs = [period(case.build(elements, config), config) for elements in (low, high)]
     slope = Fraction(costs[1] - costs[0], high - low)

@@ -1,6 +1,6 @@
 """Unordered conflicts of a program: pairs of instructions that touch the same bytes, one writing, in no fixed order.
 
-A simulation shows races only between instructions that happened to overlap (:mod:`run.check.races`); this analysis
+A simulation shows races only between instructions that happened to overlap (`run.check.races`); this analysis
 covers every execution of a program. Each record has a vector clock: for each lane, the number of its records that have
 certainly completed when this record starts. A lane completes in order: a queue, except that the tensor queue has two
 lanes, as a LoadStationary may complete before an earlier MultiplyMoving. The NOPs of a queue have a separate lane.
@@ -31,7 +31,7 @@ def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -
     """Return the conflicting pairs of records that the program does not order.
 
     The elements of the program are queue, HBM address and record, in any legal order of execution, such as in
-    :class:`golden.core.CoreOutcome`. The result has indices into the program instead of cycles.
+    `golden.core.CoreOutcome`. The result has indices into the program instead of cycles.
     """
     events = [
         Execution(queue, address, n, n + 1, record.instruction, queue_name(queue, config))

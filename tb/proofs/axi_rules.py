@@ -23,7 +23,7 @@ class AxiRules:
     Arguments:
         m: the module.
         name: prefix of the added signals.
-        port: :class:`hdl.memory.axi.AxiPort`, or AXI4-Lite, which counts as bursts of one beat with ID 0.
+        port: `hdl.memory.axi.AxiPort`, or AXI4-Lite, which counts as bursts of one beat with ID 0.
         size: bytes per beat.
     """
 

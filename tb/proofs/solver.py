@@ -91,7 +91,7 @@ def solve(
     first: int = 0,
     timeout: float = 600,
 ) -> SolverVerdict:
-    """Return whether the assertions of a design hold; see :func:`prove`.
+    """Return whether the assertions of a design hold; see `prove`.
 
     The files are texts, or paths to copy. The script has commands of Yosys; `TO_SMT` is appended. Assertions before the
     cycle `first` are ignored.

@@ -75,7 +75,7 @@ def random_core_program(
     """Return a program of `count` instructions, plus the copies at its start and end.
 
     It uses at most half of SBUF. `base` is the image's HBM address, a multiple of 128; for `order` see
-    :class:`kernels.program.Program`.
+    `kernels.program.Program`.
     """
     writer = CoreWriter(rng, config, choices or CoreChoices(), base, order)
     for _ in range(count):
@@ -96,7 +96,7 @@ def execute_in_order(image: Image, program: Program) -> Engines:
 class CoreWriter:
     """A random program under construction, for one core of an instance.
 
-    For the arguments see :func:`random_core_program`. Callers may also append instructions to `program`. Its random
+    For the arguments see `random_core_program`. Callers may also append instructions to `program`. Its random
     copies use the tensor `hbm` in HBM.
     """
 

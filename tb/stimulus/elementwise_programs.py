@@ -118,7 +118,7 @@ def garbled(
 
 
 class Writer:
-    """A program under construction; for rng, config and choices see :func:`random_elementwise_program`.
+    """A program under construction; for rng, config and choices see `random_elementwise_program`.
 
     The initial memories, uint8 [partitions, bytes], receive meaningful elements. `append` appends an instruction to the
     program, or raises ValueError if it is illegal. `instructions` has the added ones, `places` the placement of their

@@ -18,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 SIGNS = np.array([0, 1 << 31], np.uint32)
-CORNERS = 0.1  # share of a multiply-accumulate's operands from :func:`corners`
+CORNERS = 0.1  # share of a multiply-accumulate's operands from `corners`
 SPECIAL_WORDS = (0, 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 
 
@@ -119,7 +119,7 @@ def mac_cases(
 
     The products cover the FP32 range with its subnormal and overflow borders. The accumulator cancels the product,
     gives a sum that is a tie, is far larger or smaller, is at a border, or is unrelated; or one bit changes the result
-    (`lone_macs`). For `x_half` and `w_half` see :func:`golden.arith.mac`.
+    (`lone_macs`). For `x_half` and `w_half` see `golden.arith.mac`.
     """
     x, w = random_codes(rng, fmt, n), random_codes(rng, fmt, n)
     if fmt.is_float:
@@ -138,7 +138,7 @@ def mac_cases(
 
 
 def add_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of FP32 patterns, related like product and accumulator in :func:`mac_cases`."""
+    """Return n pairs of FP32 patterns, related like product and accumulator in `mac_cases`."""
     a = random_fp32(rng, n)
     return a, _addends(rng, decode(a, FP32))
 

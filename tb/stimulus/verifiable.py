@@ -37,7 +37,7 @@ def inputs(dtype: CollectiveType, op: ReduceOp, ranks: int, rank: int, seed: int
 
 
 def expected(dtype: CollectiveType, op: ReduceOp, ranks: int, seed: int, count: int) -> np.ndarray:
-    """Return the result of the reduction, codes as :func:`inputs`."""
+    """Return the result of the reduction, codes as `inputs`."""
     if dtype in _FLOATS and op is ReduceOp.SUM:
         _, codes = _terms(_FLOATS[dtype], ranks, 0, seed, np.arange(count, dtype=np.uint64))
         return codes.astype(_STORAGE[dtype])

@@ -121,7 +121,7 @@ def simulated(make: Callable, *, each: Iterable | None = None, warm_up: int = 0)
     Arguments:
         make: returns the unit; may take arguments of the test, by name.
         each: cases, passed to the testbench one at a time after the unit; the unit is reset before each.
-        warm_up: see :func:`simulate`; the test may have a parameter of this name instead.
+        warm_up: see `simulate`; the test may have a parameter of this name instead.
     """
     cases = None if each is None else list(each)
 

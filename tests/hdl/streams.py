@@ -60,7 +60,7 @@ def play(
         watch: values to record.
         limit: maximum number of cycles.
         cycles: exact number of cycles, even if payloads remain.
-        warm_up: see :func:`tests.hdl.simulation.simulate`.
+        warm_up: see `tests.hdl.simulation.simulate`.
     """
     names = (*inputs, *outputs)
     ports = ports or {name: getattr(dut, name) for name in names}

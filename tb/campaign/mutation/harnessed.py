@@ -61,7 +61,7 @@ def _part(value: Value) -> tuple[Signal, int, int]:
 
 
 class Harnessed:
-    """Replacement of the functions of :mod:`run.sim.simulation` while a unit's tests run.
+    """Replacement of the functions of `run.sim.simulation` while a unit's tests run.
 
     The session forks before a simulation of the unit, limits and counts cycles, and skips tests that do not simulate
     the unit. `folder` contains `mutants.v`.

@@ -41,7 +41,7 @@ class MacUnit(Playable):
     lower half that is zero counts as absent, as in the loader and the mover.
 
     Arguments:
-        mac_latency: latency of :class:`Mac`, which registers `acc` in the cycle that registers the operands here.
+        mac_latency: latency of `Mac`, which registers `acc` in the cycle that registers the operands here.
         significand_bits: significand bits of the operands.
 
     Ports:

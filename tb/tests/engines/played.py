@@ -20,7 +20,7 @@ def played_jobs(
     compare: Callable[..., Comparison],
     formats: Iterable[Format],
 ) -> Jobs:
-    """Yield the job that plays the cases; see :func:`tb.check.comparison.cases_of` for the arguments.
+    """Yield the job that plays the cases; see `tb.check.comparison.cases_of` for the arguments.
 
     `compare` returns the comparison for the cases; its argument `file` is the vector file, None for random cases.
     """
@@ -28,7 +28,7 @@ def played_jobs(
 
 
 def played_rows(settings: Settings, results: Sequence[Result], own: str, drawn: Sequence[str] = ()) -> Report:
-    """Return the rows of a job of cases; `own`, `drawn`: see :func:`tb.check.comparison.record_label`."""
+    """Return the rows of a job of cases; `own`, `drawn`: see `tb.check.comparison.record_label`."""
     (result,) = results
     found = result.job.subject.verdict(result.outcome)
     label, used = record_label(settings, own, drawn)

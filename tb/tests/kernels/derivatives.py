@@ -63,7 +63,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False)
 def attention_gradients(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, dout: np.ndarray, causal: bool = False
 ) -> Gradients:
-    """Return dq, dk and dv; ValueError as :func:`attention`."""
+    """Return dq, dk and dv; ValueError as `attention`."""
     weights = _weights(q, k, causal)
     slopes = softmax_gradient(weights, dout @ v.T) / np.sqrt(q.shape[1])
     return {"dq": slopes @ k, "dk": slopes.T @ q, "dv": weights.T @ dout}
@@ -97,7 +97,7 @@ def crossentropy(logits: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np
 
 
 def encoded(x: np.ndarray, weights: Weights, heads: int, causal: bool = False) -> np.ndarray:
-    """Return an encoder layer of x [tokens, features]; weights: see :func:`encoder_gradients`."""
+    """Return an encoder layer of x [tokens, features]; weights: see `encoder_gradients`."""
     return layernorm(_encoder_stages(x, weights, heads, causal)[-1], weights["second.gamma"], weights["second.beta"])
 
 

@@ -57,7 +57,7 @@ def product_program(
 ) -> tuple[Program, HbmTensor, HbmTensor, HbmTensor]:
     """Return the program that multiplies [M, K] by [K, N] on the core, the product, A transposed, and B.
 
-    Raises ValueError if the product exceeds `MOST_INSTRUCTIONS`, and as :func:`kernels.library.matmul.matmul`.
+    Raises ValueError if the product exceeds `MOST_INSTRUCTIONS`, and as `kernels.library.matmul.matmul`.
     """
     check_instructions(m, k, n, fmt, config)
     program = Program(config, order=order)

@@ -49,7 +49,7 @@ References = Mapping[str, tuple[Matrix, np.ndarray]]  # results by name, each wi
 
 
 class Draws(np.random.Generator):
-    """Random numbers of :func:`numpy.random.default_rng`; refuses arrays too large to simulate before it draws them."""
+    """Random numbers of `numpy.random.default_rng`; refuses arrays too large to simulate before it draws them."""
 
     def __init__(self, seed: int):
         super().__init__(np.random.PCG64(seed))
@@ -67,7 +67,7 @@ KernelBuild = Callable[["Workbench", Settings, np.random.Generator], References]
 class Workbench(ABC):
     """A program under construction, and its initial contents: placed matrices and their codes.
 
-    For `order` and `tile` see :class:`kernels.program.Program`. `references` has the results by name, each with its
+    For `order` and `tile` see `kernels.program.Program`. `references` has the results by name, each with its
     float64 reference. `runs` has the indices of the executed sections, in order; None: every section once.
     """
 
@@ -89,7 +89,7 @@ class Workbench(ABC):
 
     @abstractmethod
     def append(self, kernel: Kernel, results: Matrices, operands: Matrices, shared: Matrices = ()) -> None:
-        """Append a kernel; see :func:`kernels.tiling.streamed.streamed` for the arguments."""
+        """Append a kernel; see `kernels.tiling.streamed.streamed` for the arguments."""
 
     @abstractmethod
     def job(self, test: str, settings: Settings) -> Job:

@@ -83,7 +83,7 @@ def _tests(files: Sequence[Path], left_out: Counter) -> Iterator[Test]:
 
 
 def run_architecture_tests(settings: Settings, found: Sequence[list[Path]], device: Device | None = None) -> Report:
-    """Run riscv-arch-test; found: ELF files and references; device: as :func:`run_tests`."""
+    """Run riscv-arch-test; found: ELF files and references; device: as `run_tests`."""
     left_out = Counter()
     return _report("riscv-arch-test", settings, list(_signed(*found, left_out)), left_out, device)
 

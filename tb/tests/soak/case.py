@@ -45,7 +45,7 @@ class CaseKind:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Kind of failure, see :class:`CaseKind`, compared bytes or controller instructions, cycles, and failures."""
+    """Kind of failure, see `CaseKind`, compared bytes or controller instructions, cycles, and failures."""
 
     kind: str
     compared: int

@@ -60,7 +60,7 @@ class Part(Stored):
     """Program of one core, as one image at the HBM address `base`.
 
     `nops` is the share of records with NOPs before them, which `seed` draws. For `order` see
-    :class:`kernels.program.Program`, for `garble` :class:`Case`. A step is an instruction and its queue; None: the
+    `kernels.program.Program`, for `garble` `Case`. A step is an instruction and its queue; None: the
     program chooses the queue. The memory, uint8 [bytes], follows the image's header in HBM.
     """
 
@@ -106,7 +106,7 @@ class Part(Stored):
 
 
 def part_of(made: CoreProgram, garble: int | None) -> Part:
-    """Return a random program as a part; garble: see :class:`Part`."""
+    """Return a random program as a part; garble: see `Part`."""
     program, image = made.program, made.image()
     first = program.base + HEADER_BYTES
     size = max(tensor.address + tensor.size * tensor.format.bits // 8 for tensor in program.space.hbm_tensors) - first

@@ -1,4 +1,4 @@
-"""Kernels of aws-neuron/nki-library by their paths in a checkout, as in :mod:`tests.frontends.nki.published`."""
+"""Kernels of aws-neuron/nki-library by their paths in a checkout, as in `tests.frontends.nki.published`."""
 
 import numpy as np
 

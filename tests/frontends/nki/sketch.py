@@ -1,6 +1,6 @@
 """Kernels with random operands, and their expected results.
 
-A :class:`Sketch` builds a kernel line by line, together with numpy's result. Operands are views of larger tensors:
+A `Sketch` builds a kernel line by line, together with numpy's result. Operands are views of larger tensors:
 strided parts, access patterns, other shapes and orders of dimensions, repeated elements, any quadrant of the
 partitions, SBUF or PSUM. The whole tensor around a result is returned and compared, to detect stray writes.
 """

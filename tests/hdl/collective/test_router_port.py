@@ -26,7 +26,7 @@ def flit(kind, source=0, data=0, destination=0, channel=CHANNEL) -> dict:
 
 
 def fields(payload) -> tuple[int, ...]:
-    """Return the fields of a flit in the order of :func:`flit`."""
+    """Return the fields of a flit in the order of `flit`."""
     header = payload.header
     return header.kind, header.source, payload.data, header.destination, header.channel
 

@@ -49,7 +49,7 @@ def assemble(text: str) -> ControlProgram:
 
 
 def run(text: str, *, device=None, sim: str = "verilator", memory: bool = False, **work) -> Run:
-    """Run a program, see :func:`assemble`, to its end; `work` are options of `CpuWork`, such as stalls."""
+    """Run a program, see `assemble`, to its end; `work` are options of `CpuWork`, such as stalls."""
     program = assemble(text)
     executable = Executable(program.image(), EXIT)
     options = CpuWork(program=executable, limit=20_000, trace=True, memory=memory, **work)

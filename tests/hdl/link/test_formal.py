@@ -1,9 +1,9 @@
 """Formal proofs of the link layer with an adversarial wire.
 
-Proofs by induction hold for runs of any length, with windows of 3: :class:`Contents` shows that the receiver delivers
-the flits that the sender accepted, each once and in order, and that a buffer never overflows; :class:`FifoModel` shows
-that a buffer without overflow keeps order. Bounded proofs: :class:`Progress` covers 27 cycles, in 6 of which the wire
-is adversarial; :class:`EndToEnd` covers the complete link for 8 cycles.
+Proofs by induction hold for runs of any length, with windows of 3: `Contents` shows that the receiver delivers
+the flits that the sender accepted, each once and in order, and that a buffer never overflows; `FifoModel` shows
+that a buffer without overflow keeps order. Bounded proofs: `Progress` covers 27 cycles, in 6 of which the wire
+is adversarial; `EndToEnd` covers the complete link for 8 cycles.
 """
 
 from neuroncore_rtl.tb.proofs.link import WINDOW, Contents, EndToEnd, FifoModel, Progress

@@ -78,7 +78,7 @@ class System(wiring.Component):
 
 
 class Player:
-    """Models HBM and the engines of a :class:`System`.
+    """Models HBM and the engines of a `System`.
 
     Arguments:
         rng, ctx, system: generator, simulator's context, system.

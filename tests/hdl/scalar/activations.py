@@ -42,7 +42,7 @@ CANDIDATES = 200_000
 
 
 class PlayedFunction(Playable):
-    """:class:`FunctionUnit` with function, z, and alpha as an FP32 word in one input word; the same parameters."""
+    """`FunctionUnit` with function, z, and alpha as an FP32 word in one input word; the same parameters."""
 
     def __init__(self, staged: bool = False, trigonometry: bool = True):
         self.parameters = staged, trigonometry
