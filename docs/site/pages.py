@@ -105,9 +105,14 @@ def _reference() -> dict[str, str]:
 
 
 def _defined(folder: Path) -> list[str]:
-    """Return the functions and classes that a package defines itself; what it imports has its entry elsewhere."""
-    tree = ast.parse((folder / "__init__.py").read_text())
-    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    """Return the public names that a package defines itself; imported names have their entries elsewhere."""
+    names = []
+    for node in ast.parse((folder / "__init__.py").read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign):
+            names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return [name for name in names if not name.startswith("_")]
 
 
 def _documented(path: Path) -> bool:
