@@ -135,7 +135,7 @@ def build_image(
         control, words = stock_program(blocks, runs, config.local_bytes) if stock else (control, arguments(blocks))
     text = control.image(words)
     if (found := control.symbols.get("stack_top", LOCAL_BASE) - LOCAL_BASE) > config.local_bytes:
-        raise ValueError(f"control must be for a local memory of {config.local_bytes} bytes, not of {found}")
+        raise ValueError(f"control must need a local memory of at most {config.local_bytes} bytes, not {found}")
     header = (IMAGE_MAGIC, len(text), len(data), config.rows, config.columns, config.dma_engines, config.cores)
     header = b"".join(word.to_bytes(4, "little") for word in header)
     return Image(

@@ -85,7 +85,7 @@ class LinkWork:
     sampled: bool = False
 
     def link_plusargs(self, directory: Path) -> list[str]:
-        """Return the plusargs for the disturbances, and for the samples, which are written into `directory`."""
+        """Return the plusargs for frame errors, a cut wire, and the samples of counters in `directory`."""
         words = plusargs(errors=round(self.errors * 2**32), seed=self.seed)
         words += [] if self.cut is None else plusargs(cut=self.cut.wire, cut_cycle=self.cut.cycle)
         return words + (sampling(directory / "samples") if self.sampled else [])

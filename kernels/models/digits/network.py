@@ -133,7 +133,10 @@ class Classifier:
 
     def _finish_output(self, out: Tensor, sums: Tensor, images: slice, digits: slice) -> None:
         if out.shape != self.probabilities.shape[1:]:
-            raise ValueError(f"digits must fit one piece of a product, not be {self.probabilities.shape[1]}")
+            columns = self.probabilities.shape[1]
+            raise ValueError(
+                f"probabilities must have at most {out.size} columns, one piece of a product, not {columns}"
+            )
         space, lanes = self.program.space, slice(out.partitions)
         tile = images.start // self.config.columns
         largest, places = self._largest[lanes, tile], self._places[lanes, tile]

@@ -136,7 +136,10 @@ def assert_passed_on(values: dict[str, int], want: ExpectedStep, step: dict[str,
 
 
 def numbers(layout, word):
-    """Return the fields of a word, also of nested structures, as integers; unused codes may be undefined."""
+    """Return the fields of a word, also of nested structures, as integers.
+
+    An unused field may hold a code that its enumeration lacks.
+    """
     values = {}
     for name, field in layout:
         bits = word >> field.offset & ((1 << field.width) - 1)

@@ -85,7 +85,9 @@ def test_nothing_is_left_to_chance_within_a_section(threshold):
 def test_refusals():
     with pytest.raises(ValueError, match="largest: tensors in SBUF must end by byte"):
         Classifier(preset_named("tiny"), 30_000, sizes_of(LAYERS))
-    with pytest.raises(ValueError, match="digits must fit one piece of a product, not be 200"):
+    with pytest.raises(
+        ValueError, match="probabilities must have at most [0-9]+ columns, one piece of a product, not 200"
+    ):
         Classifier(preset_named("tiny"), 8, (64, 48, 200))
 
 

@@ -163,7 +163,7 @@ def test_the_links_have_a_timeline_of_their_own(write_and_read):
 
 
 def samples_until(end: int) -> str:
-    """Return the harness's samples of a run: the window doubles with every 200th sample."""
+    """Return the harness's samples of a run: sample 200 and each 100th after it double their distance in cycles."""
     lines, window, due, taken = [], FIRST_WINDOW, FIRST_WINDOW, 0
     while due < end:
         lines.append(due)
