@@ -1,4 +1,4 @@
-"""Random instructions of the vector or scalar engine, every byte of both memories against golden."""
+"""Random instructions of the vector or scalar engine; every byte of both memories is compared with golden."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ __all__ = ["instruction_jobs", "instruction_options", "instruction_rows"]
 
 
 def instruction_options(first: Option) -> tuple[Option, ...]:
-    """Return the options of a TEST of random instructions, after the one that selects them."""
+    """Return the options of a TEST of random instructions; the option `first` selects the instructions."""
     return (
         first,
         choice("DTYPE", None, "number format of the tensors; default: all formats mixed", FORMATS),
@@ -55,14 +55,14 @@ def instruction_jobs(settings: Settings, label: str, opcodes: Sequence[Opcode], 
     if not (choices.opcodes and choices.functions):
         units = VECTOR_UNITS if engine == "vector" else SCALAR_UNITS
         absent = ", ".join(f"{engine}_{unit}" for unit in units if not getattr(config, f"{engine}_{unit}"))
-        raise UsageError(f"{label} must be of units that this machine's lanes have, where these are 0: {absent}")
+        raise UsageError(f"{label} must select operations that this machine's lanes have; these units are 0: {absent}")
     program = random_elementwise_program(np.random.default_rng(settings.seed), config, settings.count, choices)
     name = "activation" if engine == "scalar" else "vector"
     yield ElementwiseJob(config=config, program=program, name=name, engines=(engine,), stall=settings.stall)
 
 
 def instruction_rows(settings: Settings, label: str, result: Result) -> Report:
-    """Return the rows of random instructions; for the label see `instruction_jobs`."""
+    """Return the report of a job of random instructions; for the label see `instruction_jobs`."""
     config, job = settings.config, result.job
     program, (engine,) = job.program, job.engines
     pairs = ((result.expected.memories[name], getattr(program, name)) for name in ("sbuf", "psum"))
