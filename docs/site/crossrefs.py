@@ -15,9 +15,6 @@ __all__ = ["Crossrefs"]
 
 PACKAGE = "neuroncore_rtl"
 
-ROOMS = ("run", "kernels", "frontends", "spec", "golden", "hdl", "tb")
-"""Rooms that the reference has pages of."""
-
 _log = logging.getLogger("mkdocs.plugins.crossrefs")
 
 _PORTS = re.compile(r"^Ports:\n((?:(?:    .*)?\n?)*)", re.MULTILINE)
@@ -62,7 +59,7 @@ def _link(package: griffe.Module, thing: griffe.Object, found: re.Match) -> str:
             canonical = target.canonical_path
         except (KeyError, griffe.AliasResolutionError, griffe.CyclicAliasError):
             continue
-        if not _has_entry(canonical) or canonical == thing.path:
+        if not _has_entry(package, canonical) or canonical == thing.path:
             break
         return f"[{found[0]}][{canonical}]"
     else:
@@ -71,10 +68,12 @@ def _link(package: griffe.Module, thing: griffe.Object, found: re.Match) -> str:
     return found[0]
 
 
-def _has_entry(path: str) -> bool:
-    package, _, rest = path.partition(".")
+def _has_entry(package: griffe.Module, path: str) -> bool:
+    """Return whether the reference has an entry: public names of the package's rooms have one."""
+    top, _, rest = path.partition(".")
     names = rest.split(".")
-    return package == PACKAGE and names[0] in ROOMS and not any(name.startswith("_") for name in names)
+    in_room = top == PACKAGE and names[0] in package.members and package.members[names[0]].is_module
+    return in_room and not any(name.startswith("_") for name in names)
 
 
 def _candidates(thing: griffe.Object, name: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Pages of the site that are made when it is built: the start page, the API reference, and the changelog.
+"""Generated pages of the site: the start page, the API reference, and copies of the files at the top of the tree.
 
-README.md, CONTRIBUTING.md and CHANGELOG.md stay where their readers look for them; the site shows copies whose links
-point to its own pages. Links to files that are no pages, as `../examples/sweep.toml`, become plain text.
+README.md, CONTRIBUTING.md and CHANGELOG.md stay at the top of the tree. The site shows copies with links to the site's
+own pages. A link to a file that is no page, such as `../examples/sweep.toml`, becomes plain text.
 """
 
 import ast
@@ -24,14 +24,15 @@ ROOMS = {
     "golden": "the bit-exact numpy model and the timing model",
     "hdl": "the hardware",
     "tb": "TESTs, stimulus, campaigns and proofs",
+    "bench": "measurements",
 }
-"""Rooms whose API has pages, and what each is."""
+"""Rooms in the order of the reference, and the content of each."""
 
 COPIES = {"README.md": "index.md", "CONTRIBUTING.md": "CONTRIBUTING.md", "CHANGELOG.md": "CHANGELOG.md"}
 """Files above docs/, and the page that each becomes."""
 
 _FRONT_MATTER = "---\nsearch: { boost: 0.3 }\n---\n\n"
-"""Of a reference page: what a page explains is found before a docstring that mentions it."""
+"""Head of a reference page: search lists explanations before docstrings that mention the same word."""
 
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s:#]+)(#[\w-]+)?\)")
 
@@ -43,11 +44,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
     return files
-
-
-def on_nav(nav, config: MkDocsConfig, files: Files):
-    """Leave the navigation as it is configured."""
-    return nav
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

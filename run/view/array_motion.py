@@ -14,13 +14,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from html import escape
 from pathlib import Path
 
 from neuroncore_rtl.hdl.tensor.array import row_skew
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.run.settings import UsageError
-from neuroncore_rtl.run.view.diagram import FONT, KINDS
+from neuroncore_rtl.run.view.diagram import svg_file, svg_text
 from neuroncore_rtl.run.view.samples import recorded_names, sample_cycles
 from neuroncore_rtl.run.view.wave_numbers import NUMBERS
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
@@ -254,8 +253,7 @@ def _svg(motion: Motion, frames: list[Frame], chosen: Frame) -> str:
     bottom = _TOP + motion.rows * _ROW + 26
     width, height = max(array + motion.columns * cell + _LEFT, 880), bottom + shown * _SUM + 62
     period = SECONDS * len(frames)
-    style = "".join(f".{kind}{{fill:{fill};stroke:{border}}}" for kind, (fill, border) in KINDS.items())
-    style += (
+    style = (
         "rect{stroke-width:1.5}text{text-anchor:middle;fill:#111;font-size:13px}"
         ".name{font-size:20px;font-weight:bold;text-anchor:start}.small{font-size:13px;fill:#444;text-anchor:start}"
         ".mid{font-size:13px;fill:#444}.sum{font-weight:bold}.later{fill:#777;font-size:12px}"
@@ -271,38 +269,24 @@ def _svg(motion: Motion, frames: list[Frame], chosen: Frame) -> str:
         moment = f' style="animation-delay:{SECONDS * number:g}s"' if len(frames) > 1 else ""
         kind = "frame chosen" if frame is chosen else "frame"
         parts += [f'<g class="{kind}" id="cycle{frame.cycle}"{moment}>', *_frame(frame, motion, cell, array), "</g>"]
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="{FONT}">',
-            "<title>A matrix product in the systolic array, cycle by cycle</title>",
-            f"<style>{style}</style>",
-            f'<rect width="{width}" height="{height}" fill="#fff"/>',
-            *_surroundings(motion, cell, array, bottom, height),
-            *parts,
-            "</svg>\n",
-        ]
-    )
-
-
-def _text(x: float, y: float, text: str, style: str = "") -> str:
-    kind = f' class="{style}"' if style else ""
-    return f'<text{kind} x="{x:g}" y="{y:g}">{escape(text)}</text>'
+    title = "A matrix product in the systolic array, cycle by cycle"
+    return svg_file(width, height, title, style, [*_surroundings(motion, cell, array, bottom, height), *parts])
 
 
 def _surroundings(motion: Motion, cell: int, array: int, bottom: int, height: int) -> Iterable[str]:
     """Draw the parts of the picture that are the same in every cycle: names, arrows and the legend."""
-    yield _text(_LEFT, 56, "sum = sum sent by the element above + w · x", "small")
-    yield _text(_LEFT, _TOP - 16, "operands of the next cycles", "small")
+    yield svg_text(_LEFT, 56, "sum = sum sent by the element above + w · x", "small")
+    yield svg_text(_LEFT, _TOP - 16, "operands of the next cycles", "small")
     for row in range(motion.rows):
         y = _TOP + row * _ROW + _ROW / 2 - 4
         yield f'<path d="M{array - 22} {y:g}h14" stroke="#444" stroke-width="2"/>'
         yield f'<path d="M{array - 10} {y - 5:g}l9 5l-9 5z" fill="#444"/>'
     for column in range(motion.columns):
         x = array + column * cell + cell / 2 - 3
-        yield _text(x, _TOP - 16, f"column {column}", "mid")
+        yield svg_text(x, _TOP - 16, f"column {column}", "mid")
         yield f'<path d="M{x:g} {bottom - 28}v12" stroke="#444" stroke-width="2"/>'
         yield f'<path d="M{x - 5:g} {bottom - 18}l5 9l5 -9z" fill="#444"/>'
-    yield _text(_LEFT, bottom + 16, "finished sums, the latest above", "small")
+    yield svg_text(_LEFT, bottom + 16, "finished sums, the latest above", "small")
     x, y = _LEFT, height - 16
     for kind, text in (
         ("plain", "no weight yet"),
@@ -311,28 +295,28 @@ def _surroundings(motion: Motion, cell: int, array: int, bottom: int, height: in
         ("control", "absent operand: sum passes"),
     ):
         yield f'<rect class="{kind}" x="{x}" y="{y - 12}" width="16" height="14"/>'
-        yield _text(x + 22, y, text, "small")
+        yield svg_text(x + 22, y, text, "small")
         x += 48 + 7 * len(text)
 
 
 def _frame(frame: Frame, motion: Motion, cell: int, array: int) -> Iterable[str]:
     """Draw the operands, weights and sums of the array in one cycle."""
     count = motion.rows * motion.columns
-    yield _text(_LEFT, 36, f"cycle {frame.cycle} of {motion.cycles}", "name")
-    yield _text(_LEFT + 190, 36, f"{frame.working} of {count} elements multiply", "small")
+    yield svg_text(_LEFT, 36, f"cycle {frame.cycle} of {motion.cycles}", "name")
+    yield svg_text(_LEFT + 190, 36, f"{frame.working} of {count} elements multiply", "small")
     for row, operands in enumerate(frame.entering):
         for ahead, operand in enumerate(operands):
             if operand is not None:
                 x, y = array - 26 - (ahead + 1) * _SLOT, _TOP + row * _ROW + _ROW / 2 - 16
                 yield f'<rect class="memory" x="{x}" y="{y:g}" width="{_SLOT - 4}" height="24" rx="4"/>'
-                yield _text(x + _SLOT / 2 - 2, y + 17, _short(operand))
+                yield svg_text(x + _SLOT / 2 - 2, y + 17, _short(operand))
     for row, elements in enumerate(frame.elements):
         for column, element in enumerate(elements):
             yield from _cell(element, array + column * cell, _TOP + row * _ROW, cell)
     for column, sums in enumerate(frame.leaving):
         for place, total in enumerate(sums):
             x, y = array + column * cell + cell / 2 - 3, _TOP + motion.rows * _ROW + 42 + place * _SUM
-            yield _text(x, y, _short(total or ""), "sum")
+            yield svg_text(x, y, _short(total or ""), "sum")
 
 
 def _cell(element: Element, x: int, y: int, cell: int) -> Iterable[str]:
@@ -342,13 +326,13 @@ def _cell(element: Element, x: int, y: int, cell: int) -> Iterable[str]:
     yield f'<rect class="{kind}" x="{x}" y="{y}" width="{cell - 6}" height="{_ROW - 8}" rx="5"/>'
     middle = x + cell / 2 - 3
     if element.weight is not None:
-        yield _text(middle, y + 18, f"w {_short(element.weight)}", "weight")
+        yield svg_text(middle, y + 18, f"w {_short(element.weight)}", "weight")
     if element.shadow is not None:
-        yield _text(middle, y + 69, f"next w {_short(element.shadow)}", "later")
+        yield svg_text(middle, y + 69, f"next w {_short(element.shadow)}", "later")
     if element.operand is not None:
-        yield _text(middle, y + 36, f"x {_short(element.operand)}", "operand")
+        yield svg_text(middle, y + 36, f"x {_short(element.operand)}", "operand")
     if element.total is not None:
-        yield _text(middle, y + 54, f"sum {_short(element.total)}", "sum")
+        yield svg_text(middle, y + 54, f"sum {_short(element.total)}", "sum")
 
 
 def _short(number: str) -> str:

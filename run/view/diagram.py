@@ -1,9 +1,10 @@
 """Block diagrams as SVG, in the style of all pictures of this project."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["FONT", "KINDS", "Box", "Diagram"]
+__all__ = ["KINDS", "Box", "Diagram", "svg_file", "svg_text"]
 
 FONT = "Helvetica, Arial, DejaVu Sans, sans-serif"
 
@@ -122,7 +123,7 @@ class Diagram:
 
     def text(self, x: float, y: float, text: str, style: str = "small") -> None:
         """Write a line of text; style: classes of the style sheet (small, name; mid or end for its alignment)."""
-        self._parts.append(f'<text class="{style}" x="{x:g}" y="{y:g}">{escape(text)}</text>')
+        self._parts.append(svg_text(x, y, text, style))
 
     def legend(self, x: float, y: float, *kinds: str) -> None:
         """Draw the meaning of arrows and of kinds of boxes in a row."""
@@ -137,25 +138,44 @@ class Diagram:
 
     def svg(self) -> str:
         """Return the picture as a file's text."""
-        width, height = self._size
         shape = 'viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse"'
         marks = "".join(
             f'<marker id="{kind}" {shape} orient="auto-start-reverse"><path d="M0 0L10 5L0 10z" fill="{c}"/></marker>'
             for kind, (c, _) in _ARROWS.items()
         )
-        style = "".join(f".{kind}{{fill:{fill};stroke:{border}}}" for kind, (fill, border) in KINDS.items())
-        style += "".join(f".{k}-arrow{{stroke:{c};stroke-width:{w};fill:none}}" for k, (c, w) in _ARROWS.items())
+        style = "".join(f".{k}-arrow{{stroke:{c};stroke-width:{w};fill:none}}" for k, (c, w) in _ARROWS.items())
         style += (
             "rect{stroke-width:1.5}.name{font-size:16px;font-weight:bold;fill:#111}.small{font-size:12px;fill:#444}"
         )
         style += ".mid{text-anchor:middle}.end{text-anchor:end}"
-        return "\n".join(
-            [
-                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="{FONT}">',
-                f"<title>{escape(self._title)}</title>",
-                f"<defs>{marks}<style>{style}</style></defs>",
-                f'<rect width="{width}" height="{height}" fill="#fff" stroke="none"/>',
-                *self._parts,
-                "</svg>\n",
-            ]
-        )
+        return svg_file(*self._size, self._title, style, self._parts, marks)
+
+
+def svg_file(width: float, height: float, title: str, style: str, parts: Iterable[str], definitions: str = "") -> str:
+    """Return the text of an SVG file with a white background and the colours of `KINDS` as classes.
+
+    Arguments:
+        width: width in pixels.
+        height: height in pixels.
+        title: title of the picture, for screen readers.
+        style: further rules of the style sheet.
+        parts: elements of the picture.
+        definitions: elements that other elements refer to, such as arrowheads.
+    """
+    colours = "".join(f".{kind}{{fill:{fill};stroke:{border}}}" for kind, (fill, border) in KINDS.items())
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="{FONT}">',
+            f"<title>{escape(title)}</title>",
+            f"<defs>{definitions}<style>{colours}{style}</style></defs>",
+            f'<rect width="{width}" height="{height}" fill="#fff" stroke="none"/>',
+            *parts,
+            "</svg>\n",
+        ]
+    )
+
+
+def svg_text(x: float, y: float, text: str, style: str = "") -> str:
+    """Return a line of text as an element; style: its classes."""
+    kind = f' class="{style}"' if style else ""
+    return f'<text{kind} x="{round(x, 1):g}" y="{round(y, 1):g}">{escape(text)}</text>'

@@ -2,11 +2,10 @@
 
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from neuroncore_rtl.run.view.diagram import FONT, KINDS
+from neuroncore_rtl.run.view.diagram import KINDS, svg_file, svg_text
 from neuroncore_rtl.run.view.samples import sample_cycles
 from neuroncore_rtl.run.view.wave_groups import Trace
 from neuroncore_rtl.run.view.wave_numbers import NUMBERS
@@ -55,10 +54,10 @@ def draw_waves(
     pitch = (_WIDTH - _NAMES - 14) / len(shown)
     parts, y = list(_axis(shown, pitch, height)), 34
     for group, traces in groups.items():
-        parts.append(_text(10, y + 16, group, "name"))
+        parts.append(svg_text(10, y + 16, group, "name"))
         y += _ROW
         for trace in traces:
-            parts.append(_text(20, y + 12, trace.alias))
+            parts.append(svg_text(20, y + 12, trace.alias))
             parts += _signal(values[f"{top}.{trace.signal}"][part], trace.format, y, pitch)
             y += _ROW
     fill, border = KINDS["memory"]
@@ -67,33 +66,20 @@ def draw_waves(
         ".unknown{fill:#e4e4e4;stroke:none}.grid{stroke:#ddd}text{font-size:12px;fill:#333}"
         ".name{font-weight:bold;fill:#111}.mid{text-anchor:middle;font-size:11px}"
     )
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-family="{FONT}">',
-            f"<title>Signals of {escape(top)}, cycles {shown[0]} to {shown[-1]}</title>",
-            f"<style>{style}</style>",
-            f'<rect width="{_WIDTH}" height="{height}" fill="#fff"/>',
-            *parts,
-            "</svg>\n",
-        ]
-    )
-
-
-def _text(x: float, y: float, text: str, style: str = "") -> str:
-    kind = f' class="{style}"' if style else ""
-    return f'<text{kind} x="{x:.4g}" y="{y:g}">{escape(text)}</text>'
+    title = f"Signals of {top}, cycles {shown[0]} to {shown[-1]}"
+    return svg_file(_WIDTH, height, title, style, parts)
 
 
 def _axis(cycles: range, pitch: float, height: int) -> Iterator[str]:
     """Draw the axis of cycles: at round numbers, the number and a line at the beginning of the cycle."""
     sizes = (size * 10**power for power in range(7) for size in (1, 2, 5))
     step = next(size for size in sizes if size * pitch >= min(_LABELS, len(cycles) * pitch))
-    yield _text(10, 20, "cycle")
+    yield svg_text(10, 20, "cycle")
     for number, cycle in enumerate(cycles):
         if cycle % step == 0 or step == 1:
             x = _NAMES + number * pitch
             yield f'<path class="grid" d="M{x:.4g} 26V{height - 4}"/>'
-            yield _text(x + min(pitch, _LABELS) / 2, 20, str(cycle), "mid")
+            yield svg_text(x + min(pitch, _LABELS) / 2, 20, str(cycle), "mid")
 
 
 def _signal(values: list[int | None], form: str | type[enum.Enum], y: int, pitch: float) -> Iterator[str]:
@@ -114,7 +100,7 @@ def _signal(values: list[int | None], form: str | type[enum.Enum], y: int, pitch
             text = _word(form)(value)
             yield f'<rect class="word" rx="3" {box}/>'
             if len(text) * _CHARACTER <= right - left:
-                yield _text((left + right) / 2, y + 12, text, "mid")
+                yield svg_text((left + right) / 2, y + 12, text, "mid")
     if path:
         yield f'<path class="bit" d="{path}"/>'
 

@@ -47,7 +47,7 @@ class Figure:
 
 def documents() -> list[Path]:
     """Return the project's Markdown files."""
-    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "lessons").glob("*.md")])
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def blocks(text: str) -> list[Block]:

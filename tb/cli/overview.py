@@ -10,7 +10,7 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.report import terminal
 from neuroncore_rtl.run.settings import Command
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.parameters import Parameter, ParameterGroup, parameters
+from neuroncore_rtl.spec.parameters import ParameterGroup, parameters
 from neuroncore_rtl.tb.cli import registry
 
 __all__ = ["COMMON", "overview", "show", "targets"]
@@ -76,7 +76,7 @@ def command_help(one: Command, line: str, width: int, complete: bool = False) ->
         "variables": [(f"{option.name}=", option.describe()) for option in one.options if option.name not in machine],
     }
     for group in ParameterGroup:
-        rows = [(f"{name}=", _describe(machine[name])) for name in shown if machine[name].group is group]
+        rows = [(f"{name}=", machine[name].sentence) for name in shown if machine[name].group is group]
         sections[f"machine, {group} (default: the preset's value)"] = rows
     if len(shown) < len(machine):
         more = f"{len(machine) - len(shown)} more parameters of the machine, and the values of each preset"
@@ -87,12 +87,6 @@ def command_help(one: Command, line: str, width: int, complete: bool = False) ->
             for name, config in PRESETS.items()
         ]
     return _text(sections, width)
-
-
-def _describe(parameter: Parameter) -> str:
-    """Return the description of a parameter, with the parameter's range if the description does not state it."""
-    stated = re.search(rf"\b{parameter.high}\b|KiB|\b0 (?:removes|builds)", parameter.sentence)
-    return parameter.sentence if stated else f"{parameter.sentence[:-1]} ({parameter.low} to {parameter.high})."
 
 
 def _text(sections: dict[str, list[tuple[str, str]]], width: int) -> str:

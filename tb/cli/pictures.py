@@ -3,8 +3,10 @@
 `python -m neuroncore_rtl.tb.cli.pictures` writes them into `docs/`.
 """
 
+from itertools import pairwise
+
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.run.view.diagram import Diagram
+from neuroncore_rtl.run.view.diagram import Box, Diagram
 from neuroncore_rtl.spec.isa.record import HEADER_BITS, HEADER_FIELDS, RECORD_BITS, RECORD_BYTES
 
 __all__ = ["PICTURES", "draw_pictures"]
@@ -89,35 +91,34 @@ def tensor_engine() -> Diagram:
     return d
 
 
+def _lane(d: Diagram, operands: str, *stages: tuple[str, ...]) -> list[Box]:
+    """Draw a lane: front end, memory, pipeline stages (name and lines of text), memory; return the stages."""
+    front = d.box("control", 14, 30, 150, 60, "Front end", "checks and steps")
+    memory = d.box("memory", 14, 140, 110, 110, "Memory", operands, "SBUF or PSUM")
+    boxes = [d.box("engine", 164 + 138 * n, 140, 110, 110, *texts) for n, texts in enumerate(stages)]
+    result = d.box("memory", 164 + 138 * len(stages), 140, 110, 110, "Memory", "result dst", "SBUF or PSUM")
+    for left, right in pairwise([memory, *boxes, result]):
+        d.arrow(left.right(), right.left())
+    d.arrow((69, 94), (69, 136), kind="control", label="addresses")
+    text = "control word, delayed with the data"
+    d.arrow(front.right(), (boxes[2].top()[0], 60), boxes[2].top(), kind="control", label=text)
+    return boxes
+
+
 def vector_engine() -> Diagram:
     """Draw the pipeline of a vector lane."""
     d = Diagram(1000, 330, "Vector engine: the pipeline of one lane")
-    front = d.box("control", 14, 30, 150, 60, "Front end", "checks and steps")
-    memory = d.box("memory", 14, 140, 110, 110, "Memory", "operands a, b", "SBUF or PSUM")
-    names = [
+    _lane(
+        d,
+        "operands a, b",
         ("Widen", "to FP32", "or INT32"),
-        ("ALU 0", "a op0 s0", ""),
+        ("ALU 0", "a op0 s0"),
         ("ALU 1", "result op1 b", "or s1"),
         ("Extras", "negate, dropout,", "statistics"),
         ("Cast", "round or", "saturate"),
-    ]
-    boxes = []
-    for number, (name, *lines) in enumerate(names):
-        boxes.append(d.box("engine", 164 + 138 * number, 140, 104, 110, name, *filter(None, lines)))
-    result = d.box("memory", 164 + 138 * len(names), 140, 110, 110, "Memory", "result dst", "SBUF or PSUM")
-    d.arrow(memory.right(), boxes[0].left())
-    for left, right in zip(boxes, [*boxes[1:], result], strict=True):
-        d.arrow(left.right(), right.left())
-    d.arrow((89, 94), (89, 136), kind="control", label="addresses")
-    d.arrow(
-        front.right(),
-        (boxes[2].top()[0], 60),
-        boxes[2].top(),
-        kind="control",
-        label="control word, delayed with the data",
     )
-    d.arrow((470, 254), (470, 276), (516, 276), (516, 254))
-    d.text(493, 293, "running result of a reduction or scan", "small mid")
+    d.arrow((473, 254), (473, 276), (519, 276), (519, 254))
+    d.text(496, 293, "running result of a reduction or scan", "small mid")
     d.legend(14, 318, "memory", "engine", "control")
     return d
 
@@ -125,29 +126,14 @@ def vector_engine() -> Diagram:
 def scalar_engine() -> Diagram:
     """Draw the pipeline of an activation lane."""
     d = Diagram(1000, 350, "Scalar engine: the pipeline of one lane")
-    front = d.box("control", 14, 30, 150, 60, "Front end", "checks and steps")
-    memory = d.box("memory", 14, 140, 110, 110, "Memory", "operand a, bias", "SBUF or PSUM")
-    names = [
+    boxes = _lane(
+        d,
+        "operand a, bias",
         ("Widen", "any format", "to FP32"),
         ("Affine", "a * scale + bias"),
         ("Function", "argument, table,", "polynomial"),
         ("Sum", "running sum", "of the results"),
         ("Cast", "round, nearest", "or stochastic"),
-    ]
-    boxes = []
-    for number, (name, *lines) in enumerate(names):
-        boxes.append(d.box("engine", 164 + 138 * number, 140, 110, 110, name, *lines))
-    result = d.box("memory", 164 + 138 * len(names), 140, 110, 110, "Memory", "result dst", "SBUF or PSUM")
-    d.arrow(memory.right(), boxes[0].left())
-    for left, right in zip(boxes, [*boxes[1:], result], strict=True):
-        d.arrow(left.right(), right.left())
-    d.arrow((69, 94), (69, 136), kind="control", label="addresses")
-    d.arrow(
-        front.right(),
-        (boxes[2].top()[0], 60),
-        boxes[2].top(),
-        kind="control",
-        label="control word, delayed with the data",
     )
     tables = d.box("memory", boxes[2].x, 280, 110, 32, "", "coefficient tables")
     d.arrow(tables.top(), boxes[2].bottom())
