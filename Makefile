@@ -4,7 +4,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/complete
-DOCS := $(VENV)/docs
+ALL := $(VENV)/all
 TB = $(BIN)/python -m neuroncore_rtl
 
 # Processes that `make test` runs at once; a full-size build needs up to 4 GiB, so more than two is a choice.
@@ -64,10 +64,10 @@ sweep: $(READY) ## run a TEST over lists of variables, on many workers: make swe
 soak: $(READY) ## run random programs on random machines, compare with golden, shrink failures: make soak HOURS=8
 	@$(TB) soak $(VARIABLES)
 
-test: lint $(DOCS) ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
+test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not slow' $(ARGS)
 
-lint: $(READY) ## check style, layout, import layers and cycles, types, line budgets, and the language of texts
+lint: $(ALL) ## check style, layout, import layers and cycles, types, line budgets, and the language of texts
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports --no-logo >sim_build/imports.txt || { cat sim_build/imports.txt; exit 1; }
 	@$(BIN)/basedpyright --level error >sim_build/types.txt || { cat sim_build/types.txt; exit 1; }
@@ -75,7 +75,7 @@ lint: $(READY) ## check style, layout, import layers and cycles, types, line bud
 	@$(BIN)/python -m tests.house.prose >sim_build/prose.txt
 	@$(BIN)/ruff format --check --quiet . || { echo "layout differs from ruff's: run make format" >&2; exit 1; }
 
-format: $(READY) ## format code and sort imports
+format: $(ALL) ## format code and sort imports
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format .
 
 bench: $(READY) ## measure build times, speed, utilisation and area
@@ -84,17 +84,15 @@ bench: $(READY) ## measure build times, speed, utilisation and area
 figures: $(READY) ## run the commands shown in the documents, and update their output there: make figures [ONLY=mac]
 	@$(TB) figures $(VARIABLES)
 
-docs: $(DOCS) ## build the documentation site into sim_build/site; SERVE=1 shows it on http://localhost:8000
+docs: $(READY) ## build the documentation site into sim_build/site; SERVE=1 shows it on http://localhost:8000
 	@$(TB) docs $(VARIABLES)
 
 doctor: $(READY) ## list installed and missing tools with the commands that install them
 	@$(TB) doctor
 
 lock: $(READY) ## resolve the dependencies of pyproject.toml again, into requirements.lock
-	@$(BIN)/uv pip compile --quiet --upgrade --no-annotate --custom-compile-command 'make lock' \
+	@$(BIN)/uv pip compile --quiet --upgrade --no-annotate --custom-compile-command 'make lock' --all-extras \
 	    --output-file requirements.lock pyproject.toml
-	@$(BIN)/uv pip compile --quiet --upgrade --no-annotate --custom-compile-command 'make lock' --extra docs \
-	    --constraints requirements.lock --output-file requirements-docs.lock pyproject.toml
 
 clean: ## remove everything generated; the virtual environment stays (rm -r .venv removes that)
 	@rm -rf sim_build .pytest_cache .ruff_cache .hypothesis
@@ -111,5 +109,5 @@ $(READY): requirements.lock neuroncore_rtl/tb/cli/environment.py
 	grep '^apt install' README.md >&2; \
 	exit 1
 
-$(DOCS): requirements-docs.lock $(READY)
-	@$(BIN)/python -m neuroncore_rtl.tb.cli.environment $(VENV) requirements-docs.lock docs
+$(ALL): $(READY)
+	@$(BIN)/python -m neuroncore_rtl.tb.cli.environment $(VENV) requirements.lock all

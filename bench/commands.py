@@ -22,7 +22,7 @@ BENCH_COMMANDS = (
             integer("SIZE", None, "rows and columns of the array; default 8, 16, 32, 64 and 128", 2, 128),
             choice("LANES", None, "way to simulate replicated modules; default both", WAYS),
         ),
-        run=later("bench.run", "run_benchmarks"),
+        run=later("bench.run", "run_benchmarks", "fpga", "plots", "references"),
     ),
     Command(
         name="synth",
@@ -34,6 +34,6 @@ BENCH_COMMANDS = (
             switch("NETLIST", 0, "1: simulate UNIT=array as a netlist of FPGA cells and compare it with golden"),
             *configuration_options("small"),
         ),
-        run=later("bench.fpga.synth", "run_synthesis"),
+        run=later("bench.fpga.synth", "run_synthesis", "fpga"),
     ),
 )

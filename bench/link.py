@@ -4,7 +4,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 from rich.table import Table
 
 from neuroncore_rtl import SIM_BUILD
@@ -15,6 +14,7 @@ from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.hdl.link.router import Router
 from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.tables import table
+from neuroncore_rtl.run.view.plotting import new_figure
 from neuroncore_rtl.spec.instance import INSTANCES
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
 from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE
@@ -66,7 +66,7 @@ def measure_link() -> dict[str, object]:
 def plot_model(path: Path) -> dict[str, dict[int, float]]:
     """Plot the model's all-reduce of `GRADIENTS` over instances on a network; return milliseconds by chips."""
     found = {}
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = new_figure(7, 4, layout="constrained")
     axes = figure.subplots()
     for name, gbits in NETWORKS.items():
         times = {}

@@ -10,6 +10,7 @@ from typing import Any
 
 from neuroncore_rtl.kernels.program.program import ORDERS, Program
 from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.run.sim.simulation import SIMULATORS
 from neuroncore_rtl.run.sim.vectors import WAYS
 from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
@@ -152,9 +153,14 @@ class Command:
         return Settings(chosen, defaults)
 
 
-def later(module: str, name: str) -> Callable[[Settings], object]:
-    """Return a function of a module that is imported at the call."""
-    return lambda settings: getattr(importlib.import_module(f"neuroncore_rtl.{module}"), name)(settings)
+def later(module: str, name: str, *groups: str) -> Callable[[Settings], object]:
+    """Return a function of a module that is imported at the call, after the packages of `groups` are installed."""
+
+    def call(settings: Settings) -> object:
+        require_packages(*groups)
+        return getattr(importlib.import_module(f"neuroncore_rtl.{module}"), name)(settings)
+
+    return call
 
 
 def integer(name: str, default: int | None, help: str, minimum: int, maximum: int | None = None) -> Option:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from matplotlib.figure import Figure
 from rich.table import Table
 
 from neuroncore_rtl import SIM_BUILD
@@ -13,6 +12,7 @@ from neuroncore_rtl.hdl.tensor.checker import TensorChecker
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.run.report import display_path, progress
 from neuroncore_rtl.run.tables import table
+from neuroncore_rtl.run.view.plotting import new_figure
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
 
 __all__ = ["cycles_of_product", "depth_tables", "measure_depth", "plot", "utilisation"]
@@ -63,7 +63,7 @@ def _row(latency: int, bits: int) -> dict[str, object]:
 
 def plot(rows: list[dict[str, object]], path: Path) -> None:
     """Plot rows of `measure_depth`: a panel per figure, a curve per width."""
-    figure = Figure(figsize=(8, 6), layout="constrained")
+    figure = new_figure(8, 6, layout="constrained")
     panels = figure.subplots(2, 2, sharex=True)
     for axes, (name, unit) in zip(panels.flat, CURVES, strict=False):
         for bits in WIDTHS:

@@ -9,7 +9,6 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from matplotlib.figure import Figure
 from rich.table import Table
 
 from neuroncore_rtl import SIM_BUILD
@@ -20,6 +19,7 @@ from neuroncore_rtl.bench.silicon.published import PublishedTime
 from neuroncore_rtl.run.report import display_path, progress
 from neuroncore_rtl.run.settings import LATENCY
 from neuroncore_rtl.run.tables import table
+from neuroncore_rtl.run.view.plotting import new_figure
 from neuroncore_rtl.spec.formats import format_named
 
 __all__ = ["BAR", "formula_reasons", "is_off", "measure_silicon", "silicon_tables"]
@@ -98,7 +98,7 @@ def measure_silicon() -> dict[str, object]:
 
 def _plot(found: dict[str, object], path: Path) -> None:
     rows = [*found["core"], *found["collectives"]][::-1]
-    figure = Figure(figsize=(8, 0.27 * len(rows) + 1.4), layout="constrained")
+    figure = new_figure(8, 0.27 * len(rows) + 1.4, layout="constrained")
     axes = figure.subplots()
     axes.axvspan(1 - BAR, 1 + BAR, color="tab:green", alpha=0.15, label=f"within {BAR:.0%}")
     axes.axvline(1, color="black", linewidth=0.8)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from neuroncore_rtl.run.view import link_geometry as geometry
+from neuroncore_rtl.run.view.plotting import new_figure
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
 
@@ -49,13 +50,6 @@ def draw_links(
         what: name of the run, for the title.
         remark: subtitle.
     """
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import LinearSegmentedColormap, Normalize
-
     centres, arrows, rows = geometry.chip_places(instance), geometry.link_arrows(instance), list(table.values())
     corners = np.concatenate(
         [centres - geometry.CHIP_RADIUS, centres + geometry.CHIP_RADIUS, *(arrow.points for arrow in arrows.values())]
@@ -63,7 +57,10 @@ def draw_links(
     low, high = corners.min(axis=0) - 0.12, corners.max(axis=0) + 0.12
     scale = float(np.clip(14 / (high - low).max(), 0.62, 1.55))  # inches of a distance of neighbours
     width, height = np.maximum((high - low) * scale + (LEFT + RIGHT, TOP + BOTTOM), LEAST)
-    figure = pyplot.figure(figsize=(width, height))
+    figure = new_figure(width, height)
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+
     inner = height - TOP - BOTTOM
     axes = figure.add_axes((LEFT / width, BOTTOM / height, 1 - (LEFT + RIGHT) / width, inner / height))
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
@@ -88,7 +85,6 @@ def draw_links(
     figure.text(0.3 / width, 1 - 0.5 / height, **below)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130, facecolor="white")
-    pyplot.close(figure)
     return path
 
 

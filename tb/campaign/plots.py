@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
+from neuroncore_rtl.run.view.plotting import new_figure
 from neuroncore_rtl.tb.campaign.task import Row, Status
 from neuroncore_rtl.tb.tests.kernels.workbench import SIZES
 
@@ -159,9 +160,7 @@ def _size_axis(axes, values: Sequence[int], name: str) -> None:
 
 
 def _axes(count: int) -> tuple[object, Sequence]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.2 * count + 1.0, 4.6), layout="constrained")
+    figure = new_figure(5.2 * count + 1.0, 4.6, layout="constrained")
     axes = figure.subplots(1, count, squeeze=False)[0]
     for one in axes:
         one.grid(color=GRID, linewidth=0.8)

@@ -1,9 +1,9 @@
 """Creation of the virtual environment; needs only the standard library of Python 3.11.
 
-The Makefile calls `python3 -m neuroncore_rtl.tb.cli.environment .venv requirements.lock`; a third argument, as in
-`.venv requirements-docs.lock docs`, adds the packages of an extra to an existing environment. If several processes run
-at the same time, one creates the environment and the others wait. A mark, which is written at the end, shows that the
-environment is complete, and for which lock file and Python.
+The Makefile calls `python3 -m neuroncore_rtl.tb.cli.environment .venv requirements.lock`. A third argument, `all`, then
+adds every package of the lock file, for tests and for work on this project. If several processes run at the same time,
+one installs and the others wait. A mark, which is written at the end, shows that the environment is complete, and for
+which lock file and Python.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
 
-__all__ = ["add_packages", "make"]
+__all__ = ["complete", "make"]
 
 
 class Unable(Exception):
@@ -25,7 +25,7 @@ class Unable(Exception):
 
 
 def make(directory: Path, lock: Path) -> None:
-    """Install the packages of `lock` in `directory`; create it again if the lock file or Python has changed.
+    """Install the packages of a simulation in `directory`; create it again if the lock file or Python has changed.
 
     Raises:
         MissingTool: the machine lacks required tools; nothing has been installed.
@@ -37,24 +37,25 @@ def make(directory: Path, lock: Path) -> None:
         wanted = f"{sys.version}\n{hashlib.sha256(pinned.read()).hexdigest()}\n"
         if not mark.is_file() or mark.read_text() != wanted:
             require(*(tool.name for tool in TOOLS.values() if tool.required and tool.package))
-            print(f"making {directory} with {sys.executable} (about 1.5 GB the first time)", file=sys.stderr)
+            print(f"making {directory} with {sys.executable} (0.9 GB, about a minute)", file=sys.stderr)
             mark.unlink(missing_ok=True)
             _fill(directory, lock)
         mark.write_text(wanted)
 
 
-def add_packages(directory: Path, lock: Path, name: str) -> None:
-    """Add the packages that `lock` lists to an environment, and write the mark `name` into it.
+def complete(directory: Path, lock: Path) -> None:
+    """Add every package of `lock` to an environment, and write the mark `all` into it.
 
     Raises:
         Unable: if the packages cannot be fetched.
     """
     with open(lock, "rb") as pinned:
         fcntl.flock(pinned, fcntl.LOCK_EX)
+        print("adding the packages of the tests and of the documentation (1.2 GB, about a minute)", file=sys.stderr)
         python, uv = str(directory / "bin" / "python"), str(directory / "bin" / "uv")
         os.environ.update(_settings_of([python, "-m", "pip"]))
         _run(uv, "pip", "install", "--quiet", "--python", python, "--requirements", str(lock))
-        (directory / name).touch()
+        (directory / "all").touch()
 
 
 def _fill(directory: Path, lock: Path) -> None:
@@ -69,8 +70,8 @@ def _fill(directory: Path, lock: Path) -> None:
     install = (uv, "pip", "install", "--python", python)
     # If Python does not store compiled files, every command would compile its imports again, which takes a second.
     compiled = ["--compile-bytecode"] if sys.dont_write_bytecode else []
-    _run(*install, *quiet, *compiled, "--requirements", str(lock))
-    _run(*install, "--quiet", "--no-deps", "--no-build-isolation", "--editable", str(lock.resolve().parent))
+    project = str(lock.resolve().parent)
+    _run(*install, *quiet, *compiled, "--constraints", str(lock), "--editable", project)
 
 
 def _settings_of(pip: list[str]) -> dict[str, str]:
@@ -90,10 +91,8 @@ def _run(*command: str) -> None:
 if __name__ == "__main__":
     try:
         directory, lock, *extra = sys.argv[1:]
-        if extra:
-            add_packages(Path(directory), Path(lock), *extra)
-        else:
-            make(Path(directory), Path(lock))
+        step = complete if extra == ["all"] else make
+        step(Path(directory), Path(lock))
     except (MissingTool, Unable) as error:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:

@@ -148,7 +148,7 @@ COMMANDS = (
             integer("SEED", 1, "first seed of nextpnr", 1),
             integer("SEEDS", 3, "number of seeds to try until the clock reaches MHZ", 1, 100),
         ),
-        run=later("tb.cli.bitstream", "make_bitstream"),
+        run=later("tb.cli.bitstream", "make_bitstream", "fpga"),
     ),
     Command(
         name="host",
@@ -162,7 +162,7 @@ COMMANDS = (
             *configuration_options("fpga"),
             SEED,
         ),
-        run=later("tb.cli.host", "run_session"),
+        run=later("tb.cli.host", "run_session", "references"),
     ),
     Command(
         name="formal",
@@ -174,7 +174,7 @@ COMMANDS = (
             integer("DEPTH", None, "cycles of every proof, instead of its own", 1, 100),
             integer("TIMEOUT", 1800, "most seconds of the solver per proof", 1, 86400),
         ),
-        run=later("tb.cli.formal", "prove_units"),
+        run=later("tb.cli.formal", "prove_units", "fpga"),
     ),
     Command(
         name="oracle",
@@ -198,7 +198,7 @@ COMMANDS = (
             Option(name="SPEC", type=Path, default=None, help="the sweep, a file such as examples/sweep.toml"),
             *CAMPAIGN_OPTIONS,
         ),
-        run=later("tb.cli.sweep", "run_sweep"),
+        run=later("tb.cli.sweep", "run_sweep", "campaign"),
     ),
     Command(
         name="soak",
@@ -212,7 +212,7 @@ COMMANDS = (
             Option(name="CASE", type=Path, default=None, help="run only this stored failure again"),
             *CAMPAIGN_OPTIONS,
         ),
-        run=later("tb.cli.soak", "soak_machine"),
+        run=later("tb.cli.soak", "soak_machine", "campaign"),
     ),
     Command(
         name="mutate",
@@ -225,13 +225,13 @@ COMMANDS = (
             switch("HOLES", 0, "1 tests only the holes of the record again, with the current tests"),
             switch("RUN", 1, "0 runs nothing and prints the existing records"),
         ),
-        run=later("tb.campaign.mutation.command", "mutate_units"),
+        run=later("tb.campaign.mutation.command", "mutate_units", "fpga", "develop"),
     ),
     Command(
         name="docs",
         summary="Build the documentation site with strict links.",
         options=(switch("SERVE", 0, "1 serves the site on http://localhost:8000 and rebuilds it when a file changes"),),
-        run=later("tb.cli.docs", "build_site"),
+        run=later("tb.cli.docs", "build_site", "docs"),
     ),
     Command(
         name="figures",

@@ -1,22 +1,11 @@
 """Figures of TESTs, written as PNG files without a display."""
 
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from neuroncore_rtl.run.report import recordings
 
-__all__ = ["headless_pyplot", "write_figure"]
-
-
-def headless_pyplot() -> ModuleType:
-    """Import and return matplotlib's `pyplot`; TESTs without a plot do not import it, as this takes time."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    return pyplot
+__all__ = ["write_figure"]
 
 
 def write_figure(figure: Any, name: str) -> Path:
@@ -27,5 +16,4 @@ def write_figure(figure: Any, name: str) -> Path:
     path = recordings() / "plots" / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
-    headless_pyplot().close(figure)
     return path

@@ -17,7 +17,7 @@ import yaml
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.sim.doctor import MissingTool, require
 
-pytest.importorskip("mkdocs", reason="the packages of requirements-docs.lock are missing: `make docs` installs them")
+pytest.importorskip("mkdocs", reason="the packages of the documentation site are missing: `make docs` installs them")
 
 FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
     --disable-component-update --disable-sync --window-size=1300,1000""".split()

@@ -6,8 +6,12 @@ import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 
-from neuroncore_rtl.run.sim.doctor import TOOLS
+import pytest
+
+from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool
+from neuroncore_rtl.run.sim.packages import GROUPS, require_packages
 from tests.house.tree import FOLDERS, PACKAGE, ROOT, imports, modules_in
 
 ANSWERED = {"nki", "neuronxcc"}
@@ -23,25 +27,50 @@ def names(requirements) -> set[str]:
     return {normal(re.match(r"[\w.-]+", line)[0]) for line in requirements if not line.startswith("#")}
 
 
-def declared(*extras: str) -> set[str]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return names(project["dependencies"]).union(*(names(project["optional-dependencies"][extra]) for extra in extras))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = {group: names(lines) for group, lines in PROJECT["optional-dependencies"].items()}
+DECLARED = names(PROJECT["dependencies"]).union(*EXTRAS.values())
+PROVIDERS = importlib.metadata.packages_distributions()
+
+
+def packages_of(module: str) -> set[str]:
+    """Return the installed packages with a top-level module."""
+    return {normal(package) for package in PROVIDERS.get(module, ())}
 
 
 def test_every_package_that_is_imported_is_declared():
-    providers = importlib.metadata.packages_distributions()
     found = {module.partition(".")[0] for file in modules_in(*FOLDERS, "tests") for module in imports(file.read_text())}
     foreign = found - {PACKAGE, "tests"} - ANSWERED - sys.stdlib_module_names
     assert len(foreign) > 10
-    undeclared = {
-        name for name in foreign if not declared("docs") & {normal(package) for package in providers.get(name, ())}
-    }
-    assert undeclared == set()
+    assert {name for name in foreign if not DECLARED & packages_of(name)} == set()
 
 
 def test_lock_has_what_is_declared():
-    for lock, extras in (("requirements.lock", ()), ("requirements-docs.lock", ("docs",))):
-        assert declared(*extras) <= names((ROOT / lock).read_text().split("\n")[:-1])
+    assert names((ROOT / "requirements.lock").read_text().split("\n")[:-1]) >= DECLARED
+
+
+def test_groups_are_those_of_pyproject():
+    assert set(GROUPS) == set(EXTRAS)
+    for name, group in GROUPS.items():
+        for module in group.modules:
+            assert not packages_of(module) or EXTRAS[name] & packages_of(module), module
+
+
+def test_help_and_tests_are_imported_without_any_group():
+    modules = [module for group in GROUPS.values() for module in group.modules]
+    code = f"import sys; sys.modules.update(dict.fromkeys({modules})); " + (
+        "from neuroncore_rtl import __main__; from neuroncore_rtl.tb.cli import registry; print(len(registry.tests()))"
+    )
+    finished = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+    assert int(finished.stdout) > 30
+
+
+def test_missing_group_outside_of_a_clone_names_the_command(monkeypatch, tmp_path):
+    monkeypatch.setitem(GROUPS, "plots", replace(GROUPS["plots"], modules=("no_such_module",)))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(MissingTool, match=r"pip install 'neuroncore-rtl\[plots\]'"):
+        require_packages("references", "plots")
 
 
 def test_readme_names_the_packages_that_are_checked_for():

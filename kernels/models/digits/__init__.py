@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import erf
-from sklearn.datasets import load_digits
 
 __all__ = [
     "HELD_OUT_STEP", "WEIGHTS", "Layer", "classify", "gelu", "gelu_slope", "held_out", "load", "softmax",
@@ -49,6 +47,8 @@ def gelu_slope(values: np.ndarray) -> np.ndarray:
 
 
 def _phi(values: np.ndarray) -> np.ndarray:
+    from scipy.special import erf
+
     return (1 + erf(values / np.sqrt(values.dtype.type(2)))) / 2
 
 
@@ -77,6 +77,8 @@ def training_set() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _images(held: bool) -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.datasets import load_digits
+
     images, labels = load_digits(return_X_y=True)
     chosen = (np.arange(len(labels)) % HELD_OUT_STEP == 0) == held
     return (images[chosen] / PIXEL_MAX).astype(np.float32), labels[chosen].astype(np.int64)

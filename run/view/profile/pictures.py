@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from neuroncore_rtl.run.view.plotting import new_figure
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.run import ProfiledRun
 from neuroncore_rtl.run.view.profile.stalls import StallCause, causes_of, spans_of
@@ -31,15 +32,6 @@ WIDTH, ROW, MARGINS = 11.0, 0.42, 1.75
 """Inches: width of a picture, height of a queue, total height above and below the queues."""
 
 
-def _pyplot():
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    return pyplot
-
-
 def _subtitle(run: ProfiledRun) -> str:
     config = run.config
     source = " by the timing model: no RTL has run" if run.modelled else ""
@@ -48,12 +40,12 @@ def _subtitle(run: ProfiledRun) -> str:
 
 def draw_timeline(path: Path, run: ProfiledRun) -> Path:
     """Draw each engine's instructions in a row, with stalls below, in a format of matplotlib; return the path."""
-    pyplot = _pyplot()
+    queues = list(run.queues)
+    figure = new_figure(WIDTH, MARGINS + ROW * len(queues), layout="constrained")
+    axes = figure.subplots()
     from matplotlib.patches import Patch
     from matplotlib.ticker import FuncFormatter
 
-    queues = list(run.queues)
-    figure, axes = pyplot.subplots(figsize=(WIDTH, MARGINS + ROW * len(queues)), layout="constrained")
     kinds, causes, line = {}, {}, 0.6 if len(run.records) <= APART else 0
     for row, queue in enumerate(queues):
         shown: dict[str, list[tuple[int, int]]] = {}
@@ -96,11 +88,11 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
 
 def draw_roofline(path: Path, figures: Figures) -> Path:
     """Draw the roofline of array and HBM, and the run's position, in a format of matplotlib; return the path."""
-    pyplot = _pyplot()
     run, peak, width = figures.run, figures.peak, figures.hbm_width
     ridge, reached = peak / width, figures.product_flops / max(run.cycles, 1)
     intensity = figures.intensity
-    figure, axes = pyplot.subplots(figsize=(7.0, 4.6), layout="constrained")
+    figure = new_figure(7.0, 4.6, layout="constrained")
+    axes = figure.subplots()
     low, high = min(ridge, intensity or ridge) / 8, max(ridge, intensity) * 16
     axes.plot([low, ridge, high], [low * width, peak, peak], color=INK, linewidth=2)
     axes.plot([ridge, ridge], [low * width / 8, peak], color=FAINT, linewidth=0.8, linestyle=":")
@@ -138,7 +130,4 @@ def _saved(figure, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130, facecolor="white")
     figure.clear()
-    from matplotlib import pyplot
-
-    pyplot.close(figure)
     return path

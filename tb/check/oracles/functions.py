@@ -4,12 +4,12 @@ The relative error of the float64 functions is about 2**-45, negligible compared
 compares them with mpmath.
 """
 
+from functools import cache
 from types import SimpleNamespace
 
 import mpmath
 import numpy as np
 from mpmath import mp, mpf
-from scipy import special
 
 __all__ = ["ALPHA", "DIGITS", "POSITIVE", "exact", "reference"]
 
@@ -23,17 +23,25 @@ DIGITS = 60
 
 _SLOPE = np.float64(np.float32(ALPHA))
 
-_FLOAT64 = SimpleNamespace(
-    abs=np.abs, arctan=np.arctan, cdf=special.ndtr, cos=np.cos, cosh=np.cosh, erf=special.erf, exp=np.exp, log=np.log,
-    log1p=np.log1p, logistic=special.expit, max=np.maximum, number=np.float64, pi=np.pi, sign=np.sign, sin=np.sin,
-    sqrt=np.sqrt, tanh=np.tanh, where=np.where,
-)  # fmt: skip
+
+@cache
+def _float64() -> SimpleNamespace:
+    """Return the elementary functions of numpy and scipy."""
+    from scipy import special
+
+    return SimpleNamespace(
+        abs=np.abs, arctan=np.arctan, cdf=special.ndtr, cos=np.cos, cosh=np.cosh, erf=special.erf, exp=np.exp,
+        log=np.log, log1p=np.log1p, logistic=special.expit, max=np.maximum, number=np.float64, pi=np.pi, sign=np.sign,
+        sin=np.sin, sqrt=np.sqrt, tanh=np.tanh, where=np.where,
+    )  # fmt: skip
+
+
 _MPMATH = SimpleNamespace(
     abs=abs, arctan=mp.atan, cdf=mp.ncdf, cos=mp.cos, cosh=mp.cosh, erf=mp.erf, exp=mp.exp, log=mp.log, log1p=mp.log1p,
     logistic=lambda z: 1 / (1 + mp.exp(-z)), max=max, number=mpf, pi=mp.pi, sign=mp.sign, sin=mp.sin, sqrt=mp.sqrt,
     tanh=mp.tanh, where=lambda chosen, one, other: one if chosen else other,
 )  # fmt: skip
-"""Elementary functions of both libraries."""
+"""Elementary functions of mpmath."""
 
 
 def _argument(m, z):
@@ -86,7 +94,7 @@ _FUNCTIONS = {
 def reference(name: str, z) -> np.ndarray:
     """Return f(z) in float64, for FP32 z other than NaN."""
     with np.errstate(all="ignore"):
-        return _FUNCTIONS[name](_FLOAT64, np.asarray(z, np.float64), _SLOPE)
+        return _FUNCTIONS[name](_float64(), np.asarray(z, np.float64), _SLOPE)
 
 
 def exact(name: str, z: float, alpha: float = float(_SLOPE)) -> mpmath.mpf:

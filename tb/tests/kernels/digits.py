@@ -24,6 +24,7 @@ from neuroncore_rtl.run.job import DeviceJob, ImageJob
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Settings, core_options, integer
+from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.tb.tests.kernels.products import counters_of, ideal_cycles, product_jobs
@@ -80,6 +81,7 @@ def held_out(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _jobs(settings: Settings) -> Jobs:
+    require_packages("references")
     layers, (images, _) = digits.load(), held_out(settings)
     if settings.target == "engine":
         yield from _layer_jobs(settings, layers, images)

@@ -17,8 +17,9 @@ from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, desce
 from neuroncore_rtl.run.report import Report, display_path
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import RECORDED, SEED, STALL, Settings, configuration_options, integer, refusals
+from neuroncore_rtl.run.view.plotting import new_figure
 from neuroncore_rtl.spec.formats import BF16, FP16
-from neuroncore_rtl.tb.tests.figures import headless_pyplot, write_figure
+from neuroncore_rtl.tb.tests.figures import write_figure
 from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
@@ -99,8 +100,8 @@ def _descend(x: np.ndarray, y: np.ndarray, steps: int) -> np.ndarray:
 
 
 def _plot(sums: dict[str, np.ndarray], losses: dict[str, np.ndarray]) -> Path:
-    pyplot = headless_pyplot()
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    figure = new_figure(11, 4.2, layout="constrained")
+    left, right = figure.subplots(1, 2)
     left.plot(START + ADDEND * np.arange(ADDITIONS + 1), "k--", lw=1, label="exact")
     right.semilogy(losses["float64"], "k--", lw=1, label="float64")
     for plot, found, what in ((left.plot, sums, ""), (right.semilogy, losses, "BF16 weights, ")):

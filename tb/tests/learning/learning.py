@@ -17,8 +17,9 @@ from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Settings
+from neuroncore_rtl.run.view.plotting import new_figure
 from neuroncore_rtl.spec.costs import busy_cycles
-from neuroncore_rtl.tb.tests.figures import headless_pyplot, write_figure
+from neuroncore_rtl.tb.tests.figures import write_figure
 
 __all__ = [
     "Curve", "adamw_step", "cycles_by_run", "disagreements", "draw_losses", "ends_of", "golden_failures",
@@ -125,7 +126,8 @@ class Curve:
 
 def draw_losses(name: str, title: str, curves: Sequence[Curve]) -> Path:
     """Draw the losses and their moving means; return the path of the picture."""
-    figure, axes = headless_pyplot().subplots(figsize=(7, 4.2), layout="constrained")
+    figure = new_figure(7, 4.2, layout="constrained")
+    axes = figure.subplots()
     for curve in curves:
         count = len(curve.losses)
         few = max(1, count // 20)

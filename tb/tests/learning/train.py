@@ -23,6 +23,7 @@ from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.report import Report, display_path
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import TILE_OPTION, Settings, choice, core_options, integer, refusals
+from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.tests.learning import learning
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
@@ -114,6 +115,7 @@ def _label(settings: Settings) -> str:
 
 
 def _jobs(settings: Settings) -> Jobs:
+    require_packages("references")
     task = task_of(settings)
     for name in [name for name in ROUNDINGS if settings.round in (name, "both")]:
         with refusals():

@@ -17,6 +17,7 @@ from neuroncore_rtl.run.job import Job
 from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, switch
+from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.tb.check.gradient_errors import GradientErrors
 from neuroncore_rtl.tb.tests.links.gradient_sums import GIVEN, SUM_DTYPES, Added, conditions_of, sum_jobs
 from neuroncore_rtl.tb.tests.links.options import collective_options
@@ -60,6 +61,7 @@ def _rows_of(one: Added, errors: Mapping[str, GradientErrors]) -> Iterator[tuple
 
 
 def _jobs(settings: Settings) -> Iterator[Job]:
+    require_packages("references")
     conditions = conditions_of(settings)
     ranks = conditions[GIVEN].group.ranks
     with progress(f"gradients of {ranks} shards"):

