@@ -1,6 +1,10 @@
 # A thin layer over `python -m neuroncore_rtl`: it makes the virtual environment and hands the variables on.
 # `make help` lists what there is.
 
+ifneq ($(CURDIR),$(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST))))))
+$(error paths are relative to the Makefile's folder: run make -C $(dir $(lastword $(MAKEFILE_LIST))) instead)
+endif
+
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/complete

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,26 @@ from neuroncore_rtl.spec.parameters import parameters
 __all__ = [
     "BOARD_OPTIONS", "HBM_OPTIONS", "LANES_OPTION", "LATENCY", "ORDER", "PROFILE", "RECORDED", "RUN_OPTIONS", "SEED",
     "SIM", "STALL", "TILE_OPTION", "WAVES", "Command", "Option", "Settings", "UsageError", "check_room", "choice",
-    "configuration_options", "core_options", "dtype_option", "integer", "later", "refusals", "switch",
+    "configuration_options", "core_options", "dtype_option", "integer", "later", "refusals", "switch", "unknown",
 ]  # fmt: skip
 
 
 class UsageError(ValueError):
     """An invalid request; the message names the rule."""
+
+
+LISTED = 100
+"""Characters of a list of names that an error shows even if it suggests a similar name."""
+
+
+def unknown(what: str, name: str, names: Iterable[str]) -> UsageError:
+    """Return the error for a name that is not in `names`: similar names, whatever their case, or all names."""
+    by_lower_case = {one.lower(): one for one in names}
+    similar = [by_lower_case[one] for one in get_close_matches(name.lower(), by_lower_case, cutoff=0.7)]
+    question = f"; did you mean {' or '.join(similar)}?" if similar else ""
+    listed = ", ".join(by_lower_case.values())
+    rule = "an existing one" if similar and len(listed) > LISTED else f"one of {listed}"
+    return UsageError(f"{what} must be {rule}, not {name!r}{question}")
 
 
 @contextmanager
@@ -66,7 +81,7 @@ class Option:
                 raise UsageError(f"{self.name} must be {self._range()}, not {text!r}")
             return int(text)
         if self.choices and text not in self.choices:
-            raise UsageError(f"{self.name} must be one of {', '.join(self.choices)}, not {text!r}")
+            raise unknown(self.name, text, self.choices)
         if self.type is Path and not Path(text).is_file():
             raise UsageError(f"{self.name} must be an existing file, not {text!r}")
         return self.type(text)
@@ -148,7 +163,7 @@ class Command:
             if not equals:
                 raise UsageError(f"a variable is given as NAME=VALUE, not {assignment!r}")
             if name not in options:
-                raise UsageError(f"a variable of {self.name} must be one of {', '.join(options)}, not {name!r}")
+                raise unknown(f"a variable of {self.name}", name, options)
             chosen[name] = options[name].parse(text)
         return Settings(chosen, defaults)
 

@@ -3,6 +3,7 @@
 import gc
 import multiprocessing
 import os
+import signal
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -89,6 +90,7 @@ def _may_join(one: _Call, other: _Call) -> bool:
 
 
 def _answer(sender: Connection, calls: list[_Call]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal interrupts all its processes; the parent ends this one
     gc.disable()  # the process ends before a collection would pay off
     function = calls[0].function
     try:

@@ -107,7 +107,7 @@ def app():
     """Simulate, export and measure the accelerator."""
 
 
-@app.group(cls=_Tests, names=registry.tests, find=registry.command_named, run=_simulate)
+@app.group(cls=_Tests, names=registry.MODULES.keys, find=registry.command_named, run=_simulate)
 def sim():
     """Run a TEST: RTL in a simulator, compared bit for bit with the golden model."""
 

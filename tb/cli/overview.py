@@ -22,8 +22,9 @@ COMMON = ("ROWS", "COLUMNS", "MAC_LATENCY", "VECTOR_LATENCY", "SBUF_BYTES", "HBM
 
 
 def targets() -> list[tuple[str, str]]:
-    """Return the Makefile's targets and their help comments."""
-    return re.findall(r"^([a-z-]+):.*?## (.+)$", MAKEFILE.read_text(), re.MULTILINE)
+    """Return the Makefile's targets and their help comments; without a Makefile, in an installed package, none."""
+    text = MAKEFILE.read_text() if MAKEFILE.is_file() else ""
+    return re.findall(r"^([a-z-]+):.*?## (.+)$", text, re.MULTILINE)
 
 
 def show(name: str | None, complete: bool = False, commands: Sequence[Command] = registry.COMMANDS) -> None:
@@ -35,7 +36,7 @@ def show(name: str | None, complete: bool = False, commands: Sequence[Command] =
         commands: commands to choose from.
     """
     width = terminal().width
-    text = overview(width) if name is None else command_help(*_find_command(name, commands), width, complete)
+    text = overview(width, commands) if name is None else command_help(*_find_command(name, commands), width, complete)
     click.echo(text, nl=False)
 
 
@@ -47,14 +48,16 @@ def _find_command(name: str, commands: Sequence[Command]) -> tuple[Command, str]
     return registry.command_named(name), f"make sim TEST={name}"
 
 
-def overview(width: int) -> str:
+def overview(width: int, commands: Sequence[Command] = registry.COMMANDS) -> str:
     """Return the overview in lines of at most `width` characters."""
     sizes = (f"{name} {config.rows} x {config.columns}" for name, config in PRESETS.items())
+    installed = [
+        ("neuroncore-rtl sim", "run a TEST"),
+        *((f"neuroncore-rtl {one.name}", one.summary) for one in commands),
+    ]
     sections = {
-        "targets": [(f"make {name}", text) for name, text in targets()],
-        "TEST=, for make sim": [
-            (group, " ".join(registry.tests(modules))) for group, modules in registry.GROUPS.items()
-        ],
+        "targets": [(f"make {name}", text) for name, text in targets()] or installed,
+        "TEST=, for make sim": [(group, " ".join(modules.values())) for group, modules in registry.GROUPS.items()],
         "more": [
             ("make help TEST=matmul", "summary and variables of a TEST; TEST=bench: of a target"),
             ("PRESET=", f"the machine: {', '.join(sizes)} processing elements"),

@@ -1,7 +1,6 @@
 """Registry of TESTs and commands, read by make, the command line and help."""
 
 import importlib
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -19,62 +18,69 @@ from neuroncore_rtl.run.settings import (
     integer,
     later,
     switch,
+    unknown,
 )
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
 from neuroncore_rtl.tb.campaign.options import CAMPAIGN_OPTIONS
 
 __all__ = [
-    "COMMANDS", "GROUPS", "MODULES", "TABLES", "command_named", "image_named", "profile_named", "profiled_tests",
-    "tests",
+    "COMMANDS", "GROUPS", "MODULES", "command_named", "image_named", "profile_named", "profiled_tests", "tests",
 ]  # fmt: skip
 
 GROUPS = {
-    "matmul, models": (
-        "kernels.matmul",
-        "kernels.digits",
-        "learning.train",
-        "learning.charlm",
-        "links.tensor_parallel",
-    ),
-    "row-wise kernels": ("kernels.kernels",),
-    "other front ends": ("kernels.nki",),
-    "layers": ("kernels.layers", "kernels.transformer"),
-    "gradients": ("kernels.backward",),
-    "engines": ("engines.vector", "engines.activation", "engines.timing", "kernels.sr"),
-    "arithmetic": ("engines.mac", "engines.round"),
-    "core, controller": ("core.program", "core.riscv"),
-    "chip links": ("links.router", "links.collective", "links.collectives", "links.gradients"),
+    "matmul, models": {
+        "kernels.matmul": "matmul",
+        "kernels.digits": "digits",
+        "learning.train": "train",
+        "learning.charlm": "charlm",
+        "links.tensor_parallel": "tensor_parallel",
+    },
+    "row-wise kernels": {
+        "kernels.kernels": "softmax softmax_backward crossentropy layernorm rmsnorm gelu adamw topk",
+    },
+    "other front ends": {"kernels.nki": "nki"},
+    "layers": {
+        "kernels.layers": "linear swiglu rope conv2d",
+        "kernels.transformer": "attention encoder decoder",
+    },
+    "gradients": {
+        "kernels.backward": "linear_backward layernorm_backward attention_backward encoder_backward embedding",
+    },
+    "engines": {
+        "engines.vector": "vector",
+        "engines.activation": "activation",
+        "engines.timing": "timing",
+        "kernels.sr": "sr",
+    },
+    "arithmetic": {"engines.mac": "mac", "engines.round": "round"},
+    "core, controller": {"core.program": "program", "core.riscv": "riscv"},
+    "chip links": {
+        "links.router": "router",
+        "links.collective": "allreduce reducescatter allgather broadcast alltoall sendrecv barrier",
+        "links.collectives": "collectives",
+        "links.gradients": "gradients",
+    },
 }
-"""Modules of `tb/tests/`, grouped as help lists their TESTs."""
+"""TESTs by module of `tb/tests/`, grouped as help lists them; a module is imported when one of its TESTs is used."""
 
-MODULES = tuple(module for modules in GROUPS.values() for module in modules)
-"""All modules: each defines `TEST`, the TEST of its name, or is in `TABLES`."""
+MODULES = {name: module for group in GROUPS.values() for module, names in group.items() for name in names.split()}
+"""The module of each TEST. It defines `TEST`, or `TESTS` if it has several."""
 
-TABLES = ("kernels.kernels", "kernels.layers", "kernels.transformer", "kernels.backward", "links.collective")
-"""Modules that define `TESTS`, a table of similar TESTs."""
+
+def tests() -> dict[str, Command]:
+    """Return all TESTs by name."""
+    return {name: command_named(name) for name in MODULES}
 
 
 @cache
-def _tests(module: str) -> dict[str, Command]:
-    found = importlib.import_module(f"neuroncore_rtl.tb.tests.{module}")
-    return {bench.name: bench for bench in (found.TESTS if module in TABLES else (found.TEST,))}
-
-
-def tests(modules: Iterable[str] | None = None) -> dict[str, Command]:
-    """Return the TESTs of some modules by name; None: of all."""
-    modules = MODULES if modules is None else modules
-    return {name: bench for module in modules for name, bench in _tests(module).items()}
-
-
 def command_named(name: str) -> Command:
-    """Return the TEST of a name; a UsageError lists the existing ones."""
-    # Import as few modules as possible.
-    own = [module for module in MODULES if module.endswith(f".{name}") and module not in TABLES]
-    for module in own or TABLES:
-        if name in _tests(module):
-            return _tests(module)[name]
-    raise UsageError(f"TEST must be one of {', '.join(tests())}, not {name!r}")
+    """Return the TEST of a name; UsageError, with similar names, if there is none."""
+    if name not in MODULES:
+        raise unknown("TEST", name, MODULES)
+    found = importlib.import_module(f"neuroncore_rtl.tb.tests.{MODULES[name]}")
+    choices = found.TESTS if hasattr(found, "TESTS") else (found.TEST,)
+    return next(one for one in choices if one.name == name)
 
 
 def profiled_tests() -> list[str]:

@@ -121,7 +121,7 @@ REFUSED = {
     "PRESET must be one of nano, .*, full, not 'huge'": {"preset": "huge"},
     "TARGET must be one of rtl, golden, model, board, not 'chip'": {"on": "chip"},
     "the target of a run is its argument `on`, not `target`": {"target": "golden"},
-    "a variable of run must be one of PRESET, .*BAUD, not 'SPEED'": {"speed": 3},
+    r"a variable of run must be an existing one, not 'SPEED'; did you mean SEED\?": {"speed": 3},
     "STALL must be an integer from 0 to 240, not '999'": {"stall": 999},
     r"an input must be one of the program's tensors in HBM \(x, y, untouched\), not 'z'": {"inputs": {"z": VALUES}},
     r"x: shape must be \(4, 8\), not \(8, 4\)": {"inputs": {"x": VALUES.T}},

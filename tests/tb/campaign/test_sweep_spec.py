@@ -62,7 +62,10 @@ def test_a_file_counts_by_what_is_in_it(tmp_path):
         ("[sweep]\nM = 1", "test must be the name of a TEST in sweep or at the top, not None"),
         ('[sweep]\ntest = "gone"', "sweep: TEST must be one of matmul, .*, not 'gone'"),
         ('test = "matmul"\n[sweep]\nM = [1, 0]', "sweep, M: M must be an integer from 1 to 1048576, not '0'"),
-        ('test = "matmul"\n[sweep]\nMM = [1]', "sweep, MM: a variable of matmul must be one of M, .*, not 'MM'"),
+        (
+            'test = "matmul"\n[sweep]\nMM = [1]',
+            "sweep, MM: a variable of matmul must be an existing one, not 'MM'; did you mean M?",
+        ),
         ('test = "matmul"\n[settings]\nDTYPE = "bf17"', "settings, DTYPE: DTYPE must be one of .*, not 'bf17'"),
         ('test = "matmul"\n[sweep]\nM = []', "sweep, M: a list must have a value"),
         ('test = "matmul"\n[sweep]\n"M K" = [[1, 2, 3]]', r"sweep, M K: \[1, 2, 3\] must have 2 values, not 3"),

@@ -1,6 +1,7 @@
 """Command line: lists of tests and variables, errors that name the valid choices."""
 
 import errno
+import importlib
 import json
 import re
 import sys
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 
 from neuroncore_rtl.__main__ import app
 from neuroncore_rtl.run.report import Report
-from neuroncore_rtl.run.settings import SEED, SIM, WAVES, Command, Option, configuration_options, dtype_option
+from neuroncore_rtl.run.settings import SEED, SIM, WAVES, Command, Option, configuration_options, dtype_option, unknown
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.parameters import parameters
 from neuroncore_rtl.tb.cli import overview, registry
@@ -47,11 +48,11 @@ def cli(monkeypatch, tmp_path):
     module = ModuleType("neuroncore_rtl.tb.tests.core.fixture")
     module.TEST = FIXTURE
     monkeypatch.setitem(sys.modules, "neuroncore_rtl.tb.tests.core.fixture", module)
-    monkeypatch.setattr(registry, "MODULES", ("core.fixture",))
+    monkeypatch.setattr(registry, "MODULES", {"fixture": "core.fixture"})
     monkeypatch.setattr(Report.write, "__defaults__", (tmp_path,))
-    registry._tests.cache_clear()
+    registry.command_named.cache_clear()
     yield lambda *words: CliRunner().invoke(app, words)
-    registry._tests.cache_clear()
+    registry.command_named.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -81,8 +82,9 @@ SIM_REFUSES = {
     "DTYPE=fp64": "DTYPE must be one of bf16, fp32, not 'fp64'",
     "--dtype fp64": "DTYPE must be one of bf16, fp32, not 'fp64'",
     "SIM=questa": "SIM must be one of verilator, icarus, not 'questa'",
-    "WAVE=1": "a variable of fixture must be one of PRESET, ROWS, COLUMNS, ",
-    "m=1": "SIM, LANES, WAVES, not 'm'",
+    "WAVE=1": "a variable of fixture must be an existing one, not 'WAVE'; did you mean WAVES?",
+    "m=1": "a variable of fixture must be an existing one, not 'm'; did you mean M?",
+    "COLOUR=1": "a variable of fixture must be one of PRESET, ROWS, COLUMNS, ",
     "M": "a variable is given as NAME=VALUE, not 'M'",
     **{f"M={text}": f"M must be an integer of at least 1, not '{text}'" for text in ("0", "", "0x10", "1_0", "²")},
     "M=" + "9" * 5000: "M must be an integer of at least 1",
@@ -224,12 +226,25 @@ def test_every_public_target_of_the_makefile_has_its_line_of_help():
     assert phony.split()[1:] == [name for name, _ in overview.targets()]
 
 
-def test_every_test_has_a_name_of_its_own():
-    """The name is the module's, or one of a row in the module's table."""
-    names = registry.tests()
-    assert {name for name in registry.MODULES if name.rpartition(".")[2] not in names} == set(registry.TABLES)
-    for name, found in registry.tests().items():
-        assert registry.command_named(name) is found and found.name == name
+def test_every_test_is_listed_under_its_name():
+    assert all(command.name == name for name, command in registry.tests().items())
+    for module in set(registry.MODULES.values()):
+        found = importlib.import_module(f"neuroncore_rtl.tb.tests.{module}")
+        defined = [one.name for one in getattr(found, "TESTS", [getattr(found, "TEST", None)])]
+        assert defined == [name for name, one in registry.MODULES.items() if one == module]
+
+
+@pytest.mark.parametrize(
+    "name, names, message",
+    [
+        ("TARGETT", ("TARGET", "PRESET"), "X must be one of TARGET, PRESET, not 'TARGETT'; did you mean TARGET?"),
+        ("m", ("M", "K"), "X must be one of M, K, not 'm'; did you mean M?"),
+        ("matmull", registry.MODULES, "X must be an existing one, not 'matmull'; did you mean matmul?"),
+        ("zzz", registry.MODULES, f"X must be one of {', '.join(registry.MODULES)}, not 'zzz'"),
+    ],
+)
+def test_unknown_names_are_answered_with_similar_ones(name, names, message):
+    assert str(unknown("X", name, names)) == message
 
 
 def test_settings_have_no_attribute_that_is_not_an_option():
