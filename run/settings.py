@@ -35,7 +35,7 @@ LISTED = 100
 def unknown(what: str, name: str, names: Iterable[str]) -> UsageError:
     """Return the error for a name that is not in `names`: similar names, whatever their case, or all names."""
     by_lower_case = {one.lower(): one for one in names}
-    similar = [by_lower_case[one] for one in get_close_matches(name.lower(), by_lower_case, cutoff=0.7)]
+    similar = [by_lower_case[one] for one in get_close_matches(name.lower(), by_lower_case, cutoff=0.66)]
     question = f"; did you mean {' or '.join(similar)}?" if similar else ""
     listed = ", ".join(by_lower_case.values())
     rule = "an existing one" if similar and len(listed) > LISTED else f"one of {listed}"

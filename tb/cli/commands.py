@@ -70,6 +70,13 @@ class _Tests(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
         return _command(self._find(name), self._run)
 
+    def resolve_command(self, ctx: click.Context, args: list[str]):
+        # make passes an empty TEST, and every other variable after it.
+        for word in args[1:] if args[:1] == [""] else ():
+            if word.lower().startswith("test="):
+                raise UsageError(f"TEST must be in capitals, TEST={word[5:]}, not {word!r}")
+        return super().resolve_command(ctx, args)
+
 
 def _command(command: Command, run) -> click.Command:
     """Return the click command of a TEST; `run` is called with the TEST and its settings and returns an exit status."""

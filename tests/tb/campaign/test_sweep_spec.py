@@ -64,7 +64,7 @@ def test_a_file_counts_by_what_is_in_it(tmp_path):
         ('test = "matmul"\n[sweep]\nM = [1, 0]', "sweep, M: M must be an integer from 1 to 1048576, not '0'"),
         (
             'test = "matmul"\n[sweep]\nMM = [1]',
-            "sweep, MM: a variable of matmul must be an existing one, not 'MM'; did you mean M?",
+            "sweep, MM: a variable of matmul must be an existing one, not 'MM'; did you mean M\\?",
         ),
         ('test = "matmul"\n[settings]\nDTYPE = "bf17"', "settings, DTYPE: DTYPE must be one of .*, not 'bf17'"),
         ('test = "matmul"\n[sweep]\nM = []', "sweep, M: a list must have a value"),

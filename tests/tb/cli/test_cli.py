@@ -102,6 +102,7 @@ SIM_REFUSES = {
         *((["sim", "fixture", *words.split()], message) for words, message in SIM_REFUSES.items()),
         (["sim", "nonsense"], "TEST must be one of fixture, not 'nonsense'"),
         (["sim", ""], "TEST must be one of fixture, not ''"),
+        (["sim", "", "M=1", "test=fixture"], "TEST must be in capitals, TEST=fixture, not 'test=fixture'"),
         (["waves", "nonsense"], "TEST must be one of fixture, not 'nonsense'"),
         (["verilog", "PRESET=huge"], SIM_REFUSES["PRESET=huge"]),
     ],
