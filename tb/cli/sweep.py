@@ -12,12 +12,13 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import LANES_OPTION, PROFILE, SIM, WAVES, Settings, UsageError
 from neuroncore_rtl.run.sim.vectors import lanes_choice
+from neuroncore_rtl.run.view.table_files import write_parquet
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.campaign.options import executor_of
 from neuroncore_rtl.tb.campaign.plots import draw_campaign_roofline, draw_chips, draw_sizes
 from neuroncore_rtl.tb.campaign.rows import aligned_lines, row_of
 from neuroncore_rtl.tb.campaign.run import campaign, exit_status
-from neuroncore_rtl.tb.campaign.store import Store, write_parquet
+from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.campaign.sweep_spec import Point, points_of
 from neuroncore_rtl.tb.campaign.task import Row, Task, key_of, sources
 from neuroncore_rtl.tb.cli.registry import command_named
