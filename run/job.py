@@ -95,6 +95,9 @@ class Job:
         """Return golden's result; None if only the caller can judge the job."""
         return None
 
+    def judge(self, expected: Expected) -> None:
+        """Raise an error if golden's result already shows that the job is wrong."""
+
     def parts(self, memories: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Return the bytes of `memories` that must equal golden's, by name."""
         return memories
@@ -260,9 +263,6 @@ class ImageJob(Job):
         else:
             outcomes = execute_on_golden(self.config, memories[0], self.everything)
         return Expected(memories={"hbm": memories}, outcomes=outcomes)
-
-    def judge(self, expected: Expected) -> None:
-        """Raise an error if golden's result already shows that the job is wrong."""
 
     def flow(self, outcome: CoreOutcome) -> dict[str, object]:
         """Return the options with which `golden.timing.predict` follows the execution that golden computed."""

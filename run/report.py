@@ -22,7 +22,7 @@ RESULTS = SIM_BUILD / "results"
 
 _RECORDINGS = ContextVar("recordings", default=SIM_BUILD)
 
-_NUMBER = re.compile(r"[\d.,]*%?")
+_NUMBER = re.compile(r"-?[\d.,]*(e[+-]\d+)?%?|nan|-?inf")
 
 PLAIN_WIDTH = 120
 """Columns of output to a file or a pipe."""
@@ -123,7 +123,7 @@ class Report:
         """Return the record of the run, as JSON values."""
         return {
             "test": self.test,
-            "settings": dict(self.settings),
+            "settings": {name: str(one) if isinstance(one, Path) else one for name, one in self.settings.items()},
             "cycles": self.cycles,
             "ideal_cycles": self.ideal_cycles,
             "hbm_cycles": self.hbm_cycles,
@@ -196,6 +196,8 @@ def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
 def _readable(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_readable(part)}" for name, part in value.items())
+    if isinstance(value, float):
+        return f"{value:.5g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

@@ -4,9 +4,9 @@ Both keep every intermediate result for inspection. Elements are numbered in the
 words per step, so results do not depend on the tiling.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, repeat
 
 from neuroncore_rtl.kernels.program import Draw, Program, Rows, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
@@ -16,21 +16,25 @@ from neuroncore_rtl.spec.isa import AluOp
 __all__ = ["Problem", "accumulate", "descend_stochastic"]
 
 
-def _steps(history: Rows, columns: int, seed: int | None) -> Iterator[tuple[Tensor, Tensor, Draw | None]]:
-    """Yield, for each step and tile, the values before the step, the destination of new values, and random words."""
+def _steps(history: Rows, columns: int, seed: int | None) -> Iterator[tuple[int, Tensor, Tensor, Draw | None]]:
+    """Yield, for each step, from 1, and tile: the step, values before it, destination of new values, random words."""
     parts = [history.columns(first, first + columns) for first in range(0, history.shape[1], columns)]
     for step, (before, after) in enumerate(pairwise(parts), start=1):
-        yield from zip(before.tiles, after.tiles, after.draws(seed, step), strict=True)
+        yield from zip(repeat(step), before.tiles, after.tiles, after.draws(seed, step))
 
 
-def accumulate(program: Program, history: Rows, columns: int, addend: float, seed: int | None) -> None:
-    """Append sums[t + 1] = sums[t] + addend, rounded to the tensor's format after every addition.
+def accumulate(program: Program, history: Rows, addends: Sequence[float], seed: int | None) -> None:
+    """Append sums[t + 1] = sums[t] + addends[t], rounded to the tensor's format after every addition.
 
-    The history has `columns` sums per row and step; the first step is given. `seed` selects stochastic rounding, None
-    for rounding to nearest even.
+    Arguments:
+        program: the program.
+        history: sums of all steps, [rows, steps + 1] or several columns per step; the first step is given.
+        addends: one per step, each rounded to FP32.
+        seed: seed of stochastic rounding; None: to nearest even.
     """
-    for before, after, draw in _steps(history, columns, seed):
-        program.append(isa.tensor_scalar(after, before, addend, AluOp.ADD, stochastic=draw))
+    columns = history.shape[1] // (len(addends) + 1)
+    for step, before, after, draw in _steps(history, columns, seed):
+        program.append(isa.tensor_scalar(after, before, addends[step - 1], AluOp.ADD, stochastic=draw))
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ def descend_stochastic(program: Program, history: Rows, problem: Problem, seed: 
     gradient = program.space.sbuf("gradient", FP32, (features,))
     whole = problem.inputs, problem.targets, products, residues, gradient
     scale = -problem.rate / samples
-    for before, after, draw in _steps(history, features, seed):
+    for _, before, after, draw in _steps(history, features, seed):
         x, y, p, r, g = (tensor[: after.partitions] for tensor in whole)
         program.append(isa.tensor_tensor(p, x, before, AluOp.MULTIPLY))
         program.append(isa.tensor_reduce(r, p, AluOp.ADD))
