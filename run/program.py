@@ -17,9 +17,18 @@ from neuroncore_rtl.run.harness.hbm import Hbm, hbm_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected, ImageJob
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import BOARD_OPTIONS, RUN_OPTIONS, Command, UsageError, check_room, choice
+from neuroncore_rtl.run.settings import (
+    BOARD_OPTIONS,
+    RUN_OPTIONS,
+    Command,
+    UsageError,
+    check_room,
+    choice,
+    machine_of,
+    unknown,
+)
 from neuroncore_rtl.run.targets import Target, execute, target_of
-from neuroncore_rtl.spec.config import PRESETS, preset_named
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Storage
 
 __all__ = ["PRESET", "ProgramFailed", "ProgramJob", "program_job", "run"]
@@ -34,7 +43,6 @@ _RUN = Command(
     name="run",
     summary="a program",
     options=(
-        choice("PRESET", None, "the machine", PRESETS),
         choice("TARGET", "rtl", "the target", ("rtl", "golden", "model", "board")),
         choice("ORDER", None, "order of the instructions of a queue", ORDERS),
         *RUN_OPTIONS,
@@ -42,6 +50,9 @@ _RUN = Command(
     ),
     run=lambda settings: 0,
 )
+
+
+_VARIABLES = [option.name for option in _RUN.options if option.name != "TARGET"]
 
 
 class ProgramFailed(RuntimeError):
@@ -61,8 +72,8 @@ def run(
     inputs: Inputs | None = None,
     *,
     on: str | Target = "rtl",
-    preset: str | None = None,
-    **variables: int | str,
+    preset: str | Config | None = None,
+    **variables: int | str | None,
 ) -> Result:
     """Run a program; return the contents of HBM, the cycles and their causes.
 
@@ -74,9 +85,10 @@ def run(
             tensor's format, to nearest even; unsigned integers of the format's size are its codes.
         on: "rtl", simulated and compared with golden byte for byte; "golden", the faster numpy model; "model", golden
             with cycles from the timing model; "board", a real or simulated board; or a `Target`.
-        preset: "tiny" to "full"; default "small" for a kernel; a program has a machine.
-        variables: those of `make sim` in small letters: order, latency, bandwidth and stall of HBM, seed, sim, lanes,
-            waves, depth; profile=1 writes a profile (`run.view.profile`); port and baud of a board.
+        preset: the machine of a kernel, "tiny" to "full" or a `Config`; default "small"; a program has a machine.
+        variables: those of `make sim` in small letters: parameters of the machine, such as rows and hbm_ports; order;
+            latency, bandwidth and stall of HBM; seed, sim, lanes, waves, depth; profile=1 writes a profile
+            (`run.view.profile`); port and baud of a board.
 
     Raises:
         ValueError: if an argument is not valid, or the kernel is refused.
@@ -84,25 +96,32 @@ def run(
             them.
         MissingTool, BuildFailed, SimulationFailed: if the machine cannot simulate.
     """
+    if not isinstance(on, str | Target):
+        raise UsageError(f"on must be the name of a target, or a Target, not {on!r}")
     if "target" in variables:
         raise UsageError("the target of a run is its argument `on`, not `target`")
-    given = {"PRESET": preset, **{name.upper(): value for name, value in variables.items()}}
+    machine, others = machine_of(PRESET if preset is None else preset, variables)
+    has_machine = preset is not None or len(others) < len(variables)
+    for name in others:
+        if name.upper() not in _VARIABLES:
+            raise unknown("a variable of run", name, [*map(str.lower, _VARIABLES), *Config.RANGES])
+    given = {name.upper(): int(value) if isinstance(value, bool) else value for name, value in others.items()}
     given |= {"TARGET": on} if isinstance(on, str) else {}
-    words = {name: int(value) if isinstance(value, bool) else value for name, value in given.items()}
-    settings = _RUN.settings(f"{name}={value}" for name, value in words.items() if value is not None)
+    settings = _RUN.settings(f"{name}={value}" for name, value in given.items() if value is not None)
     target, name = target_of(settings) if isinstance(on, str) else on, "program"
     if isinstance(program, Image):
-        if inputs or preset or settings.order:
-            raise UsageError("inputs, preset and order must not be given for an image, which has them")
+        if inputs or has_machine or settings.order:
+            raise UsageError("inputs, the machine and order must not be given for an image, which has them")
         config, made = program.config, None
     else:
         if not isinstance(program, Program):
-            kernel, config = program, preset_named(settings.preset or PRESET)
-            program = Program(config, order=settings.order or Program.order)
+            if not callable(program):
+                raise UsageError(f"a program must be a Program, a kernel or an Image, not {program!r}")
+            kernel, program = program, Program(machine, order=settings.order or Program.order)
             name = re.sub(r"\W+", "", getattr(kernel, "__name__", name))
             kernel(program)
-        elif settings.preset and preset_named(settings.preset) != program.config:
-            raise UsageError(f"PRESET must be the program's, {program.config}, not {settings.preset!r}")
+        elif has_machine and machine != program.config:
+            raise UsageError(f"the machine must be the program's, {program.config}, not {machine}")
         elif settings.order and settings.order != program.order:
             raise UsageError(f"ORDER must be the program's, {program.order}, not {settings.order}")
         if target.profile and not program.entries:

@@ -25,6 +25,10 @@ from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, Storage, queue_name
 __all__ = ["Result", "hbm_cycles", "hbm_width", "predicted_rows", "roofline"]
 
 
+LINES = 8
+"""Most lines of a kernel in the table of a result, those with the most cycles."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Result:
     """The result of a job on a target; the result of an image on one core prints as a table.
@@ -232,6 +236,10 @@ class Result:
             yield f"cycles of {self.busiest}", counts
         for name, array in self.arrays.items():
             yield name, f"{list(array.shape)} {self._outputs[name].format.name}"
+        largest = sorted(self.lines, key=lambda line: -self.lines[line].cycles)[:LINES]
+        for line in sorted(largest):
+            cost = self.lines[line]
+            yield str(line), f"{cost.cycles:,} cycles, {cost.cycles / (self.cycles or 1):.1%}, {cost.records:,} records"
 
 
 def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:

@@ -20,7 +20,8 @@ from neuroncore_rtl.spec.parameters import parameters
 __all__ = [
     "BOARD_OPTIONS", "HBM_OPTIONS", "LANES_OPTION", "LATENCY", "ORDER", "PROFILE", "RECORDED", "RUN_OPTIONS", "SEED",
     "SIM", "STALL", "TILE_OPTION", "WAVES", "Command", "Option", "Settings", "UsageError", "check_room", "choice",
-    "configuration_options", "core_options", "dtype_option", "integer", "later", "refusals", "switch", "unknown",
+    "configuration_options", "core_options", "dtype_option", "integer", "later", "machine_of", "refusals", "switch",
+    "unknown",
 ]  # fmt: skip
 
 
@@ -186,6 +187,27 @@ def integer(name: str, default: int | None, help: str, minimum: int, maximum: in
 def switch(name: str, default: int, help: str) -> Option:
     """Return a variable that is 0 or 1."""
     return integer(name, default, help, 0, 1)
+
+
+def machine_of(preset: str | Config, variables: Mapping[str, Any]) -> tuple[Config, dict[str, Any]]:
+    """Return a machine and the variables that are no parameters of it.
+
+    Arguments:
+        preset: name of a preset, or a machine.
+        variables: values by name in small letters; parameters of `Config` replace those of the preset.
+
+    Raises:
+        UsageError: if a parameter is not valid.
+    """
+    if not isinstance(preset, str | Config):
+        raise UsageError(f"PRESET must be one of {', '.join(PRESETS)}, or a Config, not {preset!r}")
+    base = preset_named(preset) if isinstance(preset, str) else preset
+    parameters = {name: value for name, value in variables.items() if name in Config.RANGES}
+    try:
+        machine = base.with_overrides(**parameters)
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from None
+    return machine, {name: value for name, value in variables.items() if name not in parameters}
 
 
 def choice(name: str, default: str | None, help: str, choices: Iterable[str] = ()) -> Option:

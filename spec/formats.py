@@ -140,10 +140,9 @@ def format_named(name: str) -> Format:
     Raises:
         ValueError: if no format has this name; the message lists all names.
     """
-    try:
+    if isinstance(name, str) and name in FORMATS:
         return FORMATS[name]
-    except KeyError:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {name!r}") from None
+    raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {name!r}")
 
 
 def format_of(code: int) -> Format:

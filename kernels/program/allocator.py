@@ -14,7 +14,7 @@ from numbers import Integral
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, Config
-from neuroncore_rtl.spec.formats import Format
+from neuroncore_rtl.spec.formats import Format, format_named
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Region, Storage
 from neuroncore_rtl.spec.isa.access import storage_partitions
 
@@ -98,13 +98,13 @@ class Allocator:
         self.hbm_tensors: list[HbmTensor] = []
 
     def sbuf(
-        self, name: str, fmt: Format, shape: tuple[int, ...], partitions: int | None = None, *, kept: bool = False
+        self, name: str, fmt: Format | str, shape: tuple[int, ...], partitions: int | None = None, *, kept: bool = False
     ) -> Tensor:
         """Return a new tensor in SBUF, in all partitions by default; ValueError if it does not fit."""
         return self._on_chip(Storage.SBUF, name, fmt, shape, partitions, kept)
 
     def psum(
-        self, name: str, fmt: Format, shape: tuple[int, ...], partitions: int | None = None, *, kept: bool = False
+        self, name: str, fmt: Format | str, shape: tuple[int, ...], partitions: int | None = None, *, kept: bool = False
     ) -> Tensor:
         """Return a new tensor in PSUM, in all partitions by default; ValueError if it does not fit.
 
@@ -112,9 +112,9 @@ class Allocator:
         """
         return self._on_chip(Storage.PSUM, name, fmt, shape, partitions, kept)
 
-    def hbm(self, name: str, fmt: Format, shape: tuple[int, ...]) -> HbmTensor:
+    def hbm(self, name: str, fmt: Format | str, shape: tuple[int, ...]) -> HbmTensor:
         """Return a new tensor in HBM; ValueError if it does not fit."""
-        shape = _extents(name, shape)
+        fmt, shape = _format(name, fmt), _extents(name, shape)
         address = self._take(Storage.HBM, name, prod(shape) * fmt.bits // 8)
         self.hbm_tensors.append(HbmTensor(name=name, format=fmt, address=address, shape=shape))
         return self.hbm_tensors[-1]
@@ -129,9 +129,9 @@ class Allocator:
         return self._used[storage]
 
     def _on_chip(
-        self, storage: Storage, name: str, fmt: Format, shape: tuple[int, ...], partitions: int | None, kept: bool
+        self, storage: Storage, name: str, fmt: Format | str, shape: tuple[int, ...], partitions: int | None, kept: bool
     ) -> Tensor:
-        most = storage_partitions(storage, self.config)
+        most, fmt = storage_partitions(storage, self.config), _format(name, fmt)
         shape, partitions = _extents(name, shape), most if partitions is None else partitions
         if not isinstance(partitions, Integral) or not 1 <= partitions <= most:
             raise ValueError(f"{name}: partitions must be between 1 and {most}, not {partitions!r}")
@@ -163,6 +163,14 @@ class Allocator:
 
 
 @located
+def _format(name: str, fmt: Format | str) -> Format:
+    """Return a format or the format of a name, such as "bf16"; ValueError with the tensor's name if there is none."""
+    try:
+        return fmt if isinstance(fmt, Format) else format_named(fmt)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
 def _extents(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return a shape as integers; ValueError if it is not a sequence of them."""
     extents = tuple(shape) if isinstance(shape, Iterable) else None

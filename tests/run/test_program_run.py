@@ -1,6 +1,7 @@
 """User programs run by `neuroncore_rtl.run.run`: arrays in and out, results, errors."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -121,7 +122,11 @@ REFUSED = {
     "PRESET must be one of nano, .*, full, not 'huge'": {"preset": "huge"},
     "TARGET must be one of rtl, golden, model, board, not 'chip'": {"on": "chip"},
     "the target of a run is its argument `on`, not `target`": {"target": "golden"},
-    r"a variable of run must be an existing one, not 'SPEED'; did you mean SEED\?": {"speed": 3},
+    r"a variable of run must be an existing one, not 'speed'; did you mean seed\?": {"speed": 3},
+    r"a variable of run must be an existing one, not 'rowss'; did you mean rows\?": {"rowss": 3},
+    "rows must be an integer, not 'x'": {"rows": "x"},
+    "PRESET must be one of .*, or a Config, not 3": {"preset": 3},
+    "on must be the name of a target, or a Target, not 3": {"on": 3},
     "STALL must be an integer from 0 to 240, not '999'": {"stall": 999},
     r"an input must be one of the program's tensors in HBM \(x, y, untouched\), not 'z'": {"inputs": {"z": VALUES}},
     r"x: shape must be \(4, 8\), not \(8, 4\)": {"inputs": {"x": VALUES.T}},
@@ -139,6 +144,34 @@ def test_bad_arguments_are_refused(message):
     given = {"preset": "tiny", "on": "golden", **REFUSED[message]}
     with pytest.raises(ValueError, match=f"^{message}"):
         run(double, given.pop("inputs", {}), **given)
+
+
+def test_parameters_of_the_machine_are_variables():
+    for given in (
+        {"preset": "tiny", "rows": 8, "hbm_bytes": 32},
+        {"preset": TINY.with_overrides(rows=8, hbm_bytes=32)},
+    ):
+        result = run(double, {"x": VALUES}, on="golden", **given)
+        assert (result.image.config.rows, result.image.config.columns, result.image.config.hbm_bytes) == (8, 4, 32)
+    program = Program(TINY)
+    double(program)
+    with pytest.raises(ValueError, match="the machine must be the program's"):
+        run(program, rows=8, on="golden")
+    with pytest.raises(ValueError, match="a program must be a Program, a kernel or an Image, not 3"):
+        run(3)
+
+
+def test_tensors_have_formats_by_name():
+    space = Program(TINY).space
+    assert [space.hbm("x", "bf16", (4, 8)).format, space.sbuf("y", "fp8e4m3", (8,)).format] == [BF16, FP8E4M3]
+    with pytest.raises(ValueError, match="z: format must be one of fp32, .*, not 'float'"):
+        space.psum("z", "float", (8,))
+
+
+def test_print_shows_the_cycles_of_lines():
+    lines = str(run(double, {"x": VALUES}, preset="tiny", on="model")).splitlines()
+    shown = [line for line in lines if line.startswith("test_program_run.py:")]
+    assert len(shown) >= 3 and all(re.search(r"  [\d,]+ cycles, [\d.]+%, [\d,]+ records$", line) for line in shown)
 
 
 @pytest.mark.parametrize(("fmt", "value"), [(INT8, 128), (INT8, 0.5), (INT32, np.nan), (INT32, -(2.0**31) - 512)])

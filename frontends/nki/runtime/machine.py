@@ -17,25 +17,28 @@ from neuroncore_rtl.frontends.nki.dialects.hook import answering
 from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, argument_of, recorded
 from neuroncore_rtl.frontends.nki.trace.host import running
 from neuroncore_rtl.run.program import ProgramFailed, run
-from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
+from neuroncore_rtl.run.settings import machine_of
+from neuroncore_rtl.spec.config import PRESETS, Config
 
 __all__ = ["nki_machine"]
 
 
 @contextmanager
-def nki_machine(preset: str = "full", on: str = "golden", order: str = NKI_ORDER, **variables) -> Iterator[None]:
+def nki_machine(
+    preset: str | Config = "full", on: str = "golden", order: str = NKI_ORDER, **variables
+) -> Iterator[None]:
     """Serve imports of the interface, and run kernels called with numpy arrays, in this context.
 
     Results are arrays of the kernel's types; arrays that a kernel writes are changed in place. A call raises as
     `frontends.nki.run_nki`, and IndexError if an index in memory exceeds its flattened tensor.
 
     Arguments:
-        preset: the machine, "tiny" to "full".
+        preset: the machine, "tiny" to "full" or a `Config`.
         on: the target, "golden", "model" or "rtl".
         order: order of a queue's instructions, "program" or "scheduled".
-        variables: options of `run.run`.
+        variables: options of `run.run`, also parameters of the machine.
     """
-    config = preset_named(preset)
+    config, variables = machine_of(preset, variables)
 
     def runner(function: Callable, grid: tuple[int, ...], args: tuple, options: dict) -> object:
         return _called(config, function, grid, args, options, order, {"on": on, **variables})

@@ -20,8 +20,8 @@ from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.program import PRESET, run
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import UsageError, refusals
-from neuroncore_rtl.spec.config import Config, preset_named
+from neuroncore_rtl.run.settings import UsageError, machine_of, refusals
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import Format
 
 __all__ = ["NKI_ORDER", "NkiResult", "argument_of", "found_in", "recorded", "rounded", "run_nki"]
@@ -56,7 +56,7 @@ def run_nki(
     kernel: str | Path,
     *args: object,
     grid: tuple[int, ...] | int = (),
-    preset: str = PRESET,
+    preset: str | Config = PRESET,
     order: str = NKI_ORDER,
     **variables: Any,
 ) -> NkiResult:
@@ -66,15 +66,15 @@ def run_nki(
         kernel: "path/to/file.py:function"; the function may be a kernel or call kernels.
         args: the kernel's arguments in order; arrays, and pairs (array, type) as (x, "bfloat16"), are stored in HBM.
         grid: programs along each axis, run one after the other.
-        preset: the machine, "tiny" to "full".
+        preset: the machine, "tiny" to "full" or a `Config`.
         order: order of a queue's instructions, "program" or "scheduled".
-        variables: `on`, the target, and other options of `run.run`.
+        variables: `on`, the target, and other options of `run.run`, also parameters of the machine.
 
     Raises:
         ValueError: if the kernel does not exist, arguments do not fit, or a call is refused (with the kernel's line).
         Exception: any exception of the kernel or of `run.run`.
     """
-    config = preset_named(preset)
+    config, variables = machine_of(preset, variables)
     function = found_in(kernel, config)
     names = list(inspect.signature(function).parameters)
     if len(args) > len(names):
