@@ -88,7 +88,6 @@ def _remainders(width: int) -> list[int]:
 
 
 def _step(state: int) -> int:
-    """Return the remainder `state` multiplied by x, modulo the CRC's polynomial."""
     return (state >> 1) ^ (_REFLECTED if state & 1 else 0)
 
 

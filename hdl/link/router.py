@@ -206,7 +206,6 @@ class Router(wiring.Component):
         return m
 
     def _outputs(self) -> list[tuple[str, wiring.PureInterface]]:
-        """Return name and port of each output of the router, in the order of the outputs' indices."""
         ports = {}
         for direction in range(self.instance.directions):
             for vc in range(VIRTUAL_CHANNELS):

@@ -63,10 +63,6 @@ class AxiArbiter(wiring.Component):
         return m
 
     def _pass_addresses(self, m: Module, name: str, managers: list, port, may: Value) -> tuple[Value, Value]:
-        """Add the register of an address channel.
-
-        Return the index of the granted manager, and whether its address is accepted in this cycle.
-        """
         m.submodules[name] = turn = RoundRobin(self.count)
         room, served = (Signal(name=f"{name}_{what}") for what in ("room", "served"))
         address = Signal(port.payload.shape(), name=f"{name}_payload", reset_less=True)
@@ -110,7 +106,6 @@ class AxiArbiter(wiring.Component):
                         m.d.sync += beat.eq(manager.payload)
 
     def _route(self, m: Module, managers: list, port) -> None:
-        """Connect a response channel: the payload to all managers, the handshake to the manager with the index ID."""
         for number, manager in enumerate(managers):
             m.d.comb += [
                 getattr(manager.payload, field).eq(getattr(port.payload, field))

@@ -96,7 +96,6 @@ class LineBuffer(wiring.Component):
         return m
 
     def _choose(self, m: Module, there: Signal, lines: list) -> Signal:
-        """Return one bit per line, set for the line that requests a bank in this cycle, if any."""
         able, chosen = Signal(len(lines)), Signal(len(lines))
         if self.latency:
             m.d.comb += chosen.eq(1)

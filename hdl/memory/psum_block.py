@@ -50,11 +50,9 @@ class PsumGeometry:
         return (self.words - 1).bit_length()
 
     def bank(self, address: Value) -> Value:
-        """Return the index of the memory that holds a word address."""
         return address[self._word_bits : self._word_bits + self.bank_bits]
 
     def word(self, address: Value) -> Value:
-        """Return the position of a word address within its memory."""
         end = (PSUM_BANKS * self.words - 1).bit_length()
         return Cat(address[: self._word_bits], address[self._word_bits + self.bank_bits : end])
 

@@ -154,7 +154,6 @@ class PsumPort(wiring.Component):
 
 
 def _word(m: Module, name: str, line, size: int) -> tuple[Signal, Signal, Signal]:
-    """Return position, byte mask and data of the only word that a line access to PSUM writes."""
     place, mask, word = 0, 0, 0
     for number in range(size // 4):
         part = line.mask.word_select(number, 4)

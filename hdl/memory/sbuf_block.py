@@ -46,7 +46,6 @@ class Geometry:
 
     @classmethod
     def of(cls, config: Config) -> "Geometry":
-        """Return the geometry of the SBUF of a machine."""
         banks, line = config.sbuf_banks, config.line_bytes
         lines, size = config.sbuf_bytes // line // banks, config.hbm_bytes
         return cls(banks, lines, line, config.hbm_ports, size, config.load_bytes)
@@ -76,7 +75,6 @@ class Geometry:
 
     @property
     def words(self) -> int:
-        """Number of 32-bit words per line."""
         return self.line_bytes // 4
 
     @property
@@ -86,7 +84,6 @@ class Geometry:
 
     @property
     def readers(self) -> dict[str, int]:
-        """Number of adjacent words per partition that each of `SBUF_READERS` reads, by name."""
         return {name: self.load_bytes // 4 if name == "stationary" else 1 for name in SBUF_READERS}
 
     def __str__(self) -> str:
@@ -193,7 +190,6 @@ def _block_ports(partitions: int, geometry: Geometry) -> dict:
 
 
 def _partition_bits(geometry: Geometry) -> dict[str, int]:
-    """Return the ports of a block that have one element per partition, and the width of an element."""
     reads = {name: 32 * words for name, words in geometry.readers.items()}
     return reads | {"vector_enable": 1, "vector_words": 32, "scalar_enable": 1, "scalar_words": 32}
 

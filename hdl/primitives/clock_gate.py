@@ -74,7 +74,6 @@ def gated(m: Module, name: str, module: str, build: Callable[[], wiring.Componen
 
 
 def _ports(unit: wiring.PureInterface) -> Iterator[tuple]:
-    """Yield each port of a unit: the interface with the port, the port's name in it, its member and its signal."""
     for path, member, port in unit.signature.flatten(unit):
         if isinstance(path[-1], int):  # an element of an array of ports is not an interface
             path = path[:1]

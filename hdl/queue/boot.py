@@ -118,7 +118,6 @@ class Boot(wiring.Component):
         return m
 
     def _is_right(self, m: Module, number: Value, word: Value) -> Value:
-        """Return whether word `number` of the image's header has the required value."""
         config = self.config
         right = Signal()
         with m.Switch(number):

@@ -158,10 +158,6 @@ class Queue(wiring.Component):
         return m
 
     def _issue(self, m: Module, head):
-        """Check the semaphores in every cycle.
-
-        When both waits of the record are satisfied, offer its instruction until the engine accepts it.
-        """
         header = head.header
         engine, itself = engines_taken(self.engine)
         ready, nop = Signal(), Signal()
@@ -189,7 +185,6 @@ class Queue(wiring.Component):
             m.d.sync += self._cleared.eq(1)
 
     def _fly(self, m: Module, head) -> list[InFlight]:
-        """Add the ring buffers of records in flight, one per lane."""
         lane = (head.body[:2] == isa.LOAD_STATIONARY) & (self.lanes > 1)
         record = Signal(Flight)
         m.d.comb += record.address.eq(self.issued_address)
@@ -290,7 +285,6 @@ class Queue(wiring.Component):
                     report(isa.Cause.ENGINE, self.issued_address, head.header.engine)
 
     def _observe(self, m: Module, lanes: list[InFlight], coming, next_address):
-        """Count the cycles by the state of the queue, and drive the outputs that report the state."""
         flying = self._flying != 0
         oldest = next_address
         for flight in reversed(lanes):

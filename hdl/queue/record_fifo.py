@@ -60,7 +60,6 @@ class RecordFifo(wiring.Component):
         return m
 
     def _store(self, m: Module, name: str, part: Value, here: Value, write: Signal, read: Signal) -> Value:
-        """Add the storage of `part` of each record. Return this part of the oldest record."""
         if self.depth == 1:  # a memory of one entry would need zero-width addresses, which Verilog does not have
             place = Signal(len(part), name=name, reset_less=True)
             with m.If(here):

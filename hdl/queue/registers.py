@@ -155,7 +155,6 @@ class Registers(wiring.Component):
                 register.write()
 
     def _semaphores_answer(self, m: Module):
-        """Return the response of the semaphores to an access: valid, refused, and the value before the access."""
         semaphore = self.semaphore
         answer = Signal(data.StructLayout({"given": 1, "refused": 1, "has": VALUE_BITS}), name="answer")
         taken = semaphore.valid & semaphore.ready
@@ -223,7 +222,6 @@ class Registers(wiring.Component):
         return table
 
     def _machine_registers(self, m: Module) -> dict[int, _Register]:
-        """Return the registers by address that exist once per core."""
         data = self._request.data
         from_host, enabled = Signal(), Signal(3)
         pending = Cat(self.error.valid, from_host, self.watch_reached)

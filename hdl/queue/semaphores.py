@@ -141,7 +141,6 @@ class Semaphores(wiring.Component):
         return m
 
     def _judge(self, m: Module, values, queue: int, waits, shortage):
-        """Compare both waits of a queue with the semaphores' values; drive the queue's `satisfied` and `shortage`."""
         short = []
         for number in (0, 1):
             port = values.read_port(domain="comb")
@@ -160,7 +159,6 @@ class Semaphores(wiring.Component):
         ]
 
     def _change(self, m: Module, values):
-        """Read, change and write one semaphore per cycle; after reset, clear all semaphores one by one."""
         askers = [*((update.valid, update.payload) for update in self.updates), (self.access.valid, self.access.update)]
         m.submodules.turn = turn = RoundRobin(len(askers))
         taken, refused = Signal(len(askers)), Signal()  # one bit per requester; update not made

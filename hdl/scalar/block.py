@@ -91,7 +91,6 @@ class ActivationBlock(wiring.Component):
         return m
 
     def _common(self, m: Module, control) -> dict:
-        """Return the signals that drive ports of all lanes, by port name."""
         stages = self._stages
         entering, loading = control.at(0), control.at(stages.widen)
         adding, rounding = control.at(stages.sum), control.at(stages.round)
@@ -118,7 +117,6 @@ class ActivationBlock(wiring.Component):
         }
 
     def _draw(self, control) -> dict:
-        """Return the signals that drive the lanes' ports for random words, by port name."""
         if not self._draws:
             return {}
         random, rounding = control.at(self._stages.random), control.at(self._stages.round)
@@ -138,7 +136,6 @@ class ActivationBlock(wiring.Component):
         return indices
 
     def _adds(self, m, control):
-        """Return one bit per lane, set if the lane adds its function result to its running sum."""
         early = control.at(self._stages.sum - 1)
         taking = Signal(range(self.lanes + 1))
         adds = Signal(self.lanes)
@@ -206,11 +203,9 @@ class _Control:
         self._chains = {"valid": [valid]}
 
     def at(self, cycles: int):
-        """Return an object with the step's fields as attributes, `cycles` after the block's input registers."""
         return _Moment(self, cycles)
 
     def field(self, name: str, cycles: int):
-        """Return one field of the step, delayed until `cycles` after the block's input registers."""
         if name not in self._chains:
             self._chains[name] = [self._step[name]]
         chain = self._chains[name]

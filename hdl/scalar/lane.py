@@ -75,7 +75,6 @@ class Stages:
 
     @property
     def latency(self) -> int:
-        """Cycles from the input of an element to its result."""
         return self.round + self.rounder
 
 
@@ -208,7 +207,6 @@ class ActivationLane(wiring.Component):
         return m
 
     def _sum(self, m: Module, y: Value) -> Value:
-        """Update the running sum in one cycle; return the value to round, which is `y` or the sum."""
         turn = self.turn1 if self.partitions > 1 else Const(1)
         adder = Fp32Adder(latency=1)
         m.submodules.adder = EnableInserter(turn)(adder) if self.partitions > 1 else adder

@@ -125,7 +125,6 @@ class ResultStage(wiring.Component):
         return m
 
     def _places(self, m: Module) -> Signal:
-        """Return how far S must be shifted right to be a logarithm with a fixed binary point."""
         places, shift = Signal(POINT_EXPONENT), Signal(range(_FARTHEST + 1))
         m.d.comb += [
             places.eq(_LOG_POINT - self.point),
@@ -156,12 +155,10 @@ class ResultStage(wiring.Component):
         return SimpleNamespace(**later, word=word, fill=fill, shift=given.places, zeros=Const(0, 0))
 
     def _shift_part(self, m: Module, z, digits: range) -> dict[str, Value]:
-        """Shift the word by the bits `digits` of the shift amount; return it with the amount's bits found so far."""
         word, zeros = _shifted(m, z.word, digits, z.shift, z.exp2, z.fill)
         return vars(z) | {"word": word, "zeros": Cat(zeros, z.zeros)}
 
     def _normalise(self, m: Module, total) -> tuple[Value, Value, Value]:
-        """Return the aligned logarithm, the normalised magnitude, and the number of leading zeros removed from it."""
         if not self.staged:
             normal, fine, _ = normalise_partly(m, total.normal, "magnitude", _FINE, None, None)
             return total.logarithm, normal, Cat(fine, total.zeros)

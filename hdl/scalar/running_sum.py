@@ -121,7 +121,6 @@ class RunningSum(wiring.Component):
         return m
 
     def _add(self, m: Module, y) -> tuple[Value, ...]:
-        """Return exponent, significand and sign of the sum of finite numbers, and whether they cancel exactly."""
         swap, subtract, cancels = Signal(), Signal(), Signal()
         large, small = Signal(_BITS), Signal(_BITS)
         exponent, distance = Signal(FP32.exponent_bits), Signal(FP32.exponent_bits)

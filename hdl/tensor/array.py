@@ -50,7 +50,6 @@ def _entering(tile: Tile, events, suffix: str = ""):
 
 
 def _between(left: Tile, right: Tile):
-    """Yield each event input of a tile with the output of the neighbour `left` that drives it."""
     yield from ((getattr(right, name), getattr(left, f"{name}_out")) for name in _SCALARS)
     yield from zip(right.weights, left.weights_out, strict=True)
 

@@ -48,7 +48,6 @@ class TensorChecker(checker.Checker):
 
     @property
     def latency(self) -> int:
-        """Cycles from an instruction accepted at `i` until it is offered at `o`."""
         return self.LATENCY + self.config.port_latency
 
     def elaborate(self, platform):
@@ -133,12 +132,10 @@ class TensorChecker(checker.Checker):
 
 
 def _outside(value: Value, most: int) -> Value:
-    """Return whether a number is below 1 or above `most`."""
     return (value < 1) | (value > most)
 
 
 def _misplaced(start: Value, count: Value, starts: list[int], limit: int, quadrant: int) -> Value:
-    """Return whether a range of rows or columns starts at an illegal position, or ends beyond `limit`."""
     odd = [one for one in starts if one // quadrant % 2]
     return (
         ~start.matches(*starts)

@@ -119,7 +119,6 @@ def edge_name(significand_bits: int, columns: int, latency: int) -> str:
 
 
 def _sized(m: Module, name: str, size, byte, half_word, word) -> Signal:
-    """Return `byte`, `half_word` or `word`, selected by the element size."""
     element = Signal(32, name=name)
     with m.Switch(size):
         with m.Case(0):

@@ -181,7 +181,6 @@ class TensorEngine(wiring.Component):
             m.d.sync += loaded.eq(0)
 
     def _edge(self, m, loader, mover, datapath):
-        """Feed the datapath with the words of all rows, and with their control after the same latency."""
         config = self.config
 
         def registered(name, value):

@@ -50,7 +50,6 @@ class _Column(data.Struct):
 
 
 def _meets(write: PsumWrite, issued: list[tuple[Value, Value]]) -> Value:
-    """Return whether a column accumulates to a PSUM word that one of the columns in `issued` writes."""
     return Cat(was & (word == write.address) for word, was in issued).any() & write.accumulate
 
 
@@ -163,7 +162,6 @@ class Mover(wiring.Component):
         return m
 
     def _columns(self, m: Module):
-        """Return the stream of the columns of all instructions."""
         columns = stream.Signature(_Column).create(path=("columns",))
         instruction, column, control = self.i.payload.instruction, columns.payload, columns.payload.control
         index = Signal.like(instruction.n)

@@ -150,7 +150,6 @@ class VectorAlu(wiring.Component):
 
 
 def _magnitudes(m: Module, now: SimpleNamespace) -> list[Signal]:
-    """Return both operands, or their magnitudes if the operation compares magnitudes."""
     operands = []
     by_magnitude = Signal()
     m.d.comb += by_magnitude.eq(Value.cast(now.op).matches(*_BY_MAGNITUDE))
@@ -179,7 +178,6 @@ class _Logic:
         self.x, self.y = now.x, now.y
 
     def results(self) -> dict[str, Value]:
-        """Return the results of all logic operations, the inputs of `_select_result`."""
         m, a, b = self._m, self.a, self.b
         chosen, truths = self._compare()
         total, integral = self._total()
@@ -245,7 +243,6 @@ class _Logic:
         return total, integral
 
     def _compare(self) -> tuple[Signal, dict[Op, Value]]:
-        """Return the word of operations that select an operand, such as MAX, and the comparisons' truth values."""
         m, op, integer = self._m, self.op, self.integer
         a, b = Fp32(self.a), Fp32(self.b)
         unordered, b_nan, a_zero, b_zero, equal, less, takes_b = (
@@ -288,7 +285,6 @@ class _Logic:
         return word, truths
 
     def _ordered(self) -> tuple[Signal, Signal]:
-        """Return whether the first operand, or its magnitude, is less than the second, and whether they are equal."""
         m, x, y = self._m, self.x, self.y
         lower, below, same = (Signal(name=name) for name in ("lower", "below", "same"))
         m.d.comb += [
@@ -300,7 +296,6 @@ class _Logic:
 
 
 def _select_result(m: Module, of: SimpleNamespace) -> tuple[Signal, Signal]:
-    """Return the unit that has the result, and the result itself unless it is an FP32 sum or product."""
     source, word = Signal(_Source), Signal(32, name="chosen_word")
     words = {
         (Op.MAX, Op.MIN, Op.ABSOLUTE_MAX, Op.LARGER_MAGNITUDE, Op.SMALLER_MAGNITUDE): of.selected,

@@ -148,7 +148,6 @@ class VectorBlock(wiring.Component):
         return m
 
     def _word_of_set(self, m: Module, valid, step) -> Signal:
-        """Return which of the three words of a BN_AGGR set (count, mean, sum of squares) an element is."""
         word_of_set, next_of_set = Signal(range(3)), Signal(range(3))
         m.d.comb += word_of_set.eq(Mux(step.first, 0, next_of_set))
         with m.If(valid & (step.phase == Phase.ELEMENT)):
@@ -261,7 +260,6 @@ class VectorBlock(wiring.Component):
         return turns
 
     def _after(self, m: Module, writes) -> Signal:
-        """Return whether a result is output in this cycle: the flag `writes` of stage 4, delayed by the cast."""
         leaves = Signal(timing.VECTOR_CAST_LATENCY[self.alu_latency > 1])
         m.d.sync += leaves.eq(Cat(writes, leaves))
         return leaves[-1]

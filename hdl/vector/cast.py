@@ -71,7 +71,6 @@ class RoundOrSaturate(wiring.Component):
         return m
 
     def _random_words(self, m: Module) -> Value:
-        """Return the two random words of the element: the first for rounding, the second for dropout."""
         m.submodules.random = random = Threefry2x32(-(-ROUNDS // self.random_latency))
         m.d.comb += [random.key.eq(self.key), random.counter.eq(self.index)]
         return delayed(m, random.out.as_value(), self.random_latency - random.latency, "random")

@@ -190,7 +190,6 @@ class _Decoder:
         ]
 
     def _reduction(self, op):
-        """Return the assignments that replace the running result by op(running, op0(first, other))."""
         first, chain = self._step.first, self._chain
         return [
             chain.op.eq(Mux(first, Op.BYPASS, op)),

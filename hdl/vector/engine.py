@@ -67,7 +67,6 @@ class VectorEngine(wiring.Component):
 
     @staticmethod
     def latency(config: Config) -> int:
-        """Return the number of cycles from a step without slow operations to its result."""
         return timing.vector_lanes_latency(config.vector_latency) + timing.turns_latency(config.lane_partitions)
 
     def elaborate(self, platform):

@@ -119,7 +119,6 @@ class VectorLane(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles from stage 0 to the result."""
         return self.random_latency + self.cast_latency
 
     def elaborate(self, platform):
@@ -134,7 +133,6 @@ class VectorLane(wiring.Component):
         return m
 
     def _units(self, m: Module) -> SimpleNamespace:
-        """Add the units that more than one stage uses: ALUs, statistics, divider, power unit and search."""
         units = SimpleNamespace(
             alu0=VectorAlu(self.alu_latency),
             alu1=VectorAlu(self.alu_latency),
@@ -157,7 +155,6 @@ class VectorLane(wiring.Component):
         return units
 
     def _running(self, m: Module, result: Value) -> list[Signal]:
-        """Return the running result of the partition in stage 1, and of the partition in stage 2."""
         kept = [Signal(32, name=f"kept_{number}", reset_less=True) for number in range(self.partitions)]
         if self.partitions == 1:
             running = Signal(32)
@@ -267,7 +264,6 @@ class VectorLane(wiring.Component):
         return x0, y0, takes_s0
 
     def _beside(self, m: Module, words, takes_s0: Value) -> tuple[Value, Value]:
-        """Return the word and the write enable that are in stage 2 together with the result of op0."""
         operate = self.operate
         second_now, second, enable = Signal(32), Signal(32, reset_less=True), Signal(reset_less=True)
         _choose(m, "comb", second_now, operate.second, {Second.B: words.b, Second.S0: words.s0}, words.s1)
@@ -279,7 +275,6 @@ class VectorLane(wiring.Component):
         return second, enable
 
     def _op1(self, m: Module, units, second: Value, enable: Value) -> tuple[Value, Value, Value, Value]:
-        """Stage 2: compute op1. Return its operands, and the word and the write enable for stage 3."""
         chain, alu = self.chain, units.alu1
         slow0, result0, x1, y1 = (Signal(32, name=name) for name in ("slow0", "result0", "x1", "y1"))
         m.d.comb += [
@@ -329,7 +324,6 @@ class VectorLane(wiring.Component):
         m.d.comb += statistics.quotient.eq(divider.out)
 
     def _finish(self, m: Module, units, beside: Value, enable: Value) -> None:
-        """Stages 3 and 4: select the result of the step, and cast it to the output format."""
         finish, statistics = self.finish, units.statistics
         m.submodules.caster = caster = RoundOrSaturate(self.cast_latency, self.random_latency, "random" in self.units)
         found, result, result_4 = Signal(32), Signal(32), Signal(32, reset_less=True)
@@ -356,7 +350,6 @@ class VectorLane(wiring.Component):
 
 
 def _choose(m: Module, domain: str, target: Signal, code: Value, words: dict, otherwise: Value) -> None:
-    """Drive `target` with the entry of `words` that `code` selects, or with `otherwise`."""
     with m.Switch(code):
         for case, word in words.items():
             with m.Case(case):

@@ -100,7 +100,6 @@ class Statistics(wiring.Component):
 
     @property
     def interval(self) -> int:
-        """Smallest number of cycles between two elements of BN_STATS."""
         return 1 if self.latency == 1 else self.latency + 1
 
     @property
@@ -147,7 +146,6 @@ class Statistics(wiring.Component):
             m.d.sync += state.d_2.eq(state.d_1)
 
     def _mean(self, m: Module, state) -> None:
-        """Request the new mean after an element or a set."""
         samples, means, moved = state.samples, state.means, self.fused0
         mean = Mux(samples[1].first, 0, Array(means)[samples[1].odd])
         m.d.comb += [

@@ -109,7 +109,6 @@ def _replaced(replaced: Replacement, name: str, of: tuple[str, ...], elaborated:
 
 
 def _elaborated(name: str, component: wiring.Component, library: ModuleLibrary | None = None) -> dict[str, tuple]:
-    """Return the results of `verilog.elaborate`, by module name, for a component and all shared modules below it."""
     library = library or ModuleLibrary()
     elaborated: dict[str, tuple] = {}
     pending = {name: component}

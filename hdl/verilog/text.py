@@ -126,7 +126,6 @@ def verilog_text(netlists: Iterable[str]) -> list[str]:
 
 
 def _to_verilog(netlists: list[str]) -> list[str]:
-    """Convert texts of RTLIL to Verilog in one run of Yosys."""
     removed = " ".join(f"-remove {attribute}" for attribute in REMOVED_ATTRIBUTES)
     read = "".join(f"read_rtlil <<rtlil\n{tidy(netlist)}\nrtlil\n" for netlist in netlists)
     script = (
@@ -149,7 +148,6 @@ def _to_verilog(netlists: list[str]) -> list[str]:
 
 
 def _rewrite(text: str) -> str:
-    """Apply all textual rewrites of this file to Verilog written by Yosys."""
     text = re.sub(r"^  reg " + _WAKE.pattern + r" = 0;$", lambda match: WAKE, text, flags=re.MULTILINE)
     text = _WAKE.sub(lambda match: r"\$wake ", text)
     text = "".join(_awaken(module) for module in _MODULE.split(text))
@@ -212,7 +210,6 @@ def _awaken(module: str) -> str:
 
 
 def _clear(initial: re.Match) -> str:
-    """Return a Verilog loop that clears a memory, to replace one assignment per word."""
     words, memory, width = initial[1].count("\n"), initial[2], initial[3]
     word = rf"\{memory}$word "
     return (
