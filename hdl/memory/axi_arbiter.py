@@ -12,7 +12,7 @@ __all__ = ["AxiArbiter"]
 
 
 class AxiArbiter(wiring.Component):
-    """Grants addresses round robin, and routes responses by their ID.
+    """Grants addresses round robin.
 
     Latency: one cycle for addresses and write beats, none for responses. Throughput: one beat read and one written per
         cycle, bursts back to back. Write data follows the order of the addresses, so a manager with late beats blocks
@@ -29,8 +29,7 @@ class AxiArbiter(wiring.Component):
     Ports:
         managers: ports of the managers; their IDs are ignored. The beats of a write may arrive with its address or
             later; earlier beats stall.
-        port: port to the memory. The ID of a transaction is the index of the manager. A beat may precede its address by
-            a few cycles.
+        port: port to the memory. A beat may precede its address by a few cycles.
     """
 
     WRITES = 16
@@ -44,7 +43,6 @@ class AxiArbiter(wiring.Component):
 
     @staticmethod
     def id_bits(count: int) -> int:
-        """Return the width of the IDs that distinguish `count` managers."""
         return max(1, (count - 1).bit_length())
 
     def elaborate(self, platform):

@@ -24,9 +24,10 @@ class PsumPort(wiring.Component):
 
     Ports (`storage` is ignored):
         turn: see `BankArbiter`.
-        psum: vector reads, to PSUM in the tensor engine; a stalled request yields to one with priority.
-        psum_shared: all other reads, also to PSUM in the tensor engine.
-        psum_write: all writes, also to PSUM in the tensor engine.
+        psum: vector reads; a stalled request yields to one with priority. This and the next two ports connect to the
+            tensor engine.
+        psum_shared: all other reads.
+        psum_write: all writes.
         reading: PSUM banks at which reads stall in this cycle.
         read_stalls: one bit each for vector, scalar and every line port, set when its read stalls.
         write_stalls: the same for writes.

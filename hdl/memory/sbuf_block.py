@@ -197,8 +197,8 @@ def _partition_bits(geometry: Geometry) -> dict[str, int]:
 class SbufBlock(wiring.Component):
     """Banks of several partitions and their multiplexers, after arbitration.
 
-    Ports are few and wide, as each costs time at the boundary of a separately compiled block. No output depends on an
-    input of the same cycle; otherwise a simulator would evaluate the block twice.
+    Ports are few and wide, as each costs simulation time. No output depends on an input of the same cycle; otherwise a
+    simulator would evaluate the block twice.
 
     Ports:
         read: banks to read, at `read_line`. *_select: bank (upper bits) and position in the line, per reader of all
@@ -208,8 +208,8 @@ class SbufBlock(wiring.Component):
         lines: data of each line port, valid two cycles after the read until the next read in this block.
         write_bytes: one bit per byte, for each bank, set to write the byte at `write_line`.
         write_single: one bit per bank, set when a line port writes there, in one partition.
-        write_scalar: one bit per bank, set when the scalar engine writes there. Banks in neither `write_single` nor
-            `write_scalar` are written by the vector engine.
+        write_scalar: one bit per bank without `write_single`, set when the scalar engine writes there, else the vector
+            engine writes.
         write_here: one bit per bank of `write_single`, set when the partition to write is in this block.
         write_partition: index in this block of that partition, for each bank.
         write_port: index of the line port that writes, for each bank.

@@ -2,8 +2,8 @@
 
 Verilator evaluates all logic of a clock in every cycle, although most of a core is mostly idle. A gated unit asserts
 `active` in each cycle that may change its state; otherwise its clock is held. Results and cycle counts are the same
-without gates. Gates exist only if the macro `GATE_CLOCKS` is defined; an FPGA build does not define it, because clocks
-should not pass through logic there.
+without gates. Gates exist only with the macro `GATE_CLOCKS`, not in an FPGA, where clocks should not pass through
+logic.
 """
 
 from collections.abc import Callable, Iterator

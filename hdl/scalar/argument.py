@@ -24,7 +24,7 @@ INDEX_BITS = layout.CONTROL_FIELDS["base"]
 """Bits of a segment's index."""
 
 REDUCED = layout.FACTOR_BITS + layout.REDUCED_ZEROS
-"""Number of upper bits of the position in a quadrant that are kept: a factor after its leading zeros needs no more."""
+"""Upper bits kept of the position in a quadrant: a factor after its leading zeros needs no more."""
 
 _TURN_BITS = layout.REDUCED_BITS + layout.QUADRANT_BITS
 _HALF_WINDOW = layout.WINDOW_BITS // 2
@@ -59,17 +59,17 @@ class Argument(wiring.Component):
     Arguments:
         staged: give every step of the computation a separate pipeline stage, for a faster clock.
         trigonometry: build the argument reduction for trigonometric functions, a product with a window of the bits of 2
-            / pi. Without it, no step may need such a function.
+            / pi.
 
     Ports:
         z: argument of the function, an FP32 word.
         function: code of the function.
-        tables: reads control, special, window_high, window_low; other addresses stay 0.
+        tables: reads control, special, window_high, window_low.
         significand, exponent: m and e of docs/activation.md; undefined if z is zero, infinite or NaN.
-        index, t: index of the segment (the table row of a polynomial), and position in the segment.
+        index, t: index of the segment, a table row; position in the segment.
         reduced: the reduced argument r of docs/activation.md, without low bits that no factor uses.
-        source, factor, scale, exp2: fields of the control row. They are changed so that the datapath outputs alpha if
-            the result is alpha, or is alpha * z with z zero or infinite.
+        source, factor, scale, exp2: fields of the control row, changed to output alpha if the result is alpha, or alpha
+            * z with z zero or infinite.
         sign: the sign s of docs/activation.md.
         special: value that replaces the computed result; for alpha * z, the special value of |z|.
     """

@@ -20,7 +20,7 @@ from neuroncore_rtl.spec.config import SCALAR_UNITS
 __all__ = ["LANE_BITS", "ActivationBlock", "ActivationLanes", "scalar_block_name"]
 
 BLOCK_LANES = 16
-"""Lanes of a block, the number that simulates fastest; the last block of an engine may have fewer."""
+"""Lanes of a block, the number that simulates fastest; the last block may have fewer."""
 
 LANE_BITS = 11
 """Width of a lane's index, or of a number of lanes."""
@@ -123,10 +123,6 @@ class ActivationBlock(wiring.Component):
         return {"seed": random.seed, "stream": random.stream, "stochastic": rounding.stochastic}
 
     def _indices(self, m, control):
-        """Return for each lane the index of its element in the tensor.
-
-        The index is valid in the cycle in which the generation of the element's random word starts.
-        """
         early, late = (control.at(self._stages.random - cycles) for cycles in (2, 1))
         first = Signal(64, name="first_index", reset_less=True)
         m.d.sync += first.eq(_sum64(m, "first", early.index, early.index_partition * self.first_lane))
@@ -189,7 +185,7 @@ def _sum64(m: Module, name: str, a: Value, b: Value) -> Value:
 
 
 class _Control:
-    """Shift registers that delay the fields of a step; each register chain is only as long as the largest delay used.
+    """Shift registers that delay the fields of a step, as long as the largest delay used.
 
     Arguments:
         m: the block's module.

@@ -40,7 +40,7 @@ _LOWER, _FACTOR_HALF = 17, layout.FACTOR_BITS // 2
 _TURNS_BITS, _DIGIT = 8, 4
 """Bits of |k| (the multiple of ln 2 in a logarithm), and of a digit of it."""
 _COARSE, _FINE = range(3, layout.REDUCED_ZEROS.bit_length()), range(3)
-"""Bits of the shift amount that normalises the position in a quadrant: those before a register, those after it."""
+"""Bits of the shift amount that normalises the position in a quadrant: before and after a register."""
 _FROM_SIGNIFICAND = layout.POINT - FP32.mantissa_bits
 """Left shift of z's significand where it replaces the polynomial."""
 
@@ -66,12 +66,12 @@ class Product(wiring.Component):
     Ports:
         significand, exponent, index, t, reduced, source, factor, scale, exp2, sign, special: outputs of
             `hdl.scalar.argument.Argument`.
-        alpha: parameter of the function, valid when the other inputs have reached the stage "polynomial".
-        tables: reads c3_c2, c1, c0_exponent; other addresses stay 0.
+        alpha: parameter of the function, valid in the stage "polynomial".
+        tables: reads c3_c2, c1, c0_exponent.
         total: signed S if `late_exp2`, else the magnitude of S.
         point: X, the exponent of S.
         late_sign: sign of the result.
-        late_exp2, late_special: the inputs `exp2` and `special`, delayed until the cycle of `total`.
+        late_exp2, late_special: the inputs `exp2` and `special`, in the cycle of `total`.
     """
 
     CUTS = {

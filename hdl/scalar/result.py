@@ -52,7 +52,7 @@ class ResultStage(wiring.Component):
         point: X, the exponent of S.
         sign: sign of the result.
         special: special value that replaces the computed result, or NONE.
-        tables: reads exp2_c2_c1, exp2_c0; the other addresses stay 0.
+        tables: reads exp2_c2_c1, exp2_c0.
         out: FP32 word, a register, `latency` cycles later.
     """
 
@@ -166,10 +166,6 @@ class ResultStage(wiring.Component):
         return word[::-1][:_LOG_BITS].as_signed(), word[1:], Cat(fine, total.zeros)
 
     def _fields(self, m: Module, total) -> dict[str, Value]:
-        """Compute the significand and exponent field of the result.
-
-        For a power of two, also compute the table segment and the position in it.
-        """
         logarithm, normal, zeros = self._normalise(m, total)
         index, t = logarithm[layout.LOCAL_BITS : _FRACTION_BITS], logarithm[: layout.LOCAL_BITS]
         whole = logarithm[_FRACTION_BITS:].as_signed()

@@ -1,7 +1,6 @@
 """Checker of the tensor engine's instructions.
 
-The rules are in `spec.isa.tensor.rules`. The check costs no throughput: the only product, the extent of a moving
-operand, is computed in the cycle in which an instruction is accepted.
+The only product, the extent of a moving operand, is computed in the cycle in which an instruction is accepted.
 """
 
 from amaranth import Cat, Module, Mux, Signal, Value, unsigned
@@ -33,8 +32,7 @@ class Loaded(data.Struct):
 class TensorChecker(checker.Checker):
     """Checker of tensor instructions. Throughput: one instruction per cycle.
 
-    With `config.port_latency` the check takes one more cycle, and an instruction is accepted only after the previous
-    one has been forwarded.
+    With `config.port_latency` the check takes one more cycle, and instructions do not overlap.
 
     Ports: see `hdl.primitives.checker.Checker`.
     """

@@ -42,7 +42,7 @@ class ColumnControl(data.Struct):
 
 
 class _Column(data.Struct):
-    """A column to issue: its control, the address of its element, and whether it is the first of its instruction."""
+    """A column to issue."""
 
     control: ColumnControl
     address: unsigned(ADDRESS_BITS)
@@ -54,10 +54,6 @@ def _meets(write: PsumWrite, issued: list[tuple[Value, Value]]) -> Value:
 
 
 def _word_of(address: Value) -> Value:
-    """Return the address of the word that contains an element.
-
-    The memory reads only whole words; the edge selects the element.
-    """
     return address & ~(MOVING_BITS // 8 - 1)
 
 
@@ -70,7 +66,7 @@ def _needs(column, read: Value) -> Value:
 
 
 class Mover(wiring.Component):
-    """Mover of columns: executes MultiplyMoving instructions back to back, without a bubble, one column per cycle.
+    """Executes MultiplyMoving instructions back to back, one column per cycle.
 
     Adjacent elements of an instruction in one word are read once. With `config.port_latency` a column is formed one
     cycle before its request.
@@ -83,7 +79,7 @@ class Mover(wiring.Component):
         weights_loaded: the shadow weights, which a LoadStationary writes, are complete.
         swapped: the shadow weights become active with this column.
         wait_weights, wait_operand: a column stalls on the weights, on the memory.
-        wait_psum: a column stalls because the PSUM word to accumulate to is still being written.
+        wait_psum: a column stalls on the write of its PSUM word.
         idle: no instruction is executing or pending.
     """
 

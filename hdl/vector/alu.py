@@ -4,8 +4,7 @@ One comparison of signed integers gives the order in every arithmetic. Its resul
 operand has the top bit set, and for two negative floats. It orders -0 below +0, as maximum and minimum need;
 comparisons treat both as equal.
 
-Integers are multiplied by the significand multiplier. The statistics use the adder and the multiply-add in cycles in
-which the ALU's operation needs neither.
+Integers are multiplied by the significand multiplier.
 """
 
 from types import SimpleNamespace
@@ -130,7 +129,7 @@ class VectorAlu(wiring.Component):
         return m
 
     def _late(self, m: Module, multiplier: Fp32Fma) -> tuple[Value, Value]:
-        """Return which unit has the result, and the word of all operations except FP32 sums and products.
+        """Return which unit has the result, and the word of operations in `_Logic`.
 
         If the multiplication has a separate stage, magnitudes are computed in that stage, and the word in the next one.
         """

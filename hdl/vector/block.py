@@ -27,7 +27,7 @@ from neuroncore_rtl.spec.isa.elementwise import STATS_ELEMENTS
 __all__ = ["VectorBlock", "VectorLanes", "vector_block_name"]
 
 BLOCK_LANES = 8
-"""Lanes of a block: a quarter of a TRANSPOSE group, because larger blocks take a simulator too long to compile."""
+"""Lanes of a block: a quarter of a TRANSPOSE group, because larger blocks compile slowly."""
 
 _LATENCIES = {
     Unit.QUOTIENT: Fp32Divider.LATENCY,
@@ -66,8 +66,7 @@ class VectorBlock(wiring.Component):
 
     A slow operation is a division or a power. While the lanes execute slow steps, no other steps are in them. A slow
     step waits for its unit, and the next one may follow after the unit's `INTERVAL`, while the unit still computes the
-    earlier one. So the control of a slow step is loaded into the next stage late: that stage keeps the control of the
-    earlier step until the earlier step is done there.
+    earlier one. So the next stage keeps the control of the earlier step until that step is done there.
 
     Arguments:
         lanes: number of lanes of the block.
@@ -155,10 +154,6 @@ class VectorBlock(wiring.Component):
         return word_of_set
 
     def _index(self, m: Module, valid, step) -> Signal:
-        """Return the element index of lane 0.
-
-        For a slow step the index is held longer, if its unit is slower than the ALUs.
-        """
         if self.alu_latency > self._OVERLAP:
             return step.index
         held, index = Signal(64, reset_less=True), Signal(64)

@@ -7,11 +7,10 @@ The stages are numbered by the registers before them. With a deeper pipeline, st
 several cycles each. The generation of random words ends when their element enters stage 4, so neither needs additional
 delay. The running result of a reduction or a scan is op1's last result.
 
-With several partitions, successive steps serve them in round robin; each partition has separate scalars and running
-results.
+With several partitions, successive steps serve them in round robin.
 
-Division and power have one unit each and take many cycles: a step then stalls before stage 2 or before stage 3. The
-block delays the control word by the same number of cycles.
+Division and power have one unit each and take many cycles: a step then stalls before stage 2 or before stage 3, and the
+block delays its control.
 """
 
 from collections.abc import Iterable
@@ -53,8 +52,6 @@ __all__ = ["VectorLane"]
 
 class VectorLane(wiring.Component):
     """Lane of the vector engine. Throughput: one element per cycle, or one per `INTERVAL` of a slow unit.
-
-    In a reduction, a scan or statistics, an element stalls until the results that it needs are valid.
 
     Arguments:
         alu_latency: cycles of an ALU, 1 to 6. Above 1, widening and cast are pipelined too.
@@ -114,7 +111,7 @@ class VectorLane(wiring.Component):
 
     @property
     def random_latency(self) -> int:
-        """Cycles from an element's index to its random words, which are used in stage 4."""
+        """Cycles from an element's index to its random words."""
         return self.entry_latency + 2 * self.alu_latency + 1
 
     @property
@@ -218,10 +215,6 @@ class VectorLane(wiring.Component):
         return SimpleNamespace(a=a, b=b, s0=s0, s1=s1, signs=signs)
 
     def _op0(self, m: Module, units, words) -> tuple[Value, Value, Value]:
-        """Stage 1: compute op0, and drive search and statistics.
-
-        Return the operands of op0, and whether the first operand is s0.
-        """
         operate, a, b, s0 = self.operate, words.a, words.b, words.s0
         search, statistics, alu = units.search, units.statistics, units.alu0
         takes_s0 = Signal()

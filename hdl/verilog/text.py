@@ -3,10 +3,10 @@
 Amaranth and Yosys write legal but sloppy Verilog, and no option changes that. The text is rewritten by patterns that
 hold for the pinned versions (`tests/hdl/verilog/test_text.py`):
 
-- Operands get the width of their operation. No pass of Yosys does that: `wreduce` narrows them.
-- Case statements get a default. `write_verilog` has no option for it.
+- Operands get the width of their operation; Yosys only narrows them (`wreduce`).
+- Case statements get a default.
 - A memory is cleared in one statement, and written in one; one for every word and byte takes a simulator several times
-  as long. `write_verilog -extmem` would clear it from a separate file; nothing merges the bytes.
+  as long.
 - Combinational logic with constant inputs must still be evaluated once. Yosys relies on a race at time 0, which Icarus
   loses. `write_verilog -sv` would write `always_comb`, but also SystemVerilog; this is Verilog-2005.
 """
@@ -100,8 +100,8 @@ def to_rtlil(name: str, fragment: Fragment, ports: dict, *, sources: bool = Fals
 
     Arguments:
         name: Verilog name of the component's module.
-        fragment: the fragment that `elaborate` returned for the component.
-        ports: the ports that `elaborate` returned for the component.
+        fragment: the fragment from `elaborate`.
+        ports: the ports from `elaborate`.
         sources: annotate each signal and cell with its source file and line.
     """
     return rtlil.convert(fragment, name, ports=ports, emit_src=sources)
@@ -240,7 +240,6 @@ def _write(port: re.Match) -> str:
 
 
 def _with_defaults(lines: list[str]) -> Iterator[str]:
-    """Yield the lines of a Verilog text, adding an empty default to each case statement without one."""
     has_default = []
     for line in lines:
         word = line.strip()
