@@ -69,10 +69,6 @@ def crc_of_zeros(width: int) -> int:
 
 
 def _words(bits: Value) -> tuple[list[Value], list[int]]:
-    """Split bits into words from the end.
-
-    Return the words and their remainders c[n].
-    """
     ends = range(len(bits), 0, -CRC_BITS)
     words = [Cat(Const(0, max(0, CRC_BITS - end)), bits[max(0, end - CRC_BITS) : end]) for end in ends]
     remainders = _remainders(len(bits))

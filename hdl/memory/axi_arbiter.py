@@ -82,7 +82,6 @@ class AxiArbiter(wiring.Component):
         return turn.grant, served
 
     def _pass_beats(self, m: Module, managers: list, order) -> None:
-        """Add the register of the write data. It accepts the managers' beats in the order of the accepted addresses."""
         port = self.port.w
         room, served, last = (Signal(name=f"w_{what}") for what in ("room", "served", "last"))
         beat = Signal(port.payload.shape(), name="w_payload", reset_less=True)

@@ -65,14 +65,7 @@ class PsumPort(wiring.Component):
     ) -> BankArbiter:
         """Add an arbiter that grants a port to one requester, and return it.
 
-        Arguments:
-            m: module that gets the logic.
-            name: direction of the accesses, a prefix of signal names.
-            engines: ports of the engines, in the order of priority.
-            lines: line ports, with lower priority than the engines.
-            ready: PSUM accepts the granted request in this cycle.
-            early: for each engine, a signal that is known before arbitration and replaces `ready`; default: `ready` for
-                all engines.
+        `early` has for each engine a signal that is known before arbitration and replaces `ready`.
         """
         arbiter = BankArbiter(len(engines), len(lines), self.config.psum_banks, bool(self.config.port_latency))
         m.submodules[f"{name}_arbiter"] = arbiter

@@ -52,17 +52,14 @@ class Geometry:
 
     @property
     def place(self) -> slice:
-        """Slice of a byte address: the bits that select the byte in a line."""
         return slice(0, (self.line_bytes - 1).bit_length())
 
     @property
     def bank(self) -> slice:
-        """Slice of a byte address: the bits that select the bank."""
         return slice(self.place.stop, self.place.stop + self.bank_bits)
 
     @property
     def line(self) -> slice:
-        """Slice of a byte address: the bits that select the line in a bank."""
         return slice(self.bank.stop, self.bank.stop + self.line_bits)
 
     @property

@@ -45,7 +45,6 @@ class Checker(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles from an instruction accepted at `i` to its job at `o`, or to `error`."""
         return self.LATENCY
 
     def refuse(self, m: Module, illegal: Value, cause: Value) -> None:

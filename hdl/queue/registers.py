@@ -67,7 +67,7 @@ class Registers(wiring.Component):
     An access is refused with an error, and nothing is written, if
     - the register does not exist, cannot be read, or cannot be written,
     - the access is not of a whole word,
-    - the register cannot hold the value: an address of records is a multiple of RECORD_BYTES, a count has 16 bits,
+    - the register cannot hold the value, such as an address that is no multiple of RECORD_BYTES,
     - a semaphore would drop below 0 or exceed its largest value.
 
     Arguments:

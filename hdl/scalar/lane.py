@@ -60,7 +60,7 @@ class Stages:
 
     @property
     def sum(self) -> int:
-        """Cycles from an element to the addition to the running sum."""
+        """Cycles from an element to its addition to the running sum."""
         return self.function + FunctionUnit.latency_of(self.staged)
 
     @property

@@ -46,7 +46,6 @@ _FROM_SIGNIFICAND = layout.POINT - FP32.mantissa_bits
 
 
 def _over(value: Value, places: int) -> Value:
-    """Return a signed value without its lowest `places` bits, which rounds it toward minus infinity."""
     return value[places:].as_signed()
 
 

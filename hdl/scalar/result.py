@@ -133,10 +133,6 @@ class ResultStage(wiring.Component):
         return shift
 
     def _part(self, m: Module, given) -> dict[str, Value]:
-        """Shift S to the fixed binary point of a logarithm, for a power of two.
-
-        For other results, apply the higher bits of the shift that normalises the magnitude of S.
-        """
         logarithm = Signal(signed(_LOG_BITS))
         m.d.comb += logarithm.eq(given.total >> given.places)
         normal, zeros, _ = normalise_partly(m, given.total[:_MAGNITUDE_BITS], "magnitude", _COARSE, None, None)

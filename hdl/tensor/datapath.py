@@ -27,10 +27,8 @@ class Datapath(wiring.Component):
     """Edge, systolic array, and the delay lines on both sides of it.
 
     Ports:
-        moving, stationary: see `Edge`, also for the words and `*_present`.
+        moving, stationary, moving_words, stationary_words, moving_present, stationary_present: see `Edge`.
         fresh: see `moving_fresh` of `Edge`.
-        moving_words, stationary_words: memory data.
-        moving_present, stationary_present: one bit per row.
         swap, load, distance: see `hdl.tensor.tile.RowEvents`; `config.edge_latency` cycles after their words.
         identity: see `hdl.tensor.array.SystolicArray`.
         moving_row0, weights_row0: operands entering the array at row 0, for waveforms.

@@ -76,7 +76,7 @@ class TensorEngine(wiring.Component):
         stationary, moving: read ports of the operand memory.
         psum, psum_shared: read ports of PSUM, never at the same bank in a cycle; see `hdl.memory.psum.Psum`.
         psum_write: write port of PSUM.
-        psum_reading: `reading` of PSUM.
+        psum_reading: port `reading` of `Psum`.
         retired: pulse for each MultiplyMoving, in order, when the last word of the result can be read and the operand
             can be overwritten.
         loaded: pulse for each LoadStationary, in order, when its operand can be overwritten.

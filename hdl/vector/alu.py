@@ -129,10 +129,6 @@ class VectorAlu(wiring.Component):
         return m
 
     def _late(self, m: Module, multiplier: Fp32Fma) -> tuple[Value, Value]:
-        """Return which unit has the result, and the word of operations in `_Logic`.
-
-        If the multiplication has a separate stage, magnitudes are computed in that stage, and the word in the next one.
-        """
         staged = self.latency > 1
         names = ("op", "integer", "uint32", "a", "b")
         early = multiplier.product_latency - staged

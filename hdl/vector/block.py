@@ -165,10 +165,6 @@ class VectorBlock(wiring.Component):
         return index
 
     def _stages(self, m: Module, valid, step, word_of_set):
-        """Delay the control of a step to each stage.
-
-        Return the lanes' inputs by port name, and whether a result is output in this cycle.
-        """
         decoded = decode_opcode(m, step, word_of_set)
         decoded_1 = Signal(Decoded, reset_less=True)
         events = Signal(Events)
@@ -263,14 +259,7 @@ class VectorBlock(wiring.Component):
         """Advance steps to the next stage.
 
         Return whether that stage has a step, and the load enable of its control. The load is asserted one cycle before
-        the step, or many cycles before a slow step.
-
-        Arguments:
-            m: the module.
-            name: prefix of the signals' names.
-            valid: this stage has a step.
-            slow: that step has a slow operation in this stage.
-            unit: unit that computes the operation of a slow step in the next stage.
+        the step, or many cycles before a slow step. `unit` computes a slow operation in the next stage.
         """
         there = Signal(name=f"{name}_there")
         waiting = Signal(max(_LATENCIES.values()) - 1, name=f"{name}_waiting")

@@ -104,7 +104,6 @@ class Statistics(wiring.Component):
 
     @property
     def result_delay(self) -> int:
-        """Cycles from a RESULT step to the cycle in which it reads its result."""
         return 2 * self.latency
 
     def elaborate(self, platform):
