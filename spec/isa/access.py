@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 DIMENSIONS = 4
-"""Free dimensions of an instruction (NeuronCore-v2: up to 4, counts of 16 bits, signed element steps of 16 bits)."""
+"""Free dimensions of an instruction, as in NeuronCore-v2."""
 
 
 class Storage(enum.IntEnum):
@@ -47,13 +47,7 @@ def storage_partitions(storage: int, config: Config) -> int:
 
 
 def allowed_start(start: int, count: int, quadrant: int) -> str | None:
-    """Return None if an access may start at a partition; otherwise the allowed starts, as text.
-
-    Arguments:
-        start: first partition of the access; must be the start of a quadrant.
-        count: number of partitions of the access.
-        quadrant: partitions per quadrant.
-    """
+    """Return None if `count` partitions may start at `start`, the start of a quadrant; else the allowed starts."""
     if count > 2 * quadrant and start:
         return f"0 for more than {2 * quadrant}"
     if count > quadrant and start // quadrant % 2:
@@ -67,15 +61,15 @@ def drop_step(steps: tuple[int, ...], d: int) -> tuple[int, ...] | None:
 
 
 POINTER_FIELDS: tuple[tuple[str, int], ...] = (("address", 18), ("quadrant", 2), ("dtype", 4))
-"""Fields of a `Pointer` with their widths, from the least significant bit up."""
+"""Fields of a `Pointer`, from the least significant bit up."""
 
 ACCESS_FIELDS: tuple[tuple[str, int], ...] = (
     *POINTER_FIELDS,
     ("storage", 1),
     *((f"step{dimension}", 16) for dimension in range(DIMENSIONS)),
 )
-"""Fields of an `Access` with their widths, from the least significant bit up. Dimension 0 is the innermost;
-steps are in two's complement, in elements.
+"""Fields of an `Access`, from the least significant bit up. Dimension 0 is the innermost; steps are in two's
+complement.
 """
 
 
@@ -91,7 +85,7 @@ class Addressed:
 
 @dataclass(frozen=True, kw_only=True)
 class Pointer(Addressed):
-    """Per-partition scalar: one element in SBUF in each partition.
+    """Scalar: one element in SBUF in each partition.
 
     Arguments:
         format: format of the element.

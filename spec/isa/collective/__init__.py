@@ -1,8 +1,7 @@
 """Instruction of the collective engine: one rank's part of an operation of a group of cores.
 
-Ranks of a group are the cores base, base + stride, base + 2 * stride, .... Each of them executes an instruction with
-the same kind, op, dtype, narrow, stochastic, chunk, count, base, stride, ranks and, for BROADCAST, root, as far as the
-kind uses them (`SIGNATURE_USES`). The addresses may differ from rank to rank; each rank accesses its own HBM.
+Each core of the group executes an instruction with the same fields, except addresses and rank, as far as the kind uses
+them (`SIGNATURE_USES`). Each rank accesses its own HBM.
 
 These fields determine how a vector is reduced:
 
@@ -15,9 +14,8 @@ These fields determine how a vector is reduced:
 4. In REDUCE_SCATTER, segment s of a round is from block s, and there are as many rounds as a block has chunks.
 5. Rank s adds last, so it rounds, by its own seed and stream. Every rank stores this result.
 
-A rank's src and dst must be disjoint or the same block. The same block means src = dst for ALL_REDUCE and BROADCAST,
-dst = block `rank` of src for REDUCE_SCATTER, src = block `rank` of dst for ALL_GATHER. Results of other overlaps are
-undefined.
+A rank's src and dst must be disjoint, or the same block: src = dst for ALL_REDUCE and BROADCAST, dst = block `rank` of
+src for REDUCE_SCATTER, src = block `rank` of dst for ALL_GATHER. Results of other overlaps are undefined.
 """
 
 from neuroncore_rtl.spec.isa.collective.agreement import (

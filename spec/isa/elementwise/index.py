@@ -18,7 +18,7 @@ class Index:
     Arguments:
         base: number of the first element, 64 bits; may be negative.
         partition: distance from one lane to the next, 32 bits signed.
-        steps: distance from one index to the next in each dimension of the shape, outermost first, 32 bits signed.
+        steps: distance from one index to the next in each dimension, outermost first, 32 bits signed.
     """
 
     base: int = 0

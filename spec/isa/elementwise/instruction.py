@@ -32,7 +32,7 @@ class Elementwise(Instruction):
 
     Arguments:
         opcode: operation.
-        partitions: number of lanes; lane i accesses partition start + i of each tensor.
+        partitions: number of lanes.
         shape: counts of the free dimensions, outermost first, of a, and of dst where it is written element by element.
         dst: destination.
         a, b: sources; for TENSOR_SCALAR_REDUCE and ACTIVATE b is the destination of the reduction, without steps.
@@ -82,7 +82,7 @@ class Elementwise(Instruction):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of partitions, then the counts of the shape."""
+        """Partitions, then the shape."""
         return self.partitions, *self.shape
 
     @property
@@ -97,12 +97,12 @@ class Elementwise(Instruction):
 
     @property
     def in_turn(self) -> bool:
-        """True if the engine begins this instruction only when all earlier instructions have completed."""
+        """True unless the instruction may overlap earlier instructions."""
         return not self.overlap
 
     @property
     def continues(self) -> bool:
-        """True if the instruction adds to running sums that an earlier instruction has left in the lanes."""
+        """True if the instruction adds to running sums of an earlier instruction."""
         return self.opcode == Opcode.ACTIVATE and self.sum_continue
 
     def moved(self, place: Move) -> Self:
@@ -115,11 +115,10 @@ class Elementwise(Instruction):
         })  # fmt: skip
 
     def fields(self, config: Config) -> dict[str, int]:
-        """Return the value of every field, as `unpack` returns it.
+        """Return the value of every field.
 
         Raises:
-            ValueError: if a value cannot be encoded: it does not fit its field, a partition is not the start of a
-                quadrant, or a tensor does not have one step per dimension.
+            ValueError: if a partition is not the start of a quadrant, or a tensor does not have one step per dimension.
         """
         if not 1 <= len(self.shape) <= DIMENSIONS:
             raise ValueError(f"shape must have 1 to {DIMENSIONS} dimensions, not {self.shape!r}")
@@ -156,11 +155,7 @@ class Elementwise(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config) -> Self:
-        """Return the instruction with the given field values and four dimensions; unused operands have their default.
-
-        Raises:
-            ValueError: if a used field holds an unknown code.
-        """
+        """Return the instruction, with four dimensions; raise ValueError if a used field holds an unknown code."""
         opcode = Opcode(values["opcode"])
         used = uses(values)
         needed = {"dst": True, "a": "a" in used, "b": bool(used & {"b", "result"})}
@@ -182,7 +177,7 @@ class Elementwise(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest rule that the fields break on an engine, and a message; None if they are legal there."""
+        """Return the lowest broken rule, and a message; None if there is no broken rule."""
         return elementwise_violation(values, context.config, OPCODES[engine])
 
     @classmethod
@@ -191,7 +186,7 @@ class Elementwise(Instruction):
         return unused(values)
 
     def shortened(self) -> Self:
-        """Return an equivalent instruction without the outer dimensions that have one element and step 0."""
+        """Return the instruction without outer dimensions that have one element and step 0."""
         short = self
         while len(short.shape) > 1 and short.shape[0] == 1:
             parts = {name: getattr(short, name) for name in (*ACCESSES, "index")}
@@ -205,7 +200,7 @@ class Elementwise(Instruction):
 
     @cached_property
     def reads(self) -> tuple[Region, ...]:
-        """Regions of a and b if they are sources, and of s0 and s1 if they are in memory."""
+        """Regions of the sources, and of s0 and s1 if they are in memory."""
         used = uses(self._count_fields)
         tensors = [self._region(name) for name in ("a", "b") if name in used]
         scalars = {name: getattr(self, name) for name in ("s0", "s1") if name in used}
@@ -223,7 +218,6 @@ class Elementwise(Instruction):
 
     @property
     def _count_fields(self) -> dict[str, int]:
-        """Fields that determine the number of elements of each operand."""
         counts = dict.fromkeys((f"count{d}" for d in range(DIMENSIONS)), 1)
         counts |= {f"count{d}": count for d, count in enumerate(reversed(self.shape))}
         return counts | {"opcode": int(self.opcode), "axes": self.axes, "sum_store": int(self.sum_store)}
@@ -236,7 +230,7 @@ class Elementwise(Instruction):
         return Region(name, access.storage, access.partition, self.partitions, access.address, size, dimensions)
 
     def may_overwrite(self, written: Region, other: Region) -> bool:
-        """Return whether the written region may overlap `other`; always if `other` is a scalar, which is read first."""
+        """Return whether `written` may overlap `other`; always if `other` is a scalar, which is read first."""
         return other.name in ("s0", "s1") or super().may_overwrite(written, other)
 
 

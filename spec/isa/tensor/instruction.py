@@ -58,11 +58,7 @@ class TensorInstruction(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction with the given field values.
-
-        Raises:
-            ValueError: if the opcode or the format is unknown.
-        """
+        """Return the instruction; raise ValueError if the opcode or the format is unknown."""
         kinds = {kind.opcode: kind for kind in (LoadStationary, MultiplyMoving)}
         if values["opcode"] not in kinds:
             raise ValueError(f"opcode must be {LOAD_STATIONARY} or {MULTIPLY_MOVING}, not {values['opcode']}")
@@ -72,7 +68,7 @@ class TensorInstruction(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest rule that the fields break, and a message; None if they are legal."""
+        """Return the lowest broken rule, and a message; None if there is no broken rule."""
         return tensor_violation(values, context.config, context.loaded)
 
     @classmethod
@@ -100,7 +96,7 @@ class LoadStationary(TensorInstruction):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of rows and of columns of the operand."""
+        """Rows and columns of the operand."""
         return self.k, self.m
 
     @cached_property
@@ -111,7 +107,7 @@ class LoadStationary(TensorInstruction):
         return (Region("stationary", Storage.SBUF, self.row, self.k, self.address, size, ((columns, size),)),)
 
     def after(self, context: Context) -> Context:
-        """Return the context in which the next instruction is checked: the columns that this one has filled."""
+        """Return the context with the columns that this instruction has filled."""
         columns = range(self.column, self.column + self.m)
         return Context(context.config, context.core, loaded=(columns, self.format is INT8))
 
@@ -128,8 +124,8 @@ class MultiplyMoving(TensorInstruction):
         stride: bytes from one element of a partition to the next.
         psum: first PSUM word, bank * psum_words + word; the n words are in one bank.
         accumulate: add to PSUM instead of overwriting it.
-        transpose: the moving operand is an identity matrix: its zeros contribute nothing, so that the stationary
-            elements pass bit for bit, including infinities and the sign of zeros.
+        transpose: the moving operand is an identity matrix: its zeros contribute nothing, so the stationary elements
+            pass bit for bit, including infinities and the sign of zeros.
     """
 
     m: int
@@ -150,12 +146,12 @@ class MultiplyMoving(TensorInstruction):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of rows of the result, number of products in each sum, and number of columns of the result."""
+        """Rows of the result, products in each sum, columns of the result."""
         return self.m, self.k, self.n
 
     @property
     def columns(self) -> int:
-        """Number of columns that the instruction moves through the array, one per cycle."""
+        """Number of moving columns."""
         return self.n
 
     @property

@@ -12,7 +12,7 @@ __all__ = ["column_starts", "row_starts", "tensor_violation"]
 
 
 def row_starts(config: Config) -> list[int]:
-    """Return the rows of the array at which an operand may start: the quadrants of SBUF."""
+    """Return the array rows at which an operand may start: the quadrants of SBUF."""
     return list(range(0, config.rows, config.quadrant))
 
 
@@ -24,11 +24,7 @@ def column_starts(config: Config) -> list[int]:
 def tensor_violation(values: dict[str, int], config: Config, loaded: tuple[range, bool] | None) -> Broken | None:
     """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
 
-    Arguments:
-        values: value of every field.
-        config: the machine's parameters.
-        loaded: columns that the previous LoadStationary filled, and whether they are INT8; None without such an
-            instruction.
+    For `loaded` see `Context`.
     """
     return lowest(_violations(values, config, loaded))
 
