@@ -104,10 +104,6 @@ class Config:
         lane_partitions: number of partitions that one lane of the vector or scalar engine serves in turn; 1, 2 or 4, a
             divisor of the number of partitions; a value n needs 1/n of the lanes and takes n cycles per step; above 1,
             vector_division, vector_power, vector_search and vector_statistics must be 0.
-
-    Raises:
-        TypeError: if a parameter is not an integer.
-        ValueError: if a parameter is out of its range.
     """
 
     rows: int

@@ -57,10 +57,7 @@ def step_cycles(instruction: Elementwise, config: Config) -> int:
 
 
 def busy_cycles(instruction: Instruction, config: Config) -> int:
-    """Return the cycles for which an instruction occupies the tensor, vector or scalar engine; 0 for other engines.
-
-    It is 0 for LoadStationary, which loads weights during a multiplication.
-    """
+    """Return the cycles for which an instruction occupies its engine; 0 for LoadStationary, DMA and collectives."""
     return step_cycles(instruction, config) if isinstance(instruction, Elementwise) else instruction.columns
 
 

@@ -16,7 +16,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FloatFormat:
-    """Binary interchange format: sign, exponent, mantissa from the most to the least significant bit.
+    """Format with sign, exponent and mantissa, from the most to the least significant bit.
 
     Arguments:
         name: name in programs and texts.

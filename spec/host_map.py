@@ -1,8 +1,7 @@
 """Host registers: the map of a core's control port. All registers are 32 bits wide and accessed as whole words.
 
-Offsets are in bytes. An access is refused with an error, and nothing is written, if the register does not exist, if the
-access is of a part of a word, if the register is read-only, or if it cannot hold the value: bits outside of fields must
-be 0.
+An access is refused with an error, and nothing is written, if the register does not exist, is read-only, or cannot hold
+the value (bits outside of fields must be 0), or if the access is of a part of a word.
 
 A number of more than 32 bits is read lower half first; that read also latches the upper half for the next read.
 """

@@ -29,16 +29,12 @@ class Instance:
     """Parameters of an instance.
 
     Arguments:
-        chips: number of chips, 2 to 64. In a ring, chip i has links up to chip i + 1 and down to chip i - 1.
+        chips: number of chips, 2 to 64; a ring leads up from chip i to chip i + 1.
         topology: RING, or TORUS of rows of `width` chips (chip = row * width + column).
         width: chips in a row of the torus; at least 2, with at least 2 rows.
         link_bytes: data bytes of a flit: 8, 16, 32 or 64.
         link_latency: cycles from one end of a link's wire to the other; 1 to 64.
-        core: parameters of every core; its `cores` is replaced by the number of cores of the instance.
-
-    Raises:
-        TypeError: if a number is not an integer.
-        ValueError: if a parameter is out of its range.
+        core: parameters of every core; its `cores` is replaced.
     """
 
     chips: int = 16

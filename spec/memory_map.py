@@ -1,4 +1,4 @@
-"""Memory map of the controller: local memory, timer, windows to the on-chip memories, and the core's registers.
+"""Memory map of the controller.
 
 Addresses are in bytes; registers are 32-bit words, accessed as whole words.
 """

@@ -22,7 +22,7 @@ class Function:
         specials: results at +0, -0, +Inf and -Inf, each a magnitude and a sign bit.
         derivative_of: function that this one is the derivative of, or None.
         has_alpha: whether the function uses the parameter alpha.
-        parity: True if the row of the control table depends on the parity of z's exponent; False if on the exponent.
+        parity: whether the control row depends on the parity of z's exponent only.
     """
 
     name: str

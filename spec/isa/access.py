@@ -56,7 +56,7 @@ def allowed_start(start: int, count: int, quadrant: int) -> str | None:
 
 
 def drop_step(steps: tuple[int, ...], d: int) -> tuple[int, ...] | None:
-    """Return `steps` without the step of dimension `d`; None if that step is not 0. Return an empty tuple unchanged."""
+    """Return `steps` without that of dimension `d`; None if it is not 0."""
     return steps if not steps else None if steps[d] else steps[:d] + steps[d + 1 :]
 
 
@@ -74,7 +74,7 @@ complement.
 
 
 class Addressed:
-    """Base class of operands with an address; a subclass must be a frozen dataclass without slots."""
+    """Base class of operands: frozen dataclasses without slots."""
 
     def at(self, address: int) -> Self:
         """Return a copy of the operand with another address."""
@@ -107,8 +107,7 @@ class Access(Addressed):
         address: byte address, in every partition, of the element of index (0, ..., 0).
         partition: partition of lane 0, the start of a quadrant.
         storage: SBUF or PSUM.
-        steps: distance in elements from one index to the next, for each dimension of the instruction's shape, outermost
-            first; 0 repeats the element.
+        steps: distance in elements from one index to the next in each dimension, outermost first; 0 repeats an element.
     """
 
     format: Format

@@ -14,7 +14,7 @@ class Arithmetic(enum.IntEnum):
 
 
 class AluOp(enum.IntEnum):
-    """Operation op(a, b) of an ALU; the value is the code in instructions.
+    """Operation op(a, b) of an ALU.
 
     The arithmetic is FP32 unless every operand and the result of the instruction has an integer format. Then it is
     32-bit integer arithmetic, which wraps: UINT32 if an operand (for MEMSET and IOTA: dst) has that format, else INT32.

@@ -35,7 +35,7 @@ class Context:
 
 
 class Instruction(ABC):
-    """Instruction of a record; a frozen dataclass in an engine's folder, listed in `spec.isa.registry`.
+    """Instruction of a record; a frozen dataclass.
 
     Only the vector and scalar engine's instruction needs `config` for encoding and decoding, because its tensors start
     at quadrants of the machine's partitions.
@@ -64,7 +64,7 @@ class Instruction(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name of the instruction in reports; in lower case, the mnemonic in assembly text."""
+        """Name of the instruction; in lower case, its mnemonic."""
 
     @property
     def summary(self) -> str:
@@ -104,7 +104,7 @@ class Instruction(ABC):
     @property
     @abstractmethod
     def in_turn(self) -> bool:
-        """True if the engine begins the instruction only when all earlier instructions of the lane have completed."""
+        """True if the engine begins the instruction only after all earlier ones of the lane."""
 
     @property
     def continues(self) -> bool:
@@ -120,7 +120,7 @@ class Instruction(ABC):
         return context
 
     def shortened(self) -> Self:
-        """Return the instruction without outer dimensions that have one element and step 0."""
+        """Return the instruction without outer dimensions of one element and step 0."""
         return self
 
     def moved(self, place: Move) -> Self:
@@ -146,10 +146,10 @@ class Instruction(ABC):
 
     @abstractmethod
     def fields(self, config: Config | None = None) -> dict[str, int]:
-        """Return the value of every field; raise ValueError if the instruction cannot be expressed in its fields."""
+        """Return the value of every field; raise ValueError if one has no encoding."""
 
     def encode(self, config: Config | None = None) -> int:
-        """Return the instruction word; raise ValueError as `fields`, or if a value does not fit its field."""
+        """Return the instruction word; raise ValueError if a value does not fit."""
         return self._packed(self.fields(config))
 
     def _packed(self, values: dict[str, int]) -> int:
@@ -162,22 +162,18 @@ class Instruction(ABC):
 
     @classmethod
     def unpack(cls, word: int) -> dict[str, int]:
-        """Return the value of every field of an instruction word."""
+        """Return the fields of an instruction word."""
         return unpack(cls.layout, word, cls.signed)
 
     @classmethod
     @abstractmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction with all dimensions; unused operands have their default.
-
-        Raises:
-            ValueError: if a used field holds an unknown code.
-        """
+        """Return the instruction; raise ValueError if a used field holds an unknown code."""
 
     @classmethod
     @abstractmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest rule that the fields break on an engine, and a message; None if they are legal."""
+        """Return the lowest rule that the fields break on an engine, with a message, or None."""
 
     @classmethod
     @abstractmethod
@@ -185,7 +181,7 @@ class Instruction(ABC):
         """Return the fields that a legal instruction does not use."""
 
     def check(self, context: Context) -> None:
-        """Raise ValueError, which names rule, value and operand, unless the instruction is legal in a context."""
+        """Raise ValueError unless the instruction is legal in a context."""
         values = self.fields(context.config)
         self._packed(values)
         broken = self.violation(self.engine, values, context)

@@ -1,4 +1,4 @@
-"""Record: the unit of programs in HBM. It has the same size for every engine: a header, then the engine's instruction.
+"""Record, the unit of programs in HBM: a header, then the engine's instruction.
 
 A queue executes its records in order: it waits for up to two semaphores, issues the instruction to its engine, and
 makes up to two updates when the instruction has finished.
@@ -98,7 +98,7 @@ class Record:
         return replace(self, instruction=self.instruction.shortened())
 
     def encode(self, config: Config) -> bytes:
-        """Return the record's bytes, little-endian; raise ValueError if a value does not fit its field."""
+        """Return the record's bytes, little-endian."""
         body = self.instruction.encode(config)
         return (self._header() | body << HEADER_BITS).to_bytes(RECORD_BYTES, "little")
 
@@ -119,7 +119,7 @@ class Record:
 
     @staticmethod
     def decode(data: bytes, config: Config) -> "Record":
-        """Return the record of `RECORD_BYTES` bytes; raise ValueError if a field holds an unknown code."""
+        """Return the record; raise ValueError if a field holds an unknown code."""
         word = int.from_bytes(data, "little")
         header = unpack(HEADER_FIELDS, word)
         body = word >> HEADER_BITS

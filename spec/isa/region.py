@@ -19,13 +19,13 @@ class Region(NamedTuple):
     """Region of memory: the elements of one access of an instruction.
 
     Arguments:
-        name: name of the operand, such as dst or a.
+        name: operand, such as dst or a.
         storage: memory; HBM counts as one partition.
         partition, partitions: first partition, and number of partitions.
         address: byte address of the element of index 0.
         size: bytes of an element.
         dimensions: count and step in bytes of each dimension with more than one element, outermost first.
-        partition_step: distance from one partition to the next, at least 1.
+        partition_step: distance from one partition to the next.
     """
 
     name: str

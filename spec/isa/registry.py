@@ -41,10 +41,6 @@ def instruction_type(engine: int) -> type[Instruction]:
 
 
 def decode_instruction(engine: int, body: int, config: Config) -> Instruction:
-    """Return the instruction of a record's body.
-
-    Raises:
-        ValueError: if the engine does not exist, or a field holds an unknown code.
-    """
+    """Return the instruction of a record's body; raise ValueError for an unknown engine or code."""
     kind = instruction_type(engine)
     return kind.decode(kind.unpack(body), config)

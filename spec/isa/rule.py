@@ -1,7 +1,6 @@
 """Rules of instructions, with the codes that hardware and software report.
 
-They check an instruction's fields, so they apply to any word of bits. The assembler raises their messages. The hardware
-checks the same rules before it accesses a memory.
+The assembler raises their messages. The hardware checks the same rules before it accesses a memory.
 """
 
 import enum
@@ -11,7 +10,7 @@ __all__ = ["Broken", "Rule", "lowest"]
 
 
 class Rule(enum.IntEnum):
-    """Rules, with the cause of error that the hardware reports. If several are broken, it reports the lowest."""
+    """Rules. If several are broken, the hardware reports the lowest as the cause."""
 
     OPCODE = 1
     """The engine has the opcode."""
@@ -50,5 +49,5 @@ Broken = tuple[Rule, str]
 
 
 def lowest(broken: Iterable[Broken]) -> Broken | None:
-    """Return the lowest broken rule, the first of equal ones; None if no rule is broken."""
+    """Return the lowest broken rule, the first of equal ones, or None."""
     return min(broken, key=lambda found: found[0], default=None)

@@ -1,6 +1,6 @@
 """Generator of the activation datapath's tables: `python -m spec.functions.generate [--check]`.
 
-See docs/activation.md. All arithmetic is in integers and mpmath, so the output is the same on every machine.
+All arithmetic is in integers and mpmath, so the output is the same on every machine.
 """
 
 import json

@@ -54,7 +54,7 @@ LAST = HIGH_EXPONENT
 
 
 def relative(argument: mpf, exact: mpf) -> mpf:
-    """Return the factor that makes an error of y relative to |y|, or to `FLOOR` if |y| is smaller."""
+    """Return the factor that makes an error relative to |y|, at least `FLOOR`."""
     return 1 / max(abs(exact), FLOOR)
 
 
@@ -64,7 +64,7 @@ def logarithmic(argument: mpf, exact: mpf) -> mpf:
 
 
 def logarithmic_slope(argument: mpf, exact: mpf) -> mpf:
-    """Return the factor of an error of log2|y| / |z|, which becomes an error of log2|y| as in `logarithmic`."""
+    """Return the factor of an error of log2|y| / |z|."""
     return argument * logarithmic(argument, argument * exact)
 
 
@@ -74,11 +74,11 @@ class Piece:
 
     Arguments:
         target: function of |z|, the coordinate x, or the position in a quadrant, that the polynomial approximates.
-        tolerance: largest error of the polynomial, after multiplication by the weight.
+        tolerance: largest weighted error.
         weight: function of the argument and the exact value; returns the factor of an error at that argument.
         by_exponent: True if the argument is |z|, so that each exponent has its polynomial; False if all share one.
-        exponent: exponent of all segments; None to select the best exponent for each segment.
-        fields: names and values of the nonzero fields in the control rows.
+        exponent: exponent of all segments; None to select the best for each.
+        fields: nonzero fields of the control rows.
     """
 
     target: Callable

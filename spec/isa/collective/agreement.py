@@ -58,7 +58,7 @@ SIGNATURE_USES: dict[CollectiveKind, frozenset[str]] = {
 
 
 def signature(values: dict[str, int]) -> int:
-    """Return the word that a rank sends; raise ValueError if a value does not fit its field."""
+    """Return the word that a rank sends."""
     word = 0
     for name, width in SIGNATURE_FIELDS:
         if name in SIGNATURE_USES[CollectiveKind(values["kind"])]:
@@ -76,7 +76,7 @@ def signature_fields(word: int) -> dict[str, int]:
 
 
 def disagreement(own: int, other: int) -> str | None:
-    """Return the lowest field in which two signatures do not match; None if they match. SEND matches RECEIVE."""
+    """Return the lowest field in which two signatures do not match, or None. SEND matches RECEIVE."""
     own_fields, other_fields = signature_fields(own), signature_fields(other)
     kind = CollectiveKind(own_fields["kind"])
     if OTHER_SIDE.get(kind, kind) != other_fields["kind"]:

@@ -133,11 +133,7 @@ class Collective(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction of its fields; unused op and dtype fields with an unknown code have their default.
-
-        Raises:
-            ValueError: if a used field holds an unknown code.
-        """
+        """Return the instruction; unused op and dtype fields with an unknown code have their default."""
         if values["opcode"] != COLLECTIVE:
             raise ValueError(f"opcode must be {COLLECTIVE}, not {values['opcode']}")
         kind = CollectiveKind(values["kind"])
@@ -163,12 +159,12 @@ class Collective(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest broken rule, and a message; None if there is no broken rule."""
+        """Return the lowest broken rule with a message, or None."""
         return collective_violation(values, context.core, context.config.cores)
 
     @classmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
-        """Return the fields that a legal instruction does not use."""
+        """Return the unused fields."""
         kind = CollectiveKind(values["kind"])
         rounds = kind in REDUCTION_KINDS and values["stochastic"]
         meaningful = SIGNATURE_USES[kind] | {"opcode", "rank"}

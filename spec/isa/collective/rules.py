@@ -40,7 +40,7 @@ _K = CollectiveKind
 
 
 def collective_violation(values: dict[str, int], core: int, cores: int) -> Broken | None:
-    """Return the lowest rule that an instruction breaks on a core of `cores`, and a message; None if it is legal."""
+    """Return the lowest broken rule with a message, or None, on a core of `cores`."""
     if values["opcode"] != COLLECTIVE:
         return Rule.OPCODE, f"opcode must be {COLLECTIVE}, not {values['opcode']}"
     if values["kind"] not in set(CollectiveKind):

@@ -30,8 +30,7 @@ class DmaTensor(Addressed):
         storage: HBM, SBUF or PSUM.
         steps: step of each dimension of the shape, outermost first, in elements; in partitions for the axis.
         partition: on chip, the partition of index 0.
-        axis: dimension of the shape, counted from the outermost, that steps from partition to partition; None if no
-            dimension does.
+        axis: dimension of the shape, counted from the outermost, that steps from partition to partition, or None.
     """
 
     format: Format
@@ -59,8 +58,8 @@ class DmaIndex(Addressed):
         address: byte address of the word in every partition.
         partition: partition of row 0.
         limit: bound that row numbers, which are unsigned, must be below.
-        skip: skip a row with a number out of range; its destination keeps its contents. Without it such a number is an
-            error (`Cause.INDEX`), and neither its row nor later rows are written.
+        skip: skip a row with a number out of range. Without it such a number is an error (`Cause.INDEX`), and neither
+            its row nor later rows are written.
     """
 
     address: int
@@ -77,7 +76,7 @@ class DmaCopy(Instruction):
         shape: counts, outermost first; 1 to 5 dimensions.
         src, dst: tensors with one step per dimension.
         gather: row numbers of src, which must then be in HBM.
-        scatter: row numbers of dst, which must then be in HBM; not together with `gather`.
+        scatter: row numbers of dst, like `gather`; not both.
     """
 
     shape: tuple[int, ...]
@@ -111,7 +110,7 @@ class DmaCopy(Instruction):
         return f"dma {self.src.storage.name} to {self.dst.storage.name}".lower()
 
     def moved(self, place: Move) -> Self:
-        """Return a copy of the instruction with other addresses on chip."""
+        """Return a copy with other addresses on chip."""
 
         def tensor(of: DmaTensor) -> DmaTensor:
             return of if of.storage == Storage.HBM else of.at(place(of.storage, of.address))
@@ -127,9 +126,6 @@ class DmaCopy(Instruction):
 
         The shape fills the fields of the innermost dimensions, but the first dimension of a gather or scatter fills the
         field of the outermost dimension.
-
-        Raises:
-            ValueError: if the shape has more than five dimensions, or a tensor does not have one step per dimension.
         """
         rank = len(self.shape)
         if not 1 <= rank <= DMA_DIMENSIONS:
@@ -169,7 +165,7 @@ class DmaCopy(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction, with five dimensions; raise ValueError if a field holds an unknown code."""
+        """Return the instruction, with five dimensions."""
         if values["opcode"] != DMA_COPY:
             raise ValueError(f"opcode must be {DMA_COPY}, not {values['opcode']}")
         dimensions = tuple(reversed(range(DMA_DIMENSIONS)))
@@ -199,12 +195,12 @@ class DmaCopy(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest broken rule, and a message; None if there is no broken rule."""
+        """Return the lowest broken rule with a message, or None."""
         return dma_violation(values, context.config)
 
     @classmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
-        """Return the fields that a legal instruction does not use."""
+        """Return the unused fields."""
         unused = set() if values["gather"] or values["scatter"] else {f"index_{name}" for name in _INDEX}
         for name, indexed in (("src", values["gather"]), ("dst", values["scatter"])):
             if values[f"{name}_storage"] == Storage.HBM:

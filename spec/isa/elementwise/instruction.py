@@ -36,15 +36,11 @@ class Elementwise(Instruction):
         shape: counts of the free dimensions, outermost first, of a, and of dst where it is written element by element.
         dst: destination.
         a, b: sources; for TENSOR_SCALAR_REDUCE and ACTIVATE b is the destination of the reduction, without steps.
-        op0, op1, reverse0, reverse1: operations, see `Opcode`.
-        s0, s1: scalars: an int is a 32-bit word of the instruction's arithmetic, FP32 bits or an integer.
-        axes: number of innermost dimensions that TENSOR_REDUCE reduces.
-        negate: change the sign of TENSOR_REDUCE's result.
-        keep: SELECT does not write dst where the predicate is zero.
-        function: code of ACTIVATE's function (`spec.functions`).
-        alpha: parameter of that function, FP32 bits.
+        op0, op1, reverse0, reverse1, axes, negate, keep: see `Opcode`.
+        s0, s1: scalars: an int is a 32-bit word of the instruction's arithmetic.
+        function, alpha: code and FP32 parameter of ACTIVATE's function.
         sum_continue: ACTIVATE adds to the lanes' running sums instead of starting them at +0.
-        sum_store: ACTIVATE stores the running sums at b when it has finished.
+        sum_store: ACTIVATE stores the running sums at b.
         stochastic: round dst's cast stochastically, by seed, stream and index.
         seed, stream: 32 bits each.
         index: element numbers.
@@ -106,7 +102,7 @@ class Elementwise(Instruction):
         return self.opcode == Opcode.ACTIVATE and self.sum_continue
 
     def moved(self, place: Move) -> Self:
-        """Return a copy of the instruction with other addresses on chip."""
+        """Return a copy with other addresses on chip."""
         parts = {name: getattr(self, name) for name in (*ACCESSES, "s0", "s1")}
         return self._moved(place, **{
             name: part.at(place(getattr(part, "storage", Storage.SBUF), part.address))
@@ -115,11 +111,7 @@ class Elementwise(Instruction):
         })  # fmt: skip
 
     def fields(self, config: Config) -> dict[str, int]:
-        """Return the value of every field.
-
-        Raises:
-            ValueError: if a partition is not the start of a quadrant, or a tensor does not have one step per dimension.
-        """
+        """Return the value of every field."""
         if not 1 <= len(self.shape) <= DIMENSIONS:
             raise ValueError(f"shape must have 1 to {DIMENSIONS} dimensions, not {self.shape!r}")
         values = {name: 0 for name, _ in ELEMENTWISE_FIELDS}
@@ -155,7 +147,7 @@ class Elementwise(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config) -> Self:
-        """Return the instruction, with four dimensions; raise ValueError if a used field holds an unknown code."""
+        """Return the instruction, with four dimensions."""
         opcode = Opcode(values["opcode"])
         used = uses(values)
         needed = {"dst": True, "a": "a" in used, "b": bool(used & {"b", "result"})}
@@ -177,16 +169,16 @@ class Elementwise(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest broken rule, and a message; None if there is no broken rule."""
+        """Return the lowest broken rule with a message, or None."""
         return elementwise_violation(values, context.config, OPCODES[engine])
 
     @classmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
-        """Return the fields that a legal instruction does not use."""
+        """Return the unused fields."""
         return unused(values)
 
     def shortened(self) -> Self:
-        """Return the instruction without outer dimensions that have one element and step 0."""
+        """Return the instruction without outer dimensions of one element and step 0."""
         short = self
         while len(short.shape) > 1 and short.shape[0] == 1:
             parts = {name: getattr(short, name) for name in (*ACCESSES, "index")}

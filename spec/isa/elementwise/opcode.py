@@ -13,7 +13,7 @@ __all__ = [
 
 
 class Opcode(enum.IntEnum):
-    """Opcodes, with the names of the published instruction set; the value is the code in instructions.
+    """Opcodes, with the names of the published instruction set.
 
     a and b are the source tensors, s0 and s1 the scalars (immediate, or one per partition), op0 and op1 the operations.
     A reversed operation has its operands swapped: op(s, x) instead of op(x, s).

@@ -31,10 +31,7 @@ FUNCTION_COUNT = len(FUNCTIONS)
 
 
 def elementwise_violation(values: dict[str, int], config: Config, opcodes: frozenset[Opcode]) -> Broken | None:
-    """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
-
-    `opcodes` are those of the executing engine.
-    """
+    """Return the lowest broken rule with a message, or None; `opcodes` are those of the executing engine."""
     if values["opcode"] not in opcodes:
         names = ", ".join(opcode.name for opcode in sorted(opcodes))
         return Rule.OPCODE, f"opcode must be one of {names}, not {values['opcode']}"

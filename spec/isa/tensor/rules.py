@@ -22,10 +22,7 @@ def column_starts(config: Config) -> list[int]:
 
 
 def tensor_violation(values: dict[str, int], config: Config, loaded: tuple[range, bool] | None) -> Broken | None:
-    """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
-
-    For `loaded` see `Context`.
-    """
+    """Return the lowest broken rule with a message, or None; for `loaded` see `Context`."""
     return lowest(_violations(values, config, loaded))
 
 
