@@ -51,7 +51,7 @@ class Config:
     Arguments:
         rows: height of the array in processing elements, along K, with one SBUF partition per row; 2 to 1024 (so that
             an INT8 column sum stays below 2**24).
-        columns: width of the array in processing elements, along M, with one PSUM partition per column; 2 to 1024.
+        columns: width of the array, along M, with one PSUM partition per column; 2 to 1024.
         mac_latency: pipeline stages of a multiply-accumulate, in cycles; 1 to 5; a sum takes rows * mac_latency cycles
             through the array.
         significand_bits: width of the array's multipliers in significand bits; 12 multiplies every matmul format, 8
@@ -67,8 +67,8 @@ class Config:
         vector_statistics: statistics unit in the vector lanes; 0 removes it and makes BN_STATS and BN_AGGR illegal.
         vector_random: random-bit unit in the vector lanes; 0 removes it and makes DROPOUT and stochastic rounding in
             the vector engine illegal.
-        scalar_depth: pipeline depth of the activation lanes; 1 takes 23 cycles per element, 2 takes 44 cycles and
-            allows a faster clock; one element enters per cycle.
+        scalar_depth: pipeline depth of the activation lanes; 1 takes 23 cycles per element, 2 takes 44 cycles; one
+            element enters per cycle.
         scalar_trigonometry: argument reduction in the activation lanes; 0 removes it and makes SIN and COS illegal.
         scalar_random: random-bit unit in the activation lanes; 0 removes it and makes stochastic rounding in the scalar
             engine illegal.
@@ -77,7 +77,7 @@ class Config:
         hbm_bytes: width of an HBM port in bytes per beat; 8, 16, 32 or 64.
         cores: number of cores in the instance; 1 to 128; more than 1 add a collective engine and links to every core.
         sbuf_bytes: SBUF capacity in bytes per partition; 1 KiB to 192 KiB, a multiple of two lines of every bank
-            (NeuronCore-v2: 192 KiB in each of 128 partitions).
+            (NeuronCore-v2: 192 KiB).
         sbuf_banks: number of SBUF banks per partition, interleaved by lines; 2, 4 or 8; a bank reads one line and
             writes one line per cycle.
         line_bytes: line size of SBUF in bytes, which is the width of a bank in one partition; 8, 16, 32 or 64, at least
@@ -87,20 +87,20 @@ class Config:
         psum_banks: number of memories per PSUM partition that hold its 8 banks (bank b is in memory b modulo
             psum_banks); 2, 4 or 8; a memory reads one word and writes one word per cycle.
         local_bytes: bytes of the controller's local memory for program and data; 16 KiB, 32 KiB or 64 KiB.
-        dma_beats: read buffer of a DMA engine in HBM beats, counting those requested and not yet forwarded; 32, 64 or
-            128; it hides an HBM latency of up to that many cycles.
+        dma_beats: read buffer of a DMA engine in HBM beats, including requested ones; 32, 64 or 128; it hides an HBM
+            latency of that many cycles.
         cast_lanes: elements that a DMA engine casts per cycle; 1, 2 or 4.
         cast_latency: pipeline stages of the rounding in a DMA cast, in cycles; 1 to 4 (above 1, widening has three
             stages instead of one).
-        semaphores: number of 16-bit semaphores of the core; a power of two from 16 to 256; below 256 the upper bits of
-            a semaphore's number are ignored.
+        semaphores: number of 16-bit semaphores; a power of two from 16 to 256; below 256 the upper bits of a
+            semaphore's number are ignored.
         records_ahead: maximum number of records that a queue fetches before their turn; 1 to 8, further limited per
             engine to 8 for tensor, 4 for vector and scalar, 2 for DMA and collective.
-        counters: event counters in hardware; 0 builds no counters (they read as 0), 1 the counters of the queues, which
-            the controller can read too, 2 also the counters of engines and memories.
+        counters: event counters in hardware; 0 builds none (they read as 0), 1 those of the queues, which the
+            controller can read too, 2 also those of engines and memories.
         edge_latency: pipeline stages from a memory word to its operands at the array's edge, in cycles; 1 to 3.
         port_latency: pipeline registers from the queues to the engines, and from the engines to the memory ports and
-            the semaphores; 0 or 1; 1 adds latency to every access.
+            the semaphores; 0 or 1.
         lane_partitions: number of partitions that one lane of the vector or scalar engine serves in turn; 1, 2 or 4, a
             divisor of the number of partitions; a value n needs 1/n of the lanes and takes n cycles per step; above 1,
             vector_division, vector_power, vector_search and vector_statistics must be 0.
@@ -289,7 +289,7 @@ be routed on an ECP5-85F, `nano` has half its memory.
 
 
 def preset_named(name: str) -> Config:
-    """Return the preset called `name`; raise ValueError if no preset has this name."""
+    """Return the preset called `name`; raise ValueError if there is no such preset."""
     try:
         return PRESETS[name]
     except KeyError:

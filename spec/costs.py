@@ -1,6 +1,6 @@
 """Cost of an instruction in cycles without memory conflicts, from its fields and the constants of `spec.timing`.
 
-Costs of the vector and scalar engine are exact. The other engines have formulas only for some costs.
+Costs of the vector and scalar engine are exact.
 """
 
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ def busy_cycles(instruction: Instruction, config: Config) -> int:
 
 
 def period(instruction: Instruction, config: Config) -> int:
-    """Return the cycles from one MultiplyMoving, vector or scalar instruction to the next one, if both may overlap."""
+    """Return the cycles from an instruction to the next one of its kind, if both may overlap."""
     if not isinstance(instruction, Elementwise):
         return busy_cycles(instruction, config)
     if is_slow(instruction):
@@ -91,7 +91,7 @@ def latency(instruction: Elementwise, config: Config) -> int:
 
 
 def drain(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from an instruction's last step to the first step that may begin after all its writes."""
+    """Return the cycles from an instruction's last step to the first step after all its writes."""
     units = [_DIVIDER] if instruction.opcode == Opcode.BN_AGGR else filter(None, _slow_units(instruction))
     slow = sum(unit[0] - config.vector_latency for unit in units)
     memories = timing.READ_LATENCY[config.port_latency] + timing.STORE_LATENCY[config.port_latency]
@@ -125,7 +125,7 @@ def steps_behind(instruction: Elementwise, config: Config) -> int:
 
 
 def _slow_units(instruction: Elementwise) -> Sequence[tuple[int, int] | None]:
-    """Return (latency, interval) of the iterative unit of op0, then of op1; None for an operation without one."""
+    """Return (latency, interval) of the iterative units of op0 and op1, or None."""
     if instruction.opcode == Opcode.RECIPROCAL:
         return _DIVIDER, None
     used = used_by(instruction)
@@ -150,8 +150,8 @@ def array_latency(config: Config) -> int:
 def adjacent(tensor: DmaTensor, shape: tuple[int, ...], rows: bool) -> tuple[int, tuple[tuple[int, int], ...]]:
     """Return the length in bytes of a copy's contiguous runs, and (count, step in bytes) of the other dimensions.
 
-    The dimensions are listed innermost first; the step from one partition to the next counts as 0. With `rows`, row
-    numbers index the outermost dimension, which is then not contiguous.
+    The dimensions are innermost first; a step of partitions counts as 0. With `rows`, row numbers index the outermost
+    dimension, which is then not contiguous.
     """
     element = tensor.format.bits // 8
     together, merging, jumps = 1, True, []

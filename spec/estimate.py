@@ -45,7 +45,7 @@ class Estimate:
         self._known: dict[tuple, tuple[int, int]] = {}
 
     def cycles(self, instruction: Instruction) -> tuple[int, int]:
-        """Return the cycles for which an instruction occupies its engine, and the further cycles until its results."""
+        """Return the cycles for which an instruction occupies its engine, and further cycles until its results."""
         if isinstance(instruction, MultiplyMoving):
             cycles, delay = instruction.n, self._products
         elif isinstance(instruction, LoadStationary):

@@ -60,16 +60,7 @@ class HostField:
 
 @dataclass(frozen=True)
 class HostRegister:
-    """Register of the host's address map.
-
-    Arguments:
-        name: name in capitals.
-        offset: byte offset in the map.
-        effect: effect of an access.
-        meaning: description.
-        fields: bit fields; empty if the whole register is one number.
-        width: width of that number in bits.
-    """
+    """Register at a byte offset; one number of `width` bits if it has no fields."""
 
     name: str
     offset: int
@@ -190,5 +181,5 @@ def parameter_values(config: Config) -> dict[str, int]:
 
 
 def counter_offset(number: int) -> int:
-    """Return the byte offset of the lower 32 bits of a counter; the next word has the upper 32 bits."""
+    """Return the byte offset of a counter's lower 32 bits."""
     return COUNTER_WORDS + 8 * number

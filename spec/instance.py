@@ -77,8 +77,7 @@ class Instance:
     def neighbour(self, chip: int, direction: int) -> int:
         """Return the chip at the other end of a chip's link.
 
-        Directions 0 (to the next chip) and 1 are along a ring, or a row of a torus. Directions 2 (to the next row) and
-        3 are along a column.
+        Directions 0 (up) and 1 are along a ring, or a row of a torus, directions 2 (up) and 3 along a column.
         """
         columns = self.chips if self.topology == Topology.RING else self.width
         row, column = divmod(chip, columns)

@@ -1,8 +1,7 @@
 """NeuronLink: flits, frames and numbering of cores.
 
-A flit is `link_bytes` of data with a header; every flit is a separate packet. A frame on the wire carries at most one
-flit, and the receive state of its sender: the last sequence number that it received and the credits that it returned.
-The published machine does not document its flits.
+A frame on the wire carries at most one flit, and the receive state of its sender: the last sequence number that it
+received and the credits that it returned. The published machine does not document its flits.
 """
 
 import enum
@@ -35,7 +34,7 @@ VIRTUAL_CHANNELS = 2
 
 
 class FlitKind(enum.IntEnum):
-    """Kind of a flit: the meaning of its data for the channel that receives the flit."""
+    """Kind of a flit: the meaning of its data."""
 
     DATA = 0
     """`link_bytes` of a tensor."""

@@ -52,7 +52,7 @@ QUEUE_PLACES = 0x0C
 QUEUE_RETIRED = 0x10
 """Read: records retired since reset, modulo 2**32."""
 QUEUE_COUNT = 0x14
-"""Read: records in all blocks accepted since reset, modulo 2**32."""
+"""Read: records in blocks accepted since reset, modulo 2**32."""
 
 SEMAPHORES = REGISTERS + 0x1000
 """Semaphore s is at SEMAPHORES + 4 * s; a write sets it."""
@@ -62,7 +62,7 @@ SEMAPHORE_SUBTRACT = REGISTERS + 0x1800
 """The same address form; a write subtracts."""
 
 EXIT = REGISTERS + 0x2000
-"""Write: end the program with this exit code, which the core reports to the host."""
+"""Write: end the program with this exit code."""
 CONSOLE = REGISTERS + 0x2004
 """Write: a byte for the host to print."""
 INTERRUPT_PENDING = REGISTERS + 0x2008
@@ -70,13 +70,13 @@ INTERRUPT_PENDING = REGISTERS + 0x2008
 INTERRUPT_ENABLE = REGISTERS + 0x200C
 """Enabled sources of the external interrupt; 0 after reset."""
 WATCH_SEMAPHORE = REGISTERS + 0x2010
-"""Number of the semaphore of INTERRUPT_SEMAPHORE."""
+"""Semaphore of INTERRUPT_SEMAPHORE."""
 WATCH_VALUE = REGISTERS + 0x2014
-"""INTERRUPT_SEMAPHORE is pending while the semaphore is at least this value (16 bits); 0xFFFF after reset."""
+"""Value of INTERRUPT_SEMAPHORE, 16 bits; 0xFFFF after reset."""
 WATCHDOG_LIMIT = REGISTERS + 0x2018
-"""Cycles without progress, while a queue has work, after which the watchdog reports an error; 100,000 after reset."""
+"""Cycles without progress after which the watchdog reports an error; 100,000 after reset."""
 ERROR_CAUSE = REGISTERS + 0x2020
-"""Read: cause of the first error since reset (`spec.isa.Cause`), 0 without an error."""
+"""Read: cause of the first error since reset, 0 without an error."""
 ERROR_QUEUE = REGISTERS + 0x2024
 """Read: its queue."""
 ERROR_LOW = REGISTERS + 0x2028
@@ -95,7 +95,7 @@ INTERRUPT_ERROR = 1 << 0
 INTERRUPT_HOST = 1 << 1
 """The host has requested an interrupt."""
 INTERRUPT_SEMAPHORE = 1 << 2
-"""The watched semaphore has reached its value."""
+"""The watched semaphore is at least its value."""
 
 COUNTERS = REGISTERS + 0x4000
 """Counters of queue q, lower 32 bits, at COUNTERS + q * COUNTER_STRIDE + 4 * number."""

@@ -11,7 +11,7 @@ __all__ = ["PARAMETER_GROUPS", "Parameter", "ParameterGroup", "parameters", "par
 
 
 class ParameterGroup(StrEnum):
-    """Parts of the machine to which parameters belong, in the order of help texts."""
+    """Groups of parameters, in the order of help texts."""
 
     ARRAY = "array"
     VECTOR = "vector engine"
@@ -87,10 +87,10 @@ def parameters() -> dict[str, Parameter]:
 
 
 def parse_arguments(docstring: str) -> dict[str, str]:
-    """Return the text of each entry in the section `Arguments:` of a cleaned docstring, on one line, by name.
+    """Return the text of each entry in the section `Arguments:` of a cleaned docstring, by name.
 
     Raises:
-        ValueError: if a line is neither an entry, indented by 4, nor a continuation, or a name occurs twice.
+        ValueError: if a line is neither an entry nor a continuation, or a name occurs twice.
     """
     _, _, section = docstring.partition("\nArguments:\n")
     entries: dict[str, str] = {}

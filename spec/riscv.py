@@ -1,4 +1,4 @@
-"""RISC-V instruction words of the controller, RV32IM with Zicsr and Zifencei: codes and bit fields.
+"""RISC-V instruction words, RV32IM with Zicsr and Zifencei: codes and bit fields.
 
 Sources: the RISC-V unprivileged and privileged specifications.
 """

@@ -121,10 +121,7 @@ def set_interval(alu_latency: int) -> int:
 
 
 def quotient_wait(alu_latency: int, interval: int) -> int:
-    """Return the cycles from the last word of a set of BN_AGGR until all operands of the new mean are valid.
-
-    One of these operands is the quotient of the set; for sets see `set_interval`.
-    """
+    """Return the cycles from the last word of a set of BN_AGGR until the operands of the new mean are valid."""
     return max(2, alu_latency + DIVIDE_LATENCY - 2 * interval)
 
 

@@ -15,12 +15,9 @@ PATH = Path(__file__).with_name("tables.json")
 
 @dataclass(frozen=True)
 class Tables:
-    """Contents of the three tables of the activation datapath.
+    """Tables of the activation datapath: rows of `COEFFICIENT_FIELDS`, `EXP2_FIELDS` and `CONTROL_FIELDS`.
 
-    Arguments:
-        segments: fields of every segment, in the order of `COEFFICIENT_FIELDS`.
-        exp2: fields of every segment of 2**f, in the order of `EXP2_FIELDS`.
-        control: fields of the row at every address, in the order of `CONTROL_FIELDS`; zeros in unused rows.
+    Unused rows of `control` are zeros.
     """
 
     segments: tuple[tuple[int, ...], ...]

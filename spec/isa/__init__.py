@@ -1,7 +1,7 @@
 """Instruction set, defined once for the assembler, the golden interpreter and the hardware.
 
-Each engine has a folder with its instruction's layout, rules and class. `registry` lists the classes. Encoders,
-checkers, schedulers, reports and interpreters use only their protocol, `instruction`.
+Each engine has a folder with its instruction's layout, rules and class. Other code uses only the protocol in
+`instruction`.
 """
 
 from neuroncore_rtl.spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer, Storage

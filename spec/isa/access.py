@@ -1,4 +1,4 @@
-"""Tensor accesses to SBUF and PSUM: start partition, address, format, and one signed step per dimension."""
+"""Tensor accesses to SBUF and PSUM."""
 
 import enum
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Operations of the vector engine's ALUs, with the names of the published instruction set."""
+"""ALU operations, with the names of the published instruction set."""
 
 import enum
 

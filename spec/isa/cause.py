@@ -31,7 +31,7 @@ class Cause(enum.IntEnum):
     STUCK = 36
     """As WATCHDOG, but no record waits for a semaphore, and this record has not finished. detail: 0. For a collective
     that waits for another core, bit 8 is 1 and bits 0 to 7 are that core; STUCK is then reported even if other records
-    wait for semaphores, because they may wait for the collective.
+    wait for semaphores.
     """
     AXI = 37
     """HBM returned an error for a read or write of this copy. detail: 0."""

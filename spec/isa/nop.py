@@ -14,7 +14,7 @@ __all__ = ["Nop"]
 
 @dataclass(frozen=True, kw_only=True)
 class Nop(Instruction):
-    """No operation: accesses no memory and no engine; any queue accepts it.
+    """No operation; any queue accepts it.
 
     It retires as soon as its waits are satisfied and its updates are done, even if earlier records have not finished.
     Only then does the queue read the next record.

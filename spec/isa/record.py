@@ -76,12 +76,9 @@ class Update:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """Instruction with its waits and updates.
+    """Instruction with up to two waits and updates.
 
-    Arguments:
-        instruction: instruction of the engine.
-        waits: up to two waits, satisfied before the instruction starts.
-        updates: up to two updates, made in order when all reads and writes of the instruction are done.
+    The updates are made in order when all reads and writes of the instruction are done.
     """
 
     instruction: Instruction

@@ -50,7 +50,7 @@ class Region(NamedTuple):
 
     @property
     def comb(self) -> tuple[int, int]:
-        """Length of the region's contiguous runs, and a common divisor of the distances between them; 0 for one run."""
+        """Length of the contiguous runs, and a common divisor of the distances between them; 0 for one run."""
         return _comb(self.size, self.dimensions)
 
     @property
@@ -60,7 +60,7 @@ class Region(NamedTuple):
 
     @property
     def is_distinct(self) -> bool:
-        """True if no two elements coincide, since each step exceeds the distance that all smaller steps cover."""
+        """True if no two elements coincide, since each step exceeds the reach of all smaller steps."""
         return _is_distinct(self.dimensions)
 
     def moved(self, place: Callable[[Storage, int], int]) -> "Region":

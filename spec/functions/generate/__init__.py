@@ -22,7 +22,7 @@ __all__ = ["Builder", "build", "main", "report", "text"]
 
 
 def _place(row: int, piece: Piece):
-    """Return the function from a control row's coordinate x to the argument of the piece's target."""
+    """Return the function from the coordinate x to the argument of the piece's target."""
     if not piece.by_exponent:
         return lambda x: mpf(x)
     if row == 0:
@@ -63,7 +63,7 @@ class Builder:
         return self._fits[key]
 
     def row(self, name: str, negative: int, row: int, pieces: tuple[Piece, ...]) -> None:
-        """Append a function's control row for one sign of z, with the piece that needs the fewest segments."""
+        """Append a control row, with the piece that needs the fewest segments."""
         piece = min(pieces, key=lambda piece: len(self._fit(row, piece)[0]))
         run, error = self._fit(row, piece)
         fields = dict(piece.fields)
@@ -98,7 +98,7 @@ def text(builder: Builder) -> str:
 
 
 def report(builder: Builder) -> str:
-    """Return a report of every function's segments, and of the control row with the largest error."""
+    """Return a report of every function's segments and largest error."""
     lines = [f"{len(builder.segments)} segments, {1 << EXP2_INDEX_BITS} of 2**f, {len(builder.control)} control rows"]
     for name in FUNCTIONS:
         rows = [row for row in builder.errors if row[0] == name]

@@ -1,7 +1,6 @@
 """Polynomial fit with integer coefficients, as evaluated by the hardware.
 
-A projection on Chebyshev polynomials from 8 nodes is within a few percent of the best (minimax) polynomial. Each
-coefficient is rounded before the lower degrees are fitted to the remainder.
+A projection on Chebyshev polynomials from 8 nodes is within a few percent of the minimax polynomial.
 """
 
 from collections.abc import Callable
@@ -58,7 +57,7 @@ def _leading(values: list, degree: int):
 
 
 def _quantise(values: list, exponent: int, degree: int) -> list[int]:
-    """Return the integer coefficients c0, c1, ... of a polynomial near `values` at the nodes."""
+    """Return c0, c1, ... of a polynomial near `values` at the nodes."""
     coefficients = [0] * (degree + 1)
     for k in range(degree, -1, -1):
         unit = mpf(2) ** (exponent - POINT - (COEFFICIENT_GUARD if k else 0))

@@ -113,7 +113,7 @@ def near_one(target) -> Piece:
 
 
 def of_significand(target, **fields) -> Piece:
-    """Return a piece with a function of z's significand 1 + x for all exponents, or all of one parity."""
+    """Return a piece with a function of z's significand 1 + x."""
     return Piece(target, FINE, by_exponent=False, fields=_fields(fields))
 
 

@@ -1,7 +1,7 @@
-"""Instruction of the collective engine: one rank's part of an operation of a group of cores.
+"""Instruction of the collective engine: one rank's part of a group's operation.
 
-The instructions of all ranks have the same fields, except addresses, rank and those that the kind does not use. They
-determine how a vector is reduced:
+The instructions of all ranks have the same fields, except addresses, pitch, rank, seed, stream and those that the kind
+does not use. They determine how a vector is reduced:
 
 1. The vector is divided into granules of `GRANULE` elements. Channel 0 processes the first half of the granules,
    rounded up, channel 1 the others.

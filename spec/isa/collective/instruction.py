@@ -56,7 +56,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Collective(Instruction):
-    """One rank's part of a collective.
+    """Collective of a group.
 
     Arguments:
         kind: operation of the group.

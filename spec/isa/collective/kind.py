@@ -102,8 +102,7 @@ def uses_dst(values: dict[str, int]) -> bool:
 def best_chunk(count: int, ranks: int, kind: CollectiveKind = CollectiveKind.ALL_REDUCE) -> int:
     """Return the granules per segment for `count` elements of a block: the fewest rounds, all of similar size.
 
-    A round costs the latency of its steps whatever its size. A round of ALL_REDUCE has `ranks` segments of the vector,
-    a round of other kinds one segment of each block.
+    A round costs the latency of its steps whatever its size.
     """
     granules = -(-max(count, 1) // GRANULE)
     part = (granules + 1) // 2  # granules of channel 0, the larger part

@@ -1,6 +1,6 @@
-"""Instructions of the vector and the scalar engine: one layout, one shape, up to three tensors.
+"""Instructions of the vector and the scalar engine: one shape of up to four dimensions, up to three tensors.
 
-An instruction has `partitions` lanes and a shape of up to four free dimensions. The steps of a reduction's destination
+The steps of a reduction's destination
 in the reduced dimensions are ignored. Elements are processed in row-major order.
 """
 

@@ -28,7 +28,7 @@ _INNERMOST_LAST = tuple(reversed(range(DIMENSIONS)))
 
 @dataclass(frozen=True, kw_only=True)
 class Elementwise(Instruction):
-    """Instruction of the vector or the scalar engine. Operands that the opcode does not use keep their default.
+    """Instruction of the vector or the scalar engine.
 
     Arguments:
         opcode: operation.

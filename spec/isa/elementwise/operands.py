@@ -17,7 +17,7 @@ _USES: dict[int, frozenset[str]] = {opcode: frozenset(used.split()) for opcode, 
 
 
 def uses(values: dict[str, int]) -> frozenset[str]:
-    """Return which of the operands a, b, result, s0, s1, op0 and op1 an instruction uses; it always uses dst."""
+    """Return the operands that an instruction uses, besides dst."""
     used = _USES[values["opcode"]]
     return used | {"result"} if values["opcode"] == Opcode.ACTIVATE and values["sum_store"] else used
 

@@ -17,7 +17,7 @@ def row_starts(config: Config) -> list[int]:
 
 
 def column_starts(config: Config) -> list[int]:
-    """Return the array columns at which a result may start: starts of PSUM quadrants, aligned to a load step."""
+    """Return the array columns at which a result may start: PSUM quadrants, aligned to a load step."""
     return [column for column in range(0, config.columns, config.quadrant) if column % LOAD_COLUMNS == 0]
 
 
