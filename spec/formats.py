@@ -1,8 +1,8 @@
 """Number formats, shared by hardware and software.
 
-Sources: IEEE 754 (FP32, FP16),
-the public definitions of BF16 and TF32, and the IEEE-like FP8 formats documented for NeuronCore-v2: E4M3 with maximum
-240 (not the OCP "FN" variant with 448), E5M2, E3M4. Every float format here has subnormals, both infinities and NaN.
+Sources: IEEE 754 (FP32, FP16), the public definitions of BF16 and TF32, and the IEEE-like FP8 formats documented for
+NeuronCore-v2: E4M3 with maximum 240 (not the OCP "FN" variant with 448), E5M2, E3M4. Every float format here has
+subnormals, both infinities and NaN.
 """
 
 from dataclasses import dataclass

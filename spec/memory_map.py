@@ -28,7 +28,7 @@ SBUF_WINDOW = 0x1000_0000
 SBUF_PITCH_BITS = 18
 """Width of a byte address within a partition."""
 PSUM_WINDOW = 0x2000_0000
-"""The same for PSUM."""
+"""Byte a of partition p of PSUM is at PSUM_WINDOW + (p << PSUM_PITCH_BITS) + a; words only."""
 PSUM_PITCH_BITS = 14
 """Width of a byte address within a partition."""
 
@@ -57,9 +57,9 @@ QUEUE_COUNT = 0x14
 SEMAPHORES = REGISTERS + 0x1000
 """Semaphore s is at SEMAPHORES + 4 * s; a write sets it."""
 SEMAPHORE_ADD = REGISTERS + 0x1400
-"""The same address form; a write adds."""
+"""A write to SEMAPHORE_ADD + 4 * s adds to semaphore s."""
 SEMAPHORE_SUBTRACT = REGISTERS + 0x1800
-"""The same address form; a write subtracts."""
+"""A write to SEMAPHORE_SUBTRACT + 4 * s subtracts from it."""
 
 EXIT = REGISTERS + 0x2000
 """Write: end the program with this exit code."""

@@ -97,7 +97,7 @@ def vector_lanes_latency(alu_latency: int) -> int:
 def vector_intervals(alu_latency: int) -> dict[str, int]:
     """Return the minimum cycles from one step to the next, by opcode, if no operation is iterative.
 
-    Listed are opcodes with results that depend on each other, or with several operations per ALU.
+    The other opcodes take one cycle.
     """
     return {
         "TENSOR_REDUCE": alu_latency,

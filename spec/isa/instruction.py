@@ -168,7 +168,7 @@ class Instruction(ABC):
     @classmethod
     @abstractmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction; raise ValueError if a used field holds an unknown code."""
+        """Return the instruction, with defaults of unused operands; raise ValueError if a used code is unknown."""
 
     @classmethod
     @abstractmethod
