@@ -57,7 +57,7 @@ class _State(_PyEngineState):
     def __init__(self):
         super().__init__()
         self.due = set()
-        self.indices = {}  # index into `slots` by `Signal.duid`
+        self.indices = {}
 
     def get_signal(self, signal) -> int:
         index = self.indices.get(signal.duid)

@@ -1,5 +1,3 @@
-"""Ports of a core in an instance and of a single core, and the allocation of managers to HBM ports."""
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,5 +1,3 @@
-"""The unit-test engine and Amaranth's engine show the same values in every cycle, for logic, registers and memories."""
-
 import pytest
 from amaranth import Cat, ClockDomain, Module, Mux, Signal
 from amaranth.lib import wiring

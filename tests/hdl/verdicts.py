@@ -41,7 +41,7 @@ def assert_verdicts(
         legal, verdicts = 0, []
         for number, (word, others) in enumerate(zip(words, inputs or [{}] * len(words), strict=True)):
             drive(ctx, dut, **others)
-            if number % 8 == 7:  # an idle cycle
+            if number % 8 == 7:
                 await ctx.tick()
             ctx.set(Value.cast(dut.i.payload), word)
             ctx.set(dut.i.valid, 1)

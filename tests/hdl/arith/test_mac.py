@@ -1,5 +1,3 @@
-"""Multiply-accumulate with its edge decoders against golden, at every latency."""
-
 from itertools import product
 
 import ml_dtypes

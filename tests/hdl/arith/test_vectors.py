@@ -1,5 +1,3 @@
-"""Vector files: contents, and errors with file, line and rule."""
-
 import re
 
 import pytest

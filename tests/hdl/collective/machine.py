@@ -180,5 +180,4 @@ def run_collectives(
 
 @cache
 def _word(one: Collective) -> int:
-    """Return the word of an instruction with its cores renumbered from `FIRST` on."""
     return replace(one, group=replace(one.group, base=FIRST + one.group.base)).encode()

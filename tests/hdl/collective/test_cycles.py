@@ -1,5 +1,3 @@
-"""Cycles and counters of collectives of every kind."""
-
 import numpy as np
 
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, Group

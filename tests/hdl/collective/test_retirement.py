@@ -1,5 +1,3 @@
-"""Retirement of collectives: when all transfers are complete; and the count of instructions."""
-
 from itertools import chain
 
 import numpy as np

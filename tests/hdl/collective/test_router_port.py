@@ -1,5 +1,3 @@
-"""Router port of a channel against plain Python: every kind of flit in both directions."""
-
 from itertools import product
 
 import pytest
@@ -26,7 +24,6 @@ def flit(kind, source=0, data=0, destination=0, channel=CHANNEL) -> dict:
 
 
 def fields(payload) -> tuple[int, ...]:
-    """Return the fields of a flit in the order of `flit`."""
     header = payload.header
     return header.kind, header.source, payload.data, header.destination, header.channel
 

@@ -1,5 +1,3 @@
-"""Schedule: it issues the operations that the specification defines, in an order that cannot deadlock."""
-
 from collections import defaultdict
 from dataclasses import replace
 

@@ -1,5 +1,3 @@
-"""Width converters: operations of any number of bytes, one after the other."""
-
 import random
 from functools import partial
 
@@ -44,7 +42,6 @@ class Both(wiring.Component):
 
 
 async def operate(ctx, unit, begun, sizes, pace):
-    """Issue operations to a converter, with gaps while `pace` returns true."""
     for size in sizes:
         ctx.set(begun, 1)
         drive(ctx, unit, bytes=size)

@@ -1,5 +1,3 @@
-"""Assembly programs, run on the Cpu in its harness in lockstep with the golden hart."""
-
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +28,6 @@ class Run:
 
     @property
     def traps(self) -> list[tuple[int, int]]:
-        """Pc and cause of each trap."""
         return [(entry.pc, entry.cause) for entry in self.trace if entry.trap]
 
 
@@ -49,7 +46,7 @@ def assemble(text: str) -> ControlProgram:
 
 
 def run(text: str, *, device=None, sim: str = "verilator", memory: bool = False, **work) -> Run:
-    """Run a program, see `assemble`, to its end; `work` are options of `CpuWork`, such as stalls."""
+    """Run a program, see `assemble`, in lockstep with the golden hart."""
     program = assemble(text)
     executable = Executable(program.image(), EXIT)
     options = CpuWork(program=executable, limit=20_000, trace=True, memory=memory, **work)

@@ -1,5 +1,3 @@
-"""Random arithmetic and branches on random words, in lockstep with the golden hart."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""Registers of machine mode as seen by programs."""
-
 from itertools import islice, pairwise
 
 import pytest

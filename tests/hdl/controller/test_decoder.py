@@ -1,5 +1,3 @@
-"""Decoder of the controller's bus: the owner of a request, one request at a time, errors without an owner."""
-
 import pytest
 
 from neuroncore_rtl.hdl.controller.decoder import REGION_BITS, Decoder
@@ -24,8 +22,8 @@ def owner_of(region: int) -> int | None:
 @simulated(lambda latency: Decoder(REGIONS, latency))
 async def test_requests_and_responses_one_at_a_time(ctx, dut, latency, ready_share, warm_up, rng):
     accepted, responses = [], []
-    pending = None  # owner, cycles until the response, result, error
-    request = late = None  # late: a response of a peripheral in the cycle before
+    pending = None
+    request = late = None
     for _ in range(3000):
         if request is None and rng.random() < 0.8:
             region = int(rng.choice((1, 2, 4, 0, 8, NO_OWNER)))

@@ -1,5 +1,3 @@
-"""Jumps, traps, returns and interrupts to addresses that differ in one bit, inside and far outside the memory."""
-
 import pytest
 
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
@@ -40,10 +38,6 @@ handler: csrrs x20, mepc, x0; csrrs x21, mtval, x0; csrrw x0, mepc, x29; mret
 
 @pytest.mark.parametrize("stall", [0, 128])
 def test_code_and_handlers_at_addresses_that_differ_in_a_bit(stall):
-    """A jump, an exception and both interrupts, the external one first, lead to each address.
-
-    Exceptions ignore vectors.
-    """
     text = "li x5, TIMER_COMPARE; li x6, -1; li x7, INTERRUPT_PENDING; li x8, 1; li x2, 0x880; csrrw x0, mie, x2\n"
     text += "".join(f"li x{10 + n}, {word}\n" for n, word in enumerate(CODE))
     for number, address in enumerate(NEAR):

@@ -1,5 +1,3 @@
-"""Stall table of the Cpu."""
-
 import pytest
 
 from neuroncore_rtl.hdl.controller.muldiv import Divider

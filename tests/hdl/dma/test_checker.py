@@ -1,5 +1,3 @@
-"""DMA checker against `spec.isa.dma`: copies that are legal, nearly legal, or random bits."""
-
 import re
 from itertools import accumulate, combinations_with_replacement, product
 from operator import mul
@@ -46,7 +44,7 @@ def random_words(rng, config, legal, near, wild):
 
 
 def near_word(rng, config):
-    """Return a copy that is just legal or just illegal, or has one or two random fields."""
+    """Return a copy that is just legal or just illegal."""
     values = random_copy(rng, config).fields()
     name = str(rng.choice(("src", "dst")))
     storage, axis = Storage(values[f"{name}_storage"]), values[f"{name}_axis"]
@@ -121,22 +119,18 @@ def legal_words(rng, config, count):
 
 
 def small(**changes):
-    """Return the fields of a copy of one byte in HBM, with changes."""
     sides = {"src": tensor(Storage.HBM, steps=(0,)), "dst": tensor(Storage.HBM, 1 << 20, steps=(0,))}
     return DmaCopy(shape=(1,), **sides).fields() | changes
 
 
 def walk(name, storage, dimension, count, step, **place):
-    """Return the fields of a copy with one side that walks through a memory."""
+    """Return a copy with one side that walks through a memory."""
     side = {"storage": storage, f"step{dimension}": step} | place
     return small(**{f"{name}_{what}": value for what, value in side.items()} | {f"count{dimension}": count})
 
 
 def walks(config):
-    """Yield copies that walk to the end or the start of a memory, or one byte or step beyond.
-
-    Also walks from partition to partition, up to two partitions too far or too short.
-    """
+    """Yield copies that walk to the end or the start of a memory, or one byte or step beyond."""
     limits = {storage: storage_bytes(storage, config) for storage in (Storage.SBUF, Storage.PSUM)}
     limits[Storage.HBM] = 1 << HBM_ADDRESS_BITS
     for name, (storage, limit) in product(("src", "dst"), limits.items()):
@@ -158,7 +152,6 @@ def walks(config):
 
 
 def row_numbers(config):
-    """Yield gathers and scatters with row numbers at the borders of SBUF and any row pitch; and empty copies."""
     for way, side in (("gather", "src"), ("scatter", "dst")):
         place = {f"{side}_storage": Storage.HBM, way: 1}
         for count, over in product((1, 2, config.partitions, *(1 << bit for bit in range(3, 16))), (0, 1)):
@@ -191,7 +184,6 @@ BROKEN = {
 
 
 def two_at_once():
-    """Yield copies that break one rule or two, and copies that only break the rule that a memory exists."""
     for first, second in combinations_with_replacement(BROKEN.values(), 2):
         yield small(**first, **{name: value for name, value in second.items() if name not in first})
     for name in ("src", "dst"):
@@ -218,7 +210,6 @@ def adjacent(rng):
 
 
 def full_of_bits(rng, count):
-    """Yield `count` copies in HBM in which any bit of any field may be set."""
     for _ in range(count):
         bits = rng.integers(1, 17, DMA_DIMENSIONS)
         fields = {f"count{d}": int(rng.integers(1, 1 << size)) for d, size in enumerate(bits)}
@@ -237,10 +228,7 @@ def full_of_bits(rng, count):
 
 
 def expected_job(fields):
-    """Return the expected fields of the job of a legal copy.
-
-    A run has as many dimensions as are adjacent in memory; rows of a gather or scatter are separate runs.
-    """
+    """A run has as many dimensions as are adjacent in memory; rows of a gather or scatter are separate runs."""
     indexed = {"src": fields["gather"], "dst": fields["scatter"]}
     rows, expected = fields["gather"] or fields["scatter"], {}
     for name in ("src", "dst"):
@@ -271,7 +259,6 @@ def expected_job(fields):
 
 
 def field_of_job(job, name):
-    """Return a field of a job, given by its path, as a number."""
     for part in re.findall(r"\w+", name):
         job = job[int(part)] if part.isdigit() else getattr(job, part)
     return int(getattr(job, "value", job))

@@ -1,5 +1,3 @@
-"""DMA chunker: runs of any length in every memory."""
-
 import pytest
 
 from neuroncore_rtl.hdl.dma.chunker import Chunker
@@ -28,7 +26,6 @@ def any_run(rng):
 
 
 def chunks_of(run):
-    """Yield the parts of a run between multiples of its memory's grid."""
     grid, address, remaining = GRIDS[run["storage"]], run["address"], run["bytes"]
     while remaining:
         count = min(grid - address % grid, remaining)
@@ -52,7 +49,7 @@ def test_runs_are_cut_at_the_grid_of_their_memory_without_gaps(stall, rng):
 
 @simulated(lambda: Chunker(SIZE), each=[(bit, few, to) for bit in range(11, 41) for few in (0, 5) for to in GRIDS])
 async def test_long_runs_do_not_end(ctx, dut, case):
-    bit, few, storage = case  # a length of few chunks in which one higher bit is set
+    bit, few, storage = case
     count = (1 << bit) + few * GRIDS[storage] + 1
     drive(ctx, dut.i, valid=1, payload={"storage": storage, "address": 0, "bytes": count})
     drive(ctx, dut.o, ready=1)

@@ -1,5 +1,3 @@
-"""Counters of the engine against its ports and its copies."""
-
 from dataclasses import replace
 
 import numpy as np

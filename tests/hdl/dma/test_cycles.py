@@ -1,5 +1,3 @@
-"""Cycles of every kind of copy."""
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Failing copies: the error is reported, earlier copies are complete, and no byte outside the destination changes."""
-
 import numpy as np
 import pytest
 
@@ -25,11 +23,7 @@ def copy(count, src, src_address, dst, dst_address):
 
 
 def run_failing(memories, copies, fails, *, but=(), **options):
-    """Run copies with a failing one; return the memories.
-
-    `memories` get the results of the other copies. `fails` is the index of the failing copy and the cause. `but` is the
-    first address and the length of bytes of its destination, in the first partition, that are not compared.
-    """
+    """Run copies, of which the one with the index `fails[0]` fails; compare the memories except for the range `but`."""
     number, cause = fails
     outcome = run_copies(CONFIG, copies, memories, **options)
     assert outcome.errors == [Error(number, cause, 0)]
@@ -137,7 +131,6 @@ ACTIVE = (11569, 11743)
 
 
 def test_cycles_until_the_error(memories):
-    # A legal copy to HBM precedes each failing one.
     memories[SBUF][:, :4] = np.array([5, 2, 9, 0, 3, 10, 8, 4], "<u4").view(np.uint8).reshape(8, 4)
     failing, causes, *cycles = zip(*FAILING.values(), strict=True)
     copies = [one for last in failing for one in (copy(200, SBUF, 0x100, HBM, 0x6003), last)]

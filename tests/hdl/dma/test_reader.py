@@ -1,5 +1,3 @@
-"""DMA reader: chunks of both memories in any order, each memory with long latencies."""
-
 from collections import deque
 from itertools import product
 
@@ -28,7 +26,6 @@ CASES = list(product((0, 0.2, 0.7), BASES, (0, 1)))
 )
 @simulated(lambda latency: Reader(SIZE, ROOM, latency), warm_up=WARM_UP)
 async def test_pieces_of_chunks_in_order_with_their_formats_and_errors(ctx, dut, stall, base, latency, rng):
-    # HBM and the lines stall, and the buffer fills up.
     chunks = [
         any_chunk(rng, SIZE, base) | {"formats": int(rng.integers(1 << Formats.as_shape().size))} for _ in range(CHUNKS)
     ]

@@ -1,5 +1,3 @@
-"""Random elementwise instruction words: legal ones, nearly legal ones, and random bits."""
-
 import numpy as np
 
 from neuroncore_rtl.spec import isa
@@ -32,7 +30,6 @@ def copy(count: int, opcode: Opcode = Opcode.TENSOR_COPY, **changes: int) -> dic
 
 
 def random_word(rng: np.random.Generator, opcodes) -> int:
-    """Return random bits, mostly with an opcode of `opcodes`."""
     word = random_bits(rng, isa.ELEMENTWISE_BITS)
     return word if rng.random() < 0.1 else word & ~63 | int(rng.choice(sorted(opcodes)))
 
@@ -91,7 +88,6 @@ def _point(values: dict[str, int], number: int, **changes: int) -> None:
 
 
 def _redraw(rng, config: Config, values: dict[str, int], rule: Rule, elements: int, windows) -> None:
-    """Draw the fields again on which a rule depends."""
     opcode = values["opcode"]
     if rule in (Rule.OPERATION, Rule.ARITHMETIC):
         values["op0"], values["op1"] = (int(code) for code in rng.choice(list(isa.AluOp), 2))

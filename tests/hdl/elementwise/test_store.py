@@ -37,7 +37,6 @@ def any_write(rng, config):
 
 
 def port_values(config, write, words, enable) -> dict[str, int]:
-    """Return the values of the port for a result."""
     place, lanes = write["place"], config.partitions
     byte, turn = place["address"] % 4, place["quadrant"] * config.quadrant
     present = enable & (1 << write["partitions"]) - 1
@@ -57,7 +56,7 @@ def port_values(config, write, words, enable) -> dict[str, int]:
 async def test_every_port_in_every_cycle(ctx, dut, name, stall, rng):
     config = CONFIGS[name]
     latency, before = STORE_LATENCY[config.port_latency], BEFORE[config.port_latency]
-    announcements, results = deque(), deque()  # announcements, and writes, each with its first cycle
+    announcements, results = deque(), deque()
     outstanding, retired, count, full = 0, 0, 0, 0
     for cycle in range(CYCLES):
         write = any_write(rng, config)

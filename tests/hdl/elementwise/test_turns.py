@@ -1,5 +1,3 @@
-"""Lanes that serve partitions in turns: their part of a step, and the assembled results."""
-
 import pytest
 from amaranth import Module, Signal
 

@@ -48,7 +48,7 @@ class EndModel:
     read: tuple[int, int] = (0, 0)
     flits: list = field(default_factory=list)  # all accepted flits, with their virtual channels
     known: int = 0  # number of flits that the other end has acknowledged
-    sequence: int = 0  # index of the next flit to send
+    sequence: int = 0
     answer: int = 0
     last: int = 0  # virtual channel of the last accepted flit
     free: list = field(default_factory=lambda: [None] * VIRTUAL_CHANNELS)
@@ -70,11 +70,10 @@ class EndModel:
 
     @property
     def dead(self) -> bool:
-        """Whether no frame with a correct CRC has arrived for `DEAD_CYCLES`."""
         return self.quiet >= LinkEnd.DEAD_CYCLES
 
     def ready(self, valid) -> list[bool]:
-        """Return which virtual channels accept a flit; `valid` says in which channels the router offers one."""
+        """Return which virtual channels accept a flit."""
         room = len(self.flits) - self.known < self.window
         may = [room and free > 0 for free in self.free]
         other = 1 - self.last

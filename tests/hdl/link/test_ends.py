@@ -1,5 +1,3 @@
-"""Both ends of a link against their models: every frame, stream and counter in every cycle."""
-
 import random
 import zlib
 from collections import deque
@@ -37,10 +35,9 @@ class Machine:
         self.fresh()
 
     def fresh(self):
-        """Restart with idle wires after a reset."""
         self.models = [EndModel(LATENCY, model.memory, model.read) for model in self.models]
         self.offered = [[None] * VIRTUAL_CHANNELS for _ in ENDS]
-        self.wires = [deque([None] * (LATENCY + 1)) for _ in ENDS]  # the last entry is the frame delivered before
+        self.wires = [deque([None] * (LATENCY + 1)) for _ in ENDS]
 
     async def cycle(self, offer, drain, errors):
         ctx, pair, rng = self.ctx, self.pair, self.rng
@@ -67,7 +64,6 @@ class Machine:
             self.offered[end] = [None if ready[vc] else self.offered[end][vc] for vc in VCS]
 
     def disturb(self, end, what):
-        """Disturb the frame at the end of a wire; return the received frame."""
         bit = self.rng.randrange(FRAME.size)
         self.ctx.set(self.pair.disturbance[end], {"flip_bit": bit} | ({what: 1} if what else {}))
         frame = self.wires[end][LATENCY if what == "repeat" else LATENCY - 1]

@@ -29,7 +29,7 @@ async def serve_reads(
     rng = random.Random(seed)
     size = len(axi.w.payload.strb)
     bursts = [] if bursts is None else bursts
-    beats = deque()  # earliest cycle, address, last
+    beats = deque()
     offered = pending_address = None
     for cycle in count():
         ready = rng.random() >= stall
@@ -58,7 +58,6 @@ def _response(errors, address: int) -> int:
 
 
 def _check(burst, size: int) -> None:
-    """Check that a burst consists of whole beats and stays in one page."""
     assert burst.addr % size == 0 and burst.addr // 4096 == (burst.addr + burst.len * size) // 4096
 
 

@@ -1,5 +1,3 @@
-"""Semaphores against a list of numbers: waits, updates, refusals and the round robin, in every cycle."""
-
 import pytest
 
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
@@ -28,14 +26,12 @@ async def sweep(ctx, dut):
 
 
 def after_update(has, update):
-    """Return the value after an update, None if it is refused."""
     op, value = update["op"], update["value"]
     new = {UpdateOp.NONE: has, UpdateOp.SET: value, UpdateOp.ADD: has + value, UpdateOp.SUBTRACT: has - value}[op]
     return new if 0 <= new <= SEMAPHORE_MAX else None
 
 
 def random_operation(rng, values, **first):
-    """Return a wait or an update with a random semaphore and one of `values`."""
     return first | {"semaphore": int(rng.choice(USED)), "value": int(rng.choice(values))}
 
 
@@ -77,7 +73,7 @@ async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, laten
     seen = {"refused": 0, "satisfied": 0, "short": 0, "taken": [0] * (QUEUES + 1)}
     last = QUEUES
     assert not ctx.get(dut.watch_reached)
-    drive(ctx, dut, watch_value=0)  # satisfied by the reset value
+    drive(ctx, dut, watch_value=0)
     ctx.set(dut.access.valid, 1)
     await sweep(ctx, dut)
     assert not ctx.get(dut.watch_reached)

@@ -1,5 +1,3 @@
-"""Activation functions against golden: every function, and faults of tables and rounding."""
-
 import re
 
 import numpy as np
@@ -96,7 +94,6 @@ def test_products_halfway_or_one_bit_beside(unit):
 
 
 def test_factors_fit_where_they_are_narrower_than_their_sums():
-    """Test the factors q2 and q1 of every segment, and the power's factor of t, at the ends of t and at extrema."""
     tables = load_tables()
     t = np.append(np.arange(0, 1 << layout.LOCAL_BITS, 1 << 12), (1 << layout.LOCAL_BITS) - 1)
     _, c1, c2, c3, _ = np.array(tables.segments, np.int64).T[:, :, np.newaxis]
@@ -157,7 +154,6 @@ def test_a_faulty_table_bit_is_detected(memory, bit):
     )
 
     def mutate(text):
-        """Invert a bit in the first segment of the sigmoid between 1 and 2."""
         row = re.compile(rf"(^ +{memory}\[{control['base']}\] = \d+'h)([0-9a-f]+);$", re.MULTILINE)
         changed, count = row.subn(lambda match: f"{match[1]}{int(match[2], 16) ^ 1 << bit:x};", text)
         assert count == 1

@@ -1,5 +1,3 @@
-"""Tensor checker: it reports the broken rule of the specification for every illegal word, and accepts none after it."""
-
 from collections import Counter
 
 import pytest
@@ -80,7 +78,6 @@ EDGES = {
 
 
 def words(rng, legal, count):
-    """Yield instruction words: legal ones with up to three fields changed."""
     legal = [instruction.encode() for instruction in legal]
     for _ in range(count):
         word = legal[rng.integers(len(legal))]

@@ -1,5 +1,3 @@
-"""Tensor instructions: illegal ones are refused with rule and value; hardware decodes every field."""
-
 from dataclasses import replace
 
 import pytest

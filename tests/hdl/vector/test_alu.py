@@ -1,7 +1,5 @@
 # amaranth: UnusedElaboratable=no
 
-"""Vector ALU against golden: every operation of one cycle, in both arithmetics."""
-
 import numpy as np
 import pytest
 
@@ -32,10 +30,6 @@ def flags(arithmetic):
 
 
 def alu_program(rng, draw, operations=OPERATIONS):
-    """Return cases in random order, and the results of golden.
-
-    `draw` returns operands for each operation and arithmetic.
-    """
     parts = []
     for op, arithmetic in operations:
         a, b = draw()
