@@ -143,12 +143,7 @@ def test_bursts_beyond_the_end_get_errors():
 def test_beats_become_words_and_words_beats(stall):
     dut, rng, count = BeatSplitter(SIZE, MT48LC16M16), random.Random(2), 60
     beats = [
-        {
-            "address": SIZE * rng.randrange(1 << 22),
-            "write": rng.randrange(2),
-            "data": rng.getrandbits(64),
-            "strb": n,
-        }
+        {"address": SIZE * rng.randrange(1 << 22), "write": rng.randrange(2), "data": rng.getrandbits(64), "strb": n}
         for n in range(count)
     ]
     beat, word = dut.beats.payload.shape(), dut.words.payload.shape()

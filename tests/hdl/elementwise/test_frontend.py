@@ -363,11 +363,7 @@ def test_two_sources_cost_two_cycles_from_one_memory(a, b, apart, rng):
 
 @pytest.mark.parametrize(
     ("opcode", "interval"),
-    [
-        (RESTS, 3),
-        *((LONGEST, interval) for interval in (2, 39, 255)),
-        *slow((LONGEST, 84), (LONGEST, 152)),
-    ],
+    [(RESTS, 3), *((LONGEST, interval) for interval in (2, 39, 255)), *slow((LONGEST, 84), (LONGEST, 152))],
 )
 def test_an_interval_is_kept(opcode, interval, rng):
     values = copy(4, opcode, b_address=512, seed=interval)

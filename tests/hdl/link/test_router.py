@@ -106,8 +106,7 @@ ON, HOME = link_output(0, 0), local_output(RING, 3)
 
 
 @pytest.mark.parametrize(
-    ("on", "home", "count"),
-    [(local_output(RING, 0), link_output(1, 0), 1), (link_output(1, 0), link_output(0, 1), 50)],
+    ("on", "home", "count"), [(local_output(RING, 0), link_output(1, 0), 1), (link_output(1, 0), link_output(0, 1), 50)]
 )
 def test_a_flit_every_cycle_after_the_latency(on, home, count):
     given = {on: [flit(4, 0, n) for n in range(count)], home: [flit(3, 1, n) for n in range(count)]}
