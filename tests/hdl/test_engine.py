@@ -12,10 +12,7 @@ SEED = 2584
 
 
 class Sundry(wiring.Component):
-    """Logic in a chain, registers with and without reset, a memory with two granules and both kinds of read port.
-
-    A register drives a second clock, with an asynchronous reset; a third domain uses this clock's falling edge.
-    """
+    """Logic in a chain, registers with and without reset, a memory with two granules and both kinds of read port."""
 
     word: In(8)
     go: In(1)

@@ -17,10 +17,7 @@ PHASES = (
     *((300, 0.1, 0.9, 0.3, 0), (300, 0.05, 1, 0.02, 0), (200, 0.05, 0.5, 0.03, 0)),
     *((500, 0.5, 0.3, 0.5, 0.05), (500, 0.1, 0.9, 0.4, 0.2), (300, 0.3, 0.8, 0.1, 0.02), (300, 0.3, 0.8, 1, 0.05)),
 )
-"""Phases of the test: cycles, and probabilities of events per cycle.
-
-The events are a completed burst, a closed copy and a response, each if it is legal, and an error response.
-"""
+"""Cycles, and probabilities per cycle of a burst, a closed copy and a response if legal, and an error response."""
 
 BOUT = 0.8
 """Probability that HBM stays idle or active in the next cycle."""

@@ -58,10 +58,7 @@ def test_every_cast_is_that_of_golden(rng):
 
 
 def pieces(seed, count):
-    """Return pieces with random formats, and the count of results of a caster with one lane.
-
-    Each cast element is a result; a piece with equal formats is one result.
-    """
+    """Return pieces, and the count of their results: one per cast element, or one per piece of equal formats."""
     rng, words, results = Random(seed), [], 0
     for _ in range(count):
         src, dst = (rng.choice(list(FORMATS.values())) for _ in range(2))

@@ -121,10 +121,7 @@ FAILING = {
     "illegal": (copy(100, HBM, 0, SBUF, 192 * 1024 - 99), Rule.RANGE, 1, 1),
     "early beat": (copy(400, HBM, BAD[0] - 40, SBUF, 0x1000), Cause.AXI, 39, 39),
 }
-"""Failing copies, causes, and cycles from the end of the previous copy to the error, without and with stalls.
-
-After the last error only the remaining beats of its copy keep the engine active.
-"""
+"""Failing copies, causes, and cycles from the end of the previous copy to the error, without and with stalls."""
 
 ACTIVE = (11569, 11743)
 """Cycles with a clock edge; after an error the engine is active until it has received all beats."""

@@ -39,13 +39,8 @@ def legal_fields(
 ) -> dict[str, int]:
     """Return the fields of a legal instruction of one of `opcodes`; all fields are random, used or not.
 
-    Arguments:
-        rng: random generator.
-        config: the machine's parameters.
-        opcodes: the opcodes.
-        elements: maximum number of elements of a dimension, unless the opcode needs more; default: any number.
-        windows: first byte and byte after the last that instructions read ("source") and write ("result"); default:
-            all.
+    A dimension has at most `elements` elements, unless the opcode needs more. `windows` are the first byte and the byte
+    after the last that instructions read ("source") and write ("result").
     """
     values = Elementwise.unpack(random_word(rng, opcodes)) | {"opcode": int(rng.choice(sorted(opcodes)))}
     integers = [f.code for f in FORMATS.values() if not f.is_float]

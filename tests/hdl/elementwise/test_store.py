@@ -1,7 +1,4 @@
-"""Store of the elementwise engines: each result is written at the address announced for it, in every cycle.
-
-An announcement is the write request, with the address, that precedes its result.
-"""
+"""An announcement is the write request, with the address, that precedes its result."""
 
 from collections import deque
 

@@ -22,14 +22,9 @@ LINES = 2
 class Port:
     """A port of the memory with its traffic.
 
-    Arguments:
-        kind: "read", "write", "line_read" or "line_write".
-        name: name of the port's counter in `Conflicts` for SBUF.
-        rank: fixed priority among requests of the same direction; equal for ports in round robin.
-        signals: the interface.
-        storages: memories that the port accesses.
-        partitions: partitions that a lockstep read (one word of every partition at the same address) accesses.
-        size: bytes per partition of an access.
+    `kind` is "read", "write", "line_read" or "line_write". `name` is the name of its counter in `Conflicts` for SBUF.
+    `rank` is the fixed priority among requests of the same direction; equal for ports in round robin. A lockstep read,
+    of one word of every partition at the same address, accesses `partitions`. An access has `size` bytes per partition.
     """
 
     kind: str
@@ -80,13 +75,7 @@ def ports_of(memory: OnChipMemory, config: Config) -> list[Port]:
 
 
 class Traffic:
-    """Random requests on every port, and a model of the expected results.
-
-    Arguments:
-        config: the machine's parameters.
-        seed: seed of the requests.
-        psum: share of PSUM in the requests of a port that reaches both memories.
-    """
+    """Random requests on every port, a share `psum` of them to PSUM, and a model of the expected results."""
 
     def __init__(self, config: Config, seed: int, psum: float = 0.2):
         print(f"seed {seed}")

@@ -153,16 +153,9 @@ class QueueModel:
         return addresses[0] if addresses else self.blocks[0][0] + RECORD_BYTES * self.next
 
     def step(self, values, rings, requested, received, issued, finished, updated):
-        """Advance by one cycle.
+        """Advance by one cycle with the accepted block, the received record and the lanes that finish.
 
-        Arguments:
-            values: values of the semaphores.
-            rings: accepted block, if any.
-            requested: whether the request was accepted.
-            received: received record, if any.
-            issued: whether the record was issued.
-            finished: lanes with a completion.
-            updated: lane of the accepted update, `OWN` for a NOP's; None if none was accepted.
+        `values` are those of the semaphores; `updated` is the lane of the accepted update, `OWN` for a NOP's, or None.
         """
         self.counters[self.state(values)] += 1
         clears = self.here and not self.cleared and holds(self.here[0], values) and self.in_flight < IN_FLIGHT

@@ -33,10 +33,7 @@ def boot(
     config: Config, words: list[int], program: bytes, *, place: int = 0x80, start: int = BASE, far: int = 0,
     warm_up: int = 0, **memory,
 ):  # fmt: skip
-    """Return the loaded words, the final (done, error, detail), and the cycles until then.
-
-    `start` is the address given to the unit; `far` is added to all addresses.
-    """
+    """Boot from `start`, with `far` added to all addresses; return the words, the final state, and the cycles."""
     content = bytearray(random.Random(2).randbytes(BASE + place + len(program) + 256))
     content[BASE : BASE + 32] = struct.pack("<8I", *words)
     content[BASE + place : BASE + place + len(program)] = program

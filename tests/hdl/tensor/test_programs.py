@@ -34,10 +34,7 @@ CONFIGS = {
         Config(rows=3, columns=5, mac_latency=1, add_latency=3),
     ),
 }
-"""Arrays of one and of several blocks, tiles and PSUM blocks, also with a narrower last one; every pipeline depth.
-
-Some have small banks, and some have quadrants. Each configuration needs a Verilator build.
-"""
+"""Every pipeline depth, and arrays with narrower last blocks; each configuration needs a Verilator build."""
 
 QUICK = {"verilator": 2, "icarus": 1}
 """Number of configurations outside the slow set."""

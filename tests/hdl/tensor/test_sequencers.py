@@ -182,10 +182,7 @@ async def test_loader_outputs_in_every_cycle(ctx, loader, rng):
 
 
 def addresses_around_a_reset(unit, valid, allowed, payload, before: int) -> list[int]:
-    """Return the addresses that a sequencer requests before and after a reset in cycle `before`.
-
-    In the first cycle after the reset the sequencer is not allowed to start.
-    """
+    """Return the addresses requested before and after a reset in cycle `before`; one cycle later it may start."""
     reset, fields = Signal(), dict.fromkeys((name for name, _ in TENSOR_FIELDS), 0)
     fields |= {"dtype": BF16.code, "address": 64, "stride": 32, "n": 4, "m": 16, "k": 1, "accumulate": 1}
 

@@ -86,10 +86,7 @@ class OneLane(VectorBlock):
 
 
 def played(cases, rng, *, hurry=0, alu_latency=1, kind=VectorBlock):
-    """Play cases in order, slow ones separately; return (cycles, words, enables) of the results of each.
-
-    `hurry` is the number of cycles by which intervals are too short.
-    """
+    """Play cases in order, slow ones separately, at intervals too short by `hurry`; return (cycles, words, enables)."""
     unit = kind(LANES, alu_latency)
     least = LANES if kind is OneLane else 1
 
