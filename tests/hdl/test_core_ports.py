@@ -20,7 +20,6 @@ from tests.hdl.simulation import drive, simulate
 
 ALONE = PRESETS["tiny"]
 ONE_OF_4 = ALONE.with_overrides(cores=4)
-
 LINKS = {"number", "link_i", "link_o", "dead"}
 
 

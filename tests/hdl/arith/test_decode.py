@@ -11,7 +11,6 @@ from tests.hdl.arith.units import run
 from tests.hdl.slow import slow_if
 
 ABSENT = Operand().const({"inf": 1, "nan": 1}).as_bits()
-
 EVERY_FORMAT = pytest.mark.parametrize("fmt", MATMUL_FORMATS)
 HALVES = pytest.mark.parametrize("half", (0, 1))
 

@@ -11,8 +11,6 @@ from tests.hdl.slow import slow
 from tests.oracles.known import ROUNDED, assert_known
 
 PER_TARGET = 150
-
-
 FIELDS = ("format", "stochastic", "value", "random")
 
 

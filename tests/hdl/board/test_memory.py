@@ -9,9 +9,7 @@ from tests.hdl.simulation import drive, simulate
 from tests.hdl.streams import play
 
 SIZE = 8
-
 MEMORY_BYTES = 1 << 16
-
 DECERR = 3
 
 

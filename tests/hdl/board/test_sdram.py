@@ -18,7 +18,6 @@ CHIP = dataclasses.replace(MT48LC16M16, row_bits=11, refresh_ns=16_000_000)
 """Parameters of a chip with a quarter of the rows; each row is refreshed at the usual rate."""
 
 START_NS = 2_000
-
 COUNT = 3000
 
 

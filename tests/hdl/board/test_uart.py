@@ -7,7 +7,6 @@ from tests.hdl.board.wires import Wire
 from tests.hdl.simulation import offer, simulate, simulated
 
 DIVISOR = 16
-
 BYTES = bytes((0x00, 0xFF, 0x55, 0xAA, 0x01, 0x80, 0x7F, 0xFE, 0xA5, 0x5A))
 
 

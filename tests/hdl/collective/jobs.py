@@ -5,7 +5,6 @@ from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import Collective
 
 __all__ = ["Lists", "job_bits", "job_values", "operations"]
-
 K, T = isa.CollectiveKind, isa.CollectiveType
 
 

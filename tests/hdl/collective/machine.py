@@ -26,7 +26,6 @@ from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
 from tests.hdl.harness.machines import hex_words, machine_design, write_files
 
 __all__ = ["CORES", "FIRST", "HBM_BYTES", "LINK_BYTES", "Outcome", "run_collectives"]
-
 CORES, LINK_BYTES, HBM_BEAT = 5, 8, 16
 
 FIRST = 62
@@ -36,14 +35,12 @@ HBM_BYTES = 1 << 17
 """Size of a core's HBM; addresses beyond it get an error response."""
 
 _DEPTH = 4096
-
 _COUNTED = ("awake", "named", "sent")
 
 _PORTS = {
     **{"errors": DetailedError, "peers": Peer, "counters": CollectiveCounters},
     **dict.fromkeys(_COUNTED, unsigned(32)),
 }
-"""Values read from each engine at the end."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,6 @@ from tests.hdl.verdicts import assert_verdicts, pass_on
 from tests.oracles.collectives import large_collective, random_collective
 
 SEED = 577
-
 CORES = 100
 
 

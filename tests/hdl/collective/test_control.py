@@ -15,7 +15,6 @@ from tests.hdl.simulation import WARM_UP, drive, put, simulated
 from tests.hdl.streams import play
 
 SEED = 496
-
 LINK_BYTES, WINDOW, CORES, MOST = 8, 16, 9, 100
 
 

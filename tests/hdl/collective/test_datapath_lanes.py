@@ -18,8 +18,6 @@ from tests.oracles.known import ALU
 
 SEED = 20260613
 COUNT = {"verilator": 10_000, "icarus": 200}
-"""Cases of each reduction and format."""
-
 OPERATION = {ReduceOp.SUM: AluOp.ADD, ReduceOp.MAX: AluOp.MAX, ReduceOp.MIN: AluOp.MIN}
 REDUCE_PORTS = ("op", "integer", "copy", "a", "b")
 

@@ -140,7 +140,6 @@ STORES = [(5, FP32), (5, BF16), (63, FP32)]
 """Further elements of long loads and stores, and their flags or format."""
 
 BURST = BURST_BEATS * TRIED[1]
-"""Bytes of a burst."""
 
 
 def any_burst(rng) -> int:

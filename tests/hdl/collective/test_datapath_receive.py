@@ -19,7 +19,6 @@ from tests.hdl.slow import slow
 from tests.hdl.streams import play
 
 FP32, BF16, INT32 = CollectiveType
-
 SEED = 20260611
 DRAWS = [{"seed": 0x1234_5678, "stream": 0x9ABC_DEF0}, {"seed": 0xEDCB_A987, "stream": 0x6543_210F}]
 """Keys of stochastic rounding; each bit is set in one of the keys."""

@@ -19,10 +19,8 @@ from tests.hdl.slow import slow
 from tests.oracles.collectives import on_every_rank, random_collective
 
 SEED = 8128
-
 K, T = CollectiveKind, CollectiveType
 KINDS = [kind for kind in K if kind != K.RECEIVE]
-
 PAIR, UP, DOWN = Group(0, 1, 2), Group(0, 1, CORES), Group(CORES - 1, -1, CORES)
 
 

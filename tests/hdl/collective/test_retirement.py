@@ -11,7 +11,6 @@ from tests.hdl.collective.test_engines import all_reduce, check, programs_of
 from tests.hdl.slow import slow
 
 SEED = 496
-
 K = CollectiveKind
 
 

@@ -10,7 +10,6 @@ from tests.hdl.collective.announcements import field_at, other_side, with_kind
 from tests.hdl.simulation import WARM_UP, drive, simulate_each, simulated
 
 SEED = 1729
-
 LINK_BYTES, CHANNEL = 8, 1
 
 
@@ -84,12 +83,8 @@ async def test_the_first_refusal_is_kept_with_its_core_and_field(ctx, dut, case,
 
     kind, bit = case
     own = with_kind(py_rng.getrandbits(isa.SIGNATURE_BITS), kind)
-    announced_word, source, noise = (
-        other_side(own, kind) ^ 1 << bit,
-        py_rng.getrandbits(CORE_BITS),
-        py_rng.getrandbits(8),
-    )
-    data = announced_word | noise << isa.SIGNATURE_BITS
+    announced_word, source = other_side(own, kind) ^ 1 << bit, py_rng.getrandbits(CORE_BITS)
+    data = announced_word | py_rng.getrandbits(8) << isa.SIGNATURE_BITS
     drive(ctx, dut, own=own)
     for other, valid in product(FlitKind, (0, 1)):
         if not valid or other != FlitKind.REFUSE:

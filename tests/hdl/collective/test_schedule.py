@@ -16,7 +16,6 @@ from tests.hdl.streams import Played, play
 from tests.oracles.collectives import large_collective, random_collective
 
 SEED = 1618
-
 SHAPES = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
 
 

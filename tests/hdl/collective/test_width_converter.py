@@ -13,7 +13,6 @@ from tests.hdl.simulation import WARM_UP, drive, simulated
 from tests.hdl.streams import play
 
 SEED = 6765
-
 OPERATIONS = 60
 
 

@@ -12,9 +12,7 @@ from neuroncore_rtl.spec.memory_map import EXIT, LOCAL_BASE
 from neuroncore_rtl.tb.check.riscv_lockstep import compare
 
 __all__ = ["TOP", "Run", "assemble", "run"]
-
 TOP = LOCAL_BASE + MEMORY_BYTES
-"""End of the memory."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ BEFORE = bytes(range(0x71, 0x91, 2))
 OFFSETS = range(8)
 LOADS = {"lb": 1, "lbu": 1, "lh": 2, "lhu": 2, "lw": 4}
 STORES = {"sb": 1, "sh": 2, "sw": 4}
-"""Bytes of each store."""
 
 
 def run_accesses(instructions: list[str], copies: int, **options):

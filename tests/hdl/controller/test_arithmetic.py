@@ -4,9 +4,7 @@ import pytest
 from tests.hdl.controller.programs import run
 
 SEED = 1988
-
 REGISTERS = range(2, 30)
-
 THREE = ("add", "sub", "sll", "slt", "sltu", "xor", "srl", "sra", "or", "and", "mul", "mulh", "mulhsu", "mulhu")
 DIVIDE = ("div", "divu", "rem", "remu")
 IMMEDIATE = ("addi", "slti", "sltiu", "xori", "ori", "andi")

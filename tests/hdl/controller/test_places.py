@@ -4,10 +4,7 @@ from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from tests.hdl.controller.programs import run
 
 MASK = (1 << 32) - 4
-
 FAR = [address & MASK for bit in range(20, 32) for address in (LOCAL_BASE ^ 1 << bit, ~(LOCAL_BASE ^ 1 << bit))]
-"""Addresses without memory."""
-
 NEAR = [LOCAL_BASE + (0x80000 ^ 1 << bit) for bit in range(6, 19)]
 NEAR += [LOCAL_BASE + 0xFFF00 - (1 << bit) for bit in (7, 10, 15)]
 """Addresses of code: two NOPs and a jump to x27."""

@@ -41,7 +41,6 @@ CYCLES = {
     "ecall": 3,
 }
 
-
 REDIRECTED = {"beq x0, x0, after", "jal x3, after", "jalr x3, 0(x29)", "fence.i", "mret", "ecall"}
 """Instruction sequences (bodies) after which the words that follow are fetched again."""
 

@@ -68,9 +68,8 @@ def legal_copy(rng: np.random.Generator, config: Config, memories: Memories, bas
             if index.skip:
                 rows = beyond(rng, index.limit, rows, rng.choice((0.1, 0.5, 1)))
             elif rng.random() < 0.2:
-                rows[rng.integers(len(rows))] = rng.choice(
-                    (index.limit + rng.integers(0, 3), rng.integers(index.limit, 1 << 32))
-                )
+                too_large = index.limit + rng.integers(0, 3), rng.integers(index.limit, 1 << 32)
+                rows[rng.integers(len(rows))] = rng.choice(too_large)
             if rng.random() >= 0.5:
                 continue
             lanes, columns = (slice(at, at + n) for at, n in ((index.partition, len(rows)), (index.address, 4)))

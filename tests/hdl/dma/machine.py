@@ -28,7 +28,6 @@ HBM_BYTES = 1 << 18
 """Size of HBM; addresses beyond it get an error response."""
 
 COUNTERS = tuple(DmaCounters.as_shape().members)
-
 _PROGRAM_DEPTH = 4096
 
 Memories = dict[Storage, np.ndarray]

@@ -8,10 +8,8 @@ from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS, Storage
 from tests.hdl.simulation import WARM_UP, drive, simulated
 
 SEED = 1597
-
 OUTERMOST = DMA_DIMENSIONS - 1
 BITS = 32
-"""Width of a step."""
 
 
 def runs_of(side, rows) -> list[tuple[int, int]]:

@@ -7,7 +7,6 @@ from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY
 from tests.hdl.simulation import simulated
 
 SEED = 1597
-
 ERRORS = (1, 2, 3)
 ERROR = RESPONSE_OKAY + 2
 

@@ -12,7 +12,6 @@ from tests.hdl.dma.machine import run_copies
 from tests.hdl.slow import slow
 
 CONFIGS = {16: replace(PRESETS["tiny"], rows=8), 64: replace(PRESETS["tiny"], rows=8, hbm_bytes=64)}
-
 HBM, SBUF, PSUM = Storage.HBM, Storage.SBUF, Storage.PSUM
 
 REPEATS = (1, 1, 2)

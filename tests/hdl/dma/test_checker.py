@@ -20,11 +20,9 @@ from tests.hdl.streams import play
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 2718
-
 CONFIGS = {"4x4": Config(rows=4, columns=4), "6x4": Config(rows=6, columns=4), "8x16": Config(rows=8, columns=16)}
 CONFIGS["registered"] = Config(rows=4, columns=4, port_latency=1)
 CONFIGS["small memories"] = Config(rows=4, columns=4, sbuf_bytes=3072, psum_words=32)
-
 RULES = (Rule.OPCODE, Rule.FORMAT, Rule.SHAPE, Rule.PARTITIONS, Rule.ALIGNMENT, Rule.RANGE, Rule.STORAGE)
 
 
@@ -62,9 +60,8 @@ def near_word(rng, config):
         values[f"{name}_partition"] = int(rng.choice((-min(across, 0), end))) + int(rng.integers(-1, 2))
     elif kind == 3 and (values["gather"] or values["scatter"]):
         values["index_partition"] = config.partitions - values["count4"] + int(rng.integers(-1, 2))
-        values["index_address"] = int(
-            rng.choice((0, 1, 2, config.sbuf_bytes - 4, config.sbuf_bytes - 3, config.sbuf_bytes, 64))
-        )
+        end = config.sbuf_bytes
+        values["index_address"] = int(rng.choice((0, 1, 2, end - 4, end - 3, end, 64)))
     elif kind == 4:
         values[f"{name}_axis"] = int(rng.choice((0, 4, 5, 6, NO_AXIS)))
         values["count0"] = int(rng.choice((0, 1, values["count0"])))
@@ -107,15 +104,13 @@ def test_verdicts_are_those_of_the_specification(shape, rng):
 
 def legal_words(rng, config, count):
     """Return legal copies, each with another combination of storages."""
-    field_of_job = {}
-    while len(field_of_job) < count:
+    words = {}
+    while len(words) < count:
         copy = random_copy(rng, config)
-        if dma_violation(copy.fields(), config) is None:
-            fields = copy.fields()
-            field_of_job.setdefault(
-                tuple(fields[name] for name in ("src_storage", "dst_storage", "gather")), copy.encode()
-            )
-    return list(field_of_job.values())
+        fields = copy.fields()
+        if dma_violation(fields, config) is None:
+            words.setdefault(tuple(fields[name] for name in ("src_storage", "dst_storage", "gather")), copy.encode())
+    return list(words.values())
 
 
 def small(**changes):
@@ -242,11 +237,8 @@ def expected_job(fields):
             expected[f"{name}.step[{d}]"] = 0 if indexed[name] and d == DMA_DIMENSIONS - 1 else step
             expected[f"{name}.last[{d}]"] = last[-1]
         size = (format_of(fields[f"{name}_dtype"]).bits // 8).bit_length() - 1
-        expected |= {
-            f"{name}.size": size,
-            f"{name}.bytes": elements << size,
-            f"formats.{name}": fields[f"{name}_dtype"],
-        }
+        expected |= {f"{name}.size": size, f"{name}.bytes": elements << size}
+        expected[f"formats.{name}"] = fields[f"{name}_dtype"]
         place = ("storage", "address", "axis", *["partition"] * (fields[f"{name}_storage"] != Storage.HBM))
         expected |= {f"{name}.{what}": fields[f"{name}_{what}"] for what in place}
     expected |= {"rows.on": int(rows), "rows.scatter": fields["scatter"]}
@@ -267,9 +259,8 @@ def field_of_job(job, name):
 @pytest.mark.slow
 def test_every_bit_and_every_size_is_judged(rng):
     config = CONFIGS["4x4"]
-    words = [
-        word ^ flip for word in legal_words(rng, config, 2) for flip in (0, *(1 << bit for bit in range(DMA_BITS)))
-    ]
+    flips = (0, *(1 << bit for bit in range(DMA_BITS)))
+    words = [word ^ flip for word in legal_words(rng, config, 2) for flip in flips]
     made = *walks(config), *row_numbers(config), *two_at_once(), *adjacent(rng), *full_of_bits(rng, 300)
     for fields in made:
         if all(-(1 << width - 1) <= fields[name] < 1 << width for name, width in DMA_FIELDS):

@@ -10,7 +10,6 @@ from tests.hdl.simulation import WARM_UP, drive, random_bits, simulated
 from tests.hdl.slow import slow
 
 SEED = 31337
-
 SIZE = 16
 FIELDS = JobRows.as_shape().members
 

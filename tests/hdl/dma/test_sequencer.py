@@ -11,9 +11,7 @@ from tests.hdl.simulation import drive, simulate_each, simulated
 from tests.hdl.slow import slow
 
 SEED = 4181
-
 SIDE, ROWS, FORMATS = (kind.as_shape() for kind in (Side, JobRows, Formats))
-
 ANSWERS = ("closable", "retired", "quiet", "idle", "failed")
 STATES = ("src_busy", "dst_done", "writer_free", "undelivered", "row_failed")
 

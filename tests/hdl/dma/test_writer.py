@@ -9,7 +9,6 @@ from tests.hdl.memory.axi_memory import serve_writes
 from tests.hdl.simulation import WARM_UP, drive, simulate
 
 SEED = 2584
-
 SIZE, CHUNKS = 8, 200
 
 

@@ -10,15 +10,11 @@ from neuroncore_rtl.spec.isa.fields import pack, unpack
 from tests.hdl.simulation import random_bits
 
 __all__ = ["CONFIGS", "OPCODES", "copy", "legal_fields", "near_word", "random_word"]
-
 OPCODES = isa.VECTOR_OPCODES | isa.SCALAR_OPCODES
-
 CONFIGS = {f"{r}x{c}": Config(rows=r, columns=c) for r, c in ((4, 4), (6, 4), (4, 8), (8, 4))}
 CONFIGS["registered"] = Config(rows=4, columns=4, port_latency=1)
 CONFIGS["6x4"] = CONFIGS["6x4"].with_overrides(sbuf_bytes=8192, psum_words=64)
-
 ACCESSES = ("dst", "a", "b")
-
 _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
 

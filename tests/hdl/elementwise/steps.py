@@ -23,7 +23,6 @@ _PASSED_ON = (
 """Fields of the instruction that a step repeats."""
 
 _OF_STEP = ("phase", "number", "first", "last", "position", "index", "a_dtype", "dst_dtype")
-
 _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
 

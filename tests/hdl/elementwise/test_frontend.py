@@ -29,7 +29,6 @@ from tests.hdl.simulation import drive, pulse, random_bits, simulate
 from tests.hdl.slow import slow, slow_if
 
 SEED = 2024
-
 TINY = CONFIGS["4x4"]
 
 BYTES = 2048
@@ -86,16 +85,10 @@ def execute(values, config, stored):
         stored[column.storage][partitions, place][enabled] = kept
 
 
-def new_record() -> SimpleNamespace:
-    lists = ("taken", "requests", "steps", "results", "writes", "retired", "busy", "active", "lanes")
-    return SimpleNamespace(**{name: [] for name in lists}, reads=0, waits=[0, 0], counters={}, error=())
-
-
 class Command:
     """Bench of a front end for all opcodes, with models of the memories and lanes around it."""
 
     PATIENCE = 100_000
-    """Maximum number of cycles of a run."""
 
     def __init__(self, config, words, stored, rng, stall=0.0, latency=3, longest=3):
         self.longest = longest
@@ -108,7 +101,8 @@ class Command:
             slow=lambda instruction: instruction.opcode == ElementwiseOpcode(SLOW.value),
             interval=self._interval,
         )
-        self.seen = new_record()
+        lists = ("taken", "requests", "steps", "results", "writes", "retired", "busy", "active", "lanes")
+        self.seen = SimpleNamespace(**{name: [] for name in lists}, reads=0, waits=[0, 0], counters={}, error=())
 
     @staticmethod
     def _interval(instruction):

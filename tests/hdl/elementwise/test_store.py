@@ -13,7 +13,6 @@ from tests.hdl.elementwise.instructions import CONFIGS
 from tests.hdl.simulation import WARM_UP, drive, random_bits, simulated
 
 SEED = 4181
-
 DEPTH, CYCLES = 5, 500
 TRIED = CONFIGS["8x4"]
 

@@ -9,8 +9,6 @@ from tests.hdl.simulation import drive, random_bits, simulate, simulated
 SEED = 20261124
 PARTITIONS = 8
 LATENCY = 5
-"""Latency of the lanes of these tests."""
-
 STEPS = 60
 MASK = (1 << 32) - 1
 

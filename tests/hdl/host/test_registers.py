@@ -15,7 +15,6 @@ RESET = {register.name: 0 for register in at.HOST_REGISTERS} | {
     "VERSION": 0x10001,
     "PARAMETER_COUNT": len(parameter_values(CONFIG)),
 }
-"""Reset value of each register."""
 
 
 def registers():

@@ -85,9 +85,8 @@ def run_pair(
     outs = {("o", *path): pair.o[1 - path[0]][path[1]] for path in PATHS}
     rng, events = random.Random(seed), Counter()
     counts = flits if isinstance(flits, dict) else dict.fromkeys(PATHS, flits or 0)
-    payloads = {
-        path: [rng.getrandbits(flit_layout(link_bytes).size) for _ in range(counts.get(path, 0))] for path in PATHS
-    }
+    bits = flit_layout(link_bytes).size
+    payloads = {path: [rng.getrandbits(bits) for _ in range(counts.get(path, 0))] for path in PATHS}
 
     async def disturb(ctx):
         cycle, left = 0, sum(map(len, payloads.values()))

@@ -50,9 +50,8 @@ class Machine:
                 ctx.set(pair.i[end][vc].valid, flit is not None)
                 ctx.set(pair.i[end][vc].payload.as_value(), rng.getrandbits(8) if flit is None else flit)
                 ctx.set(pair.o[end][vc].ready, taken[end][vc])
-            arrivals.append(
-                self.disturb(end, rng.choice(("flip", "drop", "repeat")) if rng.random() < errors else None)
-            )
+            disturbance = rng.choice(("flip", "drop", "repeat")) if rng.random() < errors else None
+            arrivals.append(self.disturb(end, disturbance))
         for end, model in enumerate(self.models):
             self.compare(end, model)
         await ctx.tick()

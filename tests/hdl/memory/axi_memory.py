@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from itertools import count
 
 __all__ = ["serve_reads", "serve_writes"]
-
 RESPONSE_SLVERR = 2
 
 

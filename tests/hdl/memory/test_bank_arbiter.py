@@ -4,7 +4,6 @@ from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE, BankArbiter
 from tests.hdl.simulation import drive, pulse, simulated
 
 SEED = 2014
-
 ENGINES, LINES, BANKS = 3, 4, 4
 REQUESTERS = range(ENGINES + LINES)
 

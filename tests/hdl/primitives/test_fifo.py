@@ -10,7 +10,6 @@ from tests.hdl.streams import play
 
 ENTRY = data.StructLayout({"low": 4, "high": 12})
 DEPTH = 4
-
 KINDS = pytest.mark.parametrize(("kind", "latency"), [(BypassFifo, 0), (Fifo, 1), (BufferedFifo, 2)])
 
 

@@ -19,10 +19,7 @@ OWN = -1
 def beats(bits: int, error: int, size: int) -> list[dict]:
     last = RECORD_BYTES // size - 1
     parts = ((bits >> 8 * size * place) % (1 << 8 * size) for place in range(last + 1))
-    return [
-        {"data": part, "place": place, "last": place == last, "error": error and place == last}
-        for place, part in enumerate(parts)
-    ]
+    return [{"data": part, "place": n, "last": n == last, "error": error and n == last} for n, part in enumerate(parts)]
 
 
 def whole(bits: int, error: int) -> dict:

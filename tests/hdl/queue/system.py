@@ -17,9 +17,7 @@ from tests.hdl.queue.queues import whole
 from tests.hdl.simulation import drive
 
 __all__ = ["ENGINES", "Player", "System"]
-
 ENGINES = (Engine.TENSOR, Engine.VECTOR, Engine.DMA, Engine.COLLECTIVE)
-"""Engines of the queues."""
 
 
 class System(wiring.Component):

@@ -19,9 +19,7 @@ QUEUES = {
     "collective": (Engine.COLLECTIVE, 1, 2),
 }
 
-
 SEMAPHORES = (3, 85, 172, 240)
-"""Semaphores that records wait for."""
 
 LEVELS = (0, 0x2ACD, 0xB553, 0xFFFF)
 """Values that the semaphores have, and for which records wait."""

@@ -7,9 +7,7 @@ from tests.hdl.queue.test_queue import QUEUES, mark, random_item
 from tests.hdl.simulation import drive, simulated
 
 SEED = 1984
-
 RECORDS = 18
-
 KINDS = ("refused", "engine", "fetch", "other engine")
 
 

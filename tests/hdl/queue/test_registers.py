@@ -11,7 +11,6 @@ from tests.hdl.queue.bus import BusManager
 from tests.hdl.simulation import WARM_UP, drive, pulse, simulated
 
 SEED = 1961
-
 CONFIG = PRESETS["tiny"]
 QUEUES = queue_count(CONFIG)
 

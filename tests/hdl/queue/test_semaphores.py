@@ -8,12 +8,10 @@ from tests.hdl.simulation import WARM_UP, drive, next_turn, pulse, simulated
 from tests.hdl.slow import slow
 
 SEED = 1965
-
 QUEUES = 3
 
 USED = (0, 1, 77, 93, 255)
 """Few semaphore indices, so that waits and updates conflict; with `FEW` semaphores, two indices are the same one."""
-
 
 FEW = 16
 

@@ -8,9 +8,7 @@ from tests.hdl.simulation import drive, simulate
 from tests.hdl.slow import slow
 
 SEED = 1981
-
 TENSOR, VECTOR, DMA, COLLECTIVE = range(len(ENGINES))
-
 ADD, SUBTRACT, SET, NONE = UpdateOp.ADD, UpdateOp.SUBTRACT, UpdateOp.SET, UpdateOp.NONE
 
 
@@ -96,9 +94,7 @@ def ordered_program(rng, count):
 @pytest.mark.parametrize(("pace", "records"), [(1.0, 4), (0.4, 4), (0.4, 1)])
 def test_programs_end_in_order_with_the_right_semaphores(pace, records, rng):
     programs, values = ordered_program(rng, 150)
-    player = play(
-        rng, programs, 4000, pace=pace, records=records, until=lambda player: player.time > 20 and player.quiet()
-    )
+    player = play(rng, programs, 4000, pace=pace, records=records, until=lambda p: p.time > 20 and p.quiet())
     assert player.error is None and len(player.finished) == 150 and player.left == values
     assert {queue: [i for _, q, i in player.issued if q == queue] for queue in range(3)} == programs
     done, events = [0] * 8, [(t, 0, i) for t, _, i in player.finished] + [(t, 1, i) for t, _, i in player.issued]
@@ -175,7 +171,6 @@ def test_an_update_beyond_the_range(op, value, lane, rng):
     programs = {TENSOR: [item(TENSOR, body=2 - lane) for _ in range(6)], VECTOR: [item(VECTOR, updates=[(ADD, 2, 5)])]}
     programs[TENSOR][0].updates = ((SET, 4, 7), (NONE, 0, 0))
     programs[TENSOR][3].updates = ((op, 4, value), (ADD, 1, 1))
-
     player = play_to_error(rng, programs, TENSOR, 3, Cause.SEMAPHORE, 4, finishes=only_once_failed(free=TENSOR))
     assert player.left == [0, 1, 5, 0, 7, 0, 0, 0]
 

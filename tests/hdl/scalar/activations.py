@@ -36,7 +36,6 @@ ALPHAS = np.array(
 )  # fmt: skip
 """FP32 parameters: ordinary ones, subnormals, the largest, zeros, infinities, a NaN."""
 
-
 CANDIDATES = 200_000
 """Number of random arguments of each function among which `close_calls` searches."""
 

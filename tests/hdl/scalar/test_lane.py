@@ -64,7 +64,6 @@ class PlayedLane(Playable):
 
 
 UNITS = {"shallow": PlayedLane(), "deep": PlayedLane(2), "bare": PlayedLane(2, ())}
-"""Lanes by their parameters."""
 
 
 class Program:

@@ -25,7 +25,6 @@ SMALL = Config(rows=6, columns=9, sbuf_bytes=3072, psum_words=64)
 RULES = {
     Rule.OPCODE, Rule.FORMAT, Rule.OPERATION, Rule.SHAPE, Rule.PARTITIONS, Rule.ALIGNMENT, Rule.RANGE, Rule.STATE,
 }  # fmt: skip
-"""Rules that a tensor instruction can break."""
 
 PLACED = (
     LoadStationary(format=BF16, k=4, m=7, address=16, row=4, column=8),

@@ -19,8 +19,6 @@ from tests.oracles.words import on_words
 SEED = 20260402
 OPERATIONS = [(op, kind) for op in AluOp if op not in SLOW for kind in Arithmetic if not (kind and op in FLOAT_ONLY)]
 COUNT = {"verilator": 8_000, "icarus": 100}
-"""Cases of each operation and arithmetic."""
-
 PORTS = ("op", "integer", "uint32", "a", "b")
 UNIT = PlayedUnit(VectorAlu(), PORTS)
 

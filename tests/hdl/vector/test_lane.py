@@ -28,13 +28,9 @@ from tests.hdl.vector.units import random_words
 SEED = 20260406
 LANES = 2
 ELEMENTS = 14
-SCALARS = np.array([0x3FC00000, 0xBF400000], np.uint32)
-"""FP32 words of 1.5 and -0.75."""
-
+SCALARS = np.array([0x3FC00000, 0xBF400000], np.uint32)  # 1.5 and -0.75
 INDEX = Index(base=(1 << 40) - 3, partition=-7, steps=(1 << 31 | 5,))
 KEY = (0x12345678, 0x9ABCDEF0)
-
-
 REMAINDER = Fp32Divider.REMAINDER_LATENCY, Fp32Divider.REMAINDER_INTERVAL
 UNITS = {
     AluOp.DIVIDE: (Fp32Divider.LATENCY, Fp32Divider.INTERVAL),

@@ -18,8 +18,6 @@ from tests.hdl.vector.units import pause, random_words, rest
 
 SEED = 20260403
 LATENCIES = (2, *slow(1, 6))
-"""Latencies of the ALUs."""
-
 OPERATIONS = ("sum0", "fused0", "sum1", "fused1", "divide")
 
 
@@ -123,14 +121,10 @@ def test_stats_are_those_of_golden(rng, latency):
     assert (found == expected).all(axis=1).tolist() == [True] * len(sequences)
 
 
-def test_too_fast_elements_are_detected(rng):
+@pytest.mark.parametrize("fault", [{"latency": 4, "hurry": 2}, {"share_of": lambda k: SHARES[k] + (k > 2)}])
+def test_too_fast_elements_or_wrong_shares_are_detected(rng, fault):
     words = random_words(rng, 40, special=0)
-    assert (measured_stats([words], rng, latency=4, hurry=2) != bn_stats(words)[NUMBERS]).any()
-
-
-def test_wrong_shares_are_detected(rng):
-    words = random_words(rng, 40, special=0)
-    assert (measured_stats([words], rng, lambda k: SHARES[k] + (k > 2)) != bn_stats(words)[NUMBERS]).any()
+    assert (measured_stats([words], rng, **fault) != bn_stats(words)[NUMBERS]).any()
 
 
 def test_the_mean_moves_by_the_distance_times_any_share(rng):
