@@ -17,7 +17,7 @@ NUMBERS = 1 << SEQUENCE_BITS
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame; `flit` is a flit and its channel, or None; then these fields hold `filler`."""
+    """A frame; `flit` is a flit and its channel. If it is None, the frame has `filler` in these fields."""
 
     flit: tuple[int, int] | None = None
     sequence: int = 0

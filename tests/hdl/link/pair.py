@@ -75,7 +75,7 @@ def run_pair(
 ) -> Outcome:
     """Send random flits until all have been delivered, or for exactly `cycles` cycles.
 
-    `latency` is that of the wires. Per cycle, a source has a flit with probability `offer`, a sink is ready with
+    The wires have the latency `latency`. Per cycle, a source has a flit with probability `offer`, a sink is ready with
     `drain`. `flits` and `drain` are numbers for all paths, or dictionaries. With probability `errors` a frame has a
     flipped bit, is dropped or repeated, until the last flit is delivered. `cut` is a wire and the first cycle of its
     cut.

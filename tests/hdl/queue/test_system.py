@@ -250,7 +250,7 @@ def test_the_watchdog_names_a_record_that_does_not_finish(lane, rng):
 
 @pytest.mark.parametrize("peer", [None, 5])
 def test_the_watchdog_names_the_collective_that_waits_for_another_core(peer, rng):
-    """If the collective waits for no core, the error names the vector record."""
+    """The error names the vector record if the collective waits for no core."""
     last = item(COLLECTIVE, waits=[(5, 1)], updates=[(ADD, 6, 1)])
     programs = {VECTOR: [item(VECTOR, waits=[(6, 1)])], COLLECTIVE: [item(COLLECTIVE), item(COLLECTIVE), last]}
     wanted = (VECTOR, 0, Cause.WATCHDOG, 6 | 1 << 8) if peer is None else (COLLECTIVE, 1, Cause.STUCK, 1 << 8 | peer)
