@@ -20,8 +20,7 @@ def word(width: int) -> int:
 def runs(bits: list[Bit]) -> Iterator[tuple[str | None, int, int, int]]:
     """Yield the runs of adjacent bits of one source that make up `bits`, lowest first.
 
-    A run is: source (None: a constant), first bit in the source (or the value of the constant), length, and position in
-    `bits`.
+    A run is: source (None: a constant), first bit in it (or the value of the constant), length, position in `bits`.
     """
     place = 0
     while place < len(bits):
@@ -64,17 +63,15 @@ def constant(value: int, wanted: int) -> Expression:
 
 
 def together(*values: Expression) -> list[Expression]:
-    """Return expressions as operands of one operation; if one of them is a vector, all become vectors."""
+    """Return expressions as operands of one operation: if one is a vector, all become vectors."""
     return [value.as_vector() for value in values] if any(value.varying for value in values) else list(values)
 
 
 class Values:
-    """Expressions of bits and cells.
+    """Expressions of bits and cells of a module.
 
-    Arguments:
-        module: name of the module in messages.
-        source: maps (source, first bit, length) to expression, first bit and width. For a source wider than 64 bits
-            the expression covers only the requested bits.
+    `source` maps (source, first bit, length) to expression, first bit and width. For a source wider than 64 bits the
+    expression covers only the requested bits.
     """
 
     def __init__(self, module: str, source: Callable[[str, int, int], tuple[Expression, int, int]]):
@@ -144,7 +141,7 @@ class Values:
         return self.bits(bits, wanted)
 
     def pieces(self, bits: list[Bit]) -> Iterator[tuple[list[Bit], int]]:
-        """Split bits into pieces of at most one word; yield each piece with the size of its word."""
+        """Split bits into pieces of at most one word, each with its word's size."""
         for first in range(0, len(bits), WORD):
             piece = bits[first : first + WORD]
             yield piece, word(len(piece))
@@ -244,7 +241,6 @@ class Values:
         raise Unsupported("has an unknown kind")
 
     def mux(self, select: Expression, high: Expression, low: Expression, wanted: int) -> Expression:
-        """Return `high` where the select is 1, else `low`."""
         if select.varying:
             high, low = high.as_vector(), low.as_vector()
             return Expression(f"choose({select.code}, {high.code}, {low.code})", wanted, True)

@@ -148,8 +148,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
         hierarchical: whether a control file names hierarchical blocks.
         clock: top-level input driven by the main program; None: the test drives the clock.
         everything_public: all top-level signals are public, instead of those in a control file.
-        libraries: additional libraries to link.
-        before_make: called after Verilator; `libraries` must exist when it returns.
+        before_make: called after Verilator; the `libraries` to link must exist when it returns.
         toolchain: name that changes with the versions of Verilator and the compiler.
     """
 

@@ -35,7 +35,6 @@ _BLOCKS = r"collective_engine$"
 """Hierarchical blocks of Verilator; not routers and links, see `run.harness.cores`."""
 
 _KEPT = r"router_|link_end_|link_wire_|axi_checker$"
-"""Modules that Verilator does not inline."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +44,7 @@ class CollectiveWork(HbmWork):
     Arguments (besides those of `HbmWork`):
         lists: instructions, or their words, of each participating core.
         delays: for each core, the cycles before each instruction is offered; default 0.
-        limit: cycles after which the run is stopped.
-        patience: idle cycles after which it is stopped; longer than the detection of a dead link.
+        limit, patience: cycles, and idle cycles, after which the run is stopped; a dead link is detected earlier.
     """
 
     lists: Mapping[int, Sequence[Collective | int]]
@@ -57,15 +55,10 @@ class CollectiveWork(HbmWork):
 
 @dataclass(frozen=True, kw_only=True)
 class CollectiveDevice:
-    """The collective engines and the fabric of an instance.
+    """The collective engines and the fabric of an instance, with `room` bytes of HBM.
 
     The parts of its outcome are the cores, with the events of the collective queue and the counters `collective`; the
     memory `hbm` is uint8 [cores, bytes]. Cycles count from reset to the last retirement.
-
-    Arguments:
-        instance: the instance.
-        room: bytes of HBM of all cores.
-        check_axi: whether a protocol checker watches every AXI port.
     """
 
     instance: Instance
@@ -126,7 +119,7 @@ class CollectiveDevice:
 
 
 def _list_connections(instance: Instance) -> dict[str, str]:
-    """Return the connections of the cores' instruction streams to slices of the harness's vectors."""
+    """Return the connections of the cores' instruction streams."""
     vectors = {
         "payload": f"instructions[{COLLECTIVE_BITS} * {{0}} +: {COLLECTIVE_BITS}]",
         "valid": "offered[{0}]",
@@ -140,10 +133,7 @@ def _list_connections(instance: Instance) -> dict[str, str]:
 
 
 def _lines(instance: Instance, work: CollectiveWork) -> tuple[list[int], list[int]]:
-    """Return the memory words of all instruction lists.
-
-    The second result is the index of the first word of each list, followed by the number of all words.
-    """
+    """Return the memory words of all instruction lists; and the index of the first word of each, and their number."""
     lines, starts = [], [0]
     for core in range(instance.cores):
         for position, collective in enumerate(work.lists.get(core, ())):

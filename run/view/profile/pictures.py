@@ -10,13 +10,11 @@ from neuroncore_rtl.run.view.profile.tracks import track_kind
 __all__ = ["draw_roofline", "draw_timeline"]
 
 INK, FAINT, GRID = "#22303c", "#7d8b99", "#e3e8ed"
-"""Colours of text, secondary text, and the grid."""
 
 COLOURS = {
     "load": "#3f8fc4", "store": "#7bb662", "copy": "#9aa7b3", "weights": "#c9a227", "multiply": "#1b3a70",
     "vector": "#8b5fbf", "scalar": "#d9743f", "collective": "#5b8a72",
 }  # fmt: skip
-"""Colours of instructions by kind."""
 
 STALLS = {
     StallCause.DATA: "#e4a9a9", StallCause.RESULT: "#efc9a0", StallCause.PLACE: "#cdbbe6", StallCause.RECORD: "#b9c4ce",
@@ -47,7 +45,7 @@ def _subtitle(run: ProfiledRun) -> str:
 
 
 def draw_timeline(path: Path, run: ProfiledRun) -> Path:
-    """Draw each engine's instructions in a row, with stalls below, in a format of matplotlib; return the path."""
+    """Draw each engine's instructions in a row, with stalls below; return the path."""
     pyplot = _pyplot()
     from matplotlib.patches import Patch
     from matplotlib.ticker import FuncFormatter
@@ -95,7 +93,7 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
 
 
 def draw_roofline(path: Path, figures: Figures) -> Path:
-    """Draw the roofline of array and HBM, and the run's position, in a format of matplotlib; return the path."""
+    """Draw the roofline of array and HBM, and the run's position; return the path."""
     pyplot = _pyplot()
     run, peak, width = figures.run, figures.peak, figures.hbm_width
     ridge, reached = peak / width, figures.product_flops / max(run.cycles, 1)
