@@ -117,17 +117,12 @@ class Report:
         return 1 if self.problems else 0
 
     def as_json(self) -> dict[str, object]:
+        cycles = ("cycles", "ideal_cycles", "hbm_cycles", "utilisation")
+        figures = (*cycles, "compared", "mismatches", "bit_exact", "modelled")
         return {
             "test": self.test,
             "settings": dict(self.settings),
-            "cycles": self.cycles,
-            "ideal_cycles": self.ideal_cycles,
-            "hbm_cycles": self.hbm_cycles,
-            "utilisation": self.utilisation,
-            "compared": self.compared,
-            "mismatches": self.mismatches,
-            "bit_exact": self.bit_exact,
-            "modelled": self.modelled,
+            **{name: getattr(self, name) for name in figures},
             **self.rows,
             **self.details,
             "problems": self.problems,

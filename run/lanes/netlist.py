@@ -280,29 +280,17 @@ class _Reader:
     def _register(self, name: str, kind: str, cell: dict) -> None:
         connections, parameters = cell["connections"], cell["parameters"]
         self._on_clock(name, connections["CLK"], parameters["CLK_POLARITY"])
-        enable: Bit = 1
-        reset: Bit = 0
-        if "EN" in connections:
-            enable = self._active(name, "EN", cell)
-        if "SRST" in connections:
-            reset = self._active(name, "SRST", cell)
+        enable = self._active(name, "EN", cell) if "EN" in connections else 1
+        reset = self._active(name, "SRST", cell) if "SRST" in connections else 0
         value = _number(parameters.get("SRST_VALUE", "0"))
         d = self.of(connections["D"])
         init = _number("".join(self.inits.get(bit, "0") for bit in reversed(connections["Q"])))
         for part in self.parts[name]:
             source = name if len(self.parts[name]) == 1 else f"{name}[{part.start}]"
             width = part.stop - part.start
-            mask = (1 << width) - 1
-            self.netlist.registers[source] = NetlistRegister(
-                source,
-                width,
-                init >> part.start & mask,
-                d[part],
-                enable,
-                reset,
-                value >> part.start & mask,
-                kind != "sdffce",
-            )
+            first, after = (word >> part.start & (1 << width) - 1 for word in (init, value))
+            inputs = d[part], enable, reset, after
+            self.netlist.registers[source] = NetlistRegister(source, width, first, *inputs, kind != "sdffce")
 
     def _active(self, name: str, port: str, cell: dict) -> Bit:
         """Return a control input of a flip-flop as an active-high bit."""

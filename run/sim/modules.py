@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
@@ -24,6 +25,7 @@ GATES = "hdl.primitives.clock_gate"
 """Module imported by components with clock gates."""
 
 
+@dataclass
 class ModuleStore:
     """Texts by module, in files; see `hdl.verilog.conversion.Store`.
 
@@ -31,20 +33,11 @@ class ModuleStore:
     `replacements`. `usable` returns whether a stored text can be used.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        common: object,
-        usable: Callable[[str], bool],
-        *,
-        gates: object = None,
-        replacements: object = None,
-    ):
-        self.folder = folder
-        self.common = common
-        self.usable = usable
-        self.gates = gates
-        self.replacements = replacements
+    folder: Path
+    common: object
+    usable: Callable[[str], bool]
+    gates: object = None
+    replacements: object = None
 
     def get(self, module: str, build, replaced: bool = False) -> str | None:
         path = self._path(module, build, replaced)

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 from xml.etree import ElementTree
@@ -137,12 +137,7 @@ def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: 
 
 def _fingerprint(design: Design, sim: str, waves: bool) -> str:
     parts = {
-        "top": design.top,
-        "verilog": design.verilog,
-        "hier_blocks": design.hier_blocks,
-        "kept": design.kept,
-        "public": design.public,
-        "clock": design.clock,
+        **asdict(design),
         "waves": waves,
         "timescale": TIMESCALE,
         "cocotb": importlib.metadata.version("cocotb"),

@@ -29,8 +29,7 @@ from neuroncore_rtl.run.sim.modules import write
 from neuroncore_rtl.run.sim.seal import intact, seal
 
 __all__ = [
-    "LANES_VARIABLE", "LEVELS", "MARK", "WAYS", "WrongChoice", "compile_libraries",
-    "compile_library",
+    "LANES_VARIABLE", "LEVELS", "MARK", "WAYS", "WrongChoice", "compile_libraries", "compile_library",
     "compiler_sources", "lanes_choice", "level", "libraries_of", "library_paths", "search_path", "source_of",
     "use_vectors", "vectorised",
 ]  # fmt: skip

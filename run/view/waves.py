@@ -19,6 +19,7 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.report import recordings, terminal
 from neuroncore_rtl.run.settings import Command, UsageError
 from neuroncore_rtl.run.sim.doctor import MissingTool, require
+from neuroncore_rtl.run.sim.modules import write
 from neuroncore_rtl.run.view import core_waves, engine_waves, instance_waves
 from neuroncore_rtl.run.view.wave_groups import Trace
 from neuroncore_rtl.run.view.wave_numbers import NUMBERS, WIDTHS, words_in
@@ -139,9 +140,7 @@ def _words(directory: Path, formats: Iterable[Any]) -> dict[Any, str]:
         # Enumerations of different engines can have the same name.
         path = directory / f"{enum.__module__.split('.', 2)[2]}.{enum.__name__}.words"
         width = max(entry.value for entry in enum).bit_length()
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        unfinished.write_text(make_translation_filter([(e.value, e.name) for e in enum], datafmt="hex", size=width))
-        unfinished.replace(path)
+        write(path, make_translation_filter([(e.value, e.name) for e in enum], datafmt="hex", size=width))
         paths[enum] = str(path.resolve())
     return paths
 
@@ -156,9 +155,7 @@ def _numbers(vcd: Path, lines: Iterable[tuple[str, Any]]) -> dict[str, str]:
     for form, names in signals.items():
         path = vcd.with_suffix(f".{form}.words")
         entries = [(word, NUMBERS[form](word)) for word in sorted(words_in(vcd, names))]
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        unfinished.write_text(make_translation_filter(entries, datafmt="hex", size=WIDTHS[form]))
-        unfinished.replace(path)
+        write(path, make_translation_filter(entries, datafmt="hex", size=WIDTHS[form]))
         paths[form] = str(path.resolve())
     return paths
 

@@ -135,11 +135,8 @@ class Figures:
                             ),
                             "execution_summary": {
                                 "completed": int(completed == len(run.records)),
-                                "completed_with_err": 0,
-                                "completed_with_num_err": 0,
-                                "timed_out": 0,
-                                "incorrect_input": 0,
-                                "failed_to_queue": 0,
+                                **dict.fromkeys(("completed_with_err", "completed_with_num_err", "timed_out"), 0),
+                                **dict.fromkeys(("incorrect_input", "failed_to_queue"), 0),
                             },
                             "latency_stats": {"total_latency": latency, "device_latency": latency},
                         },

@@ -38,10 +38,14 @@ def _pyplot():
     return pyplot
 
 
-def _subtitle(run: ProfiledRun) -> str:
-    config = run.config
-    source = " by the timing model: no RTL has run" if run.modelled else ""
-    return f"{config.rows} x {config.columns} processing elements, {run.cycles:,} cycles{source}"
+def _style(axes, title: str, run: ProfiledRun) -> None:
+    axes.set_axisbelow(True)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    axes.set_title(f"{title}\n", loc="left", color=INK, fontsize=13)
+    config, source = run.config, " by the timing model: no RTL has run" if run.modelled else ""
+    said = f"{config.rows} x {config.columns} processing elements, {run.cycles:,} cycles{source}"
+    axes.text(0, 1.02, said, transform=axes.transAxes, color=FAINT, fontsize=9)
 
 
 def draw_timeline(path: Path, run: ProfiledRun) -> Path:
@@ -80,12 +84,8 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
     axes.set_xlabel("cycles", color=FAINT)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.grid(axis="x", color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
     axes.tick_params(colors=INK, length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
-    axes.set_title(f"{run.name}\n", loc="left", color=INK, fontsize=13)
-    axes.text(0, 1.02, _subtitle(run), transform=axes.transAxes, color=FAINT, fontsize=9)
+    _style(axes, run.name, run)
     handles = [Patch(color=COLOURS[kind], label=kind) for kind in COLOURS if kind in kinds]
     handles += [Patch(color=STALLS[cause], label=f"stall: {cause.name.lower()}") for cause in STALLS if cause in causes]
     figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=9, labelcolor=INK)
@@ -123,12 +123,8 @@ def draw_roofline(path: Path, figures: Figures) -> Path:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.grid(color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
     axes.tick_params(which="both", colors=INK, length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
-    axes.set_title("Roofline\n", loc="left", color=INK, fontsize=13)
-    axes.text(0, 1.02, _subtitle(run), transform=axes.transAxes, color=FAINT, fontsize=9)
+    _style(axes, "Roofline", run)
     return _saved(figure, path)
 
 

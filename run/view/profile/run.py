@@ -21,7 +21,7 @@ Spans = Sequence[tuple[int, int]]
 """Disjoint intervals (first cycle, cycle after the last), in order."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Ran:
     """An executed record; `number`: its index in the order of issue.
 
@@ -202,15 +202,7 @@ def modelled_run(name: str, image: Image, found: Prediction) -> ProfiledRun:
 
 
 def _ran(image: Image, number: int, address: int, fetched: int, issued: int, retired: int | None) -> Ran:
-    return Ran(
-        number=number,
-        address=address,
-        record=image.locate(address)[1],
-        entry=image.entry(address),
-        fetched=fetched,
-        issued=issued,
-        retired=retired,
-    )
+    return Ran(number, address, image.locate(address)[1], image.entry(address), fetched, issued, retired)
 
 
 def _busy_counters(config: Config) -> list[str]:
