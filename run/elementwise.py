@@ -43,7 +43,7 @@ class ElementwiseProgram:
 
 
 def record_of(entry: Entry, config: Config) -> EngineRecord:
-    """Return the harness's record of an entry of a program with only these engines."""
+    """Return the harness's record of an entry; all entries must be of the vector and scalar engines."""
     # The tensor engine has two lanes, so the lane of these engines is their queue's number plus one.
     waits = {queue_name(lane - 1, config): count for lane, count in entry.waits}
     return EngineRecord(engine=queue_name(entry.queue, config), word=entry.instruction.encode(config), **waits)

@@ -261,7 +261,6 @@ def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
 
 
 def _profile(job: ImageJob, result: Result, bandwidth: int) -> tuple[Figures, Path]:
-    """Write a run's profile; return its figures and folder."""
     (image,) = job.images
     if result.prediction is not None:
         run = modelled_run(f"{job.pictures}-model", image, result.prediction)

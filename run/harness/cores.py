@@ -77,7 +77,8 @@ class CoreWork(HbmWork):
         boots: address of the image of each core, None for a core that does not start. For a lone core, addresses of
             images that run one after another, each after a reset.
         delays: start delay of each core in cycles; default 0.
-        limit, patience: cycles, and idle cycles, after which an image is stopped; later images do not run.
+        limit: cycles after which an image is stopped; later images do not run.
+        patience: idle cycles after which an unfinished run is stopped.
         host: cycle after each start in which the host interrupts the controllers; 0: never.
         profiled: whether outcomes have `activity`.
     """

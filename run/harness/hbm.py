@@ -74,7 +74,7 @@ def hbm_of(settings: Settings) -> Hbm:
 
 
 def random_hbm(rng: np.random.Generator, **choices: Sequence[int]) -> Hbm:
-    """Return an HBM with parameters drawn from `choices`, in their order."""
+    """Return an HBM; each parameter in `choices` is drawn from its values, in this order."""
     drawn: dict[str, Any] = {name: int(rng.choice(values)) for name, values in choices.items()}
     return Hbm(**drawn, seed=int(rng.integers(1, 1 << 31)))
 

@@ -105,5 +105,4 @@ def elaborated(
 
 
 def _usable(text: str) -> bool:
-    """Return whether the sources of all vector libraries that a Verilog text calls exist."""
     return all(source_of(label).is_file() for label in libraries_of(text))

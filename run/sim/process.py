@@ -83,7 +83,6 @@ class SimulatorProcess(Runner):
         self.env.update(self.extra_environment)
 
     def _readable(self, text: str) -> str:
-        """Return an argument with links that make can read, also to `root` of `build`."""
         return plain_path(text, self.build_dir.parent.parent)
 
     def _execute_cmds(self, cmds, cwd, stdout=None) -> None:

@@ -5,7 +5,7 @@ Record the tensor engine alone at full depth with Icarus, then draw:
     make sim TEST=matmul TARGET=engine PRESET=tiny SIM=icarus WAVES=1 DEPTH=0 M=4 K=4 N=4
     .venv/bin/python -m neuroncore_rtl.run.view.array_motion sim_build/waves/matmul.vcd array.svg
 
-Every number in the picture is a value of the waveform. CSS moves it, without JavaScript.
+Every number in the picture is a value of the waveform. CSS moves the picture, without JavaScript.
 """
 
 import re
@@ -247,7 +247,6 @@ def _svg(motion: Motion, frames: list[Frame], chosen: Frame) -> str:
 
 
 def _surroundings(motion: Motion, cell: int, array: int, bottom: int, height: int) -> Iterable[str]:
-    """Draw names, arrows and the legend."""
     yield svg_text(_LEFT, 56, "sum = sum sent by the element above + w · x", "small")
     yield svg_text(_LEFT, _TOP - 16, "operands of the next cycles", "small")
     for row in range(motion.rows):

@@ -60,7 +60,7 @@ def _ring_angles(instance: Instance, places: np.ndarray) -> np.ndarray:
 
 
 def _ring_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
-    """Yield the arrows of a ring as arcs, those upward outside."""
+    """Yield the arrows of a ring as arcs; the arrows of the upward direction are outside the others."""
     radius = _ring_radius(instance)
     for chip in range(instance.chips):
         for direction, side in ((0, 1), (1, -1)):
@@ -107,7 +107,7 @@ def _way_round(
 ) -> np.ndarray:
     """Return the path of a wrap-around link: out of the grid, back beside the row or column, to its first chip.
 
-    It starts at the last chip's centre; the way back is in the direction `across`, at `distance` from the row.
+    `centre` is the last chip's; the way back is in the direction `across`, at `distance` from the row.
     """
     out = CHIP_RADIUS + 0.03
     turn = np.linspace(-np.pi / 2, np.pi / 2, 24)

@@ -85,7 +85,6 @@ def draw_links(
 
 
 def _draw_arrow(axes, arrow: geometry.Arrow, row: Mapping[str, Any], loads, *, detailed: bool) -> None:
-    """Draw the arrow of a wire; `detailed`: with its load in percent."""
     from matplotlib.patches import Polygon
 
     load = 100 * row["utilisation"]

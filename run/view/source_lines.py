@@ -37,7 +37,6 @@ def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> dict[str, dict[
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:
-    """Return the number of cycles in the union of spans."""
     total, reached = 0, -1
     for begin, end in sorted(spans):
         total += max(0, end - max(begin, reached))

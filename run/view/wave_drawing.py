@@ -64,7 +64,6 @@ def draw_waves(
 
 
 def _axis(cycles: range, pitch: float, height: int) -> Iterator[str]:
-    """Draw the numbers of cycles, at round numbers."""
     sizes = (size * 10**power for power in range(7) for size in (1, 2, 5))
     step = next(size for size in sizes if size * pitch >= min(_LABELS, len(cycles) * pitch))
     yield svg_text(10, 20, "cycle")
@@ -99,7 +98,6 @@ def _signal(values: list[int | None], form: str | type[enum.Enum], y: int, pitch
 
 
 def _word(form: str | type[enum.Enum]) -> Callable[[int], str]:
-    """Return the function that formats a value."""
     if isinstance(form, str):
         return {"hex": "{:x}".format, "dec": str, **NUMBERS}[form]
     names = {member.value: member.name for member in form}

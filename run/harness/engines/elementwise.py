@@ -40,7 +40,7 @@ SLOWEST = 2 * REMAINDER_LATENCY
 
 @dataclass(frozen=True, kw_only=True)
 class EngineRecord:
-    """An instruction of the engine `engine`; `word` need not be legal.
+    """An instruction of the engine `engine`, legal or not, as bits.
 
     It is offered once `vector` and `scalar` instructions of the two engines have retired.
     """
@@ -208,7 +208,6 @@ def _program_lines(records: Sequence[EngineRecord]) -> str:
 
 
 def _cycles(word: int) -> int:
-    """Return an upper bound of an instruction's cycles."""
     values = Elementwise.unpack(word)
     return SLOWEST * (min(prod(values[f"count{d}"] for d in range(DIMENSIONS)), 1 << 20) + 16)
 
@@ -222,7 +221,7 @@ def _of(state: Mapping[str, int], port: str, number: int, bits: int = 32) -> int
 
 
 def _part(number: int, state: Mapping[str, int], log: Mapping[str, list[list[int]]]) -> Outcome:
-    """Return the outcome of an engine; `log`: accepted (a), retired (r) and failed (e) instructions."""
+    """Return the outcome of an engine; `log` has its accepted (a), retired (r) and failed (e) instructions."""
     error = EngineError.from_bits(_of(state, "errors", number, EngineError.as_shape().size))
     errors = [Refusal(cause, place) for _, cause, place in log["e"]]
     if not errors and error.valid:

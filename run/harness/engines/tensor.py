@@ -53,7 +53,7 @@ class Drain:
 
 @dataclass(frozen=True)
 class TensorProgram:
-    """Steps and drains in order; `stationary`, `moving`: operand memory, uint8 [rows, bytes]."""
+    """Program of the tensor engine: steps, drains, and the operand memories, uint8 [rows, bytes]."""
 
     steps: list[TensorStep]
     drains: list[Drain]

@@ -44,7 +44,8 @@ class CollectiveWork(HbmWork):
     Arguments (besides those of `HbmWork`):
         lists: instructions, or their words, of each participating core.
         delays: for each core, the cycles before each instruction is offered; default 0.
-        limit, patience: cycles, and idle cycles, after which the run is stopped; a dead link is detected earlier.
+        limit: cycles after which the run is stopped.
+        patience: idle cycles after which it is stopped; longer than the detection of a dead link.
     """
 
     lists: Mapping[int, Sequence[Collective | int]]
@@ -119,7 +120,6 @@ class CollectiveDevice:
 
 
 def _list_connections(instance: Instance) -> dict[str, str]:
-    """Return the connections of the cores' instruction streams."""
     vectors = {
         "payload": f"instructions[{COLLECTIVE_BITS} * {{0}} +: {COLLECTIVE_BITS}]",
         "valid": "offered[{0}]",
@@ -133,7 +133,10 @@ def _list_connections(instance: Instance) -> dict[str, str]:
 
 
 def _lines(instance: Instance, work: CollectiveWork) -> tuple[list[int], list[int]]:
-    """Return the memory words of all instruction lists; and the index of the first word of each, and their number."""
+    """Return the memory words of all instruction lists.
+
+    The second result is the index of the first word of each list, followed by the number of all words.
+    """
     lines, starts = [], [0]
     for core in range(instance.cores):
         for position, collective in enumerate(work.lists.get(core, ())):

@@ -36,10 +36,12 @@ class Traffic(LinkWork):
 
     Arguments (besides those of `LinkWork`):
         flits: of each source.
-        limit, patience: cycles, and idle cycles, after which the run is stopped; a dead link is detected earlier.
+        limit: cycles after which the run is stopped.
+        patience: idle cycles after which it is stopped; longer than the detection of a dead link.
         pattern: number of the pattern of destinations in `run/harness/links/fabric.v`.
         partners: destination core of each port, if the pattern needs it.
-        load, stall: probability per cycle that an idle source offers a flit, and that a sink is not ready.
+        load: probability per cycle that an idle source offers a flit.
+        stall: probability per cycle that a sink is not ready.
     """
 
     flits: int
@@ -149,7 +151,6 @@ class FabricDevice:
 
 
 def _ports(instance: Instance) -> dict[str, str]:
-    """Return the expressions for the fabric's ports by name."""
     fields = {"flip": "flip", "flip_bit": "flip_bit", "drop": "drop", "repeat": "again", "cut": "cut"}
     ports = {}
     for port in range(CHANNELS * instance.cores):

@@ -206,7 +206,6 @@ def _ran(image: Image, number: int, address: int, fetched: int, issued: int, ret
 
 
 def _busy_counters(config: Config) -> list[str]:
-    """Return the counter of each queue's busy cycles."""
     engines = {Engine.TENSOR: "tensor.columns", Engine.VECTOR: "vector.busy", Engine.SCALAR: "scalar.busy"}
     return [
         *(engines[engine] for engine in ENGINE_QUEUES),
