@@ -40,15 +40,7 @@ def shape_of(instance: Instance) -> str:
 def draw_links(
     path: Path, instance: Instance, table: Mapping[str, Mapping[str, Any]], what: str, remark: str = ""
 ) -> Path:
-    """Draw the links of an instance in a format of matplotlib; return the path.
-
-    Arguments:
-        path: the file.
-        instance: the instance.
-        table: activity of the links, from `run.check.link_table.link_table`.
-        what: name of the run, for the title.
-        remark: subtitle.
-    """
+    """Draw the links of an instance, with the activity of a `link_table`; `what` names the run in the title."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -93,7 +85,6 @@ def draw_links(
 
 
 def _draw_arrow(axes, arrow: geometry.Arrow, row: Mapping[str, Any], loads, *, detailed: bool) -> None:
-    """Draw the arrow of a wire; `detailed`: write the load in percent beside it."""
     from matplotlib.patches import Polygon
 
     load = 100 * row["utilisation"]
