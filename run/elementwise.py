@@ -24,12 +24,9 @@ SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseProgram:
-    """Instructions, their dependences, and the initial memories.
+    """Instructions of both engines, in an order that satisfies the dependences, and the initial memories.
 
-    Arguments:
-        instructions: instructions of both engines, in an order that satisfies the dependences.
-        records: the same instructions for the harness, with random bits in unused fields.
-        sbuf, psum: initial memories, uint8 [partitions, bytes].
+    `records` are the same instructions for the harness, with random bits in unused fields.
     """
 
     instructions: list[Elementwise]
@@ -38,7 +35,6 @@ class ElementwiseProgram:
     psum: np.ndarray
 
     def last_writer(self, storage: Storage, partition: int, byte: int) -> int | None:
-        """Return the index of the last instruction that writes a byte; None if no instruction writes it."""
         for number in reversed(range(len(self.instructions))):
             for region in self.instructions[number].writes:
                 if region.storage == storage and partition in region.rows and byte in addresses_of(region):
@@ -47,17 +43,14 @@ class ElementwiseProgram:
 
 
 def record_of(entry: Entry, config: Config) -> EngineRecord:
-    """Return the harness's record of a program entry.
-
-    The program must have only instructions of the vector and scalar engines.
-    """
+    """Return the harness's record of an entry; all entries must be of the vector and scalar engines."""
     # The tensor engine has two lanes, so the lane of these engines is their queue's number plus one.
     waits = {queue_name(lane - 1, config): count for lane, count in entry.waits}
     return EngineRecord(engine=queue_name(entry.queue, config), word=entry.instruction.encode(config), **waits)
 
 
 def work_of(program: ElementwiseProgram, **disturbed: Any) -> ElementwiseWork:
-    """Return a program as work of the harness; `disturbed`: further arguments of `ElementwiseWork`, such as `stall`."""
+    """Return a program as work of the harness; `disturbed`: further arguments."""
     return ElementwiseWork(program=program.records, sbuf=program.sbuf, psum=program.psum, **disturbed)
 
 
@@ -73,16 +66,7 @@ def expected_memories(
 
 
 class Differences:
-    """Bytes in which the memories after a run differ from golden's, with the instructions that wrote them.
-
-    Arguments:
-        program: the program.
-        found: memories after the run, "sbuf" and "psum".
-        expected: golden's SBUF and PSUM.
-
-    Attributes:
-        places: storage, partition and byte of each difference.
-    """
+    """Bytes that differ from golden's (`places`: storage, partition, byte), with the instructions that wrote them."""
 
     def __init__(
         self, program: ElementwiseProgram, found: Mapping[str, np.ndarray], expected: tuple[np.ndarray, np.ndarray]
@@ -100,7 +84,6 @@ class Differences:
 
     @property
     def compared(self) -> int:
-        """Number of compared bytes: all of SBUF and PSUM."""
         return sum(got.size for got, _, _ in self._memories.values())
 
     @property
@@ -128,15 +111,7 @@ class Differences:
 
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseJob(Job):
-    """A program on the vector and scalar engine without the core.
-
-    Arguments (besides those of `Job`):
-        config: parameters of the machine.
-        program: the program.
-        engines: names of the engines that the harness contains.
-        stall: rate of random pauses on streams and memory ports, in 256ths of the cycles.
-        events: whether the outcome has the cycles of each instruction.
-    """
+    """A program on the vector and scalar engine without the core; `stall` and `events` as in `ElementwiseWork`."""
 
     config: Config
     program: ElementwiseProgram
@@ -162,6 +137,5 @@ class ElementwiseJob(Job):
         return Differences(self.program, found, (expected.memories["sbuf"], expected.memories["psum"])).lines()
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterator[str]:
-        """Yield a sentence for each instruction that an engine refused."""
         for engine, error in outcome.faults.items():
             yield f"the {engine} engine refused instruction {error.number}, rule {error.cause}"

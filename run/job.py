@@ -85,10 +85,7 @@ class Job:
         raise NotImplementedError
 
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> object:
-        """Return the input of the device.
-
-        `sampled`: the run records samples of the links; `profiled`: it records the engines' activity.
-        """
+        """Return the input of the device; `sampled`: samples of the links, `profiled`: the engines' activity."""
         raise NotImplementedError
 
     def golden(self) -> Expected | None:
@@ -111,11 +108,9 @@ class Job:
         return ()
 
     def cycles(self, outcome: Outcome) -> int:
-        """Return the cycles of the run."""
         return outcome.cycles
 
     def tracks(self, outcome: Outcome) -> Iterable[TrackGroup]:
-        """Return the tracks of the timeline."""
         return ()
 
 
@@ -190,12 +185,10 @@ class ImageJob(Job):
 
     @property
     def instance(self) -> Instance | None:
-        """The instance of several cores; None for a lone core."""
         return self.machine if isinstance(self.machine, Instance) else None
 
     @property
     def config(self) -> Config:
-        """Parameters of each core."""
         return self.machine.core if isinstance(self.machine, Instance) else self.machine
 
     @property
@@ -315,7 +308,6 @@ class ImageJob(Job):
         return int(np.count_nonzero(found["hbm"] != golden["hbm"])) - compared
 
     def tracks(self, outcome: Outcome) -> Iterator[TrackGroup]:
-        """Yield the tracks of all cores and of the links."""
         for core, image in enumerate(self.images):
             name, locate = f"core {core}" if self.instance else "core", image.locate
             yield core_tracks(name, outcome.parts[core], self.config, lambda at, locate=locate: locate(at)[1])
@@ -357,7 +349,6 @@ def dump_image(config: Config, base: int) -> tuple[Image, dict[str, HbmTensor]]:
 
 
 def _end(image: Image) -> int:
-    """Return the first free address after an image, where the next image can be placed."""
     return -(-(image.base + len(image.data)) // ALIGNMENT) * ALIGNMENT
 
 

@@ -96,12 +96,10 @@ class Report:
 
     @property
     def utilisation(self) -> float | None:
-        """Ratio of the ideal cycles to the measured cycles."""
         return self.ideal_cycles / self.cycles if self.cycles and self.ideal_cycles is not None else None
 
     @property
     def bit_exact(self) -> bool:
-        """True if something was compared and nothing differed."""
         return self.compared > 0 and self.mismatches == 0
 
     @property
@@ -116,22 +114,15 @@ class Report:
 
     @property
     def exit_status(self) -> int:
-        """0 if the run passed, 1 if it failed."""
         return 1 if self.problems else 0
 
     def as_json(self) -> dict[str, object]:
-        """Return the record of the run, as JSON values."""
+        cycles = ("cycles", "ideal_cycles", "hbm_cycles", "utilisation")
+        figures = (*cycles, "compared", "mismatches", "bit_exact", "modelled")
         return {
             "test": self.test,
             "settings": {name: str(one) if isinstance(one, Path) else one for name, one in self.settings.items()},
-            "cycles": self.cycles,
-            "ideal_cycles": self.ideal_cycles,
-            "hbm_cycles": self.hbm_cycles,
-            "utilisation": self.utilisation,
-            "compared": self.compared,
-            "mismatches": self.mismatches,
-            "bit_exact": self.bit_exact,
-            "modelled": self.modelled,
+            **{name: getattr(self, name) for name in figures},
             **self.rows,
             **self.details,
             "problems": self.problems,
@@ -148,7 +139,6 @@ class Report:
         return path
 
     def show(self, console: Console | None = None) -> None:
-        """Print the table and the verdict."""
         console = console or terminal()
         rows = list(self._rows())
         width = max(len(heading) for heading, _ in rows)
@@ -178,7 +168,6 @@ class Report:
 
 
 def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield the printed lines for one entry of `Report.rows`."""
     if not (isinstance(value, Mapping) and value and all(isinstance(row, Mapping) for row in value.values())):
         yield heading, _readable(value)
         return

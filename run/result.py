@@ -259,10 +259,7 @@ def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
 
 
 def hbm_width(config: Config, bandwidth: int) -> int:
-    """Return the maximum bytes per cycle of HBM.
-
-    `bandwidth` is the limit in bytes per cycle; 0: only the width of the ports limits the rate.
-    """
+    """Return the maximum bytes per cycle of HBM; `bandwidth`: a limit, or 0 for the width of the ports."""
     width = config.hbm_ports * config.hbm_bytes
     return min(width, bandwidth) if bandwidth else width
 
@@ -298,10 +295,7 @@ def hbm_cycles(moved: int, config: Config, bandwidth: int) -> int:
 
 
 def roofline(engine: str, ideal: int, moved: int, config: Config, bandwidth: int) -> str:
-    """Return a sentence that compares the `ideal` cycles of an engine with the minimum cycles of HBM.
-
-    HBM must transfer `moved` bytes; `bandwidth`: see `hbm_width`.
-    """
+    """Return a sentence that compares the `ideal` cycles of an engine with HBM's for `moved` bytes."""
     width, cycles = hbm_width(config, bandwidth), hbm_cycles(moved, config, bandwidth)
     bound = engine if ideal >= cycles else "HBM"
     return f"{bound}: {engine} {ideal:,} cycles, HBM {cycles:,} for {moved:,} bytes at {width} a cycle"

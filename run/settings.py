@@ -57,10 +57,8 @@ class Option:
     """A variable of a TEST: NAME=VALUE for make, --name VALUE on the command line.
 
     Arguments:
-        name: name of the variable, in capitals.
         type: int, str or Path.
         default: None: no value, or one derived from other variables.
-        help: a short description.
         choices: valid values of a str; empty: any.
         minimum, maximum: range of an int.
     """
@@ -92,7 +90,7 @@ class Option:
         return f"an integer of at least {self.minimum}" if most is None else f"an integer from {self.minimum} to {most}"
 
     def describe(self) -> str:
-        """Return the help with the valid values and the default."""
+        """Return the help, valid values and default."""
         valid = ", ".join(self.choices) if self.choices else self._range() if self.type is int else ""
         default = "" if self.default is None else f"default {self.default}"
         details = "; ".join(part for part in (valid, default) if part)
@@ -129,14 +127,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Command:
-    """A TEST, or another command.
-
-    Arguments:
-        name: value of TEST=.
-        summary: one line.
-        options: in the order of help; LANES is inserted after SIM.
-        run: returns the report of a TEST, or an exit status.
-    """
+    """A TEST, or another command; LANES is inserted after SIM; `run` returns a report or an exit status."""
 
     name: str
     summary: str

@@ -37,15 +37,7 @@ BEAT = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Target(ABC):
-    """Base of the targets, such as a simulator or a board, that execute jobs.
-
-    Arguments:
-        profile: whether runs write profiles.
-
-    Attributes:
-        name: in results.
-        compares: whether it has memories that can differ from golden's.
-    """
+    """Base of the targets that execute jobs; `compares`: whether memories can differ from golden's."""
 
     name: ClassVar[str]
     compares: ClassVar[bool] = False
@@ -61,9 +53,7 @@ class Rtl(Target):
     """The RTL in a simulator.
 
     Arguments:
-        sim: "verilator" or "icarus".
         lanes: "vector" or "scalar" evaluation of replicated modules; None: the environment's LANES, or vector.
-        waves: whether a waveform is recorded.
         depth: levels of hierarchy in the waveform, 0 for all.
         seed: seed of random pauses and disturbances.
     """
@@ -78,7 +68,6 @@ class Rtl(Target):
     seed: int = 1
 
     def execute(self, job: Job) -> Result:
-        """Simulate the device of a job; if a timeline is recorded, sample the links."""
         if self.profile and not isinstance(job, ImageJob):
             raise UsageError(NO_PROFILE)
         path = waveform(job.name) if self.waves and job.name else None
@@ -100,7 +89,6 @@ class Golden(Target):
     waves: bool = False
 
     def execute(self, job: ImageJob) -> Result:
-        """Compute the result of a job with golden."""
         if self.profile:
             raise UsageError(NO_PROFILE)
         if self.waves:
@@ -128,7 +116,6 @@ class ModelTarget(Target):
     waves: int = 0
 
     def execute(self, job: Job) -> Result:
-        """Predict an image on one core."""
         for option in ("stall", "waves"):
             if getattr(self, option):
                 raise UsageError(f"{option.upper()} must be 0 for TARGET=model, not {getattr(self, option)}")
@@ -153,10 +140,7 @@ class ModelTarget(Target):
 class BoardTarget(Target):
     """A board; the job's outputs, exit code and console are compared with golden's.
 
-    Arguments:
-        port: serial port; None: a simulated board.
-        baud: rate of the port.
-        host: open connection to a board; it replaces `port` and `baud`.
+    Without `port` the board is simulated. `host` is an open connection to a board; it replaces `port` and `baud`.
     """
 
     name = "board"
@@ -277,7 +261,6 @@ def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
 
 
 def _profile(job: ImageJob, result: Result, bandwidth: int) -> tuple[Figures, Path]:
-    """Write the profile of a run; return its figures and its folder."""
     (image,) = job.images
     if result.prediction is not None:
         run = modelled_run(f"{job.pictures}-model", image, result.prediction)

@@ -1,7 +1,4 @@
-"""Parameters of a machine: one frozen, validated record, and named presets.
-
-Everything else (skews, drain times, memory shapes) is derived from these parameters where it is needed.
-"""
+"""Parameters of a machine: one frozen, validated record, and named presets."""
 
 from dataclasses import asdict, dataclass, fields, replace
 from enum import IntEnum
@@ -38,95 +35,75 @@ SCALAR_UNITS = ("trigonometry", "random")
 
 
 class Counters(IntEnum):
-    """Event counters that a core has."""
+    """Event counters that a core has; see `Config`."""
 
     NONE = 0
-    """No counters; they read as 0."""
     QUEUES = 1
-    """Counters of the queues, which the controller can read too."""
     ALL = 2
-    """Counters of queues, engines and memories."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """Parameters of one core.
 
-    `spec.parameters` reads each entry below for help texts: one self-contained sentence per parameter.
+    `spec.parameters` reads each entry below, one self-contained sentence, for help texts.
 
     Arguments:
         rows: height of the array in processing elements, along K, with one SBUF partition per row; 2 to 1024 (so that
-            an INT8 column sum stays below 2**24); more rows need fewer passes over K and cost multipliers and SBUF.
-        columns: width of the array in processing elements, along M, with one PSUM partition per column; 2 to 1024; more
-            columns produce more results per pass and cost multipliers and PSUM.
-        mac_latency: pipeline stages of a multiply-accumulate, in cycles; 1 to 5; more stages allow a faster clock, but
-            a sum then takes rows * mac_latency cycles through the array.
+            an INT8 column sum stays below 2**24).
+        columns: width of the array, along M, with one PSUM partition per column; 2 to 1024.
+        mac_latency: pipeline stages of a multiply-accumulate, in cycles; 1 to 5; a sum takes rows * mac_latency cycles
+            through the array.
         significand_bits: width of the array's multipliers in significand bits; 12 multiplies every matmul format, 8
-            needs less logic and multiplies only BF16, FP8 and INT8.
-        add_latency: pipeline stages of the PSUM adder, in cycles; 1 to 7; more stages allow a faster clock and delay
-            each result.
-        vector_latency: pipeline stages of an ALU in the vector lanes, in cycles; 1 to 6; more stages allow a faster
-            clock, but a reduction then takes that many cycles per element and a scan twice as many (above 1, widening
-            and casts are pipelined too).
-        vector_division: divider in the vector lanes, needed by DIVIDE, MOD, FMOD, RECIPROCAL and BN_AGGR; 0 removes it
-            and makes them illegal.
-        vector_power: power unit in the vector lanes, needed by POWER; 0 removes it and makes POWER illegal.
-        vector_search: search unit in the vector lanes, needed by MAX8, FIND_INDEX8 and MATCH_REPLACE8; 0 removes it and
-            makes them illegal.
-        vector_statistics: statistics unit in the vector lanes, needed by BN_STATS and BN_AGGR; 0 removes it and makes
-            them illegal.
-        vector_random: random-bit unit in the vector lanes, needed by DROPOUT and by stochastic rounding in the vector
-            engine; 0 removes it and makes them illegal.
-        scalar_depth: pipeline depth of the activation lanes; 1 takes 23 cycles per element, 2 takes 44 cycles and
-            allows a faster clock; one element enters per cycle in both cases.
-        scalar_trigonometry: argument reduction for SIN and COS in the activation lanes; 0 removes it and makes both
-            functions illegal.
-        scalar_random: random-bit unit in the activation lanes, needed by stochastic rounding in the scalar engine; 0
-            removes it and makes that rounding illegal.
-        dma_engines: number of DMA engines, each with its own queue; 1 to 16; more engines run more copies at the same
-            time and cost logic; engine i uses HBM port i modulo hbm_ports.
-        hbm_ports: number of AXI4 ports to HBM; 1 to 4, at most dma_engines; each adds a bandwidth of hbm_bytes per
-            cycle.
-        hbm_bytes: width of an HBM port in bytes per beat; 8, 16, 32 or 64; a wider port has more bandwidth and costs
-            wires and buffers.
-        cores: number of cores in the instance; 1 to 128; 1 is a single core without links, more add a collective engine
-            and links to every core.
+            only BF16, FP8 and INT8.
+        add_latency: pipeline stages of the PSUM adder, in cycles; 1 to 7.
+        vector_latency: pipeline stages of an ALU in the vector lanes, in cycles; 1 to 6; a reduction takes that many
+            cycles per element and a scan twice as many (above 1, widening and casts are pipelined too).
+        vector_division: divider in the vector lanes; 0 removes it and makes DIVIDE, MOD, FMOD, RECIPROCAL and BN_AGGR
+            illegal.
+        vector_power: power unit in the vector lanes; 0 removes it and makes POWER illegal.
+        vector_search: search unit in the vector lanes; 0 removes it and makes MAX8, FIND_INDEX8 and MATCH_REPLACE8
+            illegal.
+        vector_statistics: statistics unit in the vector lanes; 0 removes it and makes BN_STATS and BN_AGGR illegal.
+        vector_random: random-bit unit in the vector lanes; 0 removes it and makes DROPOUT and stochastic rounding in
+            the vector engine illegal.
+        scalar_depth: pipeline depth of the activation lanes; 1 takes 23 cycles per element, 2 takes 44 cycles; one
+            element enters per cycle.
+        scalar_trigonometry: argument reduction in the activation lanes; 0 removes it and makes SIN and COS illegal.
+        scalar_random: random-bit unit in the activation lanes; 0 removes it and makes stochastic rounding in the scalar
+            engine illegal.
+        dma_engines: number of DMA engines, each with its own queue; 1 to 16; engine i uses HBM port i modulo hbm_ports.
+        hbm_ports: number of AXI4 ports to HBM, each with hbm_bytes per cycle; 1 to 4, at most dma_engines.
+        hbm_bytes: width of an HBM port in bytes per beat; 8, 16, 32 or 64.
+        cores: number of cores in the instance; 1 to 128; more than 1 add a collective engine and links to every core.
         sbuf_bytes: SBUF capacity in bytes per partition; 1 KiB to 192 KiB, a multiple of two lines of every bank
-            (NeuronCore-v2: 192 KiB in each of 128 partitions).
+            (NeuronCore-v2: 192 KiB).
         sbuf_banks: number of SBUF banks per partition, interleaved by lines; 2, 4 or 8; a bank reads one line and
-            writes one line per cycle, so more banks cause fewer conflicts and cost memory blocks.
+            writes one line per cycle.
         line_bytes: line size of SBUF in bytes, which is the width of a bank in one partition; 8, 16, 32 or 64, at least
             hbm_bytes, and at least 16 if the array has more than two columns.
         psum_words: FP32 words per PSUM bank and partition, which limit the length of a moving tile; a power of two from
-            16 to 512 (NeuronCore-v2: 512); more words need fewer instructions and cost memory.
+            16 to 512 (NeuronCore-v2: 512).
         psum_banks: number of memories per PSUM partition that hold its 8 banks (bank b is in memory b modulo
-            psum_banks); 2, 4 or 8; a memory reads one word and writes one word per cycle, so more of them cause fewer
-            conflicts.
-        local_bytes: size in bytes of the controller's local memory for program and data; 16 KiB, 32 KiB or 64 KiB.
-        dma_beats: read buffer of a DMA engine in HBM beats, counting those requested and not yet forwarded; 32, 64 or
-            128; it hides an HBM latency of up to that many cycles.
-        cast_lanes: elements that a DMA engine casts per cycle; 1, 2 or 4; more lanes speed up copies that change the
-            format and cost logic.
-        cast_latency: pipeline stages of the rounding in a DMA cast, in cycles; 1 to 4; more stages allow a faster clock
-            (above 1, widening has three stages instead of one).
-        semaphores: number of 16-bit semaphores of the core; a power of two from 16 to 256; below 256 the upper bits of
-            a semaphore's number are ignored.
+            psum_banks); 2, 4 or 8; a memory reads one word and writes one word per cycle.
+        local_bytes: bytes of the controller's local memory for program and data; 16 KiB, 32 KiB or 64 KiB.
+        dma_beats: read buffer of a DMA engine in HBM beats, including requested ones; 32, 64 or 128; it hides an HBM
+            latency of that many cycles.
+        cast_lanes: elements that a DMA engine casts per cycle; 1, 2 or 4.
+        cast_latency: pipeline stages of the rounding in a DMA cast, in cycles; 1 to 4 (above 1, widening has three
+            stages instead of one).
+        semaphores: number of 16-bit semaphores; a power of two from 16 to 256; below 256 the upper bits of a
+            semaphore's number are ignored.
         records_ahead: maximum number of records that a queue fetches before their turn; 1 to 8, further limited per
-            engine to 8 for tensor, 4 for vector and scalar, 2 for DMA and collective; more records hide more HBM
-            latency and cost memory.
-        counters: event counters in hardware; 0 builds no counters (they read as 0), 1 the counters of the queues, which
-            the controller can read too, 2 also the counters of engines and memories.
-        edge_latency: pipeline stages from a memory word to its operands at the array's edge, in cycles; 1 to 3; more
-            stages allow a faster clock.
+            engine to 8 for tensor, 4 for vector and scalar, 2 for DMA and collective.
+        counters: event counters in hardware; 0 builds none (they read as 0), 1 those of the queues, which the
+            controller can read too, 2 also those of engines and memories.
+        edge_latency: pipeline stages from a memory word to its operands at the array's edge, in cycles; 1 to 3.
         port_latency: pipeline registers from the queues to the engines, and from the engines to the memory ports and
-            the semaphores; 0 or 1; 1 allows a faster clock and adds latency to every access.
+            the semaphores; 0 or 1.
         lane_partitions: number of partitions that one lane of the vector or scalar engine serves in turn; 1, 2 or 4, a
             divisor of the number of partitions; a value n needs 1/n of the lanes and takes n cycles per step; above 1,
             vector_division, vector_power, vector_search and vector_statistics must be 0.
-
-    Raises:
-        TypeError: if a parameter is not an integer.
-        ValueError: if a parameter is out of its range.
     """
 
     rows: int
@@ -225,7 +202,6 @@ class Config:
         self._check_lanes()
 
     def _check_lanes(self):
-        """Raise ValueError if `lane_partitions` is no divisor of the partitions, or excludes a unit of the lanes."""
         if self.partitions % self.lane_partitions:
             rule = f"lane_partitions must divide the larger of rows and columns ({self.partitions})"
             raise ValueError(f"{rule}, not {self.lane_partitions!r}")
@@ -235,7 +211,7 @@ class Config:
 
     @property
     def named(self) -> dict[str, int]:
-        """Parameters that a report lists: the ones in `ALWAYS_NAMED`, and all that differ from their default."""
+        """Parameters in `ALWAYS_NAMED`, and all that differ from their default, for reports."""
         usual = {field.name: field.default for field in fields(self)}
         return {
             name: value for name, value in asdict(self).items() if name in self.ALWAYS_NAMED or value != usual[name]
@@ -258,10 +234,7 @@ class Config:
 
     @property
     def load_bytes(self) -> int:
-        """Bytes per partition that a weight-load step of the array reads.
-
-        That is `LOAD_COLUMNS` elements of the widest format, or two elements for an array of two columns.
-        """
+        """Bytes per partition that a weight-load step of the array reads, in the widest format."""
         return 4 * (LOAD_COLUMNS if self.columns > 2 else 2)
 
     @property
@@ -276,16 +249,16 @@ class Config:
 
     @property
     def vector_units(self) -> frozenset[str]:
-        """Names of the `VECTOR_UNITS` with which the vector lanes are built."""
+        """Names of the vector lanes' optional units that are built."""
         return frozenset(unit for unit in VECTOR_UNITS if getattr(self, f"vector_{unit}"))
 
     @property
     def scalar_units(self) -> frozenset[str]:
-        """Names of the `SCALAR_UNITS` with which the activation lanes are built."""
+        """Names of the activation lanes' optional units that are built."""
         return frozenset(unit for unit in SCALAR_UNITS if getattr(self, f"scalar_{unit}"))
 
     def with_overrides(self, **overrides: int | None) -> "Config":
-        """Return a copy with the given parameters replaced; a parameter that is None is not replaced."""
+        """Return a copy with the given parameters replaced, except those that are None."""
         return replace(self, **{name: value for name, value in overrides.items() if value is not None})
 
 
@@ -310,17 +283,13 @@ PRESETS: dict[str, Config] = {
 
 `full` has the array and the 16 DMA engines of a NeuronCore-v2. Its HBM ports carry 256 bytes per cycle, between the
 published throughput of the DMA engines (272 GB/s, 194 bytes per cycle at 1.4 GHz) and of the HBM (410 GB/s, 293 bytes
-per cycle). The smaller ones have at least the bandwidth in proportion to their arrays. `nano` and `fpga` are the
-smallest core and fit a board: `fpga` is the largest that can be routed on an ECP5-85F, `nano` has half its memory.
+per cycle). The smaller ones have at least the bandwidth in proportion to their arrays. `fpga` is the largest that can
+be routed on an ECP5-85F, `nano` has half its memory.
 """
 
 
 def preset_named(name: str) -> Config:
-    """Return the preset called `name`.
-
-    Raises:
-        ValueError: if no preset has this name; the message lists all names.
-    """
+    """Return the preset called `name`; raise ValueError if there is no such preset."""
     try:
         return PRESETS[name]
     except KeyError:

@@ -1,6 +1,6 @@
 """Cost of an instruction in cycles without memory conflicts, from its fields and the constants of `spec.timing`.
 
-Costs of the vector and scalar engine are exact. The other engines have formulas only for some costs.
+Costs of the vector and scalar engine are exact.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,6 @@ _UNITS = {
     AluOp.MOD: _REMAINDER,
     AluOp.FMOD: _REMAINDER,
 }
-"""Latency and interval of the iterative units."""
 
 SEARCHES = (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8)
 """Opcodes that load b before their first element."""
@@ -34,7 +33,7 @@ _ENTRY = timing.ELEMENTWISE_CHECKER_LATENCY + timing.SEQUENCER_LATENCY
 
 
 def step_interval(instruction: Elementwise, config: Config) -> int:
-    """Return the minimum number of cycles from one step of an instruction to the next, without memory stalls."""
+    """Return the minimum cycles from one step of an instruction to the next."""
     first, second = _slow_units(instruction)
     if first and second:
         return first[0] + second[1]
@@ -46,27 +45,24 @@ def step_interval(instruction: Elementwise, config: Config) -> int:
 
 
 def is_slow(instruction: Elementwise) -> bool:
-    """Return whether an instruction runs alone in the lanes, without overlap with the one before or after."""
+    """Return whether an instruction runs alone in the lanes."""
     return instruction.opcode == Opcode.BN_AGGR or any(_slow_units(instruction))
 
 
 def step_cycles(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from the first step of an instruction to the first step of the next one, without stalls."""
+    """Return the cycles from the first step of an instruction to the first step of the next one."""
     interval = step_interval(instruction, config)
     others = (steps_before(instruction) + steps_behind(instruction, config)) * interval
     return others + prod(instruction.shape) * max(interval, _sbuf_reads(instruction))
 
 
 def busy_cycles(instruction: Instruction, config: Config) -> int:
-    """Return the cycles for which an instruction occupies the tensor, vector or scalar engine if it never stalls.
-
-    Return 0 for other engines, and for LoadStationary, which loads weights during a multiplication.
-    """
+    """Return the cycles for which an instruction occupies its engine; 0 for LoadStationary, DMA and collectives."""
     return step_cycles(instruction, config) if isinstance(instruction, Elementwise) else instruction.columns
 
 
 def period(instruction: Instruction, config: Config) -> int:
-    """Return the cycles from one MultiplyMoving, vector or scalar instruction to the next one, if both may overlap."""
+    """Return the cycles from an instruction to the next one of its kind, if both may overlap."""
     if not isinstance(instruction, Elementwise):
         return busy_cycles(instruction, config)
     if is_slow(instruction):
@@ -75,7 +71,7 @@ def period(instruction: Instruction, config: Config) -> int:
 
 
 def checker_period(config: Config) -> int:
-    """Return the minimum cycles between instructions that pass the checker of the vector or scalar engine."""
+    """Return the minimum cycles between instructions in the checker of the vector or scalar engine."""
     late = config.port_latency
     return timing.ELEMENTWISE_CHECKER_INTERVAL + timing.ELEMENTWISE_CHECKER_REGISTERS[late] + late
 
@@ -90,13 +86,12 @@ def dependent_period(instruction: Elementwise, config: Config) -> int:
 
 def latency(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from an instruction accepted by an idle engine to the pulse that retires it."""
-    # Registers in the checker, and after the sequencer.
     late = config.port_latency
     return _ENTRY + timing.ELEMENTWISE_CHECKER_REGISTERS[late] + late + dependent_period(instruction, config)
 
 
 def drain(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from an instruction's last step to the first step that may begin after all its writes."""
+    """Return the cycles from an instruction's last step to the first step after all its writes."""
     units = [_DIVIDER] if instruction.opcode == Opcode.BN_AGGR else filter(None, _slow_units(instruction))
     slow = sum(unit[0] - config.vector_latency for unit in units)
     memories = timing.READ_LATENCY[config.port_latency] + timing.STORE_LATENCY[config.port_latency]
@@ -112,26 +107,25 @@ def lanes_latency(instruction: Elementwise, config: Config) -> int:
 
 
 def _sbuf_reads(instruction: Elementwise) -> int:
-    """Return the number of SBUF words that an instruction reads for one element."""
     tensors = ("a",) if instruction.opcode in SEARCHES else ("a", "b")
     used = used_by(instruction)
     return sum(name in used and getattr(instruction, name).storage == Storage.SBUF for name in tensors)
 
 
 def used_by(instruction: Elementwise) -> frozenset[str]:
-    """Return the names of the operands that an instruction uses, see `spec.isa.elementwise.uses`."""
+    """Return the operands that an instruction uses."""
     return uses({"opcode": instruction.opcode, "sum_store": instruction.sum_store})
 
 
 def steps_behind(instruction: Elementwise, config: Config) -> int:
-    """Return the number of steps that an instruction needs after the step of its last element."""
+    """Return the steps of an instruction after the step of its last element."""
     if instruction.opcode == Opcode.TRANSPOSE:
         return transpose_block(config)
     return OUTPUTS.get(instruction.opcode, int("result" in used_by(instruction)))
 
 
 def _slow_units(instruction: Elementwise) -> Sequence[tuple[int, int] | None]:
-    """Return (latency, interval) of the iterative unit of op0, then of op1; None for an operation without one."""
+    """Return (latency, interval) of the iterative units of op0 and op1, or None."""
     if instruction.opcode == Opcode.RECIPROCAL:
         return _DIVIDER, None
     used = used_by(instruction)
@@ -139,7 +133,7 @@ def _slow_units(instruction: Elementwise) -> Sequence[tuple[int, int] | None]:
 
 
 def steps_before(instruction: Elementwise) -> int:
-    """Return the number of steps that an instruction needs before the step of its first element."""
+    """Return the steps of an instruction before the step of its first element."""
     loads = sum(
         isinstance(getattr(instruction, name), Pointer) for name in ("s0", "s1") if name in used_by(instruction)
     )
@@ -156,12 +150,8 @@ def array_latency(config: Config) -> int:
 def adjacent(tensor: DmaTensor, shape: tuple[int, ...], rows: bool) -> tuple[int, tuple[tuple[int, int], ...]]:
     """Return the length in bytes of a copy's contiguous runs, and (count, step in bytes) of the other dimensions.
 
-    The dimensions are listed innermost first; the step from one partition to the next counts as 0.
-
-    Arguments:
-        tensor: source or destination of the copy.
-        shape: shape of the copy.
-        rows: whether row numbers index the outermost dimension, which is then not contiguous.
+    The dimensions are innermost first; a step of partitions counts as 0. With `rows`, row numbers index the outermost
+    dimension, which is then not contiguous.
     """
     element = tensor.format.bits // 8
     together, merging, jumps = 1, True, []

@@ -1,8 +1,7 @@
 """Estimated cycles of instructions, from which a program's order is chosen.
 
-The estimates decide which of two instructions is ready first and which engine has most work. Estimates of copies are
-high rather than low: an overestimated load only has more work planned before it, but an underestimated load delays all
-work planned after it.
+Estimates of copies are high rather than low: an overestimated load only has more work planned before it, but an
+underestimated load delays all work planned after it.
 """
 
 from math import prod
@@ -15,7 +14,7 @@ from neuroncore_rtl.spec.isa.engine import RECORDS_AHEAD, records_ahead
 __all__ = ["Estimate"]
 
 HBM_LATENCY = 64
-"""Assumed cycles from an address at the HBM port to its data; the real value is unknown when a program is made."""
+"""Assumed cycles from an address at the HBM port to its data."""
 
 FETCH = HBM_LATENCY + 10
 """Cycles to fetch a record from HBM."""
@@ -34,11 +33,7 @@ COLLECTIVE = 2000
 
 
 class Estimate:
-    """Estimate of instruction cycles on one machine, for scheduling.
-
-    Arguments:
-        config: the machine's parameters.
-    """
+    """Estimate of instruction cycles on one machine."""
 
     OVERLAP = (HBM_LATENCY + COPY) // 2
     """Minimum cycles from one copy of an engine to the next; two copies are in flight."""
@@ -50,7 +45,7 @@ class Estimate:
         self._known: dict[tuple, tuple[int, int]] = {}
 
     def cycles(self, instruction: Instruction) -> tuple[int, int]:
-        """Return the cycles for which an instruction occupies its engine, and the further cycles until its results."""
+        """Return the cycles for which an instruction occupies its engine, and further cycles until its results."""
         if isinstance(instruction, MultiplyMoving):
             cycles, delay = instruction.n, self._products
         elif isinstance(instruction, LoadStationary):

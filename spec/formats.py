@@ -1,8 +1,8 @@
 """Number formats, shared by hardware and software.
 
-Encoding, decoding and rounding use the fields of these records, never a format's name. Sources: IEEE 754 (FP32, FP16),
-the public definitions of BF16 and TF32, and the IEEE-like FP8 formats documented for NeuronCore-v2: E4M3 with maximum
-240 (not the OCP "FN" variant with 448), E5M2, E3M4. Every float format here has subnormals, both infinities and NaN.
+Sources: IEEE 754 (FP32, FP16), the public definitions of BF16 and TF32, and the IEEE-like FP8 formats documented for
+NeuronCore-v2: E4M3 with maximum 240 (not the OCP "FN" variant with 448), E5M2, E3M4. Every float format here has
+subnormals, both infinities and NaN.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FloatFormat:
-    """Binary interchange format: sign, exponent, mantissa from the most to the least significant bit.
+    """Format with sign, exponent and mantissa, from the most to the least significant bit.
 
     Arguments:
-        name: name of the format in programs and texts.
-        code: code of the format in instructions.
+        name: name in programs and texts.
+        code: code in instructions.
         exponent_bits: width of the exponent field; all ones means infinity or NaN, zero means subnormal or zero.
         mantissa_bits: width of the mantissa field, without the hidden bit.
         padding_bits: low bits of the storage word that are always zero (a TF32 number occupies an FP32 word).
@@ -46,7 +46,7 @@ class FloatFormat:
 
     @property
     def min_exponent(self) -> int:
-        """Unbiased exponent of the smallest normal number, and of every subnormal."""
+        """Unbiased exponent of the smallest normal number."""
         return 1 - self.bias
 
     @property
@@ -126,31 +126,20 @@ MATMUL_FORMATS: tuple[Format, ...] = (*MAC_FORMATS, FP32)
 
 
 def matmul_formats(significand_bits: int) -> tuple[Format, ...]:
-    """Return the formats that an array with `significand_bits` bits multiplies.
-
-    The magnitude of an INT8 number has 8 bits, a half of an FP32 significand 12.
-    """
+    """Return the formats that an array multiplies; an INT8 magnitude has 8 bits, half an FP32 significand 12."""
     whole = tuple(f for f in MAC_FORMATS if (f.precision if isinstance(f, FloatFormat) else f.bits) <= significand_bits)
     return whole + ((FP32,) if FP32.precision <= 2 * significand_bits else ())
 
 
 def format_named(name: str) -> Format:
-    """Return the format called `name`.
-
-    Raises:
-        ValueError: if no format has this name; the message lists all names.
-    """
+    """Return the format called `name`; raise ValueError if no format has this name."""
     if isinstance(name, str) and name in FORMATS:
         return FORMATS[name]
     raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {name!r}")
 
 
 def format_of(code: int) -> Format:
-    """Return the format with a code.
-
-    Raises:
-        ValueError: if no format has this code.
-    """
+    """Return the format with a code; raise ValueError if no format has this code."""
     for fmt in FORMATS.values():
         if fmt.code == code:
             return fmt

@@ -3,9 +3,8 @@
 Both sides send frames: a header, for some codes a payload, and the CRC-32 (IEEE 802.3) of both. Numbers are
 little-endian. The host sends one frame and waits for its answer, which repeats tag, length and address.
 
-An invalid frame has no effect; the board reports it in one answer once the line is idle, that is, after a gap without
-bytes longer than any gap in a frame. Every command can be repeated, so a host that receives no valid answer sends its
-frame again.
+An invalid frame has no effect; the board reports it in one answer once the line is idle, after a gap longer than any
+gap in a frame. A host that receives no valid answer repeats its frame.
 """
 
 import enum

@@ -1,8 +1,7 @@
 """Host registers: the map of a core's control port. All registers are 32 bits wide and accessed as whole words.
 
-Hardware, host software, the C header and docs/isa.md use these records. Offsets are in bytes, multiples of 4. An access
-is refused with an error, and nothing is written, if the register does not exist, if the access is of a part of a word,
-if the register is read-only, or if it cannot hold the value: bits outside of fields must be 0.
+An access is refused with an error, and nothing is written, if the register does not exist, is read-only, or cannot hold
+the value (bits outside of fields must be 0), or if the access is of a part of a word.
 
 A number of more than 32 bits is read lower half first; that read also latches the upper half for the next read.
 """
@@ -27,36 +26,26 @@ HOST_ADDRESS_BITS = 14
 """Width of an offset: the block has 16 KiB."""
 
 HOST_MAGIC = 0x4843_4E52
-"""Value of IDENTITY: "RNCH" in memory order."""
+"""Value of IDENTITY."""
 
 HOST_VERSION = 0x0001_0001
-"""Value of VERSION. A larger lower half means more registers, another upper half means moved or changed registers."""
+"""Value of VERSION."""
 
 
 class Effect(enum.Enum):
     """Effect of a host's access to a register."""
 
     READ = "read"
-    """Read-only."""
     KEEP = "read, write"
-    """Holds the written value."""
     DO = "write 1 to do, read 0"
-    """Writing 1 to a bit triggers its action once."""
     CLEAR = "read, write 1 to clear"
-    """Writing 1 to a bit clears it."""
     TAKE = "read takes"
     """Reading removes the value that was read."""
 
 
 @dataclass(frozen=True)
 class HostField:
-    """Bit field of a host register.
-
-    Arguments:
-        name: name in capitals.
-        low, width: lowest bit and number of bits.
-        meaning: description of the field.
-    """
+    """Bit field of a host register, from bit `low` on."""
 
     name: str
     low: int
@@ -71,16 +60,7 @@ class HostField:
 
 @dataclass(frozen=True)
 class HostRegister:
-    """Register of the host's address map.
-
-    Arguments:
-        name: name in capitals.
-        offset: byte offset of the register in the map.
-        effect: effect of an access to the register.
-        meaning: description of the register.
-        fields: bit fields; empty if the whole register is one number.
-        width: width of that number in bits.
-    """
+    """Register at a byte offset; one number of `width` bits if it has no fields."""
 
     name: str
     offset: int
@@ -95,16 +75,11 @@ class HostRegister:
         return sum(field.mask for field in self.fields) if self.fields else (1 << self.width) - 1
 
     def bit(self, name: str) -> int:
-        """Return the mask of a field.
-
-        Raises:
-            KeyError: if the register has no field of this name.
-        """
+        """Return the mask of a field."""
         return {field.name: field for field in self.fields}[name].mask
 
 
 def _bits(*named: tuple[str, str]) -> tuple[HostField, ...]:
-    """Return a one-bit field for each (name, meaning), in consecutive bits from bit 0 on."""
     return tuple(HostField(name, place, 1, meaning) for place, (name, meaning) in enumerate(named))
 
 
@@ -191,7 +166,7 @@ OUTPUT = HostRegister(
 PARAMETER_COUNT = HostRegister("PARAMETER_COUNT", 0x44, Effect.READ, "words from PARAMETER_WORDS on", width=8)
 
 HOST_REGISTERS = tuple(value for value in [*globals().values()] if isinstance(value, HostRegister))
-"""All registers of fixed number, by offset."""
+"""All registers, by offset."""
 
 PARAMETER_WORDS = 0x80
 """Offset of the parameters: one word each, in the order of `spec.config.Config.RANGES`."""
@@ -201,10 +176,10 @@ COUNTER_WORDS = 0x2000
 
 
 def parameter_values(config: Config) -> dict[str, int]:
-    """Return the value that each parameter's word, from PARAMETER_WORDS on, contains; by parameter name."""
+    """Return the content of each parameter's word, by parameter name."""
     return {name: int(getattr(config, name)) for name in Config.RANGES}
 
 
 def counter_offset(number: int) -> int:
-    """Return the byte offset of the lower 32 bits of a counter; the next word has the upper 32 bits."""
+    """Return the byte offset of a counter's lower 32 bits."""
     return COUNTER_WORDS + 8 * number

@@ -10,7 +10,7 @@ __all__ = ["INSTANCES", "Instance", "Topology", "link_bytes_of"]
 
 
 class Topology(enum.StrEnum):
-    """Topology of the links between chips. A TORUS has rows of `width` chips; each row and each column is a ring."""
+    """Topology of the links between chips; each row and each column of a torus is a ring."""
 
     RING = "ring"
     TORUS = "torus"
@@ -19,8 +19,7 @@ class Topology(enum.StrEnum):
 def link_bytes_of(config: Config) -> int:
     """Return the flit size that suits a core: half of its HBM bytes per cycle, between 8 and 64.
 
-    Half, because both directions of a ring end at the core. `full` has 64, near the published 96 GiB/s of a link at 1.4
-    GHz.
+    Half, because both directions of a ring end at the core.
     """
     return max(8, min(64, config.hbm_bytes * config.hbm_ports // 2))
 
@@ -30,16 +29,12 @@ class Instance:
     """Parameters of an instance.
 
     Arguments:
-        chips: number of chips, 2 to 64. In a ring, chip i has links up to chip i + 1 and down to chip i - 1.
+        chips: number of chips, 2 to 64; a ring leads up from chip i to chip i + 1.
         topology: RING, or TORUS of rows of `width` chips (chip = row * width + column).
-        width: chips in a row of the torus; at least 2, with at least 2 rows. Unused in a ring.
+        width: chips in a row of the torus; at least 2, with at least 2 rows.
         link_bytes: data bytes of a flit: 8, 16, 32 or 64.
         link_latency: cycles from one end of a link's wire to the other; 1 to 64.
-        core: parameters of every core; its `cores` is replaced by the number of cores of the instance.
-
-    Raises:
-        TypeError: if a number is not an integer.
-        ValueError: if a parameter is out of its range.
+        core: parameters of every core; its `cores` is replaced.
     """
 
     chips: int = 16
@@ -71,7 +66,7 @@ class Instance:
 
     @property
     def cores(self) -> int:
-        """Number of cores in the instance."""
+        """Number of cores."""
         return self.chips * CORES_PER_CHIP
 
     @property
@@ -82,8 +77,7 @@ class Instance:
     def neighbour(self, chip: int, direction: int) -> int:
         """Return the chip at the other end of a chip's link.
 
-        Directions 0 (to the next chip) and 1 are along a ring, or a row of a torus. Directions 2 (to the next row) and
-        3 are along a column.
+        Directions 0 (up) and 1 are along a ring, or a row of a torus, directions 2 (up) and 3 along a column.
         """
         columns = self.chips if self.topology == Topology.RING else self.width
         row, column = divmod(chip, columns)
@@ -93,7 +87,7 @@ class Instance:
         return (chip + step * columns) % self.chips
 
     def with_overrides(self, **overrides) -> "Instance":
-        """Return a copy with the given parameters replaced; a parameter that is None is not replaced."""
+        """Return a copy with the given parameters replaced, except those that are None."""
         return replace(self, **{name: value for name, value in overrides.items() if value is not None})
 
 

@@ -1,8 +1,7 @@
 """NeuronLink: flits, frames and numbering of cores.
 
-A flit is `link_bytes` of data with a header; every flit is a separate packet. A frame on the wire carries at most one
-flit. Every frame also carries the receive state of its sender: the last sequence number that it received and the
-credits that it returned. These widths are the model's own; the published machine does not document its flits.
+A frame on the wire carries at most one flit, and the receive state of its sender: the last sequence number that it
+received and the credits that it returned. The published machine does not document its flits.
 """
 
 import enum
@@ -18,27 +17,24 @@ CORES_PER_CHIP = 2
 """Cores of a chip, as on Trainium and Inferentia2; core c is on chip c // 2."""
 
 MAX_CORES = 128
-"""Maximum number of cores in an instance."""
 
 CORE_BITS = 7
 """Width of a core's index."""
 
 DIRECTIONS = 4
-"""Maximum number of links per chip, in a torus; a ring has the first two."""
+"""Links per chip in a torus; a ring has the first two."""
 
 CHANNELS = 2
 """Halves of a collective engine: channel 0 sends to the next rank, channel 1 to the previous one.
 
-Each channel has its own port to the router, so that a core can use both directions of a ring at the same time. For a
-chip that is equally far in both directions, the channel decides the route: 0 up, 1 down.
+Each channel has its own port to the router, so a core can use both directions of a ring at the same time.
 """
 
 VIRTUAL_CHANNELS = 2
-"""Virtual channels of a link: a flit uses 0 until it passes the dateline of its ring, then 1."""
 
 
 class FlitKind(enum.IntEnum):
-    """Kind of a flit: the meaning of its data for the channel that receives the flit."""
+    """Kind of a flit: the meaning of its data."""
 
     DATA = 0
     """`link_bytes` of a tensor."""

@@ -11,7 +11,7 @@ __all__ = ["PARAMETER_GROUPS", "Parameter", "ParameterGroup", "parameters", "par
 
 
 class ParameterGroup(StrEnum):
-    """Parts of the machine to which parameters belong, in the order of help texts."""
+    """Groups of parameters, in the order of help texts."""
 
     ARRAY = "array"
     VECTOR = "vector engine"
@@ -36,7 +36,6 @@ PARAMETER_GROUPS: dict[ParameterGroup, tuple[str, ...]] = {
     ParameterGroup.QUEUES: ("semaphores", "records_ahead"),
     ParameterGroup.DEBUG: ("counters",),
 }  # fmt: skip
-"""Names of the parameters in each group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +43,11 @@ class Parameter:
     """One parameter of a machine.
 
     Arguments:
-        name: name of the field of `Config`.
-        group: part of the machine to which the parameter belongs.
-        sentence: meaning, unit and values, benefit and cost; ends with a full stop.
+        name: field of `Config`.
+        group: part of the machine.
+        sentence: meaning, unit and values; ends with a full stop.
         low, high: smallest and largest value.
-        choices: allowed values if not every integer of the range is allowed, otherwise empty; rules that involve other
-            parameters are not included.
+        choices: allowed values if not every integer of the range is allowed, otherwise empty.
         default: value in each preset that gives no other value; None if every preset must give a value.
     """
 
@@ -66,7 +64,7 @@ def parameters() -> dict[str, Parameter]:
     """Return all parameters by name, in the order of `Config`'s fields.
 
     Raises:
-        ValueError: if the fields of `Config`, the entries of its docstring and the names in `PARAMETER_GROUPS` differ.
+        ValueError: if these fields, the entries of `Config`'s docstring and the names in `PARAMETER_GROUPS` differ.
     """
     group_of = {name: group for group, names in PARAMETER_GROUPS.items() for name in names}
     sentences = parse_arguments(inspect.getdoc(Config) or "")
@@ -89,13 +87,10 @@ def parameters() -> dict[str, Parameter]:
 
 
 def parse_arguments(docstring: str) -> dict[str, str]:
-    """Return the text of each entry in the section `Arguments:` of a docstring, on one line, by name.
-
-    Arguments:
-        docstring: cleaned docstring; an entry is indented by 4 (`name: text`), its continuation lines by 8.
+    """Return the text of each entry in the section `Arguments:` of a cleaned docstring, by name.
 
     Raises:
-        ValueError: if a line of the section is neither an entry nor a continuation, or a name occurs twice.
+        ValueError: if a line is neither an entry nor a continuation, or a name occurs twice.
     """
     _, _, section = docstring.partition("\nArguments:\n")
     entries: dict[str, str] = {}

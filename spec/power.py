@@ -1,7 +1,6 @@
 """Constants of the FP32 power a ** b = 2 ** (b * log2(a)), each with its formula.
 
-A constant for a real number x in units of 2**-n is the integer nearest to x * 2**n. Logarithms are computed with
-Python's decimal module, with 40 digits.
+A constant for a real number x in units of 2**-n is the integer nearest to x * 2**n.
 
 Logarithm: the six leading fraction bits of a's significand m, in [1, 2), select a row. The row holds RECIPROCAL, close
 to 1 / m, and LOGARITHM = -log2(RECIPROCAL). Then log2(m) = LOGARITHM + log2(1 + r) with r = m * RECIPROCAL - 1, |r| <
@@ -21,7 +20,6 @@ __all__ = [
 ]  # fmt: skip
 
 POWER_ROW_BITS = 6
-"""Bits that select a row of either table."""
 
 RECIPROCAL_BITS = 9
 """Fraction bits of RECIPROCAL; m * RECIPROCAL is then exact in 32 fraction bits."""
@@ -54,11 +52,7 @@ def _log2(value: Decimal) -> Decimal:
 
 
 def _interpolate(function: Callable[[Decimal], Decimal], low: Decimal, high: Decimal, count: int) -> list[Decimal]:
-    """Return the coefficients, lowest first, of the polynomial that equals `function` at the Chebyshev nodes.
-
-    The nodes are (low + high) / 2 + cos((2 i + 1) pi / (2 count)) (high - low) / 2. The cosines are the roots of the
-    Chebyshev polynomial T_count to 15 digits, because the nodes need no higher precision.
-    """
+    """Return the coefficients, lowest first, of the polynomial that equals `function` at the Chebyshev nodes."""
     nodes = [(low + high) / 2 + Decimal(cosine) * (high - low) / 2 for cosine in _CHEBYSHEV_ROOTS[count]]
     differences = [function(node) for node in nodes]
     for order in range(1, count):
@@ -77,17 +71,16 @@ _CHEBYSHEV_ROOTS = {
     3: ("0.866025403784439", "0", "-0.866025403784439"),
     5: ("0.951056516295154", "0.587785252292473", "0", "-0.587785252292473", "-0.951056516295154"),
 }
+"""Roots by degree, to 15 digits, because nodes need no higher precision."""
 
 
 def _reciprocals() -> tuple[int, ...]:
-    """Return the reciprocal of the middle of each table row's interval; 1 for the first row and 1/2 for the last."""
     one = 1 << RECIPROCAL_BITS
     middle = [round(one * 2 * _ROWS / (2 * _ROWS + 2 * row + 1)) for row in range(1, _ROWS - 1)]
     return (one, *middle, one // 2)
 
 
 def _log_coefficients() -> tuple[int, ...]:
-    """Return the coefficients of a polynomial for log2(1 + r) / r over the range of r, lowest degree first."""
     ends = [
         (1 + Decimal(row + end) / _ROWS) * reciprocal / (1 << RECIPROCAL_BITS) - 1
         for row, reciprocal in enumerate(RECIPROCAL)
@@ -100,7 +93,6 @@ def _log_coefficients() -> tuple[int, ...]:
 
 
 def _exp_coefficients() -> tuple[int, ...]:
-    """Return the coefficients of a polynomial for (2 ** g - 1) / g over [0, 1 / rows], lowest degree first."""
     coefficients = _interpolate(
         lambda g: ((g * Decimal(2).ln()).exp() - 1) / g, Decimal("1e-30"), Decimal(1) / _ROWS, 3
     )

@@ -1,7 +1,6 @@
-"""RISC-V instruction words of the controller, RV32IM with Zicsr and Zifencei: codes and bit fields.
+"""RISC-V instruction words, RV32IM with Zicsr and Zifencei: codes and bit fields.
 
-Sources: the RISC-V unprivileged specification (table of major opcodes, immediate encoding variants, RV32/64G
-instruction listings) and the privileged one (system instructions, allocation of CSRs).
+Sources: the RISC-V unprivileged and privileged specifications.
 """
 
 import enum
@@ -29,7 +28,7 @@ class Opcode(enum.IntEnum):
 
 
 class System(enum.IntEnum):
-    """Instruction words of the system instructions without operands."""
+    """Words of the system instructions."""
 
     ECALL = 0x0000_0073
     EBREAK = 0x0010_0073
@@ -84,7 +83,6 @@ highest bit is its sign.
 """
 
 MULDIV = 1
-"""funct7 of the M extension."""
 
 REGISTER_OPERATIONS = {
     "add": (0, 0), "sub": (0x20, 0), "sll": (0, 1), "slt": (0, 2), "sltu": (0, 3), "xor": (0, 4), "srl": (0, 5),

@@ -1,8 +1,7 @@
 """Latencies and capacities of the core's units, shared by the hardware and the timing model.
 
-Each number is defined only here. Where `hdl/` derives a number from a unit's structure (the digits of a quotient, the
-stages of a pipeline), `tests/golden/timing/test_constants.py` compares it with the number here. A latency that depends
-on the machine's parameters is a formula, here or in the unit.
+Where `hdl/` derives a number from a unit's structure, such as the stages of a pipeline,
+`tests/golden/timing/test_constants.py` compares it with the number here.
 """
 
 __all__ = [
@@ -16,15 +15,11 @@ __all__ = [
     "turns_latency", "vector_intervals", "vector_lanes_latency",
 ]  # fmt: skip
 
-# ---- Queues
-
 QUEUE_RECORDS = 16
-"""Maximum number of records that an engine has accepted and that have not made their updates yet."""
+"""Maximum records that an engine has accepted and that have not made their updates yet."""
 
 FETCHER_RECORDS = 16
 """Maximum number of records in flight from HBM, for all queues together."""
-
-# ---- Memories on chip
 
 READ_LATENCY = 1, 2
 """Cycles from an engine's accepted read request to its data, by `port_latency`."""
@@ -36,22 +31,16 @@ LINE_PATIENCE = 16
 """Cycles after which a stalled line port, or in SBUF a stalled read of weights, has priority, against starvation."""
 
 LINE_BUFFER = 8
-"""Lines that a line port has accepted and that wait while engines write their banks of SBUF; younger lines can overtake
-them.
-"""
+"""Accepted lines of a line port that wait for their banks of SBUF; younger lines can overtake them."""
 
 LINE_AHEAD = 64
 """Maximum number of lines that overtake the oldest one."""
 
-# ---- Tensor engine
-
 TENSOR_QUEUE = 2
 """Entries after the checker for loads, including the load in execution; the same number for multiplications."""
 
-# ---- Vector and scalar engine
-
 ELEMENTWISE_CHECKER_LATENCY = 5
-"""Cycles from an accepted instruction to its job, the checked instruction for the sequencer."""
+"""Cycles from an accepted instruction to its job, for the sequencer."""
 
 ELEMENTWISE_CHECKER_INTERVAL = 4
 """Cycles from one accepted instruction to the next, limited by the checker."""
@@ -71,10 +60,10 @@ one spare.
 """
 
 VECTOR_ENTRY_LATENCY = 1, 3
-"""Cycles of widening in the vector engine's lanes: with single-cycle ALUs, and with pipelined ALUs."""
+"""Cycles of widening in the vector lanes: with single-cycle ALUs, and with pipelined ALUs."""
 
 VECTOR_CAST_LATENCY = 1, 5
-"""Cycles of the cast in the vector engine's lanes: with single-cycle ALUs, and with pipelined ALUs."""
+"""Cycles of the cast in the vector lanes: with single-cycle ALUs, and with pipelined ALUs."""
 
 SCALAR_LANES_LATENCY = 23, 44
 """Cycles from a step to its result in the scalar engine's lanes, by `scalar_depth`."""
@@ -90,40 +79,25 @@ POWER_INTERVAL, POWER_LATENCY = 14, 15
 
 
 def cast_latency(rounding: int) -> int:
-    """Return the latency in cycles of a cast in a DMA engine, from an element to its converted code.
-
-    Arguments:
-        rounding: pipeline stages of the rounding; the widening before needs three cycles if there is more than one
-            stage, otherwise one.
-    """
+    """Return the latency in cycles of a cast in a DMA engine with `rounding` pipeline stages of the rounding."""
     return 1 + (1 + 2 * (rounding > 1)) + rounding
 
 
 def turns_latency(lane_partitions: int) -> int:
-    """Return the extra latency of a result if a lane serves several partitions.
-
-    The words of all partitions are registered first, and the last partition's result is the latest.
-    """
+    """Return the extra latency of a result if a lane serves several partitions."""
     return lane_partitions if lane_partitions > 1 else 0
 
 
 def vector_lanes_latency(alu_latency: int) -> int:
-    """Return the cycles from a step to its result in the vector engine's lanes, if no operation is iterative.
-
-    Arguments:
-        alu_latency: cycles of each of a lane's two ALUs.
-    """
+    """Return the cycles from a step to its result in the vector engine's lanes, if no operation is iterative."""
     staged = alu_latency > 1
     return 1 + VECTOR_ENTRY_LATENCY[staged] + 2 * alu_latency + 1 + VECTOR_CAST_LATENCY[staged]
 
 
 def vector_intervals(alu_latency: int) -> dict[str, int]:
-    """Return the minimum cycles from one step to the next of some opcodes, by name, if no operation is iterative.
+    """Return the minimum cycles from one step to the next, by opcode, if no operation is iterative.
 
-    These are the opcodes with results that depend on each other, or with several operations per ALU.
-
-    Arguments:
-        alu_latency: cycles of each of a lane's two ALUs.
+    The other opcodes take one cycle.
     """
     return {
         "TENSOR_REDUCE": alu_latency,
@@ -139,9 +113,6 @@ def set_interval(alu_latency: int) -> int:
 
     BN_AGGR reads sets of three words: count, mean, variance * count. The quotient of a set and the two operations after
     it must be finished before the third word of the next set, or the division of the variance, reads their results.
-
-    Arguments:
-        alu_latency: cycles of each of a lane's two ALUs.
     """
     interval = max(3, alu_latency + 1)
     while quotient_wait(alu_latency, interval) + max(0, 2 * alu_latency - interval) >= interval:
@@ -150,18 +121,9 @@ def set_interval(alu_latency: int) -> int:
 
 
 def quotient_wait(alu_latency: int, interval: int) -> int:
-    """Return the cycles from the last word of a set of BN_AGGR until all operands of the new mean are valid.
-
-    One of these operands is the quotient of the set; for sets see `set_interval`.
-
-    Arguments:
-        alu_latency: cycles of each of a lane's two ALUs.
-        interval: cycles from one word to the next.
-    """
+    """Return the cycles from the last word of a set of BN_AGGR until the operands of the new mean are valid."""
     return max(2, alu_latency + DIVIDE_LATENCY - 2 * interval)
 
-
-# ---- DMA
 
 DMA_CHECKER_INTERVAL = 7
 """Cycles from one copy in the checker to the next; the job is valid one cycle later."""

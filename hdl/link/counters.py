@@ -12,10 +12,10 @@ class LinkCounters(data.Struct):
     """Counters of a link end since reset.
 
     Fields:
-        flits: number of flits accepted from the router; replays do not count.
-        replays: number of replays that this end started.
-        crc_errors: number of frames with a wrong CRC.
-        discarded: number of intact flits discarded because an earlier flit was missing.
+        flits: flits accepted from the router, without replays.
+        replays: replays that this end started.
+        crc_errors: frames with a wrong CRC.
+        discarded: intact flits discarded because an earlier flit was missing.
         idle: cycles in which a frame without a flit is sent.
         stalled: cycles in which a flit is pending and none is accepted, for lack of credits or replay memory.
     """

@@ -50,13 +50,13 @@ class LinkEnd(wiring.Component):
         latency: latency of the wire in cycles; sets the buffer sizes.
 
     Ports:
-        i: streams of flits to send, one per virtual channel, accepted round robin: the `ready` of each depends on the
+        i: flits to send, one stream per virtual channel, accepted round robin: the `ready` of each depends on the
             `valid` of the others.
         o: streams of received flits, one per virtual channel.
         tx: a frame for the wire, in every cycle.
         rx: a frame from the wire, if `rx_present`.
-        dead: for `DEAD_CYCLES` cycles no good frame arrived, or no flit in flight was acknowledged. Stays until reset;
-            the end keeps working if the wire recovers.
+        dead: for `DEAD_CYCLES` cycles no good frame arrived, or no flit in flight was acknowledged; set until reset.
+            The end still works if the wire recovers.
     """
 
     SEND_LATENCY = 2
@@ -66,7 +66,7 @@ class LinkEnd(wiring.Component):
     """Cycles from a frame at `rx` to its flit at `o`."""
 
     ROUND_TRIP = 2 * SEND_LATENCY + 2 * RECEIVE_LATENCY
-    """Cycles from a flit at `i` until its credit returns if it is not stalled, without the latencies of the wires."""
+    """Cycles from a flit at `i` until its credit returns without a stall, besides the wires."""
 
     DEAD_CYCLES = 2048
     """Cycles without progress until a link is dead: 15 round trips of the longest wire."""

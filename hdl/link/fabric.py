@@ -36,8 +36,8 @@ def add_wires(m: Module, instance: Instance, chips: Sequence, disturbance: Seque
     Arguments:
         m: the module.
         instance: the machine's chips.
-        chips: per chip, an object with the ports `tx`, `rx` and `rx_present` of its `LinkNode`.
-        disturbance: injected faults, one view per wire, in the order of `Fabric`; see `DISTURBANCE`.
+        chips: the `LinkNode` of each chip.
+        disturbance: one `DISTURBANCE` per wire, in the order of `Fabric`.
         platform: the argument of `elaborate`.
     """
     size = instance.link_bytes, instance.link_latency
@@ -55,7 +55,7 @@ def add_wires(m: Module, instance: Instance, chips: Sequence, disturbance: Seque
 
 
 def disturbance_ports(wires: int) -> dict[str, wiring.Member]:
-    """Return ports that disturb all wires: the fields of `DISTURBANCE`, each an array with one element per wire.
+    """Return the fields of `DISTURBANCE` as ports, with one element per wire.
 
     `repeat` is a keyword of Verilog, so that field is called `repeated` here.
     """
@@ -69,7 +69,7 @@ def disturbance_ports(wires: int) -> dict[str, wiring.Member]:
 
 
 def connect_disturbance(m: Module, ports, disturbance: Sequence) -> None:
-    """Connect ports of the object `ports`, made by `disturbance_ports`, to the `disturbance` of each wire."""
+    """Connect the ports of `disturbance_ports` to the `disturbance` of each wire."""
     for wire, befalls in enumerate(disturbance):
         m.d.comb += [
             befalls.flip.eq(ports.flip[wire]),
@@ -92,9 +92,8 @@ class Fabric(wiring.Component):
     Ports:
         i: streams of flits from the cores; stream CHANNELS * core + channel. The destination must be a core of the
             instance.
-        o: streams of flits to the cores, with the same index. Each flit must be accepted eventually, whatever else is
-            pending.
-        disturbance: faults injected into each wire; see `DISTURBANCE`.
+        o: streams of flits to the cores, with the same index. See `Router.local_out`.
+        disturbance: faults of each wire (`DISTURBANCE`).
         dead: one bit per link end; see `LinkEnd`.
     """
 

@@ -20,7 +20,7 @@ class FlitFifo(wiring.Component):
 
     Ports:
         write: `flit` is written at the end of this cycle.
-        o: the flits, in the order of writing.
+        o: the flits, in order.
         credits_returned: number of flits read since reset, modulo 2 ** SEQUENCE_BITS.
 
     Attributes:

@@ -35,9 +35,9 @@ def body_layout(link_bytes: int) -> data.StructLayout:
         valid: the frame carries a flit.
         sequence: sequence number of the flit; in a frame without a flit, of the next flit to send.
         answer: number of replays that this end has made because the other end requested them.
-        expected: sequence number of the next flit that this end needs; this end has received all earlier flits.
+        expected: sequence number of the first flit that this end has not received.
         retry: number of replays that this end has requested.
-        credits_returned: number of flits read from each input buffer of this end, modulo 2 ** SEQUENCE_BITS.
+        credits_returned: flits read from each input buffer of this end, modulo 2 ** SEQUENCE_BITS.
     """
     return data.StructLayout(
         {

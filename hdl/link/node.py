@@ -19,7 +19,7 @@ __all__ = ["LinkNode"]
 
 
 class LinkNode(wiring.Component):
-    """Router between the cores of a chip and its links. Every output is a register or depends on registers only.
+    """Router of a chip and the ends of its links. Every output is a register or depends on registers only.
 
     Ports:
         chip: number of this chip; constant.

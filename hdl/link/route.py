@@ -155,7 +155,6 @@ class Route(wiring.Component):
         return up
 
     def _select_link(self, m, direction: int, chosen, last) -> None:
-        """Select an output to the link in a direction if `chosen`; `last`: this link closes the ring."""
         possible = reachable(self.instance, self.side, self.vc)
         incoming = self.vc if self.side is not None and direction == self.side ^ 1 else 0
         for vc in range(VIRTUAL_CHANNELS):

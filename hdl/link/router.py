@@ -30,13 +30,13 @@ __all__ = ["Router", "RouterInput", "RouterOutput"]
 class RouterInput(wiring.Component):
     """Router input: a `SkidBuffer` of flits with their outputs.
 
-    Latency: 1 cycle. Throughput: 1 flit per cycle. `i.ready` does not depend on `taken`.
+    Latency, throughput and `i.ready` are those of `SkidBuffer`.
 
     Arguments: see `Route`.
 
     Ports:
         chip: number of this chip.
-        requests: one bit per output of the router, set for the output that the oldest flit needs; 0 without a flit.
+        requests: one bit per output, set if the oldest flit needs it.
         flit: the oldest flit.
         taken: the oldest flit is removed at the end of this cycle.
     """
@@ -83,8 +83,8 @@ class RouterOutput(wiring.Component):
     robin.
 
     Arguments:
-        passing: number of inputs from links; these are the first inputs.
-        own: number of inputs from local cores; these follow the inputs from links.
+        passing: number of inputs from links, which are the first inputs.
+        own: number of inputs from local cores.
         link_bytes: data bytes per flit.
 
     Ports:
@@ -145,8 +145,7 @@ class RouterOutput(wiring.Component):
 class Router(wiring.Component):
     """Forwards flits by `Route`, without loss, in order from each input to each output.
 
-    Every output sends one flit per cycle while inputs request it; for priorities see `RouterOutput`. Inputs have
-    head-of-line blocking. Every output is a register or depends on registers only.
+    Inputs have head-of-line blocking. Every output is a register or depends on registers only.
 
     Directions: on a ring, 0 up to chip + 1, 1 down to chip - 1; on a torus, 0 and 1 to the next and previous column, 2
     and 3 to the next and previous row. A flit received over a direction's link was sent in the opposite direction.
@@ -154,8 +153,8 @@ class Router(wiring.Component):
     Ports:
         chip: number of this chip; constant.
         local_in: flits from the cores: CHANNELS * core of the chip + channel.
-        local_out: flits to the cores, with the same index. Each must be accepted eventually, whatever else is pending:
-            freedom from deadlock rests on it.
+        local_out: flits to the cores, with the same index. Each must be accepted eventually, whatever else is pending,
+            or a deadlock may occur.
     """
 
     LATENCY = 2
@@ -206,7 +205,6 @@ class Router(wiring.Component):
         return m
 
     def _outputs(self) -> list[tuple[str, wiring.PureInterface]]:
-        """Return name and port of each output of the router, in the order of the outputs' indices."""
         ports = {}
         for direction in range(self.instance.directions):
             for vc in range(VIRTUAL_CHANNELS):

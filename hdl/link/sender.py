@@ -19,26 +19,23 @@ class LinkSender(wiring.Component):
 
     Arguments:
         link_bytes: data bytes per flit.
-        window: maximum number of flits in flight, and number of credits for each input buffer of the other end; a power
-            of two minus one.
+        window: see `hdl.link.end.sequence_window`.
 
     Ports:
         i: streams of flits to send, one per virtual channel, accepted round robin.
         heard: body of the received frame, valid if `good`.
         o: a frame in every cycle, without `expected`, `retry` and `credits_returned`.
         replayed: a replay starts in this cycle.
-        stalled: a flit is pending in this cycle and none is `accepted`.
+        stalled: a flit is pending and none is `accepted`.
         owed: the other end has not acknowledged all sent flits.
         progress: the other end acknowledges more flits in this cycle.
 
     Attributes:
-        known: sequence number of the first stored flit; all earlier flits are acknowledged.
+        known: sequence number of the first flit that is not acknowledged.
         end: sequence number after the last stored flit.
         memory: the stored flits; each is at its sequence number modulo the depth.
-        credits_consumed: number of credits that accepted flits consumed, per virtual channel, modulo 2 **
-            SEQUENCE_BITS.
-        credits_returned: number of credits that the other end has returned according to its latest frame, per virtual
-            channel, modulo 2 ** SEQUENCE_BITS.
+        credits_consumed: number of credits consumed per virtual channel, modulo 2 ** SEQUENCE_BITS.
+        credits_returned: number of credits returned per virtual channel, from the latest frame.
     """
 
     def __init__(self, link_bytes: int, window: int):
@@ -91,7 +88,6 @@ class LinkSender(wiring.Component):
             m.d.sync += [known.eq(self.heard.expected), self.o.answer.eq(self.heard.retry)]
             m.d.sync += [count.eq(self.heard.credits_returned[vc]) for vc, count in enumerate(returned)]
 
-        # Arbitrate between the virtual channels.
         room, last, choice = Signal(), Signal(), Signal()
         can = Signal(VIRTUAL_CHANNELS)
         offered = [flits.valid for flits in self.i]

@@ -12,7 +12,7 @@ __all__ = ["AxiArbiter"]
 
 
 class AxiArbiter(wiring.Component):
-    """Grants addresses round robin, and routes responses by their ID.
+    """Grants addresses round robin.
 
     Latency: one cycle for addresses and write beats, none for responses. Throughput: one beat read and one written per
         cycle, bursts back to back. Write data follows the order of the addresses, so a manager with late beats blocks
@@ -29,8 +29,7 @@ class AxiArbiter(wiring.Component):
     Ports:
         managers: ports of the managers; their IDs are ignored. The beats of a write may arrive with its address or
             later; earlier beats stall.
-        port: port to the memory. The ID of a transaction is the index of the manager. A beat may precede its address by
-            a few cycles.
+        port: port to the memory. A beat may precede its address by a few cycles.
     """
 
     WRITES = 16
@@ -44,7 +43,6 @@ class AxiArbiter(wiring.Component):
 
     @staticmethod
     def id_bits(count: int) -> int:
-        """Return the width of the IDs that distinguish `count` managers."""
         return max(1, (count - 1).bit_length())
 
     def elaborate(self, platform):
@@ -63,10 +61,6 @@ class AxiArbiter(wiring.Component):
         return m
 
     def _pass_addresses(self, m: Module, name: str, managers: list, port, may: Value) -> tuple[Value, Value]:
-        """Add the register of an address channel.
-
-        Return the index of the granted manager, and whether its address is accepted in this cycle.
-        """
         m.submodules[name] = turn = RoundRobin(self.count)
         room, served = (Signal(name=f"{name}_{what}") for what in ("room", "served"))
         address = Signal(port.payload.shape(), name=f"{name}_payload", reset_less=True)
@@ -88,7 +82,6 @@ class AxiArbiter(wiring.Component):
         return turn.grant, served
 
     def _pass_beats(self, m: Module, managers: list, order) -> None:
-        """Add the register of the write data. It accepts the managers' beats in the order of the accepted addresses."""
         port = self.port.w
         room, served, last = (Signal(name=f"w_{what}") for what in ("room", "served", "last"))
         beat = Signal(port.payload.shape(), name="w_payload", reset_less=True)
@@ -110,7 +103,6 @@ class AxiArbiter(wiring.Component):
                         m.d.sync += beat.eq(manager.payload)
 
     def _route(self, m: Module, managers: list, port) -> None:
-        """Connect a response channel: the payload to all managers, the handshake to the manager with the index ID."""
         for number, manager in enumerate(managers):
             m.d.comb += [
                 getattr(manager.payload, field).eq(getattr(port.payload, field))

@@ -18,7 +18,7 @@ class BankArbiter(wiring.Component):
 
     Arguments:
         engines: number of engines; lower numbers have priority.
-        lines: number of line ports, with lower priority than the engines; urgent after `LINE_PATIENCE` stalled cycles.
+        lines: number of line ports; urgent after `LINE_PATIENCE` stalled cycles.
         places: number of banks.
         early: engines stall while any line port is urgent, whatever its bank, so that their grants do not depend on the
             line ports' requests of this cycle.
@@ -26,10 +26,9 @@ class BankArbiter(wiring.Component):
     Ports:
         requests: one bit per requester: first the engines, then the line ports.
         banks: for each requester, the bank that it requests.
-        turn: index of the line port with priority over other line ports that are equally urgent; in each cycle the next
-            index.
+        turn: index of the line port with priority over equally urgent ones; in each cycle the next index.
         held_up: the memory accepts no request in this cycle, even if granted.
-        grants: one bit per requester, set when the requester has priority at the bank that it requests.
+        grants: one bit per requester, set when it has priority at its bank.
         urgent: a granted line port is urgent; with `early`, any line port is.
         stalls: one bit per requester, set when the request is not accepted in this cycle.
     """
@@ -79,10 +78,6 @@ class BankArbiter(wiring.Component):
         return m
 
     def _precedes(self, first: int, second: int) -> Value | int:
-        """Return whether requester `first` has priority over `second` at the same bank.
-
-        The relation is a total order.
-        """
         if first > second:
             before = self._precedes(second, first)
             return ~before if isinstance(before, Value) else not before

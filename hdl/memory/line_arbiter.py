@@ -65,7 +65,7 @@ class LineReadArbiter(_LineArbiter):
         count: number of readers.
 
     Ports:
-        requesters: the readers' ports; each receives all data and must know in which cycle its own data arrives.
+        requesters: the readers' ports; each receives all data, and must know when its own arrive.
         chosen: index of the reader with the current request.
     """
 

@@ -35,8 +35,8 @@ class LineBuffer(wiring.Component):
         i: lines from the arbiter.
         writer: index of the writer of the line at `i`.
         o: lines to the memories; a stalled request may change.
-        busy: one bit per SBUF bank, set when an engine or a line port before this port requests the bank.
-        after: input `busy` of the line port after this port: `busy`, and the bank that this port requests.
+        busy: one bit per SBUF bank, set when an engine or an earlier line port requests the bank.
+        after: `busy` of the next line port: `busy`, and the bank that this port requests.
         written: one bit per writer, set when all lines of the writer are written at the end of this cycle.
     """
 
@@ -96,7 +96,6 @@ class LineBuffer(wiring.Component):
         return m
 
     def _choose(self, m: Module, there: Signal, lines: list) -> Signal:
-        """Return one bit per line, set for the line that requests a bank in this cycle, if any."""
         able, chosen = Signal(len(lines)), Signal(len(lines))
         if self.latency:
             m.d.comb += chosen.eq(1)

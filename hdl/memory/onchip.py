@@ -46,12 +46,11 @@ class Conflicts(data.Struct):
 class OnChipMemory(wiring.Component):
     """Connects all ports to SBUF and PSUM.
 
-    A request without a conflict is accepted in the same cycle; a write is visible to reads from the next cycle on. For
-    priorities see `Sbuf` and `PsumPort`.
+    A request without a conflict is accepted in the same cycle; a write is visible to reads from the next cycle on.
 
     Ports:
-        line_reads: line read ports, one for the users of each HBM port.
-        line_writes: line write ports, one for the users of each HBM port.
+        line_reads: line read ports, one per HBM port.
+        line_writes: line write ports, one per HBM port.
         busy: SBUF banks that an engine writes in this cycle.
         psum: port to the PSUM in the tensor engine; see `PsumPort`, also for `psum_*`.
     """
@@ -137,8 +136,7 @@ class OnChipMemory(wiring.Component):
 def _widen(m: Module, config: Config, wide: ReadPort, sbuf: ReadPort) -> None:
     """Widen SBUF's stationary data to `LOAD_COLUMNS` words per partition, by repetition.
 
-    SBUF reads only the words that the array loads; repetition puts them at every position where the array's edge
-    expects them.
+    Repetition puts the words that the array loads at every position where its edge may expect them.
     """
     bits, times = 8 * config.load_bytes, 4 * LOAD_COLUMNS // config.load_bytes
     data = (sbuf.data.word_select(row, bits).replicate(times) for row in range(config.rows))

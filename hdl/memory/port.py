@@ -41,7 +41,7 @@ class ReadPort(wiring.Signature):
     Arguments:
         partitions: number of partitions.
         width: bits per partition and access; the address must be a multiple of width / 8 bytes.
-        late: `port_latency` of the machine; always 0 at the PSUM ports of the tensor engine.
+        late: `port_latency` of the machine; 0 at the PSUM ports of the tensor engine.
 
     Members:
         valid: a request; stable until accepted.
@@ -147,7 +147,7 @@ class LineRead(wiring.Signature):
 
 
 class LineWrite(wiring.Signature):
-    """Line write port, seen from the writer; the other members are those of `LineRead`.
+    """Line write port, seen from the writer; other members as in `LineRead`.
 
     Arguments:
         size: bytes per access; see `LineRead`.
@@ -156,8 +156,8 @@ class LineWrite(wiring.Signature):
         valid: a write; stable until accepted, but behind a `LineBuffer` a stalled one may change.
         data: bytes.
         mask: bytes to write; at PSUM all in one aligned word of 4.
-        ready: the write is accepted at the end of this cycle; reads accepted later see it, with a line buffer only once
-            that reports `written`.
+        ready: the write is accepted at the end of this cycle; reads accepted later see it, behind a line buffer only
+            after `written`.
     """
 
     def __init__(self, size: int):

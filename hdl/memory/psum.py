@@ -31,7 +31,7 @@ PSUM_ADDRESS = unsigned(dict(TENSOR_FIELDS)["psum"])
 class PsumWrite(data.Struct):
     """Operation on a word of some partitions.
 
-    The sum is added to the word if `accumulate`, else replaces it; the result is INT32 if `integer`, else FP32.
+    The sum is added to the word if `accumulate`, else replaces it; INT32 if `integer`, else FP32.
     """
 
     address: PSUM_ADDRESS
@@ -43,22 +43,21 @@ class PsumWrite(data.Struct):
 class Psum(wiring.Component):
     """Accumulates one word per cycle in all partitions.
 
-    A word's new value can be read `spacing` cycles after `valid`; the sequencer does not use it earlier.
+    A word's new value can be read `spacing` cycles after `valid`.
 
     Arguments:
         columns: number of partitions.
-        words: number of words per address bank; there are `PSUM_BANKS` address banks.
+        words: number of words per address bank.
         add_latency: pipeline stages of the adders.
-        banks: number of memories that hold the address banks.
+        banks: number of memories.
 
     Ports:
         valid: column sums arrive in the next cycle.
         write: operation on PSUM with the sums of the next cycle.
         sums: column sums, FP32, a cycle after `valid`.
-        reads: read port of other units; a stalled request may change.
-        shared_reads: second read port of other units, never at the bank that `reads` requests; a stalled request may
-            change.
-        writes: write port of other units; a stalled request may change.
+        reads: read port of other units.
+        shared_reads: second read port of other units, never at the bank that `reads` requests.
+        writes: write port of other units. A stalled request at `reads`, `shared_reads` or `writes` may change.
         reading: one bit per bank, set when the sums read it and other readers stall.
     """
 

@@ -30,7 +30,7 @@ class PsumGeometry:
     """Division of PSUM's words.
 
     Arguments:
-        words: number of words per address bank; there are `PSUM_BANKS` address banks.
+        words: number of words per address bank.
         banks: number of memories; address bank n is in memory n modulo `banks`.
     """
 
@@ -50,11 +50,9 @@ class PsumGeometry:
         return (self.words - 1).bit_length()
 
     def bank(self, address: Value) -> Value:
-        """Return the index of the memory that holds a word address."""
         return address[self._word_bits : self._word_bits + self.bank_bits]
 
     def word(self, address: Value) -> Value:
-        """Return the position of a word address within its memory."""
         end = (PSUM_BANKS * self.words - 1).bit_length()
         return Cat(address[: self._word_bits], address[self._word_bits + self.bank_bits : end])
 
@@ -64,14 +62,14 @@ def common_ports(geometry: PsumGeometry) -> dict:
 
     Ports:
         reads: one bit per bank, set to read the word at `read_words` of the bank.
-        accumulate: the current column sum is added to the old word, else to the neutral element -0.
+        accumulate: the current column sum is added to the old word, else to -0.
         old_bank: index of the bank that read the old word in the previous cycle.
         update: one bit per bank, set to write the result of the column sum of `add_latency` cycles ago.
         update_integer: the result to write is INT32, else FP32.
-        store: one bit per bank, set to write the word of another unit than the tensor engine.
+        store: one bit per bank, set to write another unit's word.
         mask: one bit per byte of the other unit's word, set to write the byte.
         write_words: position of the word to write, for each bank.
-        read_banks: bank of the data, for each read port of other units than the tensor engine.
+        read_banks: bank of the data of each of `PSUM_READERS`.
     """
     banks, number = geometry.banks, geometry.bank_bits
     places = data.ArrayLayout((geometry.depth - 1).bit_length(), banks)
@@ -96,7 +94,7 @@ class PsumPartition(wiring.Component):
         sum: column sum, FP32.
         updates: `update` applies to this partition.
         stores: `store` applies to this partition.
-        store_data: word that another unit writes.
+        store_data: another unit's word.
         read_data: words from `read_banks`, which PsumBlock delays to the cycle of the data.
     """
 

@@ -24,9 +24,10 @@ class PsumPort(wiring.Component):
 
     Ports (`storage` is ignored):
         turn: see `BankArbiter`.
-        psum: vector reads, to PSUM in the tensor engine; a stalled request yields to one with priority.
-        psum_shared: all other reads, also to PSUM in the tensor engine.
-        psum_write: all writes, also to PSUM in the tensor engine.
+        psum: vector reads; a stalled request yields to one with priority. This and the next two ports connect to the
+            tensor engine.
+        psum_shared: all other reads.
+        psum_write: all writes.
         reading: PSUM banks at which reads stall in this cycle.
         read_stalls: one bit each for vector, scalar and every line port, set when its read stalls.
         write_stalls: the same for writes.
@@ -64,14 +65,7 @@ class PsumPort(wiring.Component):
     ) -> BankArbiter:
         """Add an arbiter that grants a port to one requester, and return it.
 
-        Arguments:
-            m: module that gets the logic.
-            name: direction of the accesses, a prefix of signal names.
-            engines: ports of the engines, in the order of priority.
-            lines: line ports, with lower priority than the engines.
-            ready: PSUM accepts the granted request in this cycle.
-            early: for each engine, a signal that is known before arbitration and replaces `ready`; default: `ready` for
-                all engines.
+        `early` has for each engine a signal that is known before arbitration and replaces `ready`.
         """
         arbiter = BankArbiter(len(engines), len(lines), self.config.psum_banks, bool(self.config.port_latency))
         m.submodules[f"{name}_arbiter"] = arbiter
@@ -154,7 +148,6 @@ class PsumPort(wiring.Component):
 
 
 def _word(m: Module, name: str, line, size: int) -> tuple[Signal, Signal, Signal]:
-    """Return position, byte mask and data of the only word that a line access to PSUM writes."""
     place, mask, word = 0, 0, 0
     for number in range(size // 4):
         part = line.mask.word_select(number, 4)

@@ -78,10 +78,6 @@ class Sbuf(wiring.Component):
         return m
 
     def _arbitrate(self, m: Module, name: str, engines: list, lines: list, stalls: Value) -> list[Signal]:
-        """Connect the ports to a bank arbiter.
-
-        Return for each bank one bit per port, set for the port that the bank serves.
-        """
         arbiter = BankArbiter(len(engines), len(lines), self.geometry.banks, bool(self.config.port_latency))
         m.submodules[f"{name}_arbiter"] = arbiter
         ports = engines + lines
@@ -171,5 +167,4 @@ class Sbuf(wiring.Component):
 
 
 def _locate(partition: Value) -> tuple[Value, Value]:
-    """Return the index of a partition's block, and the partition's index in that block."""
     return partition[BLOCK_BITS:], partition[:BLOCK_BITS]

@@ -46,24 +46,20 @@ class Geometry:
 
     @classmethod
     def of(cls, config: Config) -> "Geometry":
-        """Return the geometry of the SBUF of a machine."""
         banks, line = config.sbuf_banks, config.line_bytes
         lines, size = config.sbuf_bytes // line // banks, config.hbm_bytes
         return cls(banks, lines, line, config.hbm_ports, size, config.load_bytes)
 
     @property
     def place(self) -> slice:
-        """Slice of a byte address: the bits that select the byte in a line."""
         return slice(0, (self.line_bytes - 1).bit_length())
 
     @property
     def bank(self) -> slice:
-        """Slice of a byte address: the bits that select the bank."""
         return slice(self.place.stop, self.place.stop + self.bank_bits)
 
     @property
     def line(self) -> slice:
-        """Slice of a byte address: the bits that select the line in a bank."""
         return slice(self.bank.stop, self.bank.stop + self.line_bits)
 
     @property
@@ -76,7 +72,6 @@ class Geometry:
 
     @property
     def words(self) -> int:
-        """Number of 32-bit words per line."""
         return self.line_bytes // 4
 
     @property
@@ -86,7 +81,6 @@ class Geometry:
 
     @property
     def readers(self) -> dict[str, int]:
-        """Number of adjacent words per partition that each of `SBUF_READERS` reads, by name."""
         return {name: self.load_bytes // 4 if name == "stationary" else 1 for name in SBUF_READERS}
 
     def __str__(self) -> str:
@@ -193,7 +187,6 @@ def _block_ports(partitions: int, geometry: Geometry) -> dict:
 
 
 def _partition_bits(geometry: Geometry) -> dict[str, int]:
-    """Return the ports of a block that have one element per partition, and the width of an element."""
     reads = {name: 32 * words for name, words in geometry.readers.items()}
     return reads | {"vector_enable": 1, "vector_words": 32, "scalar_enable": 1, "scalar_words": 32}
 
@@ -201,8 +194,8 @@ def _partition_bits(geometry: Geometry) -> dict[str, int]:
 class SbufBlock(wiring.Component):
     """Banks of several partitions and their multiplexers, after arbitration.
 
-    Ports are few and wide, as each costs time at the boundary of a separately compiled block. No output depends on an
-    input of the same cycle; otherwise a simulator would evaluate the block twice.
+    Ports are few and wide, as each costs simulation time. No output depends on an input of the same cycle; otherwise a
+    simulator would evaluate the block twice.
 
     Ports:
         read: banks to read, at `read_line`. *_select: bank (upper bits) and position in the line, per reader of all
@@ -212,8 +205,8 @@ class SbufBlock(wiring.Component):
         lines: data of each line port, valid two cycles after the read until the next read in this block.
         write_bytes: one bit per byte, for each bank, set to write the byte at `write_line`.
         write_single: one bit per bank, set when a line port writes there, in one partition.
-        write_scalar: one bit per bank, set when the scalar engine writes there. Banks in neither `write_single` nor
-            `write_scalar` are written by the vector engine.
+        write_scalar: one bit per bank without `write_single`, set when the scalar engine writes there, else the vector
+            engine writes.
         write_here: one bit per bank of `write_single`, set when the partition to write is in this block.
         write_partition: index in this block of that partition, for each bank.
         write_port: index of the line port that writes, for each bank.

@@ -26,12 +26,11 @@ class Checker(wiring.Component):
         o: jobs, in order.
         error: lowest rule that the first illegal instruction breaks, and the number of instructions before it (0 if the
             engine counts them itself). Held until reset.
-        busy: an instruction is in the checker, or its job stalls at `o`; an instruction that stalls at `i` does not
-            count.
+        busy: an instruction is in the checker, or its job stalls at `o`.
     """
 
     NUMBERS = True
-    """Whether the checker counts instructions for `error`; an engine that counts them itself clears this flag."""
+    """Whether the checker counts instructions for `error`."""
 
     def __init__(self, instruction, job, **inputs: wiring.Member):
         super().__init__(
@@ -46,7 +45,6 @@ class Checker(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles from an instruction accepted at `i` to its job at `o`, or to `error`."""
         return self.LATENCY
 
     def refuse(self, m: Module, illegal: Value, cause: Value) -> None:

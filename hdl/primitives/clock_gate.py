@@ -2,8 +2,8 @@
 
 Verilator evaluates all logic of a clock in every cycle, although most of a core is mostly idle. A gated unit asserts
 `active` in each cycle that may change its state; otherwise its clock is held. Results and cycle counts are the same
-without gates. Gates exist only if the macro `GATE_CLOCKS` is defined; an FPGA build does not define it, because clocks
-should not pass through logic there.
+without gates. Gates exist only with the macro `GATE_CLOCKS`, not in an FPGA, where clocks should not pass through
+logic.
 """
 
 from collections.abc import Callable, Iterator
@@ -74,7 +74,6 @@ def gated(m: Module, name: str, module: str, build: Callable[[], wiring.Componen
 
 
 def _ports(unit: wiring.PureInterface) -> Iterator[tuple]:
-    """Yield each port of a unit: the interface with the port, the port's name in it, its member and its signal."""
     for path, member, port in unit.signature.flatten(unit):
         if isinstance(path[-1], int):  # an element of an array of ports is not an interface
             path = path[:1]

@@ -19,7 +19,7 @@ class Counting(wiring.Component):
 
     Ports:
         amounts: added at the end of the cycle.
-        counters: current values of the counters.
+        counters: the counters.
     """
 
     def __init__(self, shape, amounts: Mapping[str, int]):
@@ -36,9 +36,9 @@ def count(m: Module, counters: data.View, name: str = "counting", /, **amounts: 
     """Increase fields of `counters` by these amounts at the end of every cycle.
 
     Arguments:
-        m: the module; receives a submodule called `name`.
-        counters: a view of a layout of unsigned counters; driven here.
-        name: name of the submodule that holds the counters.
+        m: the module.
+        counters: view of a layout of unsigned counters, driven here.
+        name: name of the submodule.
         amounts: unsigned increment by field name; a one-bit event counts as 1.
     """
     amounts = {field: Value.cast(amount) for field, amount in amounts.items()}

@@ -28,8 +28,8 @@ class DetailedError(data.Struct):
     Fields:
         valid: an instruction was refused or failed.
         cause: a `spec.isa.Rule` or `spec.isa.Cause`.
-        number: number of instructions accepted before it since reset.
-        detail: additional information; the meaning depends on the cause.
+        number: instructions accepted before it since reset.
+        detail: further information, by cause.
     """
 
     valid: unsigned(1)

@@ -16,9 +16,9 @@ def typed_enum(name: str, members: type | Mapping[str, int], bits: int) -> type[
     If no member is zero, a member `NONE` = 0 is added, because 0 is the value of a cleared register.
 
     Arguments:
-        name: name of the enumeration in waveforms and messages.
+        name: name in waveforms and messages.
         members: an enumeration class of `spec`, or values by name.
-        bits: width of the enumeration.
+        bits: width.
     """
     values = members if isinstance(members, Mapping) else {member.name: int(member) for member in members}
     values = {member: value for member, value in values.items() if value < 1 << bits}

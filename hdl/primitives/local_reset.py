@@ -6,7 +6,7 @@ __all__ = ["with_local_reset"]
 
 
 def with_local_reset(m: Module):
-    """Return `m` with all registers reset by a local register, one cycle later than the surroundings.
+    """Return `m` with its registers reset by a local register, one cycle later than the surroundings.
 
     It speeds up the simulation of a separately compiled module: the simulator re-evaluates all logic that depends on an
     input whenever that may have changed, and every register's next state depends on an external reset.

@@ -51,5 +51,4 @@ def _and_above(bits: Value) -> Value:
 
 
 def _numbers_with(bit: int, count: int) -> int:
-    """Return a mask with one bit for each number below `count`, set if bit `bit` of the number is set."""
     return sum(1 << number for number in range(count) if number >> bit & 1)

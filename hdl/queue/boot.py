@@ -31,10 +31,10 @@ class Boot(wiring.Component):
 
     Ports:
         start: a pulse starts the boot; ignored after the first until reset.
-        address: HBM address of the image, valid with `start`; taken as a multiple of RECORD_BYTES (lower bits ignored).
+        address: HBM address of the image, valid with `start`; bits below RECORD_BYTES are ignored.
         axi: port for reads of HBM.
         load: words for the local memory.
-        done: the program is loaded and the controller may run; set until reset.
+        done: the program is loaded; set until reset.
         error: the header is wrong or HBM returned an error; set until reset, and `done` stays 0. Its detail is the
             index of the first wrong word of BOOT_WORDS, or 0 after an HBM error.
     """
@@ -118,7 +118,6 @@ class Boot(wiring.Component):
         return m
 
     def _is_right(self, m: Module, number: Value, word: Value) -> Value:
-        """Return whether word `number` of the image's header has the required value."""
         config = self.config
         right = Signal()
         with m.Switch(number):

@@ -24,7 +24,7 @@ class QueueError(data.Struct):
 
 
 class CoreError(data.Struct):
-    """Error of one of a core's queues: the fields of `QueueError`, and the index of the queue."""
+    """Error of a core: the fields of `QueueError`, and the index of the queue."""
 
     valid: unsigned(1)
     queue: unsigned(8)
@@ -50,9 +50,9 @@ class Errors(wiring.Component):
         queues: number of queues.
 
     Ports:
-        boot, queue_errors, watchdog: errors of the boot loader, of each queue, and of the watchdog.
+        boot, queue_errors, watchdog: errors by source.
         error: the first reported error, `LATENCY` cycles later, held until reset.
-        halt: while set, no queue may begin another record, because an error was reported.
+        halt: an error was reported; no queue may begin another record.
     """
 
     LATENCY = 1

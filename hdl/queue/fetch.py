@@ -18,8 +18,8 @@ __all__ = ["Fetcher"]
 class Fetcher(wiring.Component):
     """Record fetcher: round robin over the queues, one burst per record.
 
-    A request takes one cycle to the address channel, a beat one cycle to its queue. Throughput is one record per
-    RECORD_BYTES / hbm_bytes cycles if HBM keeps up.
+    A request takes one cycle to the address channel, a beat one cycle to its queue. Throughput: one record per
+    RECORD_BYTES / hbm_bytes cycles.
 
     Arguments:
         config: the machine's parameters.

@@ -1,4 +1,4 @@
-"""In-flight records of an engine: a record stays from its issue until its updates are done."""
+"""In-flight records of an engine, from their issue until their updates are done."""
 
 from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, memory, stream, wiring
@@ -29,12 +29,12 @@ class InFlight(wiring.Component):
         depth: number of entries, a power of two.
 
     Ports:
-        start: a record starts in this cycle; an entry must be free.
+        start: `record` starts in this cycle; an entry must be free.
         record: the record that starts.
         finish: the engine finishes its oldest unfinished record in this cycle.
-        finished_address: HBM address of the record that finishes, in the same cycle.
+        finished_address: HBM address of that record, in the same cycle.
         update: semaphore updates of finished records, one per cycle, from the cycle after `finish` on.
-        leaves: the oldest record is removed at the end of this cycle, together with its last semaphore update, if any.
+        leaves: the oldest record is removed at the end of this cycle, with its last update, if any.
         busy: records are in flight, or their updates are pending.
         oldest: HBM address of the oldest record in flight.
     """

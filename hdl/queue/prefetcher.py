@@ -18,7 +18,7 @@ class PrefetchBlock(data.Struct):
     """Block of records.
 
     address: HBM address of the first record.
-    count: number of records; a block of 0 records is allowed and has no effect.
+    count: number of records; 0 has no effect.
     """
 
     address: unsigned(HBM_ADDRESS_BITS)
@@ -29,8 +29,8 @@ class Prefetcher(wiring.Component):
     """Record prefetcher: requests one record per cycle while it has room.
 
     Arguments:
-        body_bits: number of low bits of a record's body that are stored, because the queue uses only these.
-        records: maximum number of records fetched ahead, including the next one.
+        body_bits: number of low bits of a record's body that are stored.
+        records: maximum number of records fetched ahead, with the next one.
         size: bytes of a beat of a record.
 
     Ports:
@@ -38,11 +38,11 @@ class Prefetcher(wiring.Component):
         places: number of blocks that `blocks` accepts without a stall.
         halt: while set, blocks are accepted and discarded.
         rung: number of records in all accepted blocks, modulo 2 ** 32.
-        request: HBM address of a record to fetch; the prefetcher has room for the record.
+        request: HBM address of a record to fetch.
         record: beats of the requested records, in order.
         head: the next record, with `body_bits` bits of its body.
         address: HBM address of the record at `head`.
-        coming: a next record exists, even if it has not arrived yet.
+        coming: a next record exists, even if it has not arrived.
         next_address: HBM address of the next record.
     """
 

@@ -41,9 +41,9 @@ class Queue(wiring.Component):
     - Without waits, one record is issued every two cycles.
     - A semaphore is updated two cycles after the engine has finished, if the update is granted immediately.
 
-    The queue executes a NOP itself. `WAIT_LATENCY` cycles after the last update that it waits for, a NOP offers its
-    first update. It is issued and retires in that cycle if it has no updates, otherwise with its last update. Updates
-    of records in flight have priority.
+    The queue executes a NOP itself. A NOP offers its first update in the cycle in which another record would be issued.
+    It is issued and retires in that cycle if it has no updates, otherwise with its last update. Updates of records in
+    flight have priority.
 
     Errors are reported in program order: an instruction's error waits until all earlier records have retired and made
     their updates. So does the error of a record that cannot be fetched (FETCH) or belongs to another engine (ENGINE);
@@ -53,25 +53,25 @@ class Queue(wiring.Component):
         engine: the engine that executes the records.
         lanes: 2 for the tensor engine, where a LoadStationary (lane 1) may finish before an earlier MultiplyMoving
             (lane 0); otherwise 1.
-        records: maximum number of records fetched ahead, including the one that waits or is being issued.
+        records: maximum number of records fetched ahead, with the one that waits or is being issued.
         size: bytes of a beat of a record.
         refusal_latency: cycles from an accepted update to `update_refused`, and delay of `retired_count`; 0 or 1.
 
     Ports:
         blocks: doorbell; after an error, blocks are accepted and discarded.
-        places: number of blocks that `blocks` accepts without a stall.
-        request: HBM address of a record to fetch; the queue has room for it.
-        record: beats of the requested records, in order.
+        places: see `Prefetcher`.
+        request: HBM address of a record to fetch.
+        record: beats of these records, in order.
         wait: the two semaphore waits of the next record.
         wait_satisfied: both waits at `wait` are satisfied, in the same cycle.
-        issue: the instruction for the engine: the low bits of the record's body, as wide as the engine's layout.
+        issue: the instruction for the engine: low bits of the record's body.
         completions: one bit per lane, a pulse when the engine has finished the oldest record of that lane.
-        update: semaphore updates of finished records, for `hdl.queue.semaphores.Semaphores`.
+        update: semaphore updates of finished records.
         update_refused: the update accepted in this cycle, or `refusal_latency` cycles ago, is not made.
         engine_error: see `hdl.primitives.engine_error.DetailedError`.
         error: first error of the queue, held until reset.
         halt: while set, no further record is issued, except a record that `issue` already offers.
-        issued: the engine accepts a record in this cycle, or the queue executes a NOP.
+        issued: the engine accepts a record, or the queue executes a NOP, in this cycle.
         passed: the issued record is a NOP, which retires in this cycle.
         retired: one bit per lane, set when the engine finishes a record.
         issued_address, retired_address: HBM addresses of the records that `issued` and `retired` report.
@@ -82,8 +82,8 @@ class Queue(wiring.Component):
             count here; `Semaphores.updated` reports them.
         counters: `QueueCounters`.
         retired_count: number of records that have retired and made their updates.
-        rung: number of records in all accepted blocks, modulo 2 ** 32.
-        oldest: HBM address of the oldest record in flight, even while the next record waits; only for COLLECTIVE.
+        rung: see `Prefetcher`.
+        oldest: HBM address of the oldest record in flight; only for COLLECTIVE.
     """
 
     WAIT_LATENCY = 2
@@ -158,10 +158,6 @@ class Queue(wiring.Component):
         return m
 
     def _issue(self, m: Module, head):
-        """Check the semaphores in every cycle.
-
-        When both waits of the record are satisfied, offer its instruction until the engine accepts it.
-        """
         header = head.header
         engine, itself = engines_taken(self.engine)
         ready, nop = Signal(), Signal()
@@ -189,7 +185,6 @@ class Queue(wiring.Component):
             m.d.sync += self._cleared.eq(1)
 
     def _fly(self, m: Module, head) -> list[InFlight]:
-        """Add the ring buffers of records in flight, one per lane."""
         lane = (head.body[:2] == isa.LOAD_STATIONARY) & (self.lanes > 1)
         record = Signal(Flight)
         m.d.comb += record.address.eq(self.issued_address)
@@ -290,7 +285,6 @@ class Queue(wiring.Component):
                     report(isa.Cause.ENGINE, self.issued_address, head.header.engine)
 
     def _observe(self, m: Module, lanes: list[InFlight], coming, next_address):
-        """Count the cycles by the state of the queue, and drive the outputs that report the state."""
         flying = self._flying != 0
         oldest = next_address
         for flight in reversed(lanes):

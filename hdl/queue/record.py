@@ -14,7 +14,7 @@ class RecordBeat(data.StructLayout):
     """Beat of a record, as received from HBM, lowest bytes first.
 
     data: bytes of the beat.
-    place: index of the beat in its record.
+    place: index of the beat.
     last: last beat of the record.
     error: valid with `last`: HBM returned an error for a beat of this record, and its data are invalid.
 

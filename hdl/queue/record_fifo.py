@@ -12,11 +12,10 @@ __all__ = ["RecordFifo"]
 class RecordFifo(wiring.Component):
     """FIFO of records, written beat by beat. Latency: 1 cycle from the last beat.
 
-    A beat is written as soon as it arrives. Complete records on a bus to all queues would need a thousand wires across
-    the chip; beats need far fewer.
+    A bus of complete records to all queues would need a thousand wires across the chip.
 
     Arguments:
-        shape: stored part of a record: the lowest bits of the record, and as the highest bit the error bit.
+        shape: stored part of a record: its lowest bits, and as the highest bit the error bit.
         size: bytes of a beat.
         depth: number of records; the writer must know that an entry is free.
 
@@ -60,7 +59,6 @@ class RecordFifo(wiring.Component):
         return m
 
     def _store(self, m: Module, name: str, part: Value, here: Value, write: Signal, read: Signal) -> Value:
-        """Add the storage of `part` of each record. Return this part of the oldest record."""
         if self.depth == 1:  # a memory of one entry would need zero-width addresses, which Verilog does not have
             place = Signal(len(part), name=name, reset_less=True)
             with m.If(here):

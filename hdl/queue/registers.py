@@ -67,8 +67,7 @@ class Registers(wiring.Component):
     An access is refused with an error, and nothing is written, if
     - the register does not exist, cannot be read, or cannot be written,
     - the access is not of a whole word,
-    - the register cannot hold the value: an address of records is a multiple of RECORD_BYTES with HBM_ADDRESS_BITS, a
-      count or semaphore value has 16 bits, and so on,
+    - the register cannot hold the value, such as an address that is no multiple of RECORD_BYTES,
     - a semaphore would drop below 0 or exceed its largest value.
 
     Arguments:
@@ -82,7 +81,7 @@ class Registers(wiring.Component):
         error: first error of the core.
         watchdog_limit: see `hdl.queue.watchdog.Watchdog`.
         exit_valid: the program has ended; set until reset.
-        exit_code: exit code of the program; only the first write counts.
+        exit_code: exit code of the program, from its first write.
         console: bytes that the program prints, for the host.
         host_interrupt: a pulse makes INTERRUPT_HOST pending.
         external_interrupt: an interrupt source was pending and enabled one cycle ago.
@@ -155,7 +154,6 @@ class Registers(wiring.Component):
                 register.write()
 
     def _semaphores_answer(self, m: Module):
-        """Return the response of the semaphores to an access: valid, refused, and the value before the access."""
         semaphore = self.semaphore
         answer = Signal(data.StructLayout({"given": 1, "refused": 1, "has": VALUE_BITS}), name="answer")
         taken = semaphore.valid & semaphore.ready
@@ -167,7 +165,6 @@ class Registers(wiring.Component):
         return answer
 
     def _semaphore(self, m: Module, op: UpdateOp):
-        """Forward an access to the semaphores, unless the address and data alone make it illegal; then refuse it."""
         request, semaphore = self._request, self.semaphore
         unreadable = ~request.write & (op != UpdateOp.SET)
         with m.If(unreadable | (request.write & request.data[VALUE_BITS:].any())):
@@ -223,7 +220,6 @@ class Registers(wiring.Component):
         return table
 
     def _machine_registers(self, m: Module) -> dict[int, _Register]:
-        """Return the registers by address that exist once per core."""
         data = self._request.data
         from_host, enabled = Signal(), Signal(3)
         pending = Cat(self.error.valid, from_host, self.watch_reached)

@@ -93,17 +93,16 @@ class Semaphores(wiring.Component):
 
     Ports:
         waits: the two waits of each queue's next record.
-        satisfied: one bit per queue, set in the same cycle when both waits of the queue are satisfied. An update counts
-            from the cycle after it was accepted, or `latency` cycles later.
+        satisfied: one bit per queue, set in the same cycle when both its waits are satisfied. An update counts from the
+            cycle after it was accepted, or `latency` cycles later.
         shortages: first unsatisfied wait of each queue, in the same cycle.
-        updates: one stream per queue. One update is accepted per cycle, round robin; with n requesters the longest
-            stall is n - 1 cycles.
+        updates: one stream per queue. With n requesters the longest stall is n - 1 cycles.
         refused: one bit per queue: the update accepted in this cycle, or `latency` cycles ago, is not made, because the
             semaphore would drop below 0 or exceed its largest value.
         access: the controller's access, arbitrated like a queue's update.
-        watch_semaphore, watch_value: a further wait, by the controller: semaphore and value. It has no updates.
+        watch_semaphore, watch_value: a further wait, by the controller.
         watch_reached: that wait was satisfied one cycle ago.
-        updated: an update is made in this cycle, by a queue or the controller.
+        updated: an update is made in this cycle.
         ready: after reset, all semaphores have been cleared.
     """
 
@@ -141,7 +140,6 @@ class Semaphores(wiring.Component):
         return m
 
     def _judge(self, m: Module, values, queue: int, waits, shortage):
-        """Compare both waits of a queue with the semaphores' values; drive the queue's `satisfied` and `shortage`."""
         short = []
         for number in (0, 1):
             port = values.read_port(domain="comb")
@@ -160,7 +158,6 @@ class Semaphores(wiring.Component):
         ]
 
     def _change(self, m: Module, values):
-        """Read, change and write one semaphore per cycle; after reset, clear all semaphores one by one."""
         askers = [*((update.valid, update.payload) for update in self.updates), (self.access.valid, self.access.update)]
         m.submodules.turn = turn = RoundRobin(len(askers))
         taken, refused = Signal(len(askers)), Signal()  # one bit per requester; update not made

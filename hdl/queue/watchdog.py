@@ -23,12 +23,12 @@ class Watchdog(wiring.Component):
             `peer` and `peer_address` do not exist.
 
     Ports:
-        limit: number of cycles without progress after which an error is reported.
-        progress: a queue, a semaphore or an engine's memory port makes progress in this cycle.
+        limit: number of cycles without progress.
+        progress: a queue, semaphore or memory port makes progress in this cycle.
         busy: one bit per queue, set when the queue has work.
         waiting: one bit per queue, set when its next record waits for a semaphore.
-        addresses: HBM address of each queue's waiting record; if none waits, of its oldest unfinished record.
-        shortages: unsatisfied wait of each waiting queue (`hdl.queue.semaphores.Semaphores`).
+        addresses: HBM address of each queue's waiting record, else of its oldest unfinished one.
+        shortages: unsatisfied wait of each waiting queue.
         peer: core that the collective in flight waits for.
         peer_address: HBM address of the record of the collective in flight.
         error: reported two cycles later, held until reset. By priority: STUCK with the collective queue and the other

@@ -84,10 +84,6 @@ class Window(wiring.Component):
         return m
 
     def _place(self, m: Module, request, answered: Signal) -> tuple[Value, Value]:
-        """Set partition and address of both ports.
-
-        Return whether an access is pending, and whether the accessed word exists.
-        """
         known = {"exists": 1, "storage": OnChipStorage, "partition": PARTITION_BITS, "address": ADDRESS_BITS}
         place = Signal(data.StructLayout(known))
         for storage, window, pitch in (

@@ -17,13 +17,13 @@ class WordReader(wiring.Component):
 
     Arguments:
         size: bytes of a beat of HBM.
-        most: largest number of words in a run (adjacent words to read).
+        most: largest number of words in a run.
 
     Ports:
         start: a pulse starts a run; all words of the previous run must have been delivered.
         address: HBM address of the run, valid with `start`; a multiple of `size`.
         count: number of words of the run, valid with `start`; at least 1.
-        axi: port for reads of HBM. A beat stalls until the words of the previous beat are delivered.
+        axi: port for reads of HBM.
         valid, word: the words, in order, without backpressure.
         error: HBM returned an error for this word.
     """
@@ -73,10 +73,6 @@ class WordReader(wiring.Component):
         return m
 
     def _ask(self, m: Module) -> None:
-        """Request the bursts of a run.
-
-        A burst ends at a page boundary, at the end of the run, or at its maximal length.
-        """
         axi = self.axi
         page_beats = PAGE_BYTES // self.size
         offset_bits = (self.size - 1).bit_length()

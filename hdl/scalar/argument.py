@@ -24,7 +24,7 @@ INDEX_BITS = layout.CONTROL_FIELDS["base"]
 """Bits of a segment's index."""
 
 REDUCED = layout.FACTOR_BITS + layout.REDUCED_ZEROS
-"""Number of upper bits of the position in a quadrant that are kept: a factor after its leading zeros needs no more."""
+"""Upper bits kept of the position in a quadrant: a factor after its leading zeros needs no more."""
 
 _TURN_BITS = layout.REDUCED_BITS + layout.QUADRANT_BITS
 _HALF_WINDOW = layout.WINDOW_BITS // 2
@@ -59,17 +59,17 @@ class Argument(wiring.Component):
     Arguments:
         staged: give every step of the computation a separate pipeline stage, for a faster clock.
         trigonometry: build the argument reduction for trigonometric functions, a product with a window of the bits of 2
-            / pi. Without it, no step may need such a function.
+            / pi.
 
     Ports:
         z: argument of the function, an FP32 word.
         function: code of the function.
-        tables: reads control, special, window_high, window_low; other addresses stay 0.
+        tables: reads control, special, window_high, window_low.
         significand, exponent: m and e of docs/activation.md; undefined if z is zero, infinite or NaN.
-        index, t: index of the segment (the table row of a polynomial), and position in the segment.
+        index, t: index of the segment, a table row; position in the segment.
         reduced: the reduced argument r of docs/activation.md, without low bits that no factor uses.
-        source, factor, scale, exp2: fields of the control row. They are changed so that the datapath outputs alpha if
-            the result is alpha, or is alpha * z with z zero or infinite.
+        source, factor, scale, exp2: fields of the control row, changed to output alpha if the result is alpha, or alpha
+            * z with z zero or infinite.
         sign: the sign s of docs/activation.md.
         special: value that replaces the computed result; for alpha * z, the special value of |z|.
     """
@@ -124,7 +124,6 @@ class Argument(wiring.Component):
         return m
 
     def _look_up(self, m: Module, z) -> None:
-        """Set the table addresses for the argument and its function."""
         exponent, negative, function = z.number.exponent, z.number.sign, z.function
         row = Signal(layout.ROW_BITS)
         parity = function.matches(*(f.code for f in FUNCTIONS.values() if f.parity))
@@ -160,7 +159,6 @@ class Argument(wiring.Component):
         }  # fmt: skip
 
     def _windows(self, m: Module, z) -> dict[str, Value]:
-        """Compute the partial products of the significand and the window of bits of 2 / pi."""
         if not self.staged:
             high, low = Signal(_HALF_WINDOW), Signal(_LOW_BITS)
             m.d.comb += [
@@ -178,7 +176,6 @@ class Argument(wiring.Component):
         return products
 
     def _join_windows(self, z) -> dict[str, Value]:
-        """Add the partial products, for each of the window's two digits separately."""
         values = dict(vars(z))
         if not (self.trigonometry and self.staged):
             return values
@@ -208,7 +205,6 @@ class Argument(wiring.Component):
         return values | {"turns": turns}
 
     def _places(self, m: Module, control, z) -> dict[str, Value]:
-        """Compute the coordinate x, which selects the segment, for functions that are not trigonometric."""
         linear, binades = Signal(layout.COORDINATE_BITS), Signal(layout.COORDINATE_BITS)
         x = Signal(layout.COORDINATE_BITS)
         widened = Cat(Const(0, layout.COORDINATE_BITS - FP32.precision), z.significand)
@@ -233,7 +229,6 @@ class Argument(wiring.Component):
         }  # fmt: skip
 
     def _segment(self, m: Module, z) -> dict[str, Value]:
-        """Select the segment, and compute the position in it. Return the outputs of the stage by name."""
         place, reduced, half_turn = z.x, Const(0, layout.REDUCED_BITS), 0
         segment, index = Signal(_MOST_BITS), Signal(INDEX_BITS)
         t = Signal(layout.LOCAL_BITS)
@@ -262,7 +257,6 @@ class Argument(wiring.Component):
         }  # fmt: skip
 
     def _results(self, m: Module, control, z) -> dict[str, Value]:
-        """Change the fields of the control row for special arguments, as step 10 of docs/activation.md describes."""
         sign, exp2 = Signal(), Signal()
         special = Signal(SpecialCode)
         source, factor, scale = Signal(Source), Signal(Factor), Signal(Scale)

@@ -20,7 +20,7 @@ from neuroncore_rtl.spec.config import SCALAR_UNITS
 __all__ = ["LANE_BITS", "ActivationBlock", "ActivationLanes", "scalar_block_name"]
 
 BLOCK_LANES = 16
-"""Lanes of a block, the number that simulates fastest; the last block of an engine may have fewer."""
+"""Lanes of a block, the number that simulates fastest; the last block may have fewer."""
 
 LANE_BITS = 11
 """Width of a lane's index, or of a number of lanes."""
@@ -91,7 +91,6 @@ class ActivationBlock(wiring.Component):
         return m
 
     def _common(self, m: Module, control) -> dict:
-        """Return the signals that drive ports of all lanes, by port name."""
         stages = self._stages
         entering, loading = control.at(0), control.at(stages.widen)
         adding, rounding = control.at(stages.sum), control.at(stages.round)
@@ -118,17 +117,12 @@ class ActivationBlock(wiring.Component):
         }
 
     def _draw(self, control) -> dict:
-        """Return the signals that drive the lanes' ports for random words, by port name."""
         if not self._draws:
             return {}
         random, rounding = control.at(self._stages.random), control.at(self._stages.round)
         return {"seed": random.seed, "stream": random.stream, "stochastic": rounding.stochastic}
 
     def _indices(self, m, control):
-        """Return for each lane the index of its element in the tensor.
-
-        The index is valid in the cycle in which the generation of the element's random word starts.
-        """
         early, late = (control.at(self._stages.random - cycles) for cycles in (2, 1))
         first = Signal(64, name="first_index", reset_less=True)
         m.d.sync += first.eq(_sum64(m, "first", early.index, early.index_partition * self.first_lane))
@@ -138,7 +132,6 @@ class ActivationBlock(wiring.Component):
         return indices
 
     def _adds(self, m, control):
-        """Return one bit per lane, set if the lane adds its function result to its running sum."""
         early = control.at(self._stages.sum - 1)
         taking = Signal(range(self.lanes + 1))
         adds = Signal(self.lanes)
@@ -192,7 +185,7 @@ def _sum64(m: Module, name: str, a: Value, b: Value) -> Value:
 
 
 class _Control:
-    """Shift registers that delay the fields of a step; each register chain is only as long as the largest delay used.
+    """Shift registers that delay the fields of a step, as long as the largest delay used.
 
     Arguments:
         m: the block's module.
@@ -206,11 +199,9 @@ class _Control:
         self._chains = {"valid": [valid]}
 
     def at(self, cycles: int):
-        """Return an object with the step's fields as attributes, `cycles` after the block's input registers."""
         return _Moment(self, cycles)
 
     def field(self, name: str, cycles: int):
-        """Return one field of the step, delayed until `cycles` after the block's input registers."""
         if name not in self._chains:
             self._chains[name] = [self._step[name]]
         chain = self._chains[name]

@@ -28,7 +28,6 @@ class ScalarEngine(wiring.Component):
 
     @staticmethod
     def latency(config: Config) -> int:
-        """Return the number of cycles from a step to its result."""
         return timing.SCALAR_LANES_LATENCY[config.scalar_depth > 1] + timing.turns_latency(config.lane_partitions)
 
     def elaborate(self, platform):

@@ -31,7 +31,7 @@ class FunctionUnit(wiring.Component):
 
     Arguments:
         staged: give every step of the computation a separate pipeline stage.
-        trigonometry: support `spec.functions.TRIGONOMETRIC`.
+        trigonometry: support `spec.functions.TRIGONOMETRIC`; else no step may need it.
 
     Ports:
         z: argument of the function, an FP32 word.

@@ -36,7 +36,7 @@ class Stages:
         staged: the function unit has a separate pipeline stage for every step.
         widen: cycles from a storage word to its FP32 value, without the register after it.
         fma: cycles of the multiply-add.
-        total: cycles from a function's result, or from the running sum that replaces it, to the rounder.
+        total: cycles from a function's result, or the running sum, to the rounder.
         rounder: cycles of the rounder.
         random_rounds: rounds of the random generator per cycle.
     """
@@ -50,32 +50,31 @@ class Stages:
 
     @property
     def function(self) -> int:
-        """Cycles from the input of an element to the cycle in which its function code is sampled."""
+        """Cycles from an element to its function code."""
         return self.widen + 1 + self.fma
 
     @property
     def alpha(self) -> int:
-        """Cycles from the input of an element to the cycle in which alpha is sampled."""
+        """Cycles from an element to its alpha."""
         return self.function + FunctionUnit.alpha_delay_of(self.staged)
 
     @property
     def sum(self) -> int:
-        """Cycles from the input of an element to the addition of its function result to the running sum."""
+        """Cycles from an element to its addition to the running sum."""
         return self.function + FunctionUnit.latency_of(self.staged)
 
     @property
     def round(self) -> int:
-        """Cycles from the input of an element to the cycle in which the output format and rounding mode are sampled."""
+        """Cycles from an element to its output format and rounding mode."""
         return self.sum + self.total
 
     @property
     def random(self) -> int:
-        """Cycles from the input of an element to the sampling of the key and counter of its random word."""
+        """Cycles from an element to the key and counter of its random word."""
         return self.round + ROUNDS // -self.random_rounds
 
     @property
     def latency(self) -> int:
-        """Cycles from the input of an element to its result."""
         return self.round + self.rounder
 
 
@@ -89,8 +88,6 @@ STAGES = {
 class ActivationLane(wiring.Component):
     """Activation lane: one step per cycle.
 
-    Each control input is sampled when the element reaches its stage.
-
     Arguments:
         depth: 1, or 2 for a separate pipeline stage for every step.
         units: the units of `SCALAR_UNITS` to build; no step may need another unit.
@@ -103,7 +100,7 @@ class ActivationLane(wiring.Component):
     Ports, `stages.widen` cycles after the element:
         turn0: a step is present; ignored with one partition.
         load0, load1: store `a` as the scale; as the bias.
-        immediate0, immediate1: use `scalar0` as the scale, `scalar1` as the bias, else the stored scale, bias.
+        immediate0, immediate1: use `scalar0` as the scale, `scalar1` as the bias, else the stored ones.
         scalar0, scalar1: FP32.
 
     Ports, `stages.function` cycles after it:
@@ -208,7 +205,6 @@ class ActivationLane(wiring.Component):
         return m
 
     def _sum(self, m: Module, y: Value) -> Value:
-        """Update the running sum in one cycle; return the value to round, which is `y` or the sum."""
         turn = self.turn1 if self.partitions > 1 else Const(1)
         adder = Fp32Adder(latency=1)
         m.submodules.adder = EnableInserter(turn)(adder) if self.partitions > 1 else adder
@@ -227,7 +223,6 @@ class ActivationLane(wiring.Component):
         return Mux(self.shows_sum, total, y)
 
     def _staged_sum(self, m: Module, y: Value, platform) -> Value:
-        """Update a pipelined `RunningSum`. Return the value to round, `y` or the sum, two cycles after `y`."""
         turns = self.partitions
         module = f"running_sum_for{turns}" if turns > 1 else "running_sum"
         total = shared(m, "total", module, partial(RunningSum, turns), platform)

@@ -21,7 +21,7 @@ _COARSE, _FINE = range(3, 5), range(3)
 class Number(data.Struct):
     """An FP32 number: significand * 2**(exponent - 23), with the top bit of the significand one.
 
-    If a flag marks a special value, significand and exponent have no meaning.
+    Significand and exponent of a special value have no meaning.
     """
 
     significand: unsigned(FP32.precision)

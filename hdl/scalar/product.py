@@ -40,18 +40,16 @@ _LOWER, _FACTOR_HALF = 17, layout.FACTOR_BITS // 2
 _TURNS_BITS, _DIGIT = 8, 4
 """Bits of |k| (the multiple of ln 2 in a logarithm), and of a digit of it."""
 _COARSE, _FINE = range(3, layout.REDUCED_ZEROS.bit_length()), range(3)
-"""Bits of the shift amount that normalises the position in a quadrant: those before a register, those after it."""
+"""Bits of the shift amount that normalises the position in a quadrant: before and after a register."""
 _FROM_SIGNIFICAND = layout.POINT - FP32.mantissa_bits
 """Left shift of z's significand where it replaces the polynomial."""
 
 
 def _over(value: Value, places: int) -> Value:
-    """Return a signed value without its lowest `places` bits, which rounds it toward minus infinity."""
     return value[places:].as_signed()
 
 
 def _without(values: SimpleNamespace, *names: str) -> dict[str, Value]:
-    """Return the attributes of `values` by name, without the given names."""
     return {name: value for name, value in vars(values).items() if name not in names}
 
 
@@ -67,12 +65,12 @@ class Product(wiring.Component):
     Ports:
         significand, exponent, index, t, reduced, source, factor, scale, exp2, sign, special: outputs of
             `hdl.scalar.argument.Argument`.
-        alpha: parameter of the function, valid when the other inputs have reached the stage "polynomial".
-        tables: reads c3_c2, c1, c0_exponent; other addresses stay 0.
+        alpha: parameter of the function, valid in the stage "polynomial".
+        tables: reads c3_c2, c1, c0_exponent.
         total: signed S if `late_exp2`, else the magnitude of S.
         point: X, the exponent of S.
         late_sign: sign of the result.
-        late_exp2, late_special: the inputs `exp2` and `special`, delayed until the cycle of `total`.
+        late_exp2, late_special: the inputs `exp2` and `special`, in the cycle of `total`.
     """
 
     CUTS = {
@@ -159,7 +157,6 @@ class Product(wiring.Component):
         return m
 
     def _before_factor(self, m: Module) -> dict[str, Value]:
-        """Apply the higher bits of the shift that normalises the position in the quadrant."""
         if not self.trigonometry:
             return {}
         normal, zeros, _ = normalise_partly(m, self.reduced, "reduced", _COARSE, None, None)
@@ -219,7 +216,6 @@ class Product(wiring.Component):
         }  # fmt: skip
 
     def _last_term(self, z) -> dict[str, Value]:
-        """Return the last product of the polynomial, the coefficient to add to it, and the exponent of the segment."""
         c0 = self.tables.c0_exponent_row[: _WIDTHS["c0"]].as_signed()
         exponent = self.tables.c0_exponent_row[_WIDTHS["c0"] :].as_signed()
         if not self.staged:
@@ -230,7 +226,6 @@ class Product(wiring.Component):
         return parts | {"c0": c0 - (z.t << QUADRATIC.width - 1 - _GUARDED), "own_exponent": exponent}
 
     def _polynomial(self, m: Module, z) -> tuple[Value, Value]:
-        """Return the polynomial, or z or alpha if they replace it, and the summand that this value adds to X."""
         polynomial, own_point = Signal(_POLYNOMIAL), Signal(POINT_EXPONENT)
         with m.Switch(z.source):
             with m.Case(Source.Z):
@@ -255,7 +250,6 @@ class Product(wiring.Component):
         return (z.source == Source.ALPHA) & self.alpha.sign
 
     def _products(self, m: Module, z) -> dict[str, Value]:
-        """Compute the partial products of step 7 of docs/activation.md: P * M and |k| * ln 2."""
         if not self.staged:
             return {"product": z.polynomial * z.factor, "logarithm": z.turns * layout.LN2}
         low, high = z.polynomial[:_LOWER], z.polynomial[_LOWER:].as_signed()
@@ -273,7 +267,6 @@ class Product(wiring.Component):
         return values
 
     def _add_products(self, m: Module, z) -> dict[str, Value]:
-        """Add the partial products. Return P * M without its lowest bits, and |k| * ln 2."""
         product, logarithm = Signal(_PRODUCT), Signal(SUM)
         if self.staged:
             lower = plus(z.low0, z.low1 << _FACTOR_HALF)
@@ -302,7 +295,6 @@ class Product(wiring.Component):
         return total, Mux(plain, z.sign ^ negative, z.special_sign)
 
     def _alpha_results(self, m: Module, z) -> tuple[Value, Value]:
-        """Return the special result and its sign, with the effect of an alpha that is zero, infinite or NaN."""
         result = Signal(SpecialCode)
         special, by_alpha = z.special, z.source == Source.ALPHA
         m.d.comb += result.eq(special)

@@ -52,7 +52,7 @@ class ResultStage(wiring.Component):
         point: X, the exponent of S.
         sign: sign of the result.
         special: special value that replaces the computed result, or NONE.
-        tables: reads exp2_c2_c1, exp2_c0; the other addresses stay 0.
+        tables: reads exp2_c2_c1, exp2_c0.
         out: FP32 word, a register, `latency` cycles later.
     """
 
@@ -125,7 +125,6 @@ class ResultStage(wiring.Component):
         return m
 
     def _places(self, m: Module) -> Signal:
-        """Return how far S must be shifted right to be a logarithm with a fixed binary point."""
         places, shift = Signal(POINT_EXPONENT), Signal(range(_FARTHEST + 1))
         m.d.comb += [
             places.eq(_LOG_POINT - self.point),
@@ -134,10 +133,6 @@ class ResultStage(wiring.Component):
         return shift
 
     def _part(self, m: Module, given) -> dict[str, Value]:
-        """Shift S to the fixed binary point of a logarithm, for a power of two.
-
-        For other results, apply the higher bits of the shift that normalises the magnitude of S.
-        """
         logarithm = Signal(signed(_LOG_BITS))
         m.d.comb += logarithm.eq(given.total >> given.places)
         normal, zeros, _ = normalise_partly(m, given.total[:_MAGNITUDE_BITS], "magnitude", _COARSE, None, None)
@@ -156,12 +151,10 @@ class ResultStage(wiring.Component):
         return SimpleNamespace(**later, word=word, fill=fill, shift=given.places, zeros=Const(0, 0))
 
     def _shift_part(self, m: Module, z, digits: range) -> dict[str, Value]:
-        """Shift the word by the bits `digits` of the shift amount; return it with the amount's bits found so far."""
         word, zeros = _shifted(m, z.word, digits, z.shift, z.exp2, z.fill)
         return vars(z) | {"word": word, "zeros": Cat(zeros, z.zeros)}
 
     def _normalise(self, m: Module, total) -> tuple[Value, Value, Value]:
-        """Return the aligned logarithm, the normalised magnitude, and the number of leading zeros removed from it."""
         if not self.staged:
             normal, fine, _ = normalise_partly(m, total.normal, "magnitude", _FINE, None, None)
             return total.logarithm, normal, Cat(fine, total.zeros)
@@ -169,10 +162,6 @@ class ResultStage(wiring.Component):
         return word[::-1][:_LOG_BITS].as_signed(), word[1:], Cat(fine, total.zeros)
 
     def _fields(self, m: Module, total) -> dict[str, Value]:
-        """Compute the significand and exponent field of the result.
-
-        For a power of two, also compute the table segment and the position in it.
-        """
         logarithm, normal, zeros = self._normalise(m, total)
         index, t = logarithm[layout.LOCAL_BITS : _FRACTION_BITS], logarithm[: layout.LOCAL_BITS]
         whole = logarithm[_FRACTION_BITS:].as_signed()

@@ -51,11 +51,10 @@ class RunningSum(wiring.Component):
     Subnormals are kept. NaN results are canonical, Inf - Inf is NaN, x - x is +0.
 
     Arguments:
-        partitions: number of sums; if above 1, successive steps use the sums in turn.
+        partitions: number of sums; successive steps use them in turn.
 
     Ports:
-        turn: a step is present, with or without an addition; the next step uses the next partition's sum. Ignored with
-            one partition.
+        turn: a step is present; the next step uses the next partition's sum. Ignored with one partition.
         y: the number to add, an FP32 word.
         adds: add y to the sum of the current partition.
         restart: with `adds`, add to +0 instead of the sum.
@@ -121,7 +120,6 @@ class RunningSum(wiring.Component):
         return m
 
     def _add(self, m: Module, y) -> tuple[Value, ...]:
-        """Return exponent, significand and sign of the sum of finite numbers, and whether they cancel exactly."""
         swap, subtract, cancels = Signal(), Signal(), Signal()
         large, small = Signal(_BITS), Signal(_BITS)
         exponent, distance = Signal(FP32.exponent_bits), Signal(FP32.exponent_bits)
@@ -196,8 +194,7 @@ class RunningSum(wiring.Component):
     def _near(self, m: Module, own, other, exponent) -> tuple[Value, Value, Value]:
         """Subtract on the near path, for nearly equal exponents.
 
-        Return the normalised difference, the shift that normalised it, and whether nothing cancelled, in the same cycle
-        as the sum.
+        Return the normalised difference, its shift, and whether nothing cancelled.
         """
         # The exponent must not fall below 1: a sentinel bit ends the count there.
         low, high = Signal(8), Signal(4)

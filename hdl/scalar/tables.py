@@ -78,7 +78,6 @@ class TableReader(wiring.Signature):
 
 
 def _concatenate(*numbers: tuple[int, int]) -> int:
-    """Return the concatenation of numbers, each given as (value, width); the first is in the lowest bits."""
     word = place = 0
     for value, width in numbers:
         word |= (value & (1 << width) - 1) << place
@@ -111,7 +110,7 @@ def _contents() -> dict[str, Sequence[int]]:
 
 
 class FunctionTables(wiring.Component):
-    """Tables of `spec.functions`, read by several lanes in parallel.
+    """Tables of `spec.functions`.
 
     Arguments:
         readers: number of readers.

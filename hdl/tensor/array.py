@@ -18,13 +18,13 @@ __all__ = ["ArrayBlock", "SystolicArray", "row_skew", "tile_count"]
 
 BLOCK_ROWS = 8
 BLOCK_TILES = 8
-"""Block shape, 8 x 32 elements: larger blocks compile slowly; smaller ones have more ports, which slow simulation."""
+"""Block shape: larger blocks compile slowly; smaller ones have more ports, which slow simulation."""
 
 NEGATIVE_ZERO = 0x80000000
 
 
 def tile_count(columns: int) -> int:
-    """Return the number of tiles in a row of the array; the last tile of a row may be narrower."""
+    """Return the number of tiles in a row of the array; the last may be narrower."""
     return -(-columns // LOAD_COLUMNS)
 
 
@@ -41,16 +41,11 @@ _SCALARS = ("moving", "swap", "load", "distance")
 
 
 def _entering(tile: Tile, events, suffix: str = ""):
-    """Yield each event input of a tile with the field of `events` that drives it.
-
-    With the suffix "_out", yield the event outputs instead.
-    """
     yield from ((getattr(tile, name + suffix), getattr(events, name)) for name in _SCALARS)
     yield from ((port, events.weights[index]) for index, port in enumerate(getattr(tile, "weights" + suffix)))
 
 
 def _between(left: Tile, right: Tile):
-    """Yield each event input of a tile with the output of the neighbour `left` that drives it."""
     yield from ((getattr(right, name), getattr(left, f"{name}_out")) for name in _SCALARS)
     yield from zip(right.weights, left.weights_out, strict=True)
 
@@ -108,10 +103,9 @@ class SystolicArray(wiring.Component):
     """Array of `rows x columns` processing elements.
 
     Ports:
-        events: input of the first tile of each row (`RowEvents`), delayed by `row_skew(config, r)` cycles in row
-            r.
-        identity: valid with a moving operand at row 0; starts its column sums at -0, the neutral element of addition,
-            instead of +0. A transpose needs this to keep the sign of zeros.
+        events: input of the first tile of each row r (`RowEvents`), delayed by `row_skew(config, r)` cycles.
+        identity: valid with a moving operand at row 0; starts its column sums at -0 instead of +0, so that a transpose
+            keeps the sign of zeros.
         sums: FP32, one per column; the columns of tile g are valid rows * mac_latency + g cycles after the operand at
             row 0.
     """

@@ -1,7 +1,6 @@
 """Checker of the tensor engine's instructions.
 
-The rules are in `spec.isa.tensor.rules`. The check costs no throughput: the only product, the extent of a moving
-operand, is computed in the cycle in which an instruction is accepted.
+The only product, the extent of a moving operand, is computed in the cycle in which an instruction is accepted.
 """
 
 from amaranth import Cat, Module, Mux, Signal, Value, unsigned
@@ -33,8 +32,7 @@ class Loaded(data.Struct):
 class TensorChecker(checker.Checker):
     """Checker of tensor instructions. Throughput: one instruction per cycle.
 
-    With `config.port_latency` the check takes one more cycle, and an instruction is accepted only after the previous
-    one has been forwarded.
+    With `config.port_latency` the check takes one more cycle, and instructions do not overlap.
 
     Ports: see `hdl.primitives.checker.Checker`.
     """
@@ -48,7 +46,6 @@ class TensorChecker(checker.Checker):
 
     @property
     def latency(self) -> int:
-        """Cycles from an instruction accepted at `i` until it is offered at `o`."""
         return self.LATENCY + self.config.port_latency
 
     def elaborate(self, platform):
@@ -133,12 +130,10 @@ class TensorChecker(checker.Checker):
 
 
 def _outside(value: Value, most: int) -> Value:
-    """Return whether a number is below 1 or above `most`."""
     return (value < 1) | (value > most)
 
 
 def _misplaced(start: Value, count: Value, starts: list[int], limit: int, quadrant: int) -> Value:
-    """Return whether a range of rows or columns starts at an illegal position, or ends beyond `limit`."""
     odd = [one for one in starts if one // quadrant % 2]
     return (
         ~start.matches(*starts)

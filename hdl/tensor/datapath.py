@@ -27,12 +27,9 @@ class Datapath(wiring.Component):
     """Edge, systolic array, and the delay lines on both sides of it.
 
     Ports:
-        moving, stationary: position and format of the operands in this cycle's words (`hdl.tensor.edge.Element`).
-        fresh: this cycle's moving words are new; else the words of an earlier cycle are used again.
-        moving_words, stationary_words: memory data, `MOVING_BITS` and `STATIONARY_BITS` per row.
-        moving_present, stationary_present: one bit per row, set if the row is part of the operand.
-        swap, load, distance: events of the operands at the edge's output, `config.edge_latency` cycles after their
-            words; see `hdl.tensor.tile.RowEvents`.
+        moving, stationary, moving_words, stationary_words, moving_present, stationary_present: see `Edge`.
+        fresh: see `moving_fresh` of `Edge`.
+        swap, load, distance: see `hdl.tensor.tile.RowEvents`; `config.edge_latency` cycles after their words.
         identity: see `hdl.tensor.array.SystolicArray`.
         moving_row0, weights_row0: operands entering the array at row 0, for waveforms.
         sums: FP32, one per column, rows * mac_latency + tiles - 1 cycles after the operand at row 0.

@@ -52,9 +52,9 @@ class EdgeRow(wiring.Component):
     Ports:
         moving, stationary: position and format of the operands in the previous cycle's words (`Element`).
         moving_present, stationary_present: the row is part of the operand; else its operands are absent.
-        fresh: this cycle's moving word is new; else the word of an earlier cycle is used again.
-        moving_word, stationary_words: words from the memory for this row.
-        moving_out, weights_out: the moving operand and the `LOAD_COLUMNS` stationary operands, `latency` cycles later.
+        fresh: this cycle's moving word is new; else the last one is used again.
+        moving_word, stationary_words: words from the memory.
+        moving_out, weights_out: moving operand and stationary operands, `latency` cycles later.
     """
 
     def __init__(self, significand_bits: int = SIGNIFICAND_BITS, columns: int = LOAD_COLUMNS, latency: int = 1):
@@ -112,14 +112,13 @@ class EdgeRow(wiring.Component):
 
 
 def edge_name(significand_bits: int, columns: int, latency: int) -> str:
-    """Return the part of a module's Verilog name that spells out the parameters of an edge."""
+    """Return the part of a module's Verilog name with the parameters of an edge."""
     few = f"_columns{columns}" if columns < LOAD_COLUMNS else ""
     late = f"_latency{latency}" if latency > 1 else ""
     return f"bits{significand_bits}{few}{late}"
 
 
 def _sized(m: Module, name: str, size, byte, half_word, word) -> Signal:
-    """Return `byte`, `half_word` or `word`, selected by the element size."""
     element = Signal(32, name=name)
     with m.Switch(size):
         with m.Case(0):
@@ -140,7 +139,7 @@ class Edge(wiring.Component):
 
     Ports:
         moving, stationary: position and format of the operands in this cycle's words (`Element`).
-        moving_fresh: this cycle's moving words are new; else the words of an earlier cycle are used again.
+        moving_fresh: see `fresh` of `EdgeRow`.
         moving_words, stationary_words: memory data, `MOVING_BITS` and `STATIONARY_BITS` per row.
         moving_present, stationary_present: one bit per row, set if the row is part of the operand.
         moving_out, weights_out: one moving and `LOAD_COLUMNS` stationary operands per row, `latency` cycles later.

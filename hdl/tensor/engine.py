@@ -44,7 +44,7 @@ class TensorCounters(data.Struct):
         columns: number of moving columns issued.
         macs: number of multiply-accumulates that contribute to results: rows of the operand times written columns.
         loads: number of load steps.
-        wait_weights: cycles in which the next column stalled because its weights were still loading.
+        wait_weights: cycles in which the next column stalled on its weights.
         wait_operand: cycles in which the next column stalled on the memory.
         wait_psum: cycles in which the next column stalled on an unfinished write of the PSUM word to accumulate to.
     """
@@ -74,15 +74,13 @@ class TensorEngine(wiring.Component):
     Ports:
         instructions: a stream of `TensorInstruction`.
         stationary, moving: read ports of the operand memory.
-        psum, psum_shared: read ports of PSUM, never at the same bank in a cycle; stall while sums accumulate in the
-            bank. A stalled request may change.
-        psum_write: write port of PSUM; stalls while sums are written to the bank. A stalled request may change.
-        psum_reading: one bit per PSUM bank, set when accumulation reads the bank, so that other readers of the bank
-            stall.
+        psum, psum_shared: read ports of PSUM, never at the same bank in a cycle; see `hdl.memory.psum.Psum`.
+        psum_write: write port of PSUM.
+        psum_reading: port `reading` of `Psum`.
         retired: pulse for each MultiplyMoving, in order, when the last word of the result can be read and the operand
             can be overwritten.
         loaded: pulse for each LoadStationary, in order, when its operand can be overwritten.
-        error: an instruction was refused (`EngineError`); no more are accepted, earlier ones complete.
+        error: see `EngineError`; no more instructions are accepted, earlier ones complete.
         busy: an instruction is pending or in flight.
         active: the state of the engine may change at the end of this cycle; otherwise the clock may stop.
         counters: `TensorCounters`.
@@ -110,17 +108,17 @@ class TensorEngine(wiring.Component):
 
     @staticmethod
     def input_latency(config: Config) -> int:
-        """Return the number of cycles from the issue of a column to its operand at row 0 of the array."""
+        """Return the cycles from the issue of a column to its operand at row 0."""
         return ReadPort.LATENCY[config.port_latency] + config.edge_latency
 
     @staticmethod
     def sum_latency(config: Config) -> int:
-        """Return the number of cycles from the issue of a column until the sums of all its tiles are at PSUM."""
+        """Return the cycles from the issue of a column until all its sums are at PSUM."""
         return TensorEngine.input_latency(config) + config.rows * config.mac_latency + tile_count(config.columns) - 1
 
     @staticmethod
     def latency(config: Config) -> int:
-        """Return the number of cycles from the issue of a column until its PSUM words can be read."""
+        """Return the cycles from the issue of a column until its PSUM words can be read."""
         return TensorEngine.sum_latency(config) - 1 + Psum.spacing_of(config.add_latency)
 
     def elaborate(self, platform):
@@ -181,7 +179,6 @@ class TensorEngine(wiring.Component):
             m.d.sync += loaded.eq(0)
 
     def _edge(self, m, loader, mover, datapath):
-        """Feed the datapath with the words of all rows, and with their control after the same latency."""
         config = self.config
 
         def registered(name, value):
@@ -233,7 +230,7 @@ class TensorEngine(wiring.Component):
             m.d.comb += shown.eq(operand)
 
     def _psum(self, m, mover, datapath, platform):
-        """Accumulate the column sums in PSUM. The control of the sums is sent to PSUM one cycle before the sums."""
+        """Connect PSUM. The control of the sums is sent one cycle before them."""
         config = self.config
         control = Cat(mover.column_valid, mover.column.write)
         m.submodules.control_line = line = DelayLine(len(control), self.sum_latency(config) - 1)

@@ -25,7 +25,7 @@ class LoadStepControl(data.StructLayout):
 
 
 class StationaryLoader(wiring.Component):
-    """Loader of stationary operands: one LoadStationary at a time, one step per cycle, in the order of the tiles.
+    """Executes one LoadStationary at a time, one step per cycle, in the order of the tiles.
 
     Ports:
         i: LoadStationary instructions.

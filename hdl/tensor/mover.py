@@ -42,7 +42,7 @@ class ColumnControl(data.Struct):
 
 
 class _Column(data.Struct):
-    """A column to issue: its control, the address of its element, and whether it is the first of its instruction."""
+    """A column to issue."""
 
     control: ColumnControl
     address: unsigned(ADDRESS_BITS)
@@ -50,15 +50,10 @@ class _Column(data.Struct):
 
 
 def _meets(write: PsumWrite, issued: list[tuple[Value, Value]]) -> Value:
-    """Return whether a column accumulates to a PSUM word that one of the columns in `issued` writes."""
     return Cat(was & (word == write.address) for word, was in issued).any() & write.accumulate
 
 
 def _word_of(address: Value) -> Value:
-    """Return the address of the word that contains an element.
-
-    The memory reads only whole words; the edge selects the element.
-    """
     return address & ~(MOVING_BITS // 8 - 1)
 
 
@@ -71,7 +66,7 @@ def _needs(column, read: Value) -> Value:
 
 
 class Mover(wiring.Component):
-    """Mover of columns: executes MultiplyMoving instructions back to back, without a bubble, one column per cycle.
+    """Executes MultiplyMoving instructions back to back, one column per cycle.
 
     Adjacent elements of an instruction in one word are read once. With `config.port_latency` a column is formed one
     cycle before its request.
@@ -84,7 +79,7 @@ class Mover(wiring.Component):
         weights_loaded: the shadow weights, which a LoadStationary writes, are complete.
         swapped: the shadow weights become active with this column.
         wait_weights, wait_operand: a column stalls on the weights, on the memory.
-        wait_psum: a column stalls because the PSUM word to accumulate to is still being written.
+        wait_psum: a column stalls on the write of its PSUM word.
         idle: no instruction is executing or pending.
     """
 
@@ -163,7 +158,6 @@ class Mover(wiring.Component):
         return m
 
     def _columns(self, m: Module):
-        """Return the stream of the columns of all instructions."""
         columns = stream.Signature(_Column).create(path=("columns",))
         instruction, column, control = self.i.payload.instruction, columns.payload, columns.payload.control
         index = Signal.like(instruction.n)

@@ -1,8 +1,7 @@
 """Delay lines for the skew at the array's edges.
 
-A systolic array needs the operands of row r some cycles after row 0, and outputs its columns one tile after the other;
-everything outside it handles all partitions in lockstep. A delay of more than two cycles is a ring memory, not a shift
-register: it writes and reads one word per cycle, so power and simulation time are independent of its length.
+A delay of more than two cycles is a ring memory, not a shift register: it writes and reads one word per cycle, so power
+and simulation time are independent of its length.
 """
 
 from amaranth import Module, Signal, Value

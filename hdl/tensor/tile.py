@@ -2,8 +2,7 @@
 
 A tile has as many columns as one load step fills. Weights and moving data thus advance at the same speed, one tile per
 cycle, and events reach each tile in the order in which they entered the array. A swap makes the loaded (shadow) weights
-active. A load may begin in the cycle after a swap, before the swap has crossed the array. Moving data reach the last
-tile of a row (number of tiles - 1) cycles after the first one.
+active. A load may begin in the cycle after a swap, before the swap has crossed the array.
 """
 
 from amaranth import Module, Signal, unsigned
@@ -58,8 +57,7 @@ class Tile(wiring.Component):
         significand_bits: significand width of an operand.
 
     Ports:
-        moving, swap, load, distance, weights: fields of `RowEvents`, separate because simulators are fastest
-            with words of up to 32 bits.
+        moving, swap, load, distance, weights: fields of `RowEvents`, separate for simulation speed.
         *_out: the same fields for the next tile, one cycle later.
         acc: FP32 partial sums from the row above, one per column, in the cycle of their moving operand.
         out: partial sums to the row below, `mac_latency` cycles later.

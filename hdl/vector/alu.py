@@ -4,8 +4,7 @@ One comparison of signed integers gives the order in every arithmetic. Its resul
 operand has the top bit set, and for two negative floats. It orders -0 below +0, as maximum and minimum need;
 comparisons treat both as equal.
 
-Integers are multiplied by the significand multiplier. The statistics use the adder and the multiply-add in cycles in
-which the ALU's operation needs neither.
+Integers are multiplied by the significand multiplier.
 """
 
 from types import SimpleNamespace
@@ -130,10 +129,6 @@ class VectorAlu(wiring.Component):
         return m
 
     def _late(self, m: Module, multiplier: Fp32Fma) -> tuple[Value, Value]:
-        """Return which unit has the result, and the word of all operations except FP32 sums and products.
-
-        If the multiplication has a separate stage, magnitudes are computed in that stage, and the word in the next one.
-        """
         staged = self.latency > 1
         names = ("op", "integer", "uint32", "a", "b")
         early = multiplier.product_latency - staged
@@ -150,7 +145,6 @@ class VectorAlu(wiring.Component):
 
 
 def _magnitudes(m: Module, now: SimpleNamespace) -> list[Signal]:
-    """Return both operands, or their magnitudes if the operation compares magnitudes."""
     operands = []
     by_magnitude = Signal()
     m.d.comb += by_magnitude.eq(Value.cast(now.op).matches(*_BY_MAGNITUDE))
@@ -179,7 +173,6 @@ class _Logic:
         self.x, self.y = now.x, now.y
 
     def results(self) -> dict[str, Value]:
-        """Return the results of all logic operations, the inputs of `_select_result`."""
         m, a, b = self._m, self.a, self.b
         chosen, truths = self._compare()
         total, integral = self._total()
@@ -245,7 +238,6 @@ class _Logic:
         return total, integral
 
     def _compare(self) -> tuple[Signal, dict[Op, Value]]:
-        """Return the word of operations that select an operand, such as MAX, and the comparisons' truth values."""
         m, op, integer = self._m, self.op, self.integer
         a, b = Fp32(self.a), Fp32(self.b)
         unordered, b_nan, a_zero, b_zero, equal, less, takes_b = (
@@ -288,7 +280,6 @@ class _Logic:
         return word, truths
 
     def _ordered(self) -> tuple[Signal, Signal]:
-        """Return whether the first operand, or its magnitude, is less than the second, and whether they are equal."""
         m, x, y = self._m, self.x, self.y
         lower, below, same = (Signal(name=name) for name in ("lower", "below", "same"))
         m.d.comb += [
@@ -300,7 +291,6 @@ class _Logic:
 
 
 def _select_result(m: Module, of: SimpleNamespace) -> tuple[Signal, Signal]:
-    """Return the unit that has the result, and the result itself unless it is an FP32 sum or product."""
     source, word = Signal(_Source), Signal(32, name="chosen_word")
     words = {
         (Op.MAX, Op.MIN, Op.ABSOLUTE_MAX, Op.LARGER_MAGNITUDE, Op.SMALLER_MAGNITUDE): of.selected,

@@ -27,7 +27,7 @@ from neuroncore_rtl.spec.isa.elementwise import STATS_ELEMENTS
 __all__ = ["VectorBlock", "VectorLanes", "vector_block_name"]
 
 BLOCK_LANES = 8
-"""Lanes of a block: a quarter of a TRANSPOSE group, because larger blocks take a simulator too long to compile."""
+"""Lanes of a block: a quarter of a TRANSPOSE group, because larger blocks compile slowly."""
 
 _LATENCIES = {
     Unit.QUOTIENT: Fp32Divider.LATENCY,
@@ -66,8 +66,7 @@ class VectorBlock(wiring.Component):
 
     A slow operation is a division or a power. While the lanes execute slow steps, no other steps are in them. A slow
     step waits for its unit, and the next one may follow after the unit's `INTERVAL`, while the unit still computes the
-    earlier one. So the control of a slow step is loaded into the next stage late: that stage keeps the control of the
-    earlier step until the earlier step is done there.
+    earlier one. So the next stage keeps the control of the earlier step until that step is done there.
 
     Arguments:
         lanes: number of lanes of the block.
@@ -148,7 +147,6 @@ class VectorBlock(wiring.Component):
         return m
 
     def _word_of_set(self, m: Module, valid, step) -> Signal:
-        """Return which of the three words of a BN_AGGR set (count, mean, sum of squares) an element is."""
         word_of_set, next_of_set = Signal(range(3)), Signal(range(3))
         m.d.comb += word_of_set.eq(Mux(step.first, 0, next_of_set))
         with m.If(valid & (step.phase == Phase.ELEMENT)):
@@ -156,10 +154,6 @@ class VectorBlock(wiring.Component):
         return word_of_set
 
     def _index(self, m: Module, valid, step) -> Signal:
-        """Return the element index of lane 0.
-
-        For a slow step the index is held longer, if its unit is slower than the ALUs.
-        """
         if self.alu_latency > self._OVERLAP:
             return step.index
         held, index = Signal(64, reset_less=True), Signal(64)
@@ -171,10 +165,6 @@ class VectorBlock(wiring.Component):
         return index
 
     def _stages(self, m: Module, valid, step, word_of_set):
-        """Delay the control of a step to each stage.
-
-        Return the lanes' inputs by port name, and whether a result is output in this cycle.
-        """
         decoded = decode_opcode(m, step, word_of_set)
         decoded_1 = Signal(Decoded, reset_less=True)
         events = Signal(Events)
@@ -261,7 +251,6 @@ class VectorBlock(wiring.Component):
         return turns
 
     def _after(self, m: Module, writes) -> Signal:
-        """Return whether a result is output in this cycle: the flag `writes` of stage 4, delayed by the cast."""
         leaves = Signal(timing.VECTOR_CAST_LATENCY[self.alu_latency > 1])
         m.d.sync += leaves.eq(Cat(writes, leaves))
         return leaves[-1]
@@ -270,14 +259,7 @@ class VectorBlock(wiring.Component):
         """Advance steps to the next stage.
 
         Return whether that stage has a step, and the load enable of its control. The load is asserted one cycle before
-        the step, or many cycles before a slow step.
-
-        Arguments:
-            m: the module.
-            name: prefix of the signals' names.
-            valid: this stage has a step.
-            slow: that step has a slow operation in this stage.
-            unit: unit that computes the operation of a slow step in the next stage.
+        the step, or many cycles before a slow step. `unit` computes a slow operation in the next stage.
         """
         there = Signal(name=f"{name}_there")
         waiting = Signal(max(_LATENCIES.values()) - 1, name=f"{name}_waiting")

@@ -21,11 +21,11 @@ class RoundOrSaturate(wiring.Component):
     Arguments:
         latency: cycles from an element to its word: 1, or 5 with a pipelined cast.
         random_latency: cycles from an index to its random words.
-        random: build the random generator; otherwise dropout and stochastic rounding are not supported.
+        random: build the random generator, for dropout and stochastic rounding.
 
     Ports:
         index: the element's index, `random_latency` cycles before the element.
-        key: seed and stream of the random words, at the same time as the index.
+        key: seed and stream of the random words, with the index.
         cast: control of the cast (`Cast`).
         value: the element, in FP32, INT32 or UINT32.
         threshold: with dropout, the element becomes 0 if its random word is below it.
@@ -71,7 +71,6 @@ class RoundOrSaturate(wiring.Component):
         return m
 
     def _random_words(self, m: Module) -> Value:
-        """Return the two random words of the element: the first for rounding, the second for dropout."""
         m.submodules.random = random = Threefry2x32(-(-ROUNDS // self.random_latency))
         m.d.comb += [random.key.eq(self.key), random.counter.eq(self.index)]
         return delayed(m, random.out.as_value(), self.random_latency - random.latency, "random")

@@ -45,7 +45,7 @@ class Load(data.Struct):
 
 
 class Unit(enum.Enum, shape=unsigned(2)):
-    """Unit of a slow operation, and its result: the power unit, or the divider's quotient or one of its remainders."""
+    """Unit of a slow operation: the power unit, or the divider's quotient or one of its remainders."""
 
     QUOTIENT = 0
     POWER = 1
@@ -139,7 +139,7 @@ class Chain(data.Struct):
 
     Fields:
         slow: the result of op0 is an output of the slow unit `unit`, not of the ALU.
-        pass_second: send the word that `Second` selected to stage 3, not the result of op0.
+        pass_second: send the word that `Second` selected to stage 3.
     """
 
     op: Op
@@ -161,11 +161,11 @@ class LaneTurns(data.Struct):
 
 
 class Finish(data.Struct):
-    """Control of stage 3, which selects the result: op1's, unless a field selects another.
+    """Control of stage 3, which selects op1's result, unless a field selects another.
 
     Fields:
         slow: select the result of a slow op1, from the unit `unit`.
-        reduced: select the result of op0, because op1 computes the running result of a reduction.
+        reduced: select the result of op0, because op1 computes the running result.
         statistics: select the output `number` of the statistics unit.
         negate: invert the sign of the result, in INT32 if `integer`, else in FP32.
     """

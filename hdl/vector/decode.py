@@ -55,7 +55,7 @@ def slow_op1(fields) -> Value:
 
 
 def decode_entry(m: Module, step) -> tuple[Signal, Signal]:
-    """Return combinational signals with the `OpcodeEntry` and the `Load` of a step, the control of stage 0."""
+    """Return combinational signals with the `OpcodeEntry` and the `Load` of a step."""
     entry, load = Signal(OpcodeEntry), Signal(Load)
     of_a = Signal()
     m.d.comb += [
@@ -83,7 +83,7 @@ def decode_opcode(m: Module, step, word_of_set: Value) -> Signal:
     Arguments:
         m: the module.
         step: a `hdl.elementwise.step.ElementwiseStep`.
-        word_of_set: which of the three words of a BN_AGGR set (count, mean, sum of squares) the element is.
+        word_of_set: index of the element in a BN_AGGR set (count, mean, sum of squares).
     """
     decoder = _Decoder(m, step)
     m.d.comb += decoder.common()
@@ -130,7 +130,7 @@ class _Decoder:
     """Logic that derives the control word `decoded` of a step.
 
     Each method handles an opcode or a kind of opcode. It returns the assignments that differ from the default control,
-    or adds them to the module if they depend on conditions.
+    or adds conditional ones to the module.
     """
 
     def __init__(self, m: Module, step):
@@ -190,7 +190,6 @@ class _Decoder:
         ]
 
     def _reduction(self, op):
-        """Return the assignments that replace the running result by op(running, op0(first, other))."""
         first, chain = self._step.first, self._chain
         return [
             chain.op.eq(Mux(first, Op.BYPASS, op)),

@@ -24,17 +24,17 @@ __all__ = ["VectorEngine", "interval", "slow"]
 
 
 def slow(instruction):
-    """Return whether an instruction has a slow operation, so that no other instruction may be in the lanes with it."""
+    """Return whether an instruction has a slow operation, so it must be alone in the lanes."""
     return slow_op0(instruction) | slow_op1(instruction) | (instruction.opcode == ElementwiseOpcode.BN_AGGR)
 
 
 def interval(instruction, alu_latency: int = 1, turns: int = 1):
     """Return the cycles from one step of an instruction to the next.
 
-    A slow operation needs its unit's interval. If both operations are slow, the second starts after the first is done.
+    If both operations are slow, the second starts after the first is done.
 
     Arguments:
-        instruction: view of the instruction.
+        instruction: the instruction.
         alu_latency: cycles of an ALU. A running result is fed back through the second ALU, in a scan through both; the
             mean of the statistics is fed back through both.
         turns: number of partitions that a lane serves in turn; if above 1, a lane has no slow unit.
@@ -67,7 +67,6 @@ class VectorEngine(wiring.Component):
 
     @staticmethod
     def latency(config: Config) -> int:
-        """Return the number of cycles from a step without slow operations to its result."""
         return timing.vector_lanes_latency(config.vector_latency) + timing.turns_latency(config.lane_partitions)
 
     def elaborate(self, platform):
@@ -93,10 +92,6 @@ class VectorEngine(wiring.Component):
         return m
 
     def _transpose(self, m: Module, frontend: Frontend, platform):
-        """Transpose the words of each group of lanes as large as a block.
-
-        Return the transposed words, and zeros for the last lanes if these are fewer than a group.
-        """
         size = transpose_block(self.config)
         width = element_size(m, "width", frontend.lanes_step.a_dtype)
         moved = []

@@ -7,11 +7,11 @@ The stages are numbered by the registers before them. With a deeper pipeline, st
 several cycles each. The generation of random words ends when their element enters stage 4, so neither needs additional
 delay. The running result of a reduction or a scan is op1's last result.
 
-With several partitions, successive steps serve them in round robin; each partition has separate scalars and running
-results.
+With several partitions, successive steps serve them in round robin; each has separate scalars
+and running results.
 
-Division and power have one unit each and take many cycles: a step then stalls before stage 2 or before stage 3. The
-block delays the control word by the same number of cycles.
+Division and power have one unit each and take many cycles: a step then stalls before stage 2 or before stage 3, and the
+block delays its control.
 """
 
 from collections.abc import Iterable
@@ -53,8 +53,6 @@ __all__ = ["VectorLane"]
 
 class VectorLane(wiring.Component):
     """Lane of the vector engine. Throughput: one element per cycle, or one per `INTERVAL` of a slow unit.
-
-    In a reduction, a scan or statistics, an element stalls until the results that it needs are valid.
 
     Arguments:
         alu_latency: cycles of an ALU, 1 to 6. Above 1, widening and cast are pipelined too.
@@ -114,12 +112,11 @@ class VectorLane(wiring.Component):
 
     @property
     def random_latency(self) -> int:
-        """Cycles from an element's index to its random words, which are used in stage 4."""
+        """Cycles from an element's index to its random words."""
         return self.entry_latency + 2 * self.alu_latency + 1
 
     @property
     def latency(self) -> int:
-        """Cycles from stage 0 to the result."""
         return self.random_latency + self.cast_latency
 
     def elaborate(self, platform):
@@ -134,7 +131,6 @@ class VectorLane(wiring.Component):
         return m
 
     def _units(self, m: Module) -> SimpleNamespace:
-        """Add the units that more than one stage uses: ALUs, statistics, divider, power unit and search."""
         units = SimpleNamespace(
             alu0=VectorAlu(self.alu_latency),
             alu1=VectorAlu(self.alu_latency),
@@ -157,7 +153,6 @@ class VectorLane(wiring.Component):
         return units
 
     def _running(self, m: Module, result: Value) -> list[Signal]:
-        """Return the running result of the partition in stage 1, and of the partition in stage 2."""
         kept = [Signal(32, name=f"kept_{number}", reset_less=True) for number in range(self.partitions)]
         if self.partitions == 1:
             running = Signal(32)
@@ -221,10 +216,6 @@ class VectorLane(wiring.Component):
         return SimpleNamespace(a=a, b=b, s0=s0, s1=s1, signs=signs)
 
     def _op0(self, m: Module, units, words) -> tuple[Value, Value, Value]:
-        """Stage 1: compute op0, and drive search and statistics.
-
-        Return the operands of op0, and whether the first operand is s0.
-        """
         operate, a, b, s0 = self.operate, words.a, words.b, words.s0
         search, statistics, alu = units.search, units.statistics, units.alu0
         takes_s0 = Signal()
@@ -267,7 +258,6 @@ class VectorLane(wiring.Component):
         return x0, y0, takes_s0
 
     def _beside(self, m: Module, words, takes_s0: Value) -> tuple[Value, Value]:
-        """Return the word and the write enable that are in stage 2 together with the result of op0."""
         operate = self.operate
         second_now, second, enable = Signal(32), Signal(32, reset_less=True), Signal(reset_less=True)
         _choose(m, "comb", second_now, operate.second, {Second.B: words.b, Second.S0: words.s0}, words.s1)
@@ -279,7 +269,6 @@ class VectorLane(wiring.Component):
         return second, enable
 
     def _op1(self, m: Module, units, second: Value, enable: Value) -> tuple[Value, Value, Value, Value]:
-        """Stage 2: compute op1. Return its operands, and the word and the write enable for stage 3."""
         chain, alu = self.chain, units.alu1
         slow0, result0, x1, y1 = (Signal(32, name=name) for name in ("slow0", "result0", "x1", "y1"))
         m.d.comb += [
@@ -329,7 +318,6 @@ class VectorLane(wiring.Component):
         m.d.comb += statistics.quotient.eq(divider.out)
 
     def _finish(self, m: Module, units, beside: Value, enable: Value) -> None:
-        """Stages 3 and 4: select the result of the step, and cast it to the output format."""
         finish, statistics = self.finish, units.statistics
         m.submodules.caster = caster = RoundOrSaturate(self.cast_latency, self.random_latency, "random" in self.units)
         found, result, result_4 = Signal(32), Signal(32), Signal(32, reset_less=True)
@@ -356,7 +344,6 @@ class VectorLane(wiring.Component):
 
 
 def _choose(m: Module, domain: str, target: Signal, code: Value, words: dict, otherwise: Value) -> None:
-    """Drive `target` with the entry of `words` that `code` selects, or with `otherwise`."""
     with m.Switch(code):
         for case, word in words.items():
             with m.Case(case):

@@ -35,15 +35,14 @@ class Search(wiring.Component):
     """Eight words in order, or eight values to search for. Throughput: one element per cycle.
 
     Ports:
-        word: INT32 or UINT32 if `integer`, else FP32 with canonical NaN.
+        word: an integer, or FP32 with canonical NaN.
         probe: operation on the word (`Probe`); zero for none.
         integer: the word is an integer, else FP32.
         uint32: with `integer`, UINT32 instead of INT32.
         position: row-major position of the word in the instruction.
         number: index of the value to load, or of the result.
         hit: the word equals a stored value that was not found before; in the same cycle.
-        largest: entry `number` of the words inserted before this cycle, in descending order, equal words in order of
-            arrival.
+        largest: entry `number` of the words inserted so far, in descending order, equal words in order of arrival.
         found: INT32 position at which the stored value `number` was found, or -1.
     """
 

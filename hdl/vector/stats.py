@@ -2,10 +2,10 @@
 
 An element of BN_STATS takes four dependent operations: distance to the mean, new mean, distance to the new mean, new
 sum of squares. The mean feeds back after two of them, so even and odd elements have separate statistics: an element
-uses the mean of its parity. The lane's first ALU computes the mean, the second the sum of squares. If an ALU adds and
-multiplies in one cycle, the throughput is one element per cycle; else an element stalls until the previous mean is
-done. The ALUs have no other operations meanwhile: results are read after the last element, and the ALUs pass them
-unchanged. BN_AGGR uses the same units, and the lane's divider.
+uses the mean of its parity. The lane's first ALU computes the mean, the second the sum of squares. If an ALU takes one
+cycle, the throughput is one element per cycle; else an element stalls until the previous mean is done. The ALUs have no
+other operations meanwhile: results are read after the last element, and the ALUs pass them unchanged. BN_AGGR uses the
+same units, and the lane's divider.
 """
 
 from amaranth import Array, Cat, Module, Mux, Signal, unsigned
@@ -41,8 +41,8 @@ class Sample(data.Struct):
         update: the word is an element of BN_STATS.
         odd: with `update`, the index of the element is odd.
         count, mean, m2: the word is the count, the mean, the sum of squares m2 of a BN_AGGR set.
-        first: the word is the first even or the first odd element, or the count of the first set.
-        variance: there is no word; the division m2 / n starts, which gives the variance.
+        first: the word is the first of its parity, or the count of the first set.
+        variance: there is no word; the division m2 / n starts.
     """
 
     update: unsigned(1)
@@ -100,12 +100,10 @@ class Statistics(wiring.Component):
 
     @property
     def interval(self) -> int:
-        """Smallest number of cycles between two elements of BN_STATS."""
         return 1 if self.latency == 1 else self.latency + 1
 
     @property
     def result_delay(self) -> int:
-        """Cycles from a RESULT step to the cycle in which it reads its result."""
         return 2 * self.latency
 
     def elaborate(self, platform):
@@ -147,7 +145,6 @@ class Statistics(wiring.Component):
             m.d.sync += state.d_2.eq(state.d_1)
 
     def _mean(self, m: Module, state) -> None:
-        """Request the new mean after an element or a set."""
         samples, means, moved = state.samples, state.means, self.fused0
         mean = Mux(samples[1].first, 0, Array(means)[samples[1].odd])
         m.d.comb += [
@@ -162,10 +159,6 @@ class Statistics(wiring.Component):
             m.d.sync += means[0].eq(self.multiplied0)
 
     def _rest(self, m: Module, state) -> None:
-        """Request an element's distance to the new mean.
-
-        For the last word of a set, request its m2 plus the m2 of all earlier sets.
-        """
         m.d.comb += [
             self.sum1.takes.eq(state.samples[2].update | self.sample.m2),
             self.sum1.a.eq(Mux(self.sample.m2, state.m2s[0], state.x_2)),
@@ -256,8 +249,8 @@ class _State:
         meant: pulse in the cycle in which the new mean is valid.
         squared: pulse in the cycle in which the new sum of squares is valid.
         weighted: `n` times the distance of the current set's mean to the mean of all earlier sets.
-        sum_m2: sum of the current set's m2 and the m2 of all earlier sets.
-        set_empty: whether the count of the current set is 0.
+        sum_m2: sum of the m2 of all sets, with the current one.
+        set_empty: the count of the current set is 0.
     """
 
     def __init__(self, m: Module, sample, latency: int, quotient: int):

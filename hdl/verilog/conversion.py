@@ -1,7 +1,6 @@
 """Conversion of a component and all shared modules below it to Verilog.
 
-Modules are first elaborated one after the other, which takes a twentieth of the total time and finds the modules below.
-They are then converted in parallel processes, one per processor, each for a batch of modules.
+Modules are elaborated one after the other, which takes a twentieth of the total time, then converted in parallel.
 """
 
 import sys
@@ -53,9 +52,9 @@ def to_verilog(
     Arguments:
         name: Verilog name of the component's module.
         component: the component to convert.
-        watches_gates: add the check of the clock gates, for simulation.
-        replaced: replaces blocks of lanes, for simulation; default: none.
-        store: cache; a module found in the cache is not converted again. Default: no cache.
+        watches_gates: add the check of the clock gates.
+        replaced: replaces blocks of lanes; default: none.
+        store: cache of converted modules; default: no cache.
     """
     library = ModuleLibrary(watches_gates=watches_gates)
     met = {name: component}
@@ -100,7 +99,6 @@ def to_verilog(
 
 
 def _converted(modules: list[tuple]) -> list[str]:
-    """Return the Verilog of several modules. Each is given as its name and the results of `verilog.elaborate`."""
     return verilog.verilog_text(verilog.to_rtlil(name, *elaborated) for name, *elaborated in modules)
 
 
@@ -109,7 +107,6 @@ def _replaced(replaced: Replacement, name: str, of: tuple[str, ...], elaborated:
 
 
 def _elaborated(name: str, component: wiring.Component, library: ModuleLibrary | None = None) -> dict[str, tuple]:
-    """Return the results of `verilog.elaborate`, by module name, for a component and all shared modules below it."""
     library = library or ModuleLibrary()
     elaborated: dict[str, tuple] = {}
     pending = {name: component}
@@ -128,7 +125,7 @@ def below(
     Arguments:
         name: Verilog name of the component's module.
         component: the component to convert.
-        library: an empty library, filled with those modules and with the ones written in Verilog; default: a new one.
+        library: an empty library, filled with those modules; default: a new one.
         sources: see `hdl.verilog.text.to_rtlil`.
     """
     elaborated = _elaborated(name, component, library)

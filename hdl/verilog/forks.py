@@ -45,7 +45,7 @@ class Forks:
         """Queue a call, which starts as soon as a processor is free.
 
         Arguments:
-            name: identifies the result of the call when the results are iterated.
+            name: identifies the result of the call.
             function: the function to call.
             arguments: arguments of the function.
             first: put the call before all pending calls.

@@ -3,10 +3,10 @@
 Amaranth and Yosys write legal but sloppy Verilog, and no option changes that. The text is rewritten by patterns that
 hold for the pinned versions (`tests/hdl/verilog/test_text.py`):
 
-- Operands get the width of their operation. No pass of Yosys does that: `wreduce` narrows them.
-- Case statements get a default. `write_verilog` has no option for it.
+- Operands get the width of their operation; Yosys only narrows them (`wreduce`).
+- Case statements get a default.
 - A memory is cleared in one statement, and written in one; one for every word and byte takes a simulator several times
-  as long. `write_verilog -extmem` would clear it from a separate file; nothing merges the bytes.
+  as long.
 - Combinational logic with constant inputs must still be evaluated once. Yosys relies on a race at time 0, which Icarus
   loses. `write_verilog -sv` would write `always_comb`, but also SystemVerilog; this is Verilog-2005.
 """
@@ -100,8 +100,8 @@ def to_rtlil(name: str, fragment: Fragment, ports: dict, *, sources: bool = Fals
 
     Arguments:
         name: Verilog name of the component's module.
-        fragment: the fragment that `elaborate` returned for the component.
-        ports: the ports that `elaborate` returned for the component.
+        fragment: the fragment from `elaborate`.
+        ports: the ports from `elaborate`.
         sources: annotate each signal and cell with its source file and line.
     """
     return rtlil.convert(fragment, name, ports=ports, emit_src=sources)
@@ -126,7 +126,6 @@ def verilog_text(netlists: Iterable[str]) -> list[str]:
 
 
 def _to_verilog(netlists: list[str]) -> list[str]:
-    """Convert texts of RTLIL to Verilog in one run of Yosys."""
     removed = " ".join(f"-remove {attribute}" for attribute in REMOVED_ATTRIBUTES)
     read = "".join(f"read_rtlil <<rtlil\n{tidy(netlist)}\nrtlil\n" for netlist in netlists)
     script = (
@@ -149,7 +148,6 @@ def _to_verilog(netlists: list[str]) -> list[str]:
 
 
 def _rewrite(text: str) -> str:
-    """Apply all textual rewrites of this file to Verilog written by Yosys."""
     text = re.sub(r"^  reg " + _WAKE.pattern + r" = 0;$", lambda match: WAKE, text, flags=re.MULTILINE)
     text = _WAKE.sub(lambda match: r"\$wake ", text)
     text = "".join(_awaken(module) for module in _MODULE.split(text))
@@ -212,7 +210,6 @@ def _awaken(module: str) -> str:
 
 
 def _clear(initial: re.Match) -> str:
-    """Return a Verilog loop that clears a memory, to replace one assignment per word."""
     words, memory, width = initial[1].count("\n"), initial[2], initial[3]
     word = rf"\{memory}$word "
     return (
@@ -243,7 +240,6 @@ def _write(port: re.Match) -> str:
 
 
 def _with_defaults(lines: list[str]) -> Iterator[str]:
-    """Yield the lines of a Verilog text, adding an empty default to each case statement without one."""
     has_default = []
     for line in lines:
         word = line.strip()

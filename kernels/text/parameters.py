@@ -19,24 +19,22 @@ INTRODUCTION = """
 
 Generated from `spec/` by `python -m neuroncore_rtl.kernels.text.parameters`.
 
-These parameters describe a machine (`spec/config.py`). `PRESET=` selects a named set of values. A variable with the
-parameter's name in capitals overrides one of them: `make sim TEST=matmul PRESET=small ROWS=8`. `make help TEST=matmul`
-prints the same list. Other sizes, for example skews and drain times, are derived from the parameters.
+`PRESET=` selects a named set of values. A variable with the parameter's name in capitals overrides one of them:
+`make sim TEST=matmul PRESET=small ROWS=8`.
 
-The [last table](#presets) has the values of the presets. The last column of the others gives measurements and derived
-rates with the page of their source. Unless it says otherwise, areas and clocks are those of an ECP5, one unit alone.
+More stages allow a faster clock. Areas and clocks are those of an ECP5, one unit alone, unless the text says otherwise.
 """
 
 EFFECTS = {
     "rows": "`small`, 16 x 16, takes 716,837 LUTs of an UltraScale+, `medium`, 32 x 32, 1,697,474"
     " ([FPGA](fpga.md#ultrascale-on-paper)).",
-    "columns": "A product smaller than the array pays for the whole array: on 128 x 128, 13 x 17 x 18 takes 183 cycles,"
-    " ideally 1 ([tensor engine](tensor_engine.md#utilisation)).",
+    "columns": "On 128 x 128, a product of 13 x 17 x 18 takes 183 cycles, ideally 1"
+    " ([tensor engine](tensor_engine.md#utilisation)).",
     "mac_latency": "1, 4 and 5 stages: 29.0, 77.0 and 112 MHz with 500, 438 and 439 LUT4 ([FPGA](fpga.md#units))."
     " Utilisation of 128 x 128 by 512 x 512 x 512 is 97.7 % with 1 stage and 92.0 % with 5"
     " ([tensor engine](tensor_engine.md#stages)).",
-    "significand_bits": "8: a decoder at the edge takes 133 LUT4 instead of 502; the multiply-accumulate hardly"
-    " shrinks ([tensor engine](tensor_engine.md#stages)).",
+    "significand_bits": "8: a decoder at the edge takes 133 LUT4 instead of 502"
+    " ([tensor engine](tensor_engine.md#stages)).",
     "add_latency": "A PSUM partition reaches 30 MHz with 2 stages and 47 MHz with 4. Columns that accumulate in the"
     " same word are `add_latency` + 2 cycles apart ([tensor engine](tensor_engine.md#stages)).",
     "edge_latency": "Each stage delays all sums by one cycle ([tensor engine](tensor_engine.md#timing)).",
@@ -49,8 +47,7 @@ EFFECTS = {
     " ([vector engine](vector_engine.md#timing)).",
     "vector_statistics": "BN_STATS takes N + 6 cycles for N elements, BN_AGGR 4N + 22"
     " ([vector engine](vector_engine.md#timing)).",
-    "vector_random": "It draws the words that make a tensor round to the same bits in any tiling"
-    " ([numbers](numbers.md#the-random-word)).",
+    "vector_random": "A tensor rounds to the same bits in any tiling ([numbers](numbers.md#the-random-word)).",
     "lane_partitions": "2 saves 13,000 places of LUTs on preset `fpga` ([FPGA](fpga.md#a-core)).",
     "scalar_depth": "1: 22.2 MHz, 5,507 LUT4 ([FPGA](fpga.md#units)). 2, without trigonometry and random bits:"
     " 52.5 MHz, 4,134 LUT4 ([FPGA](fpga.md#the-activation-lane)).",
@@ -62,29 +59,25 @@ EFFECTS = {
     "hbm_bytes": "A record costs its port 128 / `hbm_bytes` beats ([core](core.md#why-does-this-stall)).",
     "sbuf_bytes": "16 KiB instead of 64 KiB, with PSUM banks of 128 words, saves 60 block RAMs of preset `fpga`"
     " ([FPGA](fpga.md#a-core)).",
-    "sbuf_banks": "A request that conflicts stalls; a line port that has waited 16 cycles gets priority"
-    " ([core](core.md#memories)).",
+    "sbuf_banks": "More banks cause fewer conflicts ([core](core.md#memories)).",
     "line_bytes": "8, with records that queues receive beat by beat, shortens the wires of preset `fpga` from 456,000"
     " to 402,000 ([FPGA](fpga.md#a-core)). Shorter lines cause more conflicts ([core](core.md#sizes-of-the-memories)).",
     "psum_words": "See `sbuf_bytes`.",
     "psum_banks": "2 instead of 8 saves 2,100 places of LUTs on preset `fpga` ([FPGA](fpga.md#a-core)).",
-    "local_bytes": "It takes block RAM twice, a copy for each of its two readers"
-    " ([core](core.md#sizes-of-the-memories)).",
-    "port_latency": "1 cuts the slowest path of a core on an FPGA, and adds one to four cycles per unit"
+    "local_bytes": "It takes block RAM twice ([core](core.md#sizes-of-the-memories)).",
+    "port_latency": "1 cuts the slowest path of a core, and adds one to four cycles per unit"
     " ([core](core.md#waiting-for-each-other)).",
     "dma_engines": "An engine takes 8,749 places of LUTs on preset `fpga` ([FPGA](fpga.md#a-core)).",
     "dma_beats": "The buffer is block RAM from 128 beats on, LUTs at 32 ([core](core.md#sizes-of-the-memories)).",
-    "cast_lanes": "A cast between adjacent elements moves this many per cycle, other copies `hbm_bytes` bytes"
-    " ([core](core.md#dma)).",
+    "cast_lanes": "Other copies move `hbm_bytes` bytes per cycle ([core](core.md#dma)).",
     "cast_latency": "A cast element is accepted 6 cycles after its arrival with 1 stage, 7 + `cast_latency` with more"
     " ([timing model](timing_model.md#rules)).",
     "cores": "On a ring of 16 chips an all-reduce of 1,048,576 bytes takes 62,180 cycles, 98.8% of the ring's bound"
     " ([NeuronLink](neuronlink.md#how-fast)).",
-    "semaphores": "They are LUTs, a copy for each reader ([core](core.md#sizes-of-the-memories)). Boot clears one per"
-    " cycle ([core](core.md#life-of-an-image)).",
+    "semaphores": "They are LUTs, a copy for each reader ([core](core.md#sizes-of-the-memories)).",
     "records_ahead": "With a fetch of 74 cycles, a queue gets one record per 19 cycles (4 in flight), 9 (8) or 37 (2)"
     " ([core](core.md#why-does-this-stall)).",
-    "counters": "Boards have 0, because a bitstream has no reader of them ([FPGA](fpga.md#a-core)).",
+    "counters": "Boards have 0 ([FPGA](fpga.md#a-core)).",
 }
 """Effect of each parameter, in Markdown; a test checks that each figure is on a page that the text links to."""
 
@@ -102,7 +95,7 @@ def parameters_page() -> str:
         sections += [f"## {group[0].upper()}{group[1:]}", _group_table([known[name] for name in names])]
     sections += [
         "## Presets",
-        "Values that differ from the default, or that every preset must give:",
+        "Values that differ from the default:",
         _preset_table(known),
     ]
     return "\n\n".join(sections) + "\n"

@@ -54,7 +54,7 @@ def page() -> str:
         ),
         *("### NOP", _prose(isa.Nop)),
         *("## Formats", _formats()),
-        *("## Tensor engine", _layout(isa.TENSOR_FIELDS)),
+        *("## Tensor engine", _layout(isa.TENSOR_FIELDS), _prose(isa.TensorInstruction)),
         *(f"### LOAD_STATIONARY = {isa.LOAD_STATIONARY}", _prose(isa.LoadStationary)),
         *(f"### MULTIPLY_MOVING = {isa.MULTIPLY_MOVING}", _prose(isa.MultiplyMoving)),
         *("## Vector and scalar engine", _prose(elementwise), _layout(isa.ELEMENTWISE_FIELDS), _prose(isa.Elementwise)),
@@ -94,14 +94,12 @@ def _layout(layout: Layout, offsets: Mapping[str, int] | None = None) -> str:
 
 
 def _codes(kind: type[enum.IntEnum]) -> str:
-    """Return the members of an enumeration as a table."""
     words = _documented(kind)
     rows = [(str(int(member)), f"`{member.name}`", words.get(member.name, "")) for member in kind]
     return markdown_table(("code", "name", "meaning"), rows)
 
 
 def _enumeration(kind: type[enum.IntEnum]) -> tuple[str, str]:
-    """Return two texts: the docstring of an enumeration, and the table of its members."""
     return _prose(kind), _codes(kind)
 
 
@@ -142,7 +140,6 @@ def _memory_map() -> str:
 
 
 def _host_registers() -> Iterator[str]:
-    """Yield a table of the host registers and their fields, then a line for each array of words behind them."""
     rows = []
     for register in host_map.HOST_REGISTERS:
         rows.append((f"`{register.offset:#04x}`", f"`{register.name}`", "", register.effect.value, register.meaning))
@@ -156,23 +153,16 @@ def _host_registers() -> Iterator[str]:
 
 
 def _prose(documented: type | ModuleType) -> str:
-    """Return the docstring of a class or module as Markdown.
-
-    Its arguments, with those of its bases in the same module, become a list.
-    """
-    kinds = [documented]
-    if inspect.isclass(documented):
-        kinds += [base for base in documented.__bases__ if base.__module__ == documented.__module__]
+    """Return the docstring of a class or module as Markdown; its arguments become a list."""
     items: list[str] = []
-    for kind in reversed(kinds):
-        before, _, arguments = (inspect.getdoc(kind) or "").partition("Arguments:\n")
-        for line in arguments.splitlines():
-            named = re.fullmatch(r" {4}(\w+(?:, \w+)*): (.*)", line)
-            if named:
-                names = ", ".join(f"`{name}`" for name in named[1].split(", "))
-                items.append(f"- {names}: {named[2]}")
-            elif line.strip():
-                items[-1] += f" {line.strip()}"
+    before, _, arguments = (inspect.getdoc(documented) or "").partition("Arguments:\n")
+    for line in arguments.splitlines():
+        named = re.fullmatch(r" {4}(\w+(?:, \w+)*): (.*)", line)
+        if named:
+            names = ", ".join(f"`{name}`" for name in named[1].split(", "))
+            items.append(f"- {names}: {named[2]}")
+        elif line.strip():
+            items[-1] += f" {line.strip()}"
     return _plain("\n\n".join((before.strip(), "\n".join(items))))
 
 

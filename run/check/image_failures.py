@@ -21,10 +21,7 @@ LISTED = 5
 
 
 def image_failures(run: Outcome, expected: CoreOutcome, memory: np.ndarray, config: Config) -> Iterator[str]:
-    """Yield the differences between the outcomes of RTL and golden, a sentence each.
-
-    `memory` is the HBM that contains the executed records.
-    """
+    """Yield the differences between the outcomes of RTL and golden; `memory` is HBM with the executed records."""
     if run.ending == Ending.LIMIT:
         yield f"the program must end, but was given up after {run.cycles:,} cycles"
     error = expected.error and CoreFault(
@@ -50,7 +47,7 @@ def image_failures(run: Outcome, expected: CoreOutcome, memory: np.ndarray, conf
 
 
 def explain_fault(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
-    """Return a sentence that explains an error of a core; `memory` is the HBM that contains its records."""
+    """Return a sentence that explains an error of a core; `memory` is HBM with its records."""
     cause = f"{isa.cause_name(fault.cause)}{_detail(fault)}"
     if fault.cause == isa.Cause.BOOT:
         return cause
@@ -59,10 +56,9 @@ def explain_fault(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
 
 
 def row_beyond(fault: CoreFault | None, memory: np.ndarray, config: Config) -> tuple[int, int] | None:
-    """Return the position at which a gather or scatter with an out-of-range index would access its tensor.
+    """Return the element at which a gather or scatter with an out-of-range index would access its tensor.
 
-    The result is the first element of the row that the index selects, and the number of elements of the tensor; None
-    for other errors.
+    The second result is the tensor's number of elements; None for other errors.
     """
     if fault is None or fault.cause != isa.Cause.INDEX:
         return None
@@ -98,7 +94,6 @@ def _detail(fault: CoreFault) -> str:
 
 
 def _instruction(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
-    """Return the line of assembly of the record with the error, or its opcode if the record is not valid."""
     data = memory[fault.address : fault.address + isa.RECORD_BYTES].tobytes()
     if len(data) < isa.RECORD_BYTES:
         return "beyond HBM"

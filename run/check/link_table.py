@@ -19,18 +19,12 @@ def opposite(instance: Instance, wire: int) -> int:
 
 
 def link_of(instance: Instance, wire: int) -> int:
-    """Return the wire by which a wire's link is named.
-
-    A link consists of two wires; its name is the name of the wire that leads up, or to the next column or row.
-    """
+    """Return the wire that names a wire's link: the one that leads up, or to the next column or row."""
     return opposite(instance, wire) if wire % instance.directions % 2 else wire
 
 
 def dead_links(instance: Instance, dead: Collection[int]) -> list[int]:
-    """Return the dead links, each as the wire that names it.
-
-    `dead` contains, for each end that declared its link dead, the wire on which this end sends.
-    """
+    """Return the dead links, as the wires that name them; `dead`: wires of the ends that declared their link dead."""
     return sorted({link_of(instance, wire) for wire in dead})
 
 

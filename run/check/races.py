@@ -19,14 +19,7 @@ __all__ = ["Execution", "Race", "TouchTable", "find_races", "race_events"]
 
 @dataclass(frozen=True)
 class Execution:
-    """An executed record.
-
-    Arguments:
-        queue, name: number and name of the queue.
-        address: in HBM.
-        issued, retired: cycles in which the engine accepted and finished it.
-        instruction: its instruction.
-    """
+    """An executed record of the queue `queue`, named `name`; `address`: in HBM."""
 
     queue: int
     address: int

@@ -13,10 +13,7 @@ __all__ = ["cycles_of_runs", "tile_runs"]
 
 
 def tile_runs(image: Image, addresses: Sequence[int]) -> list[slice]:
-    """Return each execution of a section of the program, as a slice of `addresses`.
-
-    `addresses` are those of the executed records, in the order of issue.
-    """
+    """Return each execution of a section, as a slice of `addresses`, those of executed records in order of issue."""
     sections = {
         block.address + place * RECORD_BYTES: block.section for block in image.blocks for place in range(block.count)
     }
@@ -31,6 +28,6 @@ def tile_runs(image: Image, addresses: Sequence[int]) -> list[slice]:
 
 
 def cycles_of_runs(image: Image, addresses: Sequence[int], issued: Sequence[int], end: int) -> list[int]:
-    """Return the duration of each execution of a section: from its first issue to the next execution, or to `end`."""
+    """Return the duration of each execution: from its first issue to the next execution, or to `end`."""
     starts = [issued[part.start] for part in tile_runs(image, addresses)]
     return [after - before for before, after in pairwise([*starts, end])]

@@ -13,12 +13,8 @@ SHOWN = 4
 def count_differences(found: np.ndarray, expected: np.ndarray, integer: bool, side: int, again: str) -> int:
     """Return the number of elements in which a product differs from golden's, and print the first of them.
 
-    Arguments:
-        found: the product, uint32 [M, N], words of FP32 or INT32.
-        expected: golden's product.
-        integer: whether the words are INT32.
-        side: rows and columns of a tile.
-        again: shell command that repeats the run and records a waveform; printed with the differences.
+    Products are uint32 [M, N], words of FP32 or INT32, in tiles of `side`. `again` is the printed shell command that
+    repeats the run.
     """
     differs = found != expected
     if not differs.any():

@@ -88,10 +88,7 @@ def _touch(
     size: int,
     dimensions: Iterable[tuple[int, int]],
 ) -> Touch:
-    """Return the access to elements of `size` bytes, from `address` on in each partition.
-
-    `dimensions` are pairs: the number of elements of a dimension, and their distance in bytes.
-    """
+    """Return the access to elements of `size` bytes, from `address` on; `dimensions`: (count, distance in bytes)."""
     starts, length = np.array([address]), size
     for step, count in sorted((abs(step), count) for count, step in dimensions if step):
         if len(starts) == 1 and step <= length:

@@ -20,14 +20,7 @@ __all__ = ["Unwritten", "find_unwritten"]
 
 @dataclass(frozen=True)
 class Unwritten:
-    """A read of unwritten bytes.
-
-    Arguments:
-        instruction: its name.
-        source: the kernel's line that appended the instruction.
-        touch: the access.
-        partition, byte: position of the first unwritten byte.
-    """
+    """A read of unwritten bytes, the first at `partition` and `byte`; `source`: the kernel's line."""
 
     instruction: str
     source: str
@@ -43,14 +36,10 @@ class Unwritten:
 
 
 def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator[Unwritten]:
-    """Yield the first such read of each record.
+    """Yield the first such read of each record of an image made from a program.
 
     Not checked: HBM, which the image initialises, and source rows of a gather. Rows that a scatter skips count as
-    written.
-
-    Arguments:
-        image: must be made from a program, so that each record has a program entry.
-        records: queue and HBM address of each record in the order of execution.
+    written. `records` are queue and HBM address of each record in the order of execution.
     """
     config = image.config
     written = {
@@ -62,7 +51,6 @@ def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator
 
     @cache
     def places_at(address: int) -> tuple[list[_Place], list[_Place]]:
-        """Return the reads and the writes of a record."""
         instruction = image.locate(address)[1].instruction
         gathers = isinstance(instruction, DmaCopy) and instruction.gather is not None
         places = [

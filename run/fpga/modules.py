@@ -83,10 +83,7 @@ def _synthesise_one(module: str, rtlil: list[str], verilog: list[str], family: F
 
 
 def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str]:
-    """Return the number of instances of each module in the hierarchy of `top`.
-
-    `cells` maps a module to the number of instances of each cell and submodule in it.
-    """
+    """Return the number of instances of each module below `top`; `cells`: cells and submodules of a module."""
     times: Counter[str] = Counter()
     todo = [(top, 1)]
     while todo:
@@ -97,7 +94,7 @@ def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str
 
 
 def total(rows: list[dict[str, Any]], family: Family) -> dict[str, float]:
-    """Return the resources of a whole design: the counts of the rows of `by_module`, summed over all instances."""
+    """Return the resources of a whole design, from the rows of `by_module`."""
     return {name: sum(row["times"] * row[name] for row in rows) for name in family.cells}
 
 

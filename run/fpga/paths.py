@@ -49,12 +49,10 @@ class _Cell:
     bits: Mapping[str, list[int]]
 
     def of(self, *ports: str) -> Iterator[int]:
-        """Yield the nets at some ports."""
         for port in ports:
             yield from self.bits.get(port, ())
 
     def matching(self, ports: str) -> Iterator[int]:
-        """Yield the nets at ports that match a pattern."""
         return self.of(*(port for port in self.bits if re.fullmatch(ports, port)))
 
 
@@ -94,7 +92,7 @@ def estimate_paths(netlist: Netlist) -> list[dict[str, object]]:
 
 
 def estimate_table(rows: list[Mapping]) -> Table:
-    """Return a printable table of the rows of `estimate_paths`."""
+    """Return a table of the rows of `estimate_paths`."""
     cells = (
         {
             "ns": row["ns"],

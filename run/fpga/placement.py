@@ -54,7 +54,7 @@ def place(netlist: Netlist, seed: int) -> dict[str, object]:
 
 
 def slowest(report: Mapping, netlist: Netlist) -> dict[str, object]:
-    """Return `fmax_mhz` and `critical_path` of nextpnr's report; see `place`."""
+    """Return `fmax_mhz` and `critical_path` of nextpnr's report."""
     clocks = [clock["achieved"] for clock in report["fmax"].values()]
     paths = [one for one in report["critical_paths"] if one["from"] == one["to"] != "<async>"]
     path = max(paths, key=lambda one: sum(part["delay"] for part in one["path"]), default=None)
@@ -65,7 +65,7 @@ def slowest(report: Mapping, netlist: Netlist) -> dict[str, object]:
 
 
 def path_table(path: Mapping) -> Table:
-    """Return a printable table of a result of `critical_path`."""
+    """Return a table of a result of `critical_path`."""
     title = f"Critical path: {path['ns']:.1f} ns, {path['logic_ns']:.1f} of them logic; {path['luts']} LUTs"
     steps = (step | {"name": escape(step["signal"] or _expression(step["source"]))} for step in path["steps"])
     return table(title, steps, "at ns: {ns:.1f} | LUTs before: {luts} | signal: {name} | source: {source}")
@@ -131,11 +131,7 @@ def _expression(source: str) -> str:
 
 
 def remaining(log: str) -> list[int]:
-    """Return nextpnr's progress in routing.
-
-    After every thousand connections that the router makes, the log reports how many connections remain (the router also
-    removes connections); the result lists these counts in order.
-    """
+    """Return how many connections remained after every thousand that nextpnr's router made; it also removes some."""
     return [int(found) for found in _THOUSAND.findall(log)]
 
 

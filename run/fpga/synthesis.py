@@ -185,23 +185,12 @@ def versions() -> dict[str, str]:
 
 
 def synthesise(
-    top: str,
-    rtlil: Iterable[str],
-    verilog: Iterable[str],
-    family: Family,
-    *,
-    gates: bool = False,
-    abc: str = ABC,
+    top: str, rtlil: Iterable[str], verilog: Iterable[str], family: Family, *, gates: bool = False, abc: str = ABC
 ) -> Netlist:
     """Return the flat netlist of a module, cached by its inputs; raises as `run_tool`.
 
-    Arguments:
-        top: name of the module.
-        rtlil: texts of it and of modules below it.
-        verilog: texts of further modules.
-        family: one of `FAMILIES`.
-        gates: whether to omit ABC; each gate counts as a LUT, and the result has only counts.
-        abc: script of ABC.
+    `rtlil` has it and modules below it, `verilog` further modules. With `gates` ABC is omitted: each gate counts as a
+    LUT, and the result has only counts.
     """
     texts = {"design.il": "\n".join(map(without_brackets, rtlil)), "design.v": "\n".join(verilog)}
     script = (

@@ -55,7 +55,6 @@ LUTS_OF = {"CCU2C": 2, "TRELLIS_DPR16X4": 6}
 """LUT4 positions that other cells occupy."""
 
 MOST_MODULES = 12
-"""Most modules in a table."""
 
 ROUNDS = 4
 """Passes of Yosys across module borders; each removal may allow another one in the next module."""
@@ -72,10 +71,7 @@ def whole(component: wiring.Component, name: str) -> tuple[Netlist, list[dict]]:
 def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> tuple[Netlist, list[dict]]:
     """Return the netlist of a machine for the ECP5, and a row per module: `module`, `times` and its own cell counts.
 
-    Arguments:
-        top: name of the top module.
-        rtlil: RTLIL of the modules that remain separate, by name.
-        verilog: texts of the others, which are flattened.
+    `rtlil` has the modules that remain separate, by name; those in `verilog` are flattened.
     """
     modules = _prune(top, rtlil, verilog)
     often = occurrences(top, {module: Counter(_CELL.findall(text)) for module, text in modules.items()})
@@ -175,10 +171,7 @@ def black_box(netlist: Netlist) -> str:
 
 
 def replace_black_box(around: Mapping, netlist: Netlist) -> dict:
-    """Return a netlist in which another netlist replaces a black box.
-
-    `around` is the netlist with the black box, in the format of Yosys' `write_json`.
-    """
+    """Return the netlist `around`, as of `write_json`, in which another netlist replaces a black box."""
     inner = json.loads((netlist.folder / "netlist.json").read_text())["modules"]
     inner[netlist.name]["attributes"].pop("top", None)
     return {**around, "modules": {**around["modules"], **inner}}

@@ -1,7 +1,6 @@
 """Activity of a core: the spans of cycles in which its cycle counters counted.
 
-Counters have no positions of cycles. In a profiled run the harness therefore watches the lowest bit of each, and writes
-a line when the set of counting ones changes.
+A profiled run watches the lowest bit of each counter, and logs each change of the set of counting ones.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,10 +26,7 @@ _CYCLES = ("idle", "executing", "busy", "columns", "waiting")
 
 
 def activity_defines(config: Config) -> dict[str, object]:
-    """Return the macros `ACTIVITY`, a vector of the lowest bits of watched counters, and `ACTIVITIES`, its width.
-
-    Bit 0 is set once an instruction has retired.
-    """
+    """Return the macros `ACTIVITY`, a vector of the lowest bits of watched counters, and `ACTIVITIES`, its width."""
     bits = [
         f"|counters[{low + width - 1}:{low}]" if name == _INSTRUCTIONS else f"counters[{low}]"
         for name, low, width in _watched(config)
@@ -41,7 +37,7 @@ def activity_defines(config: Config) -> dict[str, object]:
 def read_activity(lines: Iterable[Sequence[str]], config: Config, end: int) -> Activity:
     """Return the intervals in which the counters of a core counted, up to cycle `end`.
 
-    Each line is a cycle, and the bits of the macro `ACTIVITY` from that cycle to the cycle of the next line.
+    Each line is a cycle, and the bits of `ACTIVITY` from that cycle on.
     """
     names = [STARTED if name == _INSTRUCTIONS else name for name, _, _ in _watched(config)]
     found: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
@@ -61,7 +57,7 @@ def read_activity(lines: Iterable[Sequence[str]], config: Config, end: int) -> A
 
 
 def _watched(config: Config) -> list[tuple[str, int, int]]:
-    """Return name, lowest bit and width of the counters of cycles, after those of the counter of instructions."""
+    """Return name, lowest bit and width of the watched counters, the counter of instructions first."""
     leaves = {name: (low, width) for name, low, width in _leaves(core_counters(config), "", 0)}
     kinds = {name: name.rpartition(".")[2] for name in leaves}
     cycles = [name for name, kind in kinds.items() if kind in _CYCLES or kind.startswith("wait_")]

@@ -13,14 +13,7 @@ _DIRECTIONS = {Topology.RING: ("up", "down"), Topology.TORUS: ("+column", "-colu
 
 @dataclass(frozen=True)
 class CollectiveFault:
-    """Error of a collective engine.
-
-    Arguments:
-        core: index of the core.
-        cause: a `spec.isa.Rule` or `spec.isa.Cause`.
-        number: count of the instructions that the engine accepted before the faulty one.
-        detail: further information; the cause determines its meaning.
-    """
+    """Error of a core's collective engine, a `spec.isa.Rule` or `Cause`, after `number` accepted instructions."""
 
     core: int
     cause: int
@@ -35,14 +28,14 @@ class CollectiveFault:
 
 
 def disagreement_text(detail: int) -> str:
-    """Return the text for the detail of the cause DISAGREE: the core, and the field in which it disagrees."""
+    """Return the text of a DISAGREE's detail: the other core, and the field in which it disagrees."""
     other, field = detail & 0xFF, (detail >> 8) - 1
     name = SIGNATURE_FIELDS[field][0] if 0 <= field < len(SIGNATURE_FIELDS) else f"field {field}"
     return f"with core {other} in {name}"
 
 
 def link_name(instance: Instance, wire: int) -> str:
-    """Return the name of a wire: the sending chip, the direction, and the receiving chip."""
+    """Return the name of a wire: sending chip, direction, receiving chip."""
     chip, direction = divmod(wire, instance.directions)
     way = _DIRECTIONS[instance.topology][direction]
     return f"link chip {chip} {way} -> chip {instance.neighbour(chip, direction)}"

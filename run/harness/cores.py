@@ -34,10 +34,7 @@ ROOM_BYTES = 64 << 20
 
 
 def room_of(memories: np.ndarray) -> int:
-    """Return the size of the HBM that a harness needs for `memories`, in bytes.
-
-    The result is one of few sizes, so that runs share builds.
-    """
+    """Return the bytes of HBM that a harness needs for `memories`: one of few sizes, so that runs share builds."""
     return max(ROOM_BYTES, 1 << (memories.size - 1).bit_length())
 
 
@@ -61,7 +58,7 @@ Verilator assumes that every output of a block depends on every input."""
 
 @dataclass(frozen=True)
 class CoreFault:
-    """Error of a core: queue, cause (a `spec.isa.Rule` or `Cause`), HBM address of the record, detail."""
+    """Error of a core: queue, cause (`spec.isa.Rule` or `Cause`), HBM address of the record, detail."""
 
     queue: int
     cause: int
@@ -98,8 +95,7 @@ class CoreWork(HbmWork):
 class CoreDevice:
     """A lone core, or all cores of an instance.
 
-    The parts of its outcome are the images. The counter `simulated` has all cycles; the memory `hbm` has the shape of
-    the work's memories.
+    The parts of its outcome are the images; the counter `simulated` has all cycles.
 
     Arguments:
         machine: parameters of the core or instance.
@@ -134,7 +130,6 @@ class CoreDevice:
         return "instance" if self.instance else "core"
 
     def verilog(self, *, cached: bool = True, vectors: bool = False) -> str:
-        """Return the Verilog of cores and links; cached, vectors: see `run.sim.elaboration.elaborated`."""
         options = {"cached": cached, "watches_gates": self.watches_gates, "vectors": vectors}
         if self.instance is None:
             return engine_verilog(self.core, "core", **options)
@@ -240,7 +235,7 @@ def _ending(gave_up: bool, parts: Mapping[int | str, Outcome], started: Sequence
 
 
 def _logs(text: str, cores: int) -> list[list[list[str]]]:
-    """Return the log of each core in each round: the fields of its lines, without the index of the core."""
+    """Return the log of each core in each round: the fields of its lines without the core."""
     logs: list[list[list[str]]] = []
     for kind, core, *fields in map(str.split, text.splitlines()):
         if kind == "s":
@@ -251,7 +246,6 @@ def _logs(text: str, cores: int) -> list[list[list[str]]]:
 
 
 def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
-    """Return the executed records and the printed text from the lines of a core's log."""
     issued, retired, console = [], {}, []
     for kind, *fields in lines:
         if kind == "c":
@@ -272,7 +266,7 @@ def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
 
 
 def _part(fields: Sequence[str], config: Config, log: Sequence[Sequence[str]]) -> Outcome:
-    """Return the outcome of one image on one core, from the fields of its result line and its part of the log."""
+    """Return the outcome of one image on one core, from its result line and its log."""
     cycles, over, exit_code, gave_up, cause, queue, address, detail, counters = fields
     errors = (CoreFault(int(queue), int(cause), int(address, 16), int(detail, 16)),) if int(cause) else ()
     ending = (

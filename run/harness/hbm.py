@@ -26,7 +26,7 @@ HBM_ARGUMENTS = {"HBM_ARGUMENTS": arguments(_NUMBERS, hexadecimal=_BORDERS, pref
 
 
 def optional_arguments() -> dict[str, str]:
-    """Return the Verilog macro that reads the plusargs of `Hbm`; every plusarg may be missing."""
+    """Return the macro that reads the plusargs of `Hbm`; each may be missing."""
     defaults: dict[str, Any] = {field.name: field.default for field in fields(Hbm)}
     forms = {name: ("d", int(defaults[name])) for name in _NUMBERS} | dict.fromkeys(_BORDERS, ("h", 0))
     found = (f'if (!$value$plusargs("hbm_{n}=%{form}", {n})) {n} = {value};' for n, (form, value) in forms.items())
@@ -46,7 +46,6 @@ class Hbm:
         reorder: rate at which a burst or response overtakes other IDs, in 256ths of the cycles.
         interleave: whether it may overtake within a burst.
         slverr, decerr: first and end byte of the range with that error response; whole beats.
-        seed: seed of all random behaviour.
     """
 
     size: int | None = None
@@ -62,7 +61,6 @@ class Hbm:
     seed: int = 1
 
     def plusargs(self) -> list[str]:
-        """Return the plusargs by which the Verilog memory reads these parameters."""
         values: dict[str, Any] = {name: int(getattr(self, name)) for name in _NUMBERS}
         values |= {} if self.size is None else {"size": self.size}
         values |= dict(zip(_BORDERS, (f"{at:x}" for at in (*self.slverr, *self.decerr)), strict=True))
@@ -70,16 +68,13 @@ class Hbm:
 
 
 def hbm_of(settings: Settings) -> Hbm:
-    """Return the HBM that the variables LATENCY, BANDWIDTH, STALL and SEED describe; unlimited without BANDWIDTH."""
+    """Return the HBM that the variables LATENCY, BANDWIDTH, STALL and SEED describe."""
     rate = 256 * settings.values.get("BANDWIDTH", 0)
     return Hbm(latency=settings.latency, rate=rate, stall=settings.stall, seed=settings.seed)
 
 
 def random_hbm(rng: np.random.Generator, **choices: Sequence[int]) -> Hbm:
-    """Return an HBM with random parameters.
-
-    `choices` maps a parameter to the values from which its value is drawn; they are drawn in the order of `choices`.
-    """
+    """Return an HBM; each parameter in `choices` is drawn from its values, in this order."""
     drawn: dict[str, Any] = {name: int(rng.choice(values)) for name, values in choices.items()}
     return Hbm(**drawn, seed=int(rng.integers(1, 1 << 31)))
 
@@ -89,8 +84,8 @@ class HbmWork(LinkWork):
     """Base of work in the HBM of cores.
 
     Arguments (besides those of `LinkWork`):
-        memories: uint8 [cores, bytes], initial HBM from address 0; not modified. In an instance a core's HBM ends with
-            these bytes, a multiple of 4096.
+        memories: uint8 [cores, bytes], initial HBM from address 0. In an instance a core's HBM ends with these bytes, a
+            multiple of 4096.
         behaviour: of HBM. For an instance `size` must be None; error ranges address the HBM of all cores in order.
     """
 
@@ -98,26 +93,21 @@ class HbmWork(LinkWork):
     behaviour: Hbm = Hbm()
 
     def check_memories(self, cores: int) -> None:
-        """Raise ValueError unless there is a memory for each core of an instance."""
         if len(self.memories) != cores or self.memories.shape[1] % 4096:
             raise ValueError(f"memories must be [{cores}, a multiple of 4096], not {list(self.memories.shape)}")
 
     def hbm_plusargs(self, directory: Path, beat_bytes: int, *, limited: bool) -> list[str]:
-        """Write the memories to files; return the plusargs that load them.
-
-        `limited`: accesses of a core beyond the bytes of its memory fail.
-        """
+        """Write the memories to files; return their plusargs; `limited`: accesses of a core beyond its memory fail."""
         cores, room = self.memories.shape
         limits = plusargs(hbm_room=room, hbm_size=cores * room) if limited else []
         return [*self.behaviour.plusargs(), *limits, *write_memory(directory, self.memories.reshape(-1), beat_bytes)]
 
     def memories_after(self, directory: Path) -> np.ndarray:
-        """Return the final contents of `memories`."""
         return read_memory(directory)[: self.memories.size].reshape(self.memories.shape)
 
 
 def write_memory(directory: Path, content: np.ndarray, beat_bytes: int) -> list[str]:
-    """Write the initial memory, uint8 [bytes]; return the plusargs that load it and dump as many bytes."""
+    """Write the initial memory, uint8 [bytes]; return the plusargs that load and dump it."""
     beats = -(-len(content) // beat_bytes)
     padded = np.zeros((beats, beat_bytes), np.uint8)
     padded.reshape(-1)[: len(content)] = content

@@ -36,20 +36,14 @@ FIRST_WINDOW = 16
 
 
 def instance_label(instance: Instance) -> str:
-    """Return a text with the parameters of an instance's links, as part of file names."""
+    """Return the parameters of an instance's links as part of file names."""
     shape = f"{instance.width}x{instance.chips // instance.width}" if instance.topology == Topology.TORUS else "ring"
     return f"{instance.chips}-{shape}-{instance.link_bytes}x{instance.link_latency}"
 
 
 @dataclass(frozen=True)
 class LinkSample:
-    """State of the links in a cycle.
-
-    Arguments:
-        cycle: the cycle.
-        credits_used: number of credits that the sender of each wire has used.
-        counters: counters of the sender of each wire, by their names in `hdl.link.counters`.
-    """
+    """Counters, and number of used credits, of the sender of each wire in a cycle."""
 
     cycle: int
     credits_used: Sequence[int]
@@ -57,7 +51,7 @@ class LinkSample:
 
 
 def sampling(path: Path) -> list[str]:
-    """Return the plusargs by which the harness samples the links into the file `path`."""
+    """Return the plusargs by which the harness samples the links into a file."""
     return plusargs(window=FIRST_WINDOW, samples=path)
 
 
@@ -74,7 +68,7 @@ class LinkWork:
 
     Arguments:
         errors: share of the frames that are disturbed, from 0 to 1.
-        cut: a wire that transmits nothing from a cycle on; None: no such wire.
+        cut: a wire that transmits nothing from a cycle on.
         seed: seed of all random behaviour.
         sampled: whether the run writes samples of the links to a file.
     """
@@ -85,14 +79,13 @@ class LinkWork:
     sampled: bool = False
 
     def link_plusargs(self, directory: Path) -> list[str]:
-        """Return the plusargs for frame errors, a cut wire, and the samples of counters in `directory`."""
         words = plusargs(errors=round(self.errors * 2**32), seed=self.seed)
         words += [] if self.cut is None else plusargs(cut=self.cut.wire, cut_cycle=self.cut.cycle)
         return words + (sampling(directory / "samples") if self.sampled else [])
 
 
 def read_samples(text: str) -> list[LinkSample]:
-    """Return the samples of a file, thinned to at most `SAMPLES` at equal distances, and the last sample."""
+    """Return the samples of a file, thinned to at most `SAMPLES` at equal distances, and the last one."""
     lines: dict[int, dict[int, list[str]]] = {}
     for line in text.splitlines():
         cycle, wire, *fields = line.split()
@@ -149,7 +142,7 @@ def link_views(
     credits: bool = True,
     waves: bool = False,
 ) -> str:
-    """Return an instance of the view of each wire, with the name of its link.
+    """Return an instance of the view of each wire, named as its link.
 
     Arguments:
         instance: the instance.
@@ -200,7 +193,7 @@ _SHOWN = ("kind", "op", "dtype", "ranks", "base", "stride", "rank", "root", "cou
 
 
 def engine_views(instance: Instance) -> str:
-    """Return a Verilog instance of the view of each collective engine, with the name of its core."""
+    """Return an instance of the view of each collective engine, named as its core."""
     ports = {
         "clk": "clk",
         "active": "next[{0}] != starts[{0}] + retirements[{0}]",
@@ -213,5 +206,5 @@ def engine_views(instance: Instance) -> str:
 
 
 def _wires(source: str, fields: Sequence[tuple[str, int, int]]) -> str:
-    """Return declarations of wires for the fields (name, lowest bit, width) of the word `source`."""
+    """Return wires for the fields (name, lowest bit, width) of the word `source`."""
     return " ".join(f"wire {bounds(width)}{name} = {source}[{low} +: {width}];" for name, low, width in fields)

@@ -18,7 +18,7 @@ __all__ = ["Ending", "Event", "LinkActivity", "Outcome", "events_of", "fields_by
 
 
 class Ending(enum.IntEnum):
-    """End of a run: the condition on which it stopped."""
+    """Condition on which a run stopped."""
 
     FINISHED = 0
     """All work is done."""
@@ -34,12 +34,9 @@ class Ending(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """A record or instruction in an engine.
+    """A record or instruction in an engine, with its cycles since the start; `retired` is None without retirement.
 
-    Arguments:
-        queue: index of the queue in its core.
-        address: HBM address of the record; for an engine without the core, the index of the instruction.
-        issued, retired: cycles since the start; `retired` is None without retirement.
+    `address` is the record's in HBM; for an engine without the core it is the index of the instruction.
     """
 
     queue: int
@@ -49,10 +46,7 @@ class Event:
 
 
 def fields_by_kind(path: Path) -> dict[str, list[list[str]]]:
-    """Return the lines of a file, split into fields, by their first field.
-
-    The first field of a line, its kind, is the key; the remaining fields are a value.
-    """
+    """Return the fields of a file's lines by the first field, the kind of the line."""
     found = defaultdict(list)
     for kind, *fields in map(str.split, path.read_text().splitlines()):
         found[kind].append(fields)
@@ -60,19 +54,15 @@ def fields_by_kind(path: Path) -> dict[str, list[list[str]]]:
 
 
 def events_of(queue: int, issued: Sequence[int], retired: Sequence[int]) -> list[Event]:
-    """Return an event for each instruction of a queue in which instructions retire in the order of issue."""
+    """Return the events of a queue in which instructions retire in the order of issue."""
     return [Event(queue, n, *cycles) for n, cycles in enumerate(zip_longest(issued, retired[: len(issued)]))]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinkActivity:
-    """Activity of links.
+    """Activity of links: counters of the senders, as in `hdl.link.counters`, and disturbed frames, by wire.
 
-    Arguments:
-        dead: wires with a dead link, ascending, and the cycle of its detection if known.
-        disturbed: disturbed frames of each wire.
-        counters: counters of the sender of each wire, by their names in `hdl.link.counters`.
-        samples: the counters over time, if sampled.
+    `dead` has the wires with a dead link, ascending, and the cycle of its detection if known.
     """
 
     dead: Mapping[int, int | None]
@@ -84,8 +74,8 @@ class LinkActivity:
 def link_activity(lines: Sequence[Sequence[str]], directory: Path, sampled: bool) -> LinkActivity:
     """Return the activity of links from the harness's samples and its lines about wires.
 
-    The fields of a line are the wire's number, whether its link is dead, its disturbed frames, its sender's counters,
-    and optionally the cycle in which the dead link was detected.
+    A line has the wire's number, whether its link is dead, its disturbed frames, its sender's counters, and optionally
+    the cycle in which the dead link was detected.
     """
     wires = sorted(lines, key=lambda fields: int(fields[0]))
     return LinkActivity(
@@ -101,8 +91,6 @@ class Outcome:
     """Outcome of a device, or of a part of one.
 
     Arguments:
-        ending: how it ended.
-        cycles: duration of the run.
         exit_code: of its program, if that ended.
         console: text that its program printed.
         errors: reported errors, in order; as text, cause and location.
@@ -110,7 +98,6 @@ class Outcome:
         events: an `Event` for each record in the order of issue; for the controller without a core, `TraceEntry`s.
         activity: for a profiled core, the cycles in which each counter counted; see `run.harness.activity`.
         parts: outcomes of cores or images by number, or of engines by name.
-        links: activity of links, if any.
         memories: final contents by name.
         seconds: wall time from the first clock edge to the end.
         host: whether the host of a board read it, without parts and events.
@@ -132,15 +119,13 @@ class Outcome:
 
     @property
     def error(self) -> Any:
-        """The first error, or None."""
         return self.errors[0] if self.errors else None
 
     @property
     def faults(self) -> dict[int | str, Any]:
-        """The first error of each part that has errors, by part."""
+        """The first error of each part that has errors."""
         return {name: part.error for name, part in self.parts.items() if part.errors}
 
     @property
     def retired(self) -> list[int]:
-        """Cycles of retirement in the order of issue."""
         return [event.retired for event in self.events if event.retired is not None]

@@ -39,7 +39,7 @@ class Playable(wiring.Component):
     Ports:
         valid: set when `word` is a case.
         word: all inputs.
-        result: 32 bits, `latency` cycles after its case.
+        result: 32 bits.
         result_valid: set when `result` is valid.
     """
 
@@ -55,7 +55,6 @@ class Playable(wiring.Component):
         super().__init__({"valid": In(1), "word": In(layout), "result": Out(32), "result_valid": Out(1)})
 
     def delay_valid(self, m) -> None:
-        """Add to the module `m` the registers that delay `valid` by `latency` cycles to `result_valid`."""
         valid: Any = self.valid
         for stage in range(self.latency):
             late = Signal(name=f"valid_{stage}")
@@ -65,15 +64,13 @@ class Playable(wiring.Component):
 
 
 class PlayedUnit(Playable):
-    """A component with its inputs in one word, in the order of `inputs`.
+    """A component with its `inputs` in one word, in this order, and the `output` of this name.
 
     Arguments:
         unit: a pipeline; or, if it has an `INTERVAL`, an iterative unit with a port `start`, one result per `INTERVAL`
             cycles, and the latency `LATENCY`.
-        inputs: names of its input ports.
         latency: in cycles; None: its `latency`.
-        late: cycles by which inputs are later than the other inputs, by port name.
-        output: name of its output.
+        late: cycles by which inputs are later than the others, by port.
         interval: replaces `INTERVAL`; requires `latency`.
     """
 
@@ -117,7 +114,7 @@ class PlayedUnit(Playable):
 def pack_inputs(layout: data.StructLayout, **fields: np.ndarray) -> np.ndarray:
     """Return the words of cases, uint8 [cases, bytes of a word], most significant byte first.
 
-    Raises ValueError unless `fields` has a uint32 array per field of the layout, with values that fit.
+    `fields` must have a uint32 array per field of the layout, with values that fit.
     """
     if set(fields) != {name for name, _ in layout}:
         raise ValueError(f"fields must be {', '.join(name for name, _ in layout)}, not {', '.join(fields)}")
@@ -133,12 +130,7 @@ def pack_inputs(layout: data.StructLayout, **fields: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True)
 class PlayerWork:
-    """Cases for a unit.
-
-    Arguments:
-        fields: see `pack_inputs`.
-        bubbles: whether random numbers of idle cycles separate the cases.
-    """
+    """Cases for a unit, see `pack_inputs`; with `bubbles`, random numbers of idle cycles separate them."""
 
     fields: Mapping[str, np.ndarray]
     bubbles: bool = False
@@ -146,14 +138,10 @@ class PlayerWork:
 
 @dataclass(frozen=True, eq=False)
 class PlayerDevice:
-    """A playable unit.
+    """A playable unit; `mutate` changes its Verilog, to check that a test detects a broken unit.
 
     The memories of its outcome are the `results` in order, uint32, and `unknown`, the positions of results with x or z
-    bits, which are 0. A broken unit may return more or fewer results than cases: the caller must compare counts.
-
-    Arguments:
-        unit: the unit.
-        mutate: changes the unit's Verilog, to check that a test detects a broken unit.
+    bits, which are 0. The caller must compare the numbers of results and cases.
     """
 
     unit: Playable

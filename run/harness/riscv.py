@@ -25,7 +25,6 @@ from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, LOCAL_BAS
 __all__ = ["MEMORY_BYTES", "CpuDevice", "CpuWork", "Executable", "TraceEntry", "read_executable"]
 
 MEMORY_BYTES = 1 << 20
-"""Default size of the memory."""
 
 PATIENCE = 100_000
 """Cycles without a retired instruction after which a run is stopped; legal stalls are shorter."""
@@ -33,14 +32,10 @@ PATIENCE = 100_000
 
 @dataclass(frozen=True)
 class Executable:
-    """A program that reports its end to the host.
+    """A program that reports its end to the host; `image` is its memory from LOCAL_BASE on.
 
-    Arguments:
-        image: contents of the memory from address LOCAL_BASE on.
-        tohost: address of the word that it writes at its end, 1 for passed.
-        fromhost: address of the word that answers requests to the host; 0: none.
-        compressed: whether it may have compressed instructions, which the processor does not support.
-        memory_bytes: size of the memory that the program uses.
+    It writes 1, for passed, to the address `tohost`; answers of the host are at `fromhost`, 0 for none. With
+    `compressed` it may have compressed instructions, which the processor does not support.
     """
 
     image: bytes
@@ -51,7 +46,7 @@ class Executable:
 
 
 def read_executable(path: Path, memory_bytes: int) -> Executable:
-    """Return the program of an ELF file; UsageError if it is not for this processor and memory, or without `tohost`."""
+    """Return the program of an ELF file; UsageError if the file is not for this processor and memory."""
     name = display_path(path)
     try:
         elf = read_elf(path, memory_bytes, name)
@@ -68,14 +63,10 @@ def read_executable(path: Path, memory_bytes: int) -> Executable:
 
 
 class TraceEntry(NamedTuple):
-    """An instruction that retired or trapped, or an interrupt.
+    """An instruction that retired or trapped, or an interrupt at the address `pc`; `time` is the timer.
 
-    Arguments:
-        pc, instruction: address and word of the instruction; for an interrupt, `pc` is the interrupted address.
-        trap, cause: `trap` is 1 for a trap or an interrupt; `cause` is then its mcause.
-        rd, value: index of the written register, 0 for no register, and the written value.
-        time: the timer.
-        external: whether the external interrupt was pending.
+    `trap` is 1 for a trap or an interrupt, and `cause` its mcause. `value` was written to the register `rd`, 0 for
+    none. `external` is 1 if the external interrupt was pending.
     """
 
     pc: int
@@ -91,8 +82,7 @@ class TraceEntry(NamedTuple):
 class Trace:
     """The trace entries of a run, read line by line from the file.
 
-    The file remains open, so that its directory may be deleted. Only one iteration at a time is possible; it raises
-    SimulationFailed for unknown bits.
+    The file remains open, so that its directory may be deleted; only one iteration at a time is possible.
     """
 
     def __init__(self, path: Path):
@@ -117,7 +107,7 @@ class CpuWork:
     """A program for the processor, and disturbances of its run.
 
     Arguments:
-        program: the program; its memory must have the size of the device's.
+        program: its memory must have the size of the device's.
         limit: cycles after which the run is stopped.
         stall: rate of random stalls of both buses, in 256ths of the cycles.
         seed: seed of all random behaviour.
@@ -136,14 +126,10 @@ class CpuWork:
 
 @dataclass(frozen=True, kw_only=True)
 class CpuDevice:
-    """The controller's processor.
+    """The controller's processor; `memory_bytes`: a power of two.
 
     The exit code of its outcome is the word that the program wrote to `tohost`; cycles and the counter `instructions`
     count up to that write. Optional are the events, `TraceEntry`s with a few after the end, and `memory`, uint8.
-
-    Arguments:
-        memory_bytes: a power of two.
-        fetch_latency: parameter of the processor, see `hdl.controller.cpu.Cpu`.
     """
 
     memory_bytes: int = MEMORY_BYTES
@@ -173,7 +159,6 @@ class CpuDevice:
         return words, work.limit + 1000
 
     def read_outcome(self, work: CpuWork, directory: Path, state: Mapping[str, int]) -> Outcome:
-        """Return the outcome; SimulationFailed if the processor broke a rule of its buses."""
         if state["broken"]:
             raise SimulationFailed("the Cpu broke a rule of its buses")
         ending = Ending.STUCK if state["silent"] >= PATIENCE else Ending.FINISHED if state["ended"] else Ending.LIMIT

@@ -22,12 +22,7 @@ __all__ = ["Device", "build_device", "run_device", "run_harness"]
 
 
 class Device(Protocol):
-    """A simulated design; equal devices have the same Verilog.
-
-    Attributes:
-        label: part of the names of run directories.
-        ports: ports of the harness that are read at the end.
-    """
+    """A simulated design; `label` names run directories, `ports` are read at the end. Equal devices share Verilog."""
 
     @property
     def label(self) -> str: ...
@@ -35,26 +30,20 @@ class Device(Protocol):
     def ports(self) -> Sequence[str]: ...
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the device in its harness, with public `done` and ports.
-
-        `waves` adds the signals of a waveform; with `vectors` blocks of lanes are vectors (`run.sim.vectors`).
-        """
+        """Return the device in its harness; `vectors`: blocks of lanes are vectors (`run.sim.vectors`)."""
         ...
 
     def load(self, work: Any, directory: Path) -> tuple[list[str], int]:
-        """Write the input files of `work`; ValueError if the device cannot execute it.
-
-        Returns the plusargs, and a limit of cycles, which must be above the limit in the harness.
-        """
+        """Write the input files of `work`; return plusargs, and a limit of cycles above the harness's limit."""
         ...
 
     def read_outcome(self, work: Any, directory: Path, state: dict[str, int | float]) -> Outcome:
-        """Return the outcome from the output files and the ports; SimulationFailed if the device broke a rule."""
+        """Return the outcome; SimulationFailed if the device broke a rule."""
         ...
 
 
 def build_device(device: Device, sim: str = "verilator", waves: bool = False) -> simulation.Build:
-    """Return the build of a device; waves: with a waveform."""
+    """Return the build of a device; `waves`: with a waveform."""
     build, needed = _built(device, sim, waves, sim == "verilator" and not waves and use_vectors())
     note(*needed)
     return build
@@ -62,7 +51,7 @@ def build_device(device: Device, sim: str = "verilator", waves: bool = False) ->
 
 @lru_cache(maxsize=8)
 def _built(device: Device, sim: str, waves: bool, vectors: bool) -> tuple[simulation.Build, list[Path]]:
-    """Return the build of a device, and the files that a later process needs to find this build."""
+    """Return the build of a device, and the files by which a later process finds it."""
     with noted() as names:
         build = simulation.build(device.design(waves=waves, vectors=vectors), sim, waves=waves)
     return build, [SIM_BUILD / name for name in names]
@@ -78,16 +67,7 @@ def run_device(
     doing: str = "running",
     plusargs: Sequence[str] = (),
 ) -> Outcome:
-    """Simulate a device and return its outcome.
-
-    Arguments:
-        device: the device.
-        work: the input of the run, of the type that the device accepts.
-        sim: one of `run.sim.simulation.SIMULATORS`.
-        waves: path of the waveform.
-        waves_levels: see `run.sim.simulation.run_simulation`.
-        doing: the activity, for the progress display.
-        plusargs: further arguments of the simulation.
+    """Simulate a device with the input `work` and return its outcome; `waves`: path of the waveform.
 
     Raises:
         ValueError: if the work does not fit the device.
@@ -117,7 +97,7 @@ def run_harness(
 ) -> dict[str, int | float]:
     """Run a harness until it is done; return the final values of its public `ports`, and the wall time as `seconds`.
 
-    Raises SimulationFailed if it is not done within `limit` cycles, a limit above its own, or stops.
+    Raises SimulationFailed if it is not done within `limit` cycles, a limit above its own.
     """
     state = directory.resolve() / "state.json"
     env = {

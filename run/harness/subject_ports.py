@@ -29,7 +29,6 @@ def _widths(hbm_bytes: int, id_bits: int) -> dict[str, int]:
 
 
 def _slices(number: int, hbm_bytes: int, id_bits: int) -> dict[str, str]:
-    """Return, by signal of an HBM port, the slice of the harness's vector that connects to it; `number`: the port."""
     return {name: f"{name}[{width * number} +: {width}]" for name, width in _widths(hbm_bytes, id_bits).items()}
 
 
@@ -38,7 +37,7 @@ def axi_connections(
 ) -> dict[str, str]:
     """Return the connections of a subject's AXI ports to slices of the vectors `awvalid`, `awaddr` and so on.
 
-    `first` is the first port's number in the vectors; `joint` separates the names of port and signal.
+    `first` is the first port's number; `joint` separates the names of port and signal.
     """
     return {
         f"{port}{joint}{name}": part
@@ -52,9 +51,8 @@ def hbm_defines(
 ) -> dict[str, str]:
     """Return the macros of a harness's AXI ports: `AXI_WIRES`, the vectors, `HBM` and `HBM_ARGUMENTS`.
 
-    `HBM` is a memory of `depth` beats behind all ports, written to its file when `dump` is high. With `check_axi` there
-    is a protocol checker per port, CHECK_AXI is defined, and a bit of `idle` is set when all bursts of its port are
-    answered.
+    `HBM` is a memory of `depth` beats behind all ports, written to its file when `dump` is high. With `check_axi` each
+    port has a protocol checker, and a bit of `idle`, set when all its bursts are answered.
     """
     count = cores * ports
     widths = {name: width * count for name, width in _widths(hbm_bytes, id_bits).items()}
@@ -74,7 +72,7 @@ def hbm_defines(
 
 
 def hbm_sources(check_axi: bool) -> list[Path]:
-    """Return the sources of the HBM, with the protocol checker if `check_axi`."""
+    """Return the sources of the HBM."""
     return [hbm.VERILOG, *([hbm.VERILOG.with_name("axi_checker.v")] if check_axi else [])]
 
 
@@ -92,7 +90,7 @@ def _wire(name: str, core: int, cores: int) -> str:
 
 
 def core_wires(config: Config, cores: int) -> str:
-    """Return the declarations of the wires of cores' outputs."""
+    """Return the wires of cores' outputs."""
     widths = port_widths(core_signature(config))
     return wires({_wire(name, core, cores): widths[name] for core in range(cores) for name in _OUTPUTS})
 
@@ -115,7 +113,7 @@ def core_connections(cores: int) -> dict[str, str]:
 
 
 def core_logs(cores: int, waves: bool) -> str:
-    """Return an instance per core of the module that logs it."""
+    """Return a log module per core."""
     found = []
     for core in range(cores):
         shown = [name for name in _OUTPUTS if waves or name not in _WAVES_ONLY]

@@ -47,13 +47,13 @@ def harness(
 
 
 def modules_of(text: str, pattern: str) -> tuple[str, ...]:
-    """Return the names of modules that match a regular expression and call no vector library (`run.sim.vectors`)."""
+    """Return the modules that match a regular expression and call no vector library (`run.sim.vectors`)."""
     modules = re.findall(rf"^({MARK}.*\n)?module (\w+)", text, re.MULTILINE)
     return tuple(name for marked, name in modules if not marked and re.match(pattern, name))
 
 
 def plusargs(**values: object) -> list[str]:
-    """Return arguments as plusargs of a simulation, such as `+seed=1`."""
+    """Return plusargs of a simulation, such as `+seed=1`."""
     return [f"+{name}={value}" for name, value in values.items()]
 
 
@@ -73,10 +73,7 @@ def arguments(
     forms = dict.fromkeys([*numbers, *(f"{name}_count" for name in memories)], "d") | dict.fromkeys(hexadecimal, "h")
     found = [_plusarg(f"{prefix}{name}", form, name) for name, form in forms.items()]
     for name in memories:
-        found += [
-            _plusarg(name, "s", "path"),
-            f"if ({name}_count > 0) $readmemh(path, {name}, 0, {name}_count - 1);",
-        ]
+        found += [_plusarg(name, "s", "path"), f"if ({name}_count > 0) $readmemh(path, {name}, 0, {name}_count - 1);"]
     for name in files:
         failed = f'if ({name} == 0) $fatal(1, "the file of +{name} cannot be written");'
         found += [_plusarg(name, "s", "path"), f'{name} = $fopen(path, "w");', failed]
@@ -88,15 +85,12 @@ def _plusarg(name: str, form: str, variable: str) -> str:
 
 
 def bounds(width: int) -> str:
-    """Return the range in a signal's declaration, empty for one bit."""
+    """Return the range in a signal's declaration."""
     return "" if width == 1 else f"[{width - 1}:0] "
 
 
 def wires(widths: Mapping[str, int], behind: str = "") -> str:
-    """Return declarations of wires of these widths, as vectors even for one bit.
-
-    `behind` is text after each name, such as array bounds.
-    """
+    """Return wires, as vectors even for one bit; `behind`: text after each name, such as array bounds."""
     return " ".join(f"wire [{width - 1}:0] {name}{behind};" for name, width in widths.items())
 
 
@@ -113,7 +107,7 @@ def port_widths(signature: wiring.Signature) -> dict[str, int]:
 def port_wires(signature: wiring.Signature, but: Collection[str] = ()) -> dict[str, str]:
     """Return the macros `PORT_WIRES` and `PORTS` of a harness with one subject: wires of its ports, and connections.
 
-    A wire has its port's name with `_` instead of `__`. The harness declares `clk`, `rst` and the wires of `but`.
+    A wire's name has `_` instead of `__`. The harness declares `clk`, `rst` and the wires of `but`.
     """
     widths = port_widths(signature)
     names = {port: _RESERVED.get(port, port.replace("__", "_")) for port in widths}

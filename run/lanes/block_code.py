@@ -19,15 +19,10 @@ Place = tuple[str, str, int]
 
 
 class BlockCode(LaneCode):
-    """C++ code of a block, which is treated as a lane with one instance that contains other lanes.
+    """C++ code of a block, treated as a lane with one instance that contains other lanes.
 
-    Arguments:
-        modules: the block and its lanes, from Yosys' `write_json`.
-        name: name of the block.
-
-    Attributes:
-        lanes: code of each kind of lane, by module.
-        order: instances by module.
+    `modules` are the block and its lanes, from Yosys' `write_json`. `lanes` has the code, `order` the instances, of
+    each kind of lane, by module.
 
     Raises:
         Unsupported: if the block cannot be evaluated this way.
@@ -274,10 +269,7 @@ class BlockCode(LaneCode):
         return module, port, int(first)
 
     def _row_value(self, kind: str, name: str, number: str, length: int) -> str:
-        """Return the C++ expression of `length` bits of an origin (see `_origin`).
-
-        `number` is C++ text: a constant, or a function of the loop variable `n`.
-        """
+        """Return the C++ of bits of an origin; `number` is a constant or depends on the loop variable `n`."""
         if kind == "input":
             return f"bits{word(length)}(i_{self.places[name]}, {number}, {length}u)"
         if kind == "lane":
@@ -325,7 +317,7 @@ class BlockCode(LaneCode):
         self.line("}", 0)
 
     def _give(self, module: str, lane: LaneCode, port: str) -> None:
-        """Emit the code that sets the input `port` of all lanes of the kind `module`."""
+        """Emit the code that sets an input of all lanes of a kind."""
         instances = self.order[module]
         width = lane.netlist.inputs[port]
         size = word(width)
@@ -360,7 +352,7 @@ class BlockCode(LaneCode):
         return alike, tuple(number + n * step for number, step in zip(numbers, steps, strict=True))
 
     def _commonest(self, shapes) -> tuple[int, int, tuple[int, ...]] | None:
-        """Return the longest regular row: its first and last instance, and the steps of its numbers."""
+        """Return first and last instance, and steps of the numbers, of the longest regular row."""
         rows: Counter = Counter()
         for k in range(len(shapes) - 1):
             (alike, numbers), (next_alike, next_numbers) = shapes[k], shapes[k + 1]
@@ -379,11 +371,7 @@ class BlockCode(LaneCode):
         return members[0], members[-1], steps
 
     def _row(self, shapes, rest: list[int]) -> tuple[int, int, tuple[int, ...]]:
-        """Return the regular row that begins at the first instance of `rest`.
-
-        The result is the number of its instances, their distance, and the steps of the numbers from instance to
-        instance.
-        """
+        """Return the regular row that begins at `rest`'s first instance: its size, stride, and steps of numbers."""
         alike, numbers = shapes[rest[0]]
         if len(rest) == 1 or shapes[rest[1]][0] != alike:
             return 1, 1, (0,) * len(numbers)
@@ -420,7 +408,7 @@ class BlockCode(LaneCode):
             self.line(f"for (int n = 0; n < {count}; n++) {target}[{first} + n * {stride}] = {value};")
 
     def _alike_value(self, shape, steps, width: int) -> str:
-        """Return the C++ expression of operand `n` of a regular row; its first operand is `shape`."""
+        """Return the C++ expression of operand `n` of a regular row that begins with `shape`."""
         terms = []
         for (kind, name, length, place), number, step in zip(*shape, steps, strict=True):
             at = f"{number} + n * {step}" if step else f"{number}"

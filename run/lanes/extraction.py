@@ -38,10 +38,7 @@ opt_expr
 def netlists(block: str, lanes: tuple[str, ...], texts: Mapping[str, str]) -> dict[str, dict]:
     """Return a block and its lanes in the form of Yosys' `write_json`, by name.
 
-    Arguments:
-        block: the block's module.
-        lanes: name prefixes of its lanes' modules.
-        texts: RTLIL of the block and all modules below it, by name.
+    `lanes` are name prefixes of its lanes' modules; `texts` is the RTLIL of the block and all modules below it.
     """
     kept = [name for name in texts if name.startswith(lanes) and name != block]
     script = []

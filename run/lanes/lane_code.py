@@ -44,9 +44,6 @@ class LaneCode:
         name: name of the structure and prefix of its functions `_init`, `_step` and `_settle`; the last updates outputs
             from the state and the late inputs.
         late: inputs that outputs depend on within a cycle.
-
-    Raises:
-        Unsupported: if a cell cannot be evaluated.
     """
 
     def __init__(self, netlist: LanesNetlist, count: int, uniform_inputs: set[str]):
@@ -61,10 +58,7 @@ class LaneCode:
     # Uniform values
 
     def _uniform(self, inputs: set[str]) -> set[str]:
-        """Return the sources that have equal values in all instances.
-
-        They are the largest set in which each source depends only on uniform inputs and on sources of the set.
-        """
+        """Return the largest set of sources that depend only on uniform inputs and on sources of the set."""
         netlist = self.netlist
         uniform = set(netlist.widths) - (set(netlist.inputs) - inputs)
 
@@ -120,10 +114,7 @@ class LaneCode:
     # Expressions
 
     def _state(self, source: str, first: int, length: int) -> tuple[Expression, int, int]:
-        """Return where the value of a source is: its C++ expression, the first bit in it, and its width.
-
-        The source is a port, a register, or a cell that was evaluated before.
-        """
+        """Return a port's, register's or evaluated cell's C++ expression, the first bit in it, and its width."""
         width = self.netlist.widths[source]
         place = self.places[source]
         if source in self.netlist.cells:
@@ -265,7 +256,7 @@ class LaneCode:
         self.line("}", depth)
 
     def _word(self, name: str, value: Expression) -> str:
-        """Return the C++ code of `value` for the source `name`: a vector, or a scalar if the source is uniform."""
+        """Return a source's C++ code: a vector, or a scalar if the source is uniform."""
         return value.code if name in self.uniform else value.as_vector().code
 
     def _step(self) -> None:
@@ -341,7 +332,6 @@ class LaneCode:
         return not self.late and not any(source in self.uniform for source in state)
 
     def _scope_bits(self, scope: Scope, sinks: list[Bit]) -> Iterator[Bit]:
-        """Yield the bits that the cells of a scope and of the scopes in it read, and the bits `sinks`."""
         yield from sinks
         for name in scope.cells:
             cell = self.netlist.cells[name]
@@ -387,7 +377,6 @@ class LaneCode:
         return None
 
     def _next(self, register: NetlistRegister) -> str:
-        """Return the C++ expression of a register's value after the clock edge."""
         size = word(register.width)
         old, *_ = self._state(register.name, 0, register.width)
 
@@ -412,7 +401,7 @@ class LaneCode:
         return enumerate(self.netlist.memories.values())
 
     def _reads(self, number: int, memory: NetlistMemory, uniform: bool, depth: int) -> Iterator[str]:
-        """Emit the clocked reads of a memory, and yield the struct members in which the read words are stored."""
+        """Emit the clocked reads of a memory, and yield the struct members of the read words."""
         for read in memory.reads:
             if (read.chunks[0] in self.uniform) != uniform:
                 continue

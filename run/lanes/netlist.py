@@ -44,14 +44,10 @@ class Unsupported(Exception):
 
 @dataclass
 class Cell:
-    """Combinational cell.
+    """Combinational cell, named as its source.
 
-    Attributes:
-        name: name of the cell and its source.
-        kind: Yosys' type without the dollar sign.
-        width: number of bits of the result.
-        operands: bits by input port.
-        signed: names of the input ports with signed operands.
+    `kind` is Yosys' type without the dollar sign, `width` the bits of the result. Operands are by input port; `signed`
+    names the ports with signed operands.
     """
 
     name: str
@@ -107,10 +103,7 @@ class NetlistWritePort:
 
 @dataclass
 class NetlistMemory:
-    """Memory of `size` words.
-
-    A word that a port reads is split into the sources `chunks` of this port, each of at most `CHUNK` bits.
-    """
+    """Memory; a port's word is split into its sources `chunks`, each of at most `CHUNK` bits."""
 
     name: str
     size: int
@@ -159,11 +152,7 @@ class LanesNetlist:
 
     @classmethod
     def read(cls, name: str, modules: Mapping[str, dict], *, lane: bool) -> "LanesNetlist":
-        """Return a module's netlist from the modules of Yosys' `write_json`; `lane`: split wide ports into `chunks`.
-
-        Raises:
-            Unsupported: if a cell or a clock is not supported.
-        """
+        """Return a module's netlist from `write_json`; `lane`: split wide ports; Unsupported for unknown cells."""
         return _Reader(name, modules, lane).netlist
 
 
@@ -247,7 +236,7 @@ class _Reader:
                 raise Unsupported(f"{self.netlist.name}: cannot evaluate {name}, a cell {cell['type']}")
 
     def _named_parts(self, name: str, bits: list) -> None:
-        """Name the source of the bits that a cell drives; too many bits for one word get several sources."""
+        """Name the source of the bits that a cell drives; too many bits get several sources."""
         if len(bits) <= WORD:
             self.parts[name] = [slice(0, len(bits))]
             self.name(name, bits)
@@ -291,29 +280,17 @@ class _Reader:
     def _register(self, name: str, kind: str, cell: dict) -> None:
         connections, parameters = cell["connections"], cell["parameters"]
         self._on_clock(name, connections["CLK"], parameters["CLK_POLARITY"])
-        enable: Bit = 1
-        reset: Bit = 0
-        if "EN" in connections:
-            enable = self._active(name, "EN", cell)
-        if "SRST" in connections:
-            reset = self._active(name, "SRST", cell)
+        enable = self._active(name, "EN", cell) if "EN" in connections else 1
+        reset = self._active(name, "SRST", cell) if "SRST" in connections else 0
         value = _number(parameters.get("SRST_VALUE", "0"))
         d = self.of(connections["D"])
         init = _number("".join(self.inits.get(bit, "0") for bit in reversed(connections["Q"])))
         for part in self.parts[name]:
             source = name if len(self.parts[name]) == 1 else f"{name}[{part.start}]"
             width = part.stop - part.start
-            mask = (1 << width) - 1
-            self.netlist.registers[source] = NetlistRegister(
-                source,
-                width,
-                init >> part.start & mask,
-                d[part],
-                enable,
-                reset,
-                value >> part.start & mask,
-                kind != "sdffce",
-            )
+            first, after = (word >> part.start & (1 << width) - 1 for word in (init, value))
+            inputs = d[part], enable, reset, after
+            self.netlist.registers[source] = NetlistRegister(source, width, first, *inputs, kind != "sdffce")
 
     def _active(self, name: str, port: str, cell: dict) -> Bit:
         """Return a control input of a flip-flop as an active-high bit."""

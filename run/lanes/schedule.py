@@ -55,10 +55,8 @@ class Scope:
     """One side of a branch: the cells that are evaluated only there, in order.
 
     Attributes:
-        parent: enclosing scope; None for the outermost one.
-        mux: the multiplexer; None for the outermost scope.
+        parent, mux: enclosing scope, and the multiplexer; None for the outermost scope.
         side: index of the select that is set, -1 if none is.
-        cells: names of the cells.
         branches: scopes by side, for the multiplexers in `cells` that are branches.
         guarded: in the outermost scope, scopes needed only under the caller's conditions, by key.
     """
@@ -190,7 +188,7 @@ def schedule(
 
 
 def _sides(cell: Cell) -> list[tuple[int, list[Bit]]]:
-    """Return the inputs of a multiplexer as pairs of side and bits; the side -1 is the default."""
+    """Return the inputs of a multiplexer by side; the side -1 is the default."""
     width, b = cell.width, cell.operands["B"]
     cases = [(side, b[side * width : (side + 1) * width]) for side in range(len(cell.operands["S"]))]
     return [*cases, (-1, cell.operands["A"])]

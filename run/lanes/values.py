@@ -4,7 +4,7 @@ An expression has a type, 32 or 64 bits per element, and is *varying* if it is a
 `lanes.h`, overloaded for scalars and vectors. Bits above a value's width are zero.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from neuroncore_rtl.run.lanes.netlist import WORD, Bit, Cell, Unsupported
@@ -20,8 +20,7 @@ def word(width: int) -> int:
 def runs(bits: list[Bit]) -> Iterator[tuple[str | None, int, int, int]]:
     """Yield the runs of adjacent bits of one source that make up `bits`, lowest first.
 
-    A run is: source (None: a constant), first bit in the source (or the value of the constant), length, and position in
-    `bits`.
+    A run is: source (None: a constant), first bit in it (or the value of the constant), length, position in `bits`.
     """
     place = 0
     while place < len(bits):
@@ -64,17 +63,41 @@ def constant(value: int, wanted: int) -> Expression:
 
 
 def together(*values: Expression) -> list[Expression]:
-    """Return expressions as operands of one operation; if one of them is a vector, all become vectors."""
+    """Return expressions as operands of one operation: if one is a vector, all become vectors."""
     return [value.as_vector() for value in values] if any(value.varying for value in values) else list(values)
 
 
-class Values:
-    """Expressions of bits and cells.
+def infix(operator: str, values: Sequence[Expression]) -> Expression:
+    """Return the values joined by an operator; a single value unchanged."""
+    if len(values) == 1:
+        return values[0]
+    alike = together(*values)
+    return Expression(f"({f' {operator} '.join(value.code for value in alike)})", alike[0].type, alike[0].varying)
 
-    Arguments:
-        module: name of the module in messages.
-        source: maps (source, first bit, length) to expression, first bit and width. For a source wider than 64 bits
-            the expression covers only the requested bits.
+
+def call(function: str, result: int, *values: Expression) -> Expression:
+    """Return the call of a function with a result of `result` bits."""
+    alike = together(*values)
+    return Expression(f"{function}({', '.join(value.code for value in alike)})", result, alike[0].varying)
+
+
+def inverted(value: Expression) -> Expression:
+    """Return the opposite of a truth value, 0 or 1."""
+    return infix("^", (value, constant(1, 32)))
+
+
+def masked(value: Expression, bits: int) -> Expression:
+    """Return the lowest bits of a value."""
+    if bits >= value.type:
+        return value
+    return Expression(f"({value.code} & {constant((1 << bits) - 1, value.type).code})", value.type, value.varying)
+
+
+class Values:
+    """Expressions of bits and cells of a module.
+
+    `source` maps (source, first bit, length) to expression, first bit and width. For a source wider than 64 bits the
+    expression covers only the requested bits.
     """
 
     def __init__(self, module: str, source: Callable[[str, int, int], tuple[Expression, int, int]]):
@@ -112,28 +135,14 @@ class Values:
         if scalars:
             scalar = Expression("(" + " | ".join(term.code for term in scalars) + ")", wanted, False)
             vectors = [*vectors, scalar.as_vector()] if vectors else [scalar]
-        if len(vectors) == 1:
-            return vectors[0]
-        return Expression("(" + " | ".join(term.code for term in vectors) + ")", wanted, bool(vectors[0].varying))
+        return infix("|", vectors)
 
     def slice(self, name: str, first: int, length: int, wanted: int) -> Expression:
         value, place, width = self.source(name, first, length)
-        code = value.code
         if place:
-            code = f"({code} >> {place})"
-        value = Expression(code, value.type, value.varying)
-        masked = place + length < width
-        if value.type == wanted or wanted == WORD:
-            value = value.as_type(wanted)
-            if masked:
-                value = Expression(
-                    f"({value.code} & {constant((1 << length) - 1, wanted).code})", wanted, value.varying
-                )
-            return value
+            value = Expression(f"({value.code} >> {place})", value.type, value.varying)
         value = value.as_type(wanted)
-        if masked and length < 32:
-            value = Expression(f"({value.code} & {constant((1 << length) - 1, wanted).code})", wanted, value.varying)
-        return value
+        return masked(value, length) if place + length < width else value
 
     def extended(self, bits: list[Bit], signed: bool, wanted: int) -> Expression:
         """Return the value of bits, extended by sign or zeros, or truncated, to a word of `wanted` bits."""
@@ -144,7 +153,7 @@ class Values:
         return self.bits(bits, wanted)
 
     def pieces(self, bits: list[Bit]) -> Iterator[tuple[list[Bit], int]]:
-        """Split bits into pieces of at most one word; yield each piece with the size of its word."""
+        """Split bits into pieces of at most one word, each with its word's size."""
         for first in range(0, len(bits), WORD):
             piece = bits[first : first + WORD]
             yield piece, word(len(piece))
@@ -162,30 +171,10 @@ class Values:
         a, b = operands.get("A", []), operands.get("B", [])
         both = "A" in cell.signed and ("B" in cell.signed or "B" not in operands)
 
-        def masked(value: Expression, bits: int = width) -> Expression:
-            if bits >= value.type:
-                return value
-            return Expression(
-                f"({value.code} & {constant((1 << bits) - 1, value.type).code})", value.type, value.varying
-            )
-
-        def infix(operator: str, *values: Expression) -> Expression:
-            alike = together(*values)
-            code = f" {operator} ".join(value.code for value in alike)
-            return Expression(f"({code})", alike[0].type, alike[0].varying)
-
-        def call(function: str, result: int, *values: Expression) -> Expression:
-            alike = together(*values)
-            code = f"{function}({', '.join(value.code for value in alike)})"
-            return Expression(code, result, alike[0].varying)
-
-        def truth(value: Expression) -> Expression:
-            return value.as_type(wanted)
-
         if kind in ("and", "or", "xor", "xnor", "add", "sub", "mul"):
             left, right = (self.extended(bits, both, wanted) for bits in (a, b))
             operator = {"and": "&", "or": "|", "xor": "^", "xnor": "^", "add": "+", "sub": "-", "mul": "*"}[kind]
-            value = infix(operator, left, right)
+            value = infix(operator, (left, right))
             if kind == "xnor":
                 value = Expression(f"(~{value.code})", wanted, value.varying)
             narrow = not both and (
@@ -195,11 +184,11 @@ class Values:
             )
             if kind in ("and", "or", "xor") and max(len(a), len(b)) > width:
                 narrow = False
-            return value if narrow else masked(value)
+            return value if narrow else masked(value, width)
         if kind in ("not", "neg", "pos"):
             value = self.extended(a, both, wanted)
             sign = {"not": "~", "neg": "-", "pos": ""}[kind]
-            return masked(Expression(f"({sign}{value.code})", wanted, value.varying))
+            return masked(Expression(f"({sign}{value.code})", wanted, value.varying), width)
         if kind == "mux":
             select = self.bits(operands["S"], 32)
             return self.mux(select, self.bits(b, wanted), self.bits(a, wanted), wanted)
@@ -210,13 +199,13 @@ class Values:
                 value = self.mux(self.bits([select], 32), case, value, wanted)
             return value
         if kind in ("shl", "sshl", "shr", "sshr", "shift", "shiftx"):
-            return self._shift(cell, masked, call)
+            return self._shift(cell)
         if kind in ("lt", "le", "gt", "ge"):
             if max(len(a), len(b)) > WORD:
                 raise Unsupported(f"compares {max(len(a), len(b))} bits, more than {WORD}")
             size = word(max(len(a), len(b)))
             left, right = (self.extended(bits, both, size) for bits in (a, b))
-            return truth(call(("signed_" if both else "") + kind, 32, left, right))
+            return call(("signed_" if both else "") + kind, 32, left, right).as_type(wanted)
         if kind in ("eq", "ne"):
             size = max(len(a), len(b))
             a, b = (_stretched(bits, size, both) for bits in (a, b))
@@ -224,44 +213,41 @@ class Values:
                 call("eq", 32, self.bits(left, size), self.bits(right, size))
                 for (left, size), (right, _) in zip(self.pieces(a), self.pieces(b), strict=True)
             ]
-            value = infix("&", *parts) if len(parts) > 1 else parts[0]
-            return truth(value if kind == "eq" else infix("^", value, constant(1, 32)))
+            value = infix("&", parts)
+            return (value if kind == "eq" else inverted(value)).as_type(wanted)
         if kind in ("reduce_or", "reduce_bool", "logic_not", "logic_and", "logic_or"):
-            value = self._any(a, infix, call)
+            value = self._any(a)
             if kind in ("logic_and", "logic_or"):
-                value = infix("&" if kind == "logic_and" else "|", value, self._any(b, infix, call))
-            return truth(value if kind != "logic_not" else infix("^", value, constant(1, 32)))
+                value = infix("&" if kind == "logic_and" else "|", (value, self._any(b)))
+            return (value if kind != "logic_not" else inverted(value)).as_type(wanted)
         if kind == "reduce_and":
             parts = [
                 call("eq", 32, self.bits(piece, size), constant((1 << len(piece)) - 1, size))
                 for piece, size in self.pieces(a)
             ]
-            return truth(infix("&", *parts) if len(parts) > 1 else parts[0])
+            return infix("&", parts).as_type(wanted)
         if kind in ("reduce_xor", "reduce_xnor"):
             parts = [call("parity", 32, self.bits(piece, size)) for piece, size in self.pieces(a)]
-            value = infix("^", *parts) if len(parts) > 1 else parts[0]
-            return truth(value if kind == "reduce_xor" else infix("^", value, constant(1, 32)))
+            value = infix("^", parts)
+            return (value if kind == "reduce_xor" else inverted(value)).as_type(wanted)
         raise Unsupported("has an unknown kind")
 
     def mux(self, select: Expression, high: Expression, low: Expression, wanted: int) -> Expression:
-        """Return `high` where the select is 1, else `low`."""
         if select.varying:
             high, low = high.as_vector(), low.as_vector()
             return Expression(f"choose({select.code}, {high.code}, {low.code})", wanted, True)
         high, low = together(high, low)
         return Expression(f"({select.code} ? {high.code} : {low.code})", wanted, high.varying)
 
-    def _any(self, bits: list[Bit], infix, call) -> Expression:
+    def _any(self, bits: list[Bit]) -> Expression:
         if len(bits) == 1:
             return self.bits(bits, 32)
-        parts = [call("any", 32, self.bits(piece, size)) for piece, size in self.pieces(bits)]
-        return infix("|", *parts) if len(parts) > 1 else parts[0]
+        return infix("|", [call("any", 32, self.bits(piece, size)) for piece, size in self.pieces(bits)])
 
-    def _shift(self, cell: Cell, masked, call) -> Expression:
+    def _shift(self, cell: Cell) -> Expression:
         kind, width = cell.kind, cell.width
         a, b = cell.operands["A"], cell.operands["B"]
         a_signed, b_signed = "A" in cell.signed, "B" in cell.signed
-        result = word(width)
         if len(b) > WORD:
             raise Unsupported(f"shifts by a number of {len(b)} bits, more than {WORD}")
         if kind in ("shl", "sshl"):
@@ -285,7 +271,7 @@ class Values:
             if kind == "sshr" and a_signed:
                 name = "signed_right"
             moved = call(name if not safe else f"{name}_within", size, value, amount)
-        return masked(moved.as_type(result))
+        return masked(moved.as_type(word(width)), width)
 
 
 def _stretched(bits: list[Bit], size: int, signed: bool) -> list[Bit]:

@@ -46,7 +46,7 @@ def version() -> str:
 
 
 def compile_with(language: str, flags: Sequence[str], sources: Sequence[Path], output: Path) -> None:
-    """Compile in `language` "c++" or "cc", and link unless `flags` say otherwise; CompilerFailed on errors."""
+    """Compile in `language` "c++" or "cc", and link unless `flags` say otherwise."""
     command = [str(ZIG), language, *flags, "-o", str(output), *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | CACHES)
     if done.returncode:
@@ -60,7 +60,7 @@ STANDARD_LIBRARY: Path = SIM_BUILD / "zig" / f"libcxx-{_KEY}.o"
 
 
 def prepare() -> None:
-    """Compile `STANDARD_LIBRARY` if it is missing; CompilerFailed on errors."""
+    """Compile `STANDARD_LIBRARY` if it is missing."""
     STANDARD_LIBRARY.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(STANDARD_LIBRARY.with_suffix(".lock")):
         if not intact(STANDARD_LIBRARY):

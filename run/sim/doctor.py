@@ -31,8 +31,6 @@ class Tool:
     """External tool.
 
     Arguments:
-        name: name for users.
-        purpose: use in this project.
         package: Debian package; None: requirements.lock provides it.
         required: needed by `make sim` and `make test`.
         locate: returns its version or path; None if missing.
@@ -94,7 +92,7 @@ def _venv() -> str | None:
 
 
 def _libpython() -> str | None:
-    """Return the file name of libpython, from beside this Python or the system loader's paths; None if missing."""
+    """Return the file name of libpython, from beside this Python or the loader's paths."""
     stem = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     folders = (sysconfig.get_config_var("LIBDIR"), f"{sys.base_prefix}/lib")
     beside = (path.name for folder in folders if folder for path in Path(folder).glob(f"lib{stem}.so*"))
@@ -122,15 +120,10 @@ TOOLS: dict[str, Tool] = {
         Tool("git", "fetching and contributing only", "git", False, _program("git", "--version")),
     )
 }
-"""Tools by name."""
 
 
 def require(*names: str) -> None:
-    """Check that tools are installed.
-
-    Raises:
-        MissingTool: names all missing tools and one command that installs them.
-    """
+    """Raise MissingTool, with all missing tools and the command that installs them, unless tools are installed."""
     missing = [tool for tool in map(TOOLS.__getitem__, names) if tool.locate() is None]
     if missing:
         what = "; ".join(f"{tool.name} is missing ({tool.purpose})" for tool in missing)
@@ -145,7 +138,7 @@ def examine() -> list[tuple[Tool, str | None]]:
 
 
 def show_tools() -> int:
-    """Print the table of `make doctor`; return 1 if a required tool is missing, otherwise 0."""
+    """Print the table of `make doctor`; return 1 if a required tool is missing."""
     from rich.table import Table
 
     from neuroncore_rtl.run.report import terminal

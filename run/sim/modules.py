@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
@@ -24,31 +25,19 @@ GATES = "hdl.primitives.clock_gate"
 """Module imported by components with clock gates."""
 
 
+@dataclass
 class ModuleStore:
     """Texts by module, in files; see `hdl.verilog.conversion.Store`.
 
-    Arguments:
-        folder: folder of the files.
-        common: values on which all texts depend, besides their sources; JSON values.
-        usable: returns whether a stored text can be used.
-        gates: additional values on which texts of modules with clock gates depend.
-        replacements: additional values on which texts of replaced blocks depend.
+    All texts depend on their sources and on `common`, those with clock gates on `gates`, those of replaced blocks on
+    `replacements`. `usable` returns whether a stored text can be used.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        common: object,
-        usable: Callable[[str], bool],
-        *,
-        gates: object = None,
-        replacements: object = None,
-    ):
-        self.folder = folder
-        self.common = common
-        self.usable = usable
-        self.gates = gates
-        self.replacements = replacements
+    folder: Path
+    common: object
+    usable: Callable[[str], bool]
+    gates: object = None
+    replacements: object = None
 
     def get(self, module: str, build, replaced: bool = False) -> str | None:
         path = self._path(module, build, replaced)
@@ -61,7 +50,7 @@ class ModuleStore:
             write(path, text)
 
     def _path(self, module: str, build, replaced: bool) -> Path | None:
-        """Return the file for a module's text; None if the builder and its arguments do not identify the text."""
+        """Return a module's file; None if the builder and its arguments do not identify the text."""
         made_by, arguments = (build.func, (build.args, build.keywords)) if isinstance(build, partial) else (build, ())
         values = repr(arguments)
         if not isinstance(made_by, type) or " at 0x" in values:
@@ -97,7 +86,6 @@ def _sources(module: str) -> dict[Path, str]:
 
 @cache
 def _hash_and_imports(path: Path) -> tuple[str, list[Path | None]]:
-    """Return the hash of a file and the files that it imports."""
     text = path.read_text()
     imported = []
     for node in ast.walk(ast.parse(text)):

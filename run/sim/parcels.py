@@ -56,7 +56,7 @@ def _needed(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def unpack_parcel(parcel: bytes, names: Iterable[str]) -> None:
-    """Unpack the files and folders that are missing, each atomically; keep existing files and folders."""
+    """Unpack the files and folders that are missing, each atomically."""
     SIM_BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".parcel-", dir=SIM_BUILD) as folder:
         with tarfile.open(fileobj=io.BytesIO(parcel)) as archive:

@@ -22,14 +22,10 @@ class UnreadableFolder(RuntimeError):
 
 
 def plain_path(text: str, *folders: Path) -> str:
-    """Return `text` with links instead of folders that make cannot read.
+    """Return `text`, a path or an argument with paths, with links instead of folders that make cannot read.
 
-    Arguments:
-        text: a path, or a program's argument that contains paths.
-        folders: folders to replace besides the project's, `sim_build/` and Python's.
-
-    Raises:
-        UnreadableFolder: if a link cannot be made.
+    `folders` may be replaced besides the project's, `sim_build/` and Python's. UnreadableFolder if a link cannot be
+    made.
     """
     known = {str(folder) for folder in (*folders, ROOT, SIM_BUILD, sys.prefix, sys.base_prefix)}
     for folder in sorted(known, key=len, reverse=True):

@@ -30,7 +30,7 @@ class CommandFailed(RuntimeError):
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> str:
-    """Return the last `lines` lines of a log; empty if it is missing."""
+    """Return the last lines of a log; empty if it is missing."""
     if not log.is_file():
         return ""
     return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
@@ -67,7 +67,6 @@ class SimulatorProcess(Runner):
 
     Attributes:
         record_waves: record a waveform, regardless of the environment variable WAVES.
-        waves_path: file of the waveform.
         waves_levels: recorded levels of the hierarchy: 1 for the top level, 0 for all.
         extra_environment: variables that override inherited ones.
     """
@@ -84,7 +83,6 @@ class SimulatorProcess(Runner):
         self.env.update(self.extra_environment)
 
     def _readable(self, text: str) -> str:
-        """Return an argument in which paths are replaced by links that make can read, `root` of `build` too."""
         return plain_path(text, self.build_dir.parent.parent)
 
     def _execute_cmds(self, cmds, cwd, stdout=None) -> None:

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 from xml.etree import ElementTree
@@ -81,12 +81,9 @@ class Design:
 
 @dataclass(frozen=True)
 class Build:
-    """Compiled design, ready to simulate.
+    """Compiled design, ready to simulate, in a directory that includes its Verilog.
 
     Arguments:
-        directory: the build, including its Verilog.
-        sim: the simulator.
-        top: name of the top-level module.
         waves: whether its runs can record a waveform.
         fresh: whether this call made the build; False: it was cached.
         vectors: whether it calls vector libraries (`run.sim.vectors`).
@@ -140,12 +137,7 @@ def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: 
 
 def _fingerprint(design: Design, sim: str, waves: bool) -> str:
     parts = {
-        "top": design.top,
-        "verilog": design.verilog,
-        "hier_blocks": design.hier_blocks,
-        "kept": design.kept,
-        "public": design.public,
-        "clock": design.clock,
+        **asdict(design),
         "waves": waves,
         "timescale": TIMESCALE,
         "cocotb": importlib.metadata.version("cocotb"),
@@ -260,8 +252,7 @@ def run_simulation(
     Arguments:
         built: from `build`; if it records waveforms, this run's is `run_dir/waves.vcd`.
         test_module: importable name of the module with the `@cocotb.test` functions.
-        run_dir: working directory of this run only (see `run_directory`); gets `simulation.log` and
-            `results.xml`.
+        run_dir: working directory of this run only; gets `simulation.log` and `results.xml`.
         testcase: run only this test of the module.
         env: environment variables for the tests.
         plusargs: arguments for the simulator.
@@ -312,7 +303,6 @@ def _library_path(built: Build) -> str:
 
 
 def _python_path() -> str:
-    """Return a PYTHONPATH that gives the simulator's Python the same imports."""
     return os.pathsep.join(place for place in sys.path if place)
 
 

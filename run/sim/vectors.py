@@ -29,17 +29,14 @@ from neuroncore_rtl.run.sim.modules import write
 from neuroncore_rtl.run.sim.seal import intact, seal
 
 __all__ = [
-    "LANES_VARIABLE", "LEVELS", "MARK", "WAYS", "WrongChoice", "compile_libraries",
-    "compile_library",
+    "LANES_VARIABLE", "LEVELS", "MARK", "WAYS", "WrongChoice", "compile_libraries", "compile_library",
     "compiler_sources", "lanes_choice", "level", "libraries_of", "library_paths", "search_path", "source_of",
     "use_vectors", "vectorised",
 ]  # fmt: skip
 
 libraries_folder = SIM_BUILD / "lanes"
-"""Folder of libraries and their sources."""
 
 FOLDER = Path(lanes.__file__).parent
-"""Folder of the compiler's sources and of the header that its output includes."""
 
 LEVEL_VARIABLE = "LANES_LEVEL"
 """Environment variable that selects a lower level than the processor's."""
@@ -60,13 +57,7 @@ class WrongChoice(ValueError):
 
 @dataclass(frozen=True)
 class Level:
-    """Vector level of a processor.
-
-    Arguments:
-        width: number of instances that a vector holds.
-        cpu: processor name for the compiler.
-        needs: flags that the processor must have.
-    """
+    """Vector level of a processor with the flags `needs`: `width` instances per vector, `cpu` for the compiler."""
 
     width: int
     cpu: str
@@ -97,10 +88,7 @@ def compiler_sources() -> str:
 def vectorised(name: str, of: tuple[str, ...], texts: Mapping[str, str]) -> str:
     """Store the C++ source of a block's vector library; return the Verilog module that calls the library.
 
-    It is a `hdl.verilog.conversion.Replacement`.
-
-    Raises:
-        Irreplaceable: if the block cannot be evaluated as vectors.
+    It is a `hdl.verilog.conversion.Replacement`; it raises Irreplaceable if the block cannot be evaluated as vectors.
     """
     parts = [name, *of, *texts.values(), compiler_sources()]
     label = f"{name}-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}"
@@ -128,10 +116,7 @@ def libraries_of(verilog: str) -> list[str]:
 
 @contextmanager
 def lanes_choice(way: str | None) -> Iterator[None]:
-    """Set how blocks of lanes are simulated in this context.
-
-    `way` is one of `WAYS`; None: the environment variable decides.
-    """
+    """Set in this context how blocks of lanes are simulated; None: the environment variable decides."""
     before = os.environ.get(LANES_VARIABLE)
     if way is not None:
         os.environ[LANES_VARIABLE] = way
@@ -154,11 +139,7 @@ def use_vectors() -> bool:
 
 @cache
 def level() -> str:
-    """Return the vector level that the environment selects, by default the best level of this processor.
-
-    Raises:
-        WrongChoice: if the level is unknown or the processor lacks it.
-    """
+    """Return the vector level that the environment selects, by default the best of this processor."""
     flags = set()
     if platform.machine() in ("x86_64", "AMD64") and Path("/proc/cpuinfo").is_file():
         found = re.search(r"^flags\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
@@ -171,7 +152,7 @@ def level() -> str:
 
 
 def search_path() -> Path:
-    """Return the folder of the vector libraries that are compiled for this machine's level."""
+    """Return the folder of the libraries of this machine's level."""
     return libraries_folder / level()
 
 
@@ -181,16 +162,13 @@ def library_paths(labels: Iterable[str]) -> list[Path]:
 
 
 def compile_libraries(labels: Iterable[str]) -> list[Path]:
-    """Return the paths of libraries for this machine's level; compile missing ones; CompilerFailed on errors."""
+    """Return the paths of libraries for this machine's level; compile missing ones."""
     with ThreadPoolExecutor(max_workers=2) as pool:
         return list(pool.map(compile_library, labels))
 
 
 def compile_library(label: str, of: str | None = None) -> Path:
-    """Return the path of a library for the level `of`, by default this machine's; compile it if it is missing.
-
-    CompilerFailed on errors.
-    """
+    """Return a library's path for the level `of`, by default this machine's; compile it if missing."""
     of = of or level()
     library = libraries_folder / of / f"lib{label}.so"
     library.parent.mkdir(parents=True, exist_ok=True)

@@ -22,15 +22,8 @@ from neuroncore_rtl.run.sim import clang
 from neuroncore_rtl.run.sim.process import SimulatorProcess
 
 __all__ = [
-    "CLOCKED_MAIN",
-    "EXECUTABLE",
-    "MAIN",
-    "OPT_FAST",
-    "Verilator",
-    "VerilatorRunner",
-    "build_flags",
-    "find_verilator",
-]
+    "CLOCKED_MAIN", "EXECUTABLE", "MAIN", "OPT_FAST", "Verilator", "VerilatorRunner", "build_flags", "find_verilator",
+]  # fmt: skip
 
 MINIMUM_VERSION = (5, 36)
 """Minimum version for cocotb 2.1."""
@@ -120,20 +113,13 @@ def find_verilator() -> Verilator | None:
 def build_flags(*, waves: bool, hierarchical: bool, everything_public: bool = True) -> list[str]:
     """Return the `verilator` options that affect the result, without files and directories."""
     return [
-        "--cc",
-        "--exe",
-        "--vpi",
+        *("--cc", "--exe", "--vpi"),
         # Only top-level ports are public, unless a control file names signals: public signals cannot be optimised. In
         # each hierarchical block the option would count from the block's top and keep all of its wires.
         *(["--public-depth", "1"] if everything_public else []),
-        "--prefix",
-        "Vtop",
-        "-O3",
+        *("--prefix", "Vtop", "-O3"),
         # Two-state without randomisation: no unit of this project reads a signal that reset does not set.
-        "--x-assign",
-        "fast",
-        "--x-initial",
-        "fast",
+        *("--x-assign", "fast", "--x-initial", "fast"),
         # Idle units cost nothing; see hdl/primitives/clock_gate.py.
         "-DGATE_CLOCKS",
         *(["--hierarchical"] if hierarchical else []),
@@ -148,8 +134,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
         hierarchical: whether a control file names hierarchical blocks.
         clock: top-level input driven by the main program; None: the test drives the clock.
         everything_public: all top-level signals are public, instead of those in a control file.
-        libraries: additional libraries to link.
-        before_make: called after Verilator; `libraries` must exist when it returns.
+        before_make: called after Verilator; the `libraries` to link must exist when it returns.
         toolchain: name that changes with the versions of Verilator and the compiler.
     """
 
@@ -182,19 +167,9 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
             [
                 verilator.program,
                 *flags,
-                "--verilate-jobs",
-                "1",
-                "--timescale",
-                "/".join(self.timescale or ()),
-                "--Mdir",
-                "objects",
-                "--top-module",
-                self.hdl_toplevel,
-                "-o",
-                os.path.join("..", EXECUTABLE),
-                "-MAKEFLAGS",
-                for_blocks,
-                "-LDFLAGS",
+                *("--verilate-jobs", "1", "--timescale", "/".join(self.timescale or ())),
+                *("--Mdir", "objects", "--top-module", self.hdl_toplevel, "-o", os.path.join("..", EXECUTABLE)),
+                *("-MAKEFLAGS", for_blocks, "-LDFLAGS"),
                 " ".join([f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator", *map(str, self.libraries)]),
                 *([] if self.clock is None else ["-CFLAGS", f"-DCLOCK={self.clock}"]),
                 str(MAIN if self.clock is None else CLOCKED_MAIN),

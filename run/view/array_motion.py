@@ -5,8 +5,7 @@ Record the tensor engine alone at full depth with Icarus, then draw:
     make sim TEST=matmul TARGET=engine PRESET=tiny SIM=icarus WAVES=1 DEPTH=0 M=4 K=4 N=4
     .venv/bin/python -m neuroncore_rtl.run.view.array_motion sim_build/waves/matmul.vcd array.svg
 
-The picture shows one cycle after the other. Every number in it is a value of the waveform. CSS moves it, so it needs no
-JavaScript and no other file.
+Every number in the picture is a value of the waveform. CSS moves the picture, without JavaScript.
 """
 
 import re
@@ -62,7 +61,6 @@ class Element:
     """One processing element in one cycle; each number is its decimal text; None: no number.
 
     Arguments:
-        weight: the weight that it multiplies by.
         shadow: the next weight, which waits for its first operand.
         operand: the moving operand; "absent" if the element passes its sum unchanged.
         total: the partial sum that it sends down: the sum from above plus weight * operand.
@@ -76,11 +74,9 @@ class Element:
 
 @dataclass(frozen=True)
 class Frame:
-    """The array in one cycle.
+    """The array in one cycle; the first instruction is offered in cycle 1. Elements are by row and column.
 
     Arguments:
-        cycle: number of the cycle; the first instruction is offered in cycle 1.
-        elements: by row and column.
         entering: for each row, the operands that enter at its left-hand side in this cycle and in the next ones.
         leaving: for each column, the sums that it has sent out at the bottom, the latest first.
     """
@@ -92,19 +88,12 @@ class Frame:
 
     @property
     def working(self) -> int:
-        """Number of elements that multiply in this cycle."""
         return sum(element.operand is not None for row in self.elements for element in row)
 
 
 @dataclass(frozen=True)
 class Motion:
-    """A product in the array, cycle by cycle.
-
-    Arguments:
-        rows, columns: shape of the array.
-        cycles: cycles of the run as its report counts them, from the first instruction offered to the last sum in PSUM.
-        frames: from the first weight in the array to the last sum below it.
-    """
+    """A product in the array; `cycles` are from the first offered instruction to the last sum in PSUM."""
 
     rows: int
     columns: int
@@ -113,11 +102,7 @@ class Motion:
 
 
 def read_motion(vcd: Path, config: Config) -> Motion:
-    """Return the product that a waveform of the tensor engine contains.
-
-    Arguments:
-        vcd: the waveform, of the tensor engine alone, with the signals of the processing elements.
-        config: the machine of the run.
+    """Return the product in a waveform of the tensor engine alone.
 
     Raises:
         UsageError: if the waveform lacks the processing elements, or if the array or the run is too large to be shown.
@@ -137,8 +122,6 @@ def read_motion(vcd: Path, config: Config) -> Motion:
 
 
 class _Reader:
-    """Reader of the array's signals in a waveform; it computes the cycles in which each signal is valid."""
-
     def __init__(self, vcd: Path, config: Config):
         self.config = config
         tiles = range(-(-config.columns // LOAD_COLUMNS))
@@ -183,7 +166,6 @@ class _Reader:
         return Motion(config.rows, config.columns, self.values[_CYCLES][-1] or 0, frames)
 
     def _since(self, event: str) -> dict[tuple[int, int], list[bool]]:
-        """Return, by (row, tile) and cycle, whether the tile has received an event (load or swap) before the cycle."""
         found = {}
         for row in range(self.config.rows):
             for tile in range(-(-self.config.columns // LOAD_COLUMNS)):
@@ -219,17 +201,9 @@ def _at(row: int, tile: int, signal: str) -> str:
 def write_motion(
     vcd: Path, config: Config, target: Path, still: Path | None = None, cycle: int | None = None
 ) -> Motion:
-    """Draw the product of a waveform as an animated SVG, and on request one of its cycles as a still one; return it.
+    """Draw the product of a waveform as an animated SVG; return it.
 
-    Arguments:
-        vcd: see `read_motion`.
-        config: see `read_motion`.
-        target: file of the animation.
-        still: file of the still picture; None: none is written.
-        cycle: number of its cycle; None: the one in which most elements multiply.
-
-    Raises:
-        UsageError: see `read_motion`; or if the run has no such cycle.
+    `still` is the file of a still picture of one cycle, by default the one in which most elements multiply.
     """
     motion = read_motion(vcd, config)
     busiest = max(motion.frames, key=lambda frame: frame.working)
@@ -246,7 +220,6 @@ def write_motion(
 
 
 def _svg(motion: Motion, frames: list[Frame], chosen: Frame) -> str:
-    """Return the animated picture of the cycles `frames`; viewers without animation show the cycle `chosen`."""
     cell = 110 if motion.columns <= 4 else 84
     array = _LEFT + _AHEAD * _SLOT + 26
     shown = max(len(sums) for sums in motion.frames[-1].leaving)
@@ -274,7 +247,6 @@ def _svg(motion: Motion, frames: list[Frame], chosen: Frame) -> str:
 
 
 def _surroundings(motion: Motion, cell: int, array: int, bottom: int, height: int) -> Iterable[str]:
-    """Draw the parts of the picture that are the same in every cycle: names, arrows and the legend."""
     yield svg_text(_LEFT, 56, "sum = sum sent by the element above + w · x", "small")
     yield svg_text(_LEFT, _TOP - 16, "operands of the next cycles", "small")
     for row in range(motion.rows):
@@ -300,7 +272,6 @@ def _surroundings(motion: Motion, cell: int, array: int, bottom: int, height: in
 
 
 def _frame(frame: Frame, motion: Motion, cell: int, array: int) -> Iterable[str]:
-    """Draw the operands, weights and sums of the array in one cycle."""
     count = motion.rows * motion.columns
     yield svg_text(_LEFT, 36, f"cycle {frame.cycle} of {motion.cycles}", "name")
     yield svg_text(_LEFT + 190, 36, f"{frame.working} of {count} elements multiply", "small")
@@ -344,7 +315,7 @@ def _short(number: str) -> str:
 
 
 def main(words: list[str]) -> int:
-    """Draw `VCD` into `TARGET`; the third word names the preset of the run, tiny if it is missing."""
+    """Draw `VCD` into `TARGET`; the third word names the preset of the run, default tiny."""
     if len(words) not in (2, 3) or (len(words) == 3 and words[2] not in PRESETS):
         print(f"usage: array_motion VCD TARGET [{'|'.join(PRESETS)}]", file=sys.stderr)
         return 2

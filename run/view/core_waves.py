@@ -1,7 +1,4 @@
-"""Initial groups of a core's waveform, down to two levels below the harness `run/harness/cores.v`.
-
-The overviews of queues and HBM are open; each queue and engine has a separate closed group.
-"""
+"""Initial groups of a core's waveform, down to two levels below the harness `run/harness/cores.v`."""
 
 import re
 from collections.abc import Collection
@@ -24,7 +21,7 @@ CORE_OPEN = ("run", "queues", "HBM ports")
 
 
 def core_groups(known: Collection[str]) -> dict[str, list[Trace]]:
-    """Return the groups of lines that show a core's waveform; `known`: the signals that the waveform contains."""
+    """Return the groups of lines of a core's waveform; `known`: its signals."""
     queues, ports = (_count(known, what) for what in (r"queue(\d+)\.clk", r"axi(\d+)\.clk"))
     dma = [f"dma{number}" for number in range(_count(known, r"dma(\d+)\.clk"))]
     names = [
@@ -89,7 +86,6 @@ _ERRORS = """
 
 
 def _count(known: Collection[str], what: str) -> int:
-    """Return the number of signals in the core that have names, relative to it, which match the pattern `what`."""
     return len([name for name in known if re.fullmatch(rf"machine\.core\.{what}", name)])
 
 
@@ -183,11 +179,7 @@ def _line(port: str, name: str) -> list[Trace]:
 
 
 def _memories(ports: int, direction: str) -> list[Trace]:
-    """Return the lines for the requests to the on-chip memories, each with its grant (ready), highest priority first.
-
-    `direction` is "reads" or "writes". The requests of the engines precede those of the `ports` line ports
-    (`hdl.memory.line_arbiter`).
-    """
+    """Return the requests to the on-chip memories, each with its grant (ready), highest priority first."""
     lockstep = {
         "reads": ("moving", "stationary", "vector_sbuf", "scalar_sbuf", "vector_psum", "scalar_psum"),
         "writes": ("vector_write", "scalar_write"),

@@ -24,12 +24,11 @@ _GAP = 4
 """Pixels between an arrow and its box."""
 
 _LINE = 16
-"""Pixels from one line of small text to the next."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """Rectangle of a diagram, in pixels."""
+    """Rectangle of a diagram, in pixels; a point on a side is given by its fraction."""
 
     x: float
     y: float
@@ -37,30 +36,20 @@ class Box:
     height: float
 
     def left(self, at: float = 0.5) -> tuple[float, float]:
-        """Return a point on the left side; at: fraction of the height."""
         return self.x - _GAP, self.y + at * self.height
 
     def right(self, at: float = 0.5) -> tuple[float, float]:
-        """Return a point on the right side; at: fraction of the height."""
         return self.x + self.width + _GAP, self.y + at * self.height
 
     def top(self, at: float = 0.5) -> tuple[float, float]:
-        """Return a point on the upper side; at: fraction of the width."""
         return self.x + at * self.width, self.y - _GAP
 
     def bottom(self, at: float = 0.5) -> tuple[float, float]:
-        """Return a point on the lower side; at: fraction of the width."""
         return self.x + at * self.width, self.y + self.height + _GAP
 
 
 class Diagram:
-    """Picture of boxes and arrows.
-
-    Arguments:
-        width: width in pixels.
-        height: height in pixels.
-        title: title of the picture, for screen readers.
-    """
+    """Picture of boxes and arrows, with a title for screen readers."""
 
     def __init__(self, width: int, height: int, title: str):
         self._size = width, height
@@ -68,17 +57,7 @@ class Diagram:
         self._parts: list[str] = []
 
     def box(self, kind: str, x: float, y: float, width: float, height: float, name: str, *lines: str) -> Box:
-        """Draw a box with a name and lines of small text, centred; return it.
-
-        Arguments:
-            kind: key of `KINDS`.
-            x: left side.
-            y: upper side.
-            width: width of the box.
-            height: height of the box.
-            name: name in bold; empty for none.
-            lines: lines of small text below the name.
-        """
+        """Draw a box with a name in bold and lines of small text; return it."""
         self._parts.append(f'<rect class="{kind}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="5"/>')
         base = y + height / 2 + 5 - _LINE * len(lines) / 2
         if name:
@@ -88,21 +67,14 @@ class Diagram:
         return Box(x, y, width, height)
 
     def frame(self, x: float, y: float, width: float, height: float, name: str) -> Box:
-        """Draw a dashed frame around other boxes, with its name in the lower right corner; return it."""
+        """Draw a dashed frame around other boxes; return it."""
         size = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
         self._parts.append(f'<rect {size} rx="10" fill="#fafafa" stroke="#999" stroke-dasharray="6 4"/>')
         self.text(x + width - 10, y + height - 10, name, "name end")
         return Box(x, y, width, height)
 
     def arrow(self, *points: tuple[float, float], kind: str = "data", label: str = "", both: bool = False) -> None:
-        """Draw an arrow along points; a corner joins points that are on neither a horizontal nor a vertical line.
-
-        Arguments:
-            points: start, corners and end.
-            kind: data or control.
-            label: text above the first segment.
-            both: draws a head at the start too.
-        """
+        """Draw an arrow along points, with a corner where two are not aligned; `label`: above the first segment."""
         (x, y), *others = points
         path, lines = f"M{x:g} {y:g}", []
         for x1, y1 in others:
@@ -122,11 +94,10 @@ class Diagram:
                 self.text(x0 + 6, (y0 + y1) / 2 + 4, label)
 
     def text(self, x: float, y: float, text: str, style: str = "small") -> None:
-        """Write a line of text; style: classes of the style sheet (small, name; mid or end for its alignment)."""
         self._parts.append(svg_text(x, y, text, style))
 
     def legend(self, x: float, y: float, *kinds: str) -> None:
-        """Draw the meaning of arrows and of kinds of boxes in a row."""
+        """Draw the legend in a row."""
         for kind, text in (("data", "data"), ("control", "instructions and signals")):
             self.arrow((x, y), (x + 34, y), kind=kind)
             self.text(x + 42, y + 4, text)
@@ -137,7 +108,6 @@ class Diagram:
             x += 40 + 8 * len(kind)
 
     def svg(self) -> str:
-        """Return the picture as a file's text."""
         shape = 'viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse"'
         marks = "".join(
             f'<marker id="{kind}" {shape} orient="auto-start-reverse"><path d="M0 0L10 5L0 10z" fill="{c}"/></marker>'
@@ -152,16 +122,7 @@ class Diagram:
 
 
 def svg_file(width: float, height: float, title: str, style: str, parts: Iterable[str], definitions: str = "") -> str:
-    """Return the text of an SVG file with a white background and the colours of `KINDS` as classes.
-
-    Arguments:
-        width: width in pixels.
-        height: height in pixels.
-        title: title of the picture, for screen readers.
-        style: further rules of the style sheet.
-        parts: elements of the picture.
-        definitions: elements that other elements refer to, such as arrowheads.
-    """
+    """Return an SVG file with a white background and the colours of `KINDS` as classes."""
     colours = "".join(f".{kind}{{fill:{fill};stroke:{border}}}" for kind, (fill, border) in KINDS.items())
     return "\n".join(
         [
@@ -176,6 +137,6 @@ def svg_file(width: float, height: float, title: str, style: str, parts: Iterabl
 
 
 def svg_text(x: float, y: float, text: str, style: str = "") -> str:
-    """Return a line of text as an element; style: its classes."""
+    """Return a line of text; style: its classes."""
     kind = f' class="{style}"' if style else ""
     return f'<text{kind} x="{round(x, 1):g}" y="{round(y, 1):g}">{escape(text)}</text>'

@@ -1,7 +1,4 @@
-"""Initial groups of the waveforms of engines and the controller's processor, each in its own harness.
-
-For the core see `run.view.core_waves`.
-"""
+"""Initial groups of the waveforms of engines and the controller's processor, each in its own harness."""
 
 import re
 from collections.abc import Collection
@@ -25,7 +22,7 @@ ROW0_WEIGHTS = "\n".join(f"weights_row0_{n} hex row 0: weight {n}" for n in rang
 
 
 def tensor_fields(engine: str) -> list[Trace]:
-    """Return the lines for the fields of the instruction that is offered to a tensor engine."""
+    """Return the lines for the instruction that is offered to a tensor engine."""
     table = """
         opcode Opcode | dtype FormatCode | half dec | k dec | m dec | n dec | row dec | column dec | address hex
         stride hex | psum hex | accumulate dec
@@ -69,11 +66,6 @@ def array_traces(known: Collection[str], top: str, engine: str) -> list[Trace]:
     """Return the lines of the array's first column, row by row, as far as recorded.
 
     Each row receives the moving operand a MAC latency after the row above, and so produces its sum: a diagonal.
-
-    Arguments:
-        known: the signals that the waveform contains.
-        top: name of the harness.
-        engine: name of the engine's instance in it.
     """
     tile = re.compile(rf"{re.escape(f'{top}.{engine}')}\.datapath\.array\.block_(\d+)_0\.tile_(\d+)_0\.active0")
     places = sorted(tuple(map(int, found.groups())) for found in map(tile.fullmatch, known) if found)
@@ -90,7 +82,7 @@ def array_traces(known: Collection[str], top: str, engine: str) -> list[Trace]:
 
 
 def tensor_groups(known: Collection[str]) -> dict[str, list[Trace]]:
-    """Return the groups of lines that show a tensor engine's waveform; `known`: the signals that it contains."""
+    """Return the groups of lines of a tensor engine's waveform; `known`: its signals."""
     return TENSOR_GROUPS | {"systolic array": array_traces(known, "tensor", "engine")}
 
 
@@ -118,7 +110,7 @@ _RESULTS = """
 
 
 def elementwise_groups(engine: str, parent: str = "") -> dict[str, list[Trace]]:
-    """Return the groups of the vector or scalar engine below the path `parent`, which ends with a dot."""
+    """Return the groups of the vector or scalar engine; the path `parent` ends with a dot."""
     at = f"{parent}{engine}"
     counted = ("busy", "instructions", "elements", "wait_sbuf", "wait_psum", "wait_write")
     return {

@@ -1,7 +1,5 @@
 """Initial groups of an instance's waveform: engines or cores, and each direction of each link.
 
-The harnesses are `run/harness/links/collective.v` (engines), `run/harness/cores.v` (cores) and
-`run/harness/links/fabric.v` (links only), with the views `run/harness/link_view.v` and `run/harness/engine_view.v`.
 One selected core also has the groups of a single core's waveform, as far as recorded.
 """
 
@@ -36,7 +34,7 @@ Carries: Any = enum.IntEnum("Carries", {**{kind.name: kind.value for kind in Fli
 
 
 class Sending(enum.IntEnum):
-    """Activity of a channel's sending end in the last cycle."""
+    """Activity of a channel's sender in the last cycle."""
 
     NOTHING = 0
     SENDS = 1
@@ -46,7 +44,7 @@ class Sending(enum.IntEnum):
 
 
 class Receiving(enum.IntEnum):
-    """Activity of a channel's receiving end in the last cycle."""
+    """Activity of a channel's receiver in the last cycle."""
 
     NOTHING = 0
     RECEIVES = 1
@@ -56,7 +54,7 @@ class Receiving(enum.IntEnum):
 
 
 def collective_groups(known: Collection[str]) -> dict[str, list[Trace]]:
-    """Return the groups of lines for a waveform of `run/harness/links/collective.v` with the signals `known`."""
+    """Return the groups of a waveform of `run/harness/links/collective.v`; `known`: its signals."""
     return {
         "run": traces("""
             cycle dec | still dec cycles without a movement
@@ -78,7 +76,7 @@ def collective_groups(known: Collection[str]) -> dict[str, list[Trace]]:
 
 
 def disturbance_group() -> dict[str, list[Trace]]:
-    """Return the lines for the disturbances of frames on the wires."""
+    """Return the lines for the disturbances of frames."""
     return {
         "disturbances, by wire": traces("""
             flip hex bit turned | drop hex frame lost | repeated hex frame repeated | cut hex
@@ -88,7 +86,7 @@ def disturbance_group() -> dict[str, list[Trace]]:
 
 
 def traffic_groups(known: Collection[str]) -> dict[str, list[Trace]]:
-    """Return the groups of lines for a waveform of `run/harness/links/fabric.v` that contains the signals `known`."""
+    """Return the groups of a waveform of `run/harness/links/fabric.v`; `known`: its signals."""
     return {
         "run": traces("""
             cycle dec | still dec cycles without a flit that moves | moves hex a flit moves, by port
@@ -99,7 +97,7 @@ def traffic_groups(known: Collection[str]) -> dict[str, list[Trace]]:
 
 
 def _views(known: Collection[str], top: str, kind: str) -> list[str]:
-    """Return the names of the harness's view modules of a kind in the waveform, ordered by the number in the name."""
+    """Return the harness's view modules of a kind, ordered by the number in the name."""
     found = {
         match[1]: int(match[2])
         for name in known
@@ -111,10 +109,7 @@ def _views(known: Collection[str], top: str, kind: str) -> list[str]:
 
 
 def link_groups(known: Collection[str], top: str, *, credits: bool) -> dict[str, list[Trace]]:
-    """Return a group with the content of all links, and a group for each direction of each link.
-
-    `credits`: the harness shows the ends of the links.
-    """
+    """Return the groups of the links; `credits`: the harness shows the ends of the links."""
     views = {  # named as by run.harness.collective_faults.link_name
         view.replace("_", " ").replace("plus ", "+").replace("minus ", "-"): view
         for view in _views(known, top, "link_chip")
@@ -154,10 +149,7 @@ _ENGINE = """
 
 
 def instance_groups(known: Collection[str], core: int | None = None) -> dict[str, list[Trace]]:
-    """Return the groups of lines for a waveform of an instance that contains the signals `known`.
-
-    If `core` is given, further groups show this core in detail.
-    """
+    """Return the groups of an instance's waveform, and further groups that show `core` in detail."""
     cores = len([name for name in known if re.fullmatch(rf"{TOP}\.log_\d+\.clk", name)])
     return {
         "run": traces(_RUN),
@@ -183,7 +175,7 @@ def _overview(number: int) -> list[Trace]:
 
 
 def _inside(known: Collection[str], core: int) -> dict[str, list[Trace]]:
-    """Return the groups that a waveform of a lone core has, for one core of the instance."""
+    """Return the groups of a lone core for one core of the instance."""
     chip, number = divmod(core, CORES_PER_CHIP)
     at = f"cores.chip_{chip}.core{number}"
     own = f"{TOP}.{at}."
@@ -196,10 +188,7 @@ def _inside(known: Collection[str], core: int) -> dict[str, list[Trace]]:
 
 
 def _moved(trace: Trace, at: str, core: int) -> Trace:
-    """Return a line of a lone core's waveform with the path that its signal has in an instance.
-
-    Signals of a lone core's harness are in the log module of the core, `log_<core>`.
-    """
+    """Return a line of a lone core with its path in an instance; its harness's signals are in `log_<core>`."""
     if trace.signal.startswith("core."):
         return replace(trace, signal=at + trace.signal.removeprefix("core"))
     return trace if trace.signal == "cycle" else replace(trace, signal=f"log_{core}.{trace.signal}")

@@ -18,15 +18,13 @@ LANES = 0.052
 """Distance of each of the two arrows of a link from the middle between them."""
 
 STRAIGHT = 24
-"""Number of points of the line of an arrow between neighbours."""
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """Arrow of a wire.
+    """Arrow of a wire; `points` of its line are [n, 2], from the sending chip to the receiving one.
 
     Arguments:
-        points: coordinates of its line, [n, 2], from the sending chip to the receiving chip.
         side: unit vector from the middle of the arrow towards free space for text.
         mark: position of a number on the arrow, from 0 (start) to 1 (end); the opposite arrow has another position.
         long: whether the link wraps around the torus; its arrow is drawn below arrows between neighbours.
@@ -53,7 +51,6 @@ def _ring_radius(instance: Instance) -> float:
 
 
 def _ring_places(instance: Instance) -> np.ndarray:
-    """Return the centres of a ring's chips, clockwise from the top."""
     angles = _ring_angles(instance, np.arange(instance.chips))
     return _ring_radius(instance) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
@@ -79,7 +76,6 @@ def _ring_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
 
 
 def _torus_places(instance: Instance) -> np.ndarray:
-    """Return the centres of a torus's chips, row 0 at the top."""
     chips = np.arange(instance.chips)
     return np.stack([chips % instance.width, -(chips // instance.width)], axis=1).astype(float)
 
@@ -111,13 +107,7 @@ def _way_round(
 ) -> np.ndarray:
     """Return the path of a wrap-around link: out of the grid, back beside the row or column, to its first chip.
 
-    Arguments:
-        centre: centre of the last chip.
-        ahead: direction of the row.
-        across: direction of the way back from the row.
-        size: chips of the row.
-        lane: offset of this direction's arrow.
-        distance: distance of the way back.
+    `centre` is the last chip's; the way back is in the direction `across`, at `distance` from the row.
     """
     out = CHIP_RADIUS + 0.03
     turn = np.linspace(-np.pi / 2, np.pi / 2, 24)
@@ -134,18 +124,17 @@ def _way_round(
 
 
 def _lengths(points: np.ndarray) -> np.ndarray:
-    """Return, for each point of a line, the distance along the line from its start."""
     return np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
 
 
 def point_at(points: np.ndarray, place: float) -> np.ndarray:
-    """Return the point at a relative position of a line, from 0 to 1."""
+    """Return a point of a line; `place`: from 0 to 1."""
     lengths = _lengths(points)
     return np.array([np.interp(place * lengths[-1], lengths, points[:, axis]) for axis in (0, 1)])
 
 
 def head_of(points: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centre line of an arrow's shaft, and the corners of its head; `width` is the width of the shaft."""
+    """Return the centre line of an arrow's shaft, and the corners of its head."""
     head = 0.05 + 1.1 * width
     lengths = _lengths(points)
     neck = max(1 - head / lengths[-1], 0.1)
@@ -156,7 +145,7 @@ def head_of(points: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def outline_of(shaft: np.ndarray, head: np.ndarray, width: float) -> np.ndarray:
-    """Return the corners of the outline of an arrow with this shaft and head."""
+    """Return the outline of an arrow's shaft and head."""
     along = np.gradient(shaft, axis=0)
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     normal = np.stack([-along[:, 1], along[:, 0]], axis=1) * width / 2

@@ -41,15 +41,7 @@ def shape_of(instance: Instance) -> str:
 def draw_links(
     path: Path, instance: Instance, table: Mapping[str, Mapping[str, Any]], what: str, remark: str = ""
 ) -> Path:
-    """Draw the links of an instance in a format of matplotlib; return the path.
-
-    Arguments:
-        path: the file.
-        instance: the instance.
-        table: activity of the links, from `run.check.link_table.link_table`.
-        what: name of the run, for the title.
-        remark: subtitle.
-    """
+    """Draw the links of an instance, with the activity of a `link_table`; `what` names the run in the title."""
     centres, arrows, rows = geometry.chip_places(instance), geometry.link_arrows(instance), list(table.values())
     corners = np.concatenate(
         [centres - geometry.CHIP_RADIUS, centres + geometry.CHIP_RADIUS, *(arrow.points for arrow in arrows.values())]
@@ -89,7 +81,6 @@ def draw_links(
 
 
 def _draw_arrow(axes, arrow: geometry.Arrow, row: Mapping[str, Any], loads, *, detailed: bool) -> None:
-    """Draw the arrow of a wire; `detailed`: write the load in percent beside it."""
     from matplotlib.patches import Polygon
 
     load = 100 * row["utilisation"]

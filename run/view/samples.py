@@ -11,7 +11,7 @@ __all__ = ["recorded_names", "sample_cycles"]
 
 
 def recorded_names(vcd: Path) -> dict[str, str]:
-    """Return the signals of a waveform by plain name (no escapes, no range), with the name that the file gives them."""
+    """Return the signals of a waveform by plain name (no escapes, no range), as the file names them."""
     found: dict[str, str] = {}
     for name in VCDVCD(str(vcd), only_sigs=True).signals:
         found.setdefault(re.sub(r"\[\d+:\d+\]$", "", name).replace("\\", ""), name)
@@ -19,13 +19,7 @@ def recorded_names(vcd: Path) -> dict[str, str]:
 
 
 def sample_cycles(vcd: Path, clock: str, names: Iterable[str]) -> Mapping[str, list[int | None]]:
-    """Return the value of each signal in each clock cycle, just before the rising edge that ends it; None: unknown.
-
-    Arguments:
-        vcd: the waveform.
-        clock: plain name of the clock.
-        names: plain names of the signals.
-    """
+    """Return the value of each signal just before the rising edge that ends each cycle; None: unknown."""
     known, wanted = recorded_names(vcd), list(dict.fromkeys(names))
     recorded: Any = VCDVCD(str(vcd), signals=[known[name] for name in (clock, *wanted)])
     edges = [time for time, value in recorded[known[clock]].tv if value == "1"]
@@ -33,7 +27,7 @@ def sample_cycles(vcd: Path, clock: str, names: Iterable[str]) -> Mapping[str, l
 
 
 def _before(edges: list[int], changes: list[tuple[int, str]]) -> list[int | None]:
-    """Return the value of a signal just before each of the times `edges`; `changes` are times and new values."""
+    """Return the value of a signal just before the times `edges`."""
     values, value, position = [], None, 0
     for edge in edges:
         while position < len(changes) and changes[position][0] < edge:

@@ -12,25 +12,14 @@ __all__ = ["LineCycles", "cycles_by_line", "line_table"]
 
 @dataclass(frozen=True)
 class LineCycles:
-    """Cost of a kernel line.
-
-    Arguments:
-        cycles: cycles in which any engine executed instructions of the line; cycles of parallel engines count once.
-        records: number of executed instructions of the line.
-    """
+    """Cost of a kernel line: cycles and number of its executed instructions; cycles of parallel engines count once."""
 
     cycles: int
     records: int
 
 
 def cycles_by_line(image: Image, ran: Iterable[tuple[int, int, int | None]], end: int) -> dict[Line, LineCycles]:
-    """Return the cost of every kernel line, in the order of files and lines.
-
-    Arguments:
-        image: the image that ran.
-        ran: (address in HBM, issue cycle, retire cycle or None) of every record.
-        end: cycle in which the run ended.
-    """
+    """Return the cost of each kernel line; `ran`: (address, issue cycle, retire cycle or None) of every record."""
     spans: dict[Line, list[tuple[int, int]]] = {}
     for address, issued, retired in ran:
         entry = image.entry(address)
@@ -40,7 +29,7 @@ def cycles_by_line(image: Image, ran: Iterable[tuple[int, int, int | None]], end
 
 
 def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> dict[str, dict[str, object]]:
-    """Return the costs as a table for reports; `cycles`: length of the run."""
+    """Return the costs as a table for reports."""
     return {
         str(line): {"cycles": cost.cycles, "share": f"{cost.cycles / max(cycles, 1):.1%}", "records": cost.records}
         for line, cost in lines.items()
@@ -48,7 +37,6 @@ def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> dict[str, dict[
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:
-    """Return the number of cycles that are in at least one of the spans (first cycle, cycle after the last)."""
     total, reached = 0, -1
     for begin, end in sorted(spans):
         total += max(0, end - max(begin, reached))

@@ -23,13 +23,10 @@ without digits.
 
 @dataclass(frozen=True)
 class Slice:
-    """Slice of a track.
+    """Slice of a track from cycle `begin` to before `end`.
 
     Arguments:
         track: index of the track in its group.
-        begin: first cycle.
-        end: cycle after the last.
-        name: label.
         args: details that are shown when the slice is selected.
         kind: key of `KINDS`, which determines the colour; "": the viewer selects a colour.
         number: identifier of the slice for the arrows of its group; None: the slice has no arrows.
@@ -51,7 +48,6 @@ class TrackGroup:
     Slices of a track cannot overlap: a slice that begins before the end of the previous slice is drawn from there on.
 
     Arguments:
-        name: name of the group.
         tracks: names of the tracks that contain slices, in the order of `Slice.track`.
         slices: the slices, in order per track.
         curves: points (cycle, value from this cycle on) by track name, in order; repeated values are removed.
@@ -75,7 +71,7 @@ def write_timeline(path: Path, groups: Iterable[TrackGroup]) -> Path:
 
 
 def _events(process: int, group: TrackGroup) -> Iterator[Mapping[str, object]]:
-    """Yield the events of a group, a process with a thread per track; threads start at 1, since 0 means idle."""
+    """Yield the events of a group as a process with a thread per track; threads start at 1, since 0 means idle."""
     yield {"ph": "M", "pid": process, "name": "process_name", "args": {"name": group.name}}
     yield {"ph": "M", "pid": process, "name": "process_sort_index", "args": {"sort_index": process}}
     for thread, title in enumerate(group.tracks, 1):

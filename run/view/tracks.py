@@ -1,4 +1,4 @@
-"""Timeline tracks of a device: instructions per queue or collective engine, and activity curves per link direction."""
+"""Timeline tracks of a device."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -16,14 +16,7 @@ __all__ = ["core_tracks", "engine_tracks", "link_tracks"]
 
 
 def core_tracks(name: str, run: Outcome, config: Config, record_at: Callable[[int], Record]) -> TrackGroup:
-    """Return the tracks of a core's queues; loads of weights, which overlap multiplications, have an additional track.
-
-    Arguments:
-        name: name of the core.
-        run: the recorded run.
-        config: the machine.
-        record_at: returns the record at an HBM address.
-    """
+    """Return the tracks of a core's queues, and one for loads of weights, which overlap multiplications."""
     tracks = [*(queue_name(queue, config) for queue in range(queue_count(config))), "tensor, loading"]
 
     def slices() -> Iterator[Slice]:
@@ -47,13 +40,7 @@ def core_tracks(name: str, run: Outcome, config: Config, record_at: Callable[[in
 def engine_tracks(
     lists: Mapping[int, Sequence[Collective | int]], events: Sequence[Sequence[Event]], end: int
 ) -> TrackGroup:
-    """Return the tracks of the collective engines.
-
-    Arguments:
-        lists: instructions by core; an illegal one is an integer and has no details.
-        events: events by core, in the order of the instructions.
-        end: end cycle of unfinished instructions.
-    """
+    """Return the tracks of the collective engines; an illegal instruction is an integer without details."""
 
     def slices() -> Iterator[Slice]:
         for core, found in enumerate(events):
@@ -83,7 +70,7 @@ def _decoded(instruction: Collective | int) -> Collective | None:
 def link_tracks(instance: Instance, samples: Sequence[LinkSample], *, credits: bool = True) -> Iterator[TrackGroup]:
     """Yield the curves of all wires; the last sample is at the end, `credits`: the samples include credits.
 
-    Counters give the gain in the window from one sample to the next; credits are those at the sample.
+    Counters give the gain in the window from one sample to the next.
     """
     names = [link_name(instance, wire).removeprefix("link ") for wire in range(instance.chips * instance.directions)]
     zero = dict.fromkeys(samples[0].counters[0], 0) if samples else {}
@@ -92,11 +79,7 @@ def link_tracks(instance: Instance, samples: Sequence[LinkSample], *, credits: b
     end = [(samples[-1].cycle, 0)] if samples else []
 
     def curves(counter: str, value: Callable[[int, int], float]) -> dict[str, list[tuple[int, float]]]:
-        """Return a curve per wire from the samples of a counter.
-
-        `value` returns the value of the curve from the increase of the counter since the previous sample, and the
-        cycles between.
-        """
+        """Return a curve per wire; `value` computes it from the counter's gain and the cycles since the last sample."""
         return {
             name: [
                 (a.cycle, value(b.counters[wire][counter] - a.counters[wire][counter], b.cycle - a.cycle))

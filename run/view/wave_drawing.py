@@ -1,4 +1,4 @@
-"""Drawings of waveforms as SVG: chosen signals of a VCD over chosen cycles, with values in words and decimals."""
+"""Drawings of waveforms as SVG."""
 
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,11 +23,7 @@ _LABELS = 44
 
 
 def draw_waves(
-    vcd: Path,
-    top: str,
-    groups: Mapping[str, Sequence[Trace]],
-    cycles: range | None = None,
-    origin: str = "",
+    vcd: Path, top: str, groups: Mapping[str, Sequence[Trace]], cycles: range | None = None, origin: str = ""
 ) -> str:
     """Return a drawing of signals: a line for one bit, a box per value for a word.
 
@@ -35,11 +31,8 @@ def draw_waves(
         vcd: the waveform.
         top: name of the harness, in which `clk` is.
         groups: the signals of each group, from top to bottom; each group has a heading.
-        cycles: the cycles that are drawn; None: all from 1 on.
+        cycles: the cycles that are drawn; None: all from 1 on. ValueError for others than those of the waveform.
         origin: one-bit signal; the first cycle in which it is 1 has the number 1. Without it that is the first cycle.
-
-    Raises:
-        ValueError: if a cycle is not in the waveform.
     """
     lines = [trace for traces in groups.values() for trace in traces]
     names = [trace.signal for trace in lines] + ([origin] if origin else [])
@@ -71,7 +64,6 @@ def draw_waves(
 
 
 def _axis(cycles: range, pitch: float, height: int) -> Iterator[str]:
-    """Draw the axis of cycles: at round numbers, the number and a line at the beginning of the cycle."""
     sizes = (size * 10**power for power in range(7) for size in (1, 2, 5))
     step = next(size for size in sizes if size * pitch >= min(_LABELS, len(cycles) * pitch))
     yield svg_text(10, 20, "cycle")
@@ -83,7 +75,7 @@ def _axis(cycles: range, pitch: float, height: int) -> Iterator[str]:
 
 
 def _signal(values: list[int | None], form: str | type[enum.Enum], y: int, pitch: float) -> Iterator[str]:
-    """Draw the values of a signal; equal values of consecutive cycles become one line or box."""
+    """Draw the values of a signal; equal ones become one line or box."""
     cycle, path = 0, ""
     for value, same in groupby(values):
         length = len(list(same))
@@ -106,7 +98,6 @@ def _signal(values: list[int | None], form: str | type[enum.Enum], y: int, pitch
 
 
 def _word(form: str | type[enum.Enum]) -> Callable[[int], str]:
-    """Return the function that formats a value of a word as text."""
     if isinstance(form, str):
         return {"hex": "{:x}".format, "dec": str, **NUMBERS}[form]
     names = {member.value: member.name for member in form}

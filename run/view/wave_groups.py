@@ -15,7 +15,6 @@ _FORMATS = ("hex", "dec", "signed", "bin", *NUMBERS)
 """Value formats of a line: GTKWave's and number formats, by their names in tables."""
 
 CAUSE: Any = enum.IntEnum("Cause", {cause.name: cause.value for kind in (isa.Rule, isa.Cause) for cause in kind})
-"""Causes of errors, including broken rules."""
 
 ERROR = "\nerror.valid bin error | error.cause Cause"
 """Lines of units that report errors."""
@@ -23,14 +22,7 @@ ERROR = "\nerror.valid bin error | error.cause Cause"
 
 @dataclass(frozen=True)
 class Trace:
-    """Line of a waveform.
-
-    Arguments:
-        signal: hierarchical name in the harness.
-        alias: displayed name.
-        format: "hex", "dec", "signed" or "bin"; an enumeration, shown by its names; or a number format
-            (`run.view.wave_numbers`), shown in decimal.
-    """
+    """Line of a waveform; `format`: "hex", "dec", "signed", "bin", an enumeration or a number format in `NUMBERS`."""
 
     signal: str
     alias: str
@@ -40,16 +32,9 @@ class Trace:
 def traces(table: str, at: str = "", *words: type[enum.Enum]) -> list[Trace]:
     """Return the lines of a table with entries "SIGNAL FORMAT ALIAS", separated by newlines or "|".
 
-    The default alias is the last part of the signal's name. FORMAT is a format of `Trace` or the name of an
-    enumeration; `handshake` stands for two lines, the signals with suffix `valid` and `ready`.
-
-    Arguments:
-        table: the entries.
-        at: path that signals are relative to; "": the harness.
-        words: enumerations that entries may name as formats, besides `CAUSE`.
-
-    Raises:
-        ValueError: if a format is unknown.
+    Signals are relative to the path `at`. The default alias is the last part of the signal's name. FORMAT is a format
+    of `Trace` or the name of one of the enumerations `words`; `handshake` stands for two lines, the signals with suffix
+    `valid` and `ready`.
     """
     formats = {form: form for form in _FORMATS} | {one.__name__: one for one in (CAUSE, *words)}
     found = []
@@ -67,5 +52,5 @@ def traces(table: str, at: str = "", *words: type[enum.Enum]) -> list[Trace]:
 
 
 def counters(at: str, names: Iterable[str]) -> list[Trace]:
-    """Return the waveform lines of counters, in decimal; `at` is the path of the counters."""
+    """Return the lines of counters, in decimal."""
     return traces("\n".join(f"{name} dec" for name in names), at)

@@ -1,4 +1,4 @@
-"""Words of a waveform as decimal numbers, for GTKWave's translation files, which must contain every occurring word."""
+"""Words of a waveform as decimal numbers, for GTKWave's translation files."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ def _fp32(word: int) -> str:
 
 
 def _operand(word: int) -> str:
-    """Return the text of an operand word of the array: the number in decimal, or "absent" if the operand is masked."""
+    """Return an operand word of the array as text; a masked operand is "absent"."""
     fields = plain(Operand(), word)
     sign = "-" if fields["sign"] else ""
     if fields["nan"]:
@@ -37,7 +37,7 @@ WIDTHS: Mapping[str, int] = {"fp32": 32, "operand": Operand().size}
 
 
 def words_in(vcd: Path, signals: Iterable[str]) -> set[int]:
-    """Return the words of signals in a waveform, except those with unknown bits."""
+    """Return the words of signals, except those with unknown bits."""
     wanted = list(dict.fromkeys(signals))
     recorded: Any = VCDVCD(str(vcd), signals=wanted)
     found = {value for name in wanted for _, value in recorded[name].tv}

@@ -19,6 +19,7 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.report import recordings, terminal
 from neuroncore_rtl.run.settings import Command, UsageError
 from neuroncore_rtl.run.sim.doctor import MissingTool, require
+from neuroncore_rtl.run.sim.modules import write
 from neuroncore_rtl.run.view import core_waves, engine_waves, instance_waves
 from neuroncore_rtl.run.view.wave_groups import Trace
 from neuroncore_rtl.run.view.wave_numbers import NUMBERS, WIDTHS, words_in
@@ -26,7 +27,6 @@ from neuroncore_rtl.run.view.wave_numbers import NUMBERS, WIDTHS, words_in
 __all__ = ["latest", "open_waves", "signals", "waveform", "write_save_file"]
 
 WINDOW = (1600, 1000)
-"""Size of GTKWave's window in pixels."""
 
 NAMES_WIDTH = 330
 """Pixels for names and values of signals."""
@@ -40,7 +40,7 @@ FRAME = 200
 
 @dataclass(frozen=True)
 class _Display:
-    """Selection of the waveform lines that GTKWave shows for a harness.
+    """Waveform lines that GTKWave shows for a harness.
 
     Arguments:
         groups: returns the groups of lines; its arguments are the signals of the waveform, and the core of an
@@ -65,19 +65,19 @@ _HARNESSES = {
 
 
 def waveform(test: str, root: Path | None = None) -> Path:
-    """Return the waveform's path of a TEST or a run on the core; root: default `recordings`."""
+    """Return the path of a TEST's or run's waveform."""
     return (root or recordings()) / "waves" / f"{test}.vcd"
 
 
 def latest(test: str, root: Path = SIM_BUILD) -> Path | None:
-    """Return the latest waveform of a TEST, of engines or core, if any."""
+    """Return the latest waveform of a TEST, if any."""
     directory = root / "waves"
     recorded = [*directory.glob(f"{test}.vcd"), *directory.glob(f"core-{test}-*.vcd")]
     return max(recorded, key=lambda path: path.stat().st_mtime, default=None)
 
 
 def signals(vcd: Path) -> dict[str, str]:
-    """Return GTKWave's names of a waveform's signals by plain name, without escapes and ranges."""
+    """Return GTKWave's names of signals by plain name, without escapes and ranges."""
     found = {}
     for path, scope in VCDVCD(str(vcd), only_sigs=True, store_scopes=True).scopes.items():
         for name in (name for name, element in scope.subElements.items() if isinstance(element, str)):
@@ -99,7 +99,7 @@ def _end(vcd: Path) -> int:
 def write_save_file(vcd: Path, core: int | None = None) -> Path:
     """Write `<name>.gtkw` beside the waveform `<name>.vcd`, and a file per enumeration; return its path.
 
-    Signals that were not recorded are omitted. Of an instance, `core` is shown in detail.
+    Of an instance, `core` is shown in detail.
     """
     known = signals(vcd)
     top, display = next((top, display) for top, display in _HARNESSES.items() if f"{top}.clk" in known)
@@ -133,25 +133,20 @@ def write_save_file(vcd: Path, core: int | None = None) -> Path:
 
 
 def _words(directory: Path, formats: Iterable[Any]) -> dict[Any, str]:
-    """Write, for each enumeration among the formats, a file by which GTKWave shows values as names; return paths."""
+    """Write a translation file for each enumeration among the formats; return paths."""
     paths = {}
     enum: Any
     for enum in {format: None for format in formats if isinstance(format, type)}:
         # Enumerations of different engines can have the same name.
         path = directory / f"{enum.__module__.split('.', 2)[2]}.{enum.__name__}.words"
         width = max(entry.value for entry in enum).bit_length()
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        unfinished.write_text(make_translation_filter([(e.value, e.name) for e in enum], datafmt="hex", size=width))
-        unfinished.replace(path)
+        write(path, make_translation_filter([(e.value, e.name) for e in enum], datafmt="hex", size=width))
         paths[enum] = str(path.resolve())
     return paths
 
 
 def _numbers(vcd: Path, lines: Iterable[tuple[str, Any]]) -> dict[str, str]:
-    """Write, for each number format of the lines (signal, format), a file by which GTKWave shows words as numbers.
-
-    The files translate the words that occur in the waveform `vcd`; returns their paths.
-    """
+    """Write a file for each number format, with the words that occur in the waveform; return paths."""
     signals: dict[str, list[str]] = {}
     for signal, form in lines:
         if form in NUMBERS:
@@ -160,9 +155,7 @@ def _numbers(vcd: Path, lines: Iterable[tuple[str, Any]]) -> dict[str, str]:
     for form, names in signals.items():
         path = vcd.with_suffix(f".{form}.words")
         entries = [(word, NUMBERS[form](word)) for word in sorted(words_in(vcd, names))]
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        unfinished.write_text(make_translation_filter(entries, datafmt="hex", size=WIDTHS[form]))
-        unfinished.replace(path)
+        write(path, make_translation_filter(entries, datafmt="hex", size=WIDTHS[form]))
         paths[form] = str(path.resolve())
     return paths
 
@@ -171,10 +164,6 @@ def open_waves(bench: Command, root: Path = SIM_BUILD) -> int:
     """Open the latest waveform of a TEST in GTKWave, wait until it is closed, and return GTKWave's exit status.
 
     Without a waveform, the TEST first runs with its default variables and WAVES=1.
-
-    Raises:
-        UsageError: if the TEST cannot record waveforms.
-        MissingTool: if GTKWave or a display is missing.
     """
     test = bench.name
     if not any(option.name == "WAVES" for option in bench.options):

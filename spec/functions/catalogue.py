@@ -20,9 +20,9 @@ class Function:
         name: name in programs and texts.
         code: code in instructions.
         specials: results at +0, -0, +Inf and -Inf, each a magnitude and a sign bit.
-        derivative_of: name of the function that this one is the derivative of, or None.
+        derivative_of: function that this one is the derivative of, or None.
         has_alpha: whether the function uses the parameter alpha.
-        parity: True if the row of the control table depends on the parity of z's exponent; False if on the exponent.
+        parity: whether the control row depends on the parity of z's exponent only.
     """
 
     name: str
@@ -89,17 +89,11 @@ FUNCTIONS: dict[str, Function] = {
 """All functions by name, in the order of their codes."""
 
 TRIGONOMETRIC = ("sin", "cos")
-"""Functions that reduce z modulo quarter turns; they need the optional window of 2 / pi in the activation lanes
-(`spec.config.SCALAR_UNITS`).
-"""
+"""Functions that need the optional window of 2 / pi in the activation lanes."""
 
 
 def function_named(name: str) -> Function:
-    """Return the function called `name`.
-
-    Raises:
-        ValueError: if no function has this name; the message lists all names.
-    """
+    """Return the function called `name`; raise ValueError if no function has this name."""
     try:
         return FUNCTIONS[name]
     except KeyError:

@@ -37,7 +37,7 @@ FACTOR_BITS = 28
 """Width of the factor M, unsigned; its value is M * 2**(exponent - 23)."""
 
 SUM_CUT = 3
-"""Low bits of the product P * M that are dropped."""
+"""Dropped low bits of the product P * M."""
 
 SUM_POINT = 53
 """Fraction bits of the sum S, which has the value S * 2**(exponent - 53): 33 and 23 bits, less the 3 dropped ones."""
@@ -46,7 +46,7 @@ LN2 = 0x2C5C85FDF473DE
 """ln 2 in units of 2**-54, rounded to nearest."""
 
 EXP2_INDEX_BITS = 7
-"""Leading fraction bits of u that select the segment of 2**u; the next `LOCAL_BITS` are its t."""
+"""Leading fraction bits of u that select the segment of 2**u."""
 
 EXP2_FIELDS = {"c0": 34, "c1": 29, "c2": 20}
 """Fields of a segment of 2**f, f in [0, 1): c0 in units of 2**-33, c1 and c2 of 2**-35; all unsigned."""
@@ -60,9 +60,7 @@ REDUCED_BITS = 62
 """Fraction bits of the position within a quadrant."""
 
 REDUCED_ZEROS = 29
-"""Maximum number of leading zeros of that position: of all FP32 numbers, 10741887 * 2**11 is the closest to a multiple
-of pi / 2.
-"""
+"""Maximum leading zeros of that position: 10741887 * 2**11 is the FP32 number closest to a multiple of pi / 2."""
 
 TWO_OVER_PI = 0x28BE60DB9391054A7F09D5F47D4D377036D8A5664F10E4
 """2 / pi in units of 2**-182, truncated."""
@@ -87,11 +85,9 @@ class Source(enum.IntEnum):
     """Source of P."""
 
     TABLE = 0
-    """Value of the polynomial."""
+    """Polynomial."""
     Z = 1
-    """Significand of z."""
     ALPHA = 2
-    """Parameter alpha."""
 
 
 class Factor(enum.IntEnum):
@@ -137,16 +133,16 @@ class Special(enum.IntEnum):
     INFINITY = 3
     NAN = 4
     LN2 = 5
-    """fp32(ln 2), softplus(0)."""
+    """softplus(0)."""
     TWO_OVER_ROOT_PI = 6
-    """fp32(2 / sqrt(pi)), derf(0)."""
+    """derf(0)."""
     ALPHA = 7
     """alpha, with a NaN made canonical."""
     ALPHA_TIMES_Z = 8
     """alpha * z, an IEEE 754 product."""
     QUARTER = 9
     HALF_PI = 10
-    """fp32(pi / 2), arctan(inf)."""
+    """arctan(inf)."""
 
     @property
     def word(self) -> int | None:
@@ -162,12 +158,12 @@ _WORDS = {
 
 
 def control_address(function: int, negative: int, row: int) -> int:
-    """Return the address in the control table of a row of a function and sign of z."""
+    """Return the control table's address of a row of a function and sign of z."""
     return (function << 1 | negative) << ROW_BITS | row
 
 
 def special_address(function: int, infinite: int, negative: int) -> int:
-    """Return the address in the table of specials of a function's result at a zero or infinity of either sign."""
+    """Return the address of a function's result at a zero or infinity in the table of specials."""
     return (function << 1 | infinite) << 1 | negative
 
 

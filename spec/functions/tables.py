@@ -15,13 +15,9 @@ PATH = Path(__file__).with_name("tables.json")
 
 @dataclass(frozen=True)
 class Tables:
-    """Contents of the three tables of the activation datapath.
+    """Tables of the activation datapath: rows of `COEFFICIENT_FIELDS`, `EXP2_FIELDS` and `CONTROL_FIELDS`.
 
-    Arguments:
-        segments: fields of every segment, in the order of `COEFFICIENT_FIELDS`.
-        exp2: fields of every segment of 2**f, in the order of `EXP2_FIELDS`.
-        control: fields of the row at every address (`control_address`), in the order of `CONTROL_FIELDS`; rows that no
-            z selects are all zeros.
+    Unused rows of `control` are zeros.
     """
 
     segments: tuple[tuple[int, ...], ...]
@@ -31,11 +27,7 @@ class Tables:
 
 @cache
 def load_tables(path: Path = PATH) -> Tables:
-    """Return the tables that a file contains.
-
-    Raises:
-        ValueError: if a number does not fit its field; the message names both.
-    """
+    """Return the tables that a file contains; raise ValueError if a number does not fit its field."""
     content = json.loads(path.read_text())
     control = [(0,) * len(CONTROL_FIELDS)] * control_address(len(FUNCTIONS), 0, 0)
     for name, negative, row, *fields in content["control"]:

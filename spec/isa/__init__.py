@@ -1,12 +1,7 @@
 """Instruction set, defined once for the assembler, the golden interpreter and the hardware.
 
-Each engine has a folder with its instruction's layout, its rules, and the instruction's class. `registry` lists the
-classes, `record` adds the header that all engines share, and `nop` has the instruction that queues execute themselves.
-`instruction` defines the protocol of all instruction classes; encoders, checkers, schedulers, reports and interpreters
-use only this protocol.
-
-To add an opcode to the vector engine, add its lines to `elementwise/opcode.py` and its rules to `elementwise/rules.py`.
-To add an engine, add its folder and its lines in `engine` and `registry`.
+Each engine has a folder with its instruction's layout, rules and class. Other code uses only the protocol in
+`instruction`.
 """
 
 from neuroncore_rtl.spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer, Storage

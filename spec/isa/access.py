@@ -1,4 +1,4 @@
-"""Tensor accesses to SBUF and PSUM: start partition, address, format, and one signed step per dimension."""
+"""Tensor accesses to SBUF and PSUM."""
 
 import enum
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 DIMENSIONS = 4
-"""Free dimensions of an instruction (NeuronCore-v2: up to 4, counts of 16 bits, signed element steps of 16 bits)."""
+"""Free dimensions of an instruction, as in NeuronCore-v2."""
 
 
 class Storage(enum.IntEnum):
@@ -47,13 +47,7 @@ def storage_partitions(storage: int, config: Config) -> int:
 
 
 def allowed_start(start: int, count: int, quadrant: int) -> str | None:
-    """Return None if an access may start at a partition; otherwise the allowed starts, as text.
-
-    Arguments:
-        start: first partition of the access; must be the start of a quadrant.
-        count: number of partitions of the access.
-        quadrant: partitions per quadrant.
-    """
+    """Return None if `count` partitions may start at `start`, the start of a quadrant; else the allowed starts."""
     if count > 2 * quadrant and start:
         return f"0 for more than {2 * quadrant}"
     if count > quadrant and start // quadrant % 2:
@@ -62,25 +56,25 @@ def allowed_start(start: int, count: int, quadrant: int) -> str | None:
 
 
 def drop_step(steps: tuple[int, ...], d: int) -> tuple[int, ...] | None:
-    """Return `steps` without the step of dimension `d`; None if that step is not 0. Return an empty tuple unchanged."""
+    """Return `steps` without that of dimension `d`; None if it is not 0."""
     return steps if not steps else None if steps[d] else steps[:d] + steps[d + 1 :]
 
 
 POINTER_FIELDS: tuple[tuple[str, int], ...] = (("address", 18), ("quadrant", 2), ("dtype", 4))
-"""Fields of a `Pointer` with their widths, from the least significant bit up."""
+"""Fields of a `Pointer`, from the least significant bit up."""
 
 ACCESS_FIELDS: tuple[tuple[str, int], ...] = (
     *POINTER_FIELDS,
     ("storage", 1),
     *((f"step{dimension}", 16) for dimension in range(DIMENSIONS)),
 )
-"""Fields of an `Access` with their widths, from the least significant bit up. Dimension 0 is the innermost;
-steps are in two's complement, in elements.
+"""Fields of an `Access`, from the least significant bit up. Dimension 0 is the innermost; steps are in two's
+complement.
 """
 
 
 class Addressed:
-    """Base class of operands with an address; a subclass must be a frozen dataclass without slots."""
+    """Base class of operands: frozen dataclasses without slots."""
 
     def at(self, address: int) -> Self:
         """Return a copy of the operand with another address."""
@@ -91,7 +85,7 @@ class Addressed:
 
 @dataclass(frozen=True, kw_only=True)
 class Pointer(Addressed):
-    """Per-partition scalar: one element in SBUF in each partition.
+    """Scalar: one element in SBUF in each partition.
 
     Arguments:
         format: format of the element.
@@ -113,8 +107,7 @@ class Access(Addressed):
         address: byte address, in every partition, of the element of index (0, ..., 0).
         partition: partition of lane 0, the start of a quadrant.
         storage: SBUF or PSUM.
-        steps: distance in elements from one index to the next, for each dimension of the instruction's shape, outermost
-            first; 0 repeats the element.
+        steps: distance in elements from one index to the next in each dimension, outermost first; 0 repeats an element.
     """
 
     format: Format

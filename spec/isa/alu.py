@@ -1,4 +1,4 @@
-"""Operations of the vector engine's ALUs, with the names of the published instruction set."""
+"""ALU operations, with the names of the published instruction set."""
 
 import enum
 
@@ -6,18 +6,15 @@ __all__ = ["BITWISE", "COMPARISONS", "FLOAT_ONLY", "REDUCTIONS", "SLOW", "AluOp"
 
 
 class Arithmetic(enum.IntEnum):
-    """Arithmetic of an instruction: interpretation of 32-bit words."""
+    """Arithmetic of an instruction on 32-bit words."""
 
     FP32 = 0
-    """Floating point."""
     INT32 = 1
-    """Two's complement."""
     UINT32 = 2
-    """Unsigned."""
 
 
 class AluOp(enum.IntEnum):
-    """Operation op(a, b) of an ALU; the value is the code in instructions.
+    """Operation op(a, b) of an ALU.
 
     The arithmetic is FP32 unless every operand and the result of the instruction has an integer format. Then it is
     32-bit integer arithmetic, which wraps: UINT32 if an operand (for MEMSET and IOTA: dst) has that format, else INT32.
@@ -57,9 +54,9 @@ class AluOp(enum.IntEnum):
     LOGICAL_AND = 15
     """Logical and; every value except zero is true, including NaN."""
     LOGICAL_OR = 16
-    """Logical or of truth values."""
+    """Logical or."""
     LOGICAL_XOR = 17
-    """Logical exclusive or of truth values."""
+    """Logical exclusive or."""
     BITWISE_AND = 18
     """Bitwise and."""
     BITWISE_OR = 19
@@ -67,9 +64,9 @@ class AluOp(enum.IntEnum):
     BITWISE_XOR = 20
     """Bitwise exclusive or."""
     LOGICAL_SHIFT_LEFT = 21
-    """a shifted left by b bits, b unsigned; 0 for 32 or more bits."""
+    """a << b, b unsigned; 0 for 32 or more bits."""
     LOGICAL_SHIFT_RIGHT = 22
-    """a shifted right by b bits, b unsigned, filled with zeros; 0 for 32 or more bits."""
+    """a >> b, b unsigned, filled with zeros; 0 for 32 or more bits."""
 
     FLOOR = 23
     """Largest integer that is at most a; b is ignored. Zeros keep their sign, infinities are unchanged."""
@@ -90,7 +87,7 @@ class AluOp(enum.IntEnum):
 
 
 SLOW = frozenset({AluOp.DIVIDE, AluOp.POWER, AluOp.MOD, AluOp.FMOD})
-"""Operations of the iterative units, which take several cycles per element."""
+"""Operations of the iterative units."""
 
 FLOAT_ONLY = SLOW | {AluOp.FLOOR, AluOp.CEIL, AluOp.TRUNC}
 """Operations that integer arithmetic does not have."""
@@ -109,4 +106,4 @@ REDUCTIONS = frozenset(
         AluOp.SMALLER_MAGNITUDE,
     }
 )  # fmt: skip
-"""Operations that are allowed in a reduction."""
+"""Operations allowed in a reduction."""

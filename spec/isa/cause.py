@@ -7,10 +7,9 @@ from neuroncore_rtl.spec.isa.rule import Rule
 __all__ = ["CAUSE_BITS", "DETAIL_BITS", "DETAIL_CORE_BITS", "Cause", "cause_name"]
 
 CAUSE_BITS = 8
-"""Width of a cause, including the codes of rules; 0 means no error."""
+"""Width of a cause or rule; 0 means no error."""
 
 DETAIL_BITS = 32
-"""Width of an error's detail."""
 
 DETAIL_CORE_BITS = 8
 """Width of a core's number in the detail of DISAGREE and STUCK."""
@@ -30,10 +29,9 @@ class Cause(enum.IntEnum):
     semaphore in bits 0 to 7, the required value from bit 8, the lower 8 bits of the current value from bit 24.
     """
     STUCK = 36
-    """Nothing made progress for WATCHDOG_LIMIT cycles, no record waits for a semaphore, and this record has not
-    finished.
-    detail: 0. For a collective that waits for another core, bit 8 is 1 and bits 0 to 7 are that core; STUCK is then
-        reported even if other records wait for semaphores, because they may wait for the collective.
+    """As WATCHDOG, but no record waits for a semaphore, and this record has not finished. detail: 0. For a collective
+    that waits for another core, bit 8 is 1 and bits 0 to 7 are that core; STUCK is then reported even if other records
+    wait for semaphores.
     """
     AXI = 37
     """HBM returned an error for a read or write of this copy. detail: 0."""
@@ -50,7 +48,7 @@ class Cause(enum.IntEnum):
 
 
 def cause_name(code: int) -> str:
-    """Return the name of the cause or rule with a code; the code as text if no name exists."""
+    """Return the name of a cause or rule; the code as text if it has no name."""
     for kind in (Rule, Cause):
         if code in set(kind):
             return kind(code).name

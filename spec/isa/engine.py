@@ -28,33 +28,28 @@ class Engine(enum.IntEnum):
 
 
 ENGINE_QUEUES = (Engine.TENSOR, Engine.VECTOR, Engine.SCALAR)
-"""Engines of queues 0, 1 and 2. The DMA engines' queues follow, then the collective engine's, if there is one."""
+"""Engines of queues 0, 1 and 2. The DMA engines' queues follow, then the collective engine's."""
 
 LANES = {engine: 1 for engine in Engine} | {Engine.TENSOR: 2, Engine.QUEUE: 0}
-"""Lanes of a queue; instructions complete in order within a lane (`Instruction.lane`). The tensor engine has two lanes,
-because a LoadStationary may complete before an earlier MultiplyMoving. Instructions that the queue executes itself have
-no lane.
+"""Lanes of a queue; instructions complete in order within a lane. The tensor engine has two lanes, because a
+LoadStationary may complete before an earlier MultiplyMoving.
 """
 
 RECORDS_AHEAD = {Engine.TENSOR: 8, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2, Engine.COLLECTIVE: 2}
 """Maximum number of records that a queue fetches ahead, including the record that waits or is being issued. The tensor
-engine has more because its instructions are short. The DMA engines have fewer because copies take longer and there are
-many queues. A machine can have fewer: see `records_ahead`.
+engine has more because its instructions are short, the DMA engines fewer because copies take longer.
 """
 
 QUEUE_BLOCKS = 4
-"""Blocks of records that a queue holds until it has fetched their last record; the doorbell stalls if all entries are
-in use.
-"""
+"""Blocks of records that a queue holds until it has fetched their last record."""
 
 QUEUE_COUNTERS = ("records", "idle", "wait_fetch", "wait_semaphore", "wait_engine", "executing")
-"""Counters of a queue, in this order: retired records, then cycles by state. Each cycle counts in exactly one state:
-the queue has no work (idle); its next record is being fetched (wait_fetch), waits for a semaphore (wait_semaphore), or
-waits for the engine (wait_engine); or the block has no further record and records are in the engine (executing).
+"""Retired records, then cycles by state. Each cycle counts in exactly one state: the queue has no work (idle); its next
+record is being fetched (wait_fetch), waits for a semaphore (wait_semaphore), or waits for the engine (wait_engine); or
+the block has no further record and records are in the engine (executing).
 """
 
 COUNTER_BITS = 48
-"""Width of a counter."""
 
 
 def queue_count(config: Config) -> int:
@@ -73,12 +68,12 @@ def queues_of(engine: Engine, config: Config) -> range:
 
 
 def records_ahead(engine: Engine, config: Config) -> int:
-    """Return the maximum number of records that an engine's queue fetches ahead, including the one being issued."""
+    """Return the records that an engine's queue fetches ahead on a machine: see `RECORDS_AHEAD`."""
     return min(RECORDS_AHEAD[engine], config.records_ahead)
 
 
 def collective_queue(config: Config) -> int | None:
-    """Return the queue of the collective engine, the last one; None for a single core."""
+    """Return the collective engine's queue; None for a single core."""
     return next(iter(queues_of(Engine.COLLECTIVE, config)), None)
 
 
@@ -90,11 +85,11 @@ def engine_of_queue(queue: int, config: Config) -> Engine:
 
 
 def engines_taken(engine: Engine) -> tuple[Engine, Engine]:
-    """Return the engines of the records that the queue of an engine accepts: that engine and QUEUE."""
+    """Return the engines of the records that an engine's queue accepts."""
     return engine, Engine.QUEUE
 
 
 def queue_name(queue: int, config: Config) -> str:
-    """Return the name of a queue for reports: tensor, vector, scalar, dma0, dma1, ..., or collective."""
+    """Return the name of a queue for reports, for example tensor or dma1."""
     engine = engine_of_queue(queue, config)
     return f"dma{queue - len(ENGINE_QUEUES)}" if engine == Engine.DMA else engine.name.lower()

@@ -13,16 +13,10 @@ def width_of(layout: Layout) -> int:
 
 
 def pack(layout: Layout, values: dict[str, int], place: str = "", signed: Iterable[str] = ()) -> int:
-    """Return the word that contains the given field values at the bits of a layout.
-
-    Arguments:
-        layout: names and widths.
-        values: value of every field.
-        place: prefix of field names in error messages.
-        signed: names of the fields in two's complement.
+    """Return the word of the given field values; fields in `signed` are in two's complement.
 
     Raises:
-        ValueError: if a value does not fit; the message names the field.
+        ValueError: if a value does not fit; the message has the prefix `place`.
     """
     word = shift = 0
     for name, width in layout:
@@ -39,7 +33,7 @@ def pack(layout: Layout, values: dict[str, int], place: str = "", signed: Iterab
 
 
 def unpack(layout: Layout, word: int, signed: Iterable[str] = ()) -> dict[str, int]:
-    """Return the value of each field of a word; the fields named in `signed` are in two's complement."""
+    """Return the value of each field of a word; fields in `signed` are in two's complement."""
     values = {}
     for name, width in layout:
         value = word & ((1 << width) - 1)

@@ -25,9 +25,8 @@ class Context:
 
     Arguments:
         config: the machine's parameters.
-        core: index of the core that executes the instruction, in its instance.
-        loaded: columns that the previous LoadStationary filled, and whether they are INT8; None without such an
-            instruction.
+        core: index of the executing core.
+        loaded: columns that the previous LoadStationary filled, and whether they are INT8; None without one.
     """
 
     config: Config
@@ -36,14 +35,14 @@ class Context:
 
 
 class Instruction(ABC):
-    """Instruction of a record; a frozen dataclass in an engine's folder, listed in `spec.isa.registry`.
+    """Instruction of a record; a frozen dataclass.
 
     Only the vector and scalar engine's instruction needs `config` for encoding and decoding, because its tensors start
     at quadrants of the machine's partitions.
     """
 
     layout: ClassVar[Layout]
-    """Fields with their widths, from the least significant bit up."""
+    """Fields, from the least significant bit up."""
 
     signed: ClassVar[frozenset[str]] = frozenset()
     """Fields in two's complement."""
@@ -52,99 +51,87 @@ class Instruction(ABC):
     """Field with the code that names the instruction, and the enumeration of codes; None if the class has one name."""
 
     lane: ClassVar[int | None] = 0
-    """Lane of its queue (`spec.isa.engine.LANES`) in which it completes. None: no engine executes it; it completes in
-    its queue before the queue reads the next record.
-    """
+    """Lane of its queue (`spec.isa.engine.LANES`); None: its queue executes it."""
 
     overlap: bool | None = None
-    """True if it may start reading while earlier instructions of its engine still write; None if instructions of the
-    class cannot choose this.
-    """
+    """True if it may read while earlier instructions of its engine still write; None without such a field."""
 
     @property
     @abstractmethod
     def engine(self) -> Engine:
-        """Engine that executes the instruction."""
+        """Executing engine."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name of the instruction in reports; in lower case, the mnemonic in assembly text."""
+        """Name of the instruction; in lower case, its mnemonic."""
 
     @property
     def summary(self) -> str:
-        """Short description of the instruction for timelines."""
+        """Short description for timelines."""
         return self.name.lower()
 
     @property
     def details(self) -> dict[str, object]:
-        """Further values that timelines show below the summary, by name."""
+        """Further values for timelines, by name."""
         return {}
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Sizes of the operands, such as partitions and elements; empty if the instruction has no operands."""
+        """Sizes of the operands, such as partitions and elements."""
         return ()
 
     @property
     def columns(self) -> int:
-        """Number of columns that the instruction moves through the array, one per cycle."""
+        """Number of columns that move through the array, one per cycle."""
         return 0
 
     @property
     def transfers(self) -> tuple[tuple[str, Storage, int], ...]:
-        """Transfers of a copy: direction ("read" or "write"), storage and number of bytes of each."""
+        """Transfers of a copy: direction ("read" or "write"), storage and bytes of each."""
         return ()
 
     @property
     @abstractmethod
     def reads(self) -> tuple[Region, ...]:
-        """Regions of memory that the instruction reads: source tensors, scalars and row numbers."""
+        """Regions that the instruction reads: sources, scalars and row numbers."""
 
     @property
     @abstractmethod
     def writes(self) -> tuple[Region, ...]:
-        """Regions of memory that the instruction writes, such as a destination; an accumulator is listed only here."""
+        """Regions that the instruction writes; an accumulator is listed only here."""
 
     @property
     @abstractmethod
     def in_turn(self) -> bool:
-        """True if the engine begins this instruction only when all earlier instructions of the lane have completed."""
+        """True if the engine begins the instruction only after all earlier ones of the lane."""
 
     @property
     def continues(self) -> bool:
-        """True if the instruction uses state that the previous instruction of its queue has left in the engine."""
+        """True if the instruction uses the engine's state after the previous instruction."""
         return False
 
     def may_overwrite(self, written: Region, other: Region) -> bool:
-        """Return whether `written` may overlap another of its regions; dst may, element for element.
-
-        Any other overlap depends on the engine's order of reads and writes, so it is not allowed.
-        """
+        """Return whether `written` may overlap another of its regions; dst may, element for element."""
         return written.name == "dst" and written.coincides(other)
 
     def after(self, context: Context) -> Context:
-        """Return the context in which the next instruction is checked, if this one is executed in `context`."""
+        """Return the context in which the next instruction is checked."""
         return context
 
     def shortened(self) -> Self:
-        """Return an instruction with the same encoding, without outer dimensions that have one element and step 0."""
+        """Return the instruction without outer dimensions of one element and step 0."""
         return self
 
     def moved(self, place: Move) -> Self:
-        """Return a copy of the instruction with other addresses on chip.
-
-        Arguments:
-            place: function that maps a storage (SBUF or PSUM) and a byte address to the new address.
-        """
+        """Return a copy of the instruction with other addresses on chip."""
         return self
 
     def overlapping(self, overlap: bool) -> Self:
-        """Return a copy of the instruction with this value of the field `overlap`."""
+        """Return a copy with this value of the field `overlap`."""
         return self._with(overlap=overlap)
 
     def _moved(self, place: Move, **parts: object) -> Self:
-        """Return a copy with the operands `parts` at their new addresses; `place` moves the regions known so far."""
         known = vars(self)
         for name in ("reads", "writes"):
             if name in known:
@@ -159,18 +146,10 @@ class Instruction(ABC):
 
     @abstractmethod
     def fields(self, config: Config | None = None) -> dict[str, int]:
-        """Return the value of every field.
-
-        Raises:
-            ValueError: if the instruction cannot be expressed in its fields.
-        """
+        """Return the value of every field; raise ValueError if one has no encoding."""
 
     def encode(self, config: Config | None = None) -> int:
-        """Return the instruction word.
-
-        Raises:
-            ValueError: as `fields`, or if a value does not fit its field.
-        """
+        """Return the instruction word; raise ValueError if a value does not fit."""
         return self._packed(self.fields(config))
 
     def _packed(self, values: dict[str, int]) -> int:
@@ -178,27 +157,23 @@ class Instruction(ABC):
 
     @classmethod
     def pack(cls, values: dict[str, int]) -> int:
-        """Return the instruction word with the given field values; raise ValueError if one does not fit its field."""
+        """Return the instruction word; raise ValueError if a value does not fit its field."""
         return pack(cls.layout, values, signed=cls.signed)
 
     @classmethod
     def unpack(cls, word: int) -> dict[str, int]:
-        """Return the value of every field of an instruction word; bits above the fields are ignored."""
+        """Return the fields of an instruction word."""
         return unpack(cls.layout, word, cls.signed)
 
     @classmethod
     @abstractmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction with the given field values and all dimensions; unused operands have their default.
-
-        Raises:
-            ValueError: if a used field holds an unknown code.
-        """
+        """Return the instruction, with defaults of unused operands; raise ValueError if a used code is unknown."""
 
     @classmethod
     @abstractmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest rule that the fields break on an engine, and a message; None if they are legal there."""
+        """Return the lowest rule that the fields break on an engine, with a message, or None."""
 
     @classmethod
     @abstractmethod
@@ -206,11 +181,7 @@ class Instruction(ABC):
         """Return the fields that a legal instruction does not use."""
 
     def check(self, context: Context) -> None:
-        """Raise ValueError unless the instruction is legal in a context and can be encoded.
-
-        Raises:
-            ValueError: with a message that names the rule, the value and the operand.
-        """
+        """Raise ValueError unless the instruction is legal in a context."""
         values = self.fields(context.config)
         self._packed(values)
         broken = self.violation(self.engine, values, context)

@@ -14,11 +14,10 @@ __all__ = ["Nop"]
 
 @dataclass(frozen=True, kw_only=True)
 class Nop(Instruction):
-    """No operation: accesses no memory and no engine; any queue accepts it.
+    """No operation; any queue accepts it.
 
     It retires as soon as its waits are satisfied and its updates are done, even if earlier records have not finished.
-    Only then does the queue read the next record. Two uses: a NOP before a record makes it wait for two more
-    semaphores, and a NOP in any queue waits for a sum to which many records add and then updates another semaphore.
+    Only then does the queue read the next record.
     """
 
     layout = ()
@@ -31,7 +30,7 @@ class Nop(Instruction):
     writes: ClassVar[tuple[Region, ...]] = ()
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
-        """Return an empty dictionary: NOP has no fields."""
+        """Return no fields."""
         return {}
 
     @classmethod
@@ -41,10 +40,10 @@ class Nop(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return None: NOP breaks no rule."""
+        """Return None."""
         return None
 
     @classmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
-        """Return an empty set: NOP has no fields."""
+        """Return no fields."""
         return frozenset()

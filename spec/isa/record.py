@@ -1,7 +1,7 @@
-"""Record: the unit of programs in HBM. It has the same size for every engine: a header, then the engine's instruction.
+"""Record, the unit of programs in HBM: a header, then the engine's instruction.
 
 A queue executes its records in order: it waits for up to two semaphores, issues the instruction to its engine, and
-makes up to two updates when the instruction has finished. The queue executes a NOP itself.
+makes up to two updates when the instruction has finished.
 """
 
 import enum
@@ -19,12 +19,11 @@ __all__ = [
 ]  # fmt: skip
 
 RECORD_BYTES = 128
-"""Bytes of a record; its address is a multiple of this."""
+"""Bytes of a record, and alignment of its address."""
 
 RECORD_BITS = 8 * RECORD_BYTES
 
 SEMAPHORE_MAX = (1 << 16) - 1
-"""Largest value of a semaphore."""
 
 
 class UpdateOp(enum.IntEnum):
@@ -46,14 +45,14 @@ HEADER_FIELDS: Layout = (
     *(field for n in (0, 1) for field in ((f"update{n}", 2), (f"update{n}_semaphore", 8), (f"update{n}_value", 16))),
     ("reserved", 23),
 )
-"""Fields of the header with their widths, from the least significant bit up. wait: 1 to wait until the semaphore is at
-least the value. update: an `UpdateOp`.
+"""Fields from the least significant bit up. wait: 1 to wait until the semaphore is at least the value. update: an
+`UpdateOp`.
 """
 
 HEADER_BITS = width_of(HEADER_FIELDS)
 
 BODY_BITS = RECORD_BITS - HEADER_BITS
-"""Width of the body. The instruction starts at its lowest bit; the bits above the instruction are ignored."""
+"""Width of the body; its bits above the instruction are ignored."""
 
 assert HEADER_BITS == 128 and max(width_of(kind.layout) for kind in INSTRUCTIONS.values()) <= BODY_BITS
 
@@ -77,12 +76,9 @@ class Update:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """Instruction with its waits and updates.
+    """Instruction with up to two waits and updates.
 
-    Arguments:
-        instruction: instruction of the engine.
-        waits: up to two waits; all must be satisfied before the instruction starts.
-        updates: up to two updates, made in order when all reads and writes of the instruction are done.
+    The updates are made in order when all reads and writes of the instruction are done.
     """
 
     instruction: Instruction
@@ -91,19 +87,15 @@ class Record:
 
     @property
     def engine(self) -> Engine:
-        """Engine that executes the instruction."""
+        """Executing engine."""
         return self.instruction.engine
 
     def shortened(self) -> "Record":
-        """Return a record with the same encoding, without redundant dimensions in the instruction."""
+        """Return the record without redundant dimensions in its instruction."""
         return replace(self, instruction=self.instruction.shortened())
 
     def encode(self, config: Config) -> bytes:
-        """Return the record's bytes, little-endian.
-
-        Raises:
-            ValueError: if a value does not fit its field.
-        """
+        """Return the record's bytes, little-endian."""
         body = self.instruction.encode(config)
         return (self._header() | body << HEADER_BITS).to_bytes(RECORD_BYTES, "little")
 
@@ -124,11 +116,7 @@ class Record:
 
     @staticmethod
     def decode(data: bytes, config: Config) -> "Record":
-        """Return the record of `RECORD_BYTES` bytes; its instruction has all dimensions.
-
-        Raises:
-            ValueError: if a field holds an unknown code.
-        """
+        """Return the record; raise ValueError if a field holds an unknown code."""
         word = int.from_bytes(data, "little")
         header = unpack(HEADER_FIELDS, word)
         body = word >> HEADER_BITS

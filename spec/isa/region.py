@@ -12,20 +12,20 @@ __all__ = ["Region"]
 _Dimensions = tuple[tuple[int, int], ...]
 
 _SHAPES = 4096
-"""Size of the caches for shapes of regions; a program has millions of regions with few shapes."""
+"""Size of the caches; a program has millions of regions with few shapes."""
 
 
 class Region(NamedTuple):
     """Region of memory: the elements of one access of an instruction.
 
     Arguments:
-        name: name of the operand, such as dst or a.
+        name: operand, such as dst or a.
         storage: memory; HBM counts as one partition.
-        partition, partitions: index of the first partition, and number of partitions.
+        partition, partitions: first partition, and number of partitions.
         address: byte address of the element of index 0.
         size: bytes of an element.
         dimensions: count and step in bytes of each dimension with more than one element, outermost first.
-        partition_step: distance from one partition to the next, at least 1.
+        partition_step: distance from one partition to the next.
     """
 
     name: str
@@ -44,16 +44,13 @@ class Region(NamedTuple):
 
     @property
     def span(self) -> tuple[int, int]:
-        """Address of the first byte within a partition, and address after the last byte."""
+        """Addresses of the first byte, and after the last byte, within a partition."""
         low, high = _span(self.size, self.dimensions)
         return self.address + low, self.address + high
 
     @property
     def comb(self) -> tuple[int, int]:
-        """Length of the contiguous runs that make up the region, and a common divisor of the distances between them.
-
-        The divisor is 0 if there is only one run. Runs may touch or overlap.
-        """
+        """Length of the contiguous runs, and a common divisor of the distances between them; 0 for one run."""
         return _comb(self.size, self.dimensions)
 
     @property
@@ -63,11 +60,11 @@ class Region(NamedTuple):
 
     @property
     def is_distinct(self) -> bool:
-        """True if no two elements coincide, since each step exceeds the distance that all smaller steps cover."""
+        """True if no two elements coincide, since each step exceeds the reach of all smaller steps."""
         return _is_distinct(self.dimensions)
 
     def moved(self, place: Callable[[Storage, int], int]) -> "Region":
-        """Return a copy with another address on chip; for `place` see `spec.isa.Instruction.moved`."""
+        """Return a copy with another address on chip."""
         return self if self.storage == Storage.HBM else self._replace(address=place(self.storage, self.address))
 
     def coincides(self, other: "Region") -> bool:
@@ -76,13 +73,12 @@ class Region(NamedTuple):
 
     @property
     def place(self) -> tuple:
-        """All attributes except the name, for the comparison of regions."""
+        """All attributes except the name."""
         return self[1:]
 
 
 @lru_cache(_SHAPES)
 def _span(size: int, dimensions: _Dimensions) -> tuple[int, int]:
-    """Return the first byte relative to the address, and the byte after the last."""
     spans = [(count - 1) * step for count, step in dimensions]
     low, high = (sum(pick(span, 0) for span in spans) for pick in (min, max))
     return low, high + size

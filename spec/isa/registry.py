@@ -21,7 +21,6 @@ INSTRUCTIONS: dict[Engine, type[Instruction]] = {
     Engine.COLLECTIVE: Collective,
     Engine.QUEUE: Nop,
 }
-"""Instruction class of each engine."""
 
 
 def _mnemonics() -> dict[str, type[Instruction]]:
@@ -35,21 +34,13 @@ MNEMONICS = _mnemonics()
 
 
 def instruction_type(engine: int) -> type[Instruction]:
-    """Return the instruction class of an engine.
-
-    Raises:
-        ValueError: if the engine does not exist.
-    """
+    """Return the instruction class of an engine; raise ValueError if the engine does not exist."""
     if engine not in INSTRUCTIONS:
         raise ValueError(f"engine must be one of {', '.join(f'{e.name} ({e.value})' for e in Engine)}, not {engine}")
     return INSTRUCTIONS[Engine(engine)]
 
 
 def decode_instruction(engine: int, body: int, config: Config) -> Instruction:
-    """Return the instruction of a record's body; bits above the instruction are ignored.
-
-    Raises:
-        ValueError: if the engine does not exist, or a field holds an unknown code.
-    """
+    """Return the instruction of a record's body; raise ValueError for an unknown engine or code."""
     kind = instruction_type(engine)
     return kind.decode(kind.unpack(body), config)

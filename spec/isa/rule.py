@@ -1,8 +1,6 @@
 """Rules of instructions, with the codes that hardware and software report.
 
-The rules of an engine are in its folder, each defined once. They check an instruction's fields, so they apply to any
-word of bits. The assembler raises their messages. The hardware checks the same rules before it accesses a memory and
-reports the same `Rule` as its cause of error.
+The assembler raises their messages. The hardware checks the same rules before it accesses a memory.
 """
 
 import enum
@@ -12,7 +10,7 @@ __all__ = ["Broken", "Rule", "lowest"]
 
 
 class Rule(enum.IntEnum):
-    """Rules; the value is the hardware's cause of error. If several are broken, the lowest is reported."""
+    """Rules. If several are broken, the hardware reports the lowest as the cause."""
 
     OPCODE = 1
     """The engine has the opcode."""
@@ -51,5 +49,5 @@ Broken = tuple[Rule, str]
 
 
 def lowest(broken: Iterable[Broken]) -> Broken | None:
-    """Return the lowest of the broken rules, the first of equal ones; None if no rule is broken."""
+    """Return the lowest broken rule, the first of equal ones, or None."""
     return min(broken, key=lambda found: found[0], default=None)

@@ -12,7 +12,6 @@ from tests.hdl import simulation
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Ignore the warning on units that a file of tests makes and does not elaborate."""
     config.addinivalue_line("filterwarnings", "ignore::amaranth.hdl.UnusedElaboratable:.*/tests/hdl/.*")
 
 
@@ -35,7 +34,7 @@ _SIMULATIONS = pytest.StashKey[int]()
 
 
 def _waveform_of(item: pytest.Item) -> str:
-    """Run a test again in a separate process, which repeats its random stimulus; return a report of the outcome."""
+    """Run a test again, which repeats its random stimulus; return a report of the outcome."""
     test = re.sub(r"[^-+=\w\[\]]+", ".", item.nodeid.removeprefix("tests/hdl/").replace(".py::", "-"))
     path = SIM_BUILD / "failed" / f"{test}.vcd"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -57,7 +57,7 @@ class _State(_PyEngineState):
     def __init__(self):
         super().__init__()
         self.due = set()
-        self.indices = {}  # index into `slots` by `Signal.duid`
+        self.indices = {}
 
     def get_signal(self, signal) -> int:
         index = self.indices.get(signal.duid)
@@ -85,10 +85,7 @@ class _State(_PyEngineState):
 
 
 class Engine(PySimEngine):
-    """An engine for `amaranth.sim.Simulator` that writes no waveforms.
-
-    The processes of the unit are stored apart from the processes of the clock and of the tests.
-    """
+    """An engine for `amaranth.sim.Simulator` that writes no waveforms."""
 
     def __init__(self, design):
         self._design = design

@@ -10,8 +10,6 @@ from tests.hdl.simulation import WAVEFORM, drive, simulated
 
 
 class Adder(wiring.Component):
-    """An adder with an output register and a fault: it adds 1 too much to 41."""
-
     a: In(8)
     b: In(8)
     sum: Out(8)

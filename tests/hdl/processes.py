@@ -26,7 +26,7 @@ def in_parts(fragment: Fragment) -> Fragment:
 
 def _parts(statements: Iterable) -> list[list]:
     """Group statements, in order, so that no two groups drive the same signal."""
-    part_of: dict[SignalKey, dict] = {}  # a part maps statement numbers to statements
+    part_of: dict[SignalKey, dict] = {}
     silent = {}  # assertions, which drive no signal
     for number, statement in enumerate(statements):
         signals = [SignalKey(signal) for signal in statement._lhs_signals()]

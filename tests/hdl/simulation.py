@@ -109,7 +109,7 @@ async def _warm_up(ctx, unit, reset: Signal, cycles: int) -> None:
 
 
 def next_turn(last: int, requests: int, count: int) -> int:
-    """Return the index of the next asserted bit of `requests` after `last`, in round-robin order of `count` bits."""
+    """Return the next asserted bit of `requests` after `last`, in round-robin order."""
     return next(number % count for number in range(last + 1, last + 1 + count) if requests >> number % count & 1)
 
 
@@ -150,7 +150,6 @@ def simulated(make: Callable, *, each: Iterable | None = None, warm_up: int = 0)
 
 
 async def pulse(ctx, signal: Signal) -> None:
-    """Assert a bit for one cycle."""
     ctx.set(signal, 1)
     await ctx.tick()
     ctx.set(signal, 0)
@@ -162,7 +161,6 @@ def random_bits(rng: np.random.Generator, bits: int) -> int:
 
 
 def drive(ctx, unit, **values) -> None:
-    """Set ports of a unit, or members of an interface, by their names."""
     for name, value in values.items():
         ctx.set(getattr(unit, name), value)
 

@@ -1,5 +1,3 @@
-"""Slow cases of parametrised tests."""
-
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -8,7 +6,6 @@ __all__ = ["slow", "slow_if"]
 
 
 def slow(*cases) -> list:
-    """Return cases with the mark `slow`; a tuple has several parameters."""
     return [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow) for case in cases]
 
 

@@ -1,5 +1,3 @@
-"""Ports of a core in an instance and of a single core, and the allocation of managers to HBM ports."""
-
 from types import SimpleNamespace
 
 import pytest
@@ -22,7 +20,6 @@ from tests.hdl.simulation import drive, simulate
 
 ALONE = PRESETS["tiny"]
 ONE_OF_4 = ALONE.with_overrides(cores=4)
-
 LINKS = {"number", "link_i", "link_o", "dead"}
 
 

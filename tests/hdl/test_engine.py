@@ -1,5 +1,3 @@
-"""The unit-test engine and Amaranth's engine show the same values in every cycle, for logic, registers and memories."""
-
 import pytest
 from amaranth import Cat, ClockDomain, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -14,10 +12,7 @@ SEED = 2584
 
 
 class Sundry(wiring.Component):
-    """Logic in a chain, registers with and without reset, a memory with two granules and both kinds of read port.
-
-    A register drives a second clock, with an asynchronous reset; a third domain uses this clock's falling edge.
-    """
+    """Logic in a chain, registers with and without reset, a memory with two granules and both kinds of read port."""
 
     word: In(8)
     go: In(1)

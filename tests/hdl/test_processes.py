@@ -1,5 +1,3 @@
-"""Split logic: each statement is in exactly one part, in order, with all statements that drive the same signals."""
-
 from amaranth import Cat, Module, Signal
 from amaranth.hdl import Assert, Fragment
 from amaranth.lib import wiring
@@ -19,7 +17,7 @@ def test_statements_that_drive_the_same_stay_together_in_order():
     m.d.comb += [a.eq(1), b.eq(2), d.eq(e)]
     with m.If(e[0]):
         m.d.comb += c.eq(a)
-    m.d.comb += Cat(b[0], c[3]).eq(e)  # so b and c must stay together
+    m.d.comb += Cat(b[0], c[3]).eq(e)
     m.d.comb += a.eq(3)
     whole = [repr(statement) for statement in Fragment.get(m, None).statements["comb"]]
     fragment = in_parts(Fragment.get(m, None))
@@ -46,8 +44,6 @@ def test_modules_below_are_in_parts_too():
 
 
 class Decoder(wiring.Component):
-    """Combinational logic of all sorts: choices, slices, and signals used before they are assigned."""
-
     i: In(6)
     o: Out(8)
 

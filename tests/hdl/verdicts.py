@@ -24,15 +24,8 @@ def assert_verdicts(
     """Compare the checker's verdicts on words with the specification's; return its jobs, None for illegal words.
 
     The checker accepts no word after an illegal one until it is reset; its error has the number of legal words before
-    the illegal one.
-
-    Arguments:
-        dut: the checker, with constant latency.
-        words: the instructions.
-        violations: violation that the specification finds in each word, its rule first; None for a legal word.
-        rules: rules that the words must break; default: any.
-        inputs: values of the checker's other inputs for each word.
-        late: whether an error takes one cycle more.
+    the illegal one, and takes one cycle more if `late`. The words may break only `rules`. `inputs` are values of the
+    checker's other inputs for each word.
     """
     reset = Signal()
 
@@ -41,7 +34,7 @@ def assert_verdicts(
         legal, verdicts = 0, []
         for number, (word, others) in enumerate(zip(words, inputs or [{}] * len(words), strict=True)):
             drive(ctx, dut, **others)
-            if number % 8 == 7:  # an idle cycle
+            if number % 8 == 7:
                 await ctx.tick()
             ctx.set(Value.cast(dut.i.payload), word)
             ctx.set(dut.i.valid, 1)

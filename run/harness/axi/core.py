@@ -16,7 +16,6 @@ from neuroncore_rtl.spec.host_map import HOST_ADDRESS_BITS, HOST_REGISTERS, HOST
 __all__ = ["testbench"]
 
 ROOM_BYTES = 1 << 24
-"""Default bytes of the testbench's memory."""
 
 
 def testbench(config: Config, subject: str, top: str) -> str:

@@ -37,42 +37,28 @@ START_NS = 2_000
 
 
 class SimulatedLine:
-    """A transport (`run.harness.board.host_port.Transport`) to a running simulation.
-
-    Arguments:
-        connection: to `run/harness/board/session.py`.
-
-    Attributes:
-        cycle: of the latest received bytes.
-    """
+    """A `Transport` to a running simulation; `cycle`: when it received the latest bytes."""
 
     def __init__(self, connection: Any):
         self._connection = connection
         self.cycle = 0
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
-        """Implement `Transport.exchange`."""
         self._connection.send((data, wanted, HOST_PATIENCE))
         found, self.cycle = self._connection.recv()
         return found
 
     def drain(self) -> None:
-        """Implement `Transport.drain`."""
         self.exchange(b"", 1)
 
 
 @dataclass(frozen=True)
 class SimulatedBoard:
-    """Simulation of a board with its SDRAM and its host.
-
-    Arguments:
-        config: parameters of the core; None: no core.
-    """
+    """Simulation of a board with its SDRAM and its host; `config`: parameters of the core, None without a core."""
 
     config: Config | None
 
     def design(self) -> simulation.Design:
-        """Return the Verilog design of the simulation."""
         config = self.config
         parameters: dict[str, object] = asdict(config) if config else {}
         size = f"{config.rows}x{config.columns}" if config else "memory"
@@ -90,7 +76,7 @@ class SimulatedBoard:
     def line(self, sim: str = "verilator") -> Iterator[SimulatedLine]:
         """Simulate the board during this context; simulated time advances only in `exchange`.
 
-        Raises SimulationFailed if the simulation ends early, for example on a broken rule of the SDRAM.
+        Raises SimulationFailed if the simulation ends early.
         """
         built = simulation.build(self.design(), sim)
         problems: list[Exception] = []

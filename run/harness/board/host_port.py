@@ -29,7 +29,6 @@ from neuroncore_rtl.spec.isa import cause_name
 __all__ = ["BOARD_MEMORY_BYTES", "FRAME_BYTES", "HostPort", "LinkError", "SerialLine", "Transport", "make_frame"]
 
 BOARD_MEMORY_BYTES = 32 << 20
-"""Memory of the board."""
 
 FRAME_BYTES = FRAME_HEADER_BYTES + CHECK_BYTES
 """Bytes of a frame without a payload."""
@@ -46,7 +45,7 @@ class LinkError(RuntimeError):
 
 
 class Transport(Protocol):
-    """Serial connection to a board; a transport of bytes in both directions."""
+    """Serial connection to a board."""
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
         """Send bytes; return the next `wanted` received bytes, or fewer if the line becomes quiet before."""
@@ -59,10 +58,7 @@ class Transport(Protocol):
 class SerialLine:
     """A serial port of this machine.
 
-    Arguments:
-        port: name, such as /dev/ttyUSB0.
-        baud: baud rate.
-        patience_s: seconds without a byte after which the line is quiet; longer than the board's patience.
+    The line is quiet after `patience_s` seconds without a byte; this is longer than the board's patience.
     """
 
     def __init__(self, port: str, baud: int, patience_s: float = 0.2):
@@ -73,17 +69,14 @@ class SerialLine:
             raise LinkError(str(error)) from error
 
     def close(self) -> None:
-        """Close the port."""
         self._port.close()
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
-        """Implement `Transport.exchange`."""
         self._port.reset_input_buffer()
         self._port.write(data)
         return self._port.read(wanted)
 
     def drain(self) -> None:
-        """Implement `Transport.drain`."""
         time.sleep(self._patience_s)
         self._port.reset_input_buffer()
 
@@ -96,10 +89,9 @@ def make_frame(code: int, tag: int, address: int, length: int, payload: bytes = 
 
 
 class HostPort:
-    """Commands to a board, each repeated until it has a valid answer.
+    """Commands to a board, each repeated until it has a valid answer; `repeated` counts the repetitions.
 
-    Attributes:
-        repeated: number of transmissions that repeated a command, so far.
+    A command raises LinkError if the board refuses it or does not answer.
     """
 
     def __init__(self, transport: Transport):
@@ -108,29 +100,23 @@ class HostPort:
         self.repeated = 0
 
     def write(self, address: int, data: bytes) -> None:
-        """Write to HBM, in whole beats; LinkError if the board refuses or does not answer."""
+        """Write to HBM, in whole beats."""
         for place, length in _blocks(address, len(data)):
             payload = data[place - address : place - address + length]
             self._command(LinkCommand.WRITE_MEMORY, place, length, payload)
 
     def read(self, address: int, length: int) -> bytes:
-        """Return bytes of HBM; LinkError as in `write`."""
         blocks = _blocks(address, length)
         return b"".join(self._command(LinkCommand.READ_MEMORY, place, part, returns=part) for place, part in blocks)
 
     def write_register(self, register: int, value: int) -> None:
-        """Write a register of the board; LinkError as in `write`."""
         self._command(LinkCommand.WRITE_REGISTER, register, 4, value.to_bytes(4, "little"))
 
     def read_register(self, register: int) -> int:
-        """Return the value of a register of the board; LinkError as in `write`."""
         return int.from_bytes(self._command(LinkCommand.READ_REGISTER, register, 4, returns=4), "little")
 
     def check_machine(self, config: Config | None) -> None:
-        """Wait until the board's memory is ready.
-
-        LinkError if no board answers, or the parameters of the machine on it are not `config`.
-        """
+        """Wait until the board's memory is ready; LinkError if its machine has other parameters than `config`."""
         if (identity := self.read_register(BoardRegister.IDENTITY)) != IDENTITY_WORD:
             raise LinkError(f"IDENTITY must be {IDENTITY_WORD:#x}, not {identity:#x}")
         machine = self.read_register(BoardRegister.MACHINE)
@@ -142,7 +128,7 @@ class HostPort:
             pass
 
     def run_image(self, image: Image, limit: int = 1 << 31) -> Outcome:
-        """Load an image, start the core, return the outcome after at most `limit` cycles; LinkError as in `write`."""
+        """Load an image, start the core, return the outcome after at most `limit` cycles."""
         self.write_register(BoardRegister.CONTROL, CONTROL_RESET)
         self.write_register(BoardRegister.CONTROL, 0)
         self.check_machine(image.config)
@@ -210,7 +196,6 @@ def _place(command: LinkCommand, address: int) -> str:
 
 
 def _blocks(address: int, length: int) -> list[tuple[int, int]]:
-    """Split an access at multiples of `PAYLOAD_BYTES`; return address and length of each part."""
     end, found = address + length, []
     while address < end:
         part = min(end, (address // PAYLOAD_BYTES + 1) * PAYLOAD_BYTES) - address

@@ -8,7 +8,6 @@ from neuroncore_rtl.hdl.board.sdram_chip import SdramChip
 __all__ = ["SDRAM", "sdram_parameters"]
 
 SDRAM = Path(__file__).with_suffix(".v")
-"""Source of the model."""
 
 TRRD_NS = 15
 """Least time from ACTIVATE of a bank to ACTIVATE of another bank."""

@@ -21,8 +21,7 @@ SOCKET_VARIABLE = "BOARD_SOCKET"
 async def serve(dut):
     """Execute the exchanges requested over the connection until the request None.
 
-    A request is the bytes to send, the number of wanted bytes, and the patience; the answer is the received bytes and
-    the current cycle.
+    A request is the bytes to send, the number of wanted bytes, and the patience; the answer is bytes and cycle.
     """
     start_clock(dut)
     dut.turn.value = 0

@@ -33,7 +33,6 @@ PROGRAM_DEPTH = 1 << 16
 """Most instructions of one engine."""
 
 COUNTERS = tuple(ElementwiseCounters.as_shape().members)
-"""Counters of an engine; see `hdl.elementwise.frontend.ElementwiseCounters`."""
 
 SLOWEST = 2 * REMAINDER_LATENCY
 """Upper bound on the cycles of an element, for limits."""
@@ -41,12 +40,9 @@ SLOWEST = 2 * REMAINDER_LATENCY
 
 @dataclass(frozen=True, kw_only=True)
 class EngineRecord:
-    """An instruction in a program.
+    """An instruction of the engine `engine`, legal or not, as bits.
 
-    Arguments:
-        engine: one of `ENGINES`; executes its records in order.
-        word: the instruction's bits, legal or not.
-        vector, scalar: number of instructions of each engine that must retire before this instruction is offered.
+    It is offered once `vector` and `scalar` instructions of the two engines have retired.
     """
 
     engine: str
@@ -56,11 +52,7 @@ class EngineRecord:
 
 
 class Refusal(NamedTuple):
-    """A refused instruction.
-
-    `cause` is a `spec.isa.Rule`; `number` is the index of the instruction among its engine's instructions, or among
-    those since the previous error.
-    """
+    """A refused instruction: the `spec.isa.Rule`, and its index in its engine, counted from the last error."""
 
     cause: int
     number: int
@@ -74,8 +66,8 @@ class ElementwiseWork:
         program: records of both engines, in an order that satisfies their dependences.
         sbuf, psum: initial memories, uint8 [partitions, multiple of 4]; an access beyond them fails.
         stall: probability of a random pause of a stream or memory port, in 256ths per cycle.
-        seed: seed of the random pauses.
-        events: whether the outcome has the cycles of issue and retirement of each instruction.
+        seed: of the pauses.
+        events: whether the outcome has the cycles of each instruction.
         recover: whether an engine with an error is reset once it is idle, and continues; refused instructions do not
             count as retired.
     """
@@ -91,15 +83,10 @@ class ElementwiseWork:
 
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseDevice:
-    """The vector and the scalar engine, or one of them.
+    """The vector and the scalar engine, or one of them, for a faster build.
 
-    The parts of its outcome are the engines by name, with the counters of `COUNTERS`, refused instructions as errors,
-    and optionally the others as events. The memories `sbuf` and `psum` have the shapes of the work's. Cycles count from
-    the first offered instruction to the last retirement.
-
-    Arguments:
-        config: parameters of the machine.
-        engines: names from `ENGINES`; a harness with one engine builds faster.
+    The parts of its outcome are the engines by name, with refused instructions as errors and optionally the others as
+    events. Cycles count from the first offered instruction to the last retirement.
     """
 
     config: Config
@@ -149,11 +136,6 @@ class ElementwiseDevice:
         return words + write_lines(directory, files), limit + 100
 
     def read_outcome(self, work: ElementwiseWork, directory: Path, state: Mapping[str, int]) -> Outcome:
-        """Return the outcome.
-
-        Raises SimulationFailed if an engine stopped early, accessed memory out of range, or did not retire an
-        instruction before the first error.
-        """
         if state["timeout"]:
             raise SimulationFailed("an engine did not finish: it stalls forever")
         if state["stray"]:
@@ -174,7 +156,7 @@ class ElementwiseDevice:
 
 
 def _instances(config: Config, there: Sequence[str]) -> dict[str, str]:
-    """Return the harness's macros `PORT_WIRES` (two wires per port, one per engine) and `INSTANCES` (the engines)."""
+    """Return the macros `PORT_WIRES` (two wires per port, one per engine) and `INSTANCES` (the engines)."""
     signature = wiring.Signature(engine_ports(config))
     found = {name: (member.flow, len(value)) for name, member, value in module_ports(signature, signature.create())}
     names = {port: port.replace("__", "_") for port in found}
@@ -193,10 +175,7 @@ def _programs(work: ElementwiseWork) -> dict[str, list[EngineRecord]]:
 
 
 def _without_repetitions(text: str) -> str:
-    """Return Verilog in which each module occurs once.
-
-    The texts of both engines contain the modules that the engines share; modules of the same name are equal.
-    """
+    """Return the texts of both engines with each shared module once."""
     seen = set()
 
     def once(found: re.Match) -> str:
@@ -229,7 +208,6 @@ def _program_lines(records: Sequence[EngineRecord]) -> str:
 
 
 def _cycles(word: int) -> int:
-    """Return an upper bound of the cycles that an instruction needs."""
     values = Elementwise.unpack(word)
     return SLOWEST * (min(prod(values[f"count{d}"] for d in range(DIMENSIONS)), 1 << 20) + 16)
 
@@ -239,15 +217,11 @@ def _read_memory(path: Path, partitions: int, what: str) -> np.ndarray:
 
 
 def _of(state: Mapping[str, int], port: str, number: int, bits: int = 32) -> int:
-    """Return the bits of one engine in a port of the harness that concatenates the values of all engines."""
     return state[port] >> bits * number & (1 << bits) - 1
 
 
 def _part(number: int, state: Mapping[str, int], log: Mapping[str, list[list[int]]]) -> Outcome:
-    """Return the outcome of an engine.
-
-    `log` maps a kind of event, "a" (accepted), "r" (retired) or "e" (error), to the fields of each such event.
-    """
+    """Return the outcome of an engine; `log` has its accepted (a), retired (r) and failed (e) instructions."""
     error = EngineError.from_bits(_of(state, "errors", number, EngineError.as_shape().size))
     errors = [Refusal(cause, place) for _, cause, place in log["e"]]
     if not errors and error.valid:

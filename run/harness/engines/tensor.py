@@ -24,10 +24,8 @@ from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, Rule, TensorInstructio
 __all__ = ["TENSOR_COUNTERS", "Drain", "TensorDevice", "TensorProgram", "TensorStep", "TensorWork"]
 
 _OWN = ("error", "counters", "stationary__data", "moving__data")
-"""Ports of the engine that the harness declares."""
 
 _MEMORIES = ("instructions", "drains", "stationary", "moving")
-"""Memories of the harness."""
 
 PROGRAM_DEPTH = 1 << 18
 """Most instructions, and drains, of a program."""
@@ -38,7 +36,7 @@ TENSOR_COUNTERS = ("cycles", *TensorCounters.as_shape().members)
 
 @dataclass(frozen=True)
 class TensorStep:
-    """An instruction, and the number of drains (`Drain`) that must be complete before it is offered."""
+    """An instruction, and the number of drains that must be complete before it is offered."""
 
     instruction: TensorInstruction
     drains: int
@@ -46,7 +44,7 @@ class TensorStep:
 
 @dataclass(frozen=True)
 class Drain:
-    """Read-out of PSUM: `words` words from `psum` on, in every partition, once `moves` MultiplyMoving have retired."""
+    """Read-out of `words` words of PSUM from `psum` on, in every partition, after `moves` MultiplyMoving retired."""
 
     moves: int
     psum: int
@@ -55,13 +53,7 @@ class Drain:
 
 @dataclass(frozen=True)
 class TensorProgram:
-    """Program of the tensor engine.
-
-    Arguments:
-        steps: the instructions in order.
-        drains: the PSUM words to read, in order; a result is a word of every partition.
-        stationary, moving: operand memory, uint8 [rows, bytes].
-    """
+    """Program of the tensor engine: steps, drains, and the operand memories, uint8 [rows, bytes]."""
 
     steps: list[TensorStep]
     drains: list[Drain]
@@ -71,13 +63,7 @@ class TensorProgram:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorWork:
-    """A program for the tensor engine, and disturbances of its run.
-
-    Arguments:
-        program: the program.
-        stall: probability of a random pause of a stream, in 256ths per cycle.
-        seed: seed of the random pauses.
-    """
+    """A program for the tensor engine; `stall`: rate of random pauses of streams, in 256ths of the cycles."""
 
     program: TensorProgram
     stall: int = 0
@@ -86,11 +72,7 @@ class TensorWork:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorDevice:
-    """The tensor engine.
-
-    Its outcome has the counters of `TENSOR_COUNTERS`; the memory `psum` has the drained words, uint32 [words,
-    partitions].
-    """
+    """The tensor engine; the memory `psum` of its outcome has the drained words, uint32 [words, partitions]."""
 
     config: Config
 
@@ -135,7 +117,6 @@ class TensorDevice:
         return words + write_lines(directory, files), limit + 100
 
     def read_outcome(self, work: TensorWork, directory: Path, state: Mapping[str, int]) -> Outcome:
-        """Return the drained words; SimulationFailed if the engine stopped early or reported an error."""
         if state["timeout"]:
             raise SimulationFailed("the engine did not finish: it stalls forever")
         error = EngineError.from_bits(state["error"])

@@ -35,7 +35,6 @@ _BLOCKS = r"collective_engine$"
 """Hierarchical blocks of Verilator; not routers and links, see `run.harness.cores`."""
 
 _KEPT = r"router_|link_end_|link_wire_|axi_checker$"
-"""Modules that Verilator does not inline."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,15 +56,10 @@ class CollectiveWork(HbmWork):
 
 @dataclass(frozen=True, kw_only=True)
 class CollectiveDevice:
-    """The collective engines and the fabric of an instance.
+    """The collective engines and the fabric of an instance, with `room` bytes of HBM.
 
     The parts of its outcome are the cores, with the events of the collective queue and the counters `collective`; the
     memory `hbm` is uint8 [cores, bytes]. Cycles count from reset to the last retirement.
-
-    Arguments:
-        instance: the instance.
-        room: bytes of HBM of all cores.
-        check_axi: whether a protocol checker watches every AXI port.
     """
 
     instance: Instance
@@ -126,7 +120,6 @@ class CollectiveDevice:
 
 
 def _list_connections(instance: Instance) -> dict[str, str]:
-    """Return the connections of the cores' instruction streams to slices of the harness's vectors."""
     vectors = {
         "payload": f"instructions[{COLLECTIVE_BITS} * {{0}} +: {COLLECTIVE_BITS}]",
         "valid": "offered[{0}]",

@@ -25,7 +25,6 @@ _BLOCKS = r"link_node_"
 """Hierarchical blocks of Verilator: no input may depend combinationally on an output."""
 
 _NUMBERS = ("flits", "pattern", "load", "limit", "patience", "stall", "errors", "seed")
-"""Arguments of the harness."""
 
 SCALE = 1 << 16
 """Denominator of load and stall in plusargs."""
@@ -55,7 +54,7 @@ class Traffic(LinkWork):
 
 
 class Way(NamedTuple):
-    """Path of flits that must be received in the order of sending: the two cores and the channel."""
+    """Path of flits that must be received in order."""
 
     source: int
     destination: int
@@ -63,11 +62,7 @@ class Way(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """A wrong flit that a port received in a cycle.
-
-    `source`, `channel` and `number` are from its header; `expected` is the right number; a bit of `kind` stands for
-    each fault.
-    """
+    """A wrong flit that a port received; `expected`: the right number; a bit of `kind` stands for each fault."""
 
     port: int
     source: int
@@ -91,9 +86,9 @@ class Wrong(NamedTuple):
 class FabricDevice:
     """The fabric of an instance, with a source and a sink at each of its ports.
 
-    The counters of its outcome are `sent` and `received` flits by `Way`, the number of `wrong` flits, the mean
-    `latency` and the `longest` one in cycles; errors are the first wrong flits. The run is finished if all sent flits
-    were received; cycles count up to the last transfer of a flit.
+    Counters of its outcome: `sent` and `received` flits by `Way`, number of `wrong` flits, mean `latency` and the
+    `longest` in cycles; errors are wrong flits. It is finished if all sent flits were received; cycles count to the
+    last transfer.
     """
 
     instance: Instance
@@ -156,7 +151,6 @@ class FabricDevice:
 
 
 def _ports(instance: Instance) -> dict[str, str]:
-    """Return the expressions for the fabric's ports by name: cores' channels, disturbances and counters of wires."""
     fields = {"flip": "flip", "flip_bit": "flip_bit", "drop": "drop", "repeat": "again", "cut": "cut"}
     ports = {}
     for port in range(CHANNELS * instance.cores):

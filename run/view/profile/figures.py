@@ -25,18 +25,14 @@ FP32_PASSES = 4
 
 @dataclass(frozen=True)
 class Figures:
-    """Figures of a run; `hbm_width`: maximum bytes of HBM per cycle."""
+    """Figures of a run; `hbm_width`: most bytes of HBM per cycle."""
 
     run: ProfiledRun
     hbm_width: int
 
     @cached_property
     def flops(self) -> dict[str, int]:
-        """Floating-point operations of the array.
-
-        "hardware": all; "transpose": transposes; "model": operations that the products need, without FP32's additional
-        passes.
-        """
+        """Operations of the array: "hardware", all; "transpose"; "model", without FP32's additional passes."""
         found: dict[str, int] = dict.fromkeys(("hardware", "transpose", "model"), 0)
         for ran in self.run.records:
             one: Any = ran.record.instruction
@@ -49,7 +45,6 @@ class Figures:
 
     @cached_property
     def moved(self) -> dict[str, int]:
-        """Bytes that copies read and write per storage, such as "hbm_read_bytes"."""
         found = {f"{storage.name.lower()}_{side}_bytes": 0 for storage in Storage for side in ("read", "write")}
         for ran in self.run.records:
             for side, storage, size in ran.record.instruction.transfers:
@@ -62,22 +57,20 @@ class Figures:
 
     @property
     def intensity(self) -> float:
-        """Floating-point operations of the array per byte that HBM transfers; 0 without HBM traffic."""
+        """Operations of the array per byte of HBM."""
         return self.product_flops / self.hbm_bytes if self.hbm_bytes else 0.0
 
     @property
     def product_flops(self) -> int:
-        """Floating-point operations of the array, except those of transposes."""
         return self.flops["hardware"] - self.flops["transpose"]
 
     @property
     def peak(self) -> int:
-        """Maximum floating-point operations of the array per cycle."""
         return 2 * self.run.config.rows * self.run.config.columns
 
     @cached_property
     def stalls(self) -> dict[str, dict[StallCause, int]]:
-        """Cycles of each queue that has records, busy or stalled, by cause; they sum to the run's cycles."""
+        """Cycles of each queue with records, busy or stalled, by cause; they sum to the run's cycles."""
         return {self.run.queue_name(queue): counted_stalls(causes_of(self.run, queue)) for queue in self.run.queues}
 
     def summary(self) -> dict[str, object]:
@@ -117,10 +110,7 @@ class Figures:
         return {run.name: found}
 
     def monitor(self) -> Mapping[str, object]:
-        """Return the utilisation of the core, with the run as the only period.
-
-        The core counts as used while its array is busy. Figures of a runtime and of a system are omitted.
-        """
+        """Return the utilisation of the core, which counts as used while its array is busy; the run is the period."""
         run = self.run
         seconds, used = run.cycles / CLOCK_HZ, run.worked(0) / max(run.cycles, 1)
         group = {"period": seconds, "error": ""}
@@ -145,11 +135,8 @@ class Figures:
                             ),
                             "execution_summary": {
                                 "completed": int(completed == len(run.records)),
-                                "completed_with_err": 0,
-                                "completed_with_num_err": 0,
-                                "timed_out": 0,
-                                "incorrect_input": 0,
-                                "failed_to_queue": 0,
+                                **dict.fromkeys(("completed_with_err", "completed_with_num_err", "timed_out"), 0),
+                                **dict.fromkeys(("incorrect_input", "failed_to_queue"), 0),
                             },
                             "latency_stats": {"total_latency": latency, "device_latency": latency},
                         },

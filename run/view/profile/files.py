@@ -14,10 +14,9 @@ __all__ = ["write_profile"]
 
 
 def write_profile(directory: Path, run: ProfiledRun, hbm_width: int) -> Figures:
-    """Write all files of a run's profile; return its figures.
+    """Write all files of a run's profile; return its figures. HBM moves `hbm_width` bytes per cycle.
 
-    The files are timeline.json for https://ui.perfetto.dev, summary.json and utilisation.json with figures, listing.txt
-    with instructions and cycles, and the pictures timeline.png and roofline.png. HBM moves `hbm_width` bytes per cycle.
+    timeline.json is for https://ui.perfetto.dev; listing.txt has instructions and cycles.
     """
     directory.mkdir(parents=True, exist_ok=True)
     figures = Figures(run, hbm_width)

@@ -10,7 +10,7 @@ __all__ = ["listing"]
 
 
 def listing(run: ProfiledRun) -> str:
-    """Return the table of all records of a run, one row per record after a row of headings."""
+    """Return the table of a run's records."""
     rows = [("queue", "fetched", "issued", "retired", "record"), *_rows(run)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = []

@@ -11,13 +11,11 @@ from neuroncore_rtl.run.view.profile.tracks import track_kind
 __all__ = ["draw_roofline", "draw_timeline"]
 
 INK, FAINT, GRID = "#22303c", "#7d8b99", "#e3e8ed"
-"""Colours of text, secondary text, and the grid."""
 
 COLOURS = {
     "load": "#3f8fc4", "store": "#7bb662", "copy": "#9aa7b3", "weights": "#c9a227", "multiply": "#1b3a70",
     "vector": "#8b5fbf", "scalar": "#d9743f", "collective": "#5b8a72",
 }  # fmt: skip
-"""Colours of instructions by kind."""
 
 STALLS = {
     StallCause.DATA: "#e4a9a9", StallCause.RESULT: "#efc9a0", StallCause.PLACE: "#cdbbe6", StallCause.RECORD: "#b9c4ce",
@@ -32,14 +30,18 @@ WIDTH, ROW, MARGINS = 11.0, 0.42, 1.75
 """Inches: width of a picture, height of a queue, total height above and below the queues."""
 
 
-def _subtitle(run: ProfiledRun) -> str:
-    config = run.config
-    source = " by the timing model: no RTL has run" if run.modelled else ""
-    return f"{config.rows} x {config.columns} processing elements, {run.cycles:,} cycles{source}"
+def _style(axes, title: str, run: ProfiledRun) -> None:
+    axes.set_axisbelow(True)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    axes.set_title(f"{title}\n", loc="left", color=INK, fontsize=13)
+    config, source = run.config, " by the timing model: no RTL has run" if run.modelled else ""
+    said = f"{config.rows} x {config.columns} processing elements, {run.cycles:,} cycles{source}"
+    axes.text(0, 1.02, said, transform=axes.transAxes, color=FAINT, fontsize=9)
 
 
 def draw_timeline(path: Path, run: ProfiledRun) -> Path:
-    """Draw each engine's instructions in a row, with stalls below, in a format of matplotlib; return the path."""
+    """Draw each engine's instructions in a row, with stalls below; return the path."""
     queues = list(run.queues)
     figure = new_figure(WIDTH, MARGINS + ROW * len(queues), layout="constrained")
     axes = figure.subplots()
@@ -74,12 +76,8 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
     axes.set_xlabel("cycles", color=FAINT)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.grid(axis="x", color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
     axes.tick_params(colors=INK, length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
-    axes.set_title(f"{run.name}\n", loc="left", color=INK, fontsize=13)
-    axes.text(0, 1.02, _subtitle(run), transform=axes.transAxes, color=FAINT, fontsize=9)
+    _style(axes, run.name, run)
     handles = [Patch(color=COLOURS[kind], label=kind) for kind in COLOURS if kind in kinds]
     handles += [Patch(color=STALLS[cause], label=f"stall: {cause.name.lower()}") for cause in STALLS if cause in causes]
     figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=9, labelcolor=INK)
@@ -87,7 +85,7 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
 
 
 def draw_roofline(path: Path, figures: Figures) -> Path:
-    """Draw the roofline of array and HBM, and the run's position, in a format of matplotlib; return the path."""
+    """Draw the roofline of array and HBM, and the run's position; return the path."""
     run, peak, width = figures.run, figures.peak, figures.hbm_width
     ridge, reached = peak / width, figures.product_flops / max(run.cycles, 1)
     intensity = figures.intensity
@@ -117,12 +115,8 @@ def draw_roofline(path: Path, figures: Figures) -> Path:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.grid(color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
     axes.tick_params(which="both", colors=INK, length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
-    axes.set_title("Roofline\n", loc="left", color=INK, fontsize=13)
-    axes.text(0, 1.02, _subtitle(run), transform=axes.transAxes, color=FAINT, fontsize=9)
+    _style(axes, "Roofline", run)
     return _saved(figure, path)
 
 

@@ -1,4 +1,4 @@
-"""Run of an image for profiles, simulated or modelled: its records in time, and busy times of engines."""
+"""Run of an image for profiles, simulated or modelled."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
@@ -21,18 +21,11 @@ Spans = Sequence[tuple[int, int]]
 """Disjoint intervals (first cycle, cycle after the last), in order."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Ran:
-    """An executed record, with cycles counted from the start of the run.
+    """An executed record; `number`: its index in the order of issue.
 
-    Arguments:
-        number: index in the order of issue.
-        address: the record's address in HBM.
-        record: the record.
-        entry: the program entry from which the record was made.
-        fetched: first cycle in which the queue could check the semaphores of the record.
-        issued: cycle in which the engine accepted the record.
-        retired: cycle in which the engine finished the record; None if the run ended before.
+    In the cycle `fetched` the queue could first check its semaphores; `retired` is None if the run ended before.
     """
 
     number: int
@@ -50,13 +43,11 @@ class Ran:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfiledRun:
-    """Run of an image.
+    """Run of an image, with records in the order of issue.
 
     Arguments:
-        name: name of the run.
         image: the image; it must contain the program entries of its records.
         cycles: cycles from the start to the end of the control program.
-        records: records in the order of issue.
         busy: busy intervals of each queue's engine; of the tensor engine, while columns enter the array.
         controller: intervals of the controller by activity.
         modelled: cycles of the timing model, without an RTL simulation.
@@ -76,13 +67,11 @@ class ProfiledRun:
 
     @property
     def space(self) -> Allocator:
-        """Allocator with the names of the program's tensors."""
         assert self.image.space is not None, "an image with entries has an allocator"
         return self.image.space
 
     @cached_property
     def queues(self) -> dict[int, list[Ran]]:
-        """Executed records of each queue that has any, in the order of issue."""
         found: dict[int, list[Ran]] = {}
         for ran in sorted(self.records, key=lambda ran: (ran.queue, ran.number)):
             found.setdefault(ran.queue, []).append(ran)
@@ -108,15 +97,12 @@ class ProfiledRun:
         return found
 
     def section(self, ran: Ran) -> int:
-        """Return the index in `sections` of the execution that a record belongs to."""
+        """Return the index of a record's execution in `sections`."""
         return bisect_right(self.sections, ran.number, key=lambda section: section[0]) - 1
 
     @cached_property
     def completed(self) -> dict[tuple[int | None, int], list[Ran]]:
-        """Executed records of each program entry, one per execution of its section.
-
-        The key of an entry is its lane and its number in the lane.
-        """
+        """Executed records of each program entry, by lane and number in the lane."""
         found: dict[tuple[int | None, int], list[Ran]] = {}
         for ran in self.records:
             found.setdefault((ran.entry.lane, ran.entry.number), []).append(ran)
@@ -132,7 +118,7 @@ class ProfiledRun:
 
     @cached_property
     def waiting(self) -> dict[int, list[Ran]]:
-        """Records that wait for a record by semaphores, by the index (`Ran.number`) of the awaited record."""
+        """Records that wait for a record by semaphores, by the number of the awaited record."""
         found: dict[int, list[Ran]] = {}
         for ran in self.records:
             for one in self.awaited(ran):
@@ -145,7 +131,6 @@ class ProfiledRun:
         return self.queues[ran.queue][max(0, place - 1) : place]
 
     def behind(self, ran: Ran) -> list[Ran]:
-        """Return a list of the next record in the same queue; empty for the last record."""
         place = self._place(ran)
         return self.queues[ran.queue][place + 1 : place + 2]
 
@@ -153,16 +138,14 @@ class ProfiledRun:
         return bisect_left(self.queues[ran.queue], ran.number, key=lambda one: one.number)
 
     def end_of(self, ran: Ran) -> int:
-        """Return the cycle in which a record retired or the run ended."""
         return self.cycles if ran.retired is None else ran.retired
 
     def worked(self, queue: int) -> int:
-        """Return the busy cycles of a queue's engine."""
         return sum(end - begin for begin, end in self.busy[queue])
 
     @cached_property
     def busiest(self) -> int:
-        """Queue of the busiest engine; if several are equally busy, a computing engine precedes a DMA engine."""
+        """Queue of the busiest engine; of equally busy ones, a computing engine precedes a DMA engine."""
         return max(self.queues, key=lambda queue: (self.worked(queue), -queue))
 
     def queue_name(self, queue: int) -> str:
@@ -170,7 +153,7 @@ class ProfiledRun:
 
 
 def simulated_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
-    """Return a run on the RTL, named `name`; `outcome` must include the core's activity."""
+    """Return a run on the RTL; `outcome` must include the core's activity."""
     activity, config = outcome.activity, image.config
     looks = [
         _merged(activity[f"queues.{queue}.wait_semaphore"], activity[f"queues.{queue}.wait_engine"])
@@ -194,7 +177,7 @@ def simulated_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
 
 
 def modelled_run(name: str, image: Image, found: Prediction) -> ProfiledRun:
-    """Return a run of the timing model; arguments as for `simulated_run`."""
+    """Return a run of the timing model."""
     timed = sorted(found.records, key=lambda one: (one.issued, one.queue))
     records = [
         _ran(image, number, one.address, one.fetched, one.issued, one.retired) for number, one in enumerate(timed)
@@ -219,19 +202,10 @@ def modelled_run(name: str, image: Image, found: Prediction) -> ProfiledRun:
 
 
 def _ran(image: Image, number: int, address: int, fetched: int, issued: int, retired: int | None) -> Ran:
-    return Ran(
-        number=number,
-        address=address,
-        record=image.locate(address)[1],
-        entry=image.entry(address),
-        fetched=fetched,
-        issued=issued,
-        retired=retired,
-    )
+    return Ran(number, address, image.locate(address)[1], image.entry(address), fetched, issued, retired)
 
 
 def _busy_counters(config: Config) -> list[str]:
-    """Return, for each queue, the name of the counter that counts the busy cycles of its engine."""
     engines = {Engine.TENSOR: "tensor.columns", Engine.VECTOR: "vector.busy", Engine.SCALAR: "scalar.busy"}
     return [
         *(engines[engine] for engine in ENGINE_QUEUES),
@@ -240,10 +214,7 @@ def _busy_counters(config: Config) -> list[str]:
 
 
 def _controller(activity: Activity, cycles: int) -> dict[str, Spans]:
-    """Return the intervals of the controller's activities.
-
-    It boots until its first instruction; afterwards it executes its program or waits for an interrupt.
-    """
+    """Return the controller's intervals: it boots up to its first instruction, then runs or awaits an interrupt."""
     begin = activity[STARTED][0][0] if activity[STARTED] else cycles
     waiting, running, since = activity["controller.waiting"], [], begin
     for first, end in waiting:
@@ -258,7 +229,6 @@ def _controller(activity: Activity, cycles: int) -> dict[str, Spans]:
 
 
 def _merged(*spans: Spans) -> list[tuple[int, int]]:
-    """Return the union of intervals as disjoint intervals, ascending."""
     found: list[tuple[int, int]] = []
     for begin, end in sorted(span for some in spans for span in some):
         if found and begin <= found[-1][1]:
@@ -269,6 +239,6 @@ def _merged(*spans: Spans) -> list[tuple[int, int]]:
 
 
 def _first(spans: Spans, since: int, until: int) -> int:
-    """Return the first cycle from `since` on that is in one of the intervals, but at most `until`."""
+    """Return the first cycle from `since` to `until` that is in one of the intervals, or else `until`."""
     place = bisect_right(spans, since, key=lambda span: span[1])
     return min(max(spans[place][0], since), until) if place < len(spans) else until

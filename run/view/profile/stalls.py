@@ -14,7 +14,7 @@ __all__ = ["MEANINGS", "StallCause", "causes_of", "counted_stalls", "spans_of"]
 
 
 class StallCause(enum.IntEnum):
-    """Activity of an engine in a cycle: busy, or the cause for which it stalls."""
+    """Activity of an engine in a cycle: busy, or the cause of its stall."""
 
     BUSY = 0
     DATA = 1
@@ -84,7 +84,7 @@ def counted_stalls(causes: np.ndarray) -> dict[StallCause, int]:
 
 
 def spans_of(causes: np.ndarray) -> Iterator[tuple[int, int, StallCause]]:
-    """Yield each stall: first cycle, cycle after the last, cause."""
+    """Yield the stalls: first cycle, end, cause."""
     changes = [0, *(np.flatnonzero(np.diff(causes)) + 1).tolist(), len(causes)]
     for begin, end in pairwise(changes):
         if begin < end and causes[begin] != StallCause.BUSY:
@@ -106,7 +106,7 @@ def _cause(run: ProfiledRun, ran: Ran, awaited: Ran) -> StallCause:
 
 
 def _conflict(earlier: Instruction, later: Instruction) -> StallCause | None:
-    """Return the stall cause by which the instruction `later` waits for `earlier`; None if they are independent."""
+    """Return the cause by which `later` waits for `earlier`; None if they are independent."""
     if _meet(earlier.writes, later.reads):
         return _from(earlier)
     return StallCause.PLACE if _meet((*earlier.reads, *earlier.writes), later.writes) else None
@@ -117,7 +117,7 @@ def _from(instruction: Instruction) -> StallCause:
 
 
 def _only_waits(ran: Ran) -> bool:
-    """Return whether a record accesses no memory, so that it only waits for or signals semaphores."""
+    """Return whether a record accesses no memory."""
     return not (ran.record.instruction.reads or ran.record.instruction.writes)
 
 

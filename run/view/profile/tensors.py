@@ -24,7 +24,7 @@ class Names:
             places.sort()
 
     def of(self, ran: Ran) -> dict[str, str]:
-        """Return the names of the tensors that a record accesses, by operand of its instruction, such as dst."""
+        """Return the names of a record's tensors, by operand, such as dst."""
         return {region.name: found for region, buffer in _touched(ran) if (found := self._of(region, buffer))}
 
     def _of(self, region: Region, buffer: int) -> str | None:
@@ -36,15 +36,14 @@ class Names:
 
 
 def tensor_shape(ran: Ran) -> str:
-    """Return the shape of an instruction's operands, such as "4 x 96", or an empty string."""
+    """Return the shape of an instruction's operands, such as "4 x 96"."""
     return " x ".join(map(str, ran.record.instruction.sizes))
 
 
 def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
     """Return the allocated bytes per partition over time, as (cycle, bytes from there on).
 
-    Kept tensors are allocated for the whole run, temporaries from their first instruction's issue until the last one
-    retires.
+    Temporaries are allocated from their first instruction's issue until the last one retires.
     """
     buffers, lives = run.space.buffers, {}
     for ran in run.records:
@@ -64,6 +63,6 @@ def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
 
 
 def _touched(ran: Ran) -> Iterator[tuple[Region, int]]:
-    """Return the memory regions that a record writes or reads, writes first, each with its entry of `buffers`."""
+    """Return the regions that a record accesses, writes first, each with its entry of `buffers`."""
     instruction = ran.entry.instruction
     return zip((*instruction.writes, *instruction.reads), ran.entry.buffers, strict=True)

@@ -1,4 +1,4 @@
-"""Timeline of a profile: instructions with tensors and lines, dependences, stalls, controller, memory occupancy."""
+"""Timeline of a profile."""
 
 from collections.abc import Iterator
 
@@ -29,7 +29,7 @@ def track_kind(ran: Ran) -> str:
 
 
 def profile_tracks(run: ProfiledRun) -> Iterator[TrackGroup]:
-    """Yield the track groups of the timeline of a profiled run, from top to bottom."""
+    """Yield the tracks of a profiled run, from top to bottom."""
     yield TrackGroup(name="controller", tracks=["controller"], slices=_controller(run))
     queues = [run.queue_name(queue) for queue in range(queue_count(run.config))]
     arrows = ((one.number, ran.number) for ran in run.records for one in run.awaited(ran))

@@ -1,10 +1,6 @@
 """Generator of the activation datapath's tables: `python -m spec.functions.generate [--check]`.
 
-A function is divided at the binades of |z| into regions (`recipes`). A region is divided into 1 to 64 segments: the
-fewest with which a polynomial of degree 3 meets the region's tolerance (`fit`). All arithmetic is in integers and
-mpmath, so the output is the same on every machine. `--check` compares with the file instead of writing it.
-
-Only its test imports this package.
+All arithmetic is in integers and mpmath, so the output is the same on every machine.
 """
 
 import json
@@ -26,7 +22,7 @@ __all__ = ["Builder", "build", "main", "report", "text"]
 
 
 def _place(row: int, piece: Piece):
-    """Return the function from the coordinate x of a control row, in [0, 1), to the argument of the piece's target."""
+    """Return the function from the coordinate x to the argument of the piece's target."""
     if not piece.by_exponent:
         return lambda x: mpf(x)
     if row == 0:
@@ -43,7 +39,7 @@ def _side_by_side(place: mpf) -> mpf:
 
 
 class Builder:
-    """Collector of segments and control rows. A run, the segments of one range of |z|, is stored only once."""
+    """Collector of segments and control rows; equal runs of segments are stored once."""
 
     def __init__(self):
         self.segments: list[tuple[int, ...]] = []
@@ -53,7 +49,7 @@ class Builder:
         self._fits: dict[tuple, tuple] = {}
 
     def base(self, run: tuple[tuple[int, ...], ...]) -> int:
-        """Return the index of a run's first segment in the table; append the run if it is new."""
+        """Return the index of a run's first segment; append the run if it is new."""
         if run not in self._runs:
             self._runs[run] = len(self.segments)
             self.segments += run
@@ -67,7 +63,7 @@ class Builder:
         return self._fits[key]
 
     def row(self, name: str, negative: int, row: int, pieces: tuple[Piece, ...]) -> None:
-        """Append control row `row` of a function for one sign of z, with the piece that needs the fewest segments."""
+        """Append a control row, with the piece that needs the fewest segments."""
         piece = min(pieces, key=lambda piece: len(self._fit(row, piece)[0]))
         run, error = self._fit(row, piece)
         fields = dict(piece.fields)
@@ -79,7 +75,7 @@ class Builder:
 
 
 def build() -> Builder:
-    """Return a builder with the segments and control rows of all functions, without the segments of 2**f."""
+    """Return a builder with the segments and control rows of all functions."""
     builder = Builder()
     for name, signs in RECIPES.items():
         for negative, pieces in enumerate(signs):
@@ -91,7 +87,7 @@ def build() -> Builder:
 
 
 def text(builder: Builder) -> str:
-    """Return the text of the table file: JSON with one row of a table per line."""
+    """Return the text of the table file."""
 
     def lines(rows):
         return ",\n".join(json.dumps(row) for row in rows)
@@ -102,7 +98,7 @@ def text(builder: Builder) -> str:
 
 
 def report(builder: Builder) -> str:
-    """Return a report: for every function, the number of segments, and the control row with the largest error."""
+    """Return a report of every function's segments and largest error."""
     lines = [f"{len(builder.segments)} segments, {1 << EXP2_INDEX_BITS} of 2**f, {len(builder.control)} control rows"]
     for name in FUNCTIONS:
         rows = [row for row in builder.errors if row[0] == name]
@@ -116,7 +112,7 @@ def report(builder: Builder) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the tables to the file, or with `--check` compare them with the file; return the exit status."""
+    """Write the tables, or with `--check` compare them with the file; return the exit status."""
     builder = build()
     if arguments == ["--check"]:
         same = PATH.read_text() == text(builder)

@@ -1,9 +1,6 @@
 """Polynomial fit with integer coefficients, as evaluated by the hardware.
 
-1. A segment is fitted by projection on Chebyshev polynomials from 8 nodes, which is within a few percent of the best
-   (minimax) polynomial.
-2. Coefficients are rounded from the highest degree down; each step fits the remainder with the lower degrees.
-3. The error is measured with the hardware's integer arithmetic, against the function to 160 bits.
+A projection on Chebyshev polynomials from 8 nodes is within a few percent of the minimax polynomial.
 """
 
 from collections.abc import Callable
@@ -30,7 +27,7 @@ NODES = 8
 DEGREE = 3
 
 MAX_BITS = 6
-"""Maximum number of leading bits of x that select a segment."""
+"""Maximum leading bits of x that select a segment."""
 
 LAST = (1 << LOCAL_BITS) - 1
 
@@ -55,13 +52,12 @@ _CHECKS = [int(mp.nint((1 - mp.cos(mp.pi * j / 8)) / 2 * LAST)) for j in range(9
 
 
 def _leading(values: list, degree: int):
-    """Return the coefficient of t**degree in the Chebyshev approximation of `values` with this degree."""
     weight = 2 if degree else 1
     return weight * _LEADING[degree] * mp.fsum(map(mp.fmul, values, _BASIS[degree])) / NODES
 
 
 def _quantise(values: list, exponent: int, degree: int) -> list[int]:
-    """Return the integer coefficients c0, c1, ... for the hardware of a polynomial near `values` at the nodes."""
+    """Return c0, c1, ... of a polynomial near `values` at the nodes."""
     coefficients = [0] * (degree + 1)
     for k in range(degree, -1, -1):
         unit = mpf(2) ** (exponent - POINT - (COEFFICIENT_GUARD if k else 0))
@@ -73,7 +69,7 @@ def _quantise(values: list, exponent: int, degree: int) -> list[int]:
 
 
 def _horner(segment: Segment, t: int) -> int:
-    """Return the integer value P of a segment's polynomial at t, with the truncations of the hardware."""
+    """Return P at t, with the truncations of the hardware."""
     c0, c1, c2, c3, _ = segment
     q2 = c2 + (t * c3 >> LOCAL_BITS)
     q1 = c1 + (t * q2 >> LOCAL_BITS)
@@ -101,12 +97,7 @@ def _segment(values: list, exponent: int | None) -> Segment:
 def fit(target: Callable, place: Callable, weight: Callable, tolerance, exponent: int | None) -> tuple:
     """Return the smallest power-of-two number of segments that meets a tolerance, and their largest error.
 
-    Arguments:
-        target: function to fit.
-        place: function that maps the coordinate x in [0, 1) to the argument of the target.
-        weight: function of the argument and the exact value; returns the factor of an error at that argument.
-        tolerance: largest weighted error.
-        exponent: exponent of all segments; None to select the best exponent for each segment.
+    `place` maps the coordinate x in [0, 1) to the argument of the target; for other arguments see `recipes.Piece`.
 
     Raises:
         ValueError: if 64 segments do not meet the tolerance.
@@ -132,6 +123,6 @@ def fit(target: Callable, place: Callable, weight: Callable, tolerance, exponent
 
 
 def exp2_segments() -> list[Segment]:
-    """Return the segments for 2**f with f in [0, 1), polynomials of degree 2."""
+    """Return the segments for 2**f with f in [0, 1)."""
     count = 1 << EXP2_INDEX_BITS
     return [tuple(_quantise([mpf(2) ** ((j + t) / count) for t in _T], 0, 2)) for j in range(count)]

@@ -50,11 +50,11 @@ NEAR_ONE = mpf(2) ** -27
 FLOOR = mpf(2) ** -5
 
 LAST = HIGH_EXPONENT
-"""Exponent of the control table's last row, which also serves all larger exponents."""
+"""Exponent of the control table's last row, which serves all larger exponents."""
 
 
 def relative(argument: mpf, exact: mpf) -> mpf:
-    """Return the factor that makes an error of y relative to |y|, or to `FLOOR` if |y| is smaller."""
+    """Return the factor that makes an error relative to |y|, at least `FLOOR`."""
     return 1 / max(abs(exact), FLOOR)
 
 
@@ -64,22 +64,21 @@ def logarithmic(argument: mpf, exact: mpf) -> mpf:
 
 
 def logarithmic_slope(argument: mpf, exact: mpf) -> mpf:
-    """Return the factor of an error of log2|y| / |z|, which becomes an error of log2|y| as in `logarithmic`."""
+    """Return the factor of an error of log2|y| / |z|."""
     return argument * logarithmic(argument, argument * exact)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Method to compute a function for a range of exponents of z: a polynomial, and the use of its value.
+    """Method for a range of exponents of z: a polynomial, and the use of its value.
 
     Arguments:
-        target: function that the polynomial approximates; the argument is |z|, the coordinate x, or the position in a
-            quadrant.
-        tolerance: largest error of the polynomial, after multiplication by the weight.
+        target: function of |z|, the coordinate x, or the position in a quadrant, that the polynomial approximates.
+        tolerance: largest weighted error.
         weight: function of the argument and the exact value; returns the factor of an error at that argument.
         by_exponent: True if the argument is |z|, so that each exponent has its polynomial; False if all share one.
-        exponent: exponent of all segments; None to select the best exponent for each segment.
-        fields: names and values of the nonzero fields in the control rows.
+        exponent: exponent of all segments; None to select the best for each.
+        fields: nonzero fields of the control rows.
     """
 
     target: Callable
@@ -91,20 +90,17 @@ class Piece:
 
 
 def direct(target, **fields) -> Piece:
-    """Return a piece with a polynomial that approximates the result y."""
+    """Return a piece with a polynomial for y."""
     return Piece(target, fields=_fields(fields))
 
 
 def times_z(target, **fields) -> Piece:
-    """Return a piece with a polynomial that approximates y / |z|, which the hardware multiplies by |z|."""
+    """Return a piece with a polynomial for y / |z|."""
     return Piece(target, fields=_fields({"factor": Factor.Z, **fields}))
 
 
 def power(target, **fields) -> tuple[Piece, Piece]:
-    """Return two alternative pieces for y = 2**u: a polynomial for u = log2|y|, and a polynomial for u / |z|.
-
-    The generator uses the piece that needs fewer segments.
-    """
+    """Return two alternative pieces for y = 2**u: polynomials for u = log2|y| and for u / |z|."""
     return (
         Piece(_log2_of(target), POWER, logarithmic, fields=_fields({"exp2": 1, **fields})),
         Piece(_log2_slope(target), POWER, logarithmic_slope, fields=_fields({"exp2": 1, "factor": Factor.Z, **fields})),
@@ -112,26 +108,22 @@ def power(target, **fields) -> tuple[Piece, Piece]:
 
 
 def near_one(target) -> Piece:
-    """Return a piece for the binary logarithm u of a result that approaches 1.
-
-    Near 1 the polynomial's ulp is too coarse for a monotonic result. A small u has a finer ulp, and 2**u keeps the
-    order of its arguments.
-    """
+    """Return a piece for the binary logarithm of a result that approaches 1, which has a finer ulp."""
     return Piece(_log2_of(target), NEAR_ONE, logarithmic, fields=_fields({"exp2": 1}))
 
 
 def of_significand(target, **fields) -> Piece:
-    """Return a piece with a function of z's significand 1 + x that serves all exponents, or all of one parity."""
+    """Return a piece with a function of z's significand 1 + x."""
     return Piece(target, FINE, by_exponent=False, fields=_fields(fields))
 
 
 def outer(target) -> Piece:
-    """Return a piece with a polynomial for y in the last control row, a region that contains many binades of |z|."""
+    """Return a piece for the last control row, a region of many binades."""
     return Piece(target, fields=_fields({"coordinate": Coordinate.OUTER}))
 
 
 def reduced(coordinate: Coordinate) -> Piece:
-    """Return a piece with a polynomial for sin(pi / 2 * r) / r, multiplied by r, the position in a quadrant."""
+    """Return a piece for sin(pi / 2 * r), r the position in a quadrant."""
     fields = _fields({"coordinate": coordinate, "factor": Factor.REDUCED})
     return Piece(sine_over_quadrant, by_exponent=False, fields=fields)
 
@@ -156,7 +148,7 @@ NAN = Piece(zero, fields=_fields({"invalid": 1}))
 
 
 def negative(piece):
-    """Return a copy of a piece, or of each alternative piece, that computes the result with the opposite sign."""
+    """Return a piece, or alternative pieces, with the opposite sign."""
     if isinstance(piece, tuple):
         return tuple(map(negative, piece))
     fields = dict(piece.fields)
@@ -164,20 +156,17 @@ def negative(piece):
 
 
 def odd(*pieces):
-    """Return the recipe of an odd function: pairs (last exponent, piece) for positive z, and negated for negative z."""
+    """Return the recipe of an odd function: pairs (last exponent, piece) for positive z."""
     return pieces, tuple((last, negative(piece)) for last, piece in pieces)
 
 
 def even(*pieces):
-    """Return the recipe of an even function: the same pairs (last exponent, piece) for both signs of z."""
+    """Return the recipe of an even function: pairs (last exponent, piece)."""
     return pieces, pieces
 
 
 def gate(cdf, above=2, near=0, tail_to=3):
-    """Return the rows of z times a cumulative distribution, by default one with a Gaussian tail.
-
-    `above`, `near` and `tail_to` are the last exponents of its pieces.
-    """
+    """Return the rows of z times a cumulative distribution, with the last exponents of its pieces."""
     below = mirrored(cdf)
     tail = negative(power(times(below)))
     return (
@@ -187,10 +176,7 @@ def gate(cdf, above=2, near=0, tail_to=3):
 
 
 def gate_slope(slope, above=1, settled=2, near=0, tail_to=3):
-    """Return the rows of a gate's derivative: from 0 with a tail, past its minimum, to 1.
-
-    `above`, `settled`, `near` and `tail_to` are the last exponents of its pieces.
-    """
+    """Return the rows of a gate's derivative, with the last exponents of its pieces."""
     below = mirrored(slope)
     return (
         ((above, direct(slope)), (settled, near_one(slope)), (LAST, ONE)),
@@ -199,7 +185,7 @@ def gate_slope(slope, above=1, settled=2, near=0, tail_to=3):
 
 
 def root(scale, even_target, odd_target):
-    """Return the pieces of a root for positive z: one for even exponents of z, one for odd exponents."""
+    """Return the pieces of a root, for even and odd exponents of z."""
     return ((0, of_significand(even_target, scale=scale)), (1, of_significand(odd_target, scale=scale)))
 
 

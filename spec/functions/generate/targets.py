@@ -16,12 +16,12 @@ SIGMOID_FORM = mpf("1.702")
 
 
 def one(z):
-    """Return the constant 1."""
+    """Return 1."""
     return mpf(1)
 
 
 def zero(z):
-    """Return the constant 0."""
+    """Return 0."""
     return mpf(0)
 
 
@@ -66,12 +66,12 @@ def softplus(z):
 
 
 def normal_cdf(z):
-    """Return the standard normal cumulative distribution function at z."""
+    """Return the standard normal distribution function."""
     return mp.erfc(-z / mp.sqrt(2)) / 2
 
 
 def normal_density(z):
-    """Return the standard normal density at z, the derivative of `normal_cdf`."""
+    """Return the derivative of `normal_cdf`."""
     return mp.exp(-z * z / 2) / mp.sqrt(2 * mp.pi)
 
 
@@ -81,7 +81,7 @@ def gelu_slope(z):
 
 
 def tanh_form_argument(z):
-    """Return twice the argument of tanh in GELU's tanh approximation."""
+    """Return twice the argument of tanh in GELU's approximation."""
     return mp.sqrt(8 / mp.pi) * (z + mpf("0.044715") * z**3)
 
 
@@ -107,7 +107,7 @@ def sigmoid_form_slope(z):
 
 
 def mish_over_z(z):
-    """Return tanh(softplus(z)), computed without cancellation for small values."""
+    """Return tanh(softplus(z)), without cancellation for small values."""
     n = mp.exp(z) * (mp.exp(z) + 2)
     return n / (n + 2)
 
@@ -145,5 +145,5 @@ def times(target):
 
 @cache
 def mirrored(target):
-    """Return the function z -> target(-z): for negative z, a polynomial has |z| as argument."""
+    """Return the function z -> target(-z)."""
     return lambda z: target(-z)

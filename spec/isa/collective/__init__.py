@@ -1,23 +1,19 @@
-"""Instruction of the collective engine: one rank's part of an operation of a group of cores.
+"""Instruction of the collective engine: one rank's part of a group's operation.
 
-Ranks of a group are the cores base, base + stride, base + 2 * stride, .... Each of them executes an instruction with
-the same kind, op, dtype, narrow, stochastic, chunk, count, base, stride, ranks and, for BROADCAST, root, as far as the
-kind uses them (`SIGNATURE_USES`). The addresses may differ from rank to rank; each rank accesses its own HBM.
-
-These fields determine how a vector is reduced:
+The instructions of all ranks have the same fields, except addresses, pitch, rank, seed, stream and those that the kind
+does not use. They determine how a vector is reduced:
 
 1. The vector is divided into granules of `GRANULE` elements. Channel 0 processes the first half of the granules,
    rounded up, channel 1 the others.
 2. A channel processes its part in rounds of `ranks` segments of `chunk` granules, in order. The last round may end
    early, in or before any segment.
 3. Channel 0 sums segment s over the ranks s + 1, s + 2, ..., s (modulo ranks) in this order, channel 1 over the ranks
-   s - 1, s - 2, ..., s. Each sum adds one rank's elements to the partial result.
+   s - 1, s - 2, ..., s.
 4. In REDUCE_SCATTER, segment s of a round is from block s, and there are as many rounds as a block has chunks.
-5. Rank s adds last, so it rounds, by its own seed and stream. Every rank stores this result.
+5. Rank s adds last, and rounds by its own seed and stream. Every rank stores this result.
 
-A rank's src and dst must be disjoint or the same block. The same block means src = dst for ALL_REDUCE and BROADCAST,
-dst = block `rank` of src for REDUCE_SCATTER, src = block `rank` of dst for ALL_GATHER. Results of other overlaps are
-undefined.
+A rank's src and dst must be disjoint, or the same block: src = dst for ALL_REDUCE and BROADCAST, dst = block `rank` of
+src for REDUCE_SCATTER, src = block `rank` of dst for ALL_GATHER. Results of other overlaps are undefined.
 """
 
 from neuroncore_rtl.spec.isa.collective.agreement import (

@@ -27,7 +27,7 @@ the first field that differs. stride is in two's complement. Fields that the kin
 """
 
 SIGNATURE_BITS = 64
-"""Width of a signature: the data of the smallest flit."""
+"""Bits of the smallest flit's data."""
 
 
 def _signature_offsets() -> dict[str, int]:
@@ -54,17 +54,11 @@ SIGNATURE_USES: dict[CollectiveKind, frozenset[str]] = {
     CollectiveKind.RECEIVE: _DATA,
     CollectiveKind.BARRIER: _GROUP,
 }
-"""Signature fields that each kind uses. BROADCAST does not use chunk: the order of its elements does not depend on the
-division. SEND and RECEIVE identify each other by the ranks that they send to.
-"""
+"""Signature fields that each kind uses. SEND and RECEIVE identify each other by the ranks that they send to."""
 
 
 def signature(values: dict[str, int]) -> int:
-    """Return the word that a rank sends for the comparison of its instruction's fields with those of other ranks.
-
-    Raises:
-        ValueError: if a value does not fit its field.
-    """
+    """Return the word that a rank sends."""
     word = 0
     for name, width in SIGNATURE_FIELDS:
         if name in SIGNATURE_USES[CollectiveKind(values["kind"])]:
@@ -73,7 +67,7 @@ def signature(values: dict[str, int]) -> int:
 
 
 def signature_fields(word: int) -> dict[str, int]:
-    """Return, by name, the fields of a signature that are used by the kind of collective in the signature."""
+    """Return, by name, the fields of a signature that its kind uses."""
     values = {
         name: unpack(((name, width),), word >> SIGNATURE_OFFSETS[name], COLLECTIVE_SIGNED)[name]
         for name, width in SIGNATURE_FIELDS
@@ -82,10 +76,7 @@ def signature_fields(word: int) -> dict[str, int]:
 
 
 def disagreement(own: int, other: int) -> str | None:
-    """Return the lowest field in which two signatures do not match; None if they match.
-
-    Equal signatures match, except two SENDs or two RECEIVEs; SEND matches RECEIVE.
-    """
+    """Return the lowest field in which two signatures do not match, or None. SEND matches RECEIVE."""
     own_fields, other_fields = signature_fields(own), signature_fields(other)
     kind = CollectiveKind(own_fields["kind"])
     if OTHER_SIDE.get(kind, kind) != other_fields["kind"]:

@@ -46,7 +46,7 @@ class Group:
 
     @property
     def cores(self) -> tuple[int, ...]:
-        """Core of each rank, in order of ranks."""
+        """Core of each rank."""
         return tuple(self.base + rank * self.stride for rank in range(self.ranks))
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Collective(Instruction):
-    """One rank's part of an operation of a group of cores.
+    """Collective of a group.
 
     Arguments:
         kind: operation of the group.
@@ -64,13 +64,14 @@ class Collective(Instruction):
         rank: rank of the executing core.
         count: elements of a block.
         dtype: format of the elements.
-        src, dst: byte addresses in the core's HBM.
-        pitch: bytes from one block to the next, if there are several.
+        src, dst: byte addresses in the core's HBM, multiples of 64.
+        pitch: bytes from one block to the next, if there are several; a multiple of 64.
         op: operation of a reduction.
         root: rank that broadcasts; for SEND and RECEIVE the other rank.
         chunk: granules of a segment, 1 to `CHUNK_GRANULES`.
-        narrow: partial results of BF16 are sent as BF16.
-        stochastic: the last rounding to BF16 is stochastic, by (seed, stream).
+        narrow: partial results of BF16 are sent as BF16, rounded to nearest even at every rank.
+        stochastic: the last rounding to BF16 is by (seed, stream) and the element's number in the vector (for
+            REDUCE_SCATTER: in the block), not to nearest even.
     """
 
     kind: CollectiveKind
@@ -104,11 +105,11 @@ class Collective(Instruction):
 
     @property
     def core(self) -> int:
-        """Core that executes the instruction."""
+        """Executing core."""
         return self.group.base + self.rank * self.group.stride
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
-        """Return the value of every field, in the form that `unpack` returns."""
+        """Return the value of every field."""
         return {
             "opcode": self.opcode,
             "kind": int(self.kind),
@@ -132,11 +133,7 @@ class Collective(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction of its fields; unused op and dtype fields with an unknown code have their default.
-
-        Raises:
-            ValueError: if a used field holds an unknown code.
-        """
+        """Return the instruction; unused op and dtype fields with an unknown code have their default."""
         if values["opcode"] != COLLECTIVE:
             raise ValueError(f"opcode must be {COLLECTIVE}, not {values['opcode']}")
         kind = CollectiveKind(values["kind"])
@@ -162,12 +159,12 @@ class Collective(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest rule that the fields break on the context's core, and a message; None if they are legal."""
+        """Return the lowest broken rule with a message, or None."""
         return collective_violation(values, context.core, context.config.cores)
 
     @classmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
-        """Return the fields that a legal instruction does not use."""
+        """Return the unused fields."""
         kind = CollectiveKind(values["kind"])
         rounds = kind in REDUCTION_KINDS and values["stochastic"]
         meaningful = SIGNATURE_USES[kind] | {"opcode", "rank"}
@@ -181,17 +178,16 @@ class Collective(Instruction):
 
     @cached_property
     def reads(self) -> tuple[Region, ...]:
-        """Region of src in the core's own HBM, if this rank reads it."""
+        """Region of src, if this rank reads it."""
         return (self._region("src", self.src, BLOCKS_OF_SRC),) * uses_src(self._rooted)
 
     @cached_property
     def writes(self) -> tuple[Region, ...]:
-        """Region of dst in the core's own HBM, if this rank writes it."""
+        """Region of dst, if this rank writes it."""
         return (self._region("dst", self.dst, BLOCKS_OF_DST),) * uses_dst(self._rooted)
 
     @property
     def _rooted(self) -> dict[str, int]:
-        """Fields from which `uses_src` and `uses_dst` derive whether this rank uses src and dst."""
         return {"kind": int(self.kind), "rank": self.rank, "root": self.root}
 
     def _region(self, name: str, address: int, several: frozenset[CollectiveKind]) -> Region:
@@ -200,7 +196,7 @@ class Collective(Instruction):
         return Region(name, Storage.HBM, 0, 1, address, size, tuple((n, step) for n, step in counts if n > 1))
 
     def may_overwrite(self, written: Region, other: Region) -> bool:
-        """Return whether dst may be the same block as src, for the kinds that work in place."""
+        """Return whether dst may be the same block as src."""
         own = self.rank * self.pitch
         same = {
             CollectiveKind.ALL_REDUCE: self.dst == self.src,
@@ -217,13 +213,13 @@ class Collective(Instruction):
 
     @property
     def summary(self) -> str:
-        """Short description: kind, type and size."""
+        """Kind, type and size."""
         name = super().summary
         return name if self.kind == CollectiveKind.BARRIER else f"{name} {self.dtype.name.lower()} {_words(self._size)}"
 
     @property
     def details(self) -> dict[str, object]:
-        """Details for timelines, in addition to the summary."""
+        """Further values for timelines."""
         told: dict[str, object] = {"kind": super().summary, "group": str(self.group), "rank": self.rank}
         if self.kind == CollectiveKind.BARRIER:
             return told
@@ -247,7 +243,6 @@ class Collective(Instruction):
 
 
 def _words(size: int) -> str:
-    """Return a number of bytes as text with a unit, such as KiB."""
     for unit, one in (("MiB", 1 << 20), ("KiB", 1 << 10)):
         if size >= one and size % (one // 4) == 0:
             return f"{size / one:g} {unit}"

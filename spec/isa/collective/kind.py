@@ -15,7 +15,7 @@ CHUNK_GRANULES = 32
 """Maximum granules of a segment; a receiver's buffer holds two such segments in FP32."""
 
 MAX_RANKS = 64
-"""Maximum number of ranks in a group; the minimum is 2."""
+"""Maximum number of ranks in a group."""
 
 RANK_BITS = (MAX_RANKS - 1).bit_length()
 """Width of a rank, and of the number of ranks minus one."""
@@ -39,17 +39,17 @@ class CollectiveKind(enum.IntEnum):
     RECEIVE = 6
     """dst = src of rank `root`, which executes SEND."""
     BARRIER = 7
-    """Finishes on each rank only after every rank has begun it; addresses, count, op and dtype are unused."""
+    """Finishes on each rank only after every rank has begun it."""
 
 
 REDUCTION_KINDS = frozenset({CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER})
-"""Kinds that reduce; only these use op, narrow and stochastic."""
+"""Kinds that reduce."""
 
 ROOTED = frozenset({CollectiveKind.BROADCAST, CollectiveKind.SEND, CollectiveKind.RECEIVE})
 """Kinds that use `root`."""
 
 BLOCKS_OF_SRC = frozenset({CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALL_TO_ALL})
-"""Kinds with one block of src per rank; these kinds, and `BLOCKS_OF_DST`, use `pitch`."""
+"""Kinds with one block of src per rank."""
 
 BLOCKS_OF_DST = frozenset({CollectiveKind.ALL_GATHER, CollectiveKind.ALL_TO_ALL})
 """Kinds with one block of dst per rank."""
@@ -78,12 +78,12 @@ class CollectiveType(enum.IntEnum):
 
 
 def element_bytes(dtype: int) -> int:
-    """Return the bytes of an element of a collective's type in memory."""
+    """Return the bytes of an element in memory."""
     return 2 if dtype == CollectiveType.BF16 else 4
 
 
 OTHER_SIDE = {CollectiveKind.SEND: CollectiveKind.RECEIVE, CollectiveKind.RECEIVE: CollectiveKind.SEND}
-"""Kinds that match another kind; all other kinds match themselves."""
+"""Kinds that match another kind."""
 
 
 def uses_src(values: dict[str, int]) -> bool:
@@ -100,16 +100,9 @@ def uses_dst(values: dict[str, int]) -> bool:
 
 
 def best_chunk(count: int, ranks: int, kind: CollectiveKind = CollectiveKind.ALL_REDUCE) -> int:
-    """Return the granules per segment that need the fewest rounds, all of similar size.
+    """Return the granules per segment for `count` elements of a block: the fewest rounds, all of similar size.
 
-    A round costs the latency of its steps whatever its size, so fewer rounds are faster. A nearly empty last round
-    costs as much as a full one, so the granules are distributed over all rounds.
-
-    Arguments:
-        count: elements of a block.
-        ranks: ranks of the group.
-        kind: kind of the collective; a round of ALL_REDUCE has `ranks` segments of the vector, a round of other kinds
-            one segment of each block.
+    A round costs the latency of its steps whatever its size.
     """
     granules = -(-max(count, 1) // GRANULE)
     part = (granules + 1) // 2  # granules of channel 0, the larger part

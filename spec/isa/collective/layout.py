@@ -29,17 +29,11 @@ COLLECTIVE_FIELDS: Layout = (
     ("seed", 32),
     ("stream", 32),
 )
-"""Fields with their widths, from the least significant bit up. chunk: granules minus one. ranks: ranks minus one.
-stride: in two's complement, not 0. narrow: partial results of BF16 are sent as BF16, rounded to nearest even at every
-rank. stochastic: the last rounding to BF16 is by (seed, stream) and the element's number in the vector (for
-REDUCE_SCATTER: in the block); 0: to nearest even. Addresses and pitch are multiples of 64 bytes. rank: rank of the
-executing core. root: root of BROADCAST; other rank of SEND and RECEIVE.
-"""
+"""Fields, from the least significant bit up. chunk and ranks: the number minus one. stride: in two's complement."""
 
 COLLECTIVE_BITS = width_of(COLLECTIVE_FIELDS)
 
 COLLECTIVE_WIDTHS = dict(COLLECTIVE_FIELDS)
-"""Width of each field."""
 
 COLLECTIVE_SIGNED = frozenset({"stride"})
 """Fields in two's complement."""

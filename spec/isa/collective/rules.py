@@ -3,7 +3,6 @@
 Only the fields that the kind uses are checked:
 
 - op, narrow and stochastic: reductions.
-- chunk: every value is legal.
 - src_address: all kinds except RECEIVE; BROADCAST only at the root.
 - dst_address: all kinds except SEND.
 - pitch: kinds with one block of src or dst per rank.
@@ -32,7 +31,7 @@ from neuroncore_rtl.spec.isa.rule import Broken, Rule
 __all__ = ["COLLECTIVE_ALIGNMENT", "COLLECTIVE_RULES", "collective_violation"]
 
 COLLECTIVE_ALIGNMENT = 64
-"""Bytes of which addresses and pitch must be multiples."""
+"""Alignment of addresses and pitch in bytes."""
 
 COLLECTIVE_RULES = frozenset({Rule.OPCODE, Rule.FORMAT, Rule.SHAPE, Rule.ALIGNMENT, Rule.RANGE, Rule.STATE})
 """Rules that a collective can break."""
@@ -41,13 +40,7 @@ _K = CollectiveKind
 
 
 def collective_violation(values: dict[str, int], core: int, cores: int) -> Broken | None:
-    """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
-
-    Arguments:
-        values: value of every field.
-        core: index of the core that executes the instruction.
-        cores: number of cores in the instance.
-    """
+    """Return the lowest broken rule with a message, or None, on a core of `cores`."""
     if values["opcode"] != COLLECTIVE:
         return Rule.OPCODE, f"opcode must be {COLLECTIVE}, not {values['opcode']}"
     if values["kind"] not in set(CollectiveKind):
@@ -79,7 +72,6 @@ def _shape(values: dict[str, int], core: int, cores: int) -> Iterator[str]:
 
 
 def _places(values: dict[str, int]) -> Iterator[tuple[str, int]]:
-    """Yield the name of each address field that the rank uses, with the number of blocks from that address on."""
     for name, used, kinds in (("src", uses_src, BLOCKS_OF_SRC), ("dst", uses_dst, BLOCKS_OF_DST)):
         if used(values):
             yield f"{name}_address", values["ranks"] + 1 if values["kind"] in kinds else 1

@@ -1,9 +1,8 @@
 """Instruction of the DMA engines: copies a tensor of up to five dimensions between HBM, SBUF and PSUM.
 
-The two tensors have the same shape, and each has its own steps. In HBM all steps are in elements along one range of
-addresses. On chip, any one dimension, the `axis`, may step from partition to partition instead; so a transposition is a
-copy between tensors with different axes. Elements are copied in row-major order. If the formats differ, an element is
-cast as by TENSOR_COPY of the vector engine, to nearest even; if they are the same, its bits are copied.
+On chip, one dimension, the `axis`, may step from partition to partition; so a transposition is a copy between tensors
+with different axes. Elements are copied in row-major order. If the formats differ, an element is cast as by
+TENSOR_COPY, to nearest even; if they are the same, its bits are copied.
 """
 
 from neuroncore_rtl.spec.isa.dma.instruction import DmaCopy, DmaIndex, DmaTensor

@@ -18,7 +18,6 @@ from neuroncore_rtl.spec.isa.rule import Broken
 __all__ = ["DmaCopy", "DmaIndex", "DmaTensor"]
 
 _INDEX = ("address", "partition", "limit", "skip")
-"""Attributes of a `DmaIndex` that are fields of the instruction."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +30,7 @@ class DmaTensor(Addressed):
         storage: HBM, SBUF or PSUM.
         steps: step of each dimension of the shape, outermost first, in elements; in partitions for the axis.
         partition: on chip, the partition of index 0.
-        axis: dimension of the shape, counted from the outermost, that steps from partition to partition; None if no
-            dimension does.
+        axis: dimension of the shape, counted from the outermost, that steps from partition to partition, or None.
     """
 
     format: Format
@@ -54,14 +52,14 @@ class DmaTensor(Addressed):
 class DmaIndex(Addressed):
     """Row numbers of a gather or scatter: INT32 words in SBUF, one per row, in consecutive partitions.
 
-    The outermost dimension of the tensor in HBM then steps by these row numbers instead of 0, 1, 2, ....
+    The outermost dimension of the tensor in HBM steps by these row numbers.
 
     Arguments:
         address: byte address of the word in every partition.
         partition: partition of row 0.
-        limit: upper bound: row numbers are unsigned and must be below it, so negative numbers are out of range.
-        skip: skip a row with a number out of range; its destination keeps its contents. Without it such a number is an
-            error (`Cause.INDEX`), and neither its row nor later rows are written.
+        limit: bound that row numbers, which are unsigned, must be below.
+        skip: skip a row with a number out of range. Without it such a number is an error (`Cause.INDEX`), and neither
+            its row nor later rows are written.
     """
 
     address: int
@@ -78,7 +76,7 @@ class DmaCopy(Instruction):
         shape: counts, outermost first; 1 to 5 dimensions.
         src, dst: tensors with one step per dimension.
         gather: row numbers of src, which must then be in HBM.
-        scatter: row numbers of dst, which must then be in HBM; not together with `gather`.
+        scatter: row numbers of dst, like `gather`; not both.
     """
 
     shape: tuple[int, ...]
@@ -97,22 +95,22 @@ class DmaCopy(Instruction):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The shape of the copy."""
+        """Shape of the copy."""
         return self.shape
 
     @property
     def transfers(self) -> tuple[tuple[str, Storage, int], ...]:
-        """Direction ("read" or "write"), storage and number of bytes of src, then of dst, including skipped rows."""
+        """Direction ("read" or "write"), storage and bytes of src, then of dst, including skipped rows."""
         sides = ("read", self.src), ("write", self.dst)
         return tuple((way, one.storage, prod(self.shape) * one.format.bits // 8) for way, one in sides)
 
     @property
     def summary(self) -> str:
-        """Short description: source and destination."""
+        """Storages of source and destination."""
         return f"dma {self.src.storage.name} to {self.dst.storage.name}".lower()
 
     def moved(self, place: Move) -> Self:
-        """Return a copy of the instruction with other addresses on chip."""
+        """Return a copy with other addresses on chip."""
 
         def tensor(of: DmaTensor) -> DmaTensor:
             return of if of.storage == Storage.HBM else of.at(place(of.storage, of.address))
@@ -124,13 +122,10 @@ class DmaCopy(Instruction):
         return self._moved(place, **parts, gather=index(self.gather), scatter=index(self.scatter))
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
-        """Return the value of every field, as `unpack` returns it.
+        """Return the value of every field.
 
         The shape fills the fields of the innermost dimensions, but the first dimension of a gather or scatter fills the
         field of the outermost dimension.
-
-        Raises:
-            ValueError: if the shape has more than five dimensions, or a tensor does not have one step per dimension.
         """
         rank = len(self.shape)
         if not 1 <= rank <= DMA_DIMENSIONS:
@@ -170,11 +165,7 @@ class DmaCopy(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction with the given field values; the shape has all five dimensions.
-
-        Raises:
-            ValueError: if a field holds an unknown code.
-        """
+        """Return the instruction, with five dimensions."""
         if values["opcode"] != DMA_COPY:
             raise ValueError(f"opcode must be {DMA_COPY}, not {values['opcode']}")
         dimensions = tuple(reversed(range(DMA_DIMENSIONS)))
@@ -204,12 +195,12 @@ class DmaCopy(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest rule that the fields break, and a message; None if they are legal."""
+        """Return the lowest broken rule with a message, or None."""
         return dma_violation(values, context.config)
 
     @classmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
-        """Return the fields that a legal instruction does not use."""
+        """Return the unused fields."""
         unused = set() if values["gather"] or values["scatter"] else {f"index_{name}" for name in _INDEX}
         for name, indexed in (("src", values["gather"]), ("dst", values["scatter"])):
             if values[f"{name}_storage"] == Storage.HBM:
@@ -220,10 +211,7 @@ class DmaCopy(Instruction):
         return frozenset(unused)
 
     def shortened(self) -> Self:
-        """Return the same instruction without dimensions that have one element and no step.
-
-        Only leading dimensions are removed; in a gather or scatter those after the rows.
-        """
+        """Return the instruction without outer dimensions (in a gather or scatter: after the rows) of one element."""
         short, d = self, int(bool(self.gather or self.scatter))
         while len(short.shape) > 1 and short.shape[d] == 1:
             src, dst = short.src.without(d), short.dst.without(d)
@@ -247,7 +235,6 @@ class DmaCopy(Instruction):
         return (self._region("dst", self.dst, self.scatter),)
 
     def _region(self, name: str, tensor: DmaTensor, index: DmaIndex | None) -> Region:
-        """Return the region of a tensor, with all rows below the limit if an index selects the rows."""
         size = tensor.format.bits // 8
         counts = (max(index.limit, 1), *self.shape[1:]) if index else self.shape
         dimensions = tuple(

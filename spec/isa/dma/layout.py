@@ -27,7 +27,6 @@ DMA_TENSOR_FIELDS: Layout = (
     ("axis", 3),
     *((f"step{dimension}", 32) for dimension in range(DMA_DIMENSIONS)),
 )
-"""Fields of a tensor with their widths."""
 
 DMA_FIELDS: Layout = (
     ("opcode", 6),
@@ -41,15 +40,11 @@ DMA_FIELDS: Layout = (
     ("index_limit", 32),
     ("index_skip", 1),
 )
-"""Fields with their widths, from the least significant bit up. Dimension 0 is the innermost; steps are in two's
-complement, in elements, or in partitions for the axis.
-"""
+"""Fields, from the least significant bit up. Dimension 0 is the innermost; steps are in two's complement."""
 
 DMA_WIDTHS = dict(DMA_FIELDS)
-"""Width of each field."""
 
 DMA_BITS = width_of(DMA_FIELDS)
-"""Width of an instruction in bits."""
 
 DMA_SIGNED = frozenset(f"{tensor}_step{d}" for tensor in ("src", "dst") for d in range(DMA_DIMENSIONS))
 """Fields in two's complement."""

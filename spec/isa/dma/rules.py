@@ -22,12 +22,7 @@ _STORAGES = frozenset(Storage)
 
 
 def dma_violation(values: dict[str, int], config: Config) -> Broken | None:
-    """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
-
-    Arguments:
-        values: value of every field.
-        config: the machine's parameters.
-    """
+    """Return the lowest broken rule with a message, or None."""
     return lowest(_violations(values, config))
 
 

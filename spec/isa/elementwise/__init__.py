@@ -1,8 +1,7 @@
-"""Instructions of the vector and the scalar engine: one layout, one shape, up to three tensors.
+"""Instructions of the vector and the scalar engine: one shape of up to four dimensions, up to three tensors.
 
-An instruction has `partitions` lanes and a shape of up to four free dimensions. Each tensor has its own step per
-dimension (`Access`). So a broadcast is a step of 0, and the steps of a reduction's destination in the reduced
-dimensions are ignored. Elements are processed in row-major order.
+The steps of a reduction's destination
+in the reduced dimensions are ignored. Elements are processed in row-major order.
 """
 
 from neuroncore_rtl.spec.isa.elementwise.index import Index

@@ -9,16 +9,15 @@ __all__ = ["Index"]
 
 @dataclass(frozen=True, kw_only=True)
 class Index:
-    """Number of an element in its tensor, from the element's index in the instruction.
+    """Number of an element in its tensor.
 
     The number is base + lane * partition + the sum of index[d] * steps[d], modulo 2**64. IOTA and AFFINE_SELECT use it
-    modulo 2**32, as INT32. With (seed, stream) it determines the element's random words, so it must not depend on the
-    division of the tensor into instructions.
+    modulo 2**32, as INT32. With (seed, stream) it determines the element's random words.
 
     Arguments:
         base: number of the first element, 64 bits; may be negative.
         partition: distance from one lane to the next, 32 bits signed.
-        steps: distance from one index to the next in each dimension of the shape, outermost first, 32 bits signed.
+        steps: distance from one index to the next in each dimension, outermost first, 32 bits signed.
     """
 
     base: int = 0

@@ -28,23 +28,19 @@ _INNERMOST_LAST = tuple(reversed(range(DIMENSIONS)))
 
 @dataclass(frozen=True, kw_only=True)
 class Elementwise(Instruction):
-    """Instruction of the vector or the scalar engine. Operands that the opcode does not use keep their default.
+    """Instruction of the vector or the scalar engine.
 
     Arguments:
         opcode: operation.
-        partitions: number of lanes; lane i accesses partition start + i of each tensor.
+        partitions: number of lanes.
         shape: counts of the free dimensions, outermost first, of a, and of dst where it is written element by element.
         dst: destination.
         a, b: sources; for TENSOR_SCALAR_REDUCE and ACTIVATE b is the destination of the reduction, without steps.
-        op0, op1, reverse0, reverse1: operations, see `Opcode`.
-        s0, s1: scalars: an int is a 32-bit word of the instruction's arithmetic, FP32 bits or an integer.
-        axes: number of innermost dimensions that TENSOR_REDUCE reduces.
-        negate: change the sign of TENSOR_REDUCE's result.
-        keep: SELECT does not write dst where the predicate is zero.
-        function: code of ACTIVATE's function (`spec.functions`).
-        alpha: parameter of that function, FP32 bits.
+        op0, op1, reverse0, reverse1, axes, negate, keep: see `Opcode`.
+        s0, s1: scalars: an int is a 32-bit word of the instruction's arithmetic.
+        function, alpha: code and FP32 parameter of ACTIVATE's function.
         sum_continue: ACTIVATE adds to the lanes' running sums instead of starting them at +0.
-        sum_store: ACTIVATE stores the running sums at b when it has finished.
+        sum_store: ACTIVATE stores the running sums at b.
         stochastic: round dst's cast stochastically, by seed, stream and index.
         seed, stream: 32 bits each.
         index: element numbers.
@@ -82,7 +78,7 @@ class Elementwise(Instruction):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of partitions, then the counts of the shape."""
+        """Partitions, then the shape."""
         return self.partitions, *self.shape
 
     @property
@@ -97,16 +93,16 @@ class Elementwise(Instruction):
 
     @property
     def in_turn(self) -> bool:
-        """True if the engine begins this instruction only when all earlier instructions have completed."""
+        """True unless the instruction may overlap earlier instructions."""
         return not self.overlap
 
     @property
     def continues(self) -> bool:
-        """True if the instruction adds to running sums that an earlier instruction has left in the lanes."""
+        """True if the instruction adds to running sums of an earlier instruction."""
         return self.opcode == Opcode.ACTIVATE and self.sum_continue
 
     def moved(self, place: Move) -> Self:
-        """Return a copy of the instruction with other addresses on chip."""
+        """Return a copy with other addresses on chip."""
         parts = {name: getattr(self, name) for name in (*ACCESSES, "s0", "s1")}
         return self._moved(place, **{
             name: part.at(place(getattr(part, "storage", Storage.SBUF), part.address))
@@ -115,12 +111,7 @@ class Elementwise(Instruction):
         })  # fmt: skip
 
     def fields(self, config: Config) -> dict[str, int]:
-        """Return the value of every field, as `unpack` returns it.
-
-        Raises:
-            ValueError: if a value cannot be encoded: it does not fit its field, a partition is not the start of a
-                quadrant, or a tensor does not have one step per dimension.
-        """
+        """Return the value of every field."""
         if not 1 <= len(self.shape) <= DIMENSIONS:
             raise ValueError(f"shape must have 1 to {DIMENSIONS} dimensions, not {self.shape!r}")
         values = {name: 0 for name, _ in ELEMENTWISE_FIELDS}
@@ -156,11 +147,7 @@ class Elementwise(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config) -> Self:
-        """Return the instruction with the given field values and four dimensions; unused operands have their default.
-
-        Raises:
-            ValueError: if a used field holds an unknown code.
-        """
+        """Return the instruction, with four dimensions."""
         opcode = Opcode(values["opcode"])
         used = uses(values)
         needed = {"dst": True, "a": "a" in used, "b": bool(used & {"b", "result"})}
@@ -182,16 +169,16 @@ class Elementwise(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest rule that the fields break on an engine, and a message; None if they are legal there."""
+        """Return the lowest broken rule with a message, or None."""
         return elementwise_violation(values, context.config, OPCODES[engine])
 
     @classmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
-        """Return the fields that a legal instruction does not use."""
+        """Return the unused fields."""
         return unused(values)
 
     def shortened(self) -> Self:
-        """Return an equivalent instruction without the outer dimensions that have one element and step 0."""
+        """Return the instruction without outer dimensions of one element and step 0."""
         short = self
         while len(short.shape) > 1 and short.shape[0] == 1:
             parts = {name: getattr(short, name) for name in (*ACCESSES, "index")}
@@ -205,7 +192,7 @@ class Elementwise(Instruction):
 
     @cached_property
     def reads(self) -> tuple[Region, ...]:
-        """Regions of a and b if they are sources, and of s0 and s1 if they are in memory."""
+        """Regions of the sources, and of s0 and s1 if they are in memory."""
         used = uses(self._count_fields)
         tensors = [self._region(name) for name in ("a", "b") if name in used]
         scalars = {name: getattr(self, name) for name in ("s0", "s1") if name in used}
@@ -223,7 +210,6 @@ class Elementwise(Instruction):
 
     @property
     def _count_fields(self) -> dict[str, int]:
-        """Fields that determine the number of elements of each operand."""
         counts = dict.fromkeys((f"count{d}" for d in range(DIMENSIONS)), 1)
         counts |= {f"count{d}": count for d, count in enumerate(reversed(self.shape))}
         return counts | {"opcode": int(self.opcode), "axes": self.axes, "sum_store": int(self.sum_store)}
@@ -236,7 +222,7 @@ class Elementwise(Instruction):
         return Region(name, access.storage, access.partition, self.partitions, access.address, size, dimensions)
 
     def may_overwrite(self, written: Region, other: Region) -> bool:
-        """Return whether the written region may overlap `other`; always if `other` is a scalar, which is read first."""
+        """Return whether `written` may overlap `other`; always if `other` is a scalar, which is read first."""
         return other.name in ("s0", "s1") or super().may_overwrite(written, other)
 
 

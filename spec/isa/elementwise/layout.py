@@ -6,7 +6,6 @@ from neuroncore_rtl.spec.isa.fields import Layout, width_of
 __all__ = ["ACCESSES", "ELEMENTWISE_BITS", "ELEMENTWISE_FIELDS", "ELEMENTWISE_SIGNED"]
 
 ACCESSES = ("dst", "a", "b")
-"""Names of the tensors."""
 
 ELEMENTWISE_FIELDS: Layout = (
     ("opcode", 6),
@@ -36,13 +35,11 @@ ELEMENTWISE_FIELDS: Layout = (
     ("index_partition", 32),
     *((f"index_step{dimension}", 32) for dimension in range(DIMENSIONS)),
 )
-"""Fields with their widths, from the least significant bit up. Dimension 0 is the innermost; steps are in two's
-complement. pointer0: scalar0 holds a `Pointer` (`POINTER_FIELDS`); 0: scalar0 is a word of the instruction's
-arithmetic, FP32 or integer. pointer1 is the same for scalar1.
+"""Fields, from the least significant bit up. Dimension 0 is the innermost; steps are in two's complement. pointer0:
+scalar0 holds a `Pointer` (`POINTER_FIELDS`) instead of a word; pointer1 is the same for scalar1.
 """
 
 ELEMENTWISE_BITS = width_of(ELEMENTWISE_FIELDS)
-"""Width of an instruction in bits."""
 
 ELEMENTWISE_SIGNED = frozenset(
     {"index", "index_partition"}

@@ -13,7 +13,7 @@ __all__ = [
 
 
 class Opcode(enum.IntEnum):
-    """Opcodes, with the names of the published instruction set; the value is the code in instructions.
+    """Opcodes, with the names of the published instruction set.
 
     a and b are the source tensors, s0 and s1 the scalars (immediate, or one per partition), op0 and op1 the operations.
     A reversed operation has its operands swapped: op(s, x) instead of op(x, s).
@@ -73,10 +73,10 @@ class Opcode(enum.IntEnum):
 
 
 BLOCK = 32
-"""Size of a block of TRANSPOSE, in elements and in lanes; smaller on machines with fewer partitions."""
+"""Size of a block of TRANSPOSE; smaller on machines with fewer partitions."""
 
 VALUES8 = 8
-"""Number of values that MAX8 finds, and that FIND_INDEX8 and MATCH_REPLACE8 search for."""
+"""Values that MAX8 finds, and that FIND_INDEX8 and MATCH_REPLACE8 search for."""
 
 STATS_ELEMENTS = 512
 """Maximum elements of a BN_STATS, as published."""
@@ -110,13 +110,10 @@ USES: dict[Opcode, str] = {
 """Operands that an opcode uses in addition to dst; "result" is b as a second destination."""
 
 SCALAR_OPCODES = frozenset({_O.ACTIVATE})
-"""Opcodes of the scalar engine."""
 
 VECTOR_OPCODES = frozenset(USES) - SCALAR_OPCODES
-"""Opcodes of the vector engine."""
 
 OPCODES = {Engine.VECTOR: VECTOR_OPCODES, Engine.SCALAR: SCALAR_OPCODES}
-"""Opcodes of each engine."""
 
 UNIT_OPCODES = {
     "division": frozenset({_O.RECIPROCAL, _O.BN_AGGR}),
@@ -130,7 +127,7 @@ UNIT_OPERATIONS = {
     "division": frozenset({AluOp.DIVIDE, AluOp.MOD, AluOp.FMOD}),
     "power": frozenset({AluOp.POWER}),
 }
-"""ALU operations that need an optional unit of the vector lanes."""
+"""ALU operations that need an optional unit."""
 
 NEVER_INTEGER = frozenset({_O.BN_STATS, _O.BN_AGGR, _O.RECIPROCAL, _O.ACTIVATE, _O.TRANSPOSE})
 """Opcodes without integer arithmetic."""
@@ -145,7 +142,7 @@ STOCHASTIC = frozenset(
 """Opcodes with results that can be rounded stochastically."""
 
 OUTPUTS: dict[int, int] = {_O.BN_STATS: 6, _O.BN_AGGR: 2, _O.MAX8: VALUES8, _O.FIND_INDEX8: VALUES8}
-"""Elements of dst, along dimension 0, for opcodes that do not write element by element."""
+"""Elements of dst for opcodes that do not write element by element."""
 
 _FAST = frozenset(AluOp) - SLOW
 OPERATIONS: dict[tuple[Opcode, str], frozenset[AluOp]] = {
@@ -159,5 +156,5 @@ OPERATIONS: dict[tuple[Opcode, str], frozenset[AluOp]] = {
 
 
 def transpose_block(config: Config) -> int:
-    """Return the number of lanes, which is also the number of elements, of a square block of TRANSPOSE."""
+    """Return the lanes, and elements, of a square block of TRANSPOSE."""
     return min(BLOCK, config.partitions)

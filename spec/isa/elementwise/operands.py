@@ -12,13 +12,12 @@ from neuroncore_rtl.spec.isa.fields import unpack
 __all__ = ["BY_CODE", "accesses", "arithmetic_of", "counts_of", "extent", "is_integer", "places", "unused", "uses"]
 
 BY_CODE: dict[int, Format] = {f.code: f for f in FORMATS.values()}
-"""Formats by code."""
 
 _USES: dict[int, frozenset[str]] = {opcode: frozenset(used.split()) for opcode, used in USES.items()}
 
 
 def uses(values: dict[str, int]) -> frozenset[str]:
-    """Return which of the operands a, b, result, s0, s1, op0 and op1 an instruction uses; it always uses dst."""
+    """Return the operands that an instruction uses, besides dst."""
     used = _USES[values["opcode"]]
     return used | {"result"} if values["opcode"] == Opcode.ACTIVATE and values["sum_store"] else used
 
@@ -30,7 +29,7 @@ def accesses(values: dict[str, int]) -> list[str]:
 
 
 def places(values: dict[str, int]) -> Iterator[tuple[str, dict[str, int]]]:
-    """Yield name and fields of every access and pointer that an instruction uses."""
+    """Yield name and fields of every used access and pointer."""
     for name in accesses(values):
         yield name, {field: values[f"{name}_{field}"] for field in ("address", "quadrant", "dtype", "storage")}
     for number in (0, 1):
@@ -39,10 +38,9 @@ def places(values: dict[str, int]) -> Iterator[tuple[str, dict[str, int]]]:
 
 
 def is_integer(values: dict[str, int]) -> bool:
-    """Return whether an instruction of known opcode and formats uses integer arithmetic instead of FP32.
+    """Return whether an instruction of known opcode and formats uses integer arithmetic (see `AluOp`).
 
-    It does if every operand of the arithmetic has an integer format. SELECT's predicate and FIND_INDEX8's positions are
-    not operands of the arithmetic. Statistics, reciprocals and activations always use FP32.
+    SELECT's predicate and FIND_INDEX8's positions are not operands of the arithmetic.
     """
     opcode = values["opcode"]
     if opcode in NEVER_INTEGER:
@@ -52,11 +50,7 @@ def is_integer(values: dict[str, int]) -> bool:
 
 
 def arithmetic_of(values: dict[str, int]) -> Arithmetic:
-    """Return the arithmetic of an instruction of known opcode and formats.
-
-    Integer arithmetic is UINT32 if an operand of the arithmetic has this format, or if dst of MEMSET or IOTA has it.
-    Otherwise it is INT32, which also holds the smaller unsigned formats.
-    """
+    """Return the arithmetic of an instruction of known opcode and formats (see `AluOp`)."""
     if not is_integer(values):
         return Arithmetic.FP32
     opcode = values["opcode"]
@@ -92,7 +86,7 @@ def counts_of(values: dict[str, int], name: str) -> list[int]:
 
 
 def extent(values: dict[str, int], name: str) -> tuple[int, int]:
-    """Return the address of an access's first byte within a partition, and the address after its last byte."""
+    """Return the addresses of an access's first byte, and after its last byte, within a partition."""
     size = BY_CODE[values[f"{name}_dtype"]].bits // 8
     spans = [(count - 1) * values[f"{name}_step{d}"] for d, count in enumerate(counts_of(values, name))]
     low, high = sum(min(span, 0) for span in spans), sum(max(span, 0) for span in spans)
@@ -100,7 +94,7 @@ def extent(values: dict[str, int], name: str) -> tuple[int, int]:
 
 
 def unused(values: dict[str, int]) -> frozenset[str]:
-    """Return the fields that an instruction of known opcode does not use."""
+    """Return the fields that an instruction does not use."""
     opcode, used = Opcode(values["opcode"]), uses(values)
     draws = values["stochastic"] or opcode == Opcode.DROPOUT
     meaningless = {

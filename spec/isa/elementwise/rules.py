@@ -26,20 +26,12 @@ from neuroncore_rtl.spec.isa.rule import Broken, Rule
 __all__ = ["ELEMENTWISE_RULES", "FUNCTION_COUNT", "JUDGES", "elementwise_violation"]
 
 ELEMENTWISE_RULES = frozenset(rule for rule in Rule if rule <= Rule.RANGE)
-"""Rules that an instruction of the vector or scalar engine can break."""
 
 FUNCTION_COUNT = len(FUNCTIONS)
-"""Number of ACTIVATE's functions."""
 
 
 def elementwise_violation(values: dict[str, int], config: Config, opcodes: frozenset[Opcode]) -> Broken | None:
-    """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
-
-    Arguments:
-        values: value of every field.
-        config: the machine's parameters.
-        opcodes: opcodes of the executing engine.
-    """
+    """Return the lowest broken rule with a message, or None; `opcodes` are those of the executing engine."""
     if values["opcode"] not in opcodes:
         names = ", ".join(opcode.name for opcode in sorted(opcodes))
         return Rule.OPCODE, f"opcode must be one of {names}, not {values['opcode']}"
@@ -188,4 +180,4 @@ JUDGES = (
     (Rule.ALIGNMENT, _alignment),
     (Rule.RANGE, _range),
 )
-"""Check of each rule, which yields messages; in ascending order of rules."""
+"""Check of each rule, which yields messages; in ascending order."""

@@ -48,7 +48,7 @@ class TensorInstruction(Instruction):
     opcode: ClassVar[int]
 
     def moved(self, place: Move) -> Self:
-        """Return a copy of the instruction with other addresses on chip."""
+        """Return a copy with other addresses on chip."""
         return self._moved(place, address=place(Storage.SBUF, self.address))
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
@@ -58,11 +58,7 @@ class TensorInstruction(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction with the given field values.
-
-        Raises:
-            ValueError: if the opcode or the format is unknown.
-        """
+        """Return the instruction."""
         kinds = {kind.opcode: kind for kind in (LoadStationary, MultiplyMoving)}
         if values["opcode"] not in kinds:
             raise ValueError(f"opcode must be {LOAD_STATIONARY} or {MULTIPLY_MOVING}, not {values['opcode']}")
@@ -72,12 +68,12 @@ class TensorInstruction(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest rule that the fields break, and a message; None if they are legal."""
+        """Return the lowest broken rule with a message, or None."""
         return tensor_violation(values, context.config, context.loaded)
 
     @classmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
-        """Return the fields that a legal instruction does not use."""
+        """Return the unused fields."""
         own = {"accumulate", "transpose", "n", "stride", "psum"}
         return frozenset(own) if values["opcode"] == LOAD_STATIONARY else frozenset()
 
@@ -86,9 +82,8 @@ class TensorInstruction(Instruction):
 class LoadStationary(TensorInstruction):
     """Load `k` rows x `m` columns of weights into the shadow registers; the next MultiplyMoving activates them.
 
-    The weights replace the whole stationary operand: rows and columns of an earlier load that are not loaded again are
-    lost. The columns of a partition are contiguous in memory, and the first one is aligned to `LOAD_COLUMNS` elements.
-    Columns from `m` to the next multiple of `LOAD_COLUMNS` are read too. Takes ceil(m / LOAD_COLUMNS) cycles.
+    The weights replace the whole stationary operand. The columns of a partition are contiguous in memory, and the first
+    one is aligned to `LOAD_COLUMNS` elements. Columns from `m` to the next multiple of `LOAD_COLUMNS` are read too.
     """
 
     m: int
@@ -100,7 +95,7 @@ class LoadStationary(TensorInstruction):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of rows and of columns of the operand."""
+        """Rows and columns of the operand."""
         return self.k, self.m
 
     @cached_property
@@ -111,7 +106,7 @@ class LoadStationary(TensorInstruction):
         return (Region("stationary", Storage.SBUF, self.row, self.k, self.address, size, ((columns, size),)),)
 
     def after(self, context: Context) -> Context:
-        """Return the context in which the next instruction is checked: the columns that this one has filled."""
+        """Return the context with the loaded columns."""
         columns = range(self.column, self.column + self.m)
         return Context(context.config, context.core, loaded=(columns, self.format is INT8))
 
@@ -120,7 +115,7 @@ class LoadStationary(TensorInstruction):
 class MultiplyMoving(TensorInstruction):
     """Stream `n` columns of `k` elements through the array into PSUM: result[m, n] from stationary[k, m], moving[k, n].
 
-    Only rows that are in both this instruction and the load contribute. The columns must be within those of the load.
+    Only rows that are in both this instruction and the load contribute.
 
     Arguments:
         m: columns of the array, and PSUM partitions, that are written.
@@ -128,8 +123,8 @@ class MultiplyMoving(TensorInstruction):
         stride: bytes from one element of a partition to the next.
         psum: first PSUM word, bank * psum_words + word; the n words are in one bank.
         accumulate: add to PSUM instead of overwriting it.
-        transpose: the moving operand is an identity matrix: its zeros contribute nothing, so that the stationary
-            elements pass bit for bit, including infinities and the sign of zeros.
+        transpose: the moving operand is an identity matrix: its zeros contribute nothing, so the stationary elements
+            pass bit for bit, including infinities and the sign of zeros.
     """
 
     m: int
@@ -144,18 +139,18 @@ class MultiplyMoving(TensorInstruction):
     continues: ClassVar[bool] = True
 
     def moved(self, place: Move) -> Self:
-        """Return a copy of the instruction with other addresses on chip."""
+        """Return a copy with other addresses on chip."""
         psum = place(Storage.PSUM, WORD * self.psum) // WORD
         return self._moved(place, address=place(Storage.SBUF, self.address), psum=psum)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of rows of the result, number of products in each sum, and number of columns of the result."""
+        """Rows of the result, products in each sum, columns of the result."""
         return self.m, self.k, self.n
 
     @property
     def columns(self) -> int:
-        """Number of columns that the instruction moves through the array, one per cycle."""
+        """Number of moving columns."""
         return self.n
 
     @property

@@ -22,7 +22,6 @@ TENSOR_FIELDS: Layout = (
     ("row", 10),
     ("column", 10),
 )
-"""Fields with their widths, from the least significant bit up."""
+"""Fields, from the least significant bit up."""
 
 TENSOR_BITS = width_of(TENSOR_FIELDS)
-"""Width of a tensor instruction in bits."""

@@ -12,24 +12,17 @@ __all__ = ["column_starts", "row_starts", "tensor_violation"]
 
 
 def row_starts(config: Config) -> list[int]:
-    """Return the rows of the array at which an operand may start: the quadrants of SBUF."""
+    """Return the array rows at which an operand may start: the quadrants of SBUF."""
     return list(range(0, config.rows, config.quadrant))
 
 
 def column_starts(config: Config) -> list[int]:
-    """Return the array columns at which a result may start: starts of PSUM quadrants, aligned to a load step."""
+    """Return the array columns at which a result may start: PSUM quadrants, aligned to a load step."""
     return [column for column in range(0, config.columns, config.quadrant) if column % LOAD_COLUMNS == 0]
 
 
 def tensor_violation(values: dict[str, int], config: Config, loaded: tuple[range, bool] | None) -> Broken | None:
-    """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
-
-    Arguments:
-        values: value of every field.
-        config: the machine's parameters.
-        loaded: columns that the previous LoadStationary filled, and whether they are INT8; None without such an
-            instruction.
-    """
+    """Return the lowest broken rule with a message, or None; for `loaded` see `Context`."""
     return lowest(_violations(values, config, loaded))
 
 

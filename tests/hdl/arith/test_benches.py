@@ -1,5 +1,3 @@
-"""Benches of the MAC and the rounding unit: they pass on the real units and fail on faulty ones."""
-
 import re
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Edge decoder against golden, for every code of the narrow formats."""
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,6 @@ from tests.hdl.arith.units import run
 from tests.hdl.slow import slow_if
 
 ABSENT = Operand().const({"inf": 1, "nan": 1}).as_bits()
-
 EVERY_FORMAT = pytest.mark.parametrize("fmt", MATMUL_FORMATS)
 HALVES = pytest.mark.parametrize("half", (0, 1))
 
@@ -26,13 +23,11 @@ def codes(rng, fmt):
 
 
 def decode(words, fmt, half=0, present=1, skip_zero=0, significand_bits=SIGNIFICAND_BITS, latency=0):
-    """Return the operands of words, as integers."""
     case = {"format": fmt.code, "half": half, "present": present, "skip_zero": skip_zero}
     return run(EdgeDecoder(significand_bits, latency), [{"word": word, **case} for word in words])
 
 
 def value(bits):
-    """Return the number of an operand, which must be normalised."""
     operand = Operand().from_bits(bits)
     assert not (operand.inf and operand.nan), "absent"
     sign = -1.0 if operand.sign else 1.0
@@ -53,7 +48,7 @@ def values(words, fmt, half):
 @HALVES
 @EVERY_FORMAT
 def test_operand_is_that_of_golden(rng, fmt, half):
-    """Formats other than FP32 have no low half: their low half is a zero with the operand's sign."""
+    """The low half of other formats is a zero with the operand's sign."""
     words = codes(rng, fmt)
     if fmt == FP32:
         expected = arith.operand(words, fmt, ("hi", "lo")[half])

@@ -1,5 +1,3 @@
-"""Divider and power unit against golden in bulk, known quotients, and their handshake."""
-
 from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
@@ -27,8 +25,6 @@ FEW = 2_000
 
 
 class Iterative(NamedTuple):
-    """A unit with its golden function and cases, and their number by simulator."""
-
     kind: Callable
     golden: Callable
     cases: Callable

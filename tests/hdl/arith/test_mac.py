@@ -1,5 +1,3 @@
-"""Multiply-accumulate with its edge decoders against golden, at every latency."""
-
 from itertools import product
 
 import ml_dtypes
@@ -18,7 +16,6 @@ from tests.hdl.arith.units import assert_same, run, shuffled
 from tests.hdl.slow import slow_if
 
 PER_FORMAT = 200
-
 NARROW = {BF16, FP8E3M4, FP8E4M3, FP8E5M2, INT8}
 
 

@@ -1,5 +1,3 @@
-"""Rounding unit against golden: every format, both modes, every latency."""
-
 import numpy as np
 import pytest
 
@@ -13,8 +11,6 @@ from tests.hdl.slow import slow
 from tests.oracles.known import ROUNDED, assert_known
 
 PER_TARGET = 150
-
-
 FIELDS = ("format", "stochastic", "value", "random")
 
 
@@ -46,7 +42,6 @@ def test_rounds_to_nearest_without_random_bits(rng):
 
 
 def test_one_bit_decides(rng):
-    """Test powers of two with every exponent, also too large for an integer, and NaNs with a single fraction bit."""
     values = lone_fraction_bits(FP32)
     values = np.concatenate([values, np.arange(512, dtype=np.uint32) << 23])
     rounded = ((fmt, arith.round_fp32(values, fmt, "rne", None)) for fmt in FORMATS.values())

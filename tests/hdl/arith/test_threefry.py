@@ -1,5 +1,3 @@
-"""Random number generator against its published known answers and golden."""
-
 import numpy as np
 import pytest
 

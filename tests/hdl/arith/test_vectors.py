@@ -1,5 +1,3 @@
-"""Vector files: contents, and errors with file, line and rule."""
-
 import re
 
 import pytest
@@ -46,7 +44,6 @@ def test_round_lines(vectors):
 
 MULTIPLIED = f"FORMAT must be one of {', '.join(fmt.name for fmt in MAC_FORMATS)}"
 ROUNDED = f"FORMAT must be one of {', '.join(list(FORMATS)[1:])}"
-
 
 MAC_LINES = [
     ("fp32 0 0 0", f"{MULTIPLIED}, not 'fp32'"),

@@ -1,5 +1,3 @@
-"""Conversions between storage words and lane arithmetic against golden: every code of narrow formats, saturation."""
-
 from itertools import product
 
 import numpy as np
@@ -49,7 +47,6 @@ class StorageUnit(Playable):
 
 
 def words_of(rng, fmt: Format, count: int) -> np.ndarray:
-    """Return words with every code of a format of at most 16 bits if `count` allows it, and random upper bits."""
     if fmt.is_float and fmt.bits == 32:
         return random_fp32(rng, count)
     noise = rng.integers(0, 1 << 32, count, np.uint32)
@@ -63,7 +60,6 @@ def words_of(rng, fmt: Format, count: int) -> np.ndarray:
 
 
 def storage_cases(rng, count):
-    """Return cases of StorageUnit, and the results of golden."""
     parts = []
     for fmt in FORMATS.values():
         words = words_of(rng, fmt, max(count, 1 << fmt.bits) if count > 10_000 and fmt.bits <= 16 else count)

@@ -17,10 +17,7 @@ __all__ = ["assert_same", "differences", "faulty_wire", "play", "run", "shuffled
 def run(
     unit, cases: Sequence[Mapping[str, int]] | Mapping[str, np.ndarray], output: str = "out", latency: int | None = None
 ) -> list[int]:
-    """Return the output of every case in Amaranth's simulator; one case enters per cycle.
-
-    `cases` are integers by port for each case, or an array for each port; `latency` is `unit.latency` by default.
-    """
+    """Return the output of every case in Amaranth's simulator; one case enters per cycle."""
     latency = unit.latency if latency is None else latency
     if isinstance(cases, Mapping):
         cases = [dict(zip(cases, words, strict=True)) for words in zip(*cases.values(), strict=True)]
@@ -44,7 +41,7 @@ def run(
 
 
 def shuffled(rng: np.random.Generator, parts: Sequence[tuple], names: Sequence[str]) -> tuple[dict, np.ndarray]:
-    """Return cases in random order, a uint32 array for each name, and the expected words.
+    """Return cases in random order, and the expected words.
 
     A part has an array, or a number for all its cases, for each name, and the expected words.
     """
@@ -62,10 +59,7 @@ def _device(unit: Playable, mutate: Callable | None) -> PlayerDevice:
 def play(
     unit: Playable, cases: Mapping[str, np.ndarray], sim: str, mutate: Callable | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the results of a unit, uint32, and the indices of results with unknown bits; `mutate` changes its Verilog.
-
-    The Verilog of a unit is cached.
-    """
+    """Return the results of a unit, and the indices of results with unknown bits; `mutate` changes its Verilog."""
     memories = run_device(_device(unit, mutate), PlayerWork(fields=cases, bubbles=True), sim=sim).memories
     return memories["results"], memories["unknown"]
 
@@ -81,7 +75,6 @@ def differences(
 
 
 def assert_same(unit: Playable, cases: Mapping[str, np.ndarray], expected: np.ndarray, sim: str) -> None:
-    """Fail with the first case that has a wrong result."""
     wrong = differences(unit, cases, expected, sim)
     first = {name: f"{column[number]:x}" for number in wrong[:1] for name, column in cases.items()}
     assert not wrong.size, f"{wrong.size} of {len(expected)} differ, the first: {first}, not {expected[wrong[0]]:x}"

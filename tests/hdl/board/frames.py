@@ -12,14 +12,12 @@ QUIET = 20
 
 
 def frame(code: int, address: int = 0, length: int = 0, payload: bytes = b"", tag: int = 0) -> bytes:
-    """Return a frame as defined on the page of the link."""
     numbers = length.to_bytes(2, "little") + address.to_bytes(4, "little")
     body = bytes((SYNC, code, tag)) + numbers + payload
     return body + zlib.crc32(body).to_bytes(4, "little")
 
 
 def parsed(answer: bytes) -> tuple[Answer, int, bytes]:
-    """Return code, tag and payload of an answer with a correct CRC."""
     assert answer[0] == SYNC
     assert int.from_bytes(answer[-4:], "little") == zlib.crc32(answer[:-4])
     return Answer(answer[1]), answer[2], answer[9:-4]
@@ -49,7 +47,6 @@ class Line:
         self.ctx.set(self.link.broken, 0)
 
     async def receive(self, patience: int = 5000) -> bytes:
-        """Return all bytes until the line is quiet."""
         found, quiet, o = bytearray(), 0, self.link.o
         while quiet < (QUIET if found else patience):
             *_, valid, byte = await self.ctx.tick().sample(o.valid, o.payload)
@@ -59,6 +56,5 @@ class Line:
         return bytes(found)
 
     async def ask(self, data: bytes) -> tuple[Answer, int, bytes]:
-        """Send a frame; return its answer, parsed."""
         await self.send(data)
         return parsed(await self.receive())

@@ -1,5 +1,3 @@
-"""Board's end of the link: writes, reads, refusals, and recovery from any input."""
-
 import inspect
 import random
 from functools import partial, wraps
@@ -45,7 +43,6 @@ class Board:
         simulate(dut, main, background=[self._answer, *([] if silent else memories)])
 
     async def _answer(self, ctx):
-        """Respond on the bus one cycle after a request."""
         bus = self.dut.bus
         ctx.set(bus.ready, 1)
         while True:
@@ -189,6 +186,6 @@ async def test_a_break_within_a_frame_ends_it(line, board):
 
 @on_board(silent=True)
 async def test_memory_without_a_response_is_an_error(line, board):
-    for _ in range(2):  # the second request is answered immediately
+    for _ in range(2):
         assert (await line.ask(frame(LinkCommand.READ_MEMORY, 0, 8)))[0] == Answer.FAILED
         await check_alive(line)

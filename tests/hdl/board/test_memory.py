@@ -1,5 +1,3 @@
-"""Bursts of several managers on one memory: every beat, responses by manager, and the end of the memory."""
-
 import random
 from collections import deque
 
@@ -11,15 +9,11 @@ from tests.hdl.simulation import drive, simulate
 from tests.hdl.streams import play
 
 SIZE = 8
-
 MEMORY_BYTES = 1 << 16
-
 DECERR = 3
 
 
 class Manager:
-    """Writes and reads random bursts at one port, with the ID `identity`, in 4096 bytes from `first` on."""
-
     def __init__(self, port, first: int, identity: int, seed: int):
         self.port, self.first, self.identity = port, first, identity
         self.rng = random.Random(seed)
@@ -44,7 +38,7 @@ class Manager:
     async def _write_burst(self, ctx, address: int, data: bytes, strobes: list[int]) -> int:
         port, words = self.port, deque(range(len(strobes)))
         drive(ctx, port.aw, payload={"id": self.identity, "addr": address, "len": len(strobes) - 1}, valid=1)
-        for _ in range(self.rng.randrange(4)):  # its beats are delayed
+        for _ in range(self.rng.randrange(4)):
             assert not ctx.get(port.aw.ready)
             await ctx.tick()
         ctx.set(port.b.ready, 1)
@@ -135,7 +129,7 @@ def test_bursts_beyond_the_end_get_errors():
     async def bench(ctx):
         assert await manager._write_burst(ctx, MEMORY_BYTES, bytes(24), [255] * 3) == DECERR
         assert (await manager._read_burst(ctx, MEMORY_BYTES + 4096, 3))[1] == {DECERR}
-        await manager.run(ctx)  # later accesses succeed
+        await manager.run(ctx)
 
     async def serve(ctx):
         await serve_beats(ctx, dut, memory)
@@ -147,18 +141,12 @@ def test_bursts_beyond_the_end_get_errors():
 def test_beats_become_words_and_words_beats(stall):
     dut, rng, count = BeatSplitter(SIZE, MT48LC16M16), random.Random(2), 60
     beats = [
-        {
-            "address": SIZE * rng.randrange(1 << 22),
-            "write": rng.randrange(2),
-            "data": rng.getrandbits(64),
-            "strb": n,
-        }
+        {"address": SIZE * rng.randrange(1 << 22), "write": rng.randrange(2), "data": rng.getrandbits(64), "strb": n}
         for n in range(count)
     ]
     beat, word = dut.beats.payload.shape(), dut.words.payload.shape()
 
     async def chip(ctx):
-        """Read words are delivered three cycles later."""
         arriving = [None] * 2
         while True:
             *_, valid, ready, payload = await ctx.tick().sample(dut.words.valid, dut.words.ready, dut.words.payload)

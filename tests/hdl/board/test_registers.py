@@ -1,5 +1,3 @@
-"""Board registers: state of the core, controls, and refusal of all other accesses."""
-
 from neuroncore_rtl.hdl.board.registers import BoardRegisters
 from neuroncore_rtl.spec.host_link import (
     CONSOLE_BYTES,

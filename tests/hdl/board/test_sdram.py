@@ -1,5 +1,3 @@
-"""SDRAM controller with the model of a chip: every word, every rule of the data sheet, and the model's checks."""
-
 import dataclasses
 import re
 from pathlib import Path
@@ -20,12 +18,10 @@ CHIP = dataclasses.replace(MT48LC16M16, row_bits=11, refresh_ns=16_000_000)
 """Parameters of a chip with a quarter of the rows; each row is refreshed at the usual rate."""
 
 START_NS = 2_000
-
 COUNT = 3000
 
 
 def bench(clock_hz: int, broken: dict[str, int] | None = None) -> simulation.Design:
-    """Return the controller with the model; `broken` are wrong parameters of the controller."""
     controller = SdramController(dataclasses.replace(CHIP, **(broken or {})), clock_hz, START_NS)
     word = sdram_words(CHIP)
     defines = {
@@ -55,7 +51,6 @@ def random_accesses(rng: np.random.Generator) -> list[dict[str, int]]:
 
 
 def play(design: simulation.Design, words: list[dict[str, int]], sim: str = "verilator") -> list[tuple[int, int]]:
-    """Return the read words with their cycles."""
     layout = sdram_words(CHIP)
     lines = []
     for one in words:
@@ -72,7 +67,7 @@ def play(design: simulation.Design, words: list[dict[str, int]], sim: str = "ver
 
 
 def expected(words: list[dict[str, int]]) -> list[int]:
-    """Return the words that a plain array would read; unwritten words have the initial contents of the chip's model."""
+    """Unwritten words have the initial contents of the chip's model."""
     memory, found = {}, []
     for one in words:
         number = one["number"]

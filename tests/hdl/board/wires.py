@@ -1,5 +1,3 @@
-"""Host's end of a UART in Amaranth's simulator."""
-
 __all__ = ["Wire"]
 
 

@@ -1,5 +1,3 @@
-"""Announcements: words with which two cores compare their collectives, and the fields of these words."""
-
 from neuroncore_rtl.spec.isa import collective as isa
 
 __all__ = ["field_at", "other_side", "with_kind"]

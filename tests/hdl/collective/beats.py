@@ -1,12 +1,10 @@
-"""Elements as beats of the collective datapath."""
-
 import numpy as np
 
 __all__ = ["beats_of_bytes", "bytes_of_beats"]
 
 
 def beats_of_bytes(content: bytes, size: int, rng: np.random.Generator | None = None) -> list[int]:
-    """Return bytes as beats of `size`; the last one is filled with random bytes, or with zeros."""
+    """Return bytes as beats; the last one is filled with random bytes, or with zeros."""
     missing = -len(content) % size
     content = content + (rng.bytes(missing) if rng else bytes(missing))
     return [int.from_bytes(content[n : n + size], "little") for n in range(0, len(content), size)]

@@ -1,5 +1,3 @@
-"""Jobs and operations of collectives in plain Python."""
-
 from dataclasses import dataclass, field
 
 from neuroncore_rtl.hdl.collective.job import CollectiveJobLayout
@@ -7,7 +5,6 @@ from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import Collective
 
 __all__ = ["Lists", "job_bits", "job_values", "operations"]
-
 K, T = isa.CollectiveKind, isa.CollectiveType
 
 
@@ -48,7 +45,7 @@ class Lists:
 
 
 def operations(one: Collective, channel: int, rounds: int | None = None) -> Lists:
-    """Return the operations of a rank's channel, as defined in `spec.isa.collective`, of at most `rounds` rounds."""
+    """Return the operations of a rank's channel, as defined in `spec.isa.collective`."""
     kind, n, r = one.kind, one.group.ranks, one.rank
     barrier, d = kind == K.BARRIER, 1 - 2 * channel
     dtype, count = (T.FP32, 1) if barrier else (one.dtype, one.count)

@@ -26,7 +26,6 @@ from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
 from tests.hdl.harness.machines import hex_words, machine_design, write_files
 
 __all__ = ["CORES", "FIRST", "HBM_BYTES", "LINK_BYTES", "Outcome", "run_collectives"]
-
 CORES, LINK_BYTES, HBM_BEAT = 5, 8, 16
 
 FIRST = 62
@@ -36,31 +35,22 @@ HBM_BYTES = 1 << 17
 """Size of a core's HBM; addresses beyond it get an error response."""
 
 _DEPTH = 4096
-
 _COUNTED = ("awake", "named", "sent")
 
 _PORTS = {
     **{"errors": DetailedError, "peers": Peer, "counters": CollectiveCounters},
     **dict.fromkeys(_COUNTED, unsigned(32)),
 }
-"""Values read from each engine at the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """Result of a run; a sequence has an entry per core.
 
-    Arguments:
-        memories: final memories, uint8 [cores, bytes].
-        errors: the errors.
-        retired: cycles in which the core retired an instruction.
-        counters: final counters.
-        peers: core for which the core waits at the end, or None.
-        awake: cycles with a clock edge.
-        named: checksum of the cores for which the core waits: in each cycle, the index of that core plus one is added.
-        sent: total of flits sent.
-        flits: flits sent until each retirement.
-        taken: flits received until each retirement.
+    `errors` has the errors of all cores. `retired` are the cycles in which a core retired an instruction, `awake`
+    cycles with a clock edge. `peers` is the core for which a core waits at the end, or None; `named` adds the index of
+    that core plus one in each cycle. `sent` flits in total; `flits` and `taken` flits sent and received until each
+    retirement.
     """
 
     memories: np.ndarray
@@ -126,19 +116,11 @@ def run_collectives(
     late: tuple[int, int] = (0, 0),
     base: int = 0,
 ) -> Outcome:
-    """Run the programs of all cores.
+    """Run the programs of all cores on memories [cores, HBM_BYTES]; the first byte of each HBM has the address `base`.
 
-    Arguments:
-        programs: instructions by core, legal or not; cores are numbered from 0, except in the details of errors.
-        memories: uint8 [cores, HBM_BYTES], at the beginning.
-        latency: latency of HBM in cycles.
-        rate: rate of HBM.
-        delay: latency of the network in cycles.
-        stall: probability of a stall of any handshake, in 1/256 per cycle.
-        limit: maximum number of cycles.
-        dead: failing links of core 0's chip, one bit each, and the cycle.
-        late: cores without instructions before a cycle, one bit each, and the cycle.
-        base: address of the first byte of each HBM.
+    Cores are numbered from 0, except in the details of errors. `latency` and `rate` are those of HBM, `delay` the
+    latency of the network. `stall` is the probability of a stall of any handshake, in 1/256 per cycle. `dead` are
+    failing links of core 0's chip, and the cycle; `late` cores without instructions before a cycle; one bit each.
     """
     lists = [list(map(_word, programs.get(core, ()))) for core in range(CORES)]
     assert max(map(len, lists)) < _DEPTH
@@ -180,5 +162,4 @@ def run_collectives(
 
 @cache
 def _word(one: Collective) -> int:
-    """Return the word of an instruction with its cores renumbered from `FIRST` on."""
     return replace(one, group=replace(one.group, base=FIRST + one.group.base)).encode()

@@ -1,5 +1,3 @@
-"""Collective checker against `spec.isa.collective.rules`, and its jobs against plain Python."""
-
 from itertools import combinations, product
 
 import pytest
@@ -19,17 +17,15 @@ from tests.hdl.verdicts import assert_verdicts, pass_on
 from tests.oracles.collectives import large_collective, random_collective
 
 SEED = 577
-
 CORES = 100
 
 
 def word_of(values):
-    """Return the word of fields, each truncated to its width."""
     return pack(COLLECTIVE_FIELDS, {name: values[name] % (1 << width) for name, width in COLLECTIVE_FIELDS})
 
 
 def near(rng, cores):
-    """Return a core and a collective that is just legal or just illegal, or has a field that makes it illegal."""
+    """Return a core and a collective that is just legal or just illegal."""
     any_collective = (random_collective, large_collective)[rng.integers(2)]
     one = any_collective(rng, cores=cores, ranks=int(rng.choice((2, 3, min(8, cores), min(50, cores)))))
     values, core, ranks = one.fields(), one.core, one.group.ranks
@@ -64,7 +60,6 @@ def near(rng, cores):
 
 
 def fields_of(kind, **values):
-    """Return a core and the fields of its collective: 64 bytes on two ranks by default."""
     fields = Collective(kind=kind, group=Group(0, 1, 2), rank=0, root=1, count=16, pitch=64).fields() | values
     return values.get("core", fields["base"] + fields["rank"] * fields["stride"]), fields
 
@@ -167,10 +162,7 @@ def rule_of(core, fields):
 
 
 def check(cores, pairs, rules=None):
-    """Compare the checker's verdicts with the specification's; return the jobs that the checker makes of legal words.
-
-    A pair has a core and the word of a collective.
-    """
+    """Compare the checker's verdicts with the specification's; return the jobs of legal words."""
     violations = [isa.collective_violation(Collective.unpack(word), core, cores) for core, word in pairs]
     inputs = [{"core": core} for core, _ in pairs]
     return assert_verdicts(CollectiveChecker(cores), [word for _, word in pairs], violations, rules, inputs)
@@ -193,7 +185,6 @@ def test_one_bit_decides():
 
 @pytest.mark.parametrize("kind", K)
 def test_of_two_rules_the_lower_one_is_named(kind):
-    """Test each error by itself and with every other error; a change of a field that the kind ignores is no error."""
     rules = {way: rule_of(*broken(kind, way)) for way in WAYS}
     wrong = [way for way, rule in rules.items() if rule]
     pairs = [(one, other) for one, other in combinations(wrong, 2) if rules[one] != rules[other]]

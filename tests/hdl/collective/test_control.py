@@ -1,5 +1,3 @@
-"""Mailbox, sender and credit manager against plain Python, with stalls on every stream."""
-
 from collections import deque
 from itertools import product
 
@@ -17,7 +15,6 @@ from tests.hdl.simulation import WARM_UP, drive, put, simulated
 from tests.hdl.streams import play
 
 SEED = 496
-
 LINK_BYTES, WINDOW, CORES, MOST = 8, 16, 9, 100
 
 
@@ -82,11 +79,7 @@ async def test_every_core_has_its_own_slot_in_the_mailbox_and_a_reset_clears_all
 
 
 def random_ops(py_rng, count, new_peer, draw):
-    """Return the fields of random operations.
-
-    An operation on the network has another peer (the core at the other end) than the previous one with probability
-    `new_peer`. `draw` returns the fields except for the peer and the format.
-    """
+    """With probability `new_peer` an operation on the network has another peer than the previous one."""
     ops, peer = [], None
     for _ in range(count):
         op = draw()
@@ -107,8 +100,7 @@ def random_sends(py_rng, count):
 def send(py_rng, ops, stall, own, announcements, **options):
     """Run a sender; return sent and expected (peer, beat), the maximum of beats in flight, and the final state.
 
-    A peer is the core that receives the beats; before the first beat both announce their collectives. The sender
-    announces the word `own`. The cores that become new peers in `ops` announce the words `announcements`, in order.
+    The sender announces the word `own`, the new peers in `ops` the words `announcements`, in order.
     """
     dut = CollectiveSender(LINK_BYTES, CORES, WINDOW)
     beats = [(op, py_rng.getrandbits(8 * LINK_BYTES)) for op in ops for _ in range(beats_of(op, "wide"))]
@@ -162,7 +154,7 @@ def test_sent_beats_and_the_window_of_a_sender(kind, stall, py_rng):
     announced_word = other_side(own, kind)
     sent, wanted, most, _ = send(py_rng, ops, stall, own, [announced_word] * sum(op["new_peer"] for op in ops))
     assert sent == wanted
-    assert most == WINDOW  # the window is used up, and not exceeded
+    assert most == WINDOW
 
 
 @pytest.mark.parametrize("place", range(len(isa.SIGNATURE_FIELDS)), ids=[name for name, _ in isa.SIGNATURE_FIELDS])

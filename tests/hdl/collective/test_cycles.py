@@ -1,5 +1,3 @@
-"""Cycles and counters of collectives of every kind."""
-
 import numpy as np
 
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, Group
@@ -42,7 +40,6 @@ AWAKE = [[6504, 6525, 6546, 6567, 6587], [7763, 7784, 7805, 7826, 7846]]
 """Cycles with a clock edge of each core, without and with stalls."""
 
 BUSY = [[6503, 6524, 6545, 6566, 6586], [7762, 7783, 7804, 7825, 7845]]
-"""Busy cycles of each core, without and with stalls."""
 
 NAMED = [[190131, 88351, 61683, 118615, 132929], [250896, 128644, 82050, 177603, 187337]]
 """Checksum per core of the cores for which it waits, see `machine.Outcome.named`."""
@@ -59,9 +56,7 @@ def test_cycles():
 
 
 NAMED_SLOW = [57811, 29890, 4282, 36722, 4707]
-
 SLOW = all_reduce(Group(0, 1, CORES), count=9000, dst=1 << 16, chunk=32)
-
 NAMES = ("sent", "received", "wait_ready", "wait_credit", "wait_link", "wait_net", "wait_load", "wait_store")
 
 COUNTED = [

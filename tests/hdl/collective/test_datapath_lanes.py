@@ -1,7 +1,5 @@
 # amaranth: UnusedElaboratable=no
 
-"""Lanes against golden: every reduction in every format, and both kinds of rounding to BF16."""
-
 import numpy as np
 import pytest
 
@@ -20,14 +18,11 @@ from tests.oracles.known import ALU
 
 SEED = 20260613
 COUNT = {"verilator": 10_000, "icarus": 200}
-"""Cases of each reduction and format."""
-
 OPERATION = {ReduceOp.SUM: AluOp.ADD, ReduceOp.MAX: AluOp.MAX, ReduceOp.MIN: AluOp.MIN}
 REDUCE_PORTS = ("op", "integer", "copy", "a", "b")
 
 
 def reductions(count: int):
-    """Return cases of the reducing lane in random order, and the results of golden."""
     rng = np.random.default_rng(SEED)
     parts = []
     for op, operation in OPERATION.items():
@@ -40,13 +35,11 @@ def reductions(count: int):
 
 
 def roundings(count: int):
-    """Return cases of the rounding lane, and the results of golden."""
     rng = np.random.default_rng(SEED)
     seed, stream = (int(n) for n in rng.integers(1 << 32, size=2))
     stochastic = rng.integers(2, size=count)
     index = rng.choice([0, 1, (1 << 32) - 1, 1 << 31], count)
     index = np.where(rng.random(count) < 0.1, index, rng.integers(1 << 32, size=count))
-    # A share of the values is at the threshold of stochastic rounding.
     value = round_cases(rng, BF16, "rne", count)[0]
     turn = (1 << 16) - (random_words(seed, stream, index) >> 16).astype(np.int64) - rng.integers(2, size=count)
     turn = value & 0xFFFF0000 | np.clip(turn, 0, 0xFFFF).astype(np.uint32)

@@ -1,5 +1,3 @@
-"""Loader and storer: lengths in which carries reach every bit, from a hundred elements to over a million."""
-
 import pytest
 
 from neuroncore_rtl.hdl.collective.loader import CollectiveLoader
@@ -20,10 +18,6 @@ def test_lengths_with_all_bits_set(transfer):
 @pytest.mark.parametrize("words", [255, *slow((1 << 18) + (1 << 16) - 1)])
 @simulated(lambda: CollectiveLoader(*TRIED))
 async def test_a_load_ends_after_its_last_beat(ctx, dut, words):
-    """The length ends with a word, and an even number of beats; the next operation is correct, too.
-
-    Words are delivered in bursts at the average rate of the link, and at the end on request.
-    """
     axi, parts, elsewhere = dut.axi, HBM_BYTES // LINK_BYTES, 1 << 32
     ops = [operation(4 * words, FP32, 0), operation(3, FP32, elsewhere)]
     ends = [line(n) for n in range(parts * (words - 20), parts * words + 1)]

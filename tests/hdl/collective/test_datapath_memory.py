@@ -1,5 +1,3 @@
-"""Loader and storer: every width of link and HBM, every tail, stalls, throughput at the latency of HBM, errors."""
-
 from functools import partial
 
 import numpy as np
@@ -29,7 +27,6 @@ FP32, BF16, INT32 = CollectiveType
 
 
 def operation(elements: int, dtype: CollectiveType, address: int, **flags) -> dict:
-    """Return the fields of a `LoadOp` or a `StoreOp`."""
     return {"elements": elements, "dtype": dtype, "address": address} | flags
 
 
@@ -46,10 +43,7 @@ def load(
     fails=False,
     **options,
 ) -> Played:
-    """Load from a memory of `size` random bytes, and compare the beats, unless it `fails` with an error.
-
-    No beat is accepted in the first `hold` cycles. Other options are those of `play` and of `serve_reads`.
-    """
+    """Load random bytes, and compare the beats, unless it `fails`; none is accepted in the first `hold` cycles."""
     memory = np.random.default_rng(SEED).bytes(size)
     expected, bursts = [], []
     for op in ops:
@@ -68,17 +62,12 @@ def load(
     )  # fmt: skip
     assert played.watched[-1][0] == fails
     assert fails or played.payloads["beats"] == expected
-    # No burst crosses a multiple of the maximum size.
     assert all(address // hbm_bytes % BURST_BEATS + beats <= BURST_BEATS for address, beats in bursts)
     return played
 
 
 def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, warm_up=0, fails=False, **options) -> Played:
-    """Store random beats, and compare the memory, unless it `fails` with an error.
-
-    `stall` applies to the streams and, unless given per stream, to HBM. Other options are those of `play` and
-    `serve_writes`.
-    """
+    """Store random beats, and compare the memory, unless it `fails`; HBM also stalls with probability `stall`."""
     rng = np.random.default_rng(SEED)
     memory = bytearray(rng.bytes(SIZE))
     expected, beats, bursts = bytearray(memory), [], [] if bursts is None else bursts
@@ -124,7 +113,6 @@ def test_transfers_of_every_kind(transfer, link_bytes, hbm_bytes):
     [(load, 4, 0), (load, 4, 1), *slow((load, 200, 0)), (store, 4, 0), *slow((store, 200, 0))],
 )
 def test_transfers_hide_the_latency_of_hbm(transfer, beats, wide, link_bytes, hbm_bytes):
-    """One beat per cycle after the first one; one word of HBM per cycle if HBM is narrower."""
     count, elements = 200 // beats, beats * link_bytes // 4
     dtype, flags = (BF16, {"wide": 1}) if wide else (FP32, {})
     size = element_bytes(dtype) * elements
@@ -152,21 +140,17 @@ STORES = [(5, FP32), (5, BF16), (63, FP32)]
 """Further elements of long loads and stores, and their flags or format."""
 
 BURST = BURST_BEATS * TRIED[1]
-"""Bytes of a burst."""
 
 
 def any_burst(rng) -> int:
-    """Return the address of a burst, with room for many after it."""
     return int(rng.integers((1 << 40) // BURST - 100)) * BURST
 
 
 def line(number: int) -> int:
-    """Return beat `number` of a link; all bytes are different."""
     return 0x0102_0408_1020_4081 * (number + 1) % (1 << 8 * TRIED[0])
 
 
 def widened(half: int) -> int:
-    """Return half a beat of BF16 as a beat of FP32."""
     return sum((half >> 16 * n & 0xFFFF) << 32 * n + 16 for n in range(TRIED[0] // 4))
 
 
@@ -226,7 +210,6 @@ async def test_long_stores_do_not_end(ctx, dut, case, rng):
 
 
 def one_word(number: int, **flags) -> dict:
-    """Return operation `number` of a word of HBM, each different."""
     dtype = CollectiveType(number % 3)
     elements = 1 + number * 7 % (TRIED[1] // element_bytes(dtype))
     return operation(elements, dtype, 64 * (number * 5 % (SIZE // 64)), **flags)
@@ -284,7 +267,6 @@ END = operation(5, FP32, 0)
     ],
 )
 def test_long_loads_end(ops, options):
-    """Lengths with bits that no shorter operation has."""
     load(*TRIED, ops, **options)
 
 

@@ -1,5 +1,3 @@
-"""Receive path: copies and reductions in every format, in random order, with stalls; throughput; faults."""
-
 from itertools import islice
 
 import numpy as np
@@ -21,7 +19,6 @@ from tests.hdl.slow import slow
 from tests.hdl.streams import play
 
 FP32, BF16, INT32 = CollectiveType
-
 SEED = 20260611
 DRAWS = [{"seed": 0x1234_5678, "stream": 0x9ABC_DEF0}, {"seed": 0xEDCB_A987, "stream": 0x6543_210F}]
 """Keys of stochastic rounding; each bit is set in one of the keys."""
@@ -30,13 +27,7 @@ OPERATION = {ReduceOp.SUM: AluOp.ADD, ReduceOp.MAX: AluOp.MAX, ReduceOp.MIN: Alu
 
 
 class Traffic:
-    """Operations with their inputs and expected outputs.
-
-    Arguments:
-        link_bytes: bytes of a beat.
-        seed: seed of all random numbers.
-        draw: key of stochastic rounding.
-    """
+    """Operations with their inputs and expected outputs."""
 
     def __init__(self, link_bytes: int, seed: int = SEED, draw: dict[str, int] = DRAWS[0]):
         self.link_bytes = link_bytes
@@ -49,10 +40,7 @@ class Traffic:
         """For each operation, whether its elements are rounded to half their size, so that two results make a beat."""
 
     def add(self, elements: int, dtype: CollectiveType, ties: bool = False, **fields) -> None:
-        """Add an operation; `fields` are those of a `ReceiveOp`.
-
-        With `ties`, FP32 sums are halfway between two BF16 numbers, or differ from that in the last bit.
-        """
+        """With `ties`, FP32 sums are halfway between two BF16 numbers, or differ from that in the last bit."""
         rng, bf16 = self.rng, dtype == BF16
         first, address = int(rng.integers(1 << 32)), 64 * int(rng.integers(1 << 34))
         common = {"dtype": dtype, "elements": elements}
@@ -117,7 +105,6 @@ class Traffic:
         return played
 
     def wrong(self, played) -> list[str]:
-        """Return the names of wrong results."""
         found = [] if played.payloads["store_ops"] == self.store_ops else ["store_ops"]
         for sink, results in self.results.items():
             beats = iter(played.payloads[sink])

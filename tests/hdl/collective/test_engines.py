@@ -1,5 +1,3 @@
-"""Two to five engines on an ideal network against golden: every kind, with and without stalls."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -21,16 +19,13 @@ from tests.hdl.slow import slow
 from tests.oracles.collectives import on_every_rank, random_collective
 
 SEED = 8128
-
 K, T = CollectiveKind, CollectiveType
 KINDS = [kind for kind in K if kind != K.RECEIVE]
-
 PAIR, UP, DOWN = Group(0, 1, 2), Group(0, 1, CORES), Group(CORES - 1, -1, CORES)
 
 
 @pytest.fixture
 def memories(rng):
-    """Random memories; most words are ordinary numbers in every format, some infinities, NaNs or subnormals."""
     memories = rng.integers(0, 256, (CORES, HBM_BYTES), np.uint8)
     words = memories.view("<u2")
     exponents = rng.integers(118, 134, words.shape, np.uint16) << 7
@@ -55,7 +50,6 @@ def random_programs(rng, operations, kinds=KINDS):
         one = random_collective(rng, cores=CORES, kind=K(int(rng.choice(kinds))), ranks=ranks, most=2000)
         in_place = one.kind == K.ALL_REDUCE and rng.random() < 0.3
         for part in on_every_rank(one):
-            # Operations read the results of others.
             src, dst = (int(half) + 64 * int(rng.integers(100)) for half in rng.permutation((0, HBM_BYTES // 2)))
             programs[part.core].append(replace(part, src=src, dst=src if in_place else dst))
     return programs
@@ -66,7 +60,6 @@ def all_reduce(group=PAIR, **options):
 
 
 def check(programs, memories, base=0, **options):
-    """Run programs and compare all memories, which begin at the address `base`."""
     placed = {
         core: [replace(one, src=base + one.src, dst=base + one.dst) for one in program]
         for core, program in programs.items()
@@ -115,7 +108,6 @@ def test_a_long_all_reduce_uses_the_links_at_a_flit_per_cycle(memories):
 
 
 def disagreement(core, other, field):
-    """Return the error of a core that disagrees with another one in a field."""
     place = 1 + [name for name, _ in SIGNATURE_FIELDS].index(field)
     return CollectiveFault(core, Cause.DISAGREE, 0, FIRST + other | place << 8)
 
@@ -247,7 +239,6 @@ def hang(programs, memories):
 @pytest.mark.parametrize("group", [UP, DOWN])
 @pytest.mark.parametrize("absent", range(CORES))
 def test_an_absent_rank_is_named(absent, group, memories):
-    """The absent rank's neighbours name it; every other core names a core that waits, or the absent rank."""
     programs = programs_of(all_reduce(group, count=3000, dst=1 << 16, chunk=5))
     del programs[absent]
     peers = hang(programs, memories)
@@ -273,7 +264,6 @@ def test_a_link_that_fails_during_a_collective(dead, direction, memories):
 
 
 def test_the_first_error_stays(memories):
-    # A link fails, and then HBM responds with an error.
     programs = {0: [all_reduce(src=HBM_BYTES - 64)]}
     outcome = run_collectives(programs, memories, latency=200, dead=(1, 100), limit=3000)
     assert outcome.errors == [CollectiveFault(0, Cause.LINK, 0, 0)]

@@ -1,5 +1,3 @@
-"""Retirement of collectives: when all transfers are complete; and the count of instructions."""
-
 from itertools import chain
 
 import numpy as np
@@ -13,7 +11,6 @@ from tests.hdl.collective.test_engines import all_reduce, check, programs_of
 from tests.hdl.slow import slow
 
 SEED = 496
-
 K = CollectiveKind
 
 

@@ -1,5 +1,3 @@
-"""Router port of a channel against plain Python: every kind of flit in both directions."""
-
 from itertools import product
 
 import pytest
@@ -12,7 +10,6 @@ from tests.hdl.collective.announcements import field_at, other_side, with_kind
 from tests.hdl.simulation import WARM_UP, drive, simulate_each, simulated
 
 SEED = 1729
-
 LINK_BYTES, CHANNEL = 8, 1
 
 
@@ -26,7 +23,6 @@ def flit(kind, source=0, data=0, destination=0, channel=CHANNEL) -> dict:
 
 
 def fields(payload) -> tuple[int, ...]:
-    """Return the fields of a flit in the order of `flit`."""
     header = payload.header
     return header.kind, header.source, payload.data, header.destination, header.channel
 
@@ -87,12 +83,8 @@ async def test_the_first_refusal_is_kept_with_its_core_and_field(ctx, dut, case,
 
     kind, bit = case
     own = with_kind(py_rng.getrandbits(isa.SIGNATURE_BITS), kind)
-    announced_word, source, noise = (
-        other_side(own, kind) ^ 1 << bit,
-        py_rng.getrandbits(CORE_BITS),
-        py_rng.getrandbits(8),
-    )
-    data = announced_word | noise << isa.SIGNATURE_BITS
+    announced_word, source = other_side(own, kind) ^ 1 << bit, py_rng.getrandbits(CORE_BITS)
+    data = announced_word | py_rng.getrandbits(8) << isa.SIGNATURE_BITS
     drive(ctx, dut, own=own)
     for other, valid in product(FlitKind, (0, 1)):
         if not valid or other != FlitKind.REFUSE:

@@ -1,5 +1,3 @@
-"""Schedule: it issues the operations that the specification defines, in an order that cannot deadlock."""
-
 from collections import defaultdict
 from dataclasses import replace
 
@@ -18,7 +16,6 @@ from tests.hdl.streams import Played, play
 from tests.oracles.collectives import large_collective, random_collective
 
 SEED = 1618
-
 SHAPES = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
 
 

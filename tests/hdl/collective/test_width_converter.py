@@ -1,5 +1,3 @@
-"""Width converters: operations of any number of bytes, one after the other."""
-
 import random
 from functools import partial
 
@@ -15,7 +13,6 @@ from tests.hdl.simulation import WARM_UP, drive, simulated
 from tests.hdl.streams import play
 
 SEED = 6765
-
 OPERATIONS = 60
 
 
@@ -44,7 +41,6 @@ class Both(wiring.Component):
 
 
 async def operate(ctx, unit, begun, sizes, pace):
-    """Issue operations to a converter, with gaps while `pace` returns true."""
     for size in sizes:
         ctx.set(begun, 1)
         drive(ctx, unit, bytes=size)

@@ -1,5 +1,3 @@
-"""Assembly programs, run on the Cpu in its harness in lockstep with the golden hart."""
-
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +12,7 @@ from neuroncore_rtl.spec.memory_map import EXIT, LOCAL_BASE
 from neuroncore_rtl.tb.check.riscv_lockstep import compare
 
 __all__ = ["TOP", "Run", "assemble", "run"]
-
 TOP = LOCAL_BASE + MEMORY_BYTES
-"""End of the memory."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +26,6 @@ class Run:
 
     @property
     def traps(self) -> list[tuple[int, int]]:
-        """Pc and cause of each trap."""
         return [(entry.pc, entry.cause) for entry in self.trace if entry.trap]
 
 
@@ -49,7 +44,7 @@ def assemble(text: str) -> ControlProgram:
 
 
 def run(text: str, *, device=None, sim: str = "verilator", memory: bool = False, **work) -> Run:
-    """Run a program, see `assemble`, to its end; `work` are options of `CpuWork`, such as stalls."""
+    """Run a program, see `assemble`, in lockstep with the golden hart."""
     program = assemble(text)
     executable = Executable(program.image(), EXIT)
     options = CpuWork(program=executable, limit=20_000, trace=True, memory=memory, **work)

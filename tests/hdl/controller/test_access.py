@@ -1,5 +1,3 @@
-"""Loads and stores of every size at every offset, against Python's bytes."""
-
 import pytest
 
 from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES
@@ -12,11 +10,9 @@ BEFORE = bytes(range(0x71, 0x91, 2))
 OFFSETS = range(8)
 LOADS = {"lb": 1, "lbu": 1, "lh": 2, "lhu": 2, "lw": 4}
 STORES = {"sb": 1, "sh": 2, "sw": 4}
-"""Bytes of each store."""
 
 
 def run_accesses(instructions: list[str], copies: int, **options):
-    """Run loads or stores at x30, where `copies` copies of BEFORE are."""
     words = [int.from_bytes(BEFORE[position : position + 4], "little") for position in range(0, len(BEFORE), 4)]
     fill = [f"li x{20 + position}, {word}" for position, word in enumerate(words)]
     fill += [f"sw x{20 + position // 4 % 4}, {position}(x30)" for position in range(0, copies * len(BEFORE), 4)]
@@ -35,7 +31,7 @@ def test_loads(stall):
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_store(store):  # each offset in separate 16 bytes that hold BEFORE
+def test_store(store):
     value = 0xD4C3_B2A1
     stores = [f"{store} x2, {17 * offset}(x30)" for offset in OFFSETS]
     result = run_accesses([f"li x2, {value}", *stores], len(OFFSETS), memory=True)

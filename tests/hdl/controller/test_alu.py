@@ -1,5 +1,3 @@
-"""ALU, multiplier and divider against Python's integers."""
-
 import random
 from itertools import product
 
@@ -19,7 +17,6 @@ def signed(word: int) -> int:
 
 
 def pairs(count: int, seed: int) -> list[tuple[int, int]]:
-    """Return every pair of special words, and `count` random pairs."""
     rng = random.Random(seed)
     return [*product(SPECIAL, SPECIAL), *((rng.getrandbits(32), rng.getrandbits(32)) for _ in range(count))]
 
@@ -102,12 +99,11 @@ def divide(a: int, b: int, is_signed: bool) -> tuple[int, int]:
 async def test_quotient_and_remainder(ctx, unit, is_signed, remainder):
     drive(ctx, unit, signed=is_signed, remainder=remainder)
     for number, (a, b) in enumerate(pairs(20, seed=3)):
-        b >>= number % 32 if number >= len(SPECIAL) ** 2 else 0  # random divisors of every size
+        b >>= number % 32 if number >= len(SPECIAL) ** 2 else 0
         drive(ctx, unit, valid=1, a=a, b=b)
         for _ in range(unit.LATENCY):
             assert not ctx.get(unit.done)
             await ctx.tick()
-        # The result must not change until it is accepted.
         for take in (0, 1):
             ctx.set(unit.take, take)
             assert ctx.get(unit.done)

@@ -1,14 +1,10 @@
-"""Random arithmetic and branches on random words, in lockstep with the golden hart."""
-
 import numpy as np
 import pytest
 
 from tests.hdl.controller.programs import run
 
 SEED = 1988
-
 REGISTERS = range(2, 30)
-
 THREE = ("add", "sub", "sll", "slt", "sltu", "xor", "srl", "sra", "or", "and", "mul", "mulh", "mulhsu", "mulhu")
 DIVIDE = ("div", "divu", "rem", "remu")
 IMMEDIATE = ("addi", "slti", "sltiu", "xori", "ori", "andi")

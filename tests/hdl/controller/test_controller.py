@@ -1,5 +1,3 @@
-"""The complete controller: loading, execution, timer interrupts, and its bus."""
-
 import struct
 
 from neuroncore_rtl.hdl.controller.controller import Controller
@@ -11,7 +9,7 @@ REPLY = 0x1234_5678
 
 
 def control(program: str, limit: int = 2000) -> tuple[dict[int, int], list[tuple[int, int]], int]:
-    """Load and run a program that ends with a write to EXIT; return registers, bus writes, and cycles of `waiting`.
+    """Return registers, bus writes, and cycles of `waiting` of a program that ends with a write to EXIT.
 
     Reads on the bus return REPLY, at REGISTERS + 0x100 an error; a response takes three cycles.
     """
@@ -101,5 +99,5 @@ handler: csrrs x7, mcause, x0; csrrs x8, time, x0
     assert (registers[3], registers[7]) == (0xFFFF_FFFF, 0x8000_0007)
     assert 0 < registers[5] - registers[4] < 6
     assert 0 <= registers[8] - registers[6] < 12
-    assert waited == registers[6] - registers[11] - 1  # from the cycle after the read of the time
+    assert waited == registers[6] - registers[11] - 1
     assert registers[9] < 8 and registers[10] == EXIT

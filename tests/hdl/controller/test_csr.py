@@ -1,5 +1,3 @@
-"""Registers of machine mode as seen by programs."""
-
 from itertools import islice, pairwise
 
 import pytest
@@ -9,7 +7,6 @@ from neuroncore_rtl.spec.riscv import Csr
 from tests.hdl.controller.programs import run
 
 SEED = 1986
-
 ONES = 0xFFFF_FFFF
 EVERYTHING = ("mstatus", "misa", "mie", "mtvec", "mstatush", "mcountinhibit", "mhpmevent3", "0x33F", "mscratch", "mepc",
               "mcause", "mtval", "mip", "mhpmcounter3", "0xB1F", "0xB83", "0xB9F")  # fmt: skip
@@ -113,7 +110,6 @@ def test_the_upper_half_of_the_time_is_0_unless_it_is_set():
 
 
 EVENTS = [base + event for base in (Csr.MHPMEVENT3, Csr.MHPMCOUNTER3, Csr.MHPMCOUNTER3 + 0x80) for event in range(29)]
-"""Numbers of the event counters and event selectors."""
 
 
 def test_no_event_is_counted():

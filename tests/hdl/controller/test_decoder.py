@@ -1,5 +1,3 @@
-"""Decoder of the controller's bus: the owner of a request, one request at a time, errors without an owner."""
-
 import pytest
 
 from neuroncore_rtl.hdl.controller.decoder import REGION_BITS, Decoder
@@ -10,26 +8,18 @@ REGIONS = ((4,), (1, 2))
 NO_OWNER = 0xF
 
 
-def address_of(region: int, offset: int = 0) -> int:
-    return region << 32 - REGION_BITS | offset
-
-
-def owner_of(region: int) -> int | None:
-    return next((number for number, regions in enumerate(REGIONS) if region in regions), None)
-
-
 @pytest.mark.parametrize(
     ("latency", "ready_share", "warm_up"), [(0, 1.0, 0), (0, 0.5, 0), (0, 0.5, WARM_UP), (1, 1.0, 0), (1, 1.0, WARM_UP)]
 )
 @simulated(lambda latency: Decoder(REGIONS, latency))
 async def test_requests_and_responses_one_at_a_time(ctx, dut, latency, ready_share, warm_up, rng):
     accepted, responses = [], []
-    pending = None  # owner, cycles until the response, result, error
-    request = late = None  # late: a response of a peripheral in the cycle before
+    pending = None
+    request = late = None
     for _ in range(3000):
         if request is None and rng.random() < 0.8:
             region = int(rng.choice((1, 2, 4, 0, 8, NO_OWNER)))
-            request = {"address": address_of(region, 4 * int(rng.integers(1 << 20)))}
+            request = {"address": region << 32 - REGION_BITS | 4 * int(rng.integers(1 << 20))}
             fields = (("write", 2), ("mask", 16), ("data", 1 << 32))
             request |= {name: int(rng.integers(end)) for name, end in fields}
             drive(ctx, dut.bus, **request)
@@ -47,7 +37,7 @@ async def test_requests_and_responses_one_at_a_time(ctx, dut, latency, ready_sha
             assert response[0] is None or ctx.get(dut.bus.result) == response[2]
             responses.append(response)
         free = pending is None and late is None if latency else pending is None or responds
-        owner = owner_of(request["address"] >> 32 - REGION_BITS) if request else None
+        owner = next((number for number, regions in enumerate(REGIONS) if request and region in regions), None)
         for number, peripheral in enumerate(dut.peripherals):
             offered = bool(request and free and owner == number)
             assert ctx.get(peripheral.valid) == offered

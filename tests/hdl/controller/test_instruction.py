@@ -1,5 +1,3 @@
-"""Instruction decoder against the list of RV32IM encodings."""
-
 import random
 import struct
 
@@ -7,7 +5,7 @@ from neuroncore_rtl.hdl.controller.instruction import InstructionDecoder, Kind, 
 from tests.hdl.controller.programs import assemble
 from tests.hdl.simulation import simulate
 
-ENCODINGS = (  # mask, match, kind
+ENCODINGS = (
     (0x7F, 0x37, Kind.ALU), (0x7F, 0x17, Kind.ALU), (0x7F, 0x6F, Kind.JUMP), (0x707F, 0x67, Kind.JUMP),
     *((0x707F, funct3 << 12 | 0x63, Kind.BRANCH) for funct3 in (0, 1, 4, 5, 6, 7)),
     *((0x707F, funct3 << 12 | 0x03, Kind.LOAD) for funct3 in (0, 1, 2, 4, 5)),
@@ -26,7 +24,6 @@ ENCODINGS = (  # mask, match, kind
 
 
 def words() -> list[int]:
-    """Return random words, each encoding with random fields, and each such encoding with one bit inverted."""
     rng = random.Random(4)
     found = [rng.getrandbits(32) for _ in range(500)]
     for mask, match, _ in ENCODINGS:
@@ -37,7 +34,6 @@ def words() -> list[int]:
 
 
 def decode(instructions, *names):
-    """Return ports of the decoder for each instruction, given as words or assembly lines."""
     if isinstance(instructions[0], str):
         program = struct.iter_unpack("<I", assemble("\n".join(instructions)).bytes)
         instructions = [word for (word,), _ in zip(program, instructions, strict=False)]

@@ -1,15 +1,10 @@
-"""Jumps, traps, returns and interrupts to addresses that differ in one bit, inside and far outside the memory."""
-
 import pytest
 
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from tests.hdl.controller.programs import run
 
 MASK = (1 << 32) - 4
-
 FAR = [address & MASK for bit in range(20, 32) for address in (LOCAL_BASE ^ 1 << bit, ~(LOCAL_BASE ^ 1 << bit))]
-"""Addresses without memory."""
-
 NEAR = [LOCAL_BASE + (0x80000 ^ 1 << bit) for bit in range(6, 19)]
 NEAR += [LOCAL_BASE + 0xFFF00 - (1 << bit) for bit in (7, 10, 15)]
 """Addresses of code: two NOPs and a jump to x27."""
@@ -40,10 +35,6 @@ handler: csrrs x20, mepc, x0; csrrs x21, mtval, x0; csrrw x0, mepc, x29; mret
 
 @pytest.mark.parametrize("stall", [0, 128])
 def test_code_and_handlers_at_addresses_that_differ_in_a_bit(stall):
-    """A jump, an exception and both interrupts, the external one first, lead to each address.
-
-    Exceptions ignore vectors.
-    """
     text = "li x5, TIMER_COMPARE; li x6, -1; li x7, INTERRUPT_PENDING; li x8, 1; li x2, 0x880; csrrw x0, mie, x2\n"
     text += "".join(f"li x{10 + n}, {word}\n" for n, word in enumerate(CODE))
     for number, address in enumerate(NEAR):

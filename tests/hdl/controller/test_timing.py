@@ -1,5 +1,3 @@
-"""Stall table of the Cpu."""
-
 import pytest
 
 from neuroncore_rtl.hdl.controller.muldiv import Divider
@@ -42,7 +40,6 @@ CYCLES = {
     "wfi": 2,
     "ecall": 3,
 }
-
 
 REDIRECTED = {"beq x0, x0, after", "jal x3, after", "jalr x3, 0(x29)", "fence.i", "mret", "ecall"}
 """Instruction sequences (bodies) after which the words that follow are fetched again."""

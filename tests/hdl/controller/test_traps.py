@@ -1,8 +1,3 @@
-"""Traps not covered by tests/kernels/control/traps.c and interrupts.c.
-
-The tests check the registers, and interrupt lines that are deasserted before the interrupt is taken.
-"""
-
 import pytest
 
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE, TIMER_COMPARE

@@ -1,5 +1,3 @@
-"""Random chunks for tests of the units that read and write them."""
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,12 +13,12 @@ BASES, SPAN = (0x55_5555_4000, 0xAA_AAAA_8000), 1 << 13
 
 
 def grids(size: int) -> dict[Storage, int]:
-    """Return the grid of each memory in bytes: a chunk crosses no multiple of it; an access has `size` bytes."""
+    """Return the grid of each memory in bytes: a chunk crosses no multiple of it."""
     return {Storage.SBUF: size, Storage.PSUM: WORD_BYTES, Storage.HBM: BURST_BEATS * size}
 
 
 def any_chunk(rng: np.random.Generator, size: int, base: int) -> dict:
-    """Return a random chunk for accesses or beats of `size` bytes; half of all chunks are in HBM, from `base` on."""
+    """Half of all chunks are in HBM, from `base` on."""
     storage = (Storage.SBUF, Storage.PSUM, Storage.HBM, Storage.HBM)[rng.integers(4)]
     grid = grids(size)[storage]
     offset = int(rng.integers(grid)) if rng.random() < 0.7 else 0

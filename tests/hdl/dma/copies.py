@@ -1,5 +1,3 @@
-"""Random copies and memories, and the results of golden."""
-
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,7 +16,6 @@ __all__ = ["differing", "execute", "legal_copy", "random_copy", "random_memories
 
 
 def tensor(storage: Storage, address: int = 0, steps: tuple[int, ...] = (1,), fmt: Format = INT8, axis=None):
-    """Return one side of a copy; adjacent bytes by default."""
     return DmaTensor(format=fmt, address=address, storage=storage, steps=steps, axis=axis)
 
 
@@ -29,12 +26,11 @@ def random_memories(rng: np.random.Generator, config: Config) -> Memories:
 
 
 def differing(memories: Memories, others: Memories) -> int:
-    """Return the number of memories that differ."""
     return sum(not np.array_equal(memories[storage], others[storage]) for storage in Storage)
 
 
 def execute(copies: list[DmaCopy], memories: Memories, base: int = 0) -> list[Error]:
-    """Execute legal copies on the memories; return the errors. The first byte of HBM has the address `base`."""
+    """Execute legal copies on the memories; return the errors."""
     errors = []
     for number, copy in enumerate(copies):
         sides = {
@@ -61,7 +57,7 @@ def run_and_compare(
 
 
 def legal_copy(rng: np.random.Generator, config: Config, memories: Memories, base: int = 0) -> DmaCopy:
-    """Return a random legal copy without overlap; row numbers of a gather or scatter are written to the memories."""
+    """Return a legal copy without overlap; row numbers of a gather or scatter are written to the memories."""
     while True:
         copy = random_copy(rng, config, base)
         if dma_violation(copy.fields(), config) is not None:
@@ -72,9 +68,8 @@ def legal_copy(rng: np.random.Generator, config: Config, memories: Memories, bas
             if index.skip:
                 rows = beyond(rng, index.limit, rows, rng.choice((0.1, 0.5, 1)))
             elif rng.random() < 0.2:
-                rows[rng.integers(len(rows))] = rng.choice(
-                    (index.limit + rng.integers(0, 3), rng.integers(index.limit, 1 << 32))
-                )
+                too_large = index.limit + rng.integers(0, 3), rng.integers(index.limit, 1 << 32)
+                rows[rng.integers(len(rows))] = rng.choice(too_large)
             if rng.random() >= 0.5:
                 continue
             lanes, columns = (slice(at, at + n) for at, n in ((index.partition, len(rows)), (index.address, 4)))

@@ -28,7 +28,6 @@ HBM_BYTES = 1 << 18
 """Size of HBM; addresses beyond it get an error response."""
 
 COUNTERS = tuple(DmaCounters.as_shape().members)
-
 _PROGRAM_DEPTH = 4096
 
 Memories = dict[Storage, np.ndarray]
@@ -50,13 +49,10 @@ SEEN = ("busy", "wait_axi_read", "wait_axi_write", "wait_line_read", "wait_line_
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Result of a run.
+    """Result of a run; `seen` are the events of `SEEN`, counted at the ports.
 
-    Arguments:
-        memories, errors: memories at the end, and errors.
-        taken, retired, failed: cycles in which copies were accepted, retired and failed.
-        counters: counters since the last error.
-        seen: the events of `SEEN`, counted at the ports.
+    `taken`, `retired` and `failed` are cycles in which copies were accepted, retired and failed; `counters` are counted
+    since the last error.
     """
 
     memories: Memories
@@ -105,18 +101,10 @@ def run_copies(
 ) -> Outcome:
     """Run copies, legal or not, in order; the engine is reset after a copy that fails.
 
-    Arguments:
-        config: the machine's parameters.
-        copies: the program.
-        memories: complete memories at the beginning.
-        base: address of the first byte of HBM; accesses beyond `HBM_BYTES` get an error response.
-        bad: first and last address + 1 of an HBM range with error responses, relative to the base.
-        latency: latency of HBM in cycles.
-        stall: probability of a stall of any handshake, in 1/256 per cycle.
-        unanswered: probability that HBM delays a write response, in 1/256 per cycle.
-        unwritten: cycles from the acceptance of a line to its write on chip.
-        seed: seed of the stalls.
-        sim: the simulator.
+    The first byte of HBM has the address `base`; accesses beyond `HBM_BYTES` get an error response, and in the range
+    `bad` (first address and last + 1, relative to the base). `latency` is the latency of HBM. `stall` is the
+    probability of a stall of any handshake, `unanswered` that HBM delays a write response, in 1/256 per cycle.
+    `unwritten` cycles pass from the acceptance of a line to its write on chip.
     """
     build = built(config, sim)
     limit = 200_000

@@ -1,5 +1,3 @@
-"""DMA address generator: walks over tensors of any shape, with and without row numbers."""
-
 from itertools import product
 
 import pytest
@@ -10,14 +8,11 @@ from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS, Storage
 from tests.hdl.simulation import WARM_UP, drive, simulated
 
 SEED = 1597
-
 OUTERMOST = DMA_DIMENSIONS - 1
 BITS = 32
-"""Width of a step."""
 
 
 def runs_of(side, rows) -> list[tuple[int, int]]:
-    """Return partition and address of each run from its definition; `rows` is None without row numbers."""
     found = []
     for number in range(side["last"][OUTERMOST] + 1):
         row = rows[number] if rows else {"offset": 0}
@@ -48,7 +43,6 @@ def any_side(rng):
 
 
 def any_rows(rng, count):
-    """Return rows that may be skipped; the last one may be bad."""
     rows = [{"offset": int(rng.integers(1 << HBM_ADDRESS_BITS)), "skip": int(rng.random() < 0.3)} for _ in range(count)]
     if rng.random() < 0.3:
         rows[-1] |= {"bad": 1, "skip": 0}
@@ -100,7 +94,6 @@ async def test_a_run_per_cycle_and_a_cycle_per_row(ctx, dut, stall, rng):
 
 @simulated(DmaAddressGenerator, each=product(range(DMA_DIMENSIONS), range(4, 16), (0, 2)))
 async def test_long_walks_do_not_end(ctx, dut, case):
-    # A dimension with a small number of runs in which one higher bit is set.
     dimension, bit, few = case
     lasts = [0] * DMA_DIMENSIONS
     lasts[dimension] = (1 << bit) + few

@@ -1,5 +1,3 @@
-"""HBM's write responses: copies retire in order, and an error is attributed to the copy of its burst."""
-
 from collections import Counter
 
 import pytest
@@ -9,7 +7,6 @@ from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY
 from tests.hdl.simulation import simulated
 
 SEED = 1597
-
 ERRORS = (1, 2, 3)
 ERROR = RESPONSE_OKAY + 2
 
@@ -19,10 +16,7 @@ PHASES = (
     *((300, 0.1, 0.9, 0.3, 0), (300, 0.05, 1, 0.02, 0), (200, 0.05, 0.5, 0.03, 0)),
     *((500, 0.5, 0.3, 0.5, 0.05), (500, 0.1, 0.9, 0.4, 0.2), (300, 0.3, 0.8, 0.1, 0.02), (300, 0.3, 0.8, 1, 0.05)),
 )
-"""Phases of the test: cycles, and probabilities of events per cycle.
-
-The events are a completed burst, a closed copy and a response, each if it is legal, and an error response.
-"""
+"""Cycles, and probabilities per cycle of a burst, a closed copy and a response if legal, and an error response."""
 
 BOUT = 0.8
 """Probability that HBM stays idle or active in the next cycle."""
@@ -44,17 +38,14 @@ class Model:
 
     @property
     def good(self) -> int:
-        """Number of responses before the first error."""
         return len(self.responses) if self.error is None else self.error
 
     @property
     def missing(self) -> int:
-        """Number of outstanding bursts."""
         return self.bursts - len(self.responses)
 
     @property
     def waiting(self) -> list[int]:
-        """Number of bursts up to the end of each copy that is closed and has not retired."""
         return self.closed[self.retired :]
 
     def outputs(self) -> dict[str, bool]:
@@ -88,7 +79,6 @@ def outputs_of(ctx, answers) -> dict[str, bool]:
 
 
 def drive(ctx, answers, burst, close, response, noise=0):
-    """Set the inputs for a cycle; `noise` is the payload without a valid response."""
     ctx.set(answers.burst, burst)
     ctx.set(answers.copies.close, close)
     ctx.set(answers.b.valid, response is not None)
@@ -121,7 +111,6 @@ async def test_outputs_are_those_of_the_model_in_every_cycle(ctx, answers, reset
 
 
 async def step(ctx, answers, burst=0, close=0, response=None):
-    """Run one cycle; return whether a copy retires."""
     drive(ctx, answers, burst, close, response)
     retired = ctx.get(answers.copies.retired)
     await ctx.tick()
@@ -149,10 +138,6 @@ async def test_a_good_response_after_an_error_retires_no_copy(ctx, answers):
 
 @simulated(Answers)
 async def test_a_failed_copy_of_many_bursts_after_copies_without_bursts(ctx, answers):
-    """Seven copies without bursts retire while the next one is closed; it failed in its first burst.
-
-    More than `BURSTS` of its bursts are answered after the error, one per cycle.
-    """
     await step(ctx, answers, burst=1, close=1)
     for _ in range(Answers.COPIES - 1):
         await step(ctx, answers, close=1)

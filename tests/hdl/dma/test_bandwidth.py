@@ -1,5 +1,3 @@
-"""Throughput of the engine with an HBM latency of 50 cycles; a test runs all its copies in one simulation."""
-
 import math
 from dataclasses import replace
 
@@ -14,7 +12,6 @@ from tests.hdl.dma.machine import run_copies
 from tests.hdl.slow import slow
 
 CONFIGS = {16: replace(PRESETS["tiny"], rows=8), 64: replace(PRESETS["tiny"], rows=8, hbm_bytes=64)}
-
 HBM, SBUF, PSUM = Storage.HBM, Storage.SBUF, Storage.PSUM
 
 REPEATS = (1, 1, 2)
@@ -22,7 +19,6 @@ REPEATS = (1, 1, 2)
 
 
 def measure(config, copies):
-    """Return the cycles from the end of the previous copy to the end of each copy."""
     memories = random_memories(np.random.default_rng(1), config)
     outcome = run_copies(config, copies, memories, latency=50)
     assert len(outcome.retired) == len(copies)

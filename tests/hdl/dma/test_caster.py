@@ -1,5 +1,3 @@
-"""Casts against golden, between all formats and for several numbers of stages."""
-
 from itertools import product
 from random import Random
 
@@ -20,17 +18,13 @@ SIZE = 8
 
 
 def piece(src, dst, raw, offset=0):
-    """Return a piece, the caster's input word: the bytes `raw` at an offset, and the formats of source and result."""
     part = {"data": int.from_bytes(raw, "little") << 8 * offset, "offset": offset, "count": len(raw)}
     formats = {"src": src.code, "dst": dst.code}
     return piece_layout(SIZE).const({"bytes": part, "formats": formats, "bad": 0}).as_bits()
 
 
 def codes_of(rng, fmt):
-    """Return codes of a format: codes in which a single bit changes the result, and random codes.
-
-    The former are single bits, all bits below a bit, and an infinity with one bit inverted.
-    """
+    """Return random codes, and codes in which a single bit changes the result."""
     ones = [1 << bit for bit in range(fmt.bits)]
     every = (1 << fmt.bits) - 1
     codes = [0, every, *ones, *(one - 1 for one in ones[1:])]
@@ -64,10 +58,7 @@ def test_every_cast_is_that_of_golden(rng):
 
 
 def pieces(seed, count):
-    """Return random pieces of whole elements, with random formats, and the count of results of a caster with one lane.
-
-    With one lane each cast element is a result; a piece with equal formats is one result.
-    """
+    """Return pieces, and the count of their results: one per cast element, or one per piece of equal formats."""
     rng, words, results = Random(seed), [], 0
     for _ in range(count):
         src, dst = (rng.choice(list(FORMATS.values())) for _ in range(2))
@@ -80,7 +71,6 @@ def pieces(seed, count):
 
 
 def bytes_of(played):
-    """Yield the valid bytes of each result."""
     for word in played.payloads["o"]:
         part = bytes_layout(SIZE).from_bits(word)
         yield part.data >> 8 * part.offset & (1 << 8 * part.count) - 1, part.count

@@ -1,5 +1,3 @@
-"""DMA checker against `spec.isa.dma`: copies that are legal, nearly legal, or random bits."""
-
 import re
 from itertools import accumulate, combinations_with_replacement, product
 from operator import mul
@@ -22,11 +20,9 @@ from tests.hdl.streams import play
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 2718
-
 CONFIGS = {"4x4": Config(rows=4, columns=4), "6x4": Config(rows=6, columns=4), "8x16": Config(rows=8, columns=16)}
 CONFIGS["registered"] = Config(rows=4, columns=4, port_latency=1)
 CONFIGS["small memories"] = Config(rows=4, columns=4, sbuf_bytes=3072, psum_words=32)
-
 RULES = (Rule.OPCODE, Rule.FORMAT, Rule.SHAPE, Rule.PARTITIONS, Rule.ALIGNMENT, Rule.RANGE, Rule.STORAGE)
 
 
@@ -46,7 +42,7 @@ def random_words(rng, config, legal, near, wild):
 
 
 def near_word(rng, config):
-    """Return a copy that is just legal or just illegal, or has one or two random fields."""
+    """Return a copy that is just legal or just illegal."""
     values = random_copy(rng, config).fields()
     name = str(rng.choice(("src", "dst")))
     storage, axis = Storage(values[f"{name}_storage"]), values[f"{name}_axis"]
@@ -64,9 +60,8 @@ def near_word(rng, config):
         values[f"{name}_partition"] = int(rng.choice((-min(across, 0), end))) + int(rng.integers(-1, 2))
     elif kind == 3 and (values["gather"] or values["scatter"]):
         values["index_partition"] = config.partitions - values["count4"] + int(rng.integers(-1, 2))
-        values["index_address"] = int(
-            rng.choice((0, 1, 2, config.sbuf_bytes - 4, config.sbuf_bytes - 3, config.sbuf_bytes, 64))
-        )
+        end = config.sbuf_bytes
+        values["index_address"] = int(rng.choice((0, 1, 2, end - 4, end - 3, end, 64)))
     elif kind == 4:
         values[f"{name}_axis"] = int(rng.choice((0, 4, 5, 6, NO_AXIS)))
         values["count0"] = int(rng.choice((0, 1, values["count0"])))
@@ -109,34 +104,28 @@ def test_verdicts_are_those_of_the_specification(shape, rng):
 
 def legal_words(rng, config, count):
     """Return legal copies, each with another combination of storages."""
-    field_of_job = {}
-    while len(field_of_job) < count:
+    words = {}
+    while len(words) < count:
         copy = random_copy(rng, config)
-        if dma_violation(copy.fields(), config) is None:
-            fields = copy.fields()
-            field_of_job.setdefault(
-                tuple(fields[name] for name in ("src_storage", "dst_storage", "gather")), copy.encode()
-            )
-    return list(field_of_job.values())
+        fields = copy.fields()
+        if dma_violation(fields, config) is None:
+            words.setdefault(tuple(fields[name] for name in ("src_storage", "dst_storage", "gather")), copy.encode())
+    return list(words.values())
 
 
 def small(**changes):
-    """Return the fields of a copy of one byte in HBM, with changes."""
     sides = {"src": tensor(Storage.HBM, steps=(0,)), "dst": tensor(Storage.HBM, 1 << 20, steps=(0,))}
     return DmaCopy(shape=(1,), **sides).fields() | changes
 
 
 def walk(name, storage, dimension, count, step, **place):
-    """Return the fields of a copy with one side that walks through a memory."""
+    """Return a copy with one side that walks through a memory."""
     side = {"storage": storage, f"step{dimension}": step} | place
     return small(**{f"{name}_{what}": value for what, value in side.items()} | {f"count{dimension}": count})
 
 
 def walks(config):
-    """Yield copies that walk to the end or the start of a memory, or one byte or step beyond.
-
-    Also walks from partition to partition, up to two partitions too far or too short.
-    """
+    """Yield copies that walk to the end or the start of a memory, or one byte or step beyond."""
     limits = {storage: storage_bytes(storage, config) for storage in (Storage.SBUF, Storage.PSUM)}
     limits[Storage.HBM] = 1 << HBM_ADDRESS_BITS
     for name, (storage, limit) in product(("src", "dst"), limits.items()):
@@ -158,7 +147,6 @@ def walks(config):
 
 
 def row_numbers(config):
-    """Yield gathers and scatters with row numbers at the borders of SBUF and any row pitch; and empty copies."""
     for way, side in (("gather", "src"), ("scatter", "dst")):
         place = {f"{side}_storage": Storage.HBM, way: 1}
         for count, over in product((1, 2, config.partitions, *(1 << bit for bit in range(3, 16))), (0, 1)):
@@ -191,7 +179,6 @@ BROKEN = {
 
 
 def two_at_once():
-    """Yield copies that break one rule or two, and copies that only break the rule that a memory exists."""
     for first, second in combinations_with_replacement(BROKEN.values(), 2):
         yield small(**first, **{name: value for name, value in second.items() if name not in first})
     for name in ("src", "dst"):
@@ -218,7 +205,6 @@ def adjacent(rng):
 
 
 def full_of_bits(rng, count):
-    """Yield `count` copies in HBM in which any bit of any field may be set."""
     for _ in range(count):
         bits = rng.integers(1, 17, DMA_DIMENSIONS)
         fields = {f"count{d}": int(rng.integers(1, 1 << size)) for d, size in enumerate(bits)}
@@ -237,10 +223,7 @@ def full_of_bits(rng, count):
 
 
 def expected_job(fields):
-    """Return the expected fields of the job of a legal copy.
-
-    A run has as many dimensions as are adjacent in memory; rows of a gather or scatter are separate runs.
-    """
+    """A run has as many dimensions as are adjacent in memory; rows of a gather or scatter are separate runs."""
     indexed = {"src": fields["gather"], "dst": fields["scatter"]}
     rows, expected = fields["gather"] or fields["scatter"], {}
     for name in ("src", "dst"):
@@ -254,11 +237,8 @@ def expected_job(fields):
             expected[f"{name}.step[{d}]"] = 0 if indexed[name] and d == DMA_DIMENSIONS - 1 else step
             expected[f"{name}.last[{d}]"] = last[-1]
         size = (format_of(fields[f"{name}_dtype"]).bits // 8).bit_length() - 1
-        expected |= {
-            f"{name}.size": size,
-            f"{name}.bytes": elements << size,
-            f"formats.{name}": fields[f"{name}_dtype"],
-        }
+        expected |= {f"{name}.size": size, f"{name}.bytes": elements << size}
+        expected[f"formats.{name}"] = fields[f"{name}_dtype"]
         place = ("storage", "address", "axis", *["partition"] * (fields[f"{name}_storage"] != Storage.HBM))
         expected |= {f"{name}.{what}": fields[f"{name}_{what}"] for what in place}
     expected |= {"rows.on": int(rows), "rows.scatter": fields["scatter"]}
@@ -271,7 +251,6 @@ def expected_job(fields):
 
 
 def field_of_job(job, name):
-    """Return a field of a job, given by its path, as a number."""
     for part in re.findall(r"\w+", name):
         job = job[int(part)] if part.isdigit() else getattr(job, part)
     return int(getattr(job, "value", job))
@@ -280,9 +259,8 @@ def field_of_job(job, name):
 @pytest.mark.slow
 def test_every_bit_and_every_size_is_judged(rng):
     config = CONFIGS["4x4"]
-    words = [
-        word ^ flip for word in legal_words(rng, config, 2) for flip in (0, *(1 << bit for bit in range(DMA_BITS)))
-    ]
+    flips = (0, *(1 << bit for bit in range(DMA_BITS)))
+    words = [word ^ flip for word in legal_words(rng, config, 2) for flip in flips]
     made = *walks(config), *row_numbers(config), *two_at_once(), *adjacent(rng), *full_of_bits(rng, 300)
     for fields in made:
         if all(-(1 << width - 1) <= fields[name] < 1 << width for name, width in DMA_FIELDS):

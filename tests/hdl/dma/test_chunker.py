@@ -1,5 +1,3 @@
-"""DMA chunker: runs of any length in every memory."""
-
 import pytest
 
 from neuroncore_rtl.hdl.dma.chunker import Chunker
@@ -11,7 +9,6 @@ from tests.hdl.simulation import WARM_UP, drive, simulated
 from tests.hdl.streams import play
 
 SEED = 10946
-
 SIZE, RUNS = 8, 150
 GRIDS = grids(SIZE)
 
@@ -28,7 +25,6 @@ def any_run(rng):
 
 
 def chunks_of(run):
-    """Yield the parts of a run between multiples of its memory's grid."""
     grid, address, remaining = GRIDS[run["storage"]], run["address"], run["bytes"]
     while remaining:
         count = min(grid - address % grid, remaining)
@@ -41,9 +37,8 @@ def test_runs_are_cut_at_the_grid_of_their_memory_without_gaps(stall, rng):
     dut, runs = Chunker(SIZE), [any_run(rng) for _ in range(RUNS)]
     wanted = [chunk_layout(SIZE).const(chunk).as_bits() for run in runs for chunk in chunks_of(run)]
     inputs = {"i": [Run.const(run).as_bits() for run in runs]}
-    played = play(
-        dut, inputs, {"o": len(wanted)}, stall=stall, seed=SEED, warm_up=WARM_UP, watch=(dut.busy, dut.o.valid)
-    )
+    watch = (dut.busy, dut.o.valid)
+    played = play(dut, inputs, {"o": len(wanted)}, stall=stall, seed=SEED, warm_up=WARM_UP, watch=watch)
     assert played.payloads["o"] == wanted
     assert all(busy == valid for busy, valid in played.watched)
     first = played.cycles["o"][0]
@@ -52,7 +47,7 @@ def test_runs_are_cut_at_the_grid_of_their_memory_without_gaps(stall, rng):
 
 @simulated(lambda: Chunker(SIZE), each=[(bit, few, to) for bit in range(11, 41) for few in (0, 5) for to in GRIDS])
 async def test_long_runs_do_not_end(ctx, dut, case):
-    bit, few, storage = case  # a length of few chunks in which one higher bit is set
+    bit, few, storage = case
     count = (1 << bit) + few * GRIDS[storage] + 1
     drive(ctx, dut.i, valid=1, payload={"storage": storage, "address": 0, "bytes": count})
     drive(ctx, dut.o, ready=1)

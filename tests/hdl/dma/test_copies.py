@@ -1,5 +1,3 @@
-"""Random copies of every kind have the specified results, under any stalls."""
-
 from dataclasses import replace
 from itertools import product
 
@@ -20,7 +18,6 @@ CONFIG = replace(PRESETS["tiny"], rows=8)
 
 
 def compare(config, seed, number, *, base=0, **options):
-    """Run random copies on the engine and by golden; return the number of memories that differ."""
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
     memories = random_memories(rng, config)
@@ -38,11 +35,10 @@ def compare(config, seed, number, *, base=0, **options):
         ({}, 11, 300, {"latency": 50}),
         ({}, 12, 300, {"stall": 60, "latency": 10}),
         ({}, 13, 300, {"stall": 180, "latency": 2}),
-        ({}, 15, 200, {"base": (1 << HBM_ADDRESS_BITS) - HBM_BYTES}),  # the end of the address space
+        ({}, 15, 200, {"base": (1 << HBM_ADDRESS_BITS) - HBM_BYTES}),
         *slow(
             ({"hbm_bytes": 64}, 14, 300, {"stall": 40}),
             ({"hbm_bytes": 8, "port_latency": 1}, 17, 200, {"stall": 40}),
-            # Fewer lanes and more stages of the caster.
             ({"hbm_bytes": 8, "cast_lanes": 1, "cast_latency": 3}, 7, 200, {"stall": 20}),
             ({"cast_lanes": 2, "cast_latency": 2}, 7, 200, {"stall": 20}),
         ),
@@ -59,7 +55,6 @@ def test_no_simulator_finds_unknown_bits(sim, seed=16):
 
 @pytest.mark.parametrize("stall", [0, 100])
 def test_copies_see_the_results_of_earlier_ones(stall):
-    """Copies move data through every three memories, and overwrite their sources."""
     rng = np.random.default_rng(17)
     memories = random_memories(rng, CONFIG)
     program = []
@@ -80,7 +75,6 @@ def test_copies_see_the_results_of_earlier_ones(stall):
 
 @pytest.mark.parametrize(("stall", "latency"), [(0, 50), (100, 2)])
 def test_rows_beyond_the_limit_are_skipped(stall, latency):
-    """One, some or all rows of a copy are skipped; the copies before and after it write, and all retire in order."""
     rng = np.random.default_rng(18)
     memories = random_memories(rng, CONFIG)
     table = tensor(Storage.HBM, 0x1004, (24, 8, 1), INT32)
@@ -103,13 +97,11 @@ def test_rows_beyond_the_limit_are_skipped(stall, latency):
 
 
 def test_every_bit_of_a_row_number_its_limit_and_its_step():
-    """Test row numbers that equal the limit or differ from it in one bit, and a row far from the table's address."""
     rng = np.random.default_rng(20)
     memories, base = random_memories(rng, CONFIG), 1 << HBM_ADDRESS_BITS - 1
     tile, program = tensor(Storage.SBUF, 0x2000, (1, 1), INT32, axis=0), []
 
     def gather(numbers, limit, step, row):
-        """Add a gather of rows that are beyond the limit, or at an offset in HBM."""
         address = 4 * len(program)
         memories[Storage.SBUF][:, address : address + 4] = np.array(numbers, "<u4").view(np.uint8).reshape(8, 4)
         table = tensor(Storage.HBM, base + row - 4 * step * (numbers[0] if step else 0), (step, 1), INT32)

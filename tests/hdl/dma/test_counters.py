@@ -1,5 +1,3 @@
-"""Counters of the engine against its ports and its copies."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -13,11 +11,6 @@ from tests.hdl.dma.machine import run_copies
 CONFIG = replace(PRESETS["tiny"], rows=8)
 
 
-def byte_counts(copy: DmaCopy) -> tuple[int, int]:
-    elements = int(np.prod(copy.shape))
-    return elements * copy.src.format.bits // 8, elements * copy.dst.format.bits // 8
-
-
 @pytest.mark.parametrize(("seed", "stall", "latency"), [(21, 0, 50), (22, 100, 2), (23, 200, 120)])
 def test_counters_are_what_the_ports_show(seed, stall, latency):
     rng = np.random.default_rng(seed)
@@ -29,9 +22,8 @@ def test_counters_are_what_the_ports_show(seed, stall, latency):
             copies.append(copy)
     outcome = run_copies(CONFIG, copies, memories, stall=stall, latency=latency, seed=seed)
     counted, seen = outcome.counters, outcome.seen
-    assert [counted["read_bytes"], counted["write_bytes"]] == list(
-        np.sum([byte_counts(copy) for copy in copies], axis=0)
-    )
+    moved = [[np.prod(copy.shape) * side.format.bits // 8 for side in (copy.src, copy.dst)] for copy in copies]
+    assert [counted["read_bytes"], counted["write_bytes"]] == np.sum(moved, axis=0).tolist()
     exact = ("busy", "wait_axi_write", "wait_line_read", "wait_line_write")
     assert {name: counted[name] for name in exact} == {name: seen[name] for name in exact}
     assert counted["busy"] > 0 and all((counted[name] > 0) == (stall > 0) for name in exact[1:])

@@ -1,5 +1,3 @@
-"""Cycles of every kind of copy."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +9,6 @@ from tests.hdl.dma.copies import random_memories, tensor
 from tests.hdl.dma.machine import run_copies
 
 CONFIG = replace(PRESETS["tiny"], rows=8)
-
 HBM, SBUF, PSUM = Storage.HBM, Storage.SBUF, Storage.PSUM
 
 ROWS = DmaIndex(address=0, limit=6, skip=True)
@@ -35,7 +32,6 @@ COPIES = {
 """Shape, sides, and cycles since the previous copy: of two such copies without stalls, and of two with stalls."""
 
 ACTIVE = (3199, 4063)
-"""Cycles with a clock edge, without and with stalls."""
 
 
 def test_cycles():

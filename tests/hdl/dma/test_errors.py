@@ -1,5 +1,3 @@
-"""Failing copies: the error is reported, earlier copies are complete, and no byte outside the destination changes."""
-
 import numpy as np
 import pytest
 
@@ -25,11 +23,7 @@ def copy(count, src, src_address, dst, dst_address):
 
 
 def run_failing(memories, copies, fails, *, but=(), **options):
-    """Run copies with a failing one; return the memories.
-
-    `memories` get the results of the other copies. `fails` is the index of the failing copy and the cause. `but` is the
-    first address and the length of bytes of its destination, in the first partition, that are not compared.
-    """
+    """Run copies that all succeed except the one with index `fails[0]`; compare the memories except for `but`."""
     number, cause = fails
     outcome = run_copies(CONFIG, copies, memories, **options)
     assert outcome.errors == [Error(number, cause, 0)]
@@ -127,17 +121,13 @@ FAILING = {
     "illegal": (copy(100, HBM, 0, SBUF, 192 * 1024 - 99), Rule.RANGE, 1, 1),
     "early beat": (copy(400, HBM, BAD[0] - 40, SBUF, 0x1000), Cause.AXI, 39, 39),
 }
-"""Failing copies, causes, and cycles from the end of the previous copy to the error, without and with stalls.
-
-After the last error only the remaining beats of its copy keep the engine active.
-"""
+"""Failing copies, causes, and cycles from the end of the previous copy to the error, without and with stalls."""
 
 ACTIVE = (11569, 11743)
 """Cycles with a clock edge; after an error the engine is active until it has received all beats."""
 
 
 def test_cycles_until_the_error(memories):
-    # A legal copy to HBM precedes each failing one.
     memories[SBUF][:, :4] = np.array([5, 2, 9, 0, 3, 10, 8, 4], "<u4").view(np.uint8).reshape(8, 4)
     failing, causes, *cycles = zip(*FAILING.values(), strict=True)
     copies = [one for last in failing for one in (copy(200, SBUF, 0x100, HBM, 0x6003), last)]

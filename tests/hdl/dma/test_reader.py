@@ -1,5 +1,3 @@
-"""DMA reader: chunks of both memories in any order, each memory with long latencies."""
-
 from collections import deque
 from itertools import product
 
@@ -14,10 +12,7 @@ from tests.hdl.simulation import WARM_UP, drive, simulated
 from tests.hdl.slow import slow_if
 
 SEED = 2311
-
 SIZE, CHUNKS = 8, 300
-
-
 ROOM = 32
 CASES = list(product((0, 0.2, 0.7), BASES, (0, 1)))
 
@@ -28,10 +23,8 @@ CASES = list(product((0, 0.2, 0.7), BASES, (0, 1)))
 )
 @simulated(lambda latency: Reader(SIZE, ROOM, latency), warm_up=WARM_UP)
 async def test_pieces_of_chunks_in_order_with_their_formats_and_errors(ctx, dut, stall, base, latency, rng):
-    # HBM and the lines stall, and the buffer fills up.
-    chunks = [
-        any_chunk(rng, SIZE, base) | {"formats": int(rng.integers(1 << Formats.as_shape().size))} for _ in range(CHUNKS)
-    ]
+    limit = 1 << Formats.as_shape().size
+    chunks = [any_chunk(rng, SIZE, base) | {"formats": int(rng.integers(limit))} for _ in range(CHUNKS)]
     beats = [(chunk, *beat) for chunk in chunks for beat in beats_of(chunk, SIZE)]
     answers = [int(rng.choice((0, 0, 0, 0, 1, 2, 3))) for _ in beats]
     contents = [int.from_bytes(rng.bytes(SIZE), "little") for _ in beats]

@@ -1,5 +1,3 @@
-"""DMA row reader: any numbers, limits and steps, with stalls at the lines and at both tensors."""
-
 from collections import deque
 
 import pytest
@@ -12,13 +10,11 @@ from tests.hdl.simulation import WARM_UP, drive, random_bits, simulated
 from tests.hdl.slow import slow
 
 SEED = 31337
-
 SIZE = 16
 FIELDS = JobRows.as_shape().members
 
 
 def random_rows(rng, count: int, fails: bool, bits: int = 32) -> tuple[dict[str, int], list[int]]:
-    """Return the fields of a job and its row numbers; some are beyond the limit, which has `bits` bits."""
     rows = {name: int(random_bits(rng, shape.width)) for name, shape in FIELDS.items() if name not in ("limit", "step")}
     rows |= {"last": count - 1, "on": 1, "skip": int(not fails), "address": rows["address"] & ~3}
     step_bits = FIELDS["step"].width
@@ -38,7 +34,6 @@ def random_rows(rng, count: int, fails: bool, bits: int = 32) -> tuple[dict[str,
 
 
 def expected_of(rows: dict[str, int], numbers: list[int]) -> dict[str, list[tuple[int, ...]]]:
-    """Return the rows that each tensor receives."""
     learned = {"src": [], "dst": []}
     for number in numbers:
         beyond = number >= rows["limit"]

@@ -1,5 +1,3 @@
-"""DMA sequencer against a model: random inputs, and a comparison of all outputs in every cycle."""
-
 from collections import Counter
 from dataclasses import dataclass
 
@@ -13,9 +11,7 @@ from tests.hdl.simulation import drive, simulate_each, simulated
 from tests.hdl.slow import slow
 
 SEED = 4181
-
 SIDE, ROWS, FORMATS = (kind.as_shape() for kind in (Side, JobRows, Formats))
-
 ANSWERS = ("closable", "retired", "quiet", "idle", "failed")
 STATES = ("src_busy", "dst_done", "writer_free", "undelivered", "row_failed")
 
@@ -88,7 +84,6 @@ class Model:
         self.error: tuple[int, int, int] | None = None
 
     def takes(self, given) -> bool:
-        """Return whether the source side accepts the copy on offer."""
         copy, before = given["copy"], self.target
         if not given["offered"] or given["src_busy"] or self.source or self.error:
             return False
@@ -107,12 +102,10 @@ class Model:
         return "written" if given["idle"] else ""
 
     def hands_over(self, given) -> bool:
-        """Return whether the destination side accepts the copy at the source side."""
         vacant = not self.target or self.ends(given) in ("closed", "written")
         return bool(self.source) and vacant and not self.error
 
     def fails(self, given) -> tuple[int, int, int] | None:
-        """Return cause, number and detail of an error that occurs in this cycle, or None."""
         if given["refused"] and not self.source and not self.target and given["idle"]:
             return given["cause"], self.count, 0
         if self.ends(given) == "stopped":
@@ -179,8 +172,6 @@ class Ports:
 
 
 def random_copy(py_rng, near: float, indexed: float) -> Copy:
-    """Return a random copy; `near` and `indexed` are the probabilities that a side is on chip, and of row numbers."""
-
     def part(layout, name: str, value: int) -> int:
         bits, field = py_rng.getrandbits(layout.size), layout[name]
         return bits ^ (field_of(field, bits) ^ value) << field.offset

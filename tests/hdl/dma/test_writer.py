@@ -1,5 +1,3 @@
-"""DMA writer: chunks of all memories in any order, from a ring that may lack the bytes."""
-
 from functools import partial
 
 import pytest
@@ -11,14 +9,12 @@ from tests.hdl.memory.axi_memory import serve_writes
 from tests.hdl.simulation import WARM_UP, drive, simulate
 
 SEED = 2584
-
 SIZE, CHUNKS = 8, 200
 
 
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize(("stall", "held"), [(0, ()), (0.1, ("aw",)), (0.6, ()), (0.1, ("aw", "w"))])
 def test_beats_are_written_when_their_bytes_are_present_and_addresses_after_the_last_beat(base, stall, held, rng):
-    # With `held`, HBM accepts nothing for 300 cycles.
     dut, chunks = HbmWriter(SIZE), [any_chunk(rng, SIZE, base) for _ in range(CHUNKS)]
     content = rng.bytes(sum(chunk["bytes"] for chunk in chunks))
     memory = bytearray(rng.bytes(SPAN))

@@ -1,5 +1,3 @@
-"""Random elementwise instruction words: legal ones, nearly legal ones, and random bits."""
-
 import numpy as np
 
 from neuroncore_rtl.spec import isa
@@ -12,15 +10,11 @@ from neuroncore_rtl.spec.isa.fields import pack, unpack
 from tests.hdl.simulation import random_bits
 
 __all__ = ["CONFIGS", "OPCODES", "copy", "legal_fields", "near_word", "random_word"]
-
 OPCODES = isa.VECTOR_OPCODES | isa.SCALAR_OPCODES
-
 CONFIGS = {f"{r}x{c}": Config(rows=r, columns=c) for r, c in ((4, 4), (6, 4), (4, 8), (8, 4))}
 CONFIGS["registered"] = Config(rows=4, columns=4, port_latency=1)
 CONFIGS["6x4"] = CONFIGS["6x4"].with_overrides(sbuf_bytes=8192, psum_words=64)
-
 ACCESSES = ("dst", "a", "b")
-
 _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
 
@@ -32,7 +26,6 @@ def copy(count: int, opcode: Opcode = Opcode.TENSOR_COPY, **changes: int) -> dic
 
 
 def random_word(rng: np.random.Generator, opcodes) -> int:
-    """Return random bits, mostly with an opcode of `opcodes`."""
     word = random_bits(rng, isa.ELEMENTWISE_BITS)
     return word if rng.random() < 0.1 else word & ~63 | int(rng.choice(sorted(opcodes)))
 
@@ -42,13 +35,8 @@ def legal_fields(
 ) -> dict[str, int]:
     """Return the fields of a legal instruction of one of `opcodes`; all fields are random, used or not.
 
-    Arguments:
-        rng: random generator.
-        config: the machine's parameters.
-        opcodes: the opcodes.
-        elements: maximum number of elements of a dimension, unless the opcode needs more; default: any number.
-        windows: first byte and byte after the last that instructions read ("source") and write ("result"); default:
-            all.
+    A dimension has at most `elements` elements, unless the opcode needs more. `windows` are the first byte and the byte
+    after the last that instructions read ("source") and write ("result").
     """
     values = Elementwise.unpack(random_word(rng, opcodes)) | {"opcode": int(rng.choice(sorted(opcodes)))}
     integers = [f.code for f in FORMATS.values() if not f.is_float]
@@ -91,7 +79,6 @@ def _point(values: dict[str, int], number: int, **changes: int) -> None:
 
 
 def _redraw(rng, config: Config, values: dict[str, int], rule: Rule, elements: int, windows) -> None:
-    """Draw the fields again on which a rule depends."""
     opcode = values["opcode"]
     if rule in (Rule.OPERATION, Rule.ARITHMETIC):
         values["op0"], values["op1"] = (int(code) for code in rng.choice(list(isa.AluOp), 2))

@@ -23,7 +23,6 @@ _PASSED_ON = (
 """Fields of the instruction that a step repeats."""
 
 _OF_STEP = ("phase", "number", "first", "last", "position", "index", "a_dtype", "dst_dtype")
-
 _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
 
@@ -121,7 +120,6 @@ def steps_of(values: dict[str, int], config: Config) -> list[ExpectedStep]:
 
 
 def assert_passed_on(values: dict[str, int], want: ExpectedStep, step: dict[str, int]) -> None:
-    """Compare the fields of a step that are passed on to the lanes, as integers, with the definition."""
     what = f"{want}: {values}"
     for name in _OF_STEP:
         wanted = getattr(want, name)
@@ -136,10 +134,7 @@ def assert_passed_on(values: dict[str, int], want: ExpectedStep, step: dict[str,
 
 
 def numbers(layout, word):
-    """Return the fields of a word, also of nested structures, as integers.
-
-    An unused field may hold a code that its enumeration lacks.
-    """
+    """Return fields as integers; an unused field may hold a code that its enumeration lacks."""
     values = {}
     for name, field in layout:
         bits = word >> field.offset & ((1 << field.width) - 1)

@@ -1,5 +1,3 @@
-"""Elementwise checker against `spec.isa.elementwise.rules`: causes of refusals, and nothing passes after one."""
-
 from itertools import product
 
 import pytest
@@ -43,7 +41,6 @@ def words_of(rng, config, opcodes, legal, near, wild):
 
 
 def job_fields(values, config):
-    """Return the fields of a legal instruction's job that have an effect, except for the arithmetic."""
     opcode, used = Opcode(values["opcode"]), elementwise.uses(values)
     codes = {name: values[f"{name}_dtype"] for name in ("dst", "a", "b")}
     codes |= {f"s{n}": unpack(POINTER_FIELDS, values[f"scalar{n}"])["dtype"] for n in (0, 1)}
@@ -60,10 +57,6 @@ def job_fields(values, config):
 
 
 def powers_of_two():
-    """Yield instructions with powers of two as numbers of elements and as steps.
-
-    The elements are split between two dimensions in every way, also of the maximum with one bit inverted.
-    """
     for opcode in (Opcode.BN_STATS, Opcode.MAX8):
         for first, second in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
             for large in range(16):
@@ -79,18 +72,13 @@ def powers_of_two():
 
 
 def of_pair(code=FP32.code, **changes):
-    """Return the fields of an instruction on one element of each access, with steps of 0."""
     steps = {f"{name}_step{d}": 0 for name in ("dst", "a", "b") for d in range(DIMENSIONS)}
     types = {f"{name}_dtype": code for name in ("dst", "a", "b")}
     return copy(1, Opcode.TENSOR_TENSOR) | steps | types | changes
 
 
 def borders(config):
-    """Yield instructions at the end of memory, or one element beyond, upward and downward.
-
-    Further instructions have every number of axes, every function code, numbers of partitions around the limit, or a
-    transposed block with one bit of the size inverted.
-    """
+    """Yield instructions at the end of memory, or one element beyond, and with other counts at their limits."""
     for code, size in ((INT8.code, 1), (FP32.code, 4)):
         for access, dimension, bit in product(("dst", "a", "b"), range(DIMENSIONS), range(8)):
             elements = (1 << bit) + 1
@@ -209,7 +197,6 @@ def test_an_error_after_many_instructions():
 
 
 def play_words(config, words, stall=0.0):
-    """Return the record of a checker, the instructions that passed, and the final error."""
     dut = checker(config, VECTOR_OPCODES)
     played, _, error = pass_on(dut, words, stall)
     jobs = map(dut.o.payload.shape().from_bits, played.payloads["o"])

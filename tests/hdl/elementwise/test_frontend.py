@@ -1,7 +1,7 @@
-"""Elementwise front end between stalling memories and lanes that return their operands.
+"""Front end between Python models of stalling memories and of lanes.
 
-Lanes and memories are Python models. A result is the sum of the operands and the position in the instruction, so that
-exchanged words, lanes or steps change the memories. The steps are compared with their definition.
+A result is the sum of the operands and the position in the instruction, so that exchanged words, lanes or steps change
+the memories.
 """
 
 from itertools import pairwise
@@ -29,7 +29,6 @@ from tests.hdl.simulation import drive, pulse, random_bits, simulate
 from tests.hdl.slow import slow, slow_if
 
 SEED = 2024
-
 TINY = CONFIGS["4x4"]
 
 BYTES = 2048
@@ -47,18 +46,15 @@ _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
 
 def memories(rng, config, size):
-    """Return SBUF and PSUM as uint8 [partitions, size]."""
     return [rng.integers(0, 256, (rows, size)).astype(np.uint8) for rows in (config.partitions, config.columns)]
 
 
 def lane_results(phase, number, position, a, b, size):
-    """Return the results of a step in these tests, an integer per lane."""
     salt = number if phase == Phase.RESULT else position
     return [(x + 3 * y + salt) % (1 << 8 * size) for x, y in zip(a, b, strict=True)]
 
 
 def is_enabled(result):
-    """Return whether a lane with this result is enabled in these tests."""
     return result % 8 != 0
 
 
@@ -89,27 +85,10 @@ def execute(values, config, stored):
         stored[column.storage][partitions, place][enabled] = kept
 
 
-def new_record() -> SimpleNamespace:
-    """Return an empty record of a run: cycles of events, reads and stalls per memory, steps, counters and error."""
-    lists = ("taken", "requests", "steps", "results", "writes", "retired", "busy", "active", "lanes")
-    return SimpleNamespace(**{name: [] for name in lists}, reads=0, waits=[0, 0], counters={}, error=())
-
-
 class Command:
-    """Bench of a front end for all opcodes, with models of the memories and lanes around it.
-
-    Arguments:
-        config: the machine's parameters.
-        words: the instructions.
-        stored: SBUF and PSUM, which the run changes.
-        rng: generator of stalls, and of data without a request.
-        stall: probability per cycle that a port is not ready.
-        latency: latency of the lanes.
-        longest: maximum cycles between the steps of any instruction.
-    """
+    """Bench of a front end for all opcodes, with models of the memories and lanes around it."""
 
     PATIENCE = 100_000
-    """Maximum number of cycles of a run."""
 
     def __init__(self, config, words, stored, rng, stall=0.0, latency=3, longest=3):
         self.longest = longest
@@ -122,7 +101,8 @@ class Command:
             slow=lambda instruction: instruction.opcode == ElementwiseOpcode(SLOW.value),
             interval=self._interval,
         )
-        self.seen = new_record()
+        lists = ("taken", "requests", "steps", "results", "writes", "retired", "busy", "active", "lanes")
+        self.seen = SimpleNamespace(**{name: [] for name in lists}, reads=0, waits=[0, 0], counters={}, error=())
 
     @staticmethod
     def _interval(instruction):
@@ -144,7 +124,7 @@ class Command:
     async def _bench(self, ctx, cycles=None):
         dut, seen = self.dut, self.seen
         ports = dut.sbuf, dut.psum
-        words = [[0, 0]] * (ReadPort.LATENCY[self.config.port_latency] - 1)  # in flight from the memories
+        words = [[0, 0]] * (ReadPort.LATENCY[self.config.port_latency] - 1)
         held = {}
         lanes = []
         cycle = idle = 0
@@ -264,7 +244,7 @@ def program(rng, config, count):
 
 
 def assert_runs(config, instructions, rng, legal=None, size=BYTES, before=None, cycles=0, **options):
-    """Run instructions, and compare the memories with the definition of the first `legal` ones, by default all."""
+    """Compare the memories with the definition of the first `legal` instructions, by default all."""
     stored = memories(rng, config, size)
     expected = [rows.copy() for rows in stored]
     words = [Elementwise.pack(values) for values in instructions]
@@ -278,7 +258,6 @@ def assert_runs(config, instructions, rng, legal=None, size=BYTES, before=None, 
 
 
 def assert_busy(seen):
-    """Check that `busy` covers all instructions until they retire, and `active` covers `busy` and ends."""
     cycles = np.arange(len(seen.busy))
     taken, retired = (np.searchsorted(events, cycles) for events in (seen.taken, seen.retired))
     assert seen.busy == ((cycles <= seen.taken[-1]) | (taken > retired)).astype(int).tolist()
@@ -287,7 +266,6 @@ def assert_busy(seen):
 
 
 def assert_program_runs(config, instructions, rng, **options):
-    """Run legal instructions, and compare memories, counts and steps; return the record."""
     seen = assert_runs(config, instructions, rng, **options)
     steps = [steps_of(values, config) for values in instructions]
     assert len(seen.taken) == len(seen.retired) == len(instructions) > 0
@@ -379,11 +357,7 @@ def test_two_sources_cost_two_cycles_from_one_memory(a, b, apart, rng):
 
 @pytest.mark.parametrize(
     ("opcode", "interval"),
-    [
-        (RESTS, 3),
-        *((LONGEST, interval) for interval in (2, 39, 255)),
-        *slow((LONGEST, 84), (LONGEST, 152)),
-    ],
+    [(RESTS, 3), *((LONGEST, interval) for interval in (2, 39, 255)), *slow((LONGEST, 84), (LONGEST, 152))],
 )
 def test_an_interval_is_kept(opcode, interval, rng):
     values = copy(4, opcode, b_address=512, seed=interval)

@@ -1,5 +1,3 @@
-"""Loops over the elements of an instruction against a model of every step, with counts that have a single high bit."""
-
 import numpy as np
 import pytest
 
@@ -13,8 +11,6 @@ MOST = (1 << 16) - 1
 
 
 class Model:
-    """State of the loops over a shape."""
-
     def __init__(self, shape, group):
         self.shape, self.group = list(shape), group
         self.index = [0] * DIMENSIONS
@@ -39,7 +35,6 @@ def state(ctx, unit) -> dict[str, int]:
 
 
 async def load(ctx, unit, loaded, counts, group) -> None:
-    """Load a shape; `counts` are the counts from the second row on."""
     for d in range(DIMENSIONS):
         ctx.set(unit.loaded[d], int(loaded[d]))
         ctx.set(unit.counts[d], int(loaded[d] ^ MOST))

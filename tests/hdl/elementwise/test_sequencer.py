@@ -1,5 +1,3 @@
-"""Address walks and steps against their definitions, and their throughput."""
-
 from itertools import pairwise
 
 import numpy as np
@@ -56,7 +54,6 @@ class Front(wiring.Component):
 
 
 def issues_of(config, instructions, stall=0.0):
-    """Return the steps of instructions, given by their fields, and their cycles."""
     words = [Elementwise.pack(values) for values in instructions]
     count = sum(len(steps_of(values, config)) for values in instructions)
     dut = Front(config)
@@ -74,7 +71,6 @@ def assert_column(read, place, column, what):
 
 
 def assert_steps(config, instructions, issues):
-    """Compare the steps of instructions, given by their fields, with the definition."""
     expected = [(values, step) for values in instructions for step in steps_of(values, config)]
     assert len(issues) == len(expected) > 0
     is_slow = False
@@ -95,7 +91,6 @@ def assert_steps(config, instructions, issues):
 
 
 def in_all_dimensions(rng, config):
-    """Return an instruction with two sources and more than one element in each dimension."""
     while True:
         values = legal_fields(rng, config, {isa.Opcode.TENSOR_TENSOR}, elements=3)
         if all(values[f"count{d}"] > 1 for d in range(isa.DIMENSIONS)):

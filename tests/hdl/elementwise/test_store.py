@@ -1,7 +1,4 @@
-"""Store of the elementwise engines: each result is written at the address announced for it, in every cycle.
-
-An announcement is the write request, with the address, that precedes its result.
-"""
+"""An announcement is the write request, with the address, that precedes its result."""
 
 from collections import deque
 
@@ -16,7 +13,6 @@ from tests.hdl.elementwise.instructions import CONFIGS
 from tests.hdl.simulation import WARM_UP, drive, random_bits, simulated
 
 SEED = 4181
-
 DEPTH, CYCLES = 5, 500
 TRIED = CONFIGS["8x4"]
 
@@ -37,7 +33,6 @@ def any_write(rng, config):
 
 
 def port_values(config, write, words, enable) -> dict[str, int]:
-    """Return the values of the port for a result."""
     place, lanes = write["place"], config.partitions
     byte, turn = place["address"] % 4, place["quadrant"] * config.quadrant
     present = enable & (1 << write["partitions"]) - 1
@@ -57,7 +52,7 @@ def port_values(config, write, words, enable) -> dict[str, int]:
 async def test_every_port_in_every_cycle(ctx, dut, name, stall, rng):
     config = CONFIGS[name]
     latency, before = STORE_LATENCY[config.port_latency], BEFORE[config.port_latency]
-    announcements, results = deque(), deque()  # announcements, and writes, each with its first cycle
+    announcements, results = deque(), deque()
     outstanding, retired, count, full = 0, 0, 0, 0
     for cycle in range(CYCLES):
         write = any_write(rng, config)

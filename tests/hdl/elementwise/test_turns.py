@@ -1,5 +1,3 @@
-"""Lanes that serve partitions in turns: their part of a step, and the assembled results."""
-
 import pytest
 from amaranth import Module, Signal
 
@@ -11,8 +9,6 @@ from tests.hdl.simulation import drive, random_bits, simulate, simulated
 SEED = 20261124
 PARTITIONS = 8
 LATENCY = 5
-"""Latency of the lanes of these tests."""
-
 STEPS = 60
 MASK = (1 << 32) - 1
 

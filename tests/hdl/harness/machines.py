@@ -1,5 +1,3 @@
-"""Harnesses of engines: their design, and memories and instructions as hexadecimal files."""
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -29,24 +27,22 @@ def machine_design(
 
 
 def hex_words(words: Sequence[int], bits: int) -> str:
-    """Return words of `bits` bits, one per line."""
     digits = -(-bits // 4)
     return "".join(f"{word:0{digits}x}\n" for word in words)
 
 
 def hex_lines(memory: np.ndarray, size: int) -> str:
-    """Return a memory, uint8 [rows, bytes], row by row in beats of `size` bytes, one per line."""
+    """Return a memory row by row in beats of `size` bytes."""
     return "".join(line.tobytes().hex() + "\n" for line in memory.reshape(-1, size)[:, ::-1])
 
 
 def read_lines(path: Path, rows: int, size: int) -> np.ndarray:
-    """Return the memory, uint8 [rows, bytes], of a file of beats of `size` bytes as written by a simulator."""
     text = "".join(line for line in path.read_text().splitlines() if not line.startswith(("//", "@")))
     return np.frombuffer(bytes.fromhex(text), np.uint8).reshape(-1, size)[:, ::-1].reshape(rows, -1)
 
 
 def write_files(directory: Path, files: Mapping[str, str]) -> list[str]:
-    """Write texts into a directory; return the plusargs with the names of the files."""
+    """Return the plusargs with the names of the files."""
     for name, text in files.items():
         (directory / f"{name}.hex").write_text(text)
     return [f"+{name}={(directory / f'{name}.hex').resolve()}" for name in files]

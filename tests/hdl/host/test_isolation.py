@@ -1,5 +1,3 @@
-"""Isolation: after a manager stops in any cycle its port works again, and no rule of AXI is broken."""
-
 import random
 from collections import deque
 
@@ -15,8 +13,6 @@ EPOCHS = 24
 
 
 class Writes:
-    """Model of a memory that accepts writes with stalls, and checks them."""
-
     def __init__(self, port, stall: float, rng: random.Random):
         self.port, self.stall, self.rng = port, stall, rng
         self.bursts = self.answered = 0

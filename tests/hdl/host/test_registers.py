@@ -1,5 +1,3 @@
-"""Host registers: reads, effects of writes, and refused accesses."""
-
 from neuroncore_rtl.hdl.core_ports import core_counters
 from neuroncore_rtl.hdl.host.registers import OUTPUT_BYTES, HostRegisters, layout_places
 from neuroncore_rtl.spec import host_map as at
@@ -17,7 +15,6 @@ RESET = {register.name: 0 for register in at.HOST_REGISTERS} | {
     "VERSION": 0x10001,
     "PARAMETER_COUNT": len(parameter_values(CONFIG)),
 }
-"""Reset value of each register."""
 
 
 def registers():
@@ -84,7 +81,6 @@ async def test_requests_of_the_host_are_pulses(ctx, dut):
     ports = {"START": dut.start, "RESET": dut.reset, "INTERRUPT": dut.host_interrupt}
 
     async def request(*names: str) -> list[str]:
-        """Write bits of CONTROL; return the asserted ports, or None if the write is refused."""
         seen = []
         bits = sum(at.HOST_CONTROL.bit(name) for name in names)
         each = lambda: seen.append({name for name, port in ports.items() if ctx.get(port)})  # noqa: E731

@@ -17,12 +17,7 @@ NUMBERS = 1 << SEQUENCE_BITS
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame, with the fields of its body.
-
-    Arguments:
-        flit: flit and virtual channel; None if the frame carries no flit.
-        filler: contents of the flit and channel fields of a frame without a flit.
-    """
+    """A frame; `flit` is a flit and its channel. If it is None, the frame has `filler` in these fields."""
 
     flit: tuple[int, int] | None = None
     sequence: int = 0
@@ -35,20 +30,14 @@ class Frame:
 
 @dataclass
 class EndModel:
-    """A link end.
-
-    Arguments:
-        latency: latency of the wire.
-        memory: replay memory, flits and virtual channels by number; a reset keeps it.
-        read: word that the replay memory shows; a reset keeps it.
-    """
+    """A link end; a reset keeps the replay memory and `read`, the word that it shows."""
 
     latency: int
     memory: dict = field(default_factory=dict)
     read: tuple[int, int] = (0, 0)
     flits: list = field(default_factory=list)  # all accepted flits, with their virtual channels
     known: int = 0  # number of flits that the other end has acknowledged
-    sequence: int = 0  # index of the next flit to send
+    sequence: int = 0
     answer: int = 0
     last: int = 0  # virtual channel of the last accepted flit
     free: list = field(default_factory=lambda: [None] * VIRTUAL_CHANNELS)
@@ -70,11 +59,10 @@ class EndModel:
 
     @property
     def dead(self) -> bool:
-        """Whether no frame with a correct CRC has arrived for `DEAD_CYCLES`."""
         return self.quiet >= LinkEnd.DEAD_CYCLES
 
     def ready(self, valid) -> list[bool]:
-        """Return which virtual channels accept a flit; `valid` says in which channels the router offers one."""
+        """Return which virtual channels accept a flit."""
         room = len(self.flits) - self.known < self.window
         may = [room and free > 0 for free in self.free]
         other = 1 - self.last
@@ -88,10 +76,8 @@ class EndModel:
     def step(self, offered, taken, heard) -> None:
         """Advance by one cycle.
 
-        Arguments:
-            offered: flit that the router offers in each virtual channel, or None.
-            taken: whether the router accepts the flit on offer (`head`), by virtual channel.
-            heard: the received frame, `BAD`, or None.
+        `offered` is the flit that the router offers in each virtual channel, or None; `taken` says whether it accepts
+        the flit on offer (`head`); `heard` is the received frame, `BAD`, or None.
         """
         counters, frame = self.counters, self.heard if isinstance(self.heard, Frame) else None
         saying = self.flits[self.sequence] if self.sequence < len(self.flits) else None

@@ -26,12 +26,8 @@ _COUNTERS = tuple(LinkCounters.as_shape().members)
 class Outcome:
     """Result of a run; dictionaries are by path, lists by end.
 
-    Arguments:
-        sent, sent_at: accepted flits, and their cycles.
-        received, received_at: delivered flits, and their cycles.
-        counters: final counters of each end.
-        dead_at: first cycle in which each end was dead, or None.
-        events: number of disturbances of each kind.
+    `dead_at` is the first cycle in which each end was dead, or None; `events` has the number of disturbances of each
+    kind.
     """
 
     sent: dict
@@ -77,29 +73,20 @@ class Pair(wiring.Component):
 def run_pair(
     *, link_bytes=8, latency=2, flits=None, seed=0, offer=1.0, drain=1.0, errors=0.0, cut=None, limit=8000, cycles=None
 ) -> Outcome:
-    """Send random flits until all have been delivered.
+    """Send random flits until all have been delivered, or for exactly `cycles` cycles.
 
-    Arguments:
-        link_bytes: bytes of a flit.
-        latency: latency of the wires.
-        flits: number of flits of each path; a number for all, or a dictionary.
-        seed: seed of the flits, stalls and disturbances.
-        offer: probability per cycle that a source has a flit.
-        drain: probability per cycle that a sink is ready; a number for all paths, or a dictionary.
-        errors: probability per frame of a flipped bit, a drop or a repeat, in equal parts, until the last flit is
-            delivered.
-        cut: wire that is cut, and the first cycle of the cut.
-        limit: maximum number of cycles.
-        cycles: exact number of cycles, even if flits remain.
+    The wires have the latency `latency`. Per cycle, a source has a flit with probability `offer`, a sink is ready with
+    `drain`. `flits` and `drain` are numbers for all paths, or dictionaries. With probability `errors` a frame has a
+    flipped bit, is dropped or repeated, until the last flit is delivered. `cut` is a wire and the first cycle of its
+    cut.
     """
     pair = Pair(link_bytes, latency)
     ins = {("i", *path): pair.i[path[0]][path[1]] for path in PATHS}
     outs = {("o", *path): pair.o[1 - path[0]][path[1]] for path in PATHS}
     rng, events = random.Random(seed), Counter()
     counts = flits if isinstance(flits, dict) else dict.fromkeys(PATHS, flits or 0)
-    payloads = {
-        path: [rng.getrandbits(flit_layout(link_bytes).size) for _ in range(counts.get(path, 0))] for path in PATHS
-    }
+    bits = flit_layout(link_bytes).size
+    payloads = {path: [rng.getrandbits(bits) for _ in range(counts.get(path, 0))] for path in PATHS}
 
     async def disturb(ctx):
         cycle, left = 0, sum(map(len, payloads.values()))

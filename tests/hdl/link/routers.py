@@ -20,11 +20,7 @@ def came_from(instance: Instance) -> list[tuple[int | None, int]]:
 
 
 class Output:
-    """An output register and its arbiter.
-
-    Arguments:
-        passing, own: numbers of the link inputs, and of the core inputs, that can request this output.
-    """
+    """An output register and its arbiter for requests of link inputs (`passing`) and of core inputs (`own`)."""
 
     def __init__(self, passing: Sequence[int], own: Sequence[int]):
         self.groups = (passing, own)
@@ -61,12 +57,7 @@ class RouterModel:
         return len(self.inputs[number]) < self.SLOTS
 
     def step(self, offered: Mapping[int, tuple[int, int]], taken: Sequence[bool]) -> None:
-        """Advance by one cycle.
-
-        Arguments:
-            offered: flit and its output, by input.
-            taken: whether the flit on offer is accepted, by output.
-        """
+        """Advance by one cycle; `offered` has a flit and its output by input, `taken` acceptance by output."""
         ready = [self.ready(number) for number in range(len(self.inputs))]
         heads = [queue[0] if queue else None for queue in self.inputs]
         for number, output in enumerate(self.outputs):

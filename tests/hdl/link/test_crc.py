@@ -1,5 +1,3 @@
-"""CRC of a frame against zlib's."""
-
 import random
 import zlib
 
@@ -33,7 +31,6 @@ def test_as_zlib(width):
 
 
 def test_check_value():
-    # The check value in catalogues of CRCs.
     check(72, [int.from_bytes(b"123456789", "little")], wanted=0xCBF43926)
 
 

@@ -1,5 +1,3 @@
-"""Both ends of a link against their models: every frame, stream and counter in every cycle."""
-
 import random
 import zlib
 from collections import deque
@@ -37,10 +35,9 @@ class Machine:
         self.fresh()
 
     def fresh(self):
-        """Restart with idle wires after a reset."""
         self.models = [EndModel(LATENCY, model.memory, model.read) for model in self.models]
         self.offered = [[None] * VIRTUAL_CHANNELS for _ in ENDS]
-        self.wires = [deque([None] * (LATENCY + 1)) for _ in ENDS]  # the last entry is the frame delivered before
+        self.wires = [deque([None] * (LATENCY + 1)) for _ in ENDS]
 
     async def cycle(self, offer, drain, errors):
         ctx, pair, rng = self.ctx, self.pair, self.rng
@@ -53,9 +50,8 @@ class Machine:
                 ctx.set(pair.i[end][vc].valid, flit is not None)
                 ctx.set(pair.i[end][vc].payload.as_value(), rng.getrandbits(8) if flit is None else flit)
                 ctx.set(pair.o[end][vc].ready, taken[end][vc])
-            arrivals.append(
-                self.disturb(end, rng.choice(("flip", "drop", "repeat")) if rng.random() < errors else None)
-            )
+            disturbance = rng.choice(("flip", "drop", "repeat")) if rng.random() < errors else None
+            arrivals.append(self.disturb(end, disturbance))
         for end, model in enumerate(self.models):
             self.compare(end, model)
         await ctx.tick()
@@ -67,7 +63,6 @@ class Machine:
             self.offered[end] = [None if ready[vc] else self.offered[end][vc] for vc in VCS]
 
     def disturb(self, end, what):
-        """Disturb the frame at the end of a wire; return the received frame."""
         bit = self.rng.randrange(FRAME.size)
         self.ctx.set(self.pair.disturbance[end], {"flip_bit": bit} | ({what: 1} if what else {}))
         frame = self.wires[end][LATENCY if what == "repeat" else LATENCY - 1]

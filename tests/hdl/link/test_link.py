@@ -1,5 +1,3 @@
-"""A link between two routers: every flit once and in order at full rate, under any disturbance of frames."""
-
 from itertools import pairwise
 
 import pytest
@@ -10,7 +8,6 @@ from tests.hdl.slow import slow
 
 
 def delivered(**options):
-    """Return the outcome of a run in which every flit is delivered once and in order."""
     outcome = run_pair(**options)
     assert outcome.received == outcome.sent
     return outcome

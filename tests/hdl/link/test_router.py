@@ -1,5 +1,3 @@
-"""Routes and routers: every flit is sent once, in order, to the output of the golden model, without starvation."""
-
 import random
 from collections import Counter, defaultdict
 
@@ -60,16 +58,12 @@ def test_routes_are_those_of_golden(instance):
 
 
 def streams_of(router: Router, instance: Instance) -> list[list]:
-    """Return the input streams and the output streams, by number."""
     sides = (router.links_in, router.local_in), (router.links_out, router.local_out)
     return [[*(links[d][vc] for d in range(instance.directions) for vc in range(2)), *local] for links, local in sides]
 
 
 def run_router(instance: Instance, chip: int, given: dict[int, list[int]], wanted: dict[int, int], **options) -> Played:
-    """Run a router; its streams are called ("in" or "out", number).
-
-    `given` are flits by input, `wanted` the expected number of flits by output, 0 at all others.
-    """
+    """Run a router on flits by input; `wanted` are the expected numbers of flits by output, 0 at all others."""
     dut = Router(instance)
     pairs = zip(("in", "out"), streams_of(dut, instance), strict=True)
     ports = {(way, number): stream for way, streams in pairs for number, stream in enumerate(streams)}
@@ -112,8 +106,7 @@ ON, HOME = link_output(0, 0), local_output(RING, 3)
 
 
 @pytest.mark.parametrize(
-    ("on", "home", "count"),
-    [(local_output(RING, 0), link_output(1, 0), 1), (link_output(1, 0), link_output(0, 1), 50)],
+    ("on", "home", "count"), [(local_output(RING, 0), link_output(1, 0), 1), (link_output(1, 0), link_output(0, 1), 50)]
 )
 def test_a_flit_every_cycle_after_the_latency(on, home, count):
     given = {on: [flit(4, 0, n) for n in range(count)], home: [flit(3, 1, n) for n in range(count)]}

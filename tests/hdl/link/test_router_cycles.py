@@ -1,5 +1,3 @@
-"""A router against its model, every stream in every cycle."""
-
 import random
 
 from neuroncore_rtl.hdl.link.router import Router
@@ -11,12 +9,11 @@ NUMBERS = range(len(came_from(RING)))
 
 
 def streams(router, way):
-    """Return the input streams (`way` 0) or the output streams (1), by number."""
     return streams_of(router, RING)[way]
 
 
 def random_flits(rng, chip, target):
-    """Return a generator of flits with their outputs for each input, or None; `target` restricts the output."""
+    """Return a generator of flits with their outputs for each input, or None."""
     routes = cases(RING)
 
     def maker(source):
@@ -33,8 +30,6 @@ def random_flits(rng, chip, target):
 
 
 class Machine:
-    """Drives a router, and compares its streams with the model in every cycle."""
-
     def __init__(self, ctx, router, rng):
         self.ctx, self.rng = ctx, rng
         self.ins, self.outs = streams(router, 0), streams(router, 1)
@@ -45,7 +40,6 @@ class Machine:
         self.model, self.offered = RouterModel(RING), {}
 
     async def play(self, cycles, makers, busy, drain):
-        """Run for some cycles; a free input gets a flit with probability `busy`, an output is ready with `drain`."""
         ctx, rng, model, offered = self.ctx, self.rng, self.model, self.offered
         for _ in range(cycles):
             for number, draw in enumerate(makers):
@@ -70,7 +64,6 @@ class Machine:
 
 @simulated(lambda: Router(RING))
 async def test_every_stream_in_every_cycle_is_that_of_the_model(ctx, router, reset):
-    """On each chip, all inputs send to one output, or to any, at a high and a low rate; resets occur under traffic."""
     rng = random.Random(1)
 
     async def again():

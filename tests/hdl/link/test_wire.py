@@ -1,5 +1,3 @@
-"""Wire: frames arrive unchanged `latency` cycles later, except for disturbances."""
-
 import random
 
 import pytest

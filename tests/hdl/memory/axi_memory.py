@@ -6,30 +6,22 @@ from collections.abc import Mapping
 from itertools import count
 
 __all__ = ["serve_reads", "serve_writes"]
-
 RESPONSE_SLVERR = 2
 
 
 async def serve_reads(
     ctx, axi, memory: bytes, *, base: int = 0, latency: int = 1, stall: float = 0, errors=(), seed: int = 1, bursts=None
 ):
-    """Serve the reads of a manager's port in order.
+    """Serve the reads of a manager's port in order; `bursts` gets the address and beats of each burst.
 
-    Arguments:
-        ctx: the simulator's context.
-        axi: the manager's port.
-        memory: content from address `base` on.
-        base: address of the first byte.
-        latency: minimum cycles from an address to its first beat.
-        stall: probability per cycle that no new beat is offered, or no address is accepted.
-        errors: addresses of beats with an error response; a mapping gives the responses.
-        seed: seed of the stalls.
-        bursts: list that gets (address, beats) of each burst.
+    `memory` begins at the address `base`. `latency` is the minimum number of cycles from an address to its first beat.
+    With probability `stall` per cycle no new beat is offered, or no address is accepted. `errors` are the addresses of
+    beats with an error response; a mapping gives the responses.
     """
     rng = random.Random(seed)
     size = len(axi.w.payload.strb)
     bursts = [] if bursts is None else bursts
-    beats = deque()  # earliest cycle, address, last
+    beats = deque()
     offered = pending_address = None
     for cycle in count():
         ready = rng.random() >= stall
@@ -58,29 +50,18 @@ def _response(errors, address: int) -> int:
 
 
 def _check(burst, size: int) -> None:
-    """Check that a burst consists of whole beats and stays in one page."""
     assert burst.addr % size == 0 and burst.addr // 4096 == (burst.addr + burst.len * size) // 4096
 
 
 async def serve_writes(
     ctx, axi, memory: bytearray, bursts: list, *, base=0, latency=1, stall=0.0, hold=0, held=("aw",), errors=(), seed=1
 ) -> None:
-    """Serve the writes of a manager's port in order.
+    """Serve the writes of a manager's port in order; `bursts` gets the cycle, address and beats of each burst.
 
-    Data may arrive before their address. The beats of a burst must follow each other without a gap.
-
-    Arguments:
-        ctx: the simulator's context.
-        axi: the manager's port.
-        memory: content from address `base` on.
-        bursts: list that gets (cycle, address, beats) of each burst.
-        base: address of the first byte.
-        latency: minimum cycles from the last beat of a burst to its response.
-        stall: probability per cycle that nothing new is offered or accepted.
-        hold: cycles at the start in which the channels `held` accept nothing.
-        held: the held channels.
-        errors: addresses of bursts with an error response.
-        seed: seed of the stalls.
+    Data may arrive before their address. The beats of a burst must follow each other without a gap. `memory` begins at
+    the address `base`. `latency` is the minimum number of cycles from the last beat of a burst to its response. With
+    probability `stall` per cycle nothing new is offered or accepted. The channels `held` accept nothing in the first
+    `hold` cycles. `errors` are the addresses of bursts with an error response.
     """
     rng = random.Random(seed)
     size = len(axi.w.payload.strb)

@@ -1,5 +1,3 @@
-"""AXI channels: streams inside, signals with the specification's names at the ports of a Verilog module."""
-
 import re
 
 from amaranth import Module
@@ -22,8 +20,6 @@ FROM_THE_MEMORY = {"awready", "wready", "arready", "bvalid", "bid", "bresp", "rv
 
 
 class Passing(wiring.Component):
-    """Connects a port with separate paths for writes and reads, and a stream that is always ready."""
-
     def __init__(self):
         byte = stream.Signature(8, always_ready=True)
         port = AxiPort(SIZE, 2)

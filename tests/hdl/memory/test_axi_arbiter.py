@@ -28,7 +28,6 @@ async def test_addresses_are_accepted_in_round_robin_one_per_cycle(ctx, dut, cha
 
 @pytest.mark.parametrize("stall", [0, 0.5])
 def test_beats_follow_the_order_of_the_addresses(stall):
-    # Managers of different speed; the port may accept beats before their addresses.
     count, bursts = 3, 12
     dut = AxiArbiter(SIZE, count)
     rng = random.Random(3)
@@ -50,7 +49,7 @@ def test_beats_follow_the_order_of_the_addresses(stall):
     played = play(dut, inputs, {"aw": count * bursts, "w": total}, ports=ports, stall=stalls, limit=50 * total)
     given = map(address.from_bits, played.payloads["aw"])
     assert played.payloads["w"] == [word for one in given for word in beats_of(one.id, one.addr // 4096, one.len)]
-    assert stall or played.cycles["w"][-1] < total + 4  # one beat per cycle
+    assert stall or played.cycles["w"][-1] < total + 4
 
 
 @simulated(lambda: AxiArbiter(SIZE, 3))

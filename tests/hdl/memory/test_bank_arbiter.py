@@ -1,12 +1,9 @@
-"""Bank arbiter against a model that sorts the requesters of each bank by priority, in every cycle."""
-
 import pytest
 
 from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE, BankArbiter
 from tests.hdl.simulation import drive, pulse, simulated
 
 SEED = 2014
-
 ENGINES, LINES, BANKS = 3, 4, 4
 REQUESTERS = range(ENGINES + LINES)
 
@@ -19,8 +16,6 @@ PHASES = (
 
 
 class Model:
-    """Model of the arbiter, with the age of each line request."""
-
     def __init__(self, early):
         self.early = early
         self.waited = [0] * LINES
@@ -50,7 +45,6 @@ def bits(numbers):
 
 
 async def step(ctx, arbiter, model, wishes, turn, held_up, rng):
-    """Compare all outputs in one cycle; return the granted and the stalled requesters."""
     ctx.set(arbiter.requests, bits(number for number in REQUESTERS if wishes[number] is not None))
     for port, bank in zip(arbiter.banks, wishes, strict=True):
         ctx.set(port, int(rng.integers(BANKS)) if bank is None else bank)

@@ -1,5 +1,3 @@
-"""Large memories are synthesised to block RAM, not to flip-flops or LUTs."""
-
 import json
 import subprocess
 import sys

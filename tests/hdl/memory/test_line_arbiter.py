@@ -1,5 +1,3 @@
-"""Line arbiters: every request passes once and unchanged, in round robin."""
-
 import pytest
 from amaranth import Value
 from amaranth.lib.wiring import Out

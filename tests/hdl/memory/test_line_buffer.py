@@ -1,5 +1,3 @@
-"""Line buffer: lines of other banks pass a blocked line, lines of one bank keep their order, none starves."""
-
 from collections import deque
 
 import pytest
@@ -18,8 +16,6 @@ CYCLES = 1500
 
 
 class Lines:
-    """Drives a buffer cycle by cycle, and stores the accepted lines that are not yet written, oldest first."""
-
     def __init__(self, ctx, buffer):
         self.ctx, self.buffer = ctx, buffer
         self.number, self.offered, self.held, self.given, self.order = 0, None, deque(), [], []
@@ -56,10 +52,7 @@ class Lines:
             await self.step()
 
     async def step(self, busy=(), served=True):
-        """Run a cycle in which engines write the banks `busy`.
-
-        Return the line on offer, and whether the input was accepted.
-        """
+        """Return the line on offer, and whether the input was accepted; engines write the banks `busy`."""
         ctx, buffer = self.ctx, self.buffer
         ctx.set(buffer.busy, sum(1 << bank for bank in busy))
         pending = [*self.held, *([self.offered] if self.offered else [])]
@@ -93,7 +86,6 @@ class Lines:
 @pytest.mark.parametrize(("share", "latency"), [(0.2, 0), (0.6, 0), (0.95, 0), (0.4, 1)])
 @simulated(lambda latency: LineBuffer(SIZE, WRITERS, GEOMETRY, latency=latency))
 async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buffer, share, latency, rng):
-    """With a latency, all lines keep their order, and no line is accepted while the buffer is full."""
     lines, full = Lines(ctx, buffer), 0
     for cycle in range(CYCLES):
         lines.offer_random(rng)
@@ -106,7 +98,6 @@ async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buff
         full += is_full
     await lines.drain()
     assert (lines.order == lines.given) == bool(latency) and len(lines.given) > CYCLES / 4 and full > 20 * latency
-    # A stable sort: every line once, those of a bank in order.
     by_bank = [sorted(found, key=lambda line: str(lines.bank_of(line))) for found in (lines.order, lines.given)]
     assert by_bank[0] == by_bank[1]
 
@@ -122,7 +113,6 @@ async def test_a_busy_bank_blocks_no_other_until_the_buffer_is_full(ctx, buffer)
     assert len(lines.held) == buffer.LINES
     lines.offer(lines.line(0))
     assert not (await lines.step(busy=[0]))[1]
-    # A line that is written frees its entry for a line that arrives in the same cycle.
     assert (await lines.step())[1] and len(lines.held) == buffer.LINES
 
 

@@ -1,5 +1,3 @@
-"""On-chip memories: reads return the latest data in time, and a request stalls only if another has priority."""
-
 import pytest
 
 from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE
@@ -46,7 +44,6 @@ def test_reads_see_the_latest_writes_and_requests_stall_only_in_conflicts(config
 
 @pytest.mark.parametrize("config", (CONFIGS[0], CONFIGS[3]), ids=("at once", "registered"))
 def test_back_to_back_line_reads_of_psum(config):
-    # Each read returns the word of its partition, though the next request follows in the next cycle.
     traffic = Traffic(config, 8, psum=0.9)
     simulate(traffic.memory, lambda ctx: traffic.bench(ctx, CYCLES, (0.3,)))
     assert traffic.compared > CYCLES

@@ -1,5 +1,3 @@
-"""PSUM against a model: random sums, reads by both ports and writes at the same time, with every adder latency."""
-
 from collections import deque
 
 import numpy as np
@@ -32,8 +30,6 @@ def packed(words) -> int:
 
 
 class Model:
-    """Contents of PSUM, a word per column and address, and the updates in the pipeline."""
-
     def __init__(self, psum: Psum, bank: int):
         self.words = np.zeros((COLUMNS, PSUM_BANKS * bank), np.uint32)
         bits = (PSUM_BANKS * bank - 1).bit_length()
@@ -47,7 +43,6 @@ class Model:
         return {update["address"] for update in self.pipeline if update}
 
     def add(self, update: dict, sums: np.ndarray) -> None:
-        """Compute the results of an update that was issued in the cycle before."""
         old = update["old"]
         if update["integer"]:
             values = sums.view(np.float32).astype(np.int64).astype(np.uint32)
@@ -59,12 +54,10 @@ class Model:
 
 
 def random_address(rng, model: Model, ended: int | None = None) -> int:
-    """Return an address, often that of the update that has just ended."""
     return int(rng.choice(model.addresses)) if ended is None or rng.random() < 0.8 else ended
 
 
 def random_update(rng, model: Model, ended: int | None) -> dict | None:
-    """Return an update of a free word, with its range of columns, or None."""
     address = random_address(rng, model, ended)
     if rng.random() < 0.3 or address in model.busy():
         return None
@@ -75,7 +68,6 @@ def random_update(rng, model: Model, ended: int | None) -> dict | None:
 
 
 def random_sums(rng, update: dict | None) -> np.ndarray:
-    """Return the sums of an update, or random words without one; FP32 sums are often related to the stored word."""
     if update and update["integer"]:
         values = rng.integers(1 - LIMIT, LIMIT, COLUMNS) >> rng.integers(0, 25, COLUMNS)
         return values.astype(np.float32).view(np.uint32)
@@ -128,7 +120,6 @@ async def test_every_access_is_that_of_the_model_and_stalls_only_in_the_bank_of_
             seen["reads"] += wants[place] and not waits
             seen["waits"] += wants[place] and waits
 
-        # A write, and then the sum at the end of the pipeline.
         address, wanted, mask = random_address(rng, model), int(rng.random() < 0.4), int(rng.integers(16))
         enable, data = int(rng.integers(1 << COLUMNS)), rng.integers(0, 1 << 32, COLUMNS, np.uint32)
         drive(ctx, psum.writes, valid=wanted, address=4 * address, enable=enable, mask=mask, data=packed(data))

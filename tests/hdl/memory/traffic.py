@@ -22,14 +22,9 @@ LINES = 2
 class Port:
     """A port of the memory with its traffic.
 
-    Arguments:
-        kind: "read", "write", "line_read" or "line_write".
-        name: name of the port's counter in `Conflicts` for SBUF.
-        rank: fixed priority among requests of the same direction; equal for ports in round robin.
-        signals: the interface.
-        storages: memories that the port accesses.
-        partitions: partitions that a lockstep read (one word of every partition at the same address) accesses.
-        size: bytes per partition of an access.
+    `kind` is "read", "write", "line_read" or "line_write". `name` is the name of its counter in `Conflicts` for SBUF.
+    `rank` is the fixed priority among requests of the same direction; equal for ports in round robin. A lockstep read,
+    of one word of every partition at the same address, accesses `partitions`. An access has `size` bytes per partition.
     """
 
     kind: str
@@ -80,13 +75,7 @@ def ports_of(memory: OnChipMemory, config: Config) -> list[Port]:
 
 
 class Traffic:
-    """Random requests on every port, and a model of the expected results.
-
-    Arguments:
-        config: the machine's parameters.
-        seed: seed of the requests.
-        psum: share of PSUM in the requests of a port that reaches both memories.
-    """
+    """Random requests on every port, a share `psum` of them to PSUM, and a model of the expected results."""
 
     def __init__(self, config: Config, seed: int, psum: float = 0.2):
         print(f"seed {seed}")
@@ -106,7 +95,6 @@ class Traffic:
         self.compared = self.longest = self.urgent = self.beside = 0
 
     def request(self, port: Port) -> dict:
-        """Return a random request; addresses are in the first and the last lines of each bank."""
         rng, config = self.rng, self.config
         storage = port.storages[-1 if rng.random() < self.psum_share else 0]
         on_psum = storage == OnChipStorage.PSUM
@@ -114,7 +102,7 @@ class Traffic:
         span = LINES * config.sbuf_banks * config.line_bytes // 2
         place = int(rng.integers(2 * span // size)) * size
         place = place if place < span else (config.psum_bytes if on_psum else config.sbuf_bytes) - 2 * span + place
-        if rng.random() < 0.9:  # most requests conflict in one bank
+        if rng.random() < 0.9:
             place -= place // config.line_bytes % config.sbuf_banks * config.line_bytes
         count = self.config.columns if on_psum else port.partitions
         wanted = {"storage": storage, "address": place, "size": size, "count": count}
@@ -158,7 +146,6 @@ class Traffic:
         return any(p.is_patient and p.waited >= LINE_PATIENCE for p in alike)
 
     def first_of(self, here: list[Port]) -> list[Port]:
-        """Return the requests of the highest priority."""
         patient = [p for p in here if p.is_patient and p.waited >= LINE_PATIENCE]
         self.urgent += bool(patient) and any(not p.is_patient for p in here)
         return patient or [p for p in here if p.rank == min(q.rank for q in here)]
@@ -183,7 +170,6 @@ class Traffic:
             assert not psum_ready["psum_shared"] or [p for p in meeting if p not in urgent]
 
     def execute(self, cycle: int, port: Port) -> None:
-        """Execute an accepted request: write, or note the data and the cycle of a read."""
         wanted = port.request
         contents, address, size = self.contents[wanted["storage"]], wanted["address"], wanted["size"]
         where = slice(wanted["partition"], wanted["partition"] + 1) if port.is_line else slice(0, wanted["count"])

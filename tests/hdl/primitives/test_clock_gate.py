@@ -1,7 +1,4 @@
-"""Clock gates: no unit loses a clock edge that it needs.
-
-A gated unit runs beside a twin without a gate, and a simulation stops where they differ.
-"""
+"""A gated unit runs beside a twin without a gate, and a simulation stops where they differ."""
 
 import pytest
 from amaranth import Module, Signal

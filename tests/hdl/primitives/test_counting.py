@@ -1,5 +1,3 @@
-"""Event counters: sums of amounts, which wrap after the largest value."""
-
 import pytest
 from amaranth.lib import data
 

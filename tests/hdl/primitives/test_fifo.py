@@ -1,5 +1,3 @@
-"""FIFOs: order, latency, capacity and typed payloads."""
-
 from collections import deque
 
 import pytest
@@ -12,7 +10,6 @@ from tests.hdl.streams import play
 
 ENTRY = data.StructLayout({"low": 4, "high": 12})
 DEPTH = 4
-
 KINDS = pytest.mark.parametrize(("kind", "latency"), [(BypassFifo, 0), (Fifo, 1), (BufferedFifo, 2)])
 
 
@@ -22,7 +19,7 @@ KINDS = pytest.mark.parametrize(("kind", "latency"), [(BypassFifo, 0), (Fifo, 1)
         (lambda: BypassFifo(ENTRY, DEPTH), 0, 1),
         (lambda: Fifo(ENTRY, DEPTH), 1, 1),
         (lambda: BufferedFifo(ENTRY, DEPTH), 2, 1),
-        (lambda: Fifo(ENTRY, 1), 1, 2),  # a single slot
+        (lambda: Fifo(ENTRY, 1), 1, 2),
         (lambda: StreamRegister(ENTRY), 1, 1),
     ],
 )

@@ -1,5 +1,3 @@
-"""Round-robin arbiter."""
-
 import random
 
 import pytest

@@ -1,5 +1,3 @@
-"""Skid buffer against a queue of two entries, in every cycle; and its throughput."""
-
 from collections import deque
 
 import pytest

@@ -1,5 +1,3 @@
-"""Manager of the controller's bus for tests."""
-
 from tests.hdl.simulation import drive
 
 __all__ = ["BusManager"]
@@ -14,10 +12,7 @@ class BusManager:
         """Cycles from request to response of the last access."""
 
     async def access(self, address, data=None, mask=0xF, each=lambda: None):
-        """Write `data`, or read if it is None; return the word that was read, "error", or None after a write.
-
-        `each` is called in every cycle until the response.
-        """
+        """Return the word that was read, "error", or None after a write; call `each` in every cycle before."""
         ctx, bus = self.ctx, self.bus
         idle = 0x9E37_79B1 * (address + 1) & 0xFFFF_FFFF  # the data of a read are ignored
         request = {"address": address, "write": data is not None, "mask": mask, "data": idle if data is None else data}
@@ -25,7 +20,7 @@ class BusManager:
         drive(ctx, bus, valid=1, **request)
         assert ctx.get(bus.ready), "a request is refused though none is outstanding"
         await ctx.tick()
-        drive(ctx, bus, valid=0, **dict.fromkeys(request, 0))  # the subordinate has stored the request
+        drive(ctx, bus, valid=0, **dict.fromkeys(request, 0))
         for self.cycles in range(1, 1000):
             each()
             *_, response, error, result = await ctx.tick().sample(bus.response, bus.error, bus.result)

@@ -17,17 +17,12 @@ OWN = -1
 
 
 def beats(bits: int, error: int, size: int) -> list[dict]:
-    """Return a record as beats of `size` bytes."""
     last = RECORD_BYTES // size - 1
     parts = ((bits >> 8 * size * place) % (1 << 8 * size) for place in range(last + 1))
-    return [
-        {"data": part, "place": place, "last": place == last, "error": error and place == last}
-        for place, part in enumerate(parts)
-    ]
+    return [{"data": part, "place": n, "last": n == last, "error": error and n == last} for n, part in enumerate(parts)]
 
 
 def whole(bits: int, error: int) -> dict:
-    """Return a record as a single beat."""
     return beats(bits, error, RECORD_BYTES)[0]
 
 
@@ -53,7 +48,6 @@ class Item:
 
     @property
     def is_nop(self) -> bool:
-        """Whether the queue executes it."""
         return self.engine == Engine.QUEUE
 
     @property
@@ -61,7 +55,6 @@ class Item:
         return deque(update for update in self.updates if update[0] != UpdateOp.NONE)
 
     def lane(self, lanes: int) -> int | None:
-        """Return the lane of the queue in which it finishes; None if it is a NOP."""
         return None if self.is_nop else int(lanes > 1 and self.body & 3 == isa.LOAD_STATIONARY)
 
 
@@ -79,7 +72,6 @@ class Lane:
 
     @property
     def offers(self):
-        """The next update of the oldest record, if it has finished."""
         return self.left[0][0] if self.finished and self.left[0] else None
 
     def start(self, item: Item):
@@ -114,16 +106,14 @@ class QueueModel:
 
     @property
     def passing(self) -> bool:
-        """Whether the next record is a NOP with satisfied waits."""
         return self.cleared and self.here[0].is_nop
 
     def offer(self) -> tuple | None:
-        """Return a NOP's update if it is on offer; lanes have priority over it until it is on offer."""
+        """Lanes have priority over a NOP's update until it is on offer."""
         return self.own[0] if self.own and (self.kept or not any(lane.offers for lane in self.lanes)) else None
 
     @property
     def next_lane(self) -> int:
-        """The lane of the update on offer, unless it is a NOP's: round robin."""
         return self.turn if self.lanes[self.turn].offers else (self.turn + 1) % len(self.lanes)
 
     def passes(self, updated) -> bool:
@@ -136,12 +126,10 @@ class QueueModel:
 
     @property
     def room(self) -> int:
-        """Free block entries."""
         return QUEUE_BLOCKS - len(self.blocks)
 
     @property
     def request(self) -> int | None:
-        """The address on request, or None."""
         if not self.blocks or len(self.requested) == self.slots:
             return None
         return self.blocks[0][0] + RECORD_BYTES * self.next
@@ -151,7 +139,6 @@ class QueueModel:
         return bool(self.blocks or self.requested or self.in_flight)
 
     def state(self, values) -> str:
-        """Return the counter that counts this cycle."""
         if self.here:
             return "wait_engine" if self.cleared or holds(self.here[0], values) else "wait_semaphore"
         if self.blocks or self.requested:
@@ -159,21 +146,13 @@ class QueueModel:
         return "executing" if self.in_flight else "idle"
 
     def oldest(self) -> int:
-        """Return the address of the oldest record that has not retired, as reported to the watchdog."""
         addresses = [lane.records[0].address for lane in self.lanes if lane.records] + list(self.requested)
         return addresses[0] if addresses else self.blocks[0][0] + RECORD_BYTES * self.next
 
     def step(self, values, rings, requested, received, issued, finished, updated):
-        """Advance by one cycle.
+        """Advance by one cycle with the accepted block, the received record and the lanes that finish.
 
-        Arguments:
-            values: values of the semaphores.
-            rings: accepted block, if any.
-            requested: whether the request was accepted.
-            received: received record, if any.
-            issued: whether the record was issued.
-            finished: lanes with a completion.
-            updated: lane of the accepted update, `OWN` for a NOP's; None if none was accepted.
+        `values` are those of the semaphores; `updated` is the lane of the accepted update, `OWN` for a NOP's, or None.
         """
         self.counters[self.state(values)] += 1
         clears = self.here and not self.cleared and holds(self.here[0], values) and self.in_flight < IN_FLIGHT

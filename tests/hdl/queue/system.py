@@ -17,17 +17,13 @@ from tests.hdl.queue.queues import whole
 from tests.hdl.simulation import drive
 
 __all__ = ["ENGINES", "Player", "System"]
-
 ENGINES = (Engine.TENSOR, Engine.VECTOR, Engine.DMA, Engine.COLLECTIVE)
-"""Engines of the queues."""
 
 
 class System(wiring.Component):
     """Three queues: tensor (two lanes), vector, DMA; and optionally the queue of a collective engine.
 
-    Arguments:
-        collective: whether the fourth queue exists.
-        records: maximum number of records that a queue prefetches.
+    A queue prefetches at most `records` records.
 
     Ports:
         activity: an engine makes progress, an input of the watchdog.
@@ -78,13 +74,10 @@ class System(wiring.Component):
 
 
 class Player:
-    """Models HBM and the engines of a `System`.
+    """Models HBM and the engines of a `System`; `pace` is the probability of each event per cycle.
 
-    Arguments:
-        rng, ctx, system: generator, simulator's context, system.
-        programs: records by queue; their addresses are assigned here.
-        pace: probability of each event per cycle.
-        fetches, finishes: predicates of player, queue and record: HBM delivers the record, an engine finishes it.
+    `programs` are records by queue; their addresses are assigned here. `fetches` and `finishes` are predicates of
+    player, queue and record: HBM delivers the record, an engine finishes it.
     """
 
     def __init__(

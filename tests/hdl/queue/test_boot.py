@@ -1,5 +1,3 @@
-"""Boot: the program is copied word by word, and the error names the first wrong word of the header."""
-
 import random
 import struct
 from functools import partial
@@ -25,8 +23,6 @@ def header(config: Config, program_bytes: int, program: int) -> list[int]:
 
 
 class At(bytes):
-    """Memory from the address `first` on, without storage for the bytes below."""
-
     first = 0
 
     def __getitem__(self, place: slice) -> bytes:
@@ -37,11 +33,7 @@ def boot(
     config: Config, words: list[int], program: bytes, *, place: int = 0x80, start: int = BASE, far: int = 0,
     warm_up: int = 0, **memory,
 ):  # fmt: skip
-    """Boot an image; return the loaded words by number, the final (done, error, detail), and the cycles until then.
-
-    `words` is the header, `place` the offset of the program, `start` the address given to the unit; `far` is added to
-    all addresses. `memory` are options of `serve_reads`.
-    """
+    """Boot from `start`, with `far` added to all addresses; return the words, the final state, and the cycles."""
     content = bytearray(random.Random(2).randbytes(BASE + place + len(program) + 256))
     content[BASE : BASE + 32] = struct.pack("<8I", *words)
     content[BASE + place : BASE + place + len(program)] = program
@@ -63,8 +55,8 @@ def boot(
                 loaded[word.number] = word.data
             if done or error.valid or ends:
                 ends.append((cycle, (done, error.valid, error.detail)))
-                ctx.set(dut.start, len(ends) % 2)  # has no effect
-                if len(ends) == 100:  # the final state must be stable
+                ctx.set(dut.start, len(ends) % 2)
+                if len(ends) == 100:
                     (cycles, state), *late = ends
                     assert all(later == state for _, later in late)
                     return loaded, state, cycles
@@ -113,17 +105,13 @@ WRONG = [
 
 
 def test_the_first_wrong_word_of_a_header_is_named_and_nothing_is_loaded():
-    """Test wrong values and every wrong bit, except bits of the program's size and address that give a legal value.
-
-    All images are in one memory, and the unit is reset before each.
-    """
     right = header(CONFIG, 64, 0x80)
     legal = {1: LOCAL_BYTES - 4, 2: -RECORD_BYTES}
     bits = [(place, bit) for place in range(8) for bit in range(32) if not legal.get(place, 0) >> bit & 1]
     wrong = WRONG + [(place, right[place] ^ 1 << bit) for place, bit in bits]
     images = [[*right[:place], word, *right[place + 1 :]] for place, word in wrong]
     for image in images:
-        image[7] |= 1  # a later wrong word is not named
+        image[7] |= 1
     memory = b"".join(struct.pack("<8I", *words).ljust(RECORD_BYTES, b"\0") for words in images)
     dut, reset = Boot(CONFIG), Signal()
 
@@ -151,7 +139,6 @@ def test_error_of_the_header_counts_as_its_first_word(address):
 
 
 def bursts_of(address: int, size: int, count: int) -> list[tuple[int, int]]:
-    """Return (address, beats) of the bursts of a read: up to the end of a page and to `MAX_BEATS`."""
     beats, bursts = -(-count // size), []
     while beats:
         bursts.append((address, min(beats, MAX_BEATS, (PAGE_BYTES - address % PAGE_BYTES) // size)))
@@ -161,7 +148,7 @@ def bursts_of(address: int, size: int, count: int) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("beats", [1, 2, 4, 15, 16, 33, 63, 64, 65, 66, 80, 127, 128, 129, 130, 190, 256, 260, 512])
 def test_bursts_have_the_maximum_length(beats):
-    size, seen = CONFIG.hbm_bytes, []  # of programs anywhere in a page
+    size, seen = CONFIG.hbm_bytes, []
     place = (5 * beats + 3) * RECORD_BYTES % 8192
     loaded, *_ = boot(CONFIG, header(CONFIG, size * beats, place), bytes(size * beats), place=place, bursts=seen)
     assert len(loaded) == beats * size // 4

@@ -1,5 +1,3 @@
-"""Error latch: the first error stays; priority among simultaneous errors."""
-
 import pytest
 
 from neuroncore_rtl.hdl.queue.errors import Errors
@@ -29,5 +27,5 @@ async def test_of_errors_in_a_cycle_the_order_is_boot_queues_watchdog(ctx, dut, 
         await ctx.tick()
         error = ctx.get(dut.error)
         assert ctx.get(dut.halt) and {name: error[name] for name in wanted} == wanted, cycle
-        ctx.set(ports[0], reports[0])  # too late, unless it was reported before
+        ctx.set(ports[0], reports[0])
         ctx.set(ports[first], dict.fromkeys(reports[first], 0))

@@ -1,5 +1,3 @@
-"""Fetcher: every queue receives its records in order, under any behaviour of HBM."""
-
 import random
 from functools import partial, reduce
 from operator import xor
@@ -31,11 +29,7 @@ MEMORY = Everywhere(random.Random(1).randbytes(1 << 14))
 def fetch(
     size: int, wanted: list[list[int]], *, pause: float = 0, warm_up: int = 0, **memory
 ) -> list[tuple[int, int, bytes, bool]]:
-    """Return the records that the fetcher delivers, in order: cycle, queue, record, error.
-
-    A beat has `size` bytes. The queues request the addresses of `wanted`, with pauses. `memory` are options
-    of `serve_reads`.
-    """
+    """Return the cycle, queue, record and error of the records that the fetcher delivers."""
     config = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=size)
     dut = Fetcher(config)
     assert len(wanted) == queue_count(config)
@@ -88,7 +82,6 @@ def fetch(
 
 
 def addresses(count: int, seed: int = SEED) -> list[list[int]]:
-    """Return `count` addresses of records for each of five queues."""
     rng = random.Random(seed)
     return [[rng.randrange(0, 1 << 40, RECORD_BYTES) for _ in range(count)] for _ in range(5)]
 
@@ -114,7 +107,7 @@ SLOW_MEMORY = {"pause": 0.4, "stall": 0.4, "latency": 8}
 @pytest.mark.parametrize(
     ("size", "options"),
     [
-        *((size, {"pause": 0.98}) for size in (16, 64)),  # no record is in flight between two requests
+        *((size, {"pause": 0.98}) for size in (16, 64)),
         (16, SLOW_MEMORY | {"warm_up": WARM_UP}),
         *((64, SLOW_MEMORY | {"warm_up": WARM_UP + more}) for more in range(24)),
     ],

@@ -1,5 +1,3 @@
-"""A queue against its model, every port in every cycle."""
-
 from collections import deque
 from itertools import product
 
@@ -21,21 +19,17 @@ QUEUES = {
     "collective": (Engine.COLLECTIVE, 1, 2),
 }
 
-
 SEMAPHORES = (3, 85, 172, 240)
-"""Semaphores that records wait for."""
 
 LEVELS = (0, 0x2ACD, 0xB553, 0xFFFF)
 """Values that the semaphores have, and for which records wait."""
 
 
 def mark(serial):
-    """Return an update value that is unique and has bits in all positions."""
     return serial * 0x9E37 % (1 << 16)
 
 
 def random_item(rng, engine, address, serial):
-    """Return a record with random waits, and updates with unique values by `serial`."""
     waits = tuple((int(rng.choice(SEMAPHORES)), int(rng.choice(LEVELS))) for _ in range(rng.integers(3)))
     updates = tuple((UpdateOp(int(rng.integers(4))), int(rng.integers(256)), mark(2 * serial + n)) for n in range(2))
     engine = Engine.QUEUE if rng.random() < 0.3 else engine
@@ -43,10 +37,9 @@ def random_item(rng, engine, address, serial):
 
 
 def random_blocks(rng, engine, count):
-    """Return blocks (address, count), and their records by address."""
     blocks, memory = [], {}
     for _ in range(count):
-        place = int(rng.integers(1 << 40))  # a queue does not check the alignment
+        place = int(rng.integers(1 << 40))
         length = int(rng.choice((0, 1, 2, 3, 7, 12)))
         blocks.append((place, length))
         for n in range(length):
@@ -56,10 +49,7 @@ def random_blocks(rng, engine, count):
 
 
 class Driver:
-    """Models the surroundings of a queue, checks every output against the model, and steps the model.
-
-    `memory` are the records by address, `pace` the probabilities of events per cycle, 1 by default.
-    """
+    """Models the surroundings of a queue, checks every output against the model, and steps the model."""
 
     def __init__(self, rng, ctx, dut, model, memory, pace):
         self.rng, self.ctx, self.dut, self.model, self.memory, self.pace = rng, ctx, dut, model, memory, pace
@@ -73,7 +63,6 @@ class Driver:
         return int(self.rng.random() < self.pace.get(what, 1))
 
     def drive(self):
-        """Set the inputs of the queue; return the received record, and the lanes that finish."""
         ctx, dut = self.ctx, self.dut
         if self.blocks and not ctx.get(dut.blocks.valid):
             address, count = self.blocks[0]
@@ -99,7 +88,6 @@ class Driver:
         return received, finished
 
     def observe(self, finished):
-        """Compare the outputs of the queue with the model's; return the lane of the update on offer, if any."""
         ctx, dut, model = self.ctx, self.dut, self.model
         head = model.here[0] if model.here else None
         assert ctx.get(dut.places) == model.room and ctx.get(dut.blocks.ready) == (model.room > 0)
@@ -205,7 +193,6 @@ async def test_a_block_has_as_many_records_as_its_count_says(ctx, dut, reset, rn
 
 @simulated(lambda: Queue(*QUEUES["tensor"]))
 async def test_counters_count_long_in_every_state(ctx, dut):
-    # The queue stays in each state for more than 4,096 cycles.
     cycles, states = 4150, [name for name in QUEUE_COUNTERS if name != "records"]
     before = dict.fromkeys(states, 0)
 

@@ -1,5 +1,3 @@
-"""Errors of a queue: only the first error in program order is reported, with the address of its record."""
-
 import pytest
 
 from neuroncore_rtl.hdl.queue.queue import Queue
@@ -9,9 +7,7 @@ from tests.hdl.queue.test_queue import QUEUES, mark, random_item
 from tests.hdl.simulation import drive, simulated
 
 SEED = 1984
-
 RECORDS = 18
-
 KINDS = ("refused", "engine", "fetch", "other engine")
 
 
@@ -35,10 +31,7 @@ def program(rng, kind):
 
 
 async def fail(ctx, dut, rng, kind):
-    """Run a program with a record that fails, and some cycles more; the engine finishes no record after its own error.
-
-    An error before execution is reported in the cycle after all earlier records have retired.
-    """
+    """An error before execution is reported in the cycle after all earlier records have retired."""
     first, items, bad, wanted = program(rng, kind)
     fetching, working = [], [[], []]  # requested addresses; finishing cycles by lane
     given = before = 0
@@ -93,7 +86,7 @@ async def fail(ctx, dut, rng, kind):
         if len(errors) == 40:
             break
     assert errors == [wanted] * 40, (errors[:1], wanted)
-    assert issued == list(range(len(issued))) and len(issued) <= before + 1  # one record was on offer
+    assert issued == list(range(len(issued))) and len(issued) <= before + 1
     if kind in ("fetch", "other engine"):
         assert issued == list(range(bad))
 

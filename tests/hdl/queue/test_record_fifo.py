@@ -1,5 +1,3 @@
-"""Record FIFO: beats are assembled to records, which are valid after their last beat."""
-
 from collections import deque
 
 import pytest
@@ -25,7 +23,6 @@ async def test_the_stored_part_of_a_record_is_valid_a_cycle_after_its_last_beat(
             arriving.extend(beats(record, error, size))
             whole, remaining = (record % (1 << kept), error), remaining - 1
         arrives = bool(arriving) and rng.random() < 0.7
-        # The payload is ignored between valid beats.
         noise = {"data": random_bits(rng, 8 * size), "last": 1, "error": 1}
         beat = arriving.popleft() if arrives else noise
         ready = int(rng.random() < (0.5 if len(stored) == depth else 0.03))

@@ -1,5 +1,3 @@
-"""Registers: reads, effects of writes, and refused accesses."""
-
 import pytest
 from amaranth import Elaboratable, Module
 from amaranth.lib import wiring
@@ -13,7 +11,6 @@ from tests.hdl.queue.bus import BusManager
 from tests.hdl.simulation import WARM_UP, drive, pulse, simulated
 
 SEED = 1961
-
 CONFIG = PRESETS["tiny"]
 QUEUES = queue_count(CONFIG)
 
@@ -276,7 +273,6 @@ async def test_simultaneous_interrupts_and_the_watched_semaphore(ctx, whole):
     host, semaphore, error = at.INTERRUPT_HOST, at.INTERRUPT_SEMAPHORE, at.INTERRUPT_ERROR
 
     async def interrupted(*write):
-        """Write to a register, if given; return whether an interrupt is pending then."""
         if write:
             await manager.access(*write)
         await ctx.tick().repeat(2)
@@ -289,7 +285,6 @@ async def test_simultaneous_interrupts_and_the_watched_semaphore(ctx, whole):
     ctx.set(dut.host_interrupt, 0)
     assert await interrupted()
     await manager.access(pending, host)
-    # The semaphore's interrupt follows its value.
     await manager.access(enable, semaphore)
     await manager.access(at.WATCH_SEMAPHORE, 17)
     await manager.access(at.WATCH_VALUE, 3)

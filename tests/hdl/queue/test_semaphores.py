@@ -1,5 +1,3 @@
-"""Semaphores against a list of numbers: waits, updates, refusals and the round robin, in every cycle."""
-
 import pytest
 
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
@@ -10,12 +8,10 @@ from tests.hdl.simulation import WARM_UP, drive, next_turn, pulse, simulated
 from tests.hdl.slow import slow
 
 SEED = 1965
-
 QUEUES = 3
 
 USED = (0, 1, 77, 93, 255)
 """Few semaphore indices, so that waits and updates conflict; with `FEW` semaphores, two indices are the same one."""
-
 
 FEW = 16
 
@@ -28,14 +24,12 @@ async def sweep(ctx, dut):
 
 
 def after_update(has, update):
-    """Return the value after an update, None if it is refused."""
     op, value = update["op"], update["value"]
     new = {UpdateOp.NONE: has, UpdateOp.SET: value, UpdateOp.ADD: has + value, UpdateOp.SUBTRACT: has - value}[op]
     return new if 0 <= new <= SEMAPHORE_MAX else None
 
 
 def random_operation(rng, values, **first):
-    """Return a wait or an update with a random semaphore and one of `values`."""
     return first | {"semaphore": int(rng.choice(USED)), "value": int(rng.choice(values))}
 
 
@@ -77,7 +71,7 @@ async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, laten
     seen = {"refused": 0, "satisfied": 0, "short": 0, "taken": [0] * (QUEUES + 1)}
     last = QUEUES
     assert not ctx.get(dut.watch_reached)
-    drive(ctx, dut, watch_value=0)  # satisfied by the reset value
+    drive(ctx, dut, watch_value=0)
     ctx.set(dut.access.valid, 1)
     await sweep(ctx, dut)
     assert not ctx.get(dut.watch_reached)

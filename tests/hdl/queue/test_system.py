@@ -1,5 +1,3 @@
-"""Queues, semaphores, watchdog and errors together: programs, latencies, and every cause of error."""
-
 import pytest
 
 from neuroncore_rtl.hdl.queue.queue import Queue
@@ -10,28 +8,20 @@ from tests.hdl.simulation import drive, simulate
 from tests.hdl.slow import slow
 
 SEED = 1981
-
 TENSOR, VECTOR, DMA, COLLECTIVE = range(len(ENGINES))
-
 ADD, SUBTRACT, SET, NONE = UpdateOp.ADD, UpdateOp.SUBTRACT, UpdateOp.SET, UpdateOp.NONE
 
 
 def nop(*, waits=(), updates=(), **others):
-    """Return a record that any queue executes."""
     return Item(int(Engine.QUEUE), 0, tuple(waits), tuple(updates), **others)
 
 
 def item(queue, *, waits=(), updates=(), body=2, **others):
-    """Return a record for a queue; for the tensor queue a MultiplyMoving, which finishes in lane 0."""
     return Item(int(ENGINES[queue]), body, tuple(waits), tuple(updates), **others)
 
 
 def play(rng, programs, cycles, *, until=lambda player: False, fault=None, ports=None, records=4, **options):
-    """Play programs, by queue, for some cycles, or until `until` returns true; return the player.
-
-    `fault`: queue, number, cause and detail of the report of an engine once the record of that number is issued;
-    `ports`: values of ports of the system; `records`: maximum number of records that a queue prefetches.
-    """
+    """`fault` is an engine's report: queue, number, cause and detail, once the record of that number is issued."""
     system = System(collective=COLLECTIVE in programs, records=records)
 
     async def bench(ctx):
@@ -52,10 +42,7 @@ def play(rng, programs, cycles, *, until=lambda player: False, fault=None, ports
 
 
 def play_to_error(rng, programs, queue, place, cause, detail=0, **options):
-    """Play until 30 cycles after the error, which must name a record by its index in a program; return the player.
-
-    Nothing may be issued once the error is known.
-    """
+    """Play until 30 cycles after the error; nothing may be issued once the error is known."""
     player = play(rng, programs, 3000, until=lambda p: p.error is not None and p.time > p.error[0] + 30, **options)
     assert player.error is not None
     time, error = player.error
@@ -66,20 +53,18 @@ def play_to_error(rng, programs, queue, place, cause, detail=0, **options):
 
 
 def only(records):
-    """Return a predicate of the player that holds only for these records."""
     return lambda player, queue, item: item in records
 
 
 def only_once_failed(free):
-    """Return a predicate: records of other queues than `free` finish only after the error."""
     return lambda player, queue, item: queue == free or player.error is not None
 
 
 def ordered_program(rng, count):
     """Return programs that end, and the final values of semaphores 0 to 7.
 
-    Records wait only for updates of earlier records. Records wait for semaphores 0 to 5, which only grow; semaphores 6
-    and 7 are set and decremented, each by one queue.
+    Records wait only for updates of earlier records, of semaphores 0 to 5, which only grow; 6 and 7 are set and
+    decremented, each by one queue.
     """
     programs, values = {queue: [] for queue in range(3)}, [0] * 8
     for _ in range(count):
@@ -109,9 +94,7 @@ def ordered_program(rng, count):
 @pytest.mark.parametrize(("pace", "records"), [(1.0, 4), (0.4, 4), (0.4, 1)])
 def test_programs_end_in_order_with_the_right_semaphores(pace, records, rng):
     programs, values = ordered_program(rng, 150)
-    player = play(
-        rng, programs, 4000, pace=pace, records=records, until=lambda player: player.time > 20 and player.quiet()
-    )
+    player = play(rng, programs, 4000, pace=pace, records=records, until=lambda p: p.time > 20 and p.quiet())
     assert player.error is None and len(player.finished) == 150 and player.left == values
     assert {queue: [i for _, q, i in player.issued if q == queue] for queue in range(3)} == programs
     done, events = [0] * 8, [(t, 0, i) for t, _, i in player.finished] + [(t, 1, i) for t, _, i in player.issued]
@@ -124,7 +107,6 @@ def test_programs_end_in_order_with_the_right_semaphores(pace, records, rng):
 
 
 def test_latency_of_waits_and_throughput_without(rng):
-    """From an accepted update to the issue `WAIT_LATENCY` cycles pass; from a completion one cycle more."""
     programs = {
         TENSOR: [item(TENSOR, waits=[(1, 1)])] + [item(TENSOR) for _ in range(8)],
         VECTOR: [item(VECTOR, updates=[(ADD, 1, 1)])],
@@ -186,11 +168,9 @@ def test_a_record_that_cannot_be_fetched(rng):
 @pytest.mark.parametrize(("op", "value"), [(SUBTRACT, 8), (ADD, 65529)])
 @pytest.mark.parametrize("lane", [*slow(0), 1])
 def test_an_update_beyond_the_range(op, value, lane, rng):
-    # The refused update is not made; the next update, and the updates of records in flight, are made.
     programs = {TENSOR: [item(TENSOR, body=2 - lane) for _ in range(6)], VECTOR: [item(VECTOR, updates=[(ADD, 2, 5)])]}
     programs[TENSOR][0].updates = ((SET, 4, 7), (NONE, 0, 0))
     programs[TENSOR][3].updates = ((op, 4, value), (ADD, 1, 1))
-
     player = play_to_error(rng, programs, TENSOR, 3, Cause.SEMAPHORE, 4, finishes=only_once_failed(free=TENSOR))
     assert player.left == [0, 1, 5, 0, 7, 0, 0, 0]
 
@@ -210,7 +190,6 @@ def test_an_engine_error_names_the_record_by_its_number(queue, bad, rng):
 
 
 def test_errors_of_a_queue_are_reported_in_program_order(rng):
-    """An update is refused while an illegal record is at the head, and after the engine refused a record between."""
     program = [item(VECTOR, error=n == 4, updates=[(SUBTRACT, 0, 1)] if n == 1 else ()) for n in range(6)]
 
     def finishes(player, queue, item):
@@ -271,10 +250,7 @@ def test_the_watchdog_names_a_record_that_does_not_finish(lane, rng):
 
 @pytest.mark.parametrize("peer", [None, 5])
 def test_the_watchdog_names_the_collective_that_waits_for_another_core(peer, rng):
-    """The error names the collective, not the record after it or the vector record that waits for that record.
-
-    If the collective waits for no core, the error names the vector record.
-    """
+    """The error names the vector record if the collective waits for no core."""
     last = item(COLLECTIVE, waits=[(5, 1)], updates=[(ADD, 6, 1)])
     programs = {VECTOR: [item(VECTOR, waits=[(6, 1)])], COLLECTIVE: [item(COLLECTIVE), item(COLLECTIVE), last]}
     wanted = (VECTOR, 0, Cause.WATCHDOG, 6 | 1 << 8) if peer is None else (COLLECTIVE, 1, Cause.STUCK, 1 << 8 | peer)

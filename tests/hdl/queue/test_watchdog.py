@@ -1,5 +1,3 @@
-"""Watchdog: the cycle in which it reports an error; afterwards the report does not change."""
-
 import pytest
 
 from neuroncore_rtl.hdl.queue.watchdog import Watchdog
@@ -11,7 +9,6 @@ SHORTAGE = 0x12_3456_07
 
 
 def set_up(ctx, dut, **ports):
-    """Set some ports, and the address and shortage of each queue."""
     drive(ctx, dut, **ports)
     for queue in range(QUEUES):
         ctx.set(dut.addresses[queue], 128 * (queue + 1))
@@ -19,7 +16,6 @@ def set_up(ctx, dut, **ports):
 
 
 def lacks(queue):
-    """Return the error of a queue that waits for a semaphore."""
     return 1, queue, Cause.WATCHDOG, 128 * (queue + 1), SHORTAGE + queue
 
 
@@ -33,7 +29,7 @@ def error_of(ctx, dut):
 @simulated(lambda: Watchdog(QUEUES))
 async def test_the_first_report_stays(ctx, dut, limit, waiting):
     set_up(ctx, dut, limit=limit, waiting=waiting)
-    await ctx.tick().repeat(20)  # nothing to do
+    await ctx.tick().repeat(20)
     drive(ctx, dut, busy=0b110, progress=1)
     await ctx.tick().repeat(20)
     ctx.set(dut.progress, 0)

@@ -1,5 +1,3 @@
-"""Accesses through the windows against memories modelled by dictionaries, with stalls; and refused addresses."""
-
 import pytest
 
 from neuroncore_rtl.hdl.memory.port import LineRead
@@ -23,7 +21,7 @@ CONFIGS = {
 
 
 class Memories:
-    """Line ports of a window, and a dictionary of words by storage, partition and address; some writes are delayed."""
+    """Line ports of a window, and a dictionary of words; some writes are delayed."""
 
     def __init__(self, rng, ctx, dut, size):
         self.rng, self.ctx, self.dut, self.size = rng, ctx, dut, size

@@ -36,7 +36,6 @@ ALPHAS = np.array(
 )  # fmt: skip
 """FP32 parameters: ordinary ones, subnormals, the largest, zeros, infinities, a NaN."""
 
-
 CANDIDATES = 200_000
 """Number of random arguments of each function among which `close_calls` searches."""
 
@@ -111,10 +110,9 @@ def near_quarter_turns() -> np.ndarray:
 
 @cache
 def halfway_products() -> dict[str, np.ndarray]:
-    """Return cases with exact results halfway between two FP32 numbers, or different from that in one bit.
+    """Return leaky_relu cases with exact results halfway between two FP32 numbers, or one bit off.
 
-    The function is leaky_relu: for a negative number it is the product with the parameter. Results are normal, or
-    subnormal with each possible number of significand bits.
+    Results are normal, or subnormal with each possible number of significand bits.
     """
     numbers, alphas = [], []
     for dropped in range(1, FP32.precision - 1):  # bits below the least number, 2**-149
@@ -130,8 +128,7 @@ def halfway_products() -> dict[str, np.ndarray]:
 def close_calls(count: int) -> dict[str, np.ndarray]:
     """Return cases of every function, at most `count` each, that are nearly halfway between two results.
 
-    Golden's result changes if the constants of all segments are one more or one less, so these cases detect errors in
-    the last bits.
+    Golden's result changes if the constants of all segments change by one.
     """
     rng, tables = np.random.default_rng(20261125), load_tables()
     moved = [
@@ -148,7 +145,6 @@ def close_calls(count: int) -> dict[str, np.ndarray]:
 
 
 def cases_of(parts: Iterable[tuple]) -> dict[str, np.ndarray]:
-    """Return cases; each part is a function's name, its arguments and its parameters, as FP32 words."""
     columns = zip(*(np.broadcast_arrays(FUNCTIONS[name].code, *words) for name, *words in parts), strict=True)
     function, z, alpha = (np.concatenate(column).astype(np.uint32) for column in columns)
     return {"function": function, "z": z, "alpha": alpha}

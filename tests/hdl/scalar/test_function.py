@@ -1,5 +1,3 @@
-"""Activation functions against golden: every function, and faults of tables and rounding."""
-
 import re
 
 import numpy as np
@@ -16,7 +14,6 @@ from tests.hdl.scalar.activations import ALPHAS, STAGED, UNIT, argument_cases, b
 
 SEED = 20260403
 COUNT = {"verilator": 8_000, "icarus": 150}
-"""Arguments of each function."""
 
 
 def test_every_function_is_that_of_golden(rng, sim):
@@ -96,7 +93,6 @@ def test_products_halfway_or_one_bit_beside(unit):
 
 
 def test_factors_fit_where_they_are_narrower_than_their_sums():
-    """Test the factors q2 and q1 of every segment, and the power's factor of t, at the ends of t and at extrema."""
     tables = load_tables()
     t = np.append(np.arange(0, 1 << layout.LOCAL_BITS, 1 << 12), (1 << layout.LOCAL_BITS) - 1)
     _, c1, c2, c3, _ = np.array(tables.segments, np.int64).T[:, :, np.newaxis]
@@ -116,9 +112,8 @@ def test_only_trigonometric_functions_use_quarter_turns():
     for function in FUNCTIONS.values():
         for negative in (0, 1):
             for row in range(1 << layout.ROW_BITS):
-                control = dict(
-                    zip(fields, load_tables().control[control_address(function.code, negative, row)], strict=True)
-                )
+                word = load_tables().control[control_address(function.code, negative, row)]
+                control = dict(zip(fields, word, strict=True))
                 if control["coordinate"] in turning or control["factor"] == layout.Factor.REDUCED:
                     found.add(function.name)
     assert found == set(TRIGONOMETRIC)
@@ -152,12 +147,10 @@ def test_a_faulty_wire_is_detected(rng, wire, expression):
 @pytest.mark.slow
 @pytest.mark.parametrize(("memory", "bit"), [("c0_exponent", 12), ("c3_c2", 45)])
 def test_a_faulty_table_bit_is_detected(memory, bit):
-    control = dict(
-        zip(CONTROL_FIELDS, load_tables().control[control_address(FUNCTIONS["sigmoid"].code, 0, 4)], strict=True)
-    )
+    word = load_tables().control[control_address(FUNCTIONS["sigmoid"].code, 0, 4)]
+    control = dict(zip(CONTROL_FIELDS, word, strict=True))
 
     def mutate(text):
-        """Invert a bit in the first segment of the sigmoid between 1 and 2."""
         row = re.compile(rf"(^ +{memory}\[{control['base']}\] = \d+'h)([0-9a-f]+);$", re.MULTILINE)
         changed, count = row.subn(lambda match: f"{match[1]}{int(match[2], 16) ^ 1 << bit:x};", text)
         assert count == 1
@@ -169,7 +162,7 @@ def test_a_faulty_table_bit_is_detected(memory, bit):
     assert 0 < wrong.size <= -(-300 // (1 << control["bits"])) + 1
 
 
-KNOWN = {
+KNOWN = {  # function, z, alpha and y
     "exp(0)": ("exp", 0x00000000, 0, 0x3F800000),
     "exp(-Inf)": ("exp", 0xFF800000, 0, 0x00000000),
     "exp overflows": ("exp", 0x42B20000, 0, 0x7F800000),
@@ -196,7 +189,6 @@ KNOWN = {
     "arctan beyond the last binade": ("arctan", 0x4D000000, 0, 0x3FC90FDB),
     "sin(Inf)": ("sin", 0x7F800000, 0, FP32.nan),
 }
-"""Function, z, alpha and y."""
 
 
 def test_known_results():

@@ -1,7 +1,5 @@
 # amaranth: UnusedElaboratable=no
 
-"""Activation lanes against golden, step by step: scalars, functions, running sums, casts."""
-
 from itertools import product
 
 import numpy as np
@@ -66,14 +64,10 @@ class PlayedLane(Playable):
 
 
 UNITS = {"shallow": PlayedLane(), "deep": PlayedLane(2), "bare": PlayedLane(2, ())}
-"""Lanes by their parameters."""
 
 
 class Program:
-    """Random instructions of lanes with `units`: the fields of their steps, and the output words of golden.
-
-    The word of a step that loads a scalar is None.
-    """
+    """Random instructions, and the output words of golden: None for a step that loads a scalar."""
 
     def __init__(self, rng, count, units=SCALAR_UNITS):
         self.rng = rng
@@ -85,7 +79,6 @@ class Program:
             self._instruction()
 
     def wrong(self, sim, mutate=None, unit="shallow"):
-        """Return the indices of the steps with a wrong output."""
         cases = {name: np.array([step[name] for step in self.steps], np.uint32) for name, _ in PlayedLane.LAYOUT}
         results, unknown = play(UNITS[unit], cases, sim, mutate)
         assert len(results) == len(self.words)
@@ -135,7 +128,6 @@ class Program:
         self.words.append(None if word is None else int(word))
 
     def _element(self, fmt):
-        """Return a random code, and the same with random upper bits."""
         codes = stimulus.ordinary_codes if self.rng.random() < 0.9 else stimulus.random_codes
         code = int(codes(self.rng, fmt, 1)[0])
         return code, (code | int(self.rng.integers(0, 1 << 32)) << fmt.bits) & 0xFFFFFFFF

@@ -1,5 +1,3 @@
-"""Running sum of deep lanes against golden: dependent additions in every cycle."""
-
 import functools
 
 import numpy as np
@@ -25,7 +23,6 @@ ONE = 0x3F800000
 
 
 def addend(rng: np.random.Generator, sum_word: int) -> int:
-    """Return an addend: near the sum, with the same or an adjacent fraction, or far below."""
     kind, sign = rng.random(), int(rng.integers(2)) << 31
     if kind < 0.04:
         return int(rng.choice(special_fp32()))
@@ -51,7 +48,7 @@ def play_random(rng: np.random.Generator, partitions: int = 1) -> tuple[int, int
                 y = addend(rng, before)
                 drive(ctx, unit, turn=1, y=y, adds=adds, restart=restart)
                 await ctx.tick()
-                if number and not (adds and restart):  # a restarted sum is not used
+                if number and not (adds and restart):
                     compared += 1
                     wrong += ctx.get(unit.out) != before
                 if adds:
@@ -95,7 +92,6 @@ def sums(*addends: np.ndarray, reset_after: int | None = None) -> list[int]:
 
 
 def test_one_bit_decides():
-    """One bit determines the result: shifted out, of a NaN, or the residual of a cancellation; and special values."""
     x, y = lone_bits()
     opposite = (x ^ y) >> 31 == 1
     special = np.uint32([0, 1, 0x7FFFFF, 0x800000, ONE, 0x7F7FFFFF, FP32.infinity, FP32.nan])
@@ -111,8 +107,6 @@ def golden_sums(*addends: np.ndarray) -> list[int]:
 
 
 class PlayedSum(Playable):
-    """The unit with its inputs in one word; an idle cycle adds nothing."""
-
     def __init__(self):
         super().__init__(data.StructLayout({"y": 32, "adds": 1, "restart": 1}), RunningSum.LATENCY)
 

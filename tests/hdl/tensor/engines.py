@@ -36,7 +36,6 @@ def faulty(sound: Device, module: str, *, ports: dict[str, str], body: str = "")
 
 
 def in_shell(text: str, module: str, ports: dict[str, str], body: str) -> str:
-    """Return Verilog with a module in a shell; see `faulty`."""
     modules = re.finditer(r"^module (\\?)(\S+?) ?\((.*?)^endmodule", text, re.M | re.S)
     matching = [found for found in modules if re.fullmatch(module, found[2])]
     assert len(matching) == 1, f"{len(matching)} modules match {module}"

@@ -1,5 +1,3 @@
-"""Tensor checker: it reports the broken rule of the specification for every illegal word, and accepts none after it."""
-
 from collections import Counter
 
 import pytest
@@ -27,7 +25,6 @@ SMALL = Config(rows=6, columns=9, sbuf_bytes=3072, psum_words=64)
 RULES = {
     Rule.OPCODE, Rule.FORMAT, Rule.OPERATION, Rule.SHAPE, Rule.PARTITIONS, Rule.ALIGNMENT, Rule.RANGE, Rule.STATE,
 }  # fmt: skip
-"""Rules that a tensor instruction can break."""
 
 PLACED = (
     LoadStationary(format=BF16, k=4, m=7, address=16, row=4, column=8),
@@ -80,7 +77,6 @@ EDGES = {
 
 
 def words(rng, legal, count):
-    """Yield instruction words: legal ones with up to three fields changed."""
     legal = [instruction.encode() for instruction in legal]
     for _ in range(count):
         word = legal[rng.integers(len(legal))]

@@ -1,5 +1,3 @@
-"""Faulty engines: the comparison with golden, or the harness, detects each fault."""
-
 import numpy as np
 import pytest
 
@@ -70,7 +68,6 @@ REPORTED = {
 
 
 def run_faulty(module, ports, body="", config=CONFIG):
-    """Return the PSUM words of an engine with a faulty module, and those of golden."""
     program, expected = random_tensor_program(np.random.default_rng(SEED), config, 30, longest=9)
     print(f"seed {SEED}, {expected.size} words")
     device = faulty(TensorDevice(config=config), module, ports=ports, body=body)

@@ -1,5 +1,3 @@
-"""Tensor instructions: illegal ones are refused with rule and value; hardware decodes every field."""
-
 from dataclasses import replace
 
 import pytest
@@ -12,7 +10,6 @@ from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, LoadStationary, Multip
 CONTEXT = Context(Config(rows=4, columns=5), loaded=(range(5), True))
 LOAD = LoadStationary(format=BF16, k=4, m=5, address=8)
 MOVE = MultiplyMoving(format=BF16, k=4, m=5, n=512, address=2, stride=2, psum=512)
-
 FORMATS = ", ".join(fmt.name for fmt in MATMUL_FORMATS)
 
 REFUSED = [

@@ -1,5 +1,3 @@
-"""Random programs on the tensor engine: every PSUM word is compared with the golden interpreter."""
-
 import numpy as np
 import pytest
 
@@ -36,10 +34,7 @@ CONFIGS = {
         Config(rows=3, columns=5, mac_latency=1, add_latency=3),
     ),
 }
-"""Arrays of one and of several blocks, tiles and PSUM blocks, also with a narrower last one; every pipeline depth.
-
-Some have small banks, and some have quadrants. Each configuration needs a Verilator build.
-"""
+"""Every pipeline depth, and arrays with narrower last blocks; each configuration needs a Verilator build."""
 
 QUICK = {"verilator": 2, "icarus": 1}
 """Number of configurations outside the slow set."""
@@ -58,7 +53,6 @@ MACHINES = [
 
 
 def assert_same_words(words: np.ndarray, expected: np.ndarray) -> None:
-    """Compare PSUM words, uint32 [words, partitions]; fail with the first differences."""
     assert words.shape == expected.shape
     assert expected.size > 0
     differs = np.argwhere(words != expected)
@@ -75,7 +69,6 @@ def test_random_programs_have_the_results_of_golden(sim, config):
         nans, written = ((expected & 0x7FFFFFFF) > 0x7F800000).sum(), (expected != 0).sum()
         print(f"seed {seed}, stall {stall}: {written} of {expected.size} words are not zero, {nans} are NaN")
         assert_same_words(outcome.memories["psum"], expected)
-        # Most words must be written, and not be NaN.
         assert nans < written / 2
         assert written > expected.size / 4
         assert (outcome.counters["wait_operand"] > 0) == (stall > 0)
@@ -85,15 +78,11 @@ def test_random_programs_have_the_results_of_golden(sim, config):
 
 
 def memory_of(codes, fmt):
-    """Return operand memory, uint8 [rows, bytes], with codes [rows, elements] from address 0."""
     return np.ascontiguousarray(codes).astype(storage_dtype(fmt).newbyteorder("<")).view(np.uint8)
 
 
 def run_tiny(instructions, stationary, moving, words, *, stall=0):
-    """Run instructions on the tiny engine; return PSUM words, which must be those of golden.
-
-    `words` are the ranges to read: first word and number. `stall`: probability of a stall, in 1/256 per cycle.
-    """
+    """Return the PSUM words of `words`, first word and number, which must be those of golden."""
     engine = TensorEngine(TINY)
     for instruction in instructions:
         engine.execute(instruction, stationary, moving)
@@ -107,7 +96,6 @@ def run_tiny(instructions, stationary, moving, words, *, stall=0):
 
 @pytest.mark.parametrize("stall", (0, 200))
 def test_loads_during_a_stalled_multiplication(stall, rng):
-    """A multiplication that stalls behind a long one does not use the two sets of weights that are loaded meanwhile."""
     stationary = memory_of(stimulus.ordinary_codes(rng, BF16, 4 * 16).reshape(4, 16), BF16)
     moving = memory_of(stimulus.ordinary_codes(rng, BF16, 4 * 60).reshape(4, 60), BF16)
 
@@ -156,7 +144,6 @@ def test_eight_accumulation_groups_interleave(rng):  # one per bank, FP32 and IN
     for step in range(steps):
         rows = slice(4 * step, 4 * step + 4)
         for bank, fmt in enumerate(formats):
-            # Every operand has 16 bytes of memory, a load step of the widest format.
             common = {"format": fmt, "k": 4, "m": 4, "address": 16 * len(stationary)}
             for parts, codes in ((stationary, a[bank][:, rows].T), (moving, b[bank][rows])):
                 octets = memory_of(codes, fmt)

@@ -1,5 +1,3 @@
-"""Mover and loader with a stalling memory: requests of the mover, and all outputs in every cycle."""
-
 from collections import deque
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -57,13 +55,11 @@ def test_mover_requests_every_word_once_in_order(share, port_latency):
 
 
 def random_fields(rng, **chosen) -> dict[str, int]:
-    """Return an instruction with random fields except for `chosen` ones, and a format of the array."""
     fields = {name: int(rng.integers(1 << width)) for name, width in TENSOR_FIELDS}
     return fields | {"opcode": 0, "dtype": int(rng.choice([fmt.code for fmt in MATMUL_FORMATS]))} | chosen
 
 
 def element_of(fields, address: int, skip_zero: int) -> dict[str, int]:
-    """Return the control fields that say how to read the elements at an address."""
     size = FORMAT_OF[fields["dtype"]].bits // 8
     own = {name: fields[name] for name in ("dtype", "half")}
     return {"offset": address % STEP, "size": size.bit_length() - 1, "skip_zero": skip_zero, **own}
@@ -74,7 +70,6 @@ def span_of(first: int, count: int) -> dict[str, int]:
 
 
 def move_columns(fields, swap: int) -> Iterator[tuple[int, dict]]:
-    """Yield the address and the control word of every column of a move."""
     for index in range(fields["n"]):
         address = (fields["address"] + index * fields["stride"]) % (1 << ADDRESS_BITS)
         write = {"address": (fields["psum"] + index) % (1 << 12), "accumulate": fields["accumulate"]}
@@ -87,7 +82,6 @@ def move_columns(fields, swap: int) -> Iterator[tuple[int, dict]]:
 
 
 def random_moves(rng) -> Iterator[tuple[dict[str, int], int]]:
-    """Yield moves, mostly short; SBUF and PSUM addresses often differ from the previous column in one bit."""
     for number in range(600):
         n = int(rng.integers(1, 4)) if number % 300 else int(rng.integers(512, 1024))
         if number % 20 == 0:
@@ -110,7 +104,7 @@ async def test_mover_outputs_in_every_cycle(ctx, mover, rng):
             in_flight.appendleft(None)
             await ctx.tick()
         drive(ctx, mover.i, valid=1, payload={"instruction": fields, "swap": swap})
-        before = None  # words are read again for the next instruction
+        before = None
         for address, column in move_columns(fields, swap):
             word, stalls = address // COLUMN * COLUMN, True
             while stalls:
@@ -141,7 +135,6 @@ async def test_mover_outputs_in_every_cycle(ctx, mover, rng):
 
 
 def load_steps(fields) -> Iterator[tuple[int, dict]]:
-    """Yield the address and the control word of every step of a load."""
     size = FORMAT_OF[fields["dtype"]].bits // 8
     for index in range(-(-fields["m"] // LOAD_COLUMNS)):
         address = (fields["address"] + LOAD_COLUMNS * size * index) % (1 << ADDRESS_BITS)
@@ -189,10 +182,7 @@ async def test_loader_outputs_in_every_cycle(ctx, loader, rng):
 
 
 def addresses_around_a_reset(unit, valid, allowed, payload, before: int) -> list[int]:
-    """Return the addresses that a sequencer requests before and after a reset in cycle `before`.
-
-    In the first cycle after the reset the sequencer is not allowed to start.
-    """
+    """Return the addresses requested before and after a reset in cycle `before`; the restart is delayed by a cycle."""
     reset, fields = Signal(), dict.fromkeys((name for name, _ in TENSOR_FIELDS), 0)
     fields |= {"dtype": BF16.code, "address": 64, "stride": 32, "n": 4, "m": 16, "k": 1, "accumulate": 1}
 

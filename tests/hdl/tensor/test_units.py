@@ -1,5 +1,3 @@
-"""Delay lines and systolic array in Amaranth's simulator."""
-
 import numpy as np
 import pytest
 from amaranth import Value
@@ -14,9 +12,6 @@ from tests.hdl.simulation import simulated
 from tests.hdl.slow import slow
 
 SEED = 1977
-
-
-# Delay lines
 
 
 @pytest.mark.parametrize("delay", range(10))
@@ -35,11 +30,8 @@ def test_delay_line_wrong():
         DelayLine(8, -1)
 
 
-# The array
-
-
 def random_operands(rng, shape):
-    """Return operand words, their float32 values and whether they are present; products often cancel and tie."""
+    """Return operand words, their values and whether they are present; products often cancel and tie."""
     significand = rng.integers(1 << 11, 1 << 12, shape) & (-1 << rng.integers(0, 12, shape))
     exponent = rng.integers(-9, 9, shape)
     sign = rng.integers(0, 2, shape)
@@ -57,10 +49,7 @@ def random_operands(rng, shape):
     lambda rows, columns, mac_latency: SystolicArray(Config(rows=rows, columns=columns, mac_latency=mac_latency))
 )
 async def test_array_multiplies_with_the_weights_of_the_last_swap(ctx, array, rows, columns, mac_latency, rng):
-    """Random swaps and load steps, also in the same or consecutive cycles, against the chain of multiply-adds.
-
-    A column uses the weights loaded before the latest swap, including a swap of that column.
-    """
+    """A column uses the weights loaded before the latest swap, including a swap of that column."""
     cycles, tiles = 250, tile_count(columns)
     x_bits, x, x_present = random_operands(rng, (cycles, rows))
     w_bits, w, w_present = random_operands(rng, (cycles, rows, LOAD_COLUMNS))

@@ -1,7 +1,5 @@
 # amaranth: UnusedElaboratable=no
 
-"""Vector ALU against golden: every operation of one cycle, in both arithmetics."""
-
 import numpy as np
 import pytest
 
@@ -21,8 +19,6 @@ from tests.oracles.words import on_words
 SEED = 20260402
 OPERATIONS = [(op, kind) for op in AluOp if op not in SLOW for kind in Arithmetic if not (kind and op in FLOAT_ONLY)]
 COUNT = {"verilator": 8_000, "icarus": 100}
-"""Cases of each operation and arithmetic."""
-
 PORTS = ("op", "integer", "uint32", "a", "b")
 UNIT = PlayedUnit(VectorAlu(), PORTS)
 
@@ -32,10 +28,6 @@ def flags(arithmetic):
 
 
 def alu_program(rng, draw, operations=OPERATIONS):
-    """Return cases in random order, and the results of golden.
-
-    `draw` returns operands for each operation and arithmetic.
-    """
     parts = []
     for op, arithmetic in operations:
         a, b = draw()

@@ -1,5 +1,3 @@
-"""Vector lane without its optional units."""
-
 import re
 
 from neuroncore_rtl.hdl.vector.lane import VectorLane

@@ -1,5 +1,3 @@
-"""Two lanes of a block against golden, step by step: every path to a result, its latency, the least step intervals."""
-
 from dataclasses import dataclass
 from itertools import islice
 
@@ -30,13 +28,9 @@ from tests.hdl.vector.units import random_words
 SEED = 20260406
 LANES = 2
 ELEMENTS = 14
-SCALARS = np.array([0x3FC00000, 0xBF400000], np.uint32)
-"""FP32 words of 1.5 and -0.75."""
-
+SCALARS = np.array([0x3FC00000, 0xBF400000], np.uint32)  # 1.5 and -0.75
 INDEX = Index(base=(1 << 40) - 3, partition=-7, steps=(1 << 31 | 5,))
 KEY = (0x12345678, 0x9ABCDEF0)
-
-
 REMAINDER = Fp32Divider.REMAINDER_LATENCY, Fp32Divider.REMAINDER_INTERVAL
 UNITS = {
     AluOp.DIVIDE: (Fp32Divider.LATENCY, Fp32Divider.INTERVAL),
@@ -49,11 +43,7 @@ UNITS = {
 
 @dataclass
 class Case:
-    """Steps and their expected results, words [results, lanes].
-
-    `slow` has the latencies of the slow operations; `interval` is the least number of cycles from a step to the next if
-    the ALUs have a latency of one cycle.
-    """
+    """Steps and their expected results; `interval` is the least number of cycles between steps if an ALU takes one."""
 
     steps: list[dict]
     expected: np.ndarray
@@ -65,18 +55,14 @@ class Case:
     name: str = ""
 
     def latency(self, alu_latency: int) -> int:
-        """Return the cycles from a step to its result."""
         return timing.vector_lanes_latency(alu_latency) + sum(self.slow) - alu_latency * len(self.slow)
 
     def least_interval(self, alu_latency: int) -> int:
-        """Return the least cycles from a step to the next."""
         opcode = Opcode(self.steps[0]["opcode"]).name
         return max(self.interval, timing.vector_intervals(alu_latency).get(opcode, 1))
 
 
 class OneLane(VectorBlock):
-    """A block with one lane that serves all partitions."""
-
     def elaborate(self, platform):
         m = Module()
         m.submodules.turns = turns = Turns(self.lanes, self.lanes)
@@ -96,10 +82,7 @@ class OneLane(VectorBlock):
 
 
 def played(cases, rng, *, hurry=0, alu_latency=1, kind=VectorBlock):
-    """Play cases in order, slow ones separately; return [results] of (cycles, words, enables) for each.
-
-    `hurry` is the number of cycles by which intervals are too short; `kind` is the class of the block.
-    """
+    """Play cases in order, slow ones separately, at intervals too short by `hurry`; return (cycles, words, enables)."""
     unit = kind(LANES, alu_latency)
     least = LANES if kind is OneLane else 1
 
@@ -162,7 +145,6 @@ def operands(rng, count=ELEMENTS):
 
 
 def numbers(count=ELEMENTS):
-    """Return the index of each element in its instruction, [count, lanes]."""
     return element_index(INDEX, LANES, (count,)).T
 
 
@@ -172,7 +154,6 @@ def rounded(words, dst: Format = FP32, stochastic=False, arithmetic=Arithmetic.F
 
 
 def cost(*operations):
-    """Return the latencies of slow operations, and the interval."""
     units = [UNITS[op] for op in operations]
     return tuple(latency for latency, _ in units), units[-1][1] + sum(latency for latency, _ in units[:-1])
 
@@ -180,7 +161,6 @@ def cost(*operations):
 def case(
     name, opcode, words, a, b, cost=((), 1), dst=FP32, stochastic=0, arithmetic=Arithmetic.FP32, enable=None, **fields
 ):
-    """Return a case of one instruction; `words` are its results in golden before rounding."""
     steps = elements(opcode, dst=dst, stochastic=stochastic, arithmetic=arithmetic, **fields)
     return Case(steps, rounded(words, dst, stochastic, arithmetic), a, b, *cost, enable=enable, name=name)
 
@@ -219,7 +199,6 @@ def ordinary_cases(rng):
     options = {"op0": AluOp.FLOOR.value, "op1": AluOp.LARGER_MAGNITUDE.value}
     yield case("floor, larger magnitude", Opcode.SCALAR_TENSOR_TENSOR, words, a, b, **options)
 
-    # Loaded scalars, immediately after an instruction with other scalars.
     loads = [elements(Opcode.TENSOR_SCALAR, 1)[0] | {"phase": phase, "writes": 0, "pointer0": 1, "pointer1": 1}
              for phase in (Phase.LOAD_S0, Phase.LOAD_S1)]  # fmt: skip
     steps = elements(Opcode.TENSOR_SCALAR, pointer0=1, pointer1=1, **op)
@@ -275,7 +254,6 @@ def slow_cases(rng):
 
 
 def wrong_cases(cases, results, alu_latency=1, turns=1):
-    """Return the names of cases with a wrong word or a wrong latency."""
     wrong = []
     for case, found in zip(cases, results, strict=True):
         latencies, words, enables = zip(*found, strict=True)

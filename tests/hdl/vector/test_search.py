@@ -1,5 +1,3 @@
-"""The largest eight elements and the positions of eight values against golden."""
-
 import numpy as np
 import pytest
 
@@ -22,13 +20,11 @@ def flags(arithmetic):
 
 
 def sequences_of(rng, arithmetic):
-    """Return arrays of words with many equal ones, zeros of both signs and NaNs among them."""
     few = np.array([0, 1 << 31, 0x7FC00000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 1], np.uint32)
     sequences = []
     for length in (FEWEST, FEWEST + 1, 20, 20, 60, 200):
         words = rng.integers(0, 1 << 32, length, np.uint32) if arithmetic else random_words(rng, length)
         sequences.append(np.where(rng.random(length) < rng.choice([0.0, 0.5, 1.0]), rng.choice(few, length), words))
-    # Zeros of both signs in each position, moved there by larger words.
     larger = rng.integers(1, 1 << 30, VALUES8, np.uint32)
     for count in range(VALUES8):
         zeros = few[rng.integers(0, 2, VALUES8)]
@@ -37,7 +33,6 @@ def sequences_of(rng, arithmetic):
 
 
 def values_of(rng, words):
-    """Return eight values, most of them among the words, some of them equal."""
     words = rng.choice(words, rng.choice([2, 3, len(words)]))
     others = canonical(rng.choice(stimulus.special_fp32(), VALUES8))
     return np.where(rng.random(VALUES8) < 0.8, rng.choice(words, VALUES8), others).astype(np.uint32)
@@ -56,7 +51,6 @@ async def step(ctx, rng, unit, word, position, **probe):
 
 
 def eight(ctx, unit, output):
-    """Return an output for each of the eight numbers."""
     words = []
     for number in range(VALUES8):
         ctx.set(unit.number, number)

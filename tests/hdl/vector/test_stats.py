@@ -1,5 +1,3 @@
-"""Statistics of a lane with its ALUs and divider, against golden."""
-
 from fractions import Fraction
 
 import numpy as np
@@ -20,17 +18,10 @@ from tests.hdl.vector.units import pause, random_words, rest
 
 SEED = 20260403
 LATENCIES = (2, *slow(1, 6))
-"""Latencies of the ALUs."""
-
 OPERATIONS = ("sum0", "fused0", "sum1", "fused1", "divide")
 
 
 class WithUnits(wiring.Component):
-    """The statistics with the ALUs, otherwise idle, and the divider of a lane.
-
-    `taken` are the requests that the units accept, in the order of `OPERATIONS`.
-    """
-
     x: In(32)
     sample: In(Sample)
     share: In(32)
@@ -84,7 +75,6 @@ def test_shares_are_the_nearest_words():
 
 
 async def issue(ctx, unit, word, idle: int, **sample):
-    """Issue a sample, and some idle cycles."""
     drive(ctx, unit, x=word, sample=sample)
     await ctx.tick()
     ctx.set(unit.sample, {})
@@ -125,21 +115,16 @@ def test_stats_are_those_of_golden(rng, latency):
     # A single element shows the state of the odd elements.
     lengths = [1, 2, 3, 511 if latency == 1 else 40, 1, *rng.integers(1, 60, 12 if latency == 1 else 4).tolist()]
     sequences = [random_words(rng, length, special=0.02 * (number % 3)) for number, length in enumerate(lengths)]
-    # Zeros show the initial mean.
     sequences += [np.zeros(length, np.uint32) for length in (1, 2)]
     expected = np.array([bn_stats(words)[NUMBERS] for words in sequences])
     found = measured_stats(sequences, rng, latency=latency)
     assert (found == expected).all(axis=1).tolist() == [True] * len(sequences)
 
 
-def test_too_fast_elements_are_detected(rng):
+@pytest.mark.parametrize("fault", [{"latency": 4, "hurry": 2}, {"share_of": lambda k: SHARES[k] + (k > 2)}])
+def test_too_fast_elements_or_wrong_shares_are_detected(rng, fault):
     words = random_words(rng, 40, special=0)
-    assert (measured_stats([words], rng, latency=4, hurry=2) != bn_stats(words)[NUMBERS]).any()
-
-
-def test_wrong_shares_are_detected(rng):
-    words = random_words(rng, 40, special=0)
-    assert (measured_stats([words], rng, lambda k: SHARES[k] + (k > 2)) != bn_stats(words)[NUMBERS]).any()
+    assert (measured_stats([words], rng, **fault) != bn_stats(words)[NUMBERS]).any()
 
 
 def test_the_mean_moves_by_the_distance_times_any_share(rng):
@@ -159,7 +144,7 @@ def test_the_mean_moves_by_the_distance_times_any_share(rng):
 
 
 def measured_aggregates(sequences, rng, latency=1, hurry=0):
-    """Return [sequences, 2] results of BN_AGGR; samples arrive `hurry` cycles too early."""
+    """Return results of BN_AGGR; samples arrive `hurry` cycles too early."""
     unit = WithUnits(latency)
     interval = unit.statistics.set_interval - hurry
 
@@ -181,11 +166,7 @@ def measured_aggregates(sequences, rng, latency=1, hurry=0):
 
 
 def aggregate_sequences(rng):
-    """Return sequences of sets, and the results of golden.
-
-    A set has a count, a mean and a variance. Kinds of sequences: random words; values of similar size with empty sets
-    at the start, in between and at the end; sets with counts of +0 and -0 only.
-    """
+    """Return sets of a count, a mean and a variance, some empty or with counts of -0, and the results of golden."""
     sequences = []
     for counts in ([0, 3, 0, 7, 1], [5, 0, 0, 2], [0, 4], [6, 0]):
         values = [np.array(counts), rng.normal(size=len(counts)), rng.uniform(1, 9, len(counts))]

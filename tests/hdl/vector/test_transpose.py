@@ -1,5 +1,3 @@
-"""Transposition of back-to-back blocks, with random idle cycles between columns."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""Random words for the units of lanes, and idle cycles between them."""
-
 import numpy as np
 
 from neuroncore_rtl.golden.arith import canonical
@@ -9,7 +7,7 @@ __all__ = ["pause", "random_words", "rest"]
 
 
 def random_words(rng: np.random.Generator, count: int, special: float = 0.2) -> np.ndarray:
-    """Return FP32 words of moderate size, a share `special` of them arbitrary; NaNs are canonical."""
+    """NaNs are canonical; a share `special` of the words is arbitrary."""
     words = rng.normal(3, 2, count).astype(np.float32).view(np.uint32)
     wild = np.where(
         rng.random(count) < 0.5, rng.choice(stimulus.special_fp32(), count), stimulus.random_fp32(rng, count)
@@ -18,7 +16,6 @@ def random_words(rng: np.random.Generator, count: int, special: float = 0.2) -> 
 
 
 def pause(rng: np.random.Generator) -> int:
-    """Return a random number of idle cycles, mostly 0."""
     return int(rng.choice([0, 0, 0, 1, 3]))
 
 

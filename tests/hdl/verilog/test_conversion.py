@@ -1,5 +1,3 @@
-"""Conversion of components to Verilog: processes, a store, and replaced blocks of lanes."""
-
 import os
 import signal
 from functools import partial
@@ -69,8 +67,6 @@ def test_a_block_is_replaced_with_what_is_below_it():
 
 
 class Shelf(dict):
-    """A store that records its requests."""
-
     def get(self, module, build, replaced):
         return super().get((module, replaced, repr(build)))
 

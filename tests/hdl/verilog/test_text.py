@@ -1,5 +1,3 @@
-"""Rewriting of the Verilog of the pinned Amaranth and Yosys: each pattern occurs, and is replaced everywhere."""
-
 import re
 
 import pytest
@@ -12,8 +10,6 @@ from neuroncore_rtl.hdl.verilog.conversion import to_verilog
 
 
 class Unit(wiring.Component):
-    """A component with a module filled by a function; its ports are `a`, `b` of 8 bits and `o` of 32."""
-
     a: In(8)
     b: In(8)
     o: Out(32)
