@@ -215,7 +215,19 @@ class Result:
     def __str__(self) -> str:
         rows = list(self._table())
         width = max(len(heading) for heading, _ in rows)
-        return "\n".join(f"{heading:{width}}  {text}" for heading, text in rows)
+        lines = [f"{heading:{width}}  {text}" for heading, text in rows]
+        return "\n".join([*lines, *self._costly_lines()])
+
+    def _costly_lines(self) -> Iterator[str]:
+        """Yield the lines of the kernel with the most cycles, in their order in the file."""
+        largest = sorted(self.lines, key=lambda line: -self.lines[line].cycles)[:LINES]
+        width = max(map(len, map(str, largest)), default=0)
+        if largest:
+            yield "lines of the kernel, cycles of its instructions"
+        for line in sorted(largest):
+            cost = self.lines[line]
+            share = f"{cost.cycles / (self.cycles or 1):.1%}"
+            yield f"  {line!s:{width}}  {cost.cycles:>11,}  {share:>6}  {cost.records:>9,} instructions"
 
     def _table(self) -> Iterator[tuple[str, str]]:
         config = self.image.config
@@ -236,10 +248,6 @@ class Result:
             yield f"cycles of {self.busiest}", counts
         for name, array in self.arrays.items():
             yield name, f"{list(array.shape)} {self._outputs[name].format.name}"
-        largest = sorted(self.lines, key=lambda line: -self.lines[line].cycles)[:LINES]
-        for line in sorted(largest):
-            cost = self.lines[line]
-            yield str(line), f"{cost.cycles:,} cycles, {cost.cycles / (self.cycles or 1):.1%}, {cost.records:,} records"
 
 
 def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:

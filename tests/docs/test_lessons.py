@@ -30,7 +30,7 @@ RUNS = re.compile(r"<!-- runs: make (.+?) -->\s+(\|.+?)(?:\n\s*\n|\Z)", re.DOTAL
 VECTORS = re.compile(r"```vectors\n(.*?)```", re.DOTALL)
 EQUATION = re.compile(r"`([\d .()+*/-]+) = ([\d.]+)`")
 
-CHANGING = {"simulated", "waveform", "timeline", "profile", "picture", "plot"}
+CHANGING = {"simulated", "waveform", "timeline", "profile", "picture", "plot", "data"}
 """Rows of a report that are paths, or that depend on this machine's speed."""
 
 
@@ -67,12 +67,17 @@ def rows(text: str) -> dict[str, str]:
 
 
 def value(text: str, name: str) -> str:
-    """Return the value that a report prints for a name: of a row, or of a part of a row."""
+    """Return the value that a report prints for a name: of a row, of a part of a row, or of a table's "row column"."""
     shown = {heading: row for heading, row in rows(text).items() if heading not in ("settings", "config")}
     if name in ("vector", "scalar"):
         shown = {"elements": shown["elements"]}
     elif name in shown:
         return shown[name].split("  ")[0]
+    elif name.rpartition(" ")[0] in shown:
+        row, _, column = name.rpartition(" ")
+        tables = [re.split(r"  +", cells) for cells in shown.values()]
+        titles = next(titles for titles in tables if column in titles)
+        return re.split(r"  +", shown[row])[titles.index(column)]
     (found,) = {hit for row in shown.values() for hit in re.findall(rf"(?:^|, ){name} ([^\s,]+(?:,\d+)*)(?=, |$)", row)}
     return found
 
