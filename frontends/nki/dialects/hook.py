@@ -128,8 +128,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             vars(module)["nki_jit"] = jit
         return module
 
-    def exec_module(self, module: ModuleType) -> None:
-        """Do nothing: the module is complete."""
+    def exec_module(self, module: ModuleType) -> None: ...
 
 
 @contextmanager
@@ -211,7 +210,6 @@ def _uses(module: ModuleType, own: dict[str, ModuleType]) -> bool:
 
 
 def _place(module: ModuleType) -> str | None:
-    """Return the path of a module's file; of a namespace package, its first folder."""
     return getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
 
 

@@ -102,7 +102,6 @@ def tensor_partition_reduce(r: Recording, dst: View, op, data: View) -> None:
 
 
 def _summed(r: Recording, target: Tensor, source: Tensor) -> None:
-    """Append the sum of source over its partitions, by a product with a column of ones."""
     # The ones must be in the source's partitions.
     column = ones(r, source.format, source.partition + source.partitions)[source.partition :]
     for part in cut(0, source.size, r.program.config.psum_words):

@@ -160,7 +160,7 @@ def nc_transpose(r: Recording, dst: View, data: View) -> None:
 
 
 def _transposed_by_dma(r: Recording, target: Tensor, source: Tensor) -> None:
-    """Append target = source.T with the free dimensions of source merged; without a constant step, through SBUF."""
+    """Append target = source.T by DMA; without a constant step of source, through SBUF."""
     flat, held = as_row(source), target
     if flat is None:
         flat = in_sbuf(r, source, "rows side by side").reshape(source.size)

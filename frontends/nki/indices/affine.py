@@ -24,20 +24,13 @@ def broadcast_shapes(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int,
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """Index expression: start + the sum of index[d] * steps[d] over a shape.
-
-    Arguments:
-        shape: sizes of the dimensions.
-        steps: difference between consecutive indices, per dimension.
-        start: value at index 0.
-    """
+    """Index expression: start + the sum of index[d] * steps[d] over a shape."""
 
     shape: tuple[int, ...]
     steps: tuple[int, ...]
     start: int = 0
 
     def over(self, shape: tuple[int, ...]) -> "Affine":
-        """Return this index expression broadcast to a shape."""
         own = (0 if count == 1 else step for count, step in zip(self.shape, self.steps, strict=True))
         return Affine(shape, ((0,) * (len(shape) - len(self.shape)) + tuple(own)), self.start)
 
@@ -175,7 +168,6 @@ class Mask:
     __ror__ = __or__
 
     def is_known(self, holds: bool) -> bool:
-        """Return whether the mask is known to hold at every index; with `holds` False, to hold at no index."""
         found = [condition.is_known(holds) for condition in self.conditions]
         return all(found) if holds else any(found)
 

@@ -102,7 +102,6 @@ def accessed(view: Viewed, pattern, offset: int | None, scalar, vector, dim: int
 
 
 def _width(view: Pattern) -> int:
-    """Return the number of elements of the view's type in a partition of a block; in HBM, in the whole tensor."""
     if view.allocation.memory is Memory.psum:
         return view.allocation.width
     return view.allocation.width * view.allocation.dtype.itemsize // view.dtype.itemsize
@@ -131,10 +130,7 @@ def _patterned(view: Viewed, shape: tuple[int, ...], steps: tuple[int, ...], sta
 
 
 def _offset(view: Viewed, base: Viewed, scalar: object, vector: object, dim: int) -> Viewed:
-    """Return `view` moved along dimension `dim` of `base` by an index in memory.
-
-    The index is `scalar`, a single number, or `vector`, a number per partition.
-    """
+    """Return `view` moved along dimension `dim` of `base` by an index in memory."""
     offset = scalar if vector is None else vector
     if not isinstance(offset, Pattern) or (scalar is not None and vector is not None):
         rule = "an offset in memory must be one tensor in SBUF, scalar_offset or vector_offset"

@@ -41,15 +41,16 @@ class PatternCut(Generic[Viewed]):
 class Pattern:
     """Access pattern of a tensor or a part of it.
 
+    Elements count from 0 in each HBM tensor and in each block.
+
     Arguments:
         allocation: the tensor.
         dtype: type of an element.
         shape: sizes of the dimensions.
-        element, partition, block: position by index; elements count from 0 in each HBM tensor and in each block.
-        lanes: on chip, the dimension along partitions, which may repeat one partition; None if there is no such
-            dimension.
+        element, partition, block: position by index.
+        lanes: on chip, the dimension along partitions, which may repeat one partition.
         bounds: index expressions with their limits, checked after masks are applied.
-        numbers: the index in memory; None: no such index.
+        numbers: the index in memory.
         cut: the view before masking, if masking was the last operation.
     """
 
@@ -99,7 +100,6 @@ class Pattern:
     # -- where it is -----------------------------------------------------------------------------------------------
 
     def check_bounds(self) -> None:
-        """Raise ValueError if an index exceeds the tensor."""
         for axis, limit in self.bounds:
             if not limit:
                 raise ValueError(f"{self.name}: an operand must have elements, but a mask excludes all of them")
@@ -160,7 +160,6 @@ class Pattern:
         )
 
     def picked(self, order: Sequence[int | None]) -> Self:
-        """Return the view with its dimensions in this order; None inserts a dimension of one element."""
         shape = tuple(1 if d is None else self.shape[d] for d in order)
         lanes = None
         if self.lanes is not None:
@@ -175,7 +174,6 @@ class Pattern:
         return self._mapped(shape, lanes, self.numbers and self.numbers.picked(order), ordered)
 
     def repeated(self, shape: tuple[int, ...]) -> Self:
-        """Return the view broadcast to a shape; ValueError if it does not broadcast."""
         if broadcast_shapes(self.shape, shape) != shape:
             raise ValueError(f"{self.name}: shape must broadcast to {shape}, not {self.shape}")
         more = len(shape) - self.ndim
@@ -206,7 +204,6 @@ class Pattern:
         return self.repeated(shape)
 
     def single(self) -> Self:
-        """Return the only element, without dimensions."""
         if self.size != 1:
             raise ValueError(f"{self.name}: an index in memory must be one element, not {self.shape}")
         return self.indexed((), [Affine((), ())] * self.ndim)

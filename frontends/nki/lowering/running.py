@@ -32,11 +32,8 @@ IDENTITIES = {
 class Running:
     """Running results of an engine.
 
-    Arguments:
-        column: the results, one per partition; None: the result of every partition is `number`.
-        number: the result of every partition; None: undefined.
-        view: kernel tensor that contains the column, if any.
-        version: the tensor's version when the column was written.
+    Without a column, the result of every partition is `number`; without both, it is undefined. `view` is the kernel's
+    tensor that contains the column, if any, and `version` its version when the column was written.
     """
 
     column: Tensor | None = None
@@ -64,7 +61,7 @@ def scalar_place(r: Recording, view: View, lanes: int) -> Tensor:
 def keep(r: Recording, engine: str, kept: Tensor, view: View | None = None) -> None:
     """Let the column `kept` contain the running results of an engine.
 
-    `view` is the kernel's tensor that contains the column, if any; unless it is float32 in SBUF, the running results
+    Unless `view`, the kernel's tensor that contains the column, is float32 in SBUF, the running results
     become undefined.
     """
     if view is None:

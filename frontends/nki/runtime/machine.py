@@ -29,11 +29,7 @@ def nki_machine(preset: str = "full", on: str = "golden", order: str = NKI_ORDER
     Results are arrays of the kernel's types; arrays that a kernel writes are changed in place. A call raises as
     `frontends.nki.run_nki`, and IndexError if an index in memory exceeds its flattened tensor.
 
-    Arguments:
-        preset: the machine, "tiny" to "full".
-        on: the target, "golden", "model" or "rtl".
-        order: order of a queue's instructions, "program" or "scheduled".
-        variables: options of `run.run`.
+    The arguments are those of `frontends.nki.run_nki`; `on` is "golden", "model" or "rtl".
     """
     config = preset_named(preset)
 

@@ -59,10 +59,7 @@ class Pending:
 class Recording:
     """A program under construction by a kernel's calls.
 
-    Arguments:
-        program: the machine's program.
-        tensor: class of tensors for kernels.
-        calls: functions of the tensor operators, by their names in `nki.language`.
+    `calls` has the functions of the tensor operators, by their names in `nki.language`.
 
     Attributes:
         inserted: number of instructions that no call names, by purpose.
@@ -102,12 +99,8 @@ class Recording:
     def allocate(self, shape: tuple[int, ...], dtype: DType, memory: Memory, name: str = "", lanes: int = 0) -> View:
         """Allocate a tensor.
 
-        Arguments:
-            shape: all dimensions; on chip: blocks, partitions, elements of a partition.
-            dtype: type of an element.
-            memory: memory of the tensor.
-            name: name in messages; empty: the memory and the kernel's line.
-            lanes: on chip, the index of the partition dimension.
+        On chip, `shape` has blocks, partitions, elements of a partition, and `lanes` is the index of the partition
+        dimension. An empty name in messages becomes the memory and the kernel's line.
 
         Raises:
             ValueError: for an empty dimension, a type that the machine lacks, or too many partitions.
@@ -254,7 +247,6 @@ class Recording:
             _CURRENT.reset(before)
 
     def _end(self) -> None:
-        """Flush the pending call at the end of a program; ValueError if a loop is still open."""
         self.flush()
         if self.loops:
             rule = "a loop on a register must end with its body, without break, return, or an if on the register"
