@@ -15,7 +15,6 @@ __all__ = ["nki_machine", "run_nki"]
 
 
 def __getattr__(name: str):
-    """Import the simulating functions on first use."""
     if name == "run_nki":
         from neuroncore_rtl.frontends.nki.runtime.run import run_nki
 

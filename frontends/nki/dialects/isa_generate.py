@@ -25,7 +25,6 @@ def _numbered(pattern, offset: int, multiplier: int) -> Index:
 
 
 def _shaped(r: Recording, dst: View, pattern, *views: View) -> list:
-    """Return views as operands of an instruction, with one free dimension for each pair (step, count) of `pattern`."""
     shape = (dst.shape[0], *(int(count) for _, count in pattern))
     return [_free(r, view.fitted(dst.shape), shape) for view in (dst, *views)]
 

@@ -48,7 +48,6 @@ def nc_stream_shuffle(r: Recording, dst: View, src: View, shuffle_mask) -> None:
 
 
 def _free(view: View) -> list[int]:
-    """Return the indices of the dimensions of a single-partition view, except a first dimension of size 1."""
     return [d for d in range(view.ndim) if d or view.shape[0] > 1]
 
 

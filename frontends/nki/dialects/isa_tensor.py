@@ -248,7 +248,6 @@ def _check_tile(config: Config, position: tuple, size: tuple, shape: tuple[int, 
 
 
 def _adjacent(tensor: Tensor) -> Tensor | None:
-    """Return a tensor as one contiguous dimension, which sums of a product require; None if it is not contiguous."""
     flat = as_row(tensor)
     return flat if flat is not None and (flat.size == 1 or flat.steps == (1,)) else None
 

@@ -137,7 +137,6 @@ class Condition:
 
     @property
     def key(self) -> tuple:
-        """Identity of the condition: equal for equivalent conditions."""
         return self.value.shape, self.value.steps, self.value.start, self.relation
 
 
@@ -172,13 +171,11 @@ class Mask:
         return all(found) if holds else any(found)
 
     def without(self, other: "Mask") -> "Mask | None":
-        """Return the conditions of this mask that another mask lacks; None if it lacks none."""
         theirs = [condition.key for condition in other.conditions]
         rest = tuple(condition for condition in self.conditions if condition.key not in theirs)
         return Mask(rest) if rest else None
 
     def rectangle(self, shape: tuple[int, ...]) -> tuple[slice, ...]:
-        """Return the part of a shape where the mask holds; ValueError if it is not a rectangle."""
         parts = [slice(0, count) for count in shape]
         for condition in self.conditions:
             value = condition.value

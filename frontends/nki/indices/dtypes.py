@@ -62,7 +62,6 @@ class DType:
 
     @property
     def machine_format(self) -> Format:
-        """The machine's format; ValueError if the machine lacks it."""
         if self.format is None:
             raise ValueError(f"dtype must be one that the machine has ({', '.join(_KNOWN)}), not {self.name}")
         return self.format

@@ -88,7 +88,6 @@ class Moved(Generic[InTile]):
 
 
 def _static(index: object) -> Affine | Integral:
-    """Return an index unchanged; ValueError if it has a number in memory."""
     if not isinstance(index, Affine | Integral):
         raise ValueError("at most one number in memory may be added to an index")
     return index

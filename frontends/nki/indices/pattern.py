@@ -109,14 +109,12 @@ class Pattern:
                 raise ValueError(f"{self.name}: an index must be between 0 and {limit - 1}, not {which}")
 
     def one_block(self) -> int:
-        """Return the number of the view's block; ValueError if it spans several."""
         if any(step and n > 1 for step, n in zip(self.block.steps, self.shape, strict=True)):
             rule = f"an operand must be in one block, selected by integers, not {self.shape} over several blocks"
             raise ValueError(f"{self.name}: {rule}")
         return self.block.start
 
     def step_along(self, dim: int) -> int:
-        """Return the element step of a dimension; ValueError if an index in memory cannot select along it."""
         if not -self.ndim <= dim < self.ndim:
             raise ValueError(f"{self.name}: indirect_dim must be below {self.ndim}, not {dim}")
         step = self.element.steps[dim]

@@ -95,9 +95,7 @@ class Allocation:
         return [self.tile(block) for block in self._tensors]
 
     def is_new(self, block: int) -> bool:
-        """Return whether a block has not been accessed."""
         return block not in self._tensors
 
     def written_elements(self, block: int) -> np.ndarray:
-        """Return bool [partitions, elements]: whether each element has been written."""
         return self._written.setdefault(block, np.zeros((self.partitions, self.width), bool))

@@ -99,7 +99,6 @@ class View(Pattern):
 
     @from_kernel
     def permute(self, *dims) -> Self:
-        """Return a view with the dimensions in another order; on chip the partitions must stay first."""
         order = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], Integral) else dims
         return self.permuted(tuple(order))
 

@@ -1,4 +1,4 @@
-"""Dynamic loops: the number of iterations is known only at run time. A body is recorded once and executed repeatedly.
+"""Dynamic loops: a body is recorded once and executed repeatedly, as often as is known only at run time.
 
 Each instruction must be valid in every iteration. Values that were cached before the loop are therefore computed again
 in the body, and values that the body caches are not used after the loop.

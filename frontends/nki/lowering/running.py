@@ -1,9 +1,8 @@
 """Running results: emulation of the reduction registers in an engine's lanes.
 
-The interface has such registers in the scalar and the vector engine, with commands
-(`frontends.nki.lowering.reductions.ReduceCommand`). Here they are an SBUF column, one FP32 element per
-partition. An instruction reduces its elements into a new column, and a second one combines it with the previous column.
-A reduction that starts from its identity writes directly to the kernel's tensor, which then serves as the column.
+Here they are an SBUF column, one FP32 element per partition. An instruction reduces its elements into a new column, and
+a second one combines it with the previous column. A reduction that starts from its identity writes directly to the
+kernel's tensor, which then serves as the column.
 """
 
 from collections.abc import Callable

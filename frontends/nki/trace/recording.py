@@ -1,8 +1,8 @@
 """State of a kernel's recording: allocations, appended instructions and current program of the grid.
 
-In the interface's first dialect a call returns its result instead of writing to a `dst`. The call stays pending until
-the next one. If the next operation is an assignment of this result, as in `tile[...] = nisa.activation(...)`, it is
-written directly to the target of the assignment; otherwise to a new tensor.
+A call of the first dialect stays pending until the next one. If the next operation is an assignment of this result, as
+in `tile[...] = nisa.activation(...)`, it is written directly to the target of the assignment; otherwise to a new
+tensor.
 """
 
 from collections import Counter
@@ -50,7 +50,6 @@ class Pending:
     product: bool = False
 
     def append(self, target: View, **options: bool) -> None:
-        """Append the instructions of the call, which write to `target`; an error names the call's line."""
         with override_source(self.source):
             located(self.run)(target, **options)
 
@@ -162,13 +161,11 @@ class Recording:
         return found
 
     def constant(self, values: np.ndarray, dtype: DType) -> View:
-        """Return a tensor in HBM that is initialised with `values`."""
         tensor = self.program.space.hbm(f"constant{len(self.constants)}", dtype.machine_format, values.shape)
         self.constants.append((tensor, values))
         return self.of_hbm(tensor, dtype)
 
     def once(self, key: tuple, make: Callable[[], _Made]) -> _Made:
-        """Return the cached object for a key; make it by `make` at the first call."""
         if key not in self.made:
             self.made[key] = make()
         return self.made[key]
@@ -183,7 +180,6 @@ class Recording:
     # -- calls -----------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Append the pending call, which writes its result to a new tensor."""
         if self.pending is not None:
             waiting, self.pending = self.pending, None
             waiting.append(waiting.result)
