@@ -79,11 +79,9 @@ def cast(view: Viewed, dtype: DType) -> Viewed:
 
 
 def accessed(view: Viewed, pattern, offset: int | None, scalar, vector, dim: int, options: dict) -> Viewed:
-    """Return the view with an access pattern of pairs (step, count), outermost first.
+    """Return the view with an access pattern, see `frontends.nki.indices.views.View.ap`.
 
-    `offset` is the start, in elements counted over all partitions; None: the view's. An index moves the pattern along
-    dimension `dim` of the view: `scalar`, an integer or a number in memory, or `vector`, one number per partition in
-    memory. `options` are unsupported and must be false.
+    `offset` is the start, in elements counted over all partitions; None: the view's. `options` must be false.
     """
     if isinstance(scalar, VirtualRegister):
         scalar = scalar.word

@@ -41,17 +41,10 @@ class PatternCut(Generic[Viewed]):
 class Pattern:
     """Access pattern of a tensor or a part of it.
 
-    Elements count from 0 in each HBM tensor and in each block.
-
-    Arguments:
-        allocation: the tensor.
-        dtype: type of an element.
-        shape: sizes of the dimensions.
-        element, partition, block: position by index.
-        lanes: on chip, the dimension along partitions, which may repeat one partition.
-        bounds: index expressions with their limits, checked after masks are applied.
-        numbers: the index in memory.
-        cut: the view before masking, if masking was the last operation.
+    `element`, which counts from 0 in each HBM tensor and in each block, `partition` and `block` are the position by
+    index. On chip, `lanes` is the dimension along partitions, which may repeat one partition. `bounds` are index
+    expressions with their limits, checked after masks are applied. `numbers` is the index in memory. `cut` is the view
+    before masking, if masking was the last operation.
     """
 
     allocation: Allocation
@@ -97,8 +90,6 @@ class Pattern:
     def is_indirect(self) -> bool:
         return self.numbers is not None
 
-    # -- where it is -----------------------------------------------------------------------------------------------
-
     def check_bounds(self) -> None:
         for axis, limit in self.bounds:
             if not limit:
@@ -121,8 +112,6 @@ class Pattern:
         if dim == self.lanes or self.block.steps[dim] or step < 1:
             raise ValueError(f"{self.name}: an index in memory must be along elements, not along dimension {dim}")
         return step
-
-    # -- other indices of the same elements ------------------------------------------------------------------------
 
     def _mapped(
         self, shape: tuple[int, ...], lanes: int | None, numbers: "Numbers[Self] | None",

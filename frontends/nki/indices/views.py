@@ -23,8 +23,6 @@ __all__ = ["View"]
 class View(Pattern):
     """A view with the methods that kernels call."""
 
-    # -- indices and masks -----------------------------------------------------------------------------------------
-
     @from_kernel
     def __getitem__(self, key) -> Self:
         """Return a part.
@@ -79,8 +77,6 @@ class View(Pattern):
     def unrepeated(self) -> Self:
         """Return a view that repeats one partition, without the repetitions: its first index along partitions."""
         return self[tuple(slice(0, 1) if d == self.lanes else slice(None) for d in range(self.ndim))]
-
-    # -- dimensions ------------------------------------------------------------------------------------------------
 
     @from_kernel
     def reshape(self, *sizes, shape=None) -> Self:
@@ -142,8 +138,6 @@ class View(Pattern):
         if sorted(order) != list(range(self.ndim)):
             raise ValueError(f"{self.name}: order must be a permutation of the dimensions of {self.shape}, not {order}")
         return self.picked(order)
-
-    # -- memory ----------------------------------------------------------------------------------------------------
 
     @from_kernel
     def view(self, dtype) -> Self:

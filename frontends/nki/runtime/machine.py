@@ -26,10 +26,8 @@ __all__ = ["nki_machine"]
 def nki_machine(preset: str = "full", on: str = "golden", order: str = NKI_ORDER, **variables) -> Iterator[None]:
     """Serve imports of the interface, and run kernels called with numpy arrays, in this context.
 
-    Results are arrays of the kernel's types; arrays that a kernel writes are changed in place. A call raises as
-    `frontends.nki.run_nki`, and IndexError if an index in memory exceeds its flattened tensor.
-
-    The arguments are those of `frontends.nki.run_nki`; `on` is "golden", "model" or "rtl".
+    Results are arrays of the kernel's types; arrays that a kernel writes are changed in place. Arguments and exceptions
+    are those of `frontends.nki.run_nki`; also IndexError if an index in memory exceeds its flattened tensor.
     """
     config = preset_named(preset)
 

@@ -93,8 +93,6 @@ class Recording:
         self._counted = 0
         self._outermost = True
 
-    # -- tensors ---------------------------------------------------------------------------------------------------
-
     def allocate(self, shape: tuple[int, ...], dtype: DType, memory: Memory, name: str = "", lanes: int = 0) -> View:
         """Allocate a tensor.
 
@@ -177,8 +175,6 @@ class Recording:
         self._counted = len(self.program.steps)
         return self._busy[engine]
 
-    # -- calls -----------------------------------------------------------------------------------------------------
-
     def flush(self) -> None:
         if self.pending is not None:
             waiting, self.pending = self.pending, None
@@ -229,8 +225,6 @@ class Recording:
             rule = "an assigned result of several free dimensions must be used whole"
             raise ValueError(f"{view.name}: {rule}, or as part of {target.name}, not as {view.shape} of {own.shape}")
         return whole
-
-    # -- the kernel ------------------------------------------------------------------------------------------------
 
     @contextmanager
     def current(self) -> Iterator["Recording"]:
