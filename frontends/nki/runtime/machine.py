@@ -26,8 +26,9 @@ __all__ = ["nki_machine"]
 def nki_machine(preset: str = "full", on: str = "golden", order: str = NKI_ORDER, **variables) -> Iterator[None]:
     """Serve imports of the interface, and run kernels called with numpy arrays, in this context.
 
-    Results are arrays of the kernel's types; arrays that a kernel writes are changed in place. Arguments and exceptions
-    are those of `frontends.nki.run_nki`; also IndexError if an index in memory exceeds its flattened tensor.
+    Results are arrays of the kernel's types; arrays that a kernel writes are changed in place. `on` is "golden",
+    "model" or "rtl". Exceptions are those of `frontends.nki.run_nki`; also IndexError if an index in memory exceeds its
+    flattened tensor.
     """
     config = preset_named(preset)
 

@@ -1,7 +1,4 @@
-"""Run of a kernel of the Neuron Kernel Interface on this machine.
-
-Cycles are from this machine's RTL or its timing model; they do not predict AWS's silicon.
-"""
+"""Run of a kernel of the Neuron Kernel Interface on this machine."""
 
 import inspect
 from collections import Counter
