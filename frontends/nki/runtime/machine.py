@@ -26,14 +26,9 @@ __all__ = ["nki_machine"]
 def nki_machine(preset: str = "full", on: str = "golden", order: str = NKI_ORDER, **variables) -> Iterator[None]:
     """Serve imports of the interface, and run kernels called with numpy arrays, in this context.
 
-    Results are arrays of the kernel's types; arrays that a kernel writes are changed in place. A call raises as
-    `frontends.nki.run_nki`, and IndexError if an index in memory exceeds its flattened tensor.
-
-    Arguments:
-        preset: the machine, "tiny" to "full".
-        on: the target, "golden", "model" or "rtl".
-        order: order of a queue's instructions, "program" or "scheduled".
-        variables: options of `run.run`.
+    Results are arrays of the kernel's types; arrays that a kernel writes are changed in place. `on` is "golden",
+    "model" or "rtl". Exceptions are those of `frontends.nki.run_nki`; also IndexError if an index in memory exceeds its
+    flattened tensor.
     """
     config = preset_named(preset)
 

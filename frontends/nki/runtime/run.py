@@ -1,7 +1,4 @@
-"""Run of a kernel of the Neuron Kernel Interface on this machine.
-
-Cycles are from this machine's RTL or its timing model; they do not predict AWS's silicon.
-"""
+"""Run of a kernel of the Neuron Kernel Interface on this machine."""
 
 import inspect
 from collections import Counter
@@ -34,10 +31,8 @@ NKI_ORDER = "scheduled"
 class NkiResult:
     """Results of a kernel that ran to its end; prints as a table.
 
-    Arguments:
-        outputs: returned arrays in order: float32 for every floating-point format, otherwise int8, int16 or int32.
-        run: the program's run, with cycles, utilisation shares and lines.
-        inserted: number of instructions that no call names, by purpose.
+    `outputs` are float32 for every floating-point format, otherwise int8, int16 or int32. `inserted` has the number of
+    instructions that no call names, by purpose.
     """
 
     outputs: tuple[np.ndarray, ...]
@@ -66,9 +61,9 @@ def run_nki(
         kernel: "path/to/file.py:function"; the function may be a kernel or call kernels.
         args: the kernel's arguments in order; arrays, and pairs (array, type) as (x, "bfloat16"), are stored in HBM.
         grid: programs along each axis, run one after the other.
-        preset: the machine, "tiny" to "full".
+        preset: "tiny" to "full".
         order: order of a queue's instructions, "program" or "scheduled".
-        variables: `on`, the target, and other options of `run.run`.
+        variables: options of `run.run`, such as `on`.
 
     Raises:
         ValueError: if the kernel does not exist, arguments do not fit, or a call is refused (with the kernel's line).
