@@ -2,8 +2,7 @@
 
 A kernel is Python that calls `nki.isa` and `nki.language` on symbolic tensors. Each call, in Python's loops too, is
 recorded as instructions of `kernels.program`. The vendor's packages are not used:
-`frontends.nki.dialects.modules` makes the modules that kernels import, and
-`frontends.nki.dialects.hook` serves them while a kernel is loaded.
+`frontends.nki.dialects.hook` serves the modules of `frontends.nki.dialects.modules` while a kernel is loaded.
 """
 
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ __all__ = ["nki_machine", "run_nki"]
 
 
 def __getattr__(name: str):
-    """Import the simulating functions on first use."""
     if name == "run_nki":
         from neuroncore_rtl.frontends.nki.runtime.run import run_nki
 

@@ -37,12 +37,9 @@ class Array:
 class Recorded:
     """A kernel recorded as a program.
 
-    Arguments:
-        program: the program with the instructions of the kernel.
-        inputs: initial contents of tensors in HBM.
-        results: returned tensors in order; if the kernel returns nothing, the arguments that it writes.
-        written: HBM arguments that the kernel writes, by name.
-        inserted: number of instructions that no call names, by purpose.
+    `results` are the returned tensors in order; if the kernel returns nothing, the arguments that it writes. `written`
+    has the HBM arguments that it writes, by name, and `inserted` the number of instructions that no call names, by
+    purpose.
     """
 
     program: Program
@@ -61,12 +58,8 @@ def record(
 ) -> Recorded:
     """Record a kernel, or a function that calls kernels, as a program.
 
-    Arguments:
-        kernel: the loaded function.
-        arguments: by parameter name; an `Array` becomes a tensor in HBM, other values are passed unchanged.
-        config: the machine.
-        grid: programs along each axis, run one after the other; empty: one program.
-        order: order of a queue's instructions, as for `kernels.program.Program`.
+    An `Array` among the arguments becomes a tensor in HBM; other values are passed unchanged. `grid` and `order` are as
+    in `frontends.nki.run_nki`.
 
     Raises:
         ValueError: if arguments do not fit, a call is refused (the message ends with the kernel's line), or the kernel

@@ -67,7 +67,7 @@ def rows(text: str) -> dict[str, str]:
 
 
 def value(text: str, name: str) -> str:
-    """Return the value that a report prints for a name: of a row, of a part of a row, or of a table's "row column"."""
+    """Return the value that a report prints for a name: of a row, of a part of a row, or "row part"."""
     shown = {heading: row for heading, row in rows(text).items() if heading not in ("settings", "config")}
     if name in ("vector", "scalar"):
         shown = {"elements": shown["elements"]}
@@ -75,6 +75,8 @@ def value(text: str, name: str) -> str:
         return shown[name].split("  ")[0]
     elif name.rpartition(" ")[0] in shown:
         row, _, column = name.rpartition(" ")
+        if parts := re.findall(rf"(?:^|, ){column} ([^\s,]+)", shown[row]):
+            return parts[0]
         tables = [re.split(r"  +", cells) for cells in shown.values()]
         titles = next(titles for titles in tables if column in titles)
         return re.split(r"  +", shown[row])[titles.index(column)]

@@ -1,7 +1,7 @@
 """Import hook for kernel files: serves the interface's modules and stubs of missing host libraries.
 
-The finder is installed as the first one in `sys.meta_path` for the duration of a `with` statement (`answering`).
-At its end modules, search path, environment and logging level are restored.
+`answering` installs the finder as the first one in `sys.meta_path`; at the end of its `with` statement modules, search
+path, environment and logging level are restored.
 """
 
 import importlib.abc
@@ -128,8 +128,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             vars(module)["nki_jit"] = jit
         return module
 
-    def exec_module(self, module: ModuleType) -> None:
-        """Do nothing: the module is complete."""
+    def exec_module(self, module: ModuleType) -> None: ...
 
 
 @contextmanager
@@ -161,11 +160,8 @@ def answering(
 ) -> Iterator[None]:
     """Serve imports of the interface for a machine in this context.
 
-    Arguments:
-        config: the machine.
-        folder: additional search path.
-        absent: missing libraries to stub in addition to `HOSTS`.
-        known: modules to restore (`known_to`), so that another import gives the same objects.
+    `folder` is an additional search path; `absent` are missing libraries to stub in addition to `HOSTS`; `known` are
+    modules to restore (`known_to`), so that another import gives the same objects.
     """
     finder = _Finder(modules(config), folder, absent)
     before, path, environment = dict(sys.modules), list(sys.path), dict(os.environ)
@@ -211,7 +207,6 @@ def _uses(module: ModuleType, own: dict[str, ModuleType]) -> bool:
 
 
 def _place(module: ModuleType) -> str | None:
-    """Return the path of a module's file; of a namespace package, its first folder."""
     return getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
 
 

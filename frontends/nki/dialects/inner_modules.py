@@ -23,7 +23,6 @@ PRIVATE = "_private", "_private_kernels", "_pre_prod_kernels", "kernels"
 
 
 def _is_fixed(value: object) -> bool:
-    """Return whether the value of a class attribute is immutable, so that all objects can share the value."""
     return type(value).__hash__ is not None
 
 
@@ -31,7 +30,6 @@ class NKIObject:
     """Base of kernels' settings classes: the constructor accepts the fields, annotated or with a default."""
 
     def __init_subclass__(cls, **options):
-        """Annotate attributes without annotation, so that dataclasses treat them as fields."""
         super().__init_subclass__(**options)
         fields = cls.__dict__.get("__annotations__", {})
         plain = [

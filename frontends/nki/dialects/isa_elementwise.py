@@ -207,7 +207,6 @@ def activation(
 
 
 def _activated(r: Recording, target: Tensor, a: Tensor, function: str, scale, bias) -> Callable[..., None]:
-    """Return a function that appends an activation; its options are those of the instruction's running sum."""
     factor = scalar(r, scale, target.partitions)
     shift = 0.0 if bias is None else scalar(r, bias, target.partitions)
     return lambda **sums: r.program.append(isa.activation(target, a, function, factor, shift, **sums))

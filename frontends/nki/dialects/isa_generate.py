@@ -25,7 +25,6 @@ def _numbered(pattern, offset: int, multiplier: int) -> Index:
 
 
 def _shaped(r: Recording, dst: View, pattern, *views: View) -> list:
-    """Return views as operands of an instruction, with one free dimension for each pair (step, count) of `pattern`."""
     shape = (dst.shape[0], *(int(count) for _, count in pattern))
     return [_free(r, view.fitted(dst.shape), shape) for view in (dst, *views)]
 
@@ -55,7 +54,6 @@ def affine_select(
 
 @instruction(OLDER, result=like("on_true_tile"), like="on_true_tile", name="affine_select")
 def _select_by_expression(r: Recording, dst: View, pred, on_true_tile: View, on_false_value) -> None:
-    """Select on_true_tile where a comparison of index expressions holds, else on_false_value."""
     if not isinstance(pred, Mask) or len(pred.conditions) != 1:
         raise ValueError(f"pred must be one comparison of index expressions, not {pred!r}")
     (condition,) = pred.conditions
@@ -71,7 +69,6 @@ def _of_expression(given: dict) -> tuple:
 
 @instruction(OLDER, "differs", "32-bit integers", result=_of_expression, like="expr", name="iota")
 def _iota_of_expression(r: Recording, dst: View, expr: Affine, kind=None) -> None:
-    """Compute dst = the values of an index expression."""
     target = _free(r, dst, dst.shape)
     steps = expr.over(dst.shape).steps
     r.program.append(isa.iota(target, Index(base=expr.start, partition=steps[0], steps=steps[1:])))

@@ -161,10 +161,6 @@ def _skipping(r: Recording, dst: View, src: View) -> None:
 
 
 def _by_way_of_hbm(r: Recording, dst: View, src: View, skip: bool) -> None:
-    """Append an on-chip copy with an index in memory.
-
-    The copy leads through HBM, since DMA engines can select rows by an index only there.
-    """
     if src.is_indirect() and src.allocation.memory.on_chip:
         copy(r, dst, in_table(src, table_of(r, src)), skip=skip)
         return
@@ -220,10 +216,7 @@ def _is_turned(near: View, far: View) -> bool:
 
 
 def _through_tensor_engine(r: Recording, dst: View, src: View) -> None:
-    """Append a transposed copy between HBM and the chip.
-
-    DMA copies whole rows of HBM; the tensor engine transposes them.
-    """
+    """Append a copy of whole rows between HBM and the chip, which the tensor engine transposes."""
     loads = dst.allocation.memory.on_chip
     near, far = (dst, src) if loads else (src, dst)
     size, space = r.program.lanes, r.program.space

@@ -48,7 +48,6 @@ def nc_stream_shuffle(r: Recording, dst: View, src: View, shuffle_mask) -> None:
 
 
 def _free(view: View) -> list[int]:
-    """Return the indices of the dimensions of a single-partition view, except a first dimension of size 1."""
     return [d for d in range(view.ndim) if d or view.shape[0] > 1]
 
 
@@ -102,7 +101,6 @@ def tensor_partition_reduce(r: Recording, dst: View, op, data: View) -> None:
 
 
 def _summed(r: Recording, target: Tensor, source: Tensor) -> None:
-    """Append the sum of source over its partitions, by a product with a column of ones."""
     # The ones must be in the source's partitions.
     column = ones(r, source.format, source.partition + source.partitions)[source.partition :]
     for part in cut(0, source.size, r.program.config.psum_words):

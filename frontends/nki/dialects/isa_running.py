@@ -179,7 +179,6 @@ def _of_maxima(given) -> None:
 
 
 def _positions(r: Recording, like: Tensor, start: int) -> Tensor:
-    """Return an FP32 tensor with the position of each element in its partition, counted from `start`."""
     lanes, count = like.partitions, like.size
 
     def make() -> Tensor:

@@ -160,7 +160,7 @@ def nc_transpose(r: Recording, dst: View, data: View) -> None:
 
 
 def _transposed_by_dma(r: Recording, target: Tensor, source: Tensor) -> None:
-    """Append target = source.T with the free dimensions of source merged; without a constant step, through SBUF."""
+    """Append target = source.T by DMA; without a constant step of source, through SBUF."""
     flat, held = as_row(source), target
     if flat is None:
         flat = in_sbuf(r, source, "rows side by side").reshape(source.size)
@@ -248,7 +248,6 @@ def _check_tile(config: Config, position: tuple, size: tuple, shape: tuple[int, 
 
 
 def _adjacent(tensor: Tensor) -> Tensor | None:
-    """Return a tensor as one contiguous dimension, which sums of a product require; None if it is not contiguous."""
     flat = as_row(tensor)
     return flat if flat is not None and (flat.size == 1 or flat.steps == (1,)) else None
 

@@ -80,7 +80,6 @@ class Keyword:
         self.memory = memory
 
     def view(self, dtype, shape, name="") -> View:
-        """Return a new tensor in this memory."""
         return ndarray(shape, dtype, self.memory, name)
 
 

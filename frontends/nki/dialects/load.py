@@ -67,7 +67,6 @@ def folder_of(file: Path) -> Path:
 
 @cache
 def _folders_up(file: Path) -> int:
-    """Return the number of folders from a file up to the root of its packages; 0 without relative imports."""
     try:
         nodes = ast.walk(ast.parse(file.read_text()))
     except SyntaxError:  # raised again when the file runs

@@ -1,7 +1,4 @@
-"""Modules that kernels import: `nki`, `nki.isa`, `nki.language`, and for the first dialect those of `neuronxcc`.
-
-A name that the machine lacks can be imported; a call of it is refused.
-"""
+"""Modules that kernels import: `nki`, `nki.isa`, `nki.language`, and for the first dialect those of `neuronxcc`."""
 
 import difflib
 from collections.abc import Callable, Mapping
@@ -141,7 +138,6 @@ def _decorator(function: Callable | None = None, **options) -> Callable:
 
 
 def _memset(shape, value, dtype, mask=None, engine=None):
-    """Return a new tile filled with one number: `memset` of the first dialect."""
     return language_memory.full(shape, value, dtype)
 
 

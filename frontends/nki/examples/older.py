@@ -12,7 +12,6 @@ from neuronxcc.nki.language import par_dim
 
 @nki.jit
 def softmax_rows(x):
-    """Return the softmax of each row of x [rows, columns], for any number of rows."""
     rows, columns = x.shape
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     p = nl.arange(nl.tile_size.pmax)[:, None]
@@ -27,7 +26,6 @@ def softmax_rows(x):
 
 @nki.jit
 def added(a, b):
-    """Return a + b with one program of the grid per tile."""
     tile = nl.tile_size.pmax
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     p = nl.program_id(0) * tile + nl.arange(tile)[:, None]
@@ -37,7 +35,6 @@ def added(a, b):
 
 
 def added_on_grid(a, b):
-    """Return a + b for any number of row tiles."""
     return added[a.shape[0] // nl.tile_size.pmax,](a, b)
 
 

@@ -24,7 +24,6 @@ BITS = nl.bitwise_and, nl.bitwise_or, nl.bitwise_xor, nl.left_shift, nl.right_sh
 
 @nki.jit
 def functions(x):
-    """Return every function of x [partitions, columns], as [functions, partitions, columns]."""
     out = nl.ndarray((len(FUNCTIONS), *x.shape), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x)
     for number, function in enumerate(FUNCTIONS):
@@ -34,7 +33,6 @@ def functions(x):
 
 @nki.jit
 def operations(a, b):
-    """Return every operation on a and b [partitions, columns], as [operations, partitions, columns]."""
     out = nl.ndarray((len(OPERATIONS), *a.shape), dtype=nl.float32, buffer=nl.shared_hbm)
     left, right = nl.load(a), nl.load(b)
     for number, operation in enumerate(OPERATIONS):
@@ -44,7 +42,6 @@ def operations(a, b):
 
 @nki.jit
 def bits(a, b):
-    """Return every bit operation on a and b, int32 [partitions, columns], and the complement of a."""
     out = nl.ndarray((len(BITS) + 1, *a.shape), dtype=nl.int32, buffer=nl.shared_hbm)
     left, right = nl.load(a), nl.load(b)
     for number, operation in enumerate(BITS):
@@ -97,7 +94,6 @@ def triangle(x):
 
 @nki.jit
 def random_tiles(x, rate=0.5):
-    """Return x with dropout, and uniform numbers from 0 to 1 of its shape."""
     kept, numbers = (nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm) for _ in range(2))
     nl.store(kept, value=nl.dropout(nl.load(x), rate=rate))
     nl.store(numbers, value=nl.rand(x.shape, dtype=nl.float32))

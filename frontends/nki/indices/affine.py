@@ -24,20 +24,13 @@ def broadcast_shapes(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int,
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """Index expression: start + the sum of index[d] * steps[d] over a shape.
-
-    Arguments:
-        shape: sizes of the dimensions.
-        steps: difference between consecutive indices, per dimension.
-        start: value at index 0.
-    """
+    """Index expression: start + the sum of index[d] * steps[d] over a shape."""
 
     shape: tuple[int, ...]
     steps: tuple[int, ...]
     start: int = 0
 
     def over(self, shape: tuple[int, ...]) -> "Affine":
-        """Return this index expression broadcast to a shape."""
         own = (0 if count == 1 else step for count, step in zip(self.shape, self.steps, strict=True))
         return Affine(shape, ((0,) * (len(shape) - len(self.shape)) + tuple(own)), self.start)
 
@@ -144,7 +137,6 @@ class Condition:
 
     @property
     def key(self) -> tuple:
-        """Identity of the condition: equal for equivalent conditions."""
         return self.value.shape, self.value.steps, self.value.start, self.relation
 
 
@@ -175,18 +167,15 @@ class Mask:
     __ror__ = __or__
 
     def is_known(self, holds: bool) -> bool:
-        """Return whether the mask is known to hold at every index; with `holds` False, to hold at no index."""
         found = [condition.is_known(holds) for condition in self.conditions]
         return all(found) if holds else any(found)
 
     def without(self, other: "Mask") -> "Mask | None":
-        """Return the conditions of this mask that another mask lacks; None if it lacks none."""
         theirs = [condition.key for condition in other.conditions]
         rest = tuple(condition for condition in self.conditions if condition.key not in theirs)
         return Mask(rest) if rest else None
 
     def rectangle(self, shape: tuple[int, ...]) -> tuple[slice, ...]:
-        """Return the part of a shape where the mask holds; ValueError if it is not a rectangle."""
         parts = [slice(0, count) for count in shape]
         for condition in self.conditions:
             value = condition.value

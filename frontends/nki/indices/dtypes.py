@@ -32,9 +32,7 @@ __all__ = ["DTYPES", "DType", "dtype_of", "promoted"]
 class DType:
     """Number format of the interface; equal to its name and to numpy's type of that name.
 
-    Arguments:
-        name: as in `nki.language`.
-        format: the machine's format; None: the machine lacks the type, and tensors of it are refused.
+    Tensors of a type without a `format` of the machine are refused.
     """
 
     name: str
@@ -60,12 +58,10 @@ class DType:
 
     @property
     def itemsize(self) -> int:
-        """Bytes per element."""
         return self.machine_format.bits // 8
 
     @property
     def machine_format(self) -> Format:
-        """The machine's format; ValueError if the machine lacks it."""
         if self.format is None:
             raise ValueError(f"dtype must be one that the machine has ({', '.join(_KNOWN)}), not {self.name}")
         return self.format

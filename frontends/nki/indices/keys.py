@@ -121,7 +121,6 @@ def _parts(view: Pattern, key: tuple, common: tuple[int, ...]) -> tuple[list[int
 def _indices(
     view: Pattern, shape: Sequence[int], parts: list[Part], common: tuple[int, ...]
 ) -> tuple[tuple[int, ...], list[Affine]]:
-    """Return the shape of the result with the sizes of slices, and an index expression per dimension of the view."""
     counts = list(shape)
     found: list[tuple[int, dict[int, int]]] = []
     for count, (first, part) in zip(view.shape, parts, strict=True):
@@ -142,7 +141,6 @@ def _indices(
 
 
 def _bounds(part: slice, count: int) -> tuple[int, int, int]:
-    """Return start, end and step of a slice, without clipping an explicit bound at the end."""
     begin, end, step = part.indices(count)
     start, stop = (number if isinstance(number, Integral) else 0 for number in (part.start, part.stop))
     return (max(begin, int(start)), max(end, int(stop)), step) if step > 0 else (begin, end, step)

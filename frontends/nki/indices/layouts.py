@@ -79,11 +79,9 @@ def cast(view: Viewed, dtype: DType) -> Viewed:
 
 
 def accessed(view: Viewed, pattern, offset: int | None, scalar, vector, dim: int, options: dict) -> Viewed:
-    """Return the view with an access pattern of pairs (step, count), outermost first.
+    """Return the view with an access pattern, see `frontends.nki.indices.views.View.ap`.
 
-    `offset` is the start, in elements counted over all partitions; None: the view's. An index moves the pattern along
-    dimension `dim` of the view: `scalar`, an integer or a number in memory, or `vector`, one number per partition in
-    memory. `options` are unsupported and must be false.
+    `offset` is the start, in elements counted over all partitions; None: the view's. `options` must be false.
     """
     if isinstance(scalar, VirtualRegister):
         scalar = scalar.word
@@ -102,7 +100,6 @@ def accessed(view: Viewed, pattern, offset: int | None, scalar, vector, dim: int
 
 
 def _width(view: Pattern) -> int:
-    """Return the number of elements of the view's type in a partition of a block; in HBM, in the whole tensor."""
     if view.allocation.memory is Memory.psum:
         return view.allocation.width
     return view.allocation.width * view.allocation.dtype.itemsize // view.dtype.itemsize
@@ -131,10 +128,7 @@ def _patterned(view: Viewed, shape: tuple[int, ...], steps: tuple[int, ...], sta
 
 
 def _offset(view: Viewed, base: Viewed, scalar: object, vector: object, dim: int) -> Viewed:
-    """Return `view` moved along dimension `dim` of `base` by an index in memory.
-
-    The index is `scalar`, a single number, or `vector`, a number per partition.
-    """
+    """Return `view` moved along dimension `dim` of `base` by an index in memory."""
     offset = scalar if vector is None else vector
     if not isinstance(offset, Pattern) or (scalar is not None and vector is not None):
         rule = "an offset in memory must be one tensor in SBUF, scalar_offset or vector_offset"

@@ -23,17 +23,11 @@ class Tile(Protocol):
     @property
     def partition(self) -> Affine: ...
 
-    def indexed(self, shape: tuple[int, ...], indices: Sequence[Affine]) -> Self:
-        """Return the view indexed by one expression per dimension."""
-        ...
+    def indexed(self, shape: tuple[int, ...], indices: Sequence[Affine]) -> Self: ...
 
-    def picked(self, order: Sequence[int | None]) -> Self:
-        """Return the view with its dimensions in this order; None inserts a dimension of one element."""
-        ...
+    def picked(self, order: Sequence[int | None]) -> Self: ...
 
-    def repeated(self, shape: tuple[int, ...]) -> Self:
-        """Return the view broadcast to a shape."""
-        ...
+    def repeated(self, shape: tuple[int, ...]) -> Self: ...
 
 
 InTile = TypeVar("InTile", bound=Tile)
@@ -94,7 +88,6 @@ class Moved(Generic[InTile]):
 
 
 def _static(index: object) -> Affine | Integral:
-    """Return an index unchanged; ValueError if it has a number in memory."""
     if not isinstance(index, Affine | Integral):
         raise ValueError("at most one number in memory may be added to an index")
     return index

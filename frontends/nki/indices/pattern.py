@@ -41,16 +41,10 @@ class PatternCut(Generic[Viewed]):
 class Pattern:
     """Access pattern of a tensor or a part of it.
 
-    Arguments:
-        allocation: the tensor.
-        dtype: type of an element.
-        shape: sizes of the dimensions.
-        element, partition, block: position by index; elements count from 0 in each HBM tensor and in each block.
-        lanes: on chip, the dimension along partitions, which may repeat one partition; None if there is no such
-            dimension.
-        bounds: index expressions with their limits, checked after masks are applied.
-        numbers: the index in memory; None: no such index.
-        cut: the view before masking, if masking was the last operation.
+    `element`, which counts from 0 in each HBM tensor and in each block, `partition` and `block` are the position by
+    index. On chip, `lanes` is the dimension along partitions, which may repeat one partition. `bounds` are index
+    expressions with their limits, checked after masks are applied. `numbers` is the index in memory. `cut` is the view
+    before masking, if masking was the last operation.
     """
 
     allocation: Allocation
@@ -96,10 +90,7 @@ class Pattern:
     def is_indirect(self) -> bool:
         return self.numbers is not None
 
-    # -- where it is -----------------------------------------------------------------------------------------------
-
     def check_bounds(self) -> None:
-        """Raise ValueError if an index exceeds the tensor."""
         for axis, limit in self.bounds:
             if not limit:
                 raise ValueError(f"{self.name}: an operand must have elements, but a mask excludes all of them")
@@ -109,22 +100,18 @@ class Pattern:
                 raise ValueError(f"{self.name}: an index must be between 0 and {limit - 1}, not {which}")
 
     def one_block(self) -> int:
-        """Return the number of the view's block; ValueError if it spans several."""
         if any(step and n > 1 for step, n in zip(self.block.steps, self.shape, strict=True)):
             rule = f"an operand must be in one block, selected by integers, not {self.shape} over several blocks"
             raise ValueError(f"{self.name}: {rule}")
         return self.block.start
 
     def step_along(self, dim: int) -> int:
-        """Return the element step of a dimension; ValueError if an index in memory cannot select along it."""
         if not -self.ndim <= dim < self.ndim:
             raise ValueError(f"{self.name}: indirect_dim must be below {self.ndim}, not {dim}")
         step = self.element.steps[dim]
         if dim == self.lanes or self.block.steps[dim] or step < 1:
             raise ValueError(f"{self.name}: an index in memory must be along elements, not along dimension {dim}")
         return step
-
-    # -- other indices of the same elements ------------------------------------------------------------------------
 
     def _mapped(
         self, shape: tuple[int, ...], lanes: int | None, numbers: "Numbers[Self] | None",
@@ -160,7 +147,6 @@ class Pattern:
         )
 
     def picked(self, order: Sequence[int | None]) -> Self:
-        """Return the view with its dimensions in this order; None inserts a dimension of one element."""
         shape = tuple(1 if d is None else self.shape[d] for d in order)
         lanes = None
         if self.lanes is not None:
@@ -175,7 +161,6 @@ class Pattern:
         return self._mapped(shape, lanes, self.numbers and self.numbers.picked(order), ordered)
 
     def repeated(self, shape: tuple[int, ...]) -> Self:
-        """Return the view broadcast to a shape; ValueError if it does not broadcast."""
         if broadcast_shapes(self.shape, shape) != shape:
             raise ValueError(f"{self.name}: shape must broadcast to {shape}, not {self.shape}")
         more = len(shape) - self.ndim
@@ -206,7 +191,6 @@ class Pattern:
         return self.repeated(shape)
 
     def single(self) -> Self:
-        """Return the only element, without dimensions."""
         if self.size != 1:
             raise ValueError(f"{self.name}: an index in memory must be one element, not {self.shape}")
         return self.indexed((), [Affine((), ())] * self.ndim)

@@ -23,7 +23,6 @@ class VirtualRegister:
 
     @property
     def word(self):
-        """The register's tensor; ValueError if it has no value yet."""
         if not self.register.written:
             raise ValueError("a register must have a value before it is read")
         return self._word

@@ -41,13 +41,8 @@ def format_in(memory: Memory, dtype: DType) -> Format:
 class Allocation:
     """Storage of one tensor.
 
-    Arguments:
-        name: name in messages.
-        dtype: type of an element.
-        memory: memory of the tensor.
-        shape: all dimensions.
-        lanes: on chip, the index of the partition dimension, after those of blocks.
-        make: function that allocates the machine tensor of a block at its first access.
+    On chip, `lanes` is the index of the partition dimension, after those of blocks. `make` allocates the machine tensor
+    of a block at its first access.
     """
 
     name: str
@@ -80,7 +75,6 @@ class Allocation:
         return self.shape[self.lanes]
 
     def tensor(self, block: int) -> Tensor | HbmTensor:
-        """Return a block's machine tensor; allocate it on the first call."""
         if block not in self._tensors:
             self._tensors[block] = self.make(block)
         return self._tensors[block]
@@ -98,13 +92,10 @@ class Allocation:
 
     @property
     def tiles(self) -> list[Tensor]:
-        """Allocated machine tensors on chip."""
         return [self.tile(block) for block in self._tensors]
 
     def is_new(self, block: int) -> bool:
-        """Return whether a block has not been accessed."""
         return block not in self._tensors
 
     def written_elements(self, block: int) -> np.ndarray:
-        """Return bool [partitions, elements]: whether each element has been written."""
         return self._written.setdefault(block, np.zeros((self.partitions, self.width), bool))

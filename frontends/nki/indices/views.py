@@ -23,8 +23,6 @@ __all__ = ["View"]
 class View(Pattern):
     """A view with the methods that kernels call."""
 
-    # -- indices and masks -----------------------------------------------------------------------------------------
-
     @from_kernel
     def __getitem__(self, key) -> Self:
         """Return a part.
@@ -80,18 +78,14 @@ class View(Pattern):
         """Return a view that repeats one partition, without the repetitions: its first index along partitions."""
         return self[tuple(slice(0, 1) if d == self.lanes else slice(None) for d in range(self.ndim))]
 
-    # -- dimensions ------------------------------------------------------------------------------------------------
-
     @from_kernel
     def reshape(self, *sizes, shape=None) -> Self:
-        """Return a view of another shape; on chip the partitions must stay."""
         shape = sizes if shape is None else tuple(shape)
         shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], Integral) else tuple(shape)
         return layouts.reshaped(self, tuple(int(n) for n in shape))
 
     @from_kernel
     def broadcast_to(self, *shape) -> Self:
-        """Return the view broadcast to a shape by numpy's rules."""
         shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], Integral) else shape
         return self.repeated(tuple(int(n) for n in shape))
 
@@ -101,7 +95,6 @@ class View(Pattern):
 
     @from_kernel
     def permute(self, *dims) -> Self:
-        """Return a view with the dimensions in another order; on chip the partitions must stay first."""
         order = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], Integral) else dims
         return self.permuted(tuple(order))
 
@@ -117,7 +110,6 @@ class View(Pattern):
 
     @from_kernel
     def slice(self, dim: int, start: int, end: int, step: int = 1) -> Self:
-        """Return the part of a dimension from `start` to before `end`."""
         return self[(slice(None),) * (dim % self.ndim) + (slice(start, end, step),)]
 
     @from_kernel
@@ -128,7 +120,6 @@ class View(Pattern):
 
     @from_kernel
     def vector_select(self, dim: int, vector_offset: "View") -> Self:
-        """Return the rows of a tensor in HBM selected by numbers in SBUF, one per partition."""
         if dim % self.ndim or self.lanes is not None:
             raise ValueError(f"{self.name}: vector_select must be along dimension 0 of a tensor in HBM, not {dim}")
         first = vector_offset.fitted((vector_offset.size,))
@@ -136,12 +127,10 @@ class View(Pattern):
 
     @from_kernel
     def reshape_dim(self, dim: int, shape: tuple[int, ...]) -> Self:
-        """Return a view with a dimension split into several."""
         return self.reshape((*self.shape[:dim], *shape, *self.shape[dim + 1 :]))
 
     @from_kernel
     def flatten_dims(self, start_dim: int, end_dim: int) -> Self:
-        """Return a view with the dimensions from `start_dim` to `end_dim`, inclusive, merged."""
         last = end_dim % self.ndim + 1
         return self.reshape((*self.shape[:start_dim], prod(self.shape[start_dim:last]), *self.shape[last:]))
 
@@ -150,11 +139,8 @@ class View(Pattern):
             raise ValueError(f"{self.name}: order must be a permutation of the dimensions of {self.shape}, not {order}")
         return self.picked(order)
 
-    # -- memory ----------------------------------------------------------------------------------------------------
-
     @from_kernel
     def view(self, dtype) -> Self:
-        """Return the same bits as another type."""
         return layouts.retyped(self, dtype_of(dtype))
 
     @from_kernel

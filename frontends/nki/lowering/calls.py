@@ -1,8 +1,7 @@
 """Lowering of the interface's calls, for both dialects.
 
-In the second dialect a call writes to its first argument, `dst`. In the first dialect it returns a new tile and also
-accepts `dtype` and `mask`. Both use one function per call, which writes to a `dst`. For the first dialect, `result`
-computes the shape and type of the new tile, which is then the `dst`.
+Both dialects use one function per call, which writes to a `dst`. In the first dialect a call also accepts `dtype` and
+`mask`, and `result` computes the shape and type of the new tile, which is then the `dst`.
 """
 
 import inspect
@@ -66,7 +65,6 @@ class Call:
         return list(inspect.signature(self.lower).parameters.values())[1:]
 
     def function(self, older: bool) -> Callable:
-        """Return the function that kernels of the first (`older`) or second dialect call."""
         own = self.parameters
         skipped = own[1:] if older and self.result is not None else own
         signature = inspect.Signature(skipped)
@@ -224,7 +222,6 @@ def _resolved(current: Recording, value: object) -> object:
 
 
 def _is_zero(target: View) -> bool:
-    """Return whether a target counts as zeros but has not been written, so that a product may overwrite it."""
     return target.one_block() in target.allocation.zeros and not is_written(target)
 
 

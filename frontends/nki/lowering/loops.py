@@ -1,4 +1,4 @@
-"""Dynamic loops: the number of iterations is known only at run time. A body is recorded once and executed repeatedly.
+"""Dynamic loops: a body is recorded once and executed repeatedly, as often as is known only at run time.
 
 Each instruction must be valid in every iteration. Values that were cached before the loop are therefore computed again
 in the body, and values that the body caches are not used after the loop.
@@ -42,12 +42,8 @@ CONSTANTS = ("identity", "ones", "positions", "half")
 class Loop:
     """A loop under recording.
 
-    Arguments:
-        manager: the program's loop context.
-        source: the kernel's line.
-        register: the condition of a `while` loop, the counter of other loops.
-        made: objects that were cached before the loop.
-        outside: tensors that were allocated before the loop.
+    `manager` is the program's loop context, `source` the kernel's line, `register` the condition of a `while` loop or
+    the counter of another loop. `made` and `outside` are the objects cached and the tensors allocated before the loop.
     """
 
     manager: AbstractContextManager
@@ -58,7 +54,6 @@ class Loop:
 
 
 def _enter(current: Recording, manager: AbstractContextManager, register: VirtualRegister | None = None):
-    """Start the recording of a loop's body; return the value with which the program's loop context is entered."""
     current.flush()
     for allocation in current.on_chip:
         for block in sorted(allocation.zeros):

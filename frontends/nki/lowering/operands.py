@@ -67,7 +67,6 @@ def common(recording: Recording, shape: tuple[int, ...], *views: View) -> list[T
 
 
 def _merge_dimensions(tensors: list[Tensor]) -> list[Tensor]:
-    """Merge the dimensions of tensors of one shape that are contiguous in all of them."""
     counts = list(tensors[0].shape)
     steps = [list(tensor.steps or ()) for tensor in tensors]
     d = 0
@@ -82,7 +81,6 @@ def _merge_dimensions(tensors: list[Tensor]) -> list[Tensor]:
 
 
 def _of_lanes(recording: Recording, view: View, shape: tuple[int, ...]) -> Tensor:
-    """Return a view as an operand with the free dimensions of `shape`, except those of one element."""
     lanes = 0 if view.lanes is None else view.lanes
     if lanes:
         raise ValueError(f"{view.name}: the partitions must be along dimension 0 of {view.shape}, not {lanes}")

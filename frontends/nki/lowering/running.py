@@ -1,9 +1,8 @@
 """Running results: emulation of the reduction registers in an engine's lanes.
 
-The interface has such registers in the scalar and the vector engine, with commands
-(`frontends.nki.lowering.reductions.ReduceCommand`). Here they are an SBUF column, one FP32 element per
-partition. An instruction reduces its elements into a new column, and a second one combines it with the previous column.
-A reduction that starts from its identity writes directly to the kernel's tensor, which then serves as the column.
+Here they are an SBUF column, one FP32 element per partition. An instruction reduces its elements into a new column, and
+a second one combines it with the previous column. A reduction that starts from its identity writes directly to the
+kernel's tensor, which then serves as the column.
 """
 
 from collections.abc import Callable
@@ -32,11 +31,8 @@ IDENTITIES = {
 class Running:
     """Running results of an engine.
 
-    Arguments:
-        column: the results, one per partition; None: the result of every partition is `number`.
-        number: the result of every partition; None: undefined.
-        view: kernel tensor that contains the column, if any.
-        version: the tensor's version when the column was written.
+    Without a column, the result of every partition is `number`; without both, it is undefined. `view` is the kernel's
+    tensor that contains the column, if any, and `version` its version when the column was written.
     """
 
     column: Tensor | None = None
@@ -64,7 +60,7 @@ def scalar_place(r: Recording, view: View, lanes: int) -> Tensor:
 def keep(r: Recording, engine: str, kept: Tensor, view: View | None = None) -> None:
     """Let the column `kept` contain the running results of an engine.
 
-    `view` is the kernel's tensor that contains the column, if any; unless it is float32 in SBUF, the running results
+    Unless `view`, the kernel's tensor that contains the column, is float32 in SBUF, the running results
     become undefined.
     """
     if view is None:

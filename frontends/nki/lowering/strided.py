@@ -76,7 +76,6 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
 
 
 def _encodable(part: tuple[slice, ...]) -> Iterable[tuple[slice, ...]]:
-    """Split a part of a copy into parts with counts that fit the fields of a record."""
     return product(*(cut(one.start, one.stop, MOST) for one in part))
 
 
@@ -105,7 +104,6 @@ def _row_numbers(r: Recording, numbers: Numbers, skip: bool) -> DmaIndex:
 
 
 def _end(r: Recording, view: View) -> tuple[DmaTensor, tuple[int, ...], int | None]:
-    """Return a view as source or destination of a copy: start, steps by dimension, and dimension along partitions."""
     if not view.allocation.memory.on_chip:
         base = view.allocation.tensor(0)
         address = base.address + view.element.start * view.dtype.itemsize

@@ -40,7 +40,6 @@ def report_errors() -> Iterator[None]:
 
 
 def _is_kernels(frame: traceback.FrameSummary) -> bool:
-    """Return whether a frame belongs to the user's files or to a shipped example."""
     path = Path(frame.filename)
     ours = frame.filename.startswith("<") or any(path.is_relative_to(folder) for folder in _OWN)
     return not ours or path.is_relative_to(_EXAMPLES)

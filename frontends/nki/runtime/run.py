@@ -1,7 +1,4 @@
-"""Run of a kernel of the Neuron Kernel Interface on this machine.
-
-Cycles are from this machine's RTL or its timing model; they do not predict AWS's silicon.
-"""
+"""Run of a kernel of the Neuron Kernel Interface on this machine."""
 
 import inspect
 from collections import Counter
@@ -34,10 +31,8 @@ NKI_ORDER = "scheduled"
 class NkiResult:
     """Results of a kernel that ran to its end; prints as a table.
 
-    Arguments:
-        outputs: returned arrays in order: float32 for every floating-point format, otherwise int8, int16 or int32.
-        run: the program's run, with cycles, utilisation shares and lines.
-        inserted: number of instructions that no call names, by purpose.
+    `outputs` are float32 for every floating-point format, otherwise int8, int16 or int32. `inserted` has the number of
+    instructions that no call names, by purpose.
     """
 
     outputs: tuple[np.ndarray, ...]

@@ -1,7 +1,4 @@
-"""Host calls: Python code calls a kernel with numpy arrays, outside a recording.
-
-Such a call runs on the machine that `running` has installed.
-"""
+"""Host calls: Python code calls a kernel with numpy arrays, outside a recording."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,8 +1,8 @@
 """State of a kernel's recording: allocations, appended instructions and current program of the grid.
 
-In the interface's first dialect a call returns its result instead of writing to a `dst`. The call stays pending until
-the next one. If the next operation is an assignment of this result, as in `tile[...] = nisa.activation(...)`, it is
-written directly to the target of the assignment; otherwise to a new tensor.
+A call of the first dialect stays pending until the next one. If the next operation is an assignment of this result, as
+in `tile[...] = nisa.activation(...)`, it is written directly to the target of the assignment; otherwise to a new
+tensor.
 """
 
 from collections import Counter
@@ -50,7 +50,6 @@ class Pending:
     product: bool = False
 
     def append(self, target: View, **options: bool) -> None:
-        """Append the instructions of the call, which write to `target`; an error names the call's line."""
         with override_source(self.source):
             located(self.run)(target, **options)
 
@@ -59,10 +58,7 @@ class Pending:
 class Recording:
     """A program under construction by a kernel's calls.
 
-    Arguments:
-        program: the machine's program.
-        tensor: class of tensors for kernels.
-        calls: functions of the tensor operators, by their names in `nki.language`.
+    `calls` has the functions of the tensor operators, by their names in `nki.language`.
 
     Attributes:
         inserted: number of instructions that no call names, by purpose.
@@ -97,17 +93,11 @@ class Recording:
         self._counted = 0
         self._outermost = True
 
-    # -- tensors ---------------------------------------------------------------------------------------------------
-
     def allocate(self, shape: tuple[int, ...], dtype: DType, memory: Memory, name: str = "", lanes: int = 0) -> View:
         """Allocate a tensor.
 
-        Arguments:
-            shape: all dimensions; on chip: blocks, partitions, elements of a partition.
-            dtype: type of an element.
-            memory: memory of the tensor.
-            name: name in messages; empty: the memory and the kernel's line.
-            lanes: on chip, the index of the partition dimension.
+        On chip, `shape` has blocks, partitions, elements of a partition, and `lanes` is the index of the partition
+        dimension. An empty name in messages becomes the memory and the kernel's line.
 
         Raises:
             ValueError: for an empty dimension, a type that the machine lacks, or too many partitions.
@@ -169,13 +159,11 @@ class Recording:
         return found
 
     def constant(self, values: np.ndarray, dtype: DType) -> View:
-        """Return a tensor in HBM that is initialised with `values`."""
         tensor = self.program.space.hbm(f"constant{len(self.constants)}", dtype.machine_format, values.shape)
         self.constants.append((tensor, values))
         return self.of_hbm(tensor, dtype)
 
     def once(self, key: tuple, make: Callable[[], _Made]) -> _Made:
-        """Return the cached object for a key; make it by `make` at the first call."""
         if key not in self.made:
             self.made[key] = make()
         return self.made[key]
@@ -187,10 +175,7 @@ class Recording:
         self._counted = len(self.program.steps)
         return self._busy[engine]
 
-    # -- calls -----------------------------------------------------------------------------------------------------
-
     def flush(self) -> None:
-        """Append the pending call, which writes its result to a new tensor."""
         if self.pending is not None:
             waiting, self.pending = self.pending, None
             waiting.append(waiting.result)
@@ -241,8 +226,6 @@ class Recording:
             raise ValueError(f"{view.name}: {rule}, or as part of {target.name}, not as {view.shape} of {own.shape}")
         return whole
 
-    # -- the kernel ------------------------------------------------------------------------------------------------
-
     @contextmanager
     def current(self) -> Iterator["Recording"]:
         """Make this, in this context, the recording to which calls of the interface are appended."""
@@ -254,7 +237,6 @@ class Recording:
             _CURRENT.reset(before)
 
     def _end(self) -> None:
-        """Flush the pending call at the end of a program; ValueError if a loop is still open."""
         self.flush()
         if self.loops:
             rule = "a loop on a register must end with its body, without break, return, or an if on the register"

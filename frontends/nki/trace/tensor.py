@@ -26,11 +26,9 @@ class NkiTensor(View):
     """A tensor in HBM, SBUF or PSUM, or a view of one."""
 
     def __setitem__(self, key, value) -> None:
-        """Write a value to a part of the tensor: the result of a pending call directly, any other value by a copy."""
         recording().calls["assign"](self[key], value)
 
     def __iadd__(self, other):
-        """Add a value to the tensor; a product is accumulated in PSUM."""
         return recording().calls["accumulate"](self, other)
 
     @from_kernel

@@ -1,8 +1,7 @@
 """Zero initialisation of tiles that a kernel writes in part and reads as a whole.
 
-Published kernels load fewer rows than a tile's 128, compute with all of them and store only the loaded ones. On this
-machine a read of unwritten on-chip memory is an error (`run.check.unwritten`), though the other rows do not
-affect the result. A tile without any write is not initialised.
+Published kernels load fewer rows than a tile's 128, compute with all of them and store only the loaded ones, but a read
+of unwritten memory is an error (`run.check.unwritten`). A tile without any write is not initialised.
 """
 
 from itertools import islice
