@@ -1,8 +1,7 @@
 """Accuracy of the activation functions.
 
-`python -m neuroncore_rtl.bench.activation` writes the table of docs/activation.md. With `--check` it compares the table
-instead. With `--exhaustive` it measures every FP32 number from 2**-24 to 2**7, of both signs, about a minute per
-function.
+`--check` compares the table of docs/activation.md instead of writing it. `--exhaustive` measures every FP32 number from
+2**-24 to 2**7, of both signs, about a minute per function.
 """
 
 import sys
@@ -27,7 +26,7 @@ SEED = 20
 CASES = 300_000
 SMALLEST_NORMAL = 2.0**-126
 PROBE = np.float32(2.0**-130)
-"""A subnormal argument, for the results at subnormal arguments in the table."""
+"""A subnormal argument."""
 
 CHUNK = 1 << 20
 
@@ -61,12 +60,12 @@ class Measurement:
 
 
 def sample(name: str) -> np.ndarray:
-    """Return the arguments of the table: random numbers, and numbers around the borders of segments."""
+    """Return the arguments of the table."""
     return np.unique(np.concatenate([dense(name, np.random.default_rng(SEED), CASES), borders(name)]))
 
 
 def measure_accuracy(name: str, z: np.ndarray, tables=None) -> Measurement:
-    """Return the errors of a function for arguments that are finite and in its domain."""
+    """Return the errors of a function for finite arguments in its domain."""
 
     def evaluate(z):
         return activate(name, z, ALPHA, tables)
@@ -166,7 +165,7 @@ def _exhaustive() -> None:
 @click.option("--check", is_flag=True, help="Compare the table with the file instead of writing it.")
 @click.option("--exhaustive", is_flag=True, help="Print the errors over all FP32 numbers from 2**-24 to 2**7.")
 def print_accuracy(check: bool, exhaustive: bool) -> None:
-    """Measure the activation functions and write the table of docs/activation.md."""
+    """Measure the activation functions and write their table."""
     if exhaustive:
         _exhaustive()
         return

@@ -1,4 +1,4 @@
-"""Commands of `make bench` and `make synth`, with their variables."""
+"""Commands of `make bench` and `make synth`."""
 
 from neuroncore_rtl.run.settings import Command, choice, configuration_options, integer, later, switch
 from neuroncore_rtl.run.sim.vectors import WAYS

@@ -1,4 +1,4 @@
-"""Benchmark of cores on NeuronLink: the cost of a concurrent all-reduce, and the simulation speed of many cores."""
+"""Benchmark of cores on NeuronLink: a concurrent all-reduce, and many cores."""
 
 import numpy as np
 from rich.table import Table
@@ -29,17 +29,17 @@ SIZE = 256
 """M = K = N of the product that runs at the same time as an all-reduce."""
 
 REDUCED = 3 << 19
-"""Bytes of the all-reduce, FP32; it lasts longer than the product."""
+"""FP32; it lasts longer than the product."""
 
 RANKS = (2, 4)
-"""Ranks of the all-reduce: one core of each chip, or both cores."""
+"""One core of each chip, or both."""
 
 BAR = 0.05
-"""Largest slowdown of the product by the all-reduce, as a share of the product's cycles without it."""
+"""Largest slowdown of the product."""
 
 
 def _instance(chips: int, preset: str) -> Instance:
-    """Return the instance of TEST=tensor_parallel, so that both use the same build."""
+    """TEST=tensor_parallel uses the same build."""
     return instance_of(ALLREDUCE.settings([f"CHIPS={chips}", "TARGET=core", f"PRESET={preset}"]))
 
 
@@ -83,7 +83,7 @@ def _beside(instance: Instance, ranks: int) -> list[Image]:
 
 
 def measure_beside() -> list[dict[str, object]]:
-    """Return a row per number of ranks: the cycles of a product without and with an all-reduce that shares only HBM."""
+    """Return the cycles of a product without and with an all-reduce, by number of ranks."""
     instance = _instance(2, "small")
     queue = collective_queue(instance.core)
     rows, alone = [], None
@@ -102,7 +102,7 @@ def measure_beside() -> list[dict[str, object]]:
 
 
 def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
-    """Return build time and simulation speed, in each way, of all cores of an instance that share a linear layer."""
+    """Return build time and simulation speed of all cores of an instance."""
     instance = _instance(chips, preset)
     device = CoreDevice(machine=instance, check_axi=False)
     rng = np.random.default_rng(1)

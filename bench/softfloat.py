@@ -1,7 +1,6 @@
 """Comparison of the golden arithmetic with Berkeley SoftFloat for millions of cases.
 
-`python -m neuroncore_rtl.bench.softfloat [--cases N]` prints cases and mismatches of each operation; the exit status is
-1 if any result differs.
+The exit status is 1 if any result differs.
 """
 
 import sys
@@ -25,10 +24,7 @@ CHUNK = 250_000
 @click.option("--cases", type=click.IntRange(min=1), default=10_000_000, show_default=True, help="Number of cases.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the random cases.")
 def measure_softfloat(cases: int, seed: int) -> None:
-    """Compare the golden MAC, adder and conversions with Berkeley SoftFloat, bit for bit.
-
-    Each operation gets an equal share of the cases.
-    """
+    """Compare the golden MAC, adder and conversions with Berkeley SoftFloat, bit for bit."""
     rng = np.random.default_rng(seed)
     share = -(-cases // len(CAMPAIGN_OPERATIONS))
     table = Table("operation", "cases", "mismatches", title=f"golden against SoftFloat, seed {seed}")

@@ -1,6 +1,6 @@
 """Boards with UltraScale+ devices, and estimates whether a core fits them. No core has run on any of the boards.
 
-Resources are from AMD's product tables. The margin includes the logic that a cloud's shell or a card's platform needs.
+Resources are from AMD's product tables.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 __all__ = ["BOARDS", "MARGIN", "BoardRoom"]
 
 MARGIN = 0.25
-"""Share of each resource that should remain free, for a shell, the memory controller, and routing."""
+"""Share of each resource that a shell, the memory controller and routing need."""
 
 RAMS_IN_URAM = 8
 """Block RAMs (36 Kb) per UltraRAM (288 Kb)."""
@@ -17,7 +17,7 @@ RAMS_IN_URAM = 8
 
 @dataclass(frozen=True, kw_only=True)
 class BoardRoom:
-    """A board and its device: LUTs of six inputs, DSP48E2, RAMB36 and URAM288, with the source of the numbers."""
+    """A board and its device, with the source of the numbers."""
 
     name: str
     part: str
@@ -29,7 +29,6 @@ class BoardRoom:
 
     @property
     def registers(self) -> int:
-        """Flip-flops, two per LUT."""
         return 2 * self.luts
 
     def shares(self, counts: Mapping[str, float]) -> dict[str, float]:
@@ -45,7 +44,7 @@ class BoardRoom:
         return {name: count / getattr(self, name) if count else 0.0 for name, count in need.items()}
 
     def verdict(self, counts: Mapping[str, float]) -> str:
-        """Return whether the counts fit: "yes", "tight" (not with the margin) or "no", with the scarcest resource."""
+        """Return whether the counts fit, "tight" without the margin, with the scarcest resource."""
         shares = self.shares(counts)
         name, most = max(shares.items(), key=lambda item: item[1])
         return "yes" if most <= 1 - MARGIN else f"tight: {name}" if most <= 1 else f"no: {name}"
@@ -71,4 +70,3 @@ BOARDS = (
     BoardRoom(name="ZCU102", part="ZU9EG", luts=274_080, multipliers=2_520, rams=912, urams=0, source=_ZYNQ),
     BoardRoom(name="ZCU104", part="ZU7EV", luts=230_400, multipliers=1_728, rams=312, urams=96, source=_ZYNQ),
 )  # fmt: skip
-"""Boards of the table, cloud and cards first."""

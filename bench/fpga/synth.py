@@ -24,14 +24,13 @@ from neuroncore_rtl.run.tables import table
 __all__ = ["label", "run_synthesis"]
 
 ELSEWHERE = ("UNIT", "FAMILY", "PRESET", "SEEDS", "NETLIST")
-"""Variables that `label` omits: they are already in the record's name, or have no effect on its figures."""
+"""Variables that `label` omits."""
 
 WHOLE = "core"
-"""The unit that is compared with boards."""
 
 
 def run_synthesis(settings: Settings) -> int:
-    """Synthesise a unit, print the figures, write them to `sim_build/results/`; return the exit status."""
+    """Synthesise a unit, print and store the figures; return the exit status."""
     if settings.unit is None:
         raise UsageError(f"UNIT must be given: one of {', '.join(UNITS)}")
     if settings.netlist and (settings.unit, settings.family) != ("array", "ecp5"):
@@ -71,7 +70,7 @@ def run_synthesis(settings: Settings) -> int:
 
 
 def label(settings: Settings) -> str:
-    """Return the name of a record: unit, family, preset and values that differ from the preset's."""
+    """Return the name of a record."""
     own = (f"{name.lower()}{value}" for name, value in settings.non_defaults.items() if name not in ELSEWHERE)
     netlist = ("netlist",) if settings.netlist else ()
     return "-".join((settings.unit, settings.family, settings.preset, *own, *netlist))

@@ -1,8 +1,8 @@
 """Cluster executors (dask.distributed): an existing scheduler, or workers started as jobs of a batch queue.
 
-The scheduler reassigns the task of a worker that died. If the scheduler drops, the executor reconnects for up to
-`PATIENCE` seconds, and pending tasks are submitted again. Workers need the same sources, but no shared folder: the
-first run of a group sends its build to the workers that lack it.
+If the scheduler drops, the executor reconnects for up to `PATIENCE` seconds, and pending tasks are submitted again.
+Workers need the same sources, but no shared folder: the first run of a group sends its build to the workers that lack
+it.
 """
 
 import logging
@@ -112,7 +112,6 @@ class ClusterExecutor:
         return WorkersLost(str(error)) if isinstance(error, lost) else error
 
     def check(self) -> None:
-        """Raise WorkersLost if there has been no worker for `patience` seconds."""
         threads = self._threads()
         if threads is None or threads:
             self._alone = None
@@ -151,7 +150,7 @@ class _Parcel(WorkerPlugin):
 
 
 def _perform_there(task: Task, runs: str, expected: str) -> Row:
-    """Run a task on a worker; raise RuntimeError if its sources differ, as the row would belong to another key."""
+    """Sources that differ would give the row another key."""
     address = distributed.get_worker().address
     if sources() != expected:
         raise RuntimeError(f"the worker {address} must have the sources of this machine, but has others")
@@ -163,7 +162,7 @@ def _perform_there(task: Task, runs: str, expected: str) -> Row:
 
 @dataclass
 class QueueExecutor(ClusterExecutor):
-    """Workers that run as jobs of the batch queue `queue`, one of `QUEUES`; patience is long, as jobs wait there."""
+    """Workers as jobs of a batch queue of `QUEUES`."""
 
     address: str = ""
     patience: float = 7 * 24 * 3600

@@ -1,4 +1,4 @@
-"""Plots of a sweep: cycles and utilisation over a size, the roofline, and collectives against their links' bound."""
+"""Plots of a sweep."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -11,18 +11,15 @@ from neuroncore_rtl.tb.tests.kernels.workbench import SIZES
 __all__ = ["draw_campaign_roofline", "draw_chips", "draw_sizes", "size_of"]
 
 INK, FAINT, GRID = "#22303c", "#7d8b99", "#e3e8ed"
-"""Colours of text, secondary text and the grid."""
 
 COLOURS = (
     "#1b3a70", "#d9743f", "#3f8fc4", "#7bb662", "#8b5fbf", "#c9a227", "#5b8a72", "#c25b78", "#6b7a89", "#22303c",
 )  # fmt: skip
-"""Colours of the lines, in this order."""
 
 MOST = len(COLOURS)
 """Most lines in one plot; a sweep of more combinations shows the first ones, and the title says so."""
 
 CHIPS = "CHIPS"
-"""The variable on the x axis of the plot of collectives."""
 
 ASIDE = ("SEED",)
 """Variables that are not plotted: a point is the median over their values."""
@@ -44,11 +41,7 @@ def size_of(rows: Sequence[Row], swept: Sequence[str]) -> tuple[str, ...]:
 
 
 def draw_sizes(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
-    """Draw cycles and utilisation over a size, with a line per combination of the other `swept` variables.
-
-    Returns:
-        The path; None if there is nothing to draw.
-    """
+    """Draw cycles and utilisation over a size, a line per combination of `swept`; None if there is nothing."""
     rows = [row for row in rows if row["status"] != Status.BROKEN and row["cycles"]]
     size = size_of(rows, [name for name in swept if name != CHIPS])
     if not size:
@@ -90,7 +83,7 @@ def draw_campaign_roofline(path: Path, rows: Sequence[Row], swept: Sequence[str]
 
 
 def draw_chips(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
-    """Draw cycles and share of the links' bound of a collective over the chips; arguments as for `draw_sizes`."""
+    """Draw cycles and share of the links' bound over the chips."""
     rows = [row for row in rows if row["status"] != Status.BROKEN and row.get("ring_bound_cycles")]
     if len(_values(rows, CHIPS)) < 2:
         return None
@@ -117,11 +110,10 @@ def _over(path: Path, rows: Sequence[Row], swept: Sequence[str], size: Sequence[
 
 
 def _lines(rows: Sequence[Row], others: Sequence[str]) -> dict[str, list[Row]]:
-    """Group the rows by line; a key is the line's label."""
     told = [name for name in others if len(_values(rows, name)) > 1]
     groups: dict[tuple, list[str]] = defaultdict(list)
     for name in told:
-        groups[tuple(row.get(name) for row in rows)].append(name)  # variables with equal values share a label
+        groups[tuple(row.get(name) for row in rows)].append(name)
     found: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         found[", ".join(f"{' = '.join(names)} {row.get(names[0])}" for names in groups.values())].append(row)
@@ -133,7 +125,7 @@ def _values(rows: Iterable[Row], name: str) -> list:
 
 
 def _line(axes, rows: Sequence[Row], size: str, measure: str, colour: str, label: str | None, scale: int = 1) -> None:
-    """Draw the medians and the spread of a measure over a size; a line without a label is a bound, drawn dashed."""
+    """A line without a label is a bound, drawn dashed."""
     found = defaultdict(list)
     for row in rows:
         if row[measure] is not None:

@@ -27,14 +27,13 @@ from neuroncore_rtl.run.settings import SEED, Command, Settings, UsageError
 __all__ = ["MOST", "Point", "points_of"]
 
 MOST = 100_000
-"""Most runs of a sweep."""
 
 Values = Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a sweep: a TEST with all its settings; `swept` names the variables with lists in the sweep."""
+    """A TEST with all its settings; `swept` names the variables with lists."""
 
     test: str
     settings: Settings
@@ -42,14 +41,13 @@ class Point:
 
     @property
     def assignments(self) -> list[str]:
-        """The command-line variables (NAME=VALUE) that give these settings."""
         return [f"{name}={value}" for name, value in self.settings.non_defaults.items()]
 
 
 def points_of(path: Path, command_named: Callable[[str], Command]) -> list[Point]:
-    """Return the distinct runs of a sweep file in its order; the last list varies fastest.
+    """Return the distinct runs of a sweep file; the last list varies fastest.
 
-    `command_named` returns a TEST by its name. The message of a UsageError names the file and the key.
+    `command_named` returns a TEST by its name.
     """
     try:
         spec = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -62,7 +60,6 @@ def points_of(path: Path, command_named: Callable[[str], Command]) -> list[Point
 
 @contextmanager
 def _errors_at(place: str) -> Iterator[None]:
-    """Put the place of an error, a file or a key, in front of the message of a UsageError."""
     try:
         yield
     except UsageError as error:
@@ -99,7 +96,6 @@ def _seeds(count: object) -> list[int]:
 
 
 def _block(bench: Command, settings: Values, lists: Values, where: str) -> Iterator[Point]:
-    """Yield the combinations of a block's lists."""
     axes = [_axis(key, values, where) for key, values in lists.items()]
     count = math.prod(map(len, axes))
     if count > MOST:

@@ -28,17 +28,15 @@ class GradientErrors:
     of_bound: float
 
     def rows(self) -> dict[str, str]:
-        """Return the rows of a report."""
         errors = {"largest": self.largest, "rms": self.rms, "of the norm": self.of_norm}
         rows = {name: f"{error:.2e}" for name, error in errors.items()}
         return rows | {"of what rounding allows": f"{self.of_bound:.1%}"}
 
 
 def errors_of(sums: np.ndarray, gradients: np.ndarray, fmt: FloatFormat, *, stochastic: bool = False) -> GradientErrors:
-    """Return the errors of sums [elements] of gradients, float32 [ranks, elements], as averages.
+    """Return the errors of sums of gradients, float32 [ranks, elements], as averages.
 
-    The format is FP32, or BF16 for sums in FP32 of gradients in BF16. The error of a stochastic last rounding is up to
-    a whole last place.
+    The error of a stochastic last rounding is up to a whole last place.
     """
     exact = gradients.astype(np.float64)
     ranks, average = len(exact), exact.mean(axis=0)

@@ -24,14 +24,14 @@ from neuroncore_rtl.spec.isa import Instruction, Record, UpdateOp, queue_name
 __all__ = ["find_unordered"]
 
 MULTIPLIES, LOADS = 0, 1
-"""Lanes of the tensor queue; queue q > 0 has lane q + 1, and the lanes of NOPs follow."""
+"""Queue q > 0 has lane q + 1, and the lanes of NOPs follow."""
 
 
 def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -> list[Race]:
     """Return the conflicting pairs of records that the program does not order.
 
     The elements of the program are queue, HBM address and record, in any legal order of execution, such as in
-    `golden.core.CoreOutcome`. The result has indices into the program instead of cycles.
+    `golden.core.CoreOutcome`.
     """
     events = [
         Execution(queue, address, n, n + 1, record.instruction, queue_name(queue, config))
@@ -52,7 +52,7 @@ def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -
 
 @dataclass
 class _Adders:
-    """Additions to a semaphore by lane, in order: the lane's sum after each addition, and the record that adds."""
+    """By lane: the sum after each addition, and the record that adds."""
 
     sums: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     is_counter: bool = True
@@ -62,7 +62,7 @@ class _Adders:
         before.append(((before[-1][0] if before else 0) + value, record))
 
     def certain(self, value: int) -> list[int]:
-        """Return, of each lane, the last record that must have completed when the semaphore is at least `value`."""
+        """Return the last record of each lane that must have completed when the semaphore is at least `value`."""
         total = sum(sums[-1][0] for sums in self.sums.values())
         lasts = []
         for sums in self.sums.values():

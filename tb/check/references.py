@@ -1,4 +1,4 @@
-"""Errors of activation functions against mpmath, reported by TEST=activation."""
+"""Errors of activation functions against mpmath."""
 
 import math
 
@@ -26,7 +26,6 @@ class ReferenceErrors:
         self.ulp = self.relative = self.absolute = (0.0, 0.0)
 
     def add(self, z: float, result: float, wanted: mpmath.mpf) -> None:
-        """Add one result."""
         self.compared += 1
         difference = abs(mpf(result) - wanted)
         size = abs(wanted)
@@ -43,7 +42,7 @@ class ReferenceErrors:
 
 
 def reference_errors(name: str, z: np.ndarray, results: np.ndarray, alpha: float) -> ReferenceErrors:
-    """Return the errors of float32 `results` for f(z); results that overflow or are undefined are not compared."""
+    """Return the errors of `results` for f(z); overflows and undefined results are not compared."""
     found = ReferenceErrors()
     for argument, result in zip(z.reshape(-1).tolist(), results.reshape(-1).tolist(), strict=True):
         if not (math.isfinite(argument) and math.isfinite(result)) or argument == 0:

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Files for a board: the core behind AXI, a register header, a description, constraints, and a testbench."""
+"""Files for a board: the core behind AXI, its description, and a testbench."""
 
 import importlib.metadata
 import json
@@ -27,14 +27,12 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 __all__ = ["BOARD_TOP", "TESTBENCH", "board_files", "board_ports", "clock_of", "figures_of_axi"]
 
 BOARD_TOP = "neuroncore"
-"""Name of the Verilog module and base name of its files."""
 
 TESTBENCH = f"{BOARD_TOP}_tb"
-"""Name of the testbench and base name of its files."""
 
 
 def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dict[str, str]:
-    """Return the files by name for a single core, with debug ports and a clock constraint in MHz."""
+    """Return the files by name for a single core."""
     core = AxiCore(config, debug=debug)
     size = f"{config.rows}x{config.columns}"
     text = elaborated(BOARD_TOP, size, lambda: AxiCore(config, debug=debug), asdict(config) | {"debug": debug})
@@ -69,12 +67,12 @@ def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dic
 
 
 def clock_of(clock: str, reset: str, active: str) -> dict[str, str]:
-    """Return the clock entry of a description; `active` is the level at which the reset is active."""
+    """Return the clock entry of a description."""
     return {"clock": clock, "edge": "rising", "reset": reset, "reset_active": active, "reset_kind": "synchronous"}
 
 
 def board_ports(unit: wiring.Component) -> list[dict[str, object]]:
-    """Return name, direction and width in bits of a unit's Verilog ports, without clock and reset."""
+    """Return name, direction and width of a unit's ports, without clock and reset."""
     return [
         {"name": name, "direction": "input" if member.flow == In else "output", "width": len(value)}
         for name, member, value in module_ports(unit.signature, unit)
@@ -111,7 +109,7 @@ def _register(register: HostRegister) -> dict[str, object]:
 
 
 def _memories(text: str) -> list[dict[str, object]]:
-    """Return the memories in Verilog: module, words, bits per word, and number of instances."""
+    """Return module, words, bits per word, and number of instances."""
     modules = dict(re.findall(r"^module (\S+) *\((.*?)^endmodule$", text, re.MULTILINE | re.DOTALL))
     inside = {name: Counter(re.findall(r"^  (\S+) +\S+ +\($", body, re.MULTILINE)) for name, body in modules.items()}
     there = Counter()

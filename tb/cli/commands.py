@@ -24,8 +24,6 @@ __all__ = ["ALL_COMMANDS", "add_commands", "app", "main"]
 
 
 class _Value(click.ParamType):
-    """Value of an option, checked by the option's own rule."""
-
     def __init__(self, option: Option):
         self.option = option
         self.name = "integer" if option.type is int else "file" if option.type.__name__ == "Path" else "text"
@@ -35,8 +33,6 @@ class _Value(click.ParamType):
 
 
 class _Errors(click.Group):
-    """Group of commands that reports errors of the user or the machine as a sentence instead of a traceback."""
-
     def invoke(self, ctx: click.Context):
         try:
             return super().invoke(ctx)
@@ -54,11 +50,11 @@ class _Errors(click.Group):
 
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
-"""Errors of a full or read-only disk; any other OSError is a bug of this program."""
+"""Any other OSError is a bug of this program."""
 
 
 class _Tests(click.Group):
-    """Group with a command per TEST: `names` lists them, `find` returns one, and `run` returns its exit status."""
+    """Group with a command per TEST."""
 
     def __init__(self, *arguments, names: Callable, find: Callable, run: Callable, **options):
         super().__init__(*arguments, **options)
@@ -72,8 +68,6 @@ class _Tests(click.Group):
 
 
 def _command(command: Command, run) -> click.Command:
-    """Return the click command of a TEST; `run` is called with the TEST and its settings and returns an exit status."""
-
     def callback(assignments: Iterable[str], **given):
         values = {option.name: given[option.name.lower()] for option in command.options}
         chosen = {name: value for name, value in values.items() if value is not None}
@@ -124,7 +118,7 @@ def image():
 
 @app.command()
 def doctor():
-    """List installed and missing tools with the commands that install them."""
+    """List tools with the commands that install the missing ones."""
     from neuroncore_rtl.run.sim.doctor import show_tools
 
     sys.exit(show_tools())
@@ -153,7 +147,6 @@ def waves(test: str):
 
 
 ALL_COMMANDS: list[Command] = []
-"""All commands with variables that do not simulate a TEST."""
 
 
 def add_commands(commands: Iterable[Command]) -> None:

@@ -29,7 +29,7 @@ _FIGURE = re.compile(r"(<!-- figure: (\S+) (\S+)(?: (\S+))? -->)(.*?)(<!-- /figu
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block in a document with a command and its output; `words` are the command's arguments, without make."""
+    """A fenced block with a command and its output."""
 
     words: tuple[str, ...]
     text: str
@@ -37,7 +37,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Figure:
-    """One value of a record in a document; the key is a path of names and positions, separated by dots."""
+    """One value of a record; the key is a path."""
 
     record: str
     key: str
@@ -51,17 +51,17 @@ def documents() -> list[Path]:
 
 
 def blocks(text: str) -> list[Block]:
-    """Return the blocks of a document, in order."""
+    """Return the blocks of a document."""
     return [Block(tuple(found[2].split()), found[3]) for found in _BLOCK.finditer(text)]
 
 
 def figures(text: str) -> list[Figure]:
-    """Return the figures of a document, in order."""
+    """Return the figures of a document."""
     return [Figure(*found.group(2, 3, 4, 5)) for found in _FIGURE.finditer(text)]
 
 
 def value(record: object, key: str, spec: str | None = None) -> str:
-    """Return a value of a record as text; a UsageError names the first part of the key that the record lacks."""
+    """Return a value of a record as text; UsageError if it is missing."""
     for part in key.split("."):
         try:
             record = record[int(part)] if isinstance(record, list) else record[part]
@@ -71,7 +71,7 @@ def value(record: object, key: str, spec: str | None = None) -> str:
 
 
 def fill_figures(text: str, results: Path = RESULTS) -> str:
-    """Return a document with its figures updated from the records; figures without a record stay unchanged."""
+    """Return a document with updated figures; figures without a record stay."""
 
     def replace(found: re.Match) -> str:
         path = results / f"{found[2]}.json"
@@ -82,7 +82,7 @@ def fill_figures(text: str, results: Path = RESULTS) -> str:
 
 
 def _run_command(words: Iterable[str]) -> str | None:
-    """Run a make command; return the text of its block, or None if it failed."""
+    """Return None if the command failed."""
     target, *rest = words
     rest = [word.removeprefix("TEST=") for word in rest]
     command = [sys.executable, "-m", "neuroncore_rtl", target, *rest]
@@ -97,7 +97,7 @@ def _run_command(words: Iterable[str]) -> str | None:
 
 
 def check_figures(settings: Settings) -> int:
-    """Run the commands of the documents' blocks, update the blocks, then the figures; return the exit status."""
+    """Update the documents' blocks and figures; return the exit status."""
     status = 0
     lines = [" ".join(block.words) for path in documents() for block in blocks(path.read_text())]
     if not any((settings.only or "") in line for line in lines):

@@ -1,4 +1,4 @@
-"""Pictures of the documents: the core, its engines, the queue, the 128-byte record, softmax, and the lessons.
+"""Pictures of the documents.
 
 `python -m neuroncore_rtl.tb.cli.pictures` writes them into `docs/`.
 """
@@ -56,7 +56,7 @@ def machine() -> Diagram:
 
 
 def tensor_engine() -> Diagram:
-    """Draw the tensor engine: two instruction paths into one array, which writes sums to PSUM."""
+    """Draw the tensor engine."""
     d = Diagram(1000, 360, "Tensor engine: loads and multiplications meet in the systolic array")
     queue = d.box("control", 14, 40, 130, 64, "Queue", "records in order")
     checker = d.box("control", 184, 40, 130, 64, "Checker", "rules of the ISA")
@@ -142,7 +142,7 @@ def scalar_engine() -> Diagram:
 
 
 def dma_engine() -> Diagram:
-    """Draw a DMA engine: a source side and a destination side around one byte stream."""
+    """Draw a DMA engine."""
     d = Diagram(1000, 330, "DMA engine: source side and destination side")
     queue = d.box("control", 14, 24, 120, 60, "Queue", "copies in order")
     checker = d.box("control", 170, 24, 120, 60, "Checker", "rules of the ISA")
@@ -169,7 +169,7 @@ def dma_engine() -> Diagram:
 
 
 def collective_engine() -> Diagram:
-    """Draw a collective engine: two channels, one per direction of the ring."""
+    """Draw a collective engine."""
     d = Diagram(1000, 370, "Collective engine: two channels in opposite directions")
     queue = d.box("control", 14, 30, 120, 64, "Queue", "one operation", "at a time")
     checker = d.box("control", 14, 137, 120, 64, "Checker", "rules, ranks")
@@ -199,7 +199,7 @@ def collective_engine() -> Diagram:
 
 
 def queue() -> Diagram:
-    """Draw a queue: from a doorbell to retirement."""
+    """Draw a queue."""
     d = Diagram(1000, 300, "Queue: the life of a record")
     doorbell = d.box("control", 14, 40, 130, 64, "Doorbell", "address and count", "of a block")
     fetch = d.box("control", 184, 40, 130, 64, "Fetch", "records ahead", "of their turn")
@@ -220,7 +220,7 @@ def queue() -> Diagram:
 
 
 def record() -> Diagram:
-    """Draw the 128-byte record, and its header to scale with the first bit of each field."""
+    """Draw the 128-byte record."""
     d = Diagram(1000, 250, "Record: 128 bytes, a header and an instruction")
     d.text(
         14,
@@ -261,7 +261,7 @@ def record() -> Diagram:
 
 
 def softmax() -> Diagram:
-    """Draw softmax of one tile as dataflow over the engines."""
+    """Draw softmax as dataflow over the engines."""
     d = Diagram(1000, 300, "Softmax of a tile: dataflow over DMA, vector and scalar engine")
     load = d.box("memory", 14, 100, 110, 72, "DMA load", "x to SBUF")
     top = d.box("engine", 164, 100, 130, 72, "Vector", "bias = -max(x)")
@@ -306,7 +306,7 @@ def mac() -> Diagram:
 
 
 def tiling() -> Diagram:
-    """Draw a product of 8 x 8 by 8 x 8 in tiles of a 4 x 4 array."""
+    """Draw a product in tiles."""
     d = Diagram(1000, 330, "A product of 8 x 8 by 8 x 8 on an array of 4 x 4")
     size, tops = 92, (48, 146)
     for left, name in ((14, "A, 8 x 8"), (304, "B, 8 x 8"), (700, "C, 8 x 8, in PSUM")):
@@ -365,7 +365,6 @@ PICTURES = {
     "tiling": tiling,
     "ring": ring,
 }
-"""Functions that draw the pictures, by the file's name in `docs/pictures/`."""
 
 
 def draw_pictures() -> None:

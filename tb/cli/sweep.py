@@ -1,4 +1,4 @@
-"""`make sweep`: a TEST over lists of values of its variables, on many workers; writes rows, a table and plots."""
+"""`make sweep`: a TEST over lists of values of its variables."""
 
 import csv
 import hashlib
@@ -26,13 +26,12 @@ from neuroncore_rtl.tb.tests.links.options import INSTANCE_OPTIONS, TARGET_OPTIO
 __all__ = ["run_sweep", "simulate", "tasks_of"]
 
 SWEEPS = SIM_BUILD / "sweeps"
-"""Folder that contains a folder for each sweep, named after the sweep's file."""
 
 BUILDS = {
     "PRESET", *map(str.upper, Config.RANGES),
     *(option.name for option in (*INSTANCE_OPTIONS, *TARGET_OPTIONS, SIM, LANES_OPTION, WAVES, PROFILE)),
 }  # fmt: skip
-"""Variables that affect the build; runs with equal values of these share a build."""
+"""Runs with equal values of these share a build."""
 
 PRINTED = 60
 """Most rows of the table on the terminal; the file has all."""
@@ -66,14 +65,14 @@ def _task(point: Point) -> Task:
 
 
 def _content(value: object) -> str:
-    """Return a value as text, with a hash of the contents if it is a file."""
+    """A file is represented by a hash of its contents."""
     path = Path(str(value).partition(":")[0])
     digest = f" {hashlib.sha256(path.read_bytes()).hexdigest()}" if value is not None and path.is_file() else ""
     return f"{value}{digest}"
 
 
 def run_sweep(settings: Settings) -> int:
-    """Run the points of a sweep that have no stored result; write and print all results; return the exit status."""
+    """Run the points without a stored result; return the exit status."""
     if settings.spec is None:
         raise UsageError("SPEC must be given, a file such as examples/sweep.toml")
     points = points_of(settings.spec, command_named)

@@ -1,8 +1,7 @@
 """riscv-formal's replacements of multiplication and division, which solvers cannot handle (RISCV_FORMAL_ALTOPS).
 
-The replacements are sums and differences, each XORed with its own mask. So the proofs cover the transport of operands
-and results in the pipeline, not the arithmetic. Source: "Alternative arithmetic operations" in riscv-formal's
-description of its interface.
+So the proofs cover the transport of operands and results in the pipeline, not the arithmetic. Source: "Alternative
+arithmetic operations" in riscv-formal's description of its interface.
 """
 
 from amaranth import Module, Mux, Signal
@@ -34,7 +33,7 @@ class AlternativeMultiplier(Multiplier):
 
 
 class AlternativeDivider(Divider):
-    """Replacement with the divider's ports and handshake, and a shorter latency."""
+    """Replacement with the divider's ports and a shorter latency."""
 
     LATENCY = 2
 

@@ -106,7 +106,7 @@ class LineTurns(Model):
 
 
 class RouterTurns(Model):
-    """Router output, bounded proof: bounds on the waits of passing flits, from other chips, and of this chip's flits.
+    """Router output, bounded proof: bounds on the waits of passing flits and of this chip's flits.
 
     A passing flit waits for one flit of each other passing input and for one flit of this chip. A flit of this chip
     waits for the flits of this chip before it, and for SHARE - 1 passing flits before each flit of this chip.

@@ -1,4 +1,4 @@
-"""Proof record, and the base of the models: a unit with free inputs and arbitrary constants."""
+"""Proof record, and the base of the models."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["Model", "Proof", "nth_payload", "stay", "stream_stays"]
 
 @dataclass(frozen=True)
 class Proof:
-    """A property of a unit. `model` makes the unit with its assertions; for `depth` and `method` see `solver.prove`."""
+    """A property of a unit. For `depth` and `method` see `solver.prove`."""
 
     name: str
     model: Callable[[], wiring.Component]
@@ -23,7 +23,7 @@ class Proof:
 
 
 class Model(wiring.Component):
-    """A unit with free inputs; `constants` are widths of further inputs with arbitrary constant values."""
+    """A unit with free inputs and, by width, arbitrary `constants`."""
 
     def __init__(self, unit: wiring.Component, **constants: int):
         self.unit = unit
@@ -46,7 +46,6 @@ class Model(wiring.Component):
         return m
 
     def properties(self, m: Module) -> None:
-        """Add assumptions and assertions."""
         raise NotImplementedError
 
 
@@ -68,7 +67,7 @@ def stream_stays(m: Module, stream, check=Assume) -> None:
 
 
 def nth_payload(m: Module, moves: Value, payload: Value, number: Value, name: str) -> tuple[Signal, Signal]:
-    """Return the count of transfers so far, as wide as `number`, and the payload of the transfer of index `number`."""
+    """Return the count of transfers so far, and the payload of transfer `number`."""
     count, kept = Signal(len(number), name=name), Signal.like(payload, name=f"{name}_payload")
     with m.If(moves):
         m.d.sync += count.eq(count + 1)

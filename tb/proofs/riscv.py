@@ -28,13 +28,12 @@ PATIENCE = 1
 """Most cycles for which a bus refuses a request or delays an answer; such a bus is called fair."""
 
 TRIGGER, SOON = 6, 24
-"""Liveness: after an instruction retires in cycle TRIGGER, the next one retires within SOON cycles on fair buses."""
+"""After a retirement in cycle TRIGGER, the next one follows within SOON cycles on fair buses."""
 
 ACCESSES = (*LOADS, *STORES)
 PROVED_INSTRUCTIONS = tuple(
     sorted({"lui", "auipc", "jal", "jalr", *BRANCHES, *IMMEDIATE_OPERATIONS, *SHIFTS, *REGISTER_OPERATIONS, *ACCESSES})
 )
-"""The instructions of `insns/isa_rv32im.txt`."""
 
 NO_CSRS = {"0x306": "rw", "0x180": "rw", "0x7c0": "rw", "0xc00": "w", "0xc02": "w", "0xf11": "w", "0xfff": "rw"}
 """CSRs, and the accesses that must trap in machine mode: absent registers ("rw") and writes of read-only ones ("w")."""
@@ -47,7 +46,7 @@ memory_map
 setattr -unset init w:*cpu.registers.words* w:*cpu.registers.words?0]* %d
 setundef -undriven -anyseq
 """
-"""Yosys script that prepares the processor with a check. The registers x1 to x31 start with any contents."""
+"""The registers x1 to x31 start with any contents."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +75,7 @@ class Check:
 def checks(depth: int = DEPTH) -> Iterator[Check]:
     """Yield all checks of the processor.
 
-    Memory accesses are checked twice: at or above LOCAL_BASE, where any alignment is allowed, and below, where a
-    misaligned access traps.
+    Memory accesses are checked twice: misaligned ones trap below LOCAL_BASE only.
     """
     low, placed = {"RISCV_FORMAL_ALIGNED_MEM": ""}, {"RISCV_FORMAL_ASSUME": ""}
     for name in PROVED_INSTRUCTIONS:
@@ -118,7 +116,7 @@ _WORDS = {"r": "READ", "w": "WRITE"}
 
 
 def checkout(path: str) -> Path:
-    """Return the folder of a checkout of riscv-formal; raise UsageError if it is not one."""
+    """Return the folder of a checkout of riscv-formal; UsageError if it is not one."""
     folder = Path(path).expanduser()
     if not (folder / "checks" / "rvfi_insn_check.sv").is_file():
         rule = "a checkout of riscv-formal, with the file checks/rvfi_insn_check.sv"
@@ -127,7 +125,7 @@ def checkout(path: str) -> Path:
 
 
 def run_check(check: Check, folder: Path, timeout: float) -> SolverVerdict:
-    """Return whether the processor passes a check; vacuous checks raise as in `tb.proofs.solver.solve`."""
+    """Return whether the processor passes a check."""
     files: dict[str, str | Path] = {file.name: file for file in (folder / "checks").glob("rvfi_*.*v*")}
     included = ["rvfi_channel.sv", "rvfi_testbench.sv", f"rvfi_{check.module}_check.sv"]
     if check.model:
@@ -145,7 +143,6 @@ def run_check(check: Check, folder: Path, timeout: float) -> SolverVerdict:
 
 @cache
 def processor() -> str:
-    """Return the RTLIL of the processor, module `controller_cpu`."""
     return rtlil.convert(AlternativeCpu(), "controller_cpu", emit_src=False)
 
 

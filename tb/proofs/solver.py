@@ -57,7 +57,7 @@ class Method(enum.Enum):
 
 @dataclass(frozen=True)
 class SolverVerdict:
-    """Whether the assertions hold, and the solver's log, which names failed assertions and their step."""
+    """Whether the assertions hold, and the solver's log."""
 
     holds: bool
     log: str
@@ -93,8 +93,7 @@ def solve(
 ) -> SolverVerdict:
     """Return whether the assertions of a design hold; see `prove`.
 
-    The files are texts, or paths to copy. The script has commands of Yosys; `TO_SMT` is appended. Assertions before the
-    cycle `first` are ignored.
+    The script has commands of Yosys; `TO_SMT` is appended. Assertions before the cycle `first` are ignored.
     """
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files.items():
@@ -126,7 +125,7 @@ def _convert(component: wiring.Component) -> str:
 def run_solver(command: Sequence[str], folder: str | Path, timeout: float) -> tuple[int, str]:
     """Run a program of this Python's environment; return its status and output.
 
-    After `timeout` seconds it is killed with its children, and NoAnswer is raised.
+    NoAnswer after `timeout` seconds; its children are killed, too.
     """
     programs = Path(sys.executable).parent
     environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"}

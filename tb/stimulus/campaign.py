@@ -1,7 +1,6 @@
 """Comparisons of golden with Berkeley SoftFloat: functions of a random generator and a count.
 
-Each returns (cases, ours, theirs): operands as bit patterns, and two arrays of results with canonical NaN. The tests
-run a few cases of each function, `python -m neuroncore_rtl.bench.softfloat` runs millions.
+Each returns (cases, ours, theirs): bit patterns, with canonical NaN in the results.
 """
 
 from functools import partial
@@ -38,7 +37,7 @@ def _to_fp16(rng, n):
 
 
 def _to_integer(fmt: IntFormat, rng, n):
-    """Compare conversions to integers; golden saturates the values beyond int32, which SoftFloat flags as invalid."""
+    """Golden saturates the values beyond int32, which SoftFloat flags as invalid."""
     value, _ = round_cases(rng, fmt, "rne", n)
     integer, invalid = softfloat.f32_to_i32(value)
     is_nan, negative = (value & 0x7FFFFFFF) > 0x7F800000, value >> 31 == 1
@@ -61,4 +60,4 @@ CAMPAIGN_OPERATIONS = {
     **{f"fp32 to {fmt.name}": partial(_to_integer, fmt) for fmt in (INT8, INT16, INT32)},
     "fp16 to fp32": _from_fp16,
 }
-"""Comparisons by name; conversions round to nearest even."""
+"""Conversions round to nearest even."""

@@ -1,4 +1,4 @@
-"""Placement of a random program's tensors in SBUF and PSUM, and the initial contents of these memories."""
+"""Placement and initial contents of a random program's tensors in SBUF and PSUM."""
 
 from math import prod
 
@@ -30,7 +30,7 @@ def shape_of(values: dict[str, int], name: str, dimensions: int) -> tuple[int, .
 
 
 def _extent(shape: tuple[int, ...], steps: np.ndarray, size: int) -> tuple[int, int]:
-    """Return the number of bytes of an access below the address of its first element, and its total extent in bytes."""
+    """Return the bytes of an access below its first address, and its total extent."""
     spans = [(count - 1) * int(step) for count, step in zip(shape, steps, strict=True)]
     low = -size * sum(min(span, 0) for span in spans)
     return low, low + size * (1 + sum(max(span, 0) for span in spans))
@@ -44,10 +44,9 @@ def _addresses(access: Access, shape: tuple[int, ...]) -> np.ndarray:
 
 
 class Places:
-    """The memories while a program is written: initial SBUF and PSUM, uint8 [partitions, bytes].
+    """The memories while a program is written.
 
-    `fill` writes meaningful elements into the memories. `related` is the share of tensors that overlap other tensors
-    instead of having separate addresses. `written` marks the bytes of a partition that an instruction may have written.
+    `related` is the share of tensors that overlap others.
     """
 
     def __init__(self, rng: np.random.Generator, config: Config, memories: dict[Storage, np.ndarray], related: float):
@@ -56,7 +55,6 @@ class Places:
         self.written = {storage: np.zeros(memory.shape[1], bool) for storage, memory in memories.items()}
 
     def note(self, instruction: Instruction) -> None:
-        """Mark the bytes that an instruction of any engine writes as written."""
         for region in instruction.writes:
             if region.storage in self.written:
                 self.written[region.storage][region.span[0] : region.span[1]] = True
@@ -78,7 +76,7 @@ class Places:
         return steps
 
     def _start(self, lanes: int, storage: Storage) -> int | None:
-        """Return a legal partition for lane 0; None if the storage has too few partitions."""
+        """None if the storage has too few partitions."""
         quadrant = self.config.quadrant
         step = 1 if lanes <= quadrant else 2 if lanes <= 2 * quadrant else 4
         limit = storage_partitions(storage, self.config)
@@ -86,7 +84,7 @@ class Places:
         return int(self.rng.choice(starts)) if starts else None
 
     def place(self, partial: Elementwise, name: str, fmt: Format, storage: Storage, steps: np.ndarray) -> Access:
-        """Return an access with the given steps, at free addresses if possible, sometimes overlapping other tensors."""
+        """Return an access at free addresses if possible, sometimes overlapping others."""
         rng = self.rng
         size = fmt.bits // 8
         dimensions = len(partial.shape)
@@ -119,7 +117,7 @@ class Places:
         name: str = "a",
         partner: Access | None = None,
     ) -> None:
-        """Write an access's initial elements to all partitions, except to bytes that an instruction has written."""
+        """Bytes that an instruction has written are kept."""
         fmt, memory = access.format, self.memories[access.storage]
         size, count = fmt.bits // 8, prod(shape)
         addresses = _addresses(access, shape)
@@ -147,7 +145,7 @@ class Places:
         return np.where(rng.random(codes.shape) < 0.5, related, codes).astype(codes.dtype)
 
     def elements(self, access: Access, lanes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the initial codes of an access, [lanes, elements]; addresses are clipped to the memory."""
+        """Return the initial codes of an access; addresses are clipped to the memory."""
         return self._words(access, lanes[:, np.newaxis], _addresses(access, shape) // (access.format.bits // 8))
 
     def _words(self, access: Access, lanes: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -157,7 +155,7 @@ class Places:
         return words[rows, np.clip(places, 0, words.shape[1] - 1)]
 
     def _searched_values(self, codes: np.ndarray, access: Access, searched: Access) -> np.ndarray:
-        """Return values to search for; most of them are among the first eight searched elements of the same lane."""
+        """Most are among the first eight searched elements of the same lane."""
         rng = self.rng
         lanes = np.arange(len(codes))[:, np.newaxis] - access.partition
         first = searched.address // (searched.format.bits // 8)

@@ -1,8 +1,4 @@
-"""Random operands in which special values, ties, cancellations and borders are frequent.
-
-The caller seeds the numpy Generator, so equal seeds give equal cases. No result is computed here: golden, its oracles
-and the hardware use the same cases.
-"""
+"""Random operands in which special values, ties, cancellations and borders are frequent."""
 
 from collections.abc import Sequence
 
@@ -18,15 +14,14 @@ __all__ = [
 ]  # fmt: skip
 
 SIGNS = np.array([0, 1 << 31], np.uint32)
-CORNERS = 0.1  # share of a multiply-accumulate's operands from `corners`
+CORNERS = 0.1
 SPECIAL_WORDS = (0, 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 
 
 def corners(fmt: Format) -> np.ndarray:
     """Return codes that a faulty decoder may get wrong.
 
-    They are the special codes, codes of one fraction bit, and TF32 codes in which only the padding distinguishes a NaN
-    from an infinity, or numbers with nonzero padding.
+    Special codes, codes of one fraction bit, and TF32 codes with nonzero padding.
     """
     special = special_fp32() if fmt == FP32 else special_codes(fmt).astype(np.uint32)
     if not fmt.is_float:
@@ -38,7 +33,7 @@ def corners(fmt: Format) -> np.ndarray:
 
 
 def special_fp32() -> np.ndarray:
-    """Return FP32 patterns of both signs: zeros, subnormal borders, one and its neighbours, maximum, Inf, NaNs."""
+    """Return special FP32 patterns of both signs."""
     magnitudes = [
         0x00000000, 0x00000001, 0x00000002, 0x00000003, 0x00000FFF, 0x00001000, 0x00400000, 0x007FFFFE, 0x007FFFFF,
         0x00800000, 0x00800001, 0x00FFFFFF, 0x01000000, 0x33800000, 0x34000000, 0x3EFFFFFF, 0x3F000000, 0x3F7FFFFF,
@@ -50,7 +45,7 @@ def special_fp32() -> np.ndarray:
 
 
 def special_codes(fmt: Format) -> np.ndarray:
-    """Return codes of `fmt` of both signs: zero, one, maximum, infinity, NaN, and every border of the range."""
+    """Return special codes of `fmt` of both signs, and every border of the range."""
     if not fmt.is_float:
         values = np.array([0, 1, -1, 2, fmt.max, fmt.min, fmt.min + 1, fmt.max // 2])
         return (values & ((1 << fmt.bits) - 1)).astype(storage_dtype(fmt))
@@ -79,7 +74,7 @@ def random_fp32(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def random_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
-    """Return n codes of `fmt` in its storage type, a tenth of them special; TF32's padding bits are zero."""
+    """Return n codes of `fmt`, a tenth of them special; TF32's padding bits are zero."""
     if fmt == FP32:
         return random_fp32(rng, n)
     uniform = rng.integers(0, 1 << fmt.bits, n, np.int64)
@@ -90,7 +85,7 @@ def random_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
 
 
 def ordinary_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
-    """Return n codes of `fmt` in its storage type: near 1, of either sign; for integer formats any."""
+    """Return n codes of `fmt`, near 1; any for integer formats."""
     if not fmt.is_float:
         return rng.integers(0, 1 << fmt.bits, n, np.int64).astype(storage_dtype(fmt))
     values = rng.standard_normal(n).astype(np.float32).view(np.uint32)
@@ -119,7 +114,7 @@ def mac_cases(
 
     The products cover the FP32 range with its subnormal and overflow borders. The accumulator cancels the product,
     gives a sum that is a tie, is far larger or smaller, is at a border, or is unrelated; or one bit changes the result
-    (`lone_macs`). For `x_half` and `w_half` see `golden.arith.mac`.
+    (`lone_macs`).
     """
     x, w = random_codes(rng, fmt, n), random_codes(rng, fmt, n)
     if fmt.is_float:
@@ -138,7 +133,7 @@ def mac_cases(
 
 
 def add_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of FP32 patterns, related like product and accumulator in `mac_cases`."""
+    """Return n pairs related like product and accumulator in `mac_cases`."""
     a = random_fp32(rng, n)
     return a, _addends(rng, decode(a, FP32))
 
@@ -147,7 +142,6 @@ def round_cases(rng: np.random.Generator, fmt: Format, mode: str, n: int) -> tup
     """Return n cases (FP32 patterns, random words); the words are None for mode "rne".
 
     Values are random, representable, ties and their neighbours, or from far below the last place of `fmt` to overflow.
-    Words are uniform, extreme, or next to the threshold of stochastic rounding.
     """
     with np.errstate(all="ignore"):
         representable = decode(random_codes(rng, fmt, n), fmt)
@@ -198,7 +192,7 @@ def _addends(rng: np.random.Generator, value: np.ndarray) -> np.ndarray:
 
 
 def mixed(rng: np.random.Generator, n: int, weights: Sequence[int], kinds: Sequence) -> np.ndarray:
-    """Return n elements, each from kinds[i] with probability weights[i] / sum(weights); pairs if kinds are pairs."""
+    """Return n elements, each from kinds[i] with the probability weights[i] / sum(weights)."""
     chosen = rng.choice(np.repeat(np.arange(len(weights)), weights), n)
     if isinstance(kinds[0], tuple):
         return tuple(np.choose(chosen, side) for side in zip(*kinds, strict=True))
@@ -206,7 +200,7 @@ def mixed(rng: np.random.Generator, n: int, weights: Sequence[int], kinds: Seque
 
 
 def mixed_codes(rng: np.random.Generator, fmt: Format, n: int, shares: Sequence[float]) -> np.ndarray:
-    """Return n codes of `fmt` in its storage type: one of `shares` is the share of random codes; others: ordinary."""
+    """Return n codes of `fmt`; one of `shares` is the share of random codes."""
     wild, tame = random_codes(rng, fmt, n), ordinary_codes(rng, fmt, n)
     return np.where(rng.random(n) < rng.choice(shares), wild, tame).astype(storage_dtype(fmt))
 

@@ -1,4 +1,4 @@
-"""Cases of scalar operations with the results that an external suite expects, from any file format."""
+"""Cases of scalar operations with the results that an external suite expects."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,10 +12,9 @@ __all__ = ["Reading", "ScalarCases"]
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarCases:
-    """Cases of one of `tb.tests.oracle.units.ORACLE_OPERATIONS`; each array has one element per case.
+    """Cases of one of `tb.tests.oracle.units.ORACLE_OPERATIONS`.
 
-    Operands and expected results are right-aligned in uint32 words; an expected NaN matches any NaN. `origin` returns
-    the name of a case's source.
+    Operands and expected results are right-aligned in uint32 words; an expected NaN matches any NaN.
     """
 
     operation: str
@@ -28,9 +27,9 @@ class ScalarCases:
 
 
 class Reading(NamedTuple):
-    """A suite that is being read in blocks of cases, to bound the memory.
+    """A suite that is read in blocks of cases.
 
-    The counts of skipped cases, by reason, are complete when all `cases` have been read.
+    The counts of skipped cases are complete when all `cases` have been read.
     """
 
     cases: Iterator[ScalarCases]

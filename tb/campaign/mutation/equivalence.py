@@ -36,7 +36,6 @@ _NAMED = "named"
 """Prefix for cells without a name in the source: so their ports become inputs and outputs, too."""
 
 _REGISTERS = "registers.ys"
-"""Script that turns registers into instances of modules."""
 
 _SIDE = """
 design -reset
@@ -47,7 +46,6 @@ hierarchy -top {top}
 rename {top} {name}
 design -stash {name}
 """
-"""Script that makes one side, the sound netlist or the mutant; `prepared` is one of the scripts below."""
 
 _STEP = f"""
 proc
@@ -63,9 +61,11 @@ setattr -unset keep t:*
 opt_clean
 select -assert-none t:$*ff* t:$mem* t:opened*
 """
-"""Script for *step*. It turns registers and memories into outputs and inputs named after their cells, as a register's
-wires may have another name in a mutant. Initial values are removed, as they would constrain these inputs. A register
-that a mutant no longer uses remains, so that both sides have the same ports."""
+"""Script for *step*.
+
+Initial values are removed, as they would constrain these inputs. A register that a mutant no longer uses remains, so
+that both sides have the same ports.
+"""
 
 _RUN = """
 proc
@@ -89,10 +89,10 @@ select -assert-none t:$mem* t:opened*
 are constant tables."""
 
 PROMISED = "promised.il"
-"""The netlist without its memories, with the promises of its submodules."""
+"""The netlist without its memories, with promises."""
 
 WATCHED = "watched.il"
-"""The prepared netlist with the promises of submodules and the legal inputs, if any."""
+"""The prepared netlist with promises and legal inputs."""
 
 EMPTIED, EMPTIED_WATCHED = "emptied.il", "emptied_watched.il"
 """`PROVED` and `WATCHED` without the memories that are written."""
@@ -120,7 +120,6 @@ aigmap
 opt_clean
 write_aiger -zinit {question}.aig
 """
-"""Ends of a script: for the SMT solver, and for ABC."""
 
 _ABC = """
 read_verilog <<END
@@ -173,7 +172,6 @@ class Finding(enum.Enum):
 
     @property
     def equal(self) -> bool:
-        """Whether the mutant counts as equivalent: proved for ever, or for the cycles of the bounded proof."""
         return self in (Finding.STEP, Finding.INDUCTION, Finding.BOUNDED)
 
 
@@ -287,7 +285,6 @@ def _around(mutant: Mutant, outermost: str, text: str) -> list[str]:
 
 
 def _cells(text: str, module: str) -> int:
-    """Return the number of cells of a module of a netlist, including its submodules."""
     bodies = re.findall(rf"^module \\{re.escape(module)}(?:\.\S*)?\n(.*?)^end$", text, re.M | re.S)
     return sum(len(re.findall(r"^  cell ", body, re.M)) for body in bodies)
 

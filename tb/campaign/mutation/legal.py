@@ -17,8 +17,7 @@ from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of
 __all__ = ["Legal", "add_watcher", "answers_requests", "if_valid"]
 
 Legal = Callable[[Module, wiring.Component], Value]
-"""Function that adds logic to a module. The logic decides whether the values of a component's ports are legal in this
-cycle; the function returns the resulting bit."""
+"""Adds logic to a module that decides whether a component's port values are legal in this cycle."""
 
 
 def add_watcher(prepared: str, component: wiring.Component, legal: Legal, part: str = "") -> str:
@@ -46,12 +45,12 @@ def add_watcher(prepared: str, component: wiring.Component, legal: Legal, part: 
 
 
 def if_valid(stream, condition: Value) -> Value:
-    """Return whether a stream is legal: it is not valid, or a condition on its payload holds."""
+    """Return whether a stream is not valid, or a condition on its payload holds."""
     return ~stream.valid | condition
 
 
 def answers_requests(m: Module, axi) -> Value:
-    """Return whether a bus sends beats only for outstanding requests; fewer than 256 beats must be outstanding."""
+    """Return whether a bus sends beats only for outstanding requests, fewer than 256."""
     owed = Signal(9, name="beats_owed")
     asked, taken = axi.ar.valid & axi.ar.ready, axi.r.valid & axi.r.ready
     m.d.sync += owed.eq(owed + Mux(asked, axi.ar.payload.len + 1, 0) - taken)

@@ -30,7 +30,7 @@ __all__ = ["MUTATED_UNITS", "unit_named"]
 
 
 def _known_formats(m, unit):
-    """Assume that the operands' format is a known one, as results for other format codes have no meaning."""
+    """Results for other format codes have no meaning."""
     known = matmul_formats(unit.mac.significand_bits)
     m.d.comb += Assume(Cat(unit.word.format == FormatCode(fmt.code) for fmt in known).any())
     return {}
@@ -75,10 +75,9 @@ MUTATED_UNITS = {
     **FABRIC,
     **COLLECTIVE_UNITS,
 }  # fmt: skip
-"""Units by the names that UNIT= accepts."""
 
 
 def unit_named(name: str) -> Unit:
-    """Return a unit of `MUTATED_UNITS`, or the unit that another module defines; then the name is module:attribute."""
+    """Return a unit of `MUTATED_UNITS`, or the unit module:attribute."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(module), attribute) if attribute else MUTATED_UNITS[name]

@@ -1,4 +1,4 @@
-"""Comparison of bit patterns: fails if there is nothing to compare, counts differences, shows the first."""
+"""Comparison of bit patterns."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def mismatches(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 def assert_same_bits(ours: np.ndarray, theirs: np.ndarray, *cases: np.ndarray) -> None:
     """Assert that two arrays have the same bits; the operands of the first difference, `cases`, are shown in hex.
 
-    Arrays of floats are compared by their bits, too: -0 differs from 0, but all NaNs are equal.
+    -0 differs from 0, but all NaNs are equal.
     """
     wrong = mismatches(ours, theirs)
     if len(wrong):

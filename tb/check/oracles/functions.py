@@ -1,7 +1,6 @@
 """Reference activation functions: float64 (numpy and scipy) for many arguments, mpmath for exact values.
 
-The relative error of the float64 functions is about 2**-45, negligible compared with an FP32 last place. A test
-compares them with mpmath.
+The relative error of the float64 functions is about 2**-45, negligible compared with an FP32 last place.
 """
 
 from types import SimpleNamespace
@@ -33,7 +32,6 @@ _MPMATH = SimpleNamespace(
     logistic=lambda z: 1 / (1 + mp.exp(-z)), max=max, number=mpf, pi=mp.pi, sign=mp.sign, sin=mp.sin, sqrt=mp.sqrt,
     tanh=mp.tanh, where=lambda chosen, one, other: one if chosen else other,
 )  # fmt: skip
-"""Elementary functions of both libraries."""
 
 
 def _argument(m, z):
@@ -90,6 +88,6 @@ def reference(name: str, z) -> np.ndarray:
 
 
 def exact(name: str, z: float, alpha: float = float(_SLOPE)) -> mpmath.mpf:
-    """Return f(z) to `DIGITS` digits, for a finite z in the domain; `alpha` is the slope of the leaky functions."""
+    """Return f(z) to `DIGITS` digits; `alpha` is the slope of the leaky functions."""
     with mp.workdps(DIGITS):
         return mpf(_FUNCTIONS[name](_MPMATH, mpf(float(z)), mpf(alpha)))

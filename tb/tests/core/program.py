@@ -30,7 +30,6 @@ TEMPERS = {
     "latency": (1, 8, 64, 150), "gap": (0, 0, 5), "rate": (0, 0, 4 * 256), "stall": (0, 40, 160),
     "reorder": (0, 100, 200), "interleave": (False, True),
 }  # fmt: skip
-"""Candidates of the HBM behaviour."""
 
 LONGEST = (32, 300)  # candidates of the largest number of moving columns of a multiplication
 
@@ -38,7 +37,7 @@ LONGEST = (32, 300)  # candidates of the largest number of moving columns of a m
 def random_images(
     rng: np.random.Generator, config: Config, count: int, instructions: int, order: str = Program.order
 ) -> list[Image]:
-    """Return images of random programs at consecutive addresses; in half of them the unused bits are random."""
+    """Return images of random programs at consecutive addresses; half of them have random unused bits."""
     images, base = [], 0
     for _ in range(count):
         choices = CoreChoices(

@@ -1,4 +1,4 @@
-"""Variables of the TESTs of an instance: chips, links, disturbances of the wires, and participating cores."""
+"""Variables of the TESTs of an instance."""
 
 from neuroncore_rtl.run.settings import LATENCY, RECORDED, SEED, STALL, Option, Settings, UsageError, choice, integer
 from neuroncore_rtl.spec.config import PRESETS
@@ -11,8 +11,8 @@ __all__ = [
     "share_of",
 ]  # fmt: skip
 
-_CHIPS = MAX_CORES // CORES_PER_CHIP  # largest number of chips
-CHIPS = 4  # default number of chips
+_CHIPS = MAX_CORES // CORES_PER_CHIP
+CHIPS = 4
 LINK_BYTES = 16  # default bytes of a flit between engines without cores
 
 ERRORS = choice(
@@ -29,7 +29,6 @@ INSTANCE_OPTIONS = (
     integer("LINK_BYTES", None, _LINK_BYTES, 8, 64),
     integer("LINK_LATENCY", 2, "cycles of a link's wire", 1, 64),
 )
-"""Variables of the instance."""
 
 CORES = integer("CORES", 2, "participating cores of each chip", 1, 2)
 _CORE = "core in the waveform; for few chips, because every core is compiled separately"
@@ -40,11 +39,10 @@ TARGET_OPTIONS = (
     choice("PRESET", "tiny", "named configuration of whole cores", PRESETS),
     CORE,
 )
-"""Variables of the hardware that executes collectives."""
 
 
 def collective_options(*own: Option) -> tuple[Option, ...]:
-    """Return the variables of a TEST of collectives; own: those of this TEST only."""
+    """Return the variables of a TEST of collectives, and `own`."""
     return (*INSTANCE_OPTIONS, *TARGET_OPTIONS, CORES, *own, ERRORS, SEED, LATENCY, STALL, *RECORDED)
 
 
@@ -73,7 +71,7 @@ def instance_of(settings: Settings) -> Instance:
 
 
 def share_of(settings: Settings) -> float:
-    """Return the share of disturbed frames; UsageError if ERRORS is not a share."""
+    """Return ERRORS; UsageError if it is not a share."""
     try:
         share = float(settings.errors)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`make oracle`: a third-party test suite, from the user's copy, against the hardware and golden."""
+"""`make oracle`: a third-party test suite against the hardware and golden."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ SUITES = {
 
 
 def run_suite(settings: Settings) -> Report:
-    """Run the suite that the settings name; UsageError if SUITE, FROM or a variable does not fit it."""
+    """Run the suite that the settings name."""
     if settings.suite is None:
         raise UsageError(f"SUITE must be one of {', '.join(SUITES)}")
     suite, of_some = SUITES[settings.suite], {name for one in SUITES.values() for name in one.takes}

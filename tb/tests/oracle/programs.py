@@ -21,7 +21,7 @@ from neuroncore_rtl.tb.tests.core.riscv import follow, verdict
 
 __all__ = ["elf_files", "run_architecture_tests", "run_tests", "signed_programs"]
 
-LIMIT = 2_000_000  # cycle limit of a program; the suites' programs take some thousands
+LIMIT = 2_000_000  # the suites' programs take some thousands
 EXTENSIONS = ("I", "M", "Zifencei", "privilege")  # folders of riscv-arch-test
 
 OTHERWISE = {
@@ -30,7 +30,7 @@ OTHERWISE = {
 }
 """Features for which a reference signature assumes another legal machine, by a pattern of the test name."""
 
-MEMORY_BYTES = 2 << 20  # size of memory; a test of JAL reaches one MiB in both directions
+MEMORY_BYTES = 2 << 20  # a test of JAL reaches one MiB in both directions
 _TEST = re.compile(r"(rv\d+)([a-z]+)-([a-z]+)-(\S+)")
 GROUPS = ("rv32ui", "rv32um", "rv32mi")  # base instructions, multiplication and division, machine mode
 
@@ -40,7 +40,7 @@ NOT_THERE = {"rv32mi-p-breakpoint": "trigger registers", "rv32mi-p-pmpaddr": "me
 
 @dataclass(frozen=True)
 class Test:
-    """A program of a suite; reference: words of its signature, uint32; None if it checks itself."""
+    """A program of a suite; reference: words of its signature, None if it checks itself."""
 
     path: Path
     group: str
@@ -48,7 +48,7 @@ class Test:
 
 
 def elf_files(path: Path) -> list[Path]:
-    """Return the ELF files in a folder and its subfolders, in order."""
+    """Return all ELF files in a folder, in order."""
 
     def is_elf(file: Path) -> bool:
         with file.open("rb") as opened:
@@ -58,7 +58,7 @@ def elf_files(path: Path) -> list[Path]:
 
 
 def run_tests(settings: Settings, files: Sequence[Path], device: Device | None = None) -> Report:
-    """Run riscv-tests; `device` replaces the processor, so that tests can show that faults are detected."""
+    """Run riscv-tests; `device` replaces the processor."""
     left_out = Counter()
     return _report("riscv-tests", settings, list(_tests(files, left_out)), left_out, device)
 
@@ -83,19 +83,19 @@ def _tests(files: Sequence[Path], left_out: Counter) -> Iterator[Test]:
 
 
 def run_architecture_tests(settings: Settings, found: Sequence[list[Path]], device: Device | None = None) -> Report:
-    """Run riscv-arch-test; found: ELF files and references; device: as `run_tests`."""
+    """Run riscv-arch-test."""
     left_out = Counter()
     return _report("riscv-arch-test", settings, list(_signed(*found, left_out)), left_out, device)
 
 
 def signed_programs(path: Path) -> tuple[list[Path], list[Path]] | None:
-    """Return the ELF files of a folder, and the reference signatures; None if either is missing."""
+    """Return the ELF files of a folder and the reference signatures; None if either is missing."""
     programs, references = elf_files(path), sorted(path.rglob("*.reference_output"))
     return (programs, references) if programs and references else None
 
 
 def _signed(programs: Sequence[Path], references: Sequence[Path], left_out: Counter) -> Iterator[Test]:
-    """Yield the tests; a program and its reference share a name and the folder of an extension."""
+    """A program and its reference share a name and the folder of an extension."""
     known = {
         (file.parent.parent.name, file.stem): file
         for file in references
@@ -140,7 +140,7 @@ def _report(suite: str, settings: Settings, tests: Sequence[Test], left_out: Cou
 
 
 def _run_test(test: Test, device: Device, settings: Settings) -> tuple[list[str], int, int]:
-    """Run a test; return its problems, one sentence each, and the numbers of compared and of differing instructions."""
+    """Return a test's problems, and the numbers of compared and of differing instructions."""
     program = read_executable(test.path, MEMORY_BYTES)
     work = CpuWork(program=program, limit=LIMIT, trace=True, memory=test.reference is not None)
     outcome = run_device(device, work, sim=settings.sim, doing=f"running {test.path.name}")

@@ -24,18 +24,18 @@ from neuroncore_rtl.tb.tests.soak.case import ListedCase, Verdict, smaller_sizes
 __all__ = ["CollectiveCase", "collective_labels", "draw_errors"]
 
 CHIPS = (2, 2, 3, 4, 4, 6, 8)
-ERRORS = (0.0, 0.0, 0.001, 0.01)  # shares of disturbed frames
+ERRORS = (0.0, 0.0, 0.001, 0.01)
 LIMIT = 4_000_000
 
 Item = tuple[tuple[int, Collective, int], ...]
-"""A collective: per participating core, its number, its instruction, and the delay before the instruction in cycles."""
+"""Per participating core: number, instruction, and the delay before it in cycles."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollectiveCase(ListedCase):
     """Collectives on the engines of an instance, on memories uint8 [cores, bytes].
 
-    The collectives are in an order in which they can run one after another.
+    The collectives can run one after another.
     """
 
     machine: Instance
@@ -109,12 +109,12 @@ class CollectiveCase(ListedCase):
 
 
 def draw_errors(rng: np.random.Generator) -> dict[str, float | int]:
-    """Return a random share of disturbed frames, and the seed of the disturbances."""
+    """Return a random share of disturbed frames, and a seed."""
     return {"errors": float(rng.choice(ERRORS)), "seed": int(rng.integers(1, 1 << 31))}
 
 
 def collective_labels(one: Collective) -> Iterator[str]:
-    """Yield the labels of a collective's features, `dimension:value`."""
+    """Yield the labels of a collective's features."""
     yield "engine:collective"
     yield f"opcode:{one.kind.name.lower()}"
     yield f"collective:{one.kind.name.lower()}"

@@ -1,7 +1,4 @@
-"""Soak case of a single core: images with instructions of all engines, executed one after another.
-
-On-chip memories keep their contents from one image to the next; all memories are compared at the end.
-"""
+"""Soak case of a single core: images with instructions of all engines, executed one after another."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -25,7 +22,7 @@ from neuroncore_rtl.tb.tests.soak.parts import Part, part_of
 
 __all__ = ["CoreCase", "draw_garble", "drawn_choices"]
 
-SEMAPHORES_EACH = 2  # most instructions per semaphore: a program for a core with few semaphores is short
+SEMAPHORES_EACH = 2  # a program for a core with few semaphores is short
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +91,7 @@ class CoreCase(ConfigCase):
 
 
 def draw_garble(rng: np.random.Generator) -> int | None:
-    """Return a random seed for the unused bits of records, or None for plain records; see `Part`."""
+    """Return a seed for the unused bits of records, or None."""
     return int(rng.integers(1 << 32)) if rng.integers(2) else None
 
 
@@ -114,7 +111,7 @@ def drawn_choices(rng: np.random.Generator, config: Config) -> CoreChoices:
 
 
 def _draw_program(rng: np.random.Generator, config: Config, count: int, base: int) -> CoreProgram:
-    """Return a random program of `count` instructions, or of fewer if the core has too few semaphores."""
+    """The program is shorter if the core has too few semaphores."""
     choices, order = drawn_choices(rng, config), str(rng.choice(ORDERS))
     while True:
         made = random_core_program(rng, config, count, choices, base, order)

@@ -1,7 +1,6 @@
 """Soak case of an instance: one image per core, with instructions of all engines and collectives.
 
-A core's copies and collectives share HBM addresses, so they depend on each other. Every byte of every core's HBM is
-compared.
+A core's copies and collectives share HBM addresses, so they depend on each other.
 """
 
 from collections import Counter
@@ -29,7 +28,7 @@ from neuroncore_rtl.tb.tests.soak.parts import Part, part_of
 
 __all__ = ["InstanceCase"]
 
-SIDES = (2, 2, 3, 4)  # rows and columns; small, because an instance has at least four cores
+SIDES = (2, 2, 3, 4)  # small, because an instance has at least four cores
 CHIPS = (2, 2, 3)
 LARGEST = 1024  # bytes of a collective's source or destination
 LIMIT = 2_000_000
@@ -86,7 +85,7 @@ class InstanceCase(Case):
 
     @cached_property
     def _items(self) -> list[list[tuple[int, int]]]:
-        """Positions of each item's instructions: core, and index in its part."""
+        """Per item: core, and index in its part."""
         places = {
             core: [at for at, (one, _) in enumerate(part.steps) if not _is_collective(one)]
             for core, part in enumerate(self.parts)

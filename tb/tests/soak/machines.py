@@ -1,4 +1,4 @@
-"""Random machines and HBM behaviours of a soak, simpler machines for a failing case, and coverage labels.
+"""Random machines and HBM behaviours of a soak, and simpler ones.
 
 Every parameter of a configuration or an instance is drawn over its range, as far as a build takes minutes only.
 """
@@ -21,18 +21,17 @@ __all__ = [
     "plainer_configs", "plainer_instances",
 ]  # fmt: skip
 
-SIDES = (2, 3, 4, 4, 5, 6, 7, 8, 8, 12, 16)  # rows and columns; larger arrays only take more time
-SBUF = (4, 8, 8, 12, 16, 24, 32, 192)  # SBUF in KiB per partition; mostly small, because all of it is compared
+SIDES = (2, 3, 4, 4, 5, 6, 7, 8, 8, 12, 16)  # larger arrays only take more time
+SBUF = (4, 8, 8, 12, 16, 24, 32, 192)  # mostly small, because all of it is compared
 DMA_ENGINES = (1, 2, 2, 3, 4, 5, 8, 16)
 
 WHOLE_RANGE = (
     "mac_latency", "add_latency", "vector_latency", "scalar_depth", "cast_latency", "records_ahead", "counters",
 )  # fmt: skip
-"""Parameters that may have any value of their range."""
 
 
 def drawn_config(rng: np.random.Generator, sides: tuple[int, ...] = SIDES) -> Config:
-    """Return the parameters of a random single core; sides: candidates for its rows and columns."""
+    """Return the parameters of a random single core."""
 
     def of(*values: int) -> int:
         return int(rng.choice(values))
@@ -66,7 +65,7 @@ def drawn_config(rng: np.random.Generator, sides: tuple[int, ...] = SIDES) -> Co
 
 
 def drawn_instance(rng: np.random.Generator, core: Config, chips: tuple[int, ...]) -> Instance:
-    """Return a random instance of such cores; chips: candidates for its number of chips."""
+    """Return a random instance of such cores."""
     count = int(rng.choice(chips))
     widths = [width for width in range(2, count // 2 + 1) if count % width == 0]
     torus = bool(widths) and rng.random() < 0.5
@@ -81,14 +80,14 @@ def drawn_instance(rng: np.random.Generator, core: Config, chips: tuple[int, ...
 
 
 def drawn_hbm(rng: np.random.Generator, *, links: bool = False) -> Hbm:
-    """Return a random HBM behaviour; links: for an instance, where responses arrive in order."""
+    """Return a random HBM behaviour; an instance needs responses in order."""
     return random_hbm(rng, **(LINK_TEMPERS if links else TEMPERS))
 
 
 def plainer_configs(config: Config) -> Iterator[Config]:
     """Yield configurations closer to the default.
 
-    First all parameters other than rows and columns have the default value, then only one parameter at a time.
+    First all parameters other than rows and columns are default, then one at a time.
     """
     defaults = {field.name: field.default for field in fields(Config) if field.name not in ("rows", "columns", "cores")}
     changed = {name: value for name, value in defaults.items() if getattr(config, name) != value}
@@ -109,19 +108,19 @@ def plainer_instances(instance: Instance, used: int) -> Iterator[Instance]:
 
 
 def machine_labels(config: Config) -> Counter[str]:
-    """Return the labels of a core's parameters, `parameter:value`."""
+    """Return the labels of a core's parameters."""
     return Counter({f"{name}:{value}": 1 for name, value in asdict(config).items()})
 
 
 def instance_labels(instance: Instance, errors: float) -> Counter[str]:
-    """Return the labels of an instance's parameters and of its rate of disturbed frames."""
+    """Return the labels of an instance's parameters."""
     numbers = {name: getattr(instance, name) for name in ("chips", "link_bytes", "link_latency", "topology")}
     found = {f"{name}:{value}": 1 for name, value in numbers.items()}
     return Counter({**found, f"cores:{instance.cores}": 1, f"errors on links:{errors}": 1})
 
 
 def hbm_labels(behaviour: Hbm) -> Counter[str]:
-    """Return the labels of the parameters that make an HBM slower than the default, and of its latency."""
+    """Return the labels of an HBM's parameters."""
     disturbed = ("gap", "port_rate", "rate", "stall", "reorder", "interleave")
     found = [f"stall:HBM {name.replace('_', ' ')}" for name in disturbed if getattr(behaviour, name)]
     return Counter([*(found or ["stall:HBM none"]), f"latency of HBM:{behaviour.latency}"])
