@@ -21,15 +21,11 @@ __all__ = ["Measurement", "accuracy_table", "measure_accuracy", "print_accuracy"
 
 PATH = ROOT / "docs" / "activation.md"
 BEGIN, END = "<!-- begin: python -m neuroncore_rtl.bench.activation -->\n", "<!-- end -->\n"
-
 SEED = 20
 CASES = 300_000
 SMALLEST_NORMAL = 2.0**-126
-PROBE = np.float32(2.0**-130)
-"""A subnormal argument."""
-
+PROBE = np.float32(2.0**-130)  # a subnormal argument
 CHUNK = 1 << 20
-
 _DOMAINS = {"ln": "z > 0, else NaN", "sqrt": "z >= 0, else NaN", "rsqrt": "z > 0, else NaN"}
 
 

@@ -23,9 +23,7 @@ COLUMNS = (
 """Figures of cold builds, for each way to simulate (`bench.ways`)."""
 
 Result = TypeVar("Result")
-
-GIB = 1 << 20
-"""`ru_maxrss` is in kilobytes."""
+GIB = 1 << 20  # `ru_maxrss` is in kilobytes
 
 
 def measure_time(work: Callable[[], Result]) -> tuple[Result, float]:

@@ -10,7 +10,6 @@ UNITS = (
 )  # fmt: skip
 
 FAMILIES = ("ecp5", "xcup")
-
 PARTS = ("all", "tensor", "elementwise", "core", "link", "program", "silicon", "area", "depth")
 
 BENCH_COMMANDS = (

@@ -22,15 +22,12 @@ from neuroncore_rtl.tb.tests.kernels.products import ideal_cycles, product_image
 
 __all__ = ["core_tables", "measure_core"]
 
-PRODUCTS = (("small", 256), ("full", 512))
-"""Preset, and M = K = N of a BF16 product."""
-
+PRODUCTS = (("small", 256), ("full", 512))  # preset, and M = K = N of a BF16 product
 CURVE_PRESET = "small"
 CURVE_SIZES = (64, 256, 512, 1024, 2048, 4096, 8192, 32768)
 """Bytes of a transfer by one instruction, contiguous in HBM and in one partition."""
 
-CURVE_BYTES = 1 << 18
-"""Least bytes of all transfers of one size."""
+CURVE_BYTES = 1 << 18  # least bytes of all transfers of one size
 
 
 def _product(preset: str, size: int) -> dict[str, object]:

@@ -21,9 +21,7 @@ from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench
 
 __all__ = ["elementwise_tables", "measure_elementwise"]
 
-REPETITIONS, ELEMENTS = 8, 4096
-"""Instructions of a run, and elements per lane of an instruction."""
-
+REPETITIONS, ELEMENTS = 8, 4096  # instructions of a run, and elements per lane of an instruction
 SOFTMAX = 4096
 
 

@@ -25,17 +25,10 @@ from neuroncore_rtl.tb.tests.links.options import instance_of
 
 __all__ = ["instance_tables", "measure_beside", "measure_speed"]
 
-SIZE = 256
-"""M = K = N of the product that runs at the same time as an all-reduce."""
-
-REDUCED = 3 << 19
-"""FP32; it lasts longer than the product."""
-
-RANKS = (2, 4)
-"""One core of each chip, or both."""
-
-BAR = 0.05
-"""Largest slowdown of the product."""
+SIZE = 256  # M = K = N of the product that runs at the same time as an all-reduce
+REDUCED = 3 << 19  # FP32; it lasts longer than the product
+RANKS = (2, 4)  # one core of each chip, or both
+BAR = 0.05  # largest slowdown of the product
 
 
 def _instance(chips: int, preset: str) -> Instance:

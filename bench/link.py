@@ -22,15 +22,10 @@ from neuroncore_rtl.tb.tests.links.options import instance_of
 
 __all__ = ["link_tables", "measure_link"]
 
-CHIPS = (2, 4, 8, 16)
-"""One core of each chip participates."""
-
+CHIPS = (2, 4, 8, 16)  # one core of each chip participates
 SIZES = (64, 512, 4096, 32768, 262144, 1 << 20)
-
 PLOT = SIM_BUILD / "plots" / "neuronlink_model.png"
-
-GRADIENTS = 1 << 28
-"""1 GiB of FP32."""
+GRADIENTS = 1 << 28  # 1 GiB of FP32
 
 
 def _all_reduce(chips: int, size: int) -> dict[str, object]:

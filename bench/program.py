@@ -21,11 +21,8 @@ from neuroncore_rtl.tb.tests.kernels import backward
 __all__ = ["measure_program", "program_tables"]
 
 LAYER = "SEQ=128 DIM=128 HEADS=4 HIDDEN=512"
-
 CALLS = 10_000
-
-REPETITIONS = 3
-"""The fastest is the result, as other programs may slow the machine."""
+REPETITIONS = 3  # the fastest is the result, as other programs may slow the machine
 
 KERNEL = """
 import nki

@@ -17,8 +17,7 @@ from neuroncore_rtl.run.sim.vectors import lanes_choice
 
 __all__ = ["run_benchmarks"]
 
-SIZES = (8, 16, 32, 64, 128)
-"""The elementwise engines use the first and the last as their number of lanes."""
+SIZES = (8, 16, 32, 64, 128)  # the elementwise engines use the first and the last as their number of lanes
 PARTS: dict[str, tuple[Callable, Callable]] = {
     "tensor": (tensor.measure_tensor, tensor.tensor_tables),
     "elementwise": (elementwise.measure_elementwise, elementwise.elementwise_tables),

@@ -16,8 +16,7 @@ from neuroncore_rtl.tb.stimulus.campaign import CAMPAIGN_OPERATIONS
 
 __all__ = ["measure_softfloat"]
 
-CHUNK = 250_000
-"""Cases per call, which bounds the memory."""
+CHUNK = 250_000  # cases per call, which bounds the memory
 
 
 @click.command()

@@ -1,7 +1,4 @@
-"""Area and clock of single units.
-
-No open tool does that for UltraScale+: see `run.fpga.modules`.
-"""
+"""Area and clock of single units. No open tool does that for UltraScale+: see `run.fpga.modules`."""
 
 from collections.abc import Callable, Iterable
 from statistics import median_low
@@ -21,10 +18,7 @@ from neuroncore_rtl.spec.config import PRESETS
 __all__ = ["ROWS", "area_table", "measure_all", "measure_area", "route_unit", "synthesise_unit"]
 
 ECP5 = FAMILIES["ecp5"]
-
-SEEDS = (1, 2, 3)
-"""Default seeds of place and route; the clock is their median."""
-
+SEEDS = (1, 2, 3)  # default seeds of place and route; the clock is their median
 _SMALL = PRESETS["small"]
 
 ROWS: dict[str, Callable[[], wiring.Component]] = {

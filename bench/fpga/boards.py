@@ -11,8 +11,7 @@ __all__ = ["BOARDS", "MARGIN", "BoardRoom"]
 MARGIN = 0.25
 """Share of each resource that a shell, the memory controller and routing need."""
 
-RAMS_IN_URAM = 8
-"""Block RAMs (36 Kb) per UltraRAM (288 Kb)."""
+RAMS_IN_URAM = 8  # block RAMs (36 Kb) per UltraRAM (288 Kb)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,13 +17,9 @@ from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
 
 __all__ = ["cycles_of_product", "depth_tables", "measure_depth", "plot", "utilisation"]
 
-WIDTHS = (12, 8)
-"""Widths of the multiplied significands, in bits."""
-
+WIDTHS = (12, 8)  # widths of the multiplied significands, in bits
 SIZE = 512
-
 PLOT = SIM_BUILD / "plots" / "mac_stages.png"
-
 CURVES = (("luts", "LUT4"), ("registers", "FF"), ("fmax_mhz", "MHz"))
 
 

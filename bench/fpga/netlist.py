@@ -1,7 +1,4 @@
-"""Tensor engine with its array as a netlist of ECP5 cells.
-
-Yosys has models of the cells, except for the multiplier.
-"""
+"""Tensor engine with its array as a netlist of ECP5 cells. Yosys has models of the cells, except for the multiplier."""
 
 import re
 from collections.abc import Collection

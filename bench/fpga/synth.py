@@ -23,9 +23,7 @@ from neuroncore_rtl.run.tables import table
 
 __all__ = ["label", "run_synthesis"]
 
-ELSEWHERE = ("UNIT", "FAMILY", "PRESET", "SEEDS", "NETLIST")
-"""Variables that `label` omits."""
-
+ELSEWHERE = ("UNIT", "FAMILY", "PRESET", "SEEDS", "NETLIST")  # variables that `label` omits
 WHOLE = "core"
 
 
@@ -155,8 +153,7 @@ def _mark(row: Mapping) -> str:
 
 
 _DEEPEST = "module: {module} | levels: {levels} | from: {from_name}\\n{from_place} | to: {to_name}\\n{to_place}"
-MOST_PATHS = 3
-"""Modules in the table of the deepest logic."""
+MOST_PATHS = 3  # modules in the table of the deepest logic
 
 
 def _deepest(modules: list[Mapping]) -> Iterator[dict[str, object]]:

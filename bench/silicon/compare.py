@@ -27,9 +27,7 @@ BAR = 0.25
 """Largest error of a ratio that needs no reason."""
 
 LAYERS = 24
-
 PLOT = SIM_BUILD / "plots" / "silicon.png"
-
 _ARRAY = "the array accepts one column per cycle of 1.4 GHz; the silicon's has a clock of 2.8 GHz"
 _LINK = (
     "two cores of a chip exchange 64 bytes per cycle in each direction, and add as many: 162 GiB/s of a vector. The "

@@ -15,9 +15,7 @@ LENGTHS = (16, 64, 512)
 """Lengths of an instruction: elements per partition, or moving columns of a multiplication."""
 
 CONFIG = PRESETS["full"]
-
 SHORT = "no instruction here has a minimum of 64 cycles: the engines overlap consecutive instructions"
-
 _SOFTWARE = "here the vector engine executes it; GpSimd, with a software overhead of 150 cycles, is not modelled"
 _TWO_READS = "here an instruction reads SBUF once per cycle, in any format: two operands there take two cycles"
 REASONS = {

@@ -29,12 +29,8 @@ __all__ = [
 ]  # fmt: skip
 
 CONFIG = PRESETS["full"]
-
-CHANNELS, IMAGE, FILTER = 256, 224, 3
-"""Channels, pixels per side of the image, and elements per side of the filter."""
-
-BAND = 18
-"""Rows of a band: two bands of FP32 fit on chip."""
+CHANNELS, IMAGE, FILTER = 256, 224, 3  # channels, pixels per side of the image, and elements per side of the filter
+BAND = 18  # rows of a band: two bands of FP32 fit on chip
 
 
 def _cycles(image: Image, latencies: Sequence[int]) -> list[int]:

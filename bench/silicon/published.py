@@ -134,9 +134,8 @@ ALL_REDUCES = _collectives(
     "all-reduce of 2 ranks,",
     {1 << 10: 58, _M: 68, 4 * _M: 107, 16 * _M: 332, 64 * _M: 1214, 256 * _M: 4750, 1 << 30: 18930},
 )
-"""All-reduces of FP32 by two ranks, probably the cores of a chip.
-
-At the size of the first row the time does not depend on the number of bytes.
+"""All-reduces of FP32 by two ranks, probably the cores of a chip. At the size of the first row the time does not depend
+on the number of bytes.
 """
 
 ALL_GATHERS = _collectives("all-gather of 32 ranks,", {1 << 10: 151, 8 << 10: 149, 64 << 10: 150, 512 << 10: 179})

@@ -25,8 +25,7 @@ from neuroncore_rtl.tb.campaign.task import BUILDS, Row, Task, WorkerDied, Worke
 
 __all__ = ["ClusterExecutor", "QueueExecutor", "cluster_named"]
 
-PATIENCE = 120
-"""Seconds that a scheduler has to answer and to provide a worker."""
+PATIENCE = 120  # seconds that a scheduler has to answer and to provide a worker
 
 QUEUES = {
     kind.lower(): f"dask_jobqueue:{kind}Cluster" for kind in ("SLURM", "PBS", "LSF", "SGE", "OAR", "Moab", "HTCondor")

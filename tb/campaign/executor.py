@@ -25,11 +25,8 @@ __all__ = ["DEATHS", "Executor", "LocalExecutor", "run_tasks"]
 DEATHS = 3
 """Workers that must have died of a task before it is broken."""
 
-AHEAD = 2
-"""Tasks submitted per worker, so that none idles until the next one arrives."""
-
-CHECKED = 10
-"""Seconds without a row after which `Executor.check` runs."""
+AHEAD = 2  # tasks submitted per worker, so that none idles until the next one arrives
+CHECKED = 10  # seconds without a row after which `Executor.check` runs
 
 
 class Executor(Protocol):

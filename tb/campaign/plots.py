@@ -16,13 +16,9 @@ COLOURS = (
     "#1b3a70", "#d9743f", "#3f8fc4", "#7bb662", "#8b5fbf", "#c9a227", "#5b8a72", "#c25b78", "#6b7a89", "#22303c",
 )  # fmt: skip
 
-MOST = len(COLOURS)
-"""Most lines in one plot; a sweep of more combinations shows the first ones, and the title says so."""
-
+MOST = len(COLOURS)  # most lines in one plot; a sweep of more combinations shows the first ones, and the title says so
 CHIPS = "CHIPS"
-
-ASIDE = ("SEED",)
-"""Variables that are not plotted: a point is the median over their values."""
+ASIDE = ("SEED",)  # variables that are not plotted: a point is the median over their values
 
 
 def size_of(rows: Sequence[Row], swept: Sequence[str]) -> tuple[str, ...]:

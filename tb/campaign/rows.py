@@ -9,7 +9,6 @@ from neuroncore_rtl.tb.campaign.task import FAILURE, Plain, Row
 __all__ = ["aligned_lines", "row_of"]
 
 _MEASURES = ("cycles", "ideal_cycles", "hbm_cycles", "utilisation", "compared", "mismatches", "bit_exact", "modelled")
-
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 
 

@@ -15,8 +15,7 @@ from neuroncore_rtl.tb.campaign.task import Row, Status, Task
 
 __all__ = ["campaign", "exit_status"]
 
-SECONDS = 30
-"""Interval of the progress lines when there is no terminal."""
+SECONDS = 30  # interval of the progress lines when there is no terminal
 
 
 def campaign(

@@ -1,7 +1,4 @@
-"""Row store: a file with one JSON line per row.
-
-A killed process or a full disk costs at most the row being written.
-"""
+"""Row store: a file with one JSON line per row. A killed process or a full disk costs at most the row being written."""
 
 import json
 import os

@@ -27,7 +27,6 @@ from neuroncore_rtl.run.settings import SEED, Command, Settings, UsageError
 __all__ = ["MOST", "Point", "points_of"]
 
 MOST = 100_000
-
 Values = Mapping[str, object]
 
 

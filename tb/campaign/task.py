@@ -48,10 +48,7 @@ class Status:
 
 
 class WorkerDied(RuntimeError):
-    """A number of workers died one after the other in a task.
-
-    `alone` is true if no other task can have killed them.
-    """
+    """A number of workers died one after the other in a task. `alone` is true if no other task can have killed them."""
 
     def __init__(self, message: str, workers: int = 1, *, alone: bool = True):
         super().__init__(message)

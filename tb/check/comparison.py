@@ -149,10 +149,7 @@ class Comparison:
 
 
 def cases_of(
-    settings: Settings,
-    read: Callable[[Path], Cases],
-    draw: Callable[..., Cases],
-    formats: Iterable[Format],
+    settings: Settings, read: Callable[[Path], Cases], draw: Callable[..., Cases], formats: Iterable[Format]
 ) -> Cases:
     """Return random cases, or those of VECTORS.
 

@@ -20,8 +20,7 @@ __all__ = ["CASES", "ELEMENTS", "CostCase", "cost_table", "formula"]
 ELEMENTS = (1, 8, 64, 512)
 """Numbers of elements per lane to measure; an instruction that does not support one uses the nearest that it does."""
 
-_II = 64
-"""Published cost of the shortest instruction, in cycles."""
+_II = 64  # published cost of the shortest instruction, in cycles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +88,6 @@ _DOUBLE = (f"max({_II}, 2N)", lambda n: max(_II, 2 * n))
 _SUMMED = (f"max({_II}, N) + {_II}", lambda n: max(_II, n) + _II)
 _BARE, _BARE_DOUBLE = ("N", lambda n: n), ("2N", lambda n: 2 * n)
 _SOFTWARE = ("150 + N", lambda n: 150 + n)
-
 _MINIMUM = f"the checker accepts an instruction every {timing.ELEMENTWISE_CHECKER_INTERVAL} cycles"
 _NO_MINIMUM = f"no minimum of {_II}: {_MINIMUM}"
 _TWO_READS = "two words from one SBUF port; " + _NO_MINIMUM
@@ -99,7 +97,6 @@ _REMAINDER = f"one remainder per {timing.REMAINDER_INTERVAL} cycles and lane, an
 _RESULTS = "one cycle per result; " + _NO_MINIMUM
 _VALUES = "the 8 values are read first, one cycle each"
 _GPSIMD = "the vector engine executes it, not GpSimd software with an overhead of 150 cycles"
-
 _O = Opcode
 _PSUM_B, _MADD = _tensor(_B, psum=True), {"op0": AluOp.MULTIPLY, "op1": AluOp.ADD}
 _EXP = {"s0": _ONE, "function": function_named("exp").code}

@@ -18,20 +18,11 @@ from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, TIMER_NOW
 __all__ = ["LockstepComparison", "compare"]
 
 TIME, MIP, MIE, MSTATUS = 0xC01, 0x344, 0x304, 0x300
-
-UNPREDICTED = frozenset((0xB00, 0xB80, 0xC00, 0xC80))
-"""cycle and mcycle, both halves."""
-
-WORD = 1 << 32
-"""Number of values of a timer register, which is half of a 64-bit counter."""
-
-FETCHED_AHEAD = 8
-"""Stores after which an overwritten word can no longer be in the prefetch buffer."""
-
+UNPREDICTED = frozenset((0xB00, 0xB80, 0xC00, 0xC80))  # cycle and mcycle, both halves
+WORD = 1 << 32  # number of values of a timer register, which is half of a 64-bit counter
+FETCHED_AHEAD = 8  # stores after which an overwritten word can no longer be in the prefetch buffer
 FENCE_I = 0x100F
-
-PROMPT = 4
-"""Instructions that may retire before a pending, enabled interrupt is taken."""
+PROMPT = 4  # instructions that may retire before a pending, enabled interrupt is taken
 
 
 @dataclass(frozen=True)

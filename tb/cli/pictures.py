@@ -1,7 +1,4 @@
-"""Pictures of the documents.
-
-`python -m neuroncore_rtl.tb.cli.pictures` writes them into `docs/`.
-"""
+"""Pictures of the documents. `python -m neuroncore_rtl.tb.cli.pictures` writes them into `docs/`."""
 
 from itertools import pairwise
 

@@ -116,9 +116,7 @@ MUTATED = tuple(
 )
 
 PROVED = ("arbiters", "axi", "link", "queue", "riscv", "semaphores")
-
 SUITES = ("riscv-tests", "riscv-arch-test", "fpgen", "testfloat", "nccl-tests")
-
 _FROM = "location of the suite: a folder, a file or a program, see docs/oracles.md; nccl-tests needs none"
 
 COMMANDS = (

@@ -22,7 +22,6 @@ from neuroncore_rtl.tb.tests.soak.draw import read_case
 __all__ = ["soak_machine"]
 
 SOAKS = SIM_BUILD / "soak"
-
 MINUTES = 10
 
 

@@ -33,9 +33,7 @@ BUILDS = {
 }  # fmt: skip
 """Runs with equal values of these share a build."""
 
-PRINTED = 60
-"""Most rows of the table on the terminal; the file has all."""
-
+PRINTED = 60  # most rows of the table on the terminal; the file has all
 _PICTURES = {"sizes": draw_sizes, "roofline": draw_campaign_roofline, "chips": draw_chips}
 
 

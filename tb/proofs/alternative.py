@@ -12,8 +12,7 @@ from neuroncore_rtl.hdl.controller.rvfi import RvfiCpu
 __all__ = ["AlternativeCpu", "AlternativeDivider", "AlternativeMultiplier"]
 
 MUL, MULH, MULHSU, MULHU = 0x5876_063E, 0xF658_3FB7, 0xECFB_E137, 0x949C_E5E8
-DIV, DIVU, REM, REMU = 0x7F85_29EC, 0x10E8_FD70, 0x8DA6_8FA5, 0x3138_D0E1
-"""Lower 32 bits of the published masks."""
+DIV, DIVU, REM, REMU = 0x7F85_29EC, 0x10E8_FD70, 0x8DA6_8FA5, 0x3138_D0E1  # lower 32 bits of the published masks
 
 
 class AlternativeMultiplier(Multiplier):

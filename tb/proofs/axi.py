@@ -32,7 +32,6 @@ from neuroncore_rtl.tb.proofs.proof import Model, Proof, stream_stays
 __all__ = ["PROOFS", "SIZE", "AxiModel"]
 
 SIZE = 8
-
 DEPTH = 8
 
 

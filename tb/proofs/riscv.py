@@ -21,15 +21,9 @@ from neuroncore_rtl.tb.proofs.solver import SolverVerdict, solve
 
 __all__ = ["PROVED_INSTRUCTIONS", "Check", "checkout", "checks", "run_check"]
 
-DEPTH = 10
-"""Cycles from reset to the checked cycle. The first instruction retires in cycle 5 at the earliest."""
-
-PATIENCE = 1
-"""Most cycles for which a bus refuses a request or delays an answer; such a bus is called fair."""
-
-TRIGGER, SOON = 6, 24
-"""After a retirement in cycle TRIGGER, the next one follows within SOON cycles on fair buses."""
-
+DEPTH = 10  # cycles from reset to the checked cycle. The first instruction retires in cycle 5 at the earliest.
+PATIENCE = 1  # most cycles for which a bus refuses a request or delays an answer; such a bus is called fair
+TRIGGER, SOON = 6, 24  # after a retirement in cycle TRIGGER, the next one follows within SOON cycles on fair buses
 ACCESSES = (*LOADS, *STORES)
 PROVED_INSTRUCTIONS = tuple(
     sorted({"lui", "auipc", "jal", "jalr", *BRANCHES, *IMMEDIATE_OPERATIONS, *SHIFTS, *REGISTER_OPERATIONS, *ACCESSES})

@@ -18,10 +18,7 @@ _QUOTIENTS = np.array([2.0**-150, 1.5 * 2.0**-149, 2.0**-126 - 2.0**-150, 2.0**-
 
 
 def multiply_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of FP32 patterns.
-
-    Factors are random, special, or have few bits, so that products tie.
-    """
+    """Return n pairs of FP32 patterns. Factors are random, special, or have few bits, so that products tie."""
     a, b = random_fp32(rng, n), random_fp32(rng, n)
     special = rng.random(n) < 0.1
     a = np.where(special, rng.choice(special_fp32(), n), a)

@@ -44,10 +44,7 @@ def _addresses(access: Access, shape: tuple[int, ...]) -> np.ndarray:
 
 
 class Places:
-    """The memories while a program is written.
-
-    `related` is the share of tensors that overlap others.
-    """
+    """The memories while a program is written. `related` is the share of tensors that overlap others."""
 
     def __init__(self, rng: np.random.Generator, config: Config, memories: dict[Storage, np.ndarray], related: float):
         self.rng, self.config, self.memories, self.related = rng, config, memories, related

@@ -1,7 +1,4 @@
-"""Random programs of the vector and scalar engines.
-
-Unused bits of an instruction are random.
-"""
+"""Random programs of the vector and scalar engines. Unused bits of an instruction are random."""
 
 from collections import Counter
 from collections.abc import Callable, Set
@@ -115,10 +112,7 @@ def garbled(
 
 
 class Writer:
-    """A program under construction.
-
-    `append` raises ValueError if the instruction is illegal.
-    """
+    """A program under construction. `append` raises ValueError if the instruction is illegal."""
 
     def __init__(self, rng: np.random.Generator, config: Config, choices: Choices, memories: Memories, append: Append):
         self.rng, self.config, self.choices, self.append = rng, config, choices.on(config), append

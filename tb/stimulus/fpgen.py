@@ -39,10 +39,7 @@ _TRAPS = re.compile(r"[xuozi]+")
 
 
 def read_fpgen(files: Sequence[Path]) -> Reading:
-    """Return the cases of files by operation.
-
-    Iteration raises UsageError at the first malformed line.
-    """
+    """Return the cases of files by operation. Iteration raises UsageError at the first malformed line."""
     left_out = Counter()
     return Reading(_cases(files, left_out), left_out)
 

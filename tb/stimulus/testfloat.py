@@ -50,8 +50,7 @@ _INVALID = 16
 _COMPARISONS = ("equal", "less", "less or equal")
 _TRUE = FP32.bias << FP32.mantissa_bits  # TestFloat's is 1
 _DIGITS = np.full(256, 16, np.uint8)
-_DIGITS[np.frombuffer(b"0123456789ABCDEFabcdef", np.uint8)] = [*range(16), *range(10, 16)]
-"""16 marks other characters."""
+_DIGITS[np.frombuffer(b"0123456789ABCDEFabcdef", np.uint8)] = [*range(16), *range(10, 16)]  # 16 marks other characters
 
 
 def read_testfloat(path: Path, seed: int) -> Reading:

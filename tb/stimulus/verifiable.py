@@ -17,7 +17,6 @@ from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp
 __all__ = ["expected", "inputs"]
 
 _GOLDEN_RATIO, _MURMUR = np.uint64(0x9E3779B97F4A7C13), np.uint64(0xC4CEB9FE1A85EC53)
-
 _FLOATS = {CollectiveType.FP32: FP32, CollectiveType.BF16: BF16}
 _STORAGE = {CollectiveType.FP32: np.uint32, CollectiveType.BF16: np.uint16, CollectiveType.INT32: np.uint32}
 

@@ -89,9 +89,7 @@ def _granules(m: Module, schedule: Schedule) -> Value:
 
 
 _MEMORY = ("collective/datapath_memory", "collective/datapath_lengths")
-
 _MEMORY_TESTS, _CONTROL_TESTS = "collective.test_datapath_memory", "collective.test_control"
-
 _LANES = ("reducer", "rounding")
 
 _OF_CHANNELS = tuple(

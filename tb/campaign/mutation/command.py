@@ -14,8 +14,7 @@ from neuroncore_rtl.tb.campaign.mutation.units import MUTATED_UNITS
 
 __all__ = ["lines_of_holes", "mutate_units", "retry_holes"]
 
-BAR = 0.99
-"""Required share: detected mutants of all mutants that are not equivalent."""
+BAR = 0.99  # required share: detected mutants of all mutants that are not equivalent
 
 
 def mutate_units(settings: Settings) -> int:

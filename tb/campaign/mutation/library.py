@@ -28,7 +28,6 @@ _VERILATE = (
 )
 
 _FLAGS = ("-O1", "-g0", "-fPIC", "-std=c++20", "-fno-sanitize=all", "-mcpu=baseline", "-Wno-everything", "-DVM_TRACE=0")
-
 _LINK = ("-shared", "-O2", "-fno-sanitize=all", "-mcpu=baseline", "-nostdlib++", "-lunwind")
 
 _WRAPPER = """

@@ -32,14 +32,12 @@ __all__ = [
 ]  # fmt: skip
 
 Means = Callable[[Module, wiring.Component], Mapping[str, ValueLike]]
-
 SELECT_BITS = 16
 
 PREPARED = "prepared.il"
-"""Netlist from which mutants are drawn.
-
-A memory is one cell, and no mutant changes its initial contents. Mutants must not have undefined values. So the netlist
-has no cell with an output that is undefined for some inputs, and all don't-care values are 0.
+"""Netlist from which mutants are drawn. A memory is one cell, and no mutant changes its initial contents. Mutants must
+not have undefined values. So the netlist has no cell with an output that is undefined for some inputs, and all
+don't-care values are 0.
 """
 
 _DRAW = f"""
@@ -65,8 +63,7 @@ script mutants.ys
 write_verilog -norename -noattr mutants.v
 """
 
-_SEEN = "_seen"
-"""Suffix of outputs that proofs compare instead of the outputs of the same name."""
+_SEEN = "_seen"  # suffix of outputs that proofs compare instead of the outputs of the same name
 
 _LEFT_OUT = r" -port ((\w+_)?CLK|clk|Q|RD_[AS]RST) "
 """Ports that no mutant changes. Clocks, including the clocks of submodules: another clock is no change of the logic,

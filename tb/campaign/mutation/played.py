@@ -12,9 +12,7 @@ from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of
 
 __all__ = ["inner_unit", "play"]
 
-_BUBBLES = 0.25
-"""Share of cycles without a case."""
-
+_BUBBLES = 0.25  # share of cycles without a case
 _TAIL = 256
 
 

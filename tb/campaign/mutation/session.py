@@ -31,11 +31,8 @@ from neuroncore_rtl.tb.campaign.mutation.units import unit_named
 
 __all__ = ["Request", "answer_request"]
 
-_SLACK = 10
-"""Cycles of a mutant's test, as a multiple of the sound unit's."""
-
-_PATIENCE = 60.0
-"""Seconds, in addition, until a mutant's test counts as endless."""
+_SLACK = 10  # cycles of a mutant's test, as a multiple of the sound unit's
+_PATIENCE = 60.0  # seconds, in addition, until a mutant's test counts as endless
 
 
 @dataclass

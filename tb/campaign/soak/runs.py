@@ -18,8 +18,7 @@ CASE = "case"
 COVERED = "covered"
 """Column of the coverage, JSON with a count per `dimension:value`."""
 
-BUILDS = 6
-"""Simpler machines that may be built for a failing case."""
+BUILDS = 6  # simpler machines that may be built for a failing case
 
 
 def judge_case(case: Case) -> Verdict:

@@ -19,7 +19,6 @@ ALPHA = 0.1
 """Slope of the leaky functions in tests, rounded to FP32."""
 
 DIGITS = 60
-
 _SLOPE = np.float64(np.float32(ALPHA))
 
 _FLOAT64 = SimpleNamespace(

@@ -58,11 +58,8 @@ mul_add = partial(_call, "f32_mulAdd", np.uint32)
 """x * w + acc with one rounding; FP32 bit patterns (uint32, one dimension, equal lengths)."""
 
 add, multiply, divide = (partial(_call, f"f32_{name}", np.uint32) for name in ("add", "mul", "div"))
-
 equal, less, less_equal = (partial(_call, f"f32_{name}", bool) for name in ("eq", "lt", "le"))
-
 f32_to_f16 = partial(_call, "f32_to_f16", np.uint16)
-
 f16_to_f32 = partial(_call, "f16_to_f32", np.uint32, operand_type=np.uint16)
 
 

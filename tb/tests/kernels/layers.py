@@ -18,11 +18,7 @@ from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, KernelBuild
 
 __all__ = ["TESTS", "layer_test", "sizes"]
 
-FUNCTIONS = {
-    "identity": lambda z: z,
-    "relu": lambda z: np.maximum(z, 0),
-    "gelu": lambda z: derivatives.gelu(z)[0],
-}
+FUNCTIONS = {"identity": lambda z: z, "relu": lambda z: np.maximum(z, 0), "gelu": lambda z: derivatives.gelu(z)[0]}
 
 
 def layer_test(what: str, *options: Option, preset: str = "small") -> Callable[[KernelBuild], KernelScenario]:

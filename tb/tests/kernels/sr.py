@@ -25,9 +25,7 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 __all__ = ["TEST"]
 
 ADDITIONS, START, ADDEND = 2048, 1024.0, 0.5  # AWS Neuron documentation, rounding modes
-
 SAMPLES, FEATURES, RATE = 16, 4, 1 / 32
-
 _M = integer("M", 16, "independent runs, one partition each", 1, 1024)
 _STEPS = integer("STEPS", 400, "steps of gradient descent", 1, 2000)
 

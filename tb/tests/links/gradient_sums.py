@@ -1,7 +1,4 @@
-"""All-reduce of gradients in one format.
-
-No condition may change a bit of the sums.
-"""
+"""All-reduce of gradients in one format. No condition may change a bit of the sums."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

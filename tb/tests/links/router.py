@@ -26,10 +26,8 @@ from neuroncore_rtl.tb.tests.scenario import Scenario
 __all__ = ["NOTICE", "PATTERNS", "TEST", "failures_of", "measures_of", "noticed_after", "traffic_of"]
 
 PATTERNS = {"uniform": 0, "hotspot": 1, "tornado": 2, "neighbour": 2, "all_to_all": 3}
-"""Patterns, and their numbers in `run/harness/links/fabric.v`.
-
-hotspot: one flit in eight is sent to core 0. tornado: almost half way around each ring. neighbour: to the next chip; on
-channel 1, the last two use the other direction.
+"""Patterns, and their numbers in `run/harness/links/fabric.v`. hotspot: one flit in eight is sent to core 0. tornado:
+almost half way around each ring. neighbour: to the next chip; on channel 1, the last two use the other direction.
 """
 
 CUT_CYCLE = 1000
