@@ -33,16 +33,10 @@ _DOMAINS = {"ln": "z > 0, else NaN", "sqrt": "z >= 0, else NaN", "rsqrt": "z > 0
 class Measurement:
     """Largest errors of a function over a number of arguments (`cases`).
 
-    Arguments:
-        cases: number of arguments.
-        ulp: error of normal results, in last places, away from zero crossings.
-        where: argument with this error.
-        relative: relative error of the same results.
-        subnormal_ulp: error of subnormal results, in units of 2**-149; None without any.
-        absolute: absolute error near a zero crossing; None without any.
-        wrong: number of steps in which the result changes in the direction opposite to the function. A step is from an
-            argument to the next FP32 number.
-        steps: number of all steps.
+    The argument `where` has the largest error of normal results away from zero crossings, in last places (`ulp`);
+    `relative` is their relative error. `subnormal_ulp` is in units of 2**-149, `absolute` is near a zero crossing; None
+    without any. Of the `steps` to the next FP32 number, `wrong` have results that change in the direction opposite to
+    the function.
     """
 
     cases: int

@@ -34,11 +34,7 @@ def measure_time(work: Callable[[], Result]) -> tuple[Result, float]:
 
 
 def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simulation.Design]) -> dict[str, float]:
-    """Measure elaboration and build, in seconds, and the largest process of the build, in GiB.
-
-    `elaborate` elaborates without the cache; its argument: lanes are vectors (`run.sim.vectors.use_vectors`). The build
-    is kept, unless one exists already.
-    """
+    """Measure uncached elaboration and the build, in seconds, and the largest process in GiB; keep the build."""
     # The system reports the largest of all children that a process ever had.
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)

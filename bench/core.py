@@ -31,11 +31,7 @@ CURVE_BYTES = 1 << 18  # least bytes of all transfers of one size
 
 
 def _product(preset: str, size: int) -> dict[str, object]:
-    """Measure a square BF16 product from HBM to HBM in each way.
-
-    The simulation's time starts at the first clock edge. The whole time is the time that a user waits: it also includes
-    writing the harness's files, starting the process and its Python, and reading the memories back.
-    """
+    """Measure a square BF16 product in each way; `whole_s` includes files, process start and read-back."""
     config = PRESETS[preset]
     device = CoreDevice(machine=config)
     rng = np.random.default_rng(1)

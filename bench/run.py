@@ -1,7 +1,4 @@
-"""`make bench`: build times, simulation speed, utilisation, area, and comparison with published figures.
-
-Simulation speed is wall time from the first clock edge.
-"""
+"""`make bench`: build times, simulation speed from the first clock edge, utilisation, area, and published figures."""
 
 import json
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""Comparison of the golden arithmetic with Berkeley SoftFloat for millions of cases.
-
-The exit status is 1 if any result differs.
-"""
+"""Comparison of golden with Berkeley SoftFloat for millions of cases; the exit status is 1 if a result differs."""
 
 import sys
 

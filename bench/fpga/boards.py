@@ -1,7 +1,4 @@
-"""Boards with UltraScale+ devices, and estimates whether a core fits them. No core has run on any of the boards.
-
-Resources are from AMD's product tables.
-"""
+"""Boards with UltraScale+ devices (AMD's product tables), and estimates whether a core fits; none has run one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

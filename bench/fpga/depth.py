@@ -24,11 +24,7 @@ CURVES = (("luts", "LUT4"), ("registers", "FF"), ("fmax_mhz", "MHz"))
 
 
 def cycles_of_product(config: Config, size: int) -> tuple[int, int]:
-    """Return the cycles of a square product on the tensor engine and at full rate.
-
-    For sizes that are multiples of the array's size, the difference is the time to check and load the first weights,
-    plus the latency from the last column's operand to its sum in PSUM.
-    """
+    """Return the cycles of a square product, a multiple of the array, on the engine and at full rate."""
     ideal = size**3 // (config.rows * config.columns)
     first = TensorChecker.LATENCY + config.columns // LOAD_COLUMNS
     return ideal + first + TensorEngine.latency(config), ideal

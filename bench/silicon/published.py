@@ -1,7 +1,4 @@
-"""Published times of Trainium 1 in microseconds with their sources, for `bench.silicon.compare`.
-
-AWS promises none of them. The conditions of the course's convolution and of BERT are known only roughly.
-"""
+"""Published times of Trainium 1, which AWS does not promise; conditions of convolution and BERT are roughly known."""
 
 from dataclasses import dataclass
 
@@ -20,11 +17,7 @@ _REFERENCE = "src/nki_samples/reference"
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTime:
-    """A published time in microseconds.
-
-    A `ceiling` is an upper bound that a published test asserts, not a measurement; any shorter time meets it. `size` is
-    in bytes.
-    """
+    """A published time in microseconds; a `ceiling` is an upper bound in a published test. The size is in bytes."""
 
     name: str
     us: float
@@ -35,10 +28,7 @@ class PublishedTime:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelFigure:
-    """Published time of a kernel in a checkout of nki-samples.
-
-    `more` says what the kernel computes here in addition to the published work.
-    """
+    """Published time of a kernel of nki-samples; `more` is the work that the kernel computes here in addition."""
 
     time: PublishedTime
     kernel: str
@@ -134,9 +124,7 @@ ALL_REDUCES = _collectives(
     "all-reduce of 2 ranks,",
     {1 << 10: 58, _M: 68, 4 * _M: 107, 16 * _M: 332, 64 * _M: 1214, 256 * _M: 4750, 1 << 30: 18930},
 )
-"""All-reduces of FP32 by two ranks, probably the cores of a chip. At the size of the first row the time does not depend
-on the number of bytes.
-"""
+"""All-reduces of FP32 by two ranks, probably a chip's cores; at the first size the time does not depend on it."""
 
 ALL_GATHERS = _collectives("all-gather of 32 ranks,", {1 << 10: 151, 8 << 10: 149, 64 << 10: 150, 512 << 10: 179})
 """The size is the bytes of the result per rank."""

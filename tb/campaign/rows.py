@@ -13,10 +13,7 @@ _SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 
 
 def row_of(report: Report) -> Row:
-    """Return the row of a report: variables (capitals), measures, extra lines.
-
-    A nested heading gets a dot; a percentage becomes a number from 0 to 1.
-    """
+    """Return a report as a row; a nested heading gets a dot, a percentage becomes a number from 0 to 1."""
     row: Row = {"test": report.test}
     row |= {name: value if isinstance(value, Plain) else str(value) for name, value in report.settings.items()}
     row |= {name: getattr(report, name) for name in _MEASURES}

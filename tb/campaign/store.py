@@ -78,10 +78,7 @@ class Store:
 
 
 def write_parquet(rows: Iterable[Mapping], path: Path) -> Path:
-    """Write at least one row as Parquet, completely or not at all, with a column for each name; return the path.
-
-    Columns of integers are BIGINT, of numbers DOUBLE, of booleans BOOLEAN, others VARCHAR; missing values are NULL.
-    """
+    """Write rows as Parquet (BIGINT, DOUBLE, BOOLEAN, else VARCHAR; NULL if missing), completely or not at all."""
     import duckdb
 
     rows = _renamed(list(rows))

@@ -44,10 +44,7 @@ class Point:
 
 
 def points_of(path: Path, command_named: Callable[[str], Command]) -> list[Point]:
-    """Return the distinct runs of a sweep file; the last list varies fastest.
-
-    `command_named` returns a TEST by its name.
-    """
+    """Return the distinct runs of a sweep file, the last list varying fastest; `command_named` returns a TEST."""
     try:
         spec = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:

@@ -63,12 +63,9 @@ class WorkersLost(RuntimeError):
 class Task:
     """One run.
 
-    Arguments:
-        label: name for messages and the run's folder: letters, digits, dots, dashes.
-        key: hash of everything that the row depends on, from `key_of`.
-        function: importable by name; returns a row, with the reason in the column `FAILURE` if the run has failed.
-        arguments: arguments of the function; picklable.
-        group: tasks of one group share a build, so one runs before the others start; empty: no group.
+    `label`, of letters, digits, dots and dashes, names the run's folder; `key` is a hash from `key_of`. The function,
+    importable by name, returns a row, with the reason in the column `FAILURE` if the run has failed; its arguments are
+    picklable. Tasks of one `group` share a build, so one runs before the others start.
     """
 
     label: str

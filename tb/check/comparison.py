@@ -151,10 +151,7 @@ class Comparison:
 def cases_of(
     settings: Settings, read: Callable[[Path], Cases], draw: Callable[..., Cases], formats: Iterable[Format]
 ) -> Cases:
-    """Return random cases, or those of VECTORS.
-
-    `read` returns the cases of a vector file; `draw` returns `count` random cases.
-    """
+    """Return the cases of VECTORS by `read`, or `count` random cases of the given formats by `draw`."""
     if settings.vectors is not None:
         for name in ("DTYPE", "COUNT"):
             if settings.values[name] is not None:
@@ -165,10 +162,7 @@ def cases_of(
 
 
 def record_label(settings: Settings, own: str, drawn: Sequence[str] = ()) -> tuple[str, dict[str, object]]:
-    """Return the label of a record and its settings.
-
-    `own` is the variable that configures the unit; `drawn` are the variables that affect only random cases.
-    """
+    """Return the label of a record and its settings: `own` configures the unit, `drawn` affect only random cases."""
     values = settings.values
     if settings.vectors is not None:
         used, label = {"VECTORS": str(settings.vectors)}, f"vectors-{settings.vectors.stem}"

@@ -1,7 +1,4 @@
-"""Cycles of each instruction: as published for NeuronCore-v2, by our formula, and the reason for a difference.
-
-docs/vector_engine.md has the table that `cost_table` makes.
-"""
+"""Cycles of each instruction: published for NeuronCore-v2, by our formula, and the reason for a difference."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

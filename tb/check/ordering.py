@@ -27,11 +27,7 @@ MULTIPLIES, LOADS = 0, 1  # queue q > 0 has lane q + 1, and the lanes of NOPs fo
 
 
 def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -> list[Race]:
-    """Return the conflicting pairs of records that the program does not order.
-
-    The elements of the program are queue, HBM address and record, in any legal order of execution, such as in
-    `golden.core.CoreOutcome`.
-    """
+    """Return the unordered conflicts of a program of (queue, HBM address, record), in any legal order of execution."""
     events = [
         Execution(queue, address, n, n + 1, record.instruction, queue_name(queue, config))
         for n, (queue, address, record) in enumerate(program)
@@ -75,11 +71,8 @@ class _Adders:
 class _Clocks:
     """Vector clocks of a program: queue and record, in a legal order of execution.
 
-    Attributes:
-        queues: queue of each record.
-        lanes: lane of each record.
-        numbers: index of each record in its lane.
-        starts: clocks at the start of the records, [records, lanes].
+    `queues`, `lanes` and `numbers` have the queue, the lane and the index in the lane of each record; `starts` has the
+    clocks at its start, [records, lanes].
     """
 
     def __init__(self, program: Sequence[tuple[int, Record]]):

@@ -12,13 +12,10 @@ __all__ = ["ReferenceErrors", "reference_errors"]
 
 
 class ReferenceErrors:
-    """Largest errors of results, each with its argument.
+    """Largest errors of finite results, each with its argument.
 
-    Attributes:
-        compared: finite results with a finite reference.
-        ulp: error in last places of FP32 at the exact value.
-        relative: relative error, for normal exact values.
-        absolute: absolute error, for exact values below 1.
+    The error `ulp` is in last places of FP32 at the exact value, `relative` is for normal and `absolute` for exact
+    values below 1.
     """
 
     def __init__(self):

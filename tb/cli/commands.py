@@ -1,7 +1,4 @@
-"""Command line: `python -m neuroncore_rtl sim matmul --m 8`, also with make's assignments: `... sim matmul M=8`.
-
-Commands and their options are generated from the records in `tb.cli.registry`.
-"""
+"""Command line, generated from `tb.cli.registry`: `python -m neuroncore_rtl sim matmul --m 8`, or `... M=8`."""
 
 import errno
 import signal

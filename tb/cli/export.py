@@ -58,10 +58,7 @@ def ports(unit: wiring.Component) -> list[dict[str, object]]:
 
 
 def description(engine: str, config: Config, text: str) -> dict[str, object]:
-    """Return the description of an engine or the core.
-
-    Latencies are in cycles, widths in bits; the first field of an instruction has its least significant bits.
-    """
+    """Return the description of an engine or the core: cycles of latency, bits of width, fields from bit 0."""
     layout = isa.TENSOR_FIELDS if engine == TENSOR else isa.ELEMENTWISE_FIELDS
     return {
         "top": engine,
@@ -148,10 +145,7 @@ def export(settings: Settings) -> int:
 
 
 def write(config: Config, directory: Path, tops: Iterable[str] | None = None, **options: object) -> Path:
-    """Write the files for `config` into `directory` and return it; each file appears when it is complete.
-
-    By default all `tops` are written: `ELABORATED_ENGINES`, which include the core, and for a single core `BOARD_TOP`.
-    """
+    """Write the files of `tops` for `config` (default: all), each when complete, into `directory`, and return it."""
     if tops is None:
         tops = [*ELABORATED_ENGINES, *([BOARD_TOP] if config.cores == 1 else [])]
     directory.mkdir(parents=True, exist_ok=True)

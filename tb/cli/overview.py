@@ -57,10 +57,7 @@ def overview(width: int) -> str:
 
 
 def command_help(one: Command, line: str, width: int, complete: bool = False) -> str:
-    """Return summary and variables of a TEST or command.
-
-    Without `complete` only the machine parameters in `COMMON` are listed.
-    """
+    """Return summary and variables of a TEST or command; without `complete` only machine parameters in `COMMON`."""
     table = parameters()
     machine = {option.name: table[option.name.lower()] for option in one.options if option.name.lower() in table}
     shown = [name for name in machine if complete or name in COMMON]

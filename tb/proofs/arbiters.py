@@ -35,10 +35,7 @@ def wait_of(m: Module, name: str, asks: Value, served: Value, counts: Value, bou
 
 
 class Turns(Model):
-    """Round robin, by induction: only requests are granted, and at most `bound` other grants precede a request's grant.
-
-    The bound is the number of other requesters.
-    """
+    """Round robin, by induction: only requests are granted, after at most one grant of each other requester."""
 
     def __init__(self, count: int):
         self.count = count

@@ -36,10 +36,7 @@ DEPTH = 8
 
 
 class AxiModel(Model):
-    """A unit with the rules of its AXI ports: manager of `drives`, subordinate of `serves`.
-
-    `legal` assumes legal other inputs.
-    """
+    """A unit that manages the AXI ports `drives` and is subordinate of `serves`; `legal` assumes legal other inputs."""
 
     def __init__(
         self, unit: wiring.Component, legal: Callable | None = None, *, drives: Iterable = (), serves: Iterable = ()

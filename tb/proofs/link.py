@@ -130,10 +130,7 @@ class Progress(LinkModel):
 
 
 class Numbers(LinkModel):
-    """All sequence numbers in flight are ordered, from the sender's oldest flit to its newest.
-
-    So a sequence number is never confused with the equal number of a flit 2 ** SEQUENCE_BITS earlier or later.
-    """
+    """Sequence numbers in flight are ordered: none is confused with an equal one 2 ** SEQUENCE_BITS later."""
 
     def properties(self, m):
         sender, receiver = self.sender, self.receiver

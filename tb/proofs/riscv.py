@@ -45,16 +45,11 @@ setundef -undriven -anyseq
 
 @dataclass(frozen=True)
 class Check:
-    """One check.
+    """One check: `module` is its file and module in the checkout, without rvfi_ and _check.
 
-    Arguments:
-        name: name of the check.
-        module: file and module in the checkout, without rvfi_ and _check.
-        start: first cycle that the check observes.
-        depth: cycle in which the check asserts its property.
-        trigger: cycle of the event that the property follows; None: the check has no such event.
-        defines: macros in addition to the macros that all checks define.
-        model: instruction with a file in the checkout.
+    The check observes from cycle `start` and asserts its property in cycle `depth`. `trigger` is the cycle of the event
+    that the property follows, None without such an event. `defines` has macros in addition to those of all checks;
+    `model` is an instruction with a file in the checkout.
     """
 
     name: str
@@ -67,10 +62,7 @@ class Check:
 
 
 def checks(depth: int = DEPTH) -> Iterator[Check]:
-    """Yield all checks of the processor.
-
-    Memory accesses are checked twice: misaligned ones trap below LOCAL_BASE only.
-    """
+    """Yield all checks; memory below LOCAL_BASE, where misaligned accesses trap, is checked separately."""
     low, placed = {"RISCV_FORMAL_ALIGNED_MEM": ""}, {"RISCV_FORMAL_ASSUME": ""}
     for name in PROVED_INSTRUCTIONS:
         yield Check(f"insn_{name}", "insn", depth=depth, model=name, defines=placed if name in ACCESSES else {})

@@ -65,10 +65,7 @@ def fma_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def alu_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of words for float and integer arithmetic.
-
-    Kinds: products, sums, related words, small integers, shift counts, pairs in which one bit decides.
-    """
+    """Return n pairs of words: products, sums, related words, small integers, shift counts, one-bit decisions."""
     products, sums = multiply_cases(rng, n), add_cases(rng, n)
     a = random_fp32(rng, n)
     small = rng.integers(-40, 41, (2, n)).astype(np.uint32)

@@ -1,7 +1,4 @@
-"""Comparisons of golden with Berkeley SoftFloat: functions of a random generator and a count.
-
-Each returns (cases, ours, theirs): bit patterns, with canonical NaN in the results.
-"""
+"""Comparisons of golden with SoftFloat: functions that return (cases, ours, theirs) with canonical NaN."""
 
 from functools import partial
 

@@ -42,10 +42,7 @@ class CollectiveIssue:
 
 @dataclass(frozen=True)
 class Workload:
-    """Collectives in the order of their creation.
-
-    `lists` has each core's instructions, `delays` the cycles before each. The memories are uint8 [cores, bytes].
-    """
+    """Collectives in their order; `delays`: cycles before each core's instructions; uint8 [cores, bytes]."""
 
     lists: dict[int, list[Collective]]
     delays: dict[int, list[int]]

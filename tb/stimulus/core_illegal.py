@@ -20,11 +20,7 @@ LARGEST = 4096  # legal larger ones can take years
 
 
 class Writable:
-    """Bytes that instructions may have written.
-
-    Attributes:
-        masks: bool [partitions, bytes] of each storage; HBM is one partition.
-    """
+    """Bytes that instructions may have written: bool [partitions, bytes] of each storage, HBM as one partition."""
 
     def __init__(self, config: Config, hbm_bytes: int):
         self.config = config

@@ -1,7 +1,4 @@
-"""Random programs of all engines of a core.
-
-Copies fill SBUF and PSUM from HBM at the start and write them back at the end, so a comparison of HBM suffices.
-"""
+"""Random programs of all engines of a core; copies at start and end make a comparison of HBM suffice."""
 
 from dataclasses import dataclass, replace
 from math import prod
@@ -50,10 +47,7 @@ class CoreChoices:
 
 @dataclass(frozen=True)
 class CoreProgram:
-    """A program, the initial contents of its tensors in HBM, and its result tensors in HBM.
-
-    The results `sbuf` and `psum` are the final on-chip memories.
-    """
+    """A program, its initial tensors in HBM, and its results; `sbuf` and `psum` are the final on-chip memories."""
 
     program: Program
     contents: list[tuple[HbmTensor, np.ndarray]]
@@ -71,10 +65,7 @@ def random_core_program(
     base: int = 0,
     order: str = Program.order,
 ) -> CoreProgram:
-    """Return a program of `count` instructions and copies that uses at most half of SBUF.
-
-    `base` is the image's HBM address, a multiple of 128.
-    """
+    """Return a program of `count` instructions and copies in half of SBUF; `base`: HBM address, a multiple of 128."""
     writer = CoreWriter(rng, config, choices or CoreChoices(), base, order)
     for _ in range(count):
         writer.add()
@@ -92,10 +83,7 @@ def execute_in_order(image: Image, program: Program) -> Engines:
 
 
 class CoreWriter:
-    """A random program under construction, for one core of an instance.
-
-    Its random copies use the tensor `hbm` in HBM.
-    """
+    """A random program under construction, for one core of an instance; random copies use `hbm`."""
 
     def __init__(
         self, rng: np.random.Generator, config: Config, choices: CoreChoices, base: int, order: str, core: int = 0

@@ -67,10 +67,7 @@ class Choices:
 def random_elementwise_program(
     rng: np.random.Generator, config: Config, count: int, choices: Choices, *, bytes_per_partition: int | None = None
 ) -> ElementwiseProgram:
-    """Return a program of `count` instructions.
-
-    `bytes_per_partition` is the part of SBUF in use, a multiple of 4; None: all.
-    """
+    """Return a program of `count` instructions; `bytes_per_partition` of SBUF are used, a multiple of 4; None: all."""
     size = config.sbuf_bytes if bytes_per_partition is None else bytes_per_partition
     memories = {
         Storage.SBUF: rng.integers(0, 256, (config.partitions, size), np.uint8),

@@ -1,7 +1,4 @@
-"""Operands with one bit that changes the result.
-
-Random operands seldom have such a bit, and often no other operand reveals a broken wire.
-"""
+"""Operands with one bit that changes the result; random ones seldom have such a bit, which may reveal a broken wire."""
 
 from functools import cache
 
@@ -23,10 +20,7 @@ _FARTHEST = 16  # most places by which an addend exceeds a product; for larger d
 
 
 def bits_apart() -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs of 32-bit words that differ in one bit, in both orders.
-
-    The words are zeros, infinities and ones of FP32, and the ends of the integer range.
-    """
+    """Return pairs of special FP32 words or ends of the integer range that differ in one bit, in both orders."""
     words = np.array([0, 1 << 31, FP32.infinity, 0xFF800000, ONE, 0xBF800000, 0x7FFFFFFF, 0xFFFFFFFF], np.uint32)
     words = np.repeat(words, 32)
     beside = words ^ np.tile(np.uint32(1) << np.arange(32, dtype=np.uint32), len(words) // 32)

@@ -19,10 +19,7 @@ SPECIAL_WORDS = (0, 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 
 
 def corners(fmt: Format) -> np.ndarray:
-    """Return codes that a faulty decoder may get wrong.
-
-    Special codes, codes of one fraction bit, and TF32 codes with nonzero padding.
-    """
+    """Return special codes, codes of one fraction bit, and TF32 codes with nonzero padding."""
     special = special_fp32() if fmt == FP32 else special_codes(fmt).astype(np.uint32)
     if not fmt.is_float:
         return special
@@ -93,10 +90,7 @@ def ordinary_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
 
 
 def partners(rng: np.random.Generator, fmt: Format, codes: np.ndarray) -> np.ndarray:
-    """Return a partner for each of `codes`: equal, opposite, adjacent, zero, or special.
-
-    Such pairs detect faults of comparisons, extremes, sums and quotients; the smallest integer with -1 is among them.
-    """
+    """Return equal, opposite, adjacent, zero or special partners; the smallest integer with -1 is among the pairs."""
     n = len(codes)
     first = codes.astype(np.int64)
     opposite = first ^ (1 << fmt.bits - 1) if fmt.is_float else -first
@@ -139,10 +133,7 @@ def add_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def round_cases(rng: np.random.Generator, fmt: Format, mode: str, n: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return n cases (FP32 patterns, random words); the words are None for mode "rne".
-
-    Values are random, representable, ties and their neighbours, or from far below the last place of `fmt` to overflow.
-    """
+    """Return n FP32 patterns, many of them ties of `fmt` or its borders, and random words; None for mode "rne"."""
     with np.errstate(all="ignore"):
         representable = decode(random_codes(rng, fmt, n), fmt)
         half = np.ldexp(0.5, _last_place(representable, fmt))

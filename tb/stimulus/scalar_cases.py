@@ -12,10 +12,7 @@ __all__ = ["Reading", "ScalarCases"]
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarCases:
-    """Cases of one of `tb.tests.oracle.units.ORACLE_OPERATIONS`.
-
-    Operands and expected results are right-aligned in uint32 words; an expected NaN matches any NaN.
-    """
+    """Cases of one of `tb.tests.oracle.units.ORACLE_OPERATIONS`, as uint32; an expected NaN matches any NaN."""
 
     operation: str
     operands: Sequence[np.ndarray]
@@ -27,10 +24,7 @@ class ScalarCases:
 
 
 class Reading(NamedTuple):
-    """A suite that is read in blocks of cases.
-
-    The counts of skipped cases are complete when all `cases` have been read.
-    """
+    """A suite in blocks of cases; the counts of skipped cases are complete when all `cases` have been read."""
 
     cases: Iterator[ScalarCases]
     left_out: Counter[str]

@@ -54,10 +54,7 @@ def replayed(
     stationary: np.ndarray,
     moving: np.ndarray,
 ) -> tuple[TensorProgram, np.ndarray]:
-    """Return the program of given items, and golden's reads.
-
-    An item is an instruction, or a read of PSUM: first word and number of words.
-    """
+    """Return the program of instructions and reads of PSUM (first word, number of words), and golden's reads."""
     recorder = _Recorder(config, stationary, moving)
     context = Context(config)
     for item in items:
@@ -80,10 +77,7 @@ class _Memory:
         self.size = 0
 
     def place(self, fmt: Format, count: int, stride: int, align: int, sparse: bool = False) -> int:
-        """Write elements to all rows, and return the first address.
-
-        Sometimes, and when no room remains, it is an older operand's.
-        """
+        """Write elements to all rows and return their address; sometimes return an older operand's."""
         rng = self.rng
         element = fmt.bits // 8
         extent = (count - 1) * stride + element

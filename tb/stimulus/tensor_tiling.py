@@ -66,10 +66,7 @@ class _Memory:
 
 
 def tiled_products(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) -> Iterator[TiledProduct]:
-    """Yield the programs that together compute C; each fits the operand memory.
-
-    Raises ValueError if a single tile of K does not fit.
-    """
+    """Yield the programs that together compute C; ValueError if a single tile of K exceeds the operand memory."""
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or 0 in a.shape + b.shape:
         raise ValueError(f"a and b must be matrices of shapes [M, K] and [K, N], not {a.shape} and {b.shape}")
     element = fmt.bits // 8

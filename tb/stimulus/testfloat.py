@@ -54,10 +54,7 @@ _DIGITS[np.frombuffer(b"0123456789ABCDEFabcdef", np.uint8)] = [*range(16), *rang
 
 
 def read_testfloat(path: Path, seed: int) -> Reading:
-    """Return the cases of the program or of a folder of its outputs.
-
-    Iteration raises UsageError if the program fails or a line is malformed.
-    """
+    """Return the cases of the program or of a folder of its outputs; iteration raises UsageError if it fails."""
     left_out = Counter()
     return Reading(_cases(path, seed, left_out), left_out)
 

@@ -37,10 +37,7 @@ def read_mac(path: Path) -> Cases:
 
 
 def read_round(path: Path) -> Cases:
-    """Return the cases of a vector file for the rounding unit.
-
-    The operands are stochastic (0 or 1), value, and random (0 for rne).
-    """
+    """Return cases of a vector file for the rounding unit: stochastic (0 or 1), value, and random (0 for rne)."""
     return _read(path, ("stochastic", "value", "random"), _round_case)
 
 

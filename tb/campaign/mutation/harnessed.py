@@ -1,7 +1,4 @@
-"""Units tested in a harness, which is built with a module of all mutants instead of the unit's module.
-
-The argument `+mutant=` of the simulation selects the mutant.
-"""
+"""Units tested in a harness, which contains a module of all mutants; the argument `+mutant=` selects the mutant."""
 
 import re
 import tempfile

@@ -21,11 +21,7 @@ Legal = Callable[[Module, wiring.Component], Value]
 
 
 def add_watcher(prepared: str, component: wiring.Component, legal: Legal, part: str = "") -> str:
-    """Return RTLIL (see `netlist.mutants_of`) with a watcher attached to a unit, or to its submodule `part`.
-
-    The component provides the ports' names. Raises ValueError if the rule `legal` reads a port that the netlist does
-    not have: because it is unused, or has another name there.
-    """
+    """Return RTLIL with a watcher at a unit or its submodule `part`; ValueError if `legal` reads a missing port."""
     m = Module()
     m.domains.sync = sync = ClockDomain()
     m.d.comb += Assume(legal(m, component))

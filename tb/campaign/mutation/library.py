@@ -1,8 +1,4 @@
-"""Verilog module as a shared library: Verilator's C++ code, called through ctypes.
-
-cocotb would need a process and another test for each unit. Here the module is an object with ports. In the unit's
-existing tests this object replaces Amaranth's simulation of the unit.
-"""
+"""Verilog module as a shared library: Verilator's C++ code, which replaces Amaranth's simulation in a unit's tests."""
 
 import ctypes
 import hashlib

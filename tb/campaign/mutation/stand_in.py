@@ -1,7 +1,4 @@
-"""Amaranth simulator with a compiled module instead of a component; testbenches run unchanged.
-
-A process of Amaranth's engine copies the inputs to the module and its outputs back.
-"""
+"""Amaranth simulator with a compiled module instead of a component; testbenches run unchanged."""
 
 from collections.abc import Sequence
 
@@ -26,10 +23,7 @@ class Endless(AssertionError):
 def unit_stand_in(
     component: wiring.Component, library: Library, mutant: int, limit: int, resets: Sequence[Signal] = ()
 ) -> Simulator:
-    """Return a simulator in which the compiled library replaces the component.
-
-    The simulator raises `Endless` after `limit` clock edges.
-    """
+    """Return a simulator with the compiled library as component; it raises `Endless` after `limit` edges."""
     m = Module()
     m.domains.sync = sync = ClockDomain()
 

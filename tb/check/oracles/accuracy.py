@@ -1,7 +1,4 @@
-"""Errors of the activation functions: test arguments and error measures.
-
-Arguments are drawn as integers, so a seed gives the same ones on every machine.
-"""
+"""Errors of the activation functions; arguments are drawn as integers, the same ones on every machine."""
 
 from functools import cache
 

@@ -1,7 +1,4 @@
-"""Benches of the AXI ports with independent models: the managers and the memory of cocotbext-axi.
-
-`axi_tests.py` has the cocotb tests.
-"""
+"""Benches of the AXI ports with the independent models of cocotbext-axi; `axi_tests.py` has the cocotb tests."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -39,10 +36,7 @@ class FullPort(wiring.Signature):
 
 
 class HbmBench(wiring.Component):
-    """The HBM model with `ports` ports, and an arbiter per port for `each` managers; port 0 has the first managers.
-
-    While `dump` is set, the memory is written to its file; `idle` is set while no request is outstanding.
-    """
+    """The HBM model with `ports` ports and `each` managers per port; `idle`: no request is outstanding."""
 
     def __init__(self, size: int, ports: int, each: int):
         self.size = size

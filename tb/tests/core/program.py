@@ -1,8 +1,4 @@
-"""TEST=program: random programs of all engines on the whole core; every byte of HBM, SBUF and PSUM must equal golden's.
-
-Programs run one after another in batches. Each batch has a random HBM behaviour: latency, bandwidth, pauses, and
-responses out of order.
-"""
+"""TEST=program: random programs of all engines in batches, each with a random HBM; all memories must equal golden's."""
 
 from collections import Counter
 from collections.abc import Iterable

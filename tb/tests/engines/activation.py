@@ -36,10 +36,7 @@ def _arguments(rng: np.random.Generator, lanes: int, elements: int) -> np.ndarra
 
 
 def error_job(functions: list[Function], config: Config, seed: int = 1, samples: int = SAMPLES) -> ElementwiseJob:
-    """Return the job that evaluates each function over the same arguments, FP32 in and out.
-
-    There are `samples` arguments over all lanes, or fewer if SBUF has no room for the results.
-    """
+    """Return the job that evaluates each function in FP32 over the same `samples` arguments, or as many as fit SBUF."""
     lanes = config.partitions
     elements = min(-(-samples // lanes), config.sbuf_bytes // (4 * (1 + len(functions))))
     z = _arguments(np.random.default_rng(seed), lanes, elements)

@@ -55,10 +55,7 @@ HEADING = f"{'instruction':36} {'N':>4} {'alone':>7} {'dependent':>10} {'overlap
 def timing_job(
     config: Config, *, cases: Sequence[CostCase] = CASES, elements: Sequence[int] = ELEMENTS
 ) -> ElementwiseJob:
-    """Return the job that runs every case alone, overlapped and dependent.
-
-    A case that cannot have a given number of elements per lane uses the nearest possible one.
-    """
+    """Return the job of every case alone, overlapped and dependent, with the nearest possible elements per lane."""
     plan, records, instructions = [], [], []
     counts = {"vector": 0, "scalar": 0}
     for case in cases:

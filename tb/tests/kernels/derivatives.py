@@ -52,11 +52,7 @@ def softmax_gradient(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
 
 
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False) -> np.ndarray:
-    """Return the attention softmax(q k.T / sqrt(width)) v.
-
-    If `causal`, the last query uses all keys, and each earlier query one key less. Raises ValueError if a query has no
-    key.
-    """
+    """Return softmax(q k.T / sqrt(width)) v; if `causal`, the last query uses all keys, an earlier one one key less."""
     return _weights(q, k, causal) @ v
 
 

@@ -1,7 +1,4 @@
-"""TESTs of kernels on rows.
-
-TARGET=engine runs the vector and scalar engines only; that RTL builds faster than a core.
-"""
+"""TESTs of kernels on rows; TARGET=engine, the vector and scalar engines only, builds faster than a core."""
 
 from functools import partial
 

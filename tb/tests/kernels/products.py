@@ -87,11 +87,7 @@ def product_jobs(
     seed: int = 1,
     device: TensorDevice | None = None,
 ) -> Iterator[DeviceJob]:
-    """Yield the jobs of A x B on the tensor engine; only the first has a waveform, `name`.
-
-    A and B are storage words of `fmt`, [M, K] and [K, N]; for stall and seed see
-    `run.harness.engines.tensor.TensorWork`.
-    """
+    """Yield the jobs of A x B, storage words of `fmt`, on the tensor engine; only the first has a waveform, `name`."""
     for program in tiled_products(a, b, fmt, config):
         yield DeviceJob(
             on=device or TensorDevice(config=config),

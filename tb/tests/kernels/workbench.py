@@ -1,7 +1,4 @@
-"""Workbench of a kernel: from HBM to HBM on the core, or from SBUF to SBUF on the vector and scalar engines only.
-
-A TEST places numbers and appends kernels in the same way on both.
-"""
+"""Workbench of a kernel, on the core from HBM to HBM, or on the vector and scalar engines from SBUF to SBUF."""
 
 from abc import ABC, abstractmethod
 from collections import Counter

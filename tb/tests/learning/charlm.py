@@ -43,10 +43,7 @@ SIZES = ("SEQ", "BATCH", "DIM", "HEADS", "HIDDEN", "LAYERS", "STEPS", "RATE")
 
 @dataclass(frozen=True)
 class Task:
-    """Text to learn, initial parameters by name, and text to write.
-
-    `starts` has the first character of each window, int64 [steps, windows per step].
-    """
+    """Text to learn and to write, initial parameters, and `starts`, the first character of each window by step."""
 
     text: Text
     sizes: Sizes

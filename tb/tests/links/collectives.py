@@ -1,7 +1,4 @@
-"""TEST=collectives: random collectives of random groups of cores; every byte of every core's HBM must equal golden's.
-
-Each core executes its collectives one after another without a reset; groups without a common core run at the same time.
-"""
+"""TEST=collectives: random collectives of random groups of cores; every byte of HBM must equal golden's."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -87,10 +87,7 @@ def workload_of(condition: Condition, codes: np.ndarray, dtype: CollectiveType, 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors of an all-reduce under the condition of this name.
-
-    The gradients are float32 [ranks, elements]; the codes are the gradients rounded to the format to nearest.
-    """
+    """Vectors of an all-reduce under a condition: float32 [ranks, elements], and their codes, rounded to nearest."""
 
     dtype: CollectiveType
     name: str

@@ -47,11 +47,7 @@ def collective_options(*own: Option) -> tuple[Option, ...]:
 
 
 def instance_of(settings: Settings) -> Instance:
-    """Return the instance that the variables describe; UsageError if it is illegal.
-
-    For TARGET=core, its cores are those of PRESET; otherwise only their HBMs exist, with beats of two flits if
-    possible.
-    """
+    """Return the instance; cores of PRESET for TARGET=core, else only HBMs with beats of two flits if possible."""
     named = INSTANCES.get(settings.values.get("INSTANCE"))
     chips = settings.chips or (named.chips if named else CHIPS)
     width = settings.width or max((w for w in range(2, chips) if chips % w == 0 and w * w <= chips), default=2)

@@ -1,7 +1,4 @@
-"""TEST=router: traffic between all cores of an instance, over routers and links only.
-
-Received flits are compared with sent ones, and the flits on each link with golden's routes.
-"""
+"""TEST=router: traffic over routers and links only; flits on each link are compared with golden's routes."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

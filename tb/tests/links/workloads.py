@@ -36,10 +36,7 @@ def target_label(settings: Settings) -> str:
 def workload_job(
     instance: Instance, workload: Workload, settings: Settings, *, check_axi: bool = True, **given: object
 ) -> Job:
-    """Return the job of a workload for the engines or for whole cores, as TARGET says.
-
-    A whole core starts after the delay before its first collective; it ignores the later delays.
-    """
+    """Return a workload's job for engines or cores (TARGET); a core ignores all delays except its first."""
     if settings.target == "engine":
         return engine_job(instance, workload, check_axi=check_axi, **given)
     return _CollectiveImageJob(

@@ -1,7 +1,4 @@
-"""Programs of RISC-V test suites on the controller's processor.
-
-A program checks itself, or writes a signature to memory. Every instruction is also compared with the golden hart.
-"""
+"""Programs of RISC-V test suites, which check themselves or write a signature; golden checks every instruction."""
 
 import re
 from collections import Counter, defaultdict

@@ -24,11 +24,7 @@ WRONG = "hardware_wrong", "golden_wrong"
 def report_of_scalars(
     suite: str, reading: Reading, settings: Settings, mutate: Callable[[str], str] | None = None
 ) -> Report:
-    """Play the cases of a suite on every unit with their operation; return the report.
-
-    The suite's results decide; hardware and golden are both compared with them. `mutate` changes the Verilog of the
-    units.
-    """
+    """Compare hardware, changed by `mutate`, and golden with a suite's results on every unit; return the report."""
 
     @cache
     def device(unit: str) -> PlayerDevice:

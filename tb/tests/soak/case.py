@@ -132,12 +132,7 @@ class Case(Stored, ABC):
 
     @abstractmethod
     def judge(self) -> Verdict:
-        """Execute the case on the RTL and on golden.
-
-        Raises:
-            ValueError: the case is illegal.
-            SimulationFailed: the simulation fails.
-        """
+        """Execute the case on the RTL and on golden; ValueError if it is illegal, SimulationFailed if the RTL fails."""
 
     @abstractmethod
     def without(self, numbers: Collection[int]) -> Self:

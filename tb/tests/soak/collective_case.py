@@ -1,7 +1,4 @@
-"""Soak case of the collective engines: random collectives of random groups over links that may disturb frames.
-
-Every byte of every core's HBM is compared.
-"""
+"""Soak case of the collective engines: random collectives of random groups over links that may disturb frames."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -33,10 +30,7 @@ Item = tuple[tuple[int, Collective, int], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class CollectiveCase(ListedCase):
-    """Collectives on the engines of an instance, on memories uint8 [cores, bytes].
-
-    The collectives can run one after another.
-    """
+    """Collectives on an instance's engines, in sequential order, on memories uint8 [cores, bytes]."""
 
     machine: Instance
     items: tuple[Item, ...]

@@ -1,7 +1,4 @@
-"""Soak case of an instance: one image per core, with instructions of all engines and collectives.
-
-A core's copies and collectives share HBM addresses, so they depend on each other.
-"""
+"""Soak case of an instance: one image per core; copies and collectives share HBM addresses."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -36,10 +33,7 @@ LIMIT = 2_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceCase(Case):
-    """Images on all cores of an instance, which start after `delays` cycles.
-
-    The instructions of one collective, on all cores of its group, count as one item.
-    """
+    """Images on all cores, which start after `delays` cycles; instructions of one collective count as one item."""
 
     machine: Instance
     parts: tuple[Part, ...]

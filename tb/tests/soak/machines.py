@@ -1,7 +1,4 @@
-"""Random machines and HBM behaviours of a soak, and simpler ones.
-
-Every parameter of a configuration or an instance is drawn over its range, as far as a build takes minutes only.
-"""
+"""Random and simpler machines and HBM behaviours; parameters span their range, as far as a build takes minutes."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -85,10 +82,7 @@ def drawn_hbm(rng: np.random.Generator, *, links: bool = False) -> Hbm:
 
 
 def plainer_configs(config: Config) -> Iterator[Config]:
-    """Yield configurations closer to the default.
-
-    First all parameters other than rows and columns are default, then one at a time.
-    """
+    """Yield configurations closer to the default: first all parameters except rows and columns, then single ones."""
     defaults = {field.name: field.default for field in fields(Config) if field.name not in ("rows", "columns", "cores")}
     changed = {name: value for name, value in defaults.items() if getattr(config, name) != value}
     one_by_one = [{name: value} for name, value in changed.items()]

@@ -22,10 +22,7 @@ LIMIT = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class RiscvCase(Case):
-    """Program of the controller as uint8 [bytes], with `external` interrupts per 65,536 cycles.
-
-    `body` is the range of removable instructions in bytes; a removed instruction becomes a NOP.
-    """
+    """Controller program with `external` interrupts per 65,536 cycles; `body`: instructions that may become NOPs."""
 
     image: np.ndarray
     body: tuple[int, int]
