@@ -96,7 +96,12 @@ def _over(path: Path, rows: Sequence[Row], swept: Sequence[str], size: Sequence[
         _line(left, own, size[0], bound, colour, None)
         _line(right, own, size[0], "utilisation", colour, label, scale=100)
     for axes, title, unit in zip((left, right), titles, ("", "percent"), strict=True):
-        _size_axis(axes, _values(rows, size[0]), name)
+        values = _values(rows, size[0])
+        ticks = values if len(values) <= 12 else values[:: -(-len(values) // 12)]
+        axes.set_xscale("log", base=2)
+        axes.minorticks_off()
+        axes.set_xticks(ticks, [f"{value:,}" for value in ticks])
+        axes.set_xlabel(name, color=FAINT)
         axes.set_title(title, loc="left", color=INK, fontsize=10)
         axes.set_ylabel(unit, color=FAINT)
     left.set_yscale("log")
@@ -136,14 +141,6 @@ def _line(axes, rows: Sequence[Row], size: str, measure: str, colour: str, label
 
 def _number(value: float, _=None) -> str:
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
-
-
-def _size_axis(axes, values: Sequence[int], name: str) -> None:
-    axes.set_xscale("log", base=2)
-    axes.minorticks_off()
-    ticks = values if len(values) <= 12 else values[:: -(-len(values) // 12)]
-    axes.set_xticks(ticks, [f"{value:,}" for value in ticks])
-    axes.set_xlabel(name, color=FAINT)
 
 
 def _axes(count: int) -> tuple[object, Sequence]:

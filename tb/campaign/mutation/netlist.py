@@ -16,16 +16,8 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.tb.proofs.solver import NoAnswer, run_solver
 
 __all__ = [
-    "SELECT_BITS",
-    "Means",
-    "Mutant",
-    "Port",
-    "mutants_of",
-    "ports_of",
-    "rtlil_of",
-    "select_observed",
-    "without_memories",
-    "yosys",
+    "SELECT_BITS", "Means", "Mutant", "Port", "mutants_of", "ports_of", "rtlil_of", "select_observed",
+    "without_memories", "yosys",
 ]  # fmt: skip
 
 Means = Callable[[Module, wiring.Component], Mapping[str, ValueLike]]

@@ -36,10 +36,6 @@ class Suite:
 _LATENCIES = ("MAC_LATENCY", "VECTOR_LATENCY")
 
 
-def _vectors(path: Path) -> list[Path]:
-    return [path] if path.is_file() else sorted(path.rglob("*.fptest"))
-
-
 def _testfloat(path: Path) -> Path | None:
     if path.is_file() or any((path / f"{name}.txt").is_file() for name in TESTFLOAT_FUNCTIONS):
         return path
@@ -66,7 +62,7 @@ SUITES = {
         origin="https://github.com/sergev/ieee754-test-suite",
         tried="12e883a",
         expects="a folder with IBM's files *.fptest, or one of them",
-        find=_vectors,
+        find=lambda path: [path] if path.is_file() else sorted(path.rglob("*.fptest")),
         run=lambda settings, files: report_of_scalars("fpgen", read_fpgen(files), settings),
         takes=_LATENCIES,
     ),

@@ -94,10 +94,6 @@ def _rounded(fmt: Format) -> tuple[OracleOperation]:
     return (OracleOperation(unit="round", fields=fields, golden=golden, result=fmt),)
 
 
-def _fits_tf32(x: np.ndarray, w: np.ndarray, acc: np.ndarray) -> np.ndarray:
-    return (x | w) & np.uint32((1 << TF32.padding_bits) - 1) == 0
-
-
 _NUMBERS = {"takes": lambda a, b: ~(nan(a) | nan(b)), "why": "maximum or minimum of NaN"}
 
 ORACLE_OPERATIONS: Mapping[str, tuple[OracleOperation, ...]] = {
@@ -117,7 +113,7 @@ ORACLE_OPERATIONS: Mapping[str, tuple[OracleOperation, ...]] = {
                 **{"x_half": _full(x, 0), "w_half": _full(w, 0)},
             },
             golden=lambda x, w, acc: arith.mac(x, w, acc, TF32),
-            takes=_fits_tf32,
+            takes=lambda x, w, acc: (x | w) & np.uint32((1 << TF32.padding_bits) - 1) == 0,
             why="factors beyond TF32",
         ),
         OracleOperation(
