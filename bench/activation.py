@@ -155,7 +155,7 @@ def _exhaustive() -> None:
 @click.option("--check", is_flag=True, help="Compare the table with the file instead of writing it.")
 @click.option("--exhaustive", is_flag=True, help="Print the errors over all FP32 numbers from 2**-24 to 2**7.")
 def print_accuracy(check: bool, exhaustive: bool) -> None:
-    """Measure the activation functions and write their table."""
+    """Measure the activation functions and write the table of docs/activation.md."""
     if exhaustive:
         _exhaustive()
         return

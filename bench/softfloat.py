@@ -20,7 +20,10 @@ CHUNK = 250_000  # cases per call, which bounds the memory
 @click.option("--cases", type=click.IntRange(min=1), default=10_000_000, show_default=True, help="Number of cases.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the random cases.")
 def measure_softfloat(cases: int, seed: int) -> None:
-    """Compare the golden MAC, adder and conversions with Berkeley SoftFloat, bit for bit."""
+    """Compare the golden MAC, adder and conversions with Berkeley SoftFloat, bit for bit.
+
+    Each operation gets an equal share of the cases.
+    """
     rng = np.random.default_rng(seed)
     share = -(-cases // len(CAMPAIGN_OPERATIONS))
     table = Table("operation", "cases", "mismatches", title=f"golden against SoftFloat, seed {seed}")

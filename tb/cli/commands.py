@@ -115,7 +115,7 @@ def image():
 
 @app.command()
 def doctor():
-    """List tools with the commands that install the missing ones."""
+    """List installed and missing tools with the commands that install them."""
     from neuroncore_rtl.run.sim.doctor import show_tools
 
     sys.exit(show_tools())

@@ -42,7 +42,7 @@ class CollectiveIssue:
 
 @dataclass(frozen=True)
 class Workload:
-    """Collectives in their order; `delays`: cycles before each core's instructions; uint8 [cores, bytes]."""
+    """Collectives in their order, memories uint8 [cores, bytes], and `delays`, cycles before each instruction."""
 
     lists: dict[int, list[Collective]]
     delays: dict[int, list[int]]

@@ -84,10 +84,8 @@ class CoreCase(ConfigCase):
         return found + machine_labels(self.machine) + hbm_labels(self.behaviour) + Counter({"engine:controller": 1})
 
     def lines(self) -> list[str]:
-        found = []
-        for number, part in enumerate(self.parts):
-            found += [f"# image {number}, at {part.base:#x}", *part.lines()]
-        return found
+        headed = ((f"# image {n}, at {part.base:#x}", *part.lines()) for n, part in enumerate(self.parts))
+        return [line for lines in headed for line in lines]
 
 
 def draw_garble(rng: np.random.Generator) -> int | None:

@@ -80,15 +80,13 @@ class InstanceCase(Case):
     @cached_property
     def _items(self) -> list[list[tuple[int, int]]]:
         """Per item: core, and index in its part."""
-        places = {
-            core: [at for at, (one, _) in enumerate(part.steps) if not _is_collective(one)]
-            for core, part in enumerate(self.parts)
-        }
-        found = [[(core, at)] for core, own in places.items() for at in own]
-        pending = {
-            core: [at for at in range(len(part.steps)) if at not in places[core]]
-            for core, part in enumerate(self.parts)
-        }
+        found, pending = [], {core: [] for core in range(len(self.parts))}
+        for core, part in enumerate(self.parts):
+            for at, (one, _) in enumerate(part.steps):
+                if _is_collective(one):
+                    pending[core].append(at)
+                else:
+                    found.append([(core, at)])
         # Each core executes its collectives in the order of their creation.
         while any(pending.values()):
             for core in (core for core, own in pending.items() if own):
@@ -144,14 +142,9 @@ class InstanceCase(Case):
         found = sum((part.covers() for part in self.parts), Counter())
         collectives = (one for part in self.parts for one, _ in part.steps if _is_collective(one))
         found += Counter(label for one in collectives for label in collective_labels(one) if label.startswith("c"))
-        core = {
-            label: n
-            for label, n in machines.machine_labels(self.machine.core).items()
-            if not label.startswith("cores:")
-        }
-        found += (
-            machines.instance_labels(self.machine, self.errors) + machines.hbm_labels(self.behaviour) + Counter(core)
-        )
+        core = machines.machine_labels(self.machine.core)
+        del core[f"cores:{self.machine.core.cores}"]
+        found += machines.instance_labels(self.machine, self.errors) + machines.hbm_labels(self.behaviour) + core
         return found + Counter({"engine:controller": len(self.parts)})
 
     def lines(self) -> list[str]:
