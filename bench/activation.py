@@ -50,7 +50,7 @@ class Measurement:
 
 
 def sample(name: str) -> np.ndarray:
-    """Return the arguments of the table."""
+    """Return the arguments of the table: random numbers, and numbers around the borders of segments."""
     return np.unique(np.concatenate([dense(name, np.random.default_rng(SEED), CASES), borders(name)]))
 
 

@@ -77,7 +77,7 @@ def _figures(elaborate: Callable, design: Callable) -> dict[str, float]:
 
 
 def _keep(root: Path, place: Path) -> None:
-    """Existing builds at `place` remain."""
+    """Move builds and lane libraries, with their sources, to another directory; existing builds there remain."""
     for pattern in ("verilator/*", "lanes/*.cpp", "lanes/*.v", "lanes/*/*.so"):
         for path in sorted(root.glob(pattern)):
             kept = place / path.relative_to(root)

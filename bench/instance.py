@@ -1,4 +1,4 @@
-"""Benchmark of cores on NeuronLink: a concurrent all-reduce, and many cores."""
+"""Benchmark of cores on NeuronLink: the cost of a concurrent all-reduce, and the simulation speed of many cores."""
 
 import numpy as np
 from rich.table import Table
@@ -32,7 +32,7 @@ BAR = 0.05  # largest slowdown of the product
 
 
 def _instance(chips: int, preset: str) -> Instance:
-    """TEST=tensor_parallel uses the same build."""
+    """Return the instance of TEST=tensor_parallel, so that both use the same build."""
     return instance_of(ALLREDUCE.settings([f"CHIPS={chips}", "TARGET=core", f"PRESET={preset}"]))
 
 
@@ -95,7 +95,7 @@ def measure_beside() -> list[dict[str, object]]:
 
 
 def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
-    """Return build time and simulation speed of all cores of an instance."""
+    """Return build time and simulation speed, in each way, of all cores of an instance that share a linear layer."""
     instance = _instance(chips, preset)
     device = CoreDevice(machine=instance, check_axi=False)
     rng = np.random.default_rng(1)

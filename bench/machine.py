@@ -12,7 +12,7 @@ __all__ = ["machine", "machine_line", "processor"]
 
 
 def processor(information: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the name of the processor, or its architecture."""
+    """Return the name of the processor, or its architecture if the system does not report a name."""
     text = information.read_text() if information.is_file() else ""
     found = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)
     return found[1] if found else platform.machine()

@@ -29,7 +29,7 @@ PARTS: dict[str, tuple[Callable, Callable]] = {
 
 
 def run_benchmarks(settings: Settings) -> int:
-    """Measure, print and store the figures; return the exit status."""
+    """Measure, print the machine and the tables, write `sim_build/results/bench.json`; return the exit status."""
     with lanes_choice(settings.lanes):
         return _measure(settings)
 

@@ -1,4 +1,4 @@
-"""Benchmark of the tensor engine over array sizes."""
+"""Benchmark of the tensor engine over array sizes: build time, simulation speed in each way, and utilisation."""
 
 import subprocess
 import sys
@@ -45,7 +45,7 @@ def _warm_start(size: int) -> float:
 
 
 class _Product:
-    """A product of random matrices, computed once by golden."""
+    """A product of random matrices, computed once by golden and simulated on `device` any number of times."""
 
     def __init__(self, config: Config, m: int, k: int, n: int, fmt: Format):
         rng = np.random.default_rng(1)

@@ -1,4 +1,4 @@
-"""Comparison of the two ways to simulate replicated modules."""
+"""Comparison of the two ways to simulate replicated modules: all copies as one vector, or one by one."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ Figures = Mapping[str, object]
 
 
 class WaysDiffer(SimulationFailed):
-    """A device gave a different figure in each way."""
+    """A device gave a different figure in each way to simulate it; the message names the device and the figure."""
 
 
 def measured_ways() -> tuple[str, ...]:
-    """Return the way that the environment selects, else both."""
+    """Return the ways to measure: the way that the environment selects, else all of `run.sim.vectors.WAYS`."""
     return (WAYS[not use_vectors()],) if os.environ.get(LANES_VARIABLE) else WAYS
 
 

@@ -68,7 +68,7 @@ def run_synthesis(settings: Settings) -> int:
 
 
 def label(settings: Settings) -> str:
-    """Return the name of a record."""
+    """Return the name of a record: unit, family, preset and values that differ from the preset's."""
     own = (f"{name.lower()}{value}" for name, value in settings.non_defaults.items() if name not in ELSEWHERE)
     netlist = ("netlist",) if settings.netlist else ()
     return "-".join((settings.unit, settings.family, settings.preset, *own, *netlist))

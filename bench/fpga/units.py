@@ -51,7 +51,7 @@ class Registered(wiring.Component):
 
 @dataclass(frozen=True)
 class SynthesisUnit:
-    """A unit of a machine's parameters."""
+    """A unit of `make synth`, made from a machine's parameters."""
 
     summary: str
     build: Callable[[Config], wiring.Component]

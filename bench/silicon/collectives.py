@@ -1,4 +1,4 @@
-"""Collectives against published times: link model plus two fitted constants."""
+"""Collectives against published times: cycles of the link model, plus two fitted constants that it does not include."""
 
 from collections.abc import Mapping, Sequence
 

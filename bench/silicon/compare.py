@@ -63,7 +63,7 @@ def _fit_latency() -> int:
 
 
 def measure_silicon() -> dict[str, object]:
-    """Return all figures and the fitted constants."""
+    """Return all figures: formulas, collectives, a core at two latencies of HBM, and the fitted constants."""
     slow = _fit_latency()
     latencies = LATENCY.default, slow
     checkout = os.environ.get("NKI_SAMPLES")

@@ -46,7 +46,7 @@ def kernel(figure: KernelFigure, checkout: Path, latencies: Sequence[int]) -> li
 
 
 def convolution(fmt: Format, latencies: Sequence[int]) -> list[int]:
-    """Return the cycles of the published convolution in bands."""
+    """Return the cycles of the published convolution for each latency of HBM, computed in bands of the image."""
     program = Program(CONFIG, order="scheduled")
     x = program.space.hbm("x", fmt, (CHANNELS, IMAGE, IMAGE))
     w = program.space.hbm("w", fmt, (FILTER, FILTER, CHANNELS, CHANNELS))

@@ -149,7 +149,7 @@ class _Parcel(WorkerPlugin):
 
 
 def _perform_there(task: Task, runs: str, expected: str) -> Row:
-    """Sources that differ would give the row another key."""
+    """Run a task on a worker; raise RuntimeError if its sources differ, as the row would belong to another key."""
     address = distributed.get_worker().address
     if sources() != expected:
         raise RuntimeError(f"the worker {address} must have the sources of this machine, but has others")
@@ -161,7 +161,7 @@ def _perform_there(task: Task, runs: str, expected: str) -> Row:
 
 @dataclass
 class QueueExecutor(ClusterExecutor):
-    """Workers as jobs of a batch queue of `QUEUES`."""
+    """Workers that run as jobs of the batch queue `queue`, one of `QUEUES`; patience is long, as jobs wait there."""
 
     address: str = ""
     patience: float = 7 * 24 * 3600

@@ -1,4 +1,4 @@
-"""Plots of a sweep."""
+"""Plots of a sweep: cycles and utilisation over a size, the roofline, and collectives against their links' bound."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -79,7 +79,7 @@ def draw_campaign_roofline(path: Path, rows: Sequence[Row], swept: Sequence[str]
 
 
 def draw_chips(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
-    """Draw cycles and share of the links' bound over the chips."""
+    """Draw cycles and share of the links' bound of a collective over the chips; arguments as for `draw_sizes`."""
     rows = [row for row in rows if row["status"] != Status.BROKEN and row.get("ring_bound_cycles")]
     if len(_values(rows, CHIPS)) < 2:
         return None
@@ -126,7 +126,7 @@ def _values(rows: Iterable[Row], name: str) -> list:
 
 
 def _line(axes, rows: Sequence[Row], size: str, measure: str, colour: str, label: str | None, scale: int = 1) -> None:
-    """A line without a label is a bound, drawn dashed."""
+    """Draw the medians and the spread of a measure over a size; a line without a label is a bound, drawn dashed."""
     found = defaultdict(list)
     for row in rows:
         if row[measure] is not None:

@@ -1,4 +1,4 @@
-"""The row of a TEST."""
+"""The row of a TEST: its variables, the numbers of its report, and the reason of a failure."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

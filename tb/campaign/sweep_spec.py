@@ -32,7 +32,7 @@ Values = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Point:
-    """A TEST with all its settings; `swept` names the variables with lists."""
+    """One run of a sweep: a TEST with all its settings; `swept` names the variables with lists in the sweep."""
 
     test: str
     settings: Settings

@@ -86,7 +86,7 @@ def key_of(*parts: object) -> str:
 
 @cache
 def sources() -> str:
-    """Return a hash of everything that affects results."""
+    """Return a hash of everything that affects results: design, golden model, software, benches, package versions."""
     found = hashlib.sha256((ROOT / "requirements.lock").read_bytes())
     for folder in _SOURCES:
         for path in sorted((ROOT / folder).rglob("*")):

@@ -62,7 +62,7 @@ def options(formats: Iterable[Format], layout: str, *others: Option) -> tuple[Op
 
 
 def interleave(rng: np.random.Generator, parts: list[Cases]) -> Cases:
-    """Return the cases of all parts in random order."""
+    """Return the cases of all parts in random order, so that the format changes from cycle to cycle."""
     order = rng.permutation(sum(map(len, parts)))
     return Cases.from_operands(
         np.concatenate([part.formats for part in parts])[order],
@@ -72,7 +72,7 @@ def interleave(rng: np.random.Generator, parts: list[Cases]) -> Cases:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Verdict on the results of cases."""
+    """Verdict on the results of cases, with table rows and failures other than mismatches for the report."""
 
     compared: int
     mismatches: int

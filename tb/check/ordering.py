@@ -23,7 +23,7 @@ from neuroncore_rtl.spec.isa import Instruction, Record, UpdateOp, queue_name
 
 __all__ = ["find_unordered"]
 
-MULTIPLIES, LOADS = 0, 1  # queue q > 0 has lane q + 1, and the lanes of NOPs follow
+MULTIPLIES, LOADS = 0, 1  # lanes of the tensor queue; queue q > 0 has lane q + 1, and the lanes of NOPs follow
 
 
 def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -> list[Race]:

@@ -63,7 +63,7 @@ class _Memory(LocalMemory):
             super().store(self.program.fromhost, 4, 1)
 
     def _is_request(self, value: int) -> bool:
-        """Writing text (run/harness/riscv.v), not the exit code."""
+        """Return whether a word for the host is a request to write text (run/harness/riscv.v), not the exit code."""
         return value % 4 == 0 and self.base <= value < self.base + self.size and self.load(value, 4) == 64
 
 
@@ -109,7 +109,7 @@ class _Lockstep:
         self.possible = 0
 
     def follow(self, entry: TraceEntry) -> str | None:
-        """Return the difference or None."""
+        """Execute the hart's next step and compare it with `entry`; return the difference or None."""
         csr, timer = self.hart.csr, self.peripheral.timer
         timer.now = csr.time = entry.time
         self.peripheral.external = entry.external
@@ -145,7 +145,7 @@ class _Lockstep:
         return "an interrupt is pending and enabled, but was not taken" if self.possible > PROMPT else None
 
     def _adopt(self, found, entry: TraceEntry):
-        """Adopt a plausible traced value that golden cannot predict."""
+        """Return the step `found`, with the traced value if golden cannot predict the value and it is plausible."""
         if found.cause is not None or not found.rd or found.value == entry.value or found.rd != entry.rd:
             return found
         register = found.instruction >> 20 if found.instruction & 0x7F == 0x73 else None

@@ -31,7 +31,7 @@ TESTBENCH = f"{BOARD_TOP}_tb"
 
 
 def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dict[str, str]:
-    """Return the files by name for a single core."""
+    """Return the files by name for a single core, with debug ports and a clock constraint in MHz."""
     core = AxiCore(config, debug=debug)
     size = f"{config.rows}x{config.columns}"
     text = elaborated(BOARD_TOP, size, lambda: AxiCore(config, debug=debug), asdict(config) | {"debug": debug})
@@ -66,7 +66,7 @@ def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dic
 
 
 def clock_of(clock: str, reset: str, active: str) -> dict[str, str]:
-    """Return the clock entry of a description."""
+    """Return the clock entry of a description; `active` is the level at which the reset is active."""
     return {"clock": clock, "edge": "rising", "reset": reset, "reset_active": active, "reset_kind": "synchronous"}
 
 
@@ -108,7 +108,7 @@ def _register(register: HostRegister) -> dict[str, object]:
 
 
 def _memories(text: str) -> list[dict[str, object]]:
-    """Return module, words, bits per word, and number of instances."""
+    """Return the memories in Verilog: module, words, bits per word, and number of instances."""
     modules = dict(re.findall(r"^module (\S+) *\((.*?)^endmodule$", text, re.MULTILINE | re.DOTALL))
     inside = {name: Counter(re.findall(r"^  (\S+) +\S+ +\($", body, re.MULTILINE)) for name, body in modules.items()}
     there = Counter()

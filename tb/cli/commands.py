@@ -51,7 +51,7 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPER
 
 
 class _Tests(click.Group):
-    """Group with a command per TEST."""
+    """Group with a command per TEST: `names` lists them, `find` returns one, and `run` returns its exit status."""
 
     def __init__(self, *arguments, names: Callable, find: Callable, run: Callable, **options):
         super().__init__(*arguments, **options)

@@ -48,7 +48,7 @@ def add_packages(directory: Path, lock: Path, name: str) -> None:
 
 
 def _fill(directory: Path, lock: Path) -> None:
-    """The installer uv takes a fifth of pip's time."""
+    """Create the environment; pip installs uv, and uv installs the rest in a fifth of pip's time."""
     python, uv = str(directory / "bin" / "python"), str(directory / "bin" / "uv")
     pip = [python, "-m", "pip", "--disable-pip-version-check"]
     quiet = [] if sys.stderr.isatty() else ["--quiet"]
@@ -64,7 +64,7 @@ def _fill(directory: Path, lock: Path) -> None:
 
 
 def _settings_of(pip: list[str]) -> dict[str, str]:
-    """The installer uv does not read pip's settings."""
+    """Return pip's settings for a mirror of PyPI and its certificate as variables of uv, which does not read pip's."""
     listed = subprocess.run([*pip, "config", "list"], stdout=subprocess.PIPE, text=True).stdout
     settings = dict(re.findall(r"^\S+?\.(index-url|cert)='(.*)'$", listed, re.MULTILINE))
     names = {"index-url": "UV_DEFAULT_INDEX", "cert": "SSL_CERT_FILE"}

@@ -29,7 +29,7 @@ _FIGURE = re.compile(r"(<!-- figure: (\S+) (\S+)(?: (\S+))? -->)(.*?)(<!-- /figu
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block with a command and its output."""
+    """A fenced block in a document with a command and its output; `words` are the command's arguments, without make."""
 
     words: tuple[str, ...]
     text: str
@@ -37,7 +37,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Figure:
-    """One value of a record; the key is a path."""
+    """One value of a record in a document; the key is a path of names and positions, separated by dots."""
 
     record: str
     key: str
@@ -61,7 +61,7 @@ def figures(text: str) -> list[Figure]:
 
 
 def value(record: object, key: str, spec: str | None = None) -> str:
-    """Return a value of a record as text; UsageError if it is missing."""
+    """Return a value of a record as text; a UsageError names the first part of the key that the record lacks."""
     for part in key.split("."):
         try:
             record = record[int(part)] if isinstance(record, list) else record[part]
@@ -82,7 +82,7 @@ def fill_figures(text: str, results: Path = RESULTS) -> str:
 
 
 def _run_command(words: Iterable[str]) -> str | None:
-    """Return None if the command failed."""
+    """Run a make command; return the text of its block, or None if it failed."""
     target, *rest = words
     rest = [word.removeprefix("TEST=") for word in rest]
     command = [sys.executable, "-m", "neuroncore_rtl", target, *rest]
@@ -97,7 +97,7 @@ def _run_command(words: Iterable[str]) -> str | None:
 
 
 def check_figures(settings: Settings) -> int:
-    """Update the documents' blocks and figures; return the exit status."""
+    """Run the commands of the documents' blocks, update the blocks, then the figures; return the exit status."""
     status = 0
     lines = [" ".join(block.words) for path in documents() for block in blocks(path.read_text())]
     if not any((settings.only or "") in line for line in lines):

@@ -1,4 +1,4 @@
-"""`make formal`: proofs of units, or riscv-formal's checks."""
+"""`make formal`: proofs of a unit's properties, or riscv-formal's checks of the processor, one line each."""
 
 import importlib
 import json

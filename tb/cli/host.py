@@ -1,4 +1,4 @@
-"""`make host`: a session with a real or simulated board."""
+"""`make host`: a session with a real or simulated board that loads images, runs them and checks their results."""
 
 from collections.abc import Callable, Mapping
 

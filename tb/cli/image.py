@@ -20,7 +20,7 @@ __all__ = ["export_image", "image_files"]
 
 
 def export_image(command: Scenario, settings: Settings) -> int:
-    """Write the first image of a TEST; return the exit status."""
+    """Write the first image of a TEST on a single core to `sim_build/images`; return the exit status."""
     if settings.target != "core":
         raise UsageError(f"TARGET must be core for an image, not {settings.target}")
     job = next(iter(command.jobs(settings)))
@@ -44,7 +44,7 @@ def export_image(command: Scenario, settings: Settings) -> int:
 def image_files(
     test: str, image: Image, before: np.ndarray, expected: np.ndarray, outcome: CoreOutcome
 ) -> dict[str, bytes]:
-    """Return the files of an image by name."""
+    """Return the files of an image by name; before and expected are memory from address 0, uint8 [bytes]."""
     config = image.config
     raw = {"image": before.tobytes(), "expected": expected.tobytes()}
     run = (image.base, before.size, outcome.exit_code, config.hbm_bytes)
@@ -72,7 +72,7 @@ def image_files(
 
 
 def _beats(content: bytes, size: int) -> bytes:
-    """The first byte is at the end of the line."""
+    """Return bytes as lines for $readmemh: one beat per line, with the beat's first byte at the end of the line."""
     content += bytes(-len(content) % size)
     digits = np.frombuffer(content, np.uint8).reshape(-1, size)[:, ::-1].tobytes().hex()
     return "".join(f"{digits[at : at + 2 * size]}\n" for at in range(0, len(digits), 2 * size)).encode()

@@ -1,4 +1,4 @@
-"""Text of `make help`, generated from the code."""
+"""Text of `make help`, generated from the code: targets, TESTs and presets, or the variables of one of them."""
 
 import dataclasses
 import re

@@ -52,7 +52,7 @@ def machine() -> Diagram:
 
 
 def tensor_engine() -> Diagram:
-    """Draw the tensor engine."""
+    """Draw the tensor engine: two instruction paths into one array, which writes sums to PSUM."""
     d = Diagram(1000, 360, "Tensor engine: loads and multiplications meet in the systolic array")
     queue = d.box("control", 14, 40, 130, 64, "Queue", "records in order")
     checker = d.box("control", 184, 40, 130, 64, "Checker", "rules of the ISA")
@@ -128,7 +128,7 @@ def scalar_engine() -> Diagram:
 
 
 def dma_engine() -> Diagram:
-    """Draw a DMA engine."""
+    """Draw a DMA engine: a source side and a destination side around one byte stream."""
     d = Diagram(1000, 330, "DMA engine: source side and destination side")
     queue = d.box("control", 14, 24, 120, 60, "Queue", "copies in order")
     checker = d.box("control", 170, 24, 120, 60, "Checker", "rules of the ISA")
@@ -155,7 +155,7 @@ def dma_engine() -> Diagram:
 
 
 def collective_engine() -> Diagram:
-    """Draw a collective engine."""
+    """Draw a collective engine: two channels, one per direction of the ring."""
     d = Diagram(1000, 370, "Collective engine: two channels in opposite directions")
     queue = d.box("control", 14, 30, 120, 64, "Queue", "one operation", "at a time")
     checker = d.box("control", 14, 137, 120, 64, "Checker", "rules, ranks")
@@ -205,7 +205,7 @@ def queue() -> Diagram:
 
 
 def record() -> Diagram:
-    """Draw the 128-byte record."""
+    """Draw the 128-byte record, and its header to scale with the first bit of each field."""
     d = Diagram(1000, 250, "Record: 128 bytes, a header and an instruction")
     text = f"record of {RECORD_BYTES} bytes, bit 0 at the left; below, the header: engine, two waits, two updates"
     d.text(14, 24, text, "small")

@@ -1,4 +1,4 @@
-"""Registry of TESTs and commands."""
+"""Registry of TESTs and commands, read by make, the command line and help."""
 
 import importlib
 from collections.abc import Iterable

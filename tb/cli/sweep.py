@@ -1,4 +1,4 @@
-"""`make sweep`: a TEST over lists of values of its variables."""
+"""`make sweep`: a TEST over lists of values of its variables, on many workers; writes rows, a table and plots."""
 
 import csv
 import hashlib
@@ -70,7 +70,7 @@ def _content(value: object) -> str:
 
 
 def run_sweep(settings: Settings) -> int:
-    """Run the points without a stored result; return the exit status."""
+    """Run the points of a sweep that have no stored result; write and print all results; return the exit status."""
     if settings.spec is None:
         raise UsageError("SPEC must be given, a file such as examples/sweep.toml")
     points = points_of(settings.spec, command_named)

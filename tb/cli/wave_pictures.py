@@ -70,7 +70,7 @@ CORE = {
 
 
 def draw_engine(folder: Path) -> str:
-    """Draw the tensor engine for a product with two tiles of K."""
+    """Draw the signals of the tensor engine for a product with two tiles of K; `folder` receives the waveform."""
     vcd, _ = record_product(np.hstack([A, A[:, ::-1]]), np.vstack([B, B]), PRESETS["tiny"], folder)
     return draw_waves(vcd, "tensor", ENGINE, range(1, 19), "valid")
 

@@ -128,7 +128,7 @@ def _fields(channel) -> dict[str, object]:
 
 
 def _field(channel, name: str, constant: int) -> Value:
-    """A missing field is the constant that this means in AXI."""
+    """Return a field of a channel; if the channel lacks the field, return the constant that this means in AXI."""
     return channel.payload[name] if name in _fields(channel) else Const(constant)
 
 

@@ -1,4 +1,4 @@
-"""Proof record, and the base of the models."""
+"""Proof record, and the base of the models: a unit with free inputs and arbitrary constants."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["Model", "Proof", "nth_payload", "stay", "stream_stays"]
 
 @dataclass(frozen=True)
 class Proof:
-    """A property of a unit. For `depth` and `method` see `solver.prove`."""
+    """A property of a unit. `model` makes the unit with its assertions; for `depth` and `method` see `solver.prove`."""
 
     name: str
     model: Callable[[], wiring.Component]
@@ -67,7 +67,7 @@ def stream_stays(m: Module, stream, check=Assume) -> None:
 
 
 def nth_payload(m: Module, moves: Value, payload: Value, number: Value, name: str) -> tuple[Signal, Signal]:
-    """Return the count of transfers so far, and the payload of transfer `number`."""
+    """Return the count of transfers so far, as wide as `number`, and the payload of the transfer of index `number`."""
     count, kept = Signal(len(number), name=name), Signal.like(payload, name=f"{name}_payload")
     with m.If(moves):
         m.d.sync += count.eq(count + 1)

@@ -111,7 +111,7 @@ def checkout(path: str) -> Path:
 
 
 def run_check(check: Check, folder: Path, timeout: float) -> SolverVerdict:
-    """Return whether the processor passes a check."""
+    """Return whether the processor passes a check; vacuous checks raise as in `tb.proofs.solver.solve`."""
     files: dict[str, str | Path] = {file.name: file for file in (folder / "checks").glob("rvfi_*.*v*")}
     included = ["rvfi_channel.sv", "rvfi_testbench.sv", f"rvfi_{check.module}_check.sv"]
     if check.model:

@@ -1,4 +1,4 @@
-"""Proof by induction that semaphores lose no update."""
+"""Proof by induction that semaphores lose no update, for all combinations of requests in a cycle."""
 
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
 

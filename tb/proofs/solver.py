@@ -57,7 +57,7 @@ class Method(enum.Enum):
 
 @dataclass(frozen=True)
 class SolverVerdict:
-    """Whether the assertions hold, and the solver's log."""
+    """Whether the assertions hold, and the solver's log, which names failed assertions and their step."""
 
     holds: bool
     log: str

@@ -34,7 +34,7 @@ def _to_fp16(rng, n):
 
 
 def _to_integer(fmt: IntFormat, rng, n):
-    """Golden saturates the values beyond int32, which SoftFloat flags as invalid."""
+    """Compare conversions to integers; golden saturates the values beyond int32, which SoftFloat flags as invalid."""
     value, _ = round_cases(rng, fmt, "rne", n)
     integer, invalid = softfloat.f32_to_i32(value)
     is_nan, negative = (value & 0x7FFFFFFF) > 0x7F800000, value >> 31 == 1

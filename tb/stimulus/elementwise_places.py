@@ -30,7 +30,7 @@ def shape_of(values: dict[str, int], name: str, dimensions: int) -> tuple[int, .
 
 
 def _extent(shape: tuple[int, ...], steps: np.ndarray, size: int) -> tuple[int, int]:
-    """Return the bytes of an access below its first address, and its total extent."""
+    """Return the number of bytes of an access below the address of its first element, and its total extent in bytes."""
     spans = [(count - 1) * int(step) for count, step in zip(shape, steps, strict=True)]
     low = -size * sum(min(span, 0) for span in spans)
     return low, low + size * (1 + sum(max(span, 0) for span in spans))
@@ -114,7 +114,7 @@ class Places:
         name: str = "a",
         partner: Access | None = None,
     ) -> None:
-        """Bytes that an instruction has written are kept."""
+        """Write an access's initial elements to all partitions, except to bytes that an instruction has written."""
         fmt, memory = access.format, self.memories[access.storage]
         size, count = fmt.bits // 8, prod(shape)
         addresses = _addresses(access, shape)
@@ -152,7 +152,7 @@ class Places:
         return words[rows, np.clip(places, 0, words.shape[1] - 1)]
 
     def _searched_values(self, codes: np.ndarray, access: Access, searched: Access) -> np.ndarray:
-        """Most are among the first eight searched elements of the same lane."""
+        """Return values to search for; most of them are among the first eight searched elements of the same lane."""
         rng = self.rng
         lanes = np.arange(len(codes))[:, np.newaxis] - access.partition
         first = searched.address // (searched.format.bits // 8)

@@ -30,7 +30,7 @@ def corners(fmt: Format) -> np.ndarray:
 
 
 def special_fp32() -> np.ndarray:
-    """Return special FP32 patterns of both signs."""
+    """Return FP32 patterns of both signs: zeros, subnormal borders, one and its neighbours, maximum, Inf, NaNs."""
     magnitudes = [
         0x00000000, 0x00000001, 0x00000002, 0x00000003, 0x00000FFF, 0x00001000, 0x00400000, 0x007FFFFE, 0x007FFFFF,
         0x00800000, 0x00800001, 0x00FFFFFF, 0x01000000, 0x33800000, 0x34000000, 0x3EFFFFFF, 0x3F000000, 0x3F7FFFFF,
@@ -82,7 +82,7 @@ def random_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
 
 
 def ordinary_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
-    """Return n codes of `fmt`, near 1; any for integer formats."""
+    """Return n codes of `fmt` in its storage type: near 1, of either sign; for integer formats any."""
     if not fmt.is_float:
         return rng.integers(0, 1 << fmt.bits, n, np.int64).astype(storage_dtype(fmt))
     values = rng.standard_normal(n).astype(np.float32).view(np.uint32)

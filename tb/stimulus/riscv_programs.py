@@ -305,7 +305,7 @@ class _Writer:
         return self._back(i_type(Opcode.JALR, self.free(), 0, base, offset))
 
     def last_word(self) -> tuple[int, Item]:
-        """The word after it cannot be fetched."""
+        """Return a call of a return instruction in the last word of memory: the word after it cannot be fetched."""
         rd = self.below(1, FREE)
         back = load_constant(rd, i_type(Opcode.JALR, 0, 0, 31, 0))
         stored = s_type(Opcode.STORE, 2, 28, rd, -4), i_type(Opcode.MISC_MEM, 0, 1, 0, 0)

@@ -103,7 +103,7 @@ class _Memory:
 
 
 class _Recorder:
-    """A program under construction, executed by golden."""
+    """A program under construction, executed by golden instruction by instruction on existing operand memories."""
 
     def __init__(self, config: Config, stationary: np.ndarray, moving: np.ndarray):
         self.operands = stationary, moving

@@ -39,7 +39,7 @@ class TiledProduct(TensorProgram):
 
 
 def _cycles(p: int, q: int, k: int, config: Config) -> int:
-    """Loads and multiplications overlap."""
+    """Estimate the cycles with `p` stationary and `q` moving columns; loads and multiplications overlap."""
     total = 0
     for columns in cut(0, p, config.columns):
         load = -(-length(columns) // LOAD_COLUMNS) + LOAD_OVERHEAD

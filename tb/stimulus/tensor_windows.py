@@ -23,7 +23,7 @@ CLOSE = 0.15  # probability of such a sequence instead of an independent draw
 
 
 def random_rows(rng: np.random.Generator, config: Config, full: float = 0.0) -> dict[str, int]:
-    """Return the fields row and k; `full`: probability of the largest k."""
+    """Return the fields row and k of an instruction; `full`: probability of the largest k for the drawn row."""
     row, k = _span(rng, row_starts(config), range(config.rows), config.quadrant, full)
     return {"row": row, "k": k}
 
@@ -39,7 +39,7 @@ def random_columns(
 
 
 def _span(rng, starts: list[int], within: range, quadrant: int, full: float) -> tuple[int, int]:
-    """Half of the spans begin at the first of `starts`."""
+    """Return the random start and length of a span in `within`; half of the spans begin at the first of `starts`."""
     start = starts[0] if rng.random() < 0.5 else int(rng.choice(starts))
     # A span that starts at 0 has any length; another one must not cross the border of its quadrant, or of its half.
     most = within.stop - start

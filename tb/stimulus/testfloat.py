@@ -85,7 +85,7 @@ def _cases(path: Path, seed: int, left_out: Counter) -> Iterator[ScalarCases]:
 
 
 def _lines(path: Path, name: str, seed: int) -> Iterator[bytes]:
-    """None if the program rejects the function."""
+    """Yield a function's lines from the program or from its output file; none if the program rejects the function."""
     if path.is_dir():
         with (path / f"{name}.txt").open("rb") as file:
             yield from file

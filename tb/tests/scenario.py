@@ -20,12 +20,10 @@ Jobs = Iterable[Job]
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario(Command):
-    """A TEST.
+    """A TEST: `jobs` makes the jobs of settings, and `rows` judges their results, see `Report`.
 
-        jobs: makes the jobs of settings.
-    rows: judges the results, see `Report`.
-        timed: whether the report has cycles.
-    streamed: whether `rows` consumes the results one by one; each then frees its memories.
+    `timed` says whether the report has cycles. `streamed` says whether `rows` consumes the results one by one during
+    the execution; each result then frees its memories.
     """
 
     jobs: Callable[[Settings], Jobs]
@@ -40,7 +38,7 @@ class Scenario(Command):
 
 
 def run_jobs(jobs: Jobs, on: Target) -> Iterator[Result]:
-    """Execute jobs one after another and yield their results."""
+    """Execute jobs one after another and yield their results; a generator of jobs receives each of them."""
     steps, result = iter(jobs), None
     while True:
         try:

@@ -18,7 +18,7 @@ BAR = 0.99  # required share: detected mutants of all mutants that are not equiv
 
 
 def mutate_units(settings: Settings) -> int:
-    """Run the campaign; return 0 if the tests of every unit reach `BAR`."""
+    """Run the campaign, write and print its records; return 0 if the tests of every unit that ran reach `BAR`."""
     names = [settings.unit] if settings.unit else list(MUTATED_UNITS)
     failed = False
     for name in names if settings.run else ():

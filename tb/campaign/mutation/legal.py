@@ -41,12 +41,12 @@ def add_watcher(prepared: str, component: wiring.Component, legal: Legal, part: 
 
 
 def if_valid(stream, condition: Value) -> Value:
-    """Return whether a stream is not valid, or a condition on its payload holds."""
+    """Return whether a stream is legal: it is not valid, or a condition on its payload holds."""
     return ~stream.valid | condition
 
 
 def answers_requests(m: Module, axi) -> Value:
-    """Return whether a bus sends beats only for outstanding requests, fewer than 256."""
+    """Return whether a bus sends beats only for outstanding requests; fewer than 256 beats must be outstanding."""
     owed = Signal(9, name="beats_owed")
     asked, taken = axi.ar.valid & axi.ar.ready, axi.r.valid & axi.r.ready
     m.d.sync += owed.eq(owed + Mux(asked, axi.ar.payload.len + 1, 0) - taken)

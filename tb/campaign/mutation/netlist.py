@@ -62,7 +62,7 @@ of the cells that read them are changed instead. Resets of read ports, which mem
 
 @dataclass(frozen=True)
 class Port:
-    """A port of the module, with its width in bits."""
+    """A port of the module: name, width in bits, and whether it is an input of the component."""
 
     name: str
     width: int

@@ -1,4 +1,4 @@
-"""Playable units (`run.harness.player`) on a compiled library."""
+"""Playable units (`run.harness.player`) on a compiled library, with the player's cases and idle cycles."""
 
 from collections.abc import Mapping
 

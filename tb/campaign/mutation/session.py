@@ -143,7 +143,7 @@ class _Session:
             pytest.skip("another component")
 
     def fork(self) -> None:
-        """The parent skips the rest of the test."""
+        """Fork a child per mutant, which continues the test; the parent skips the rest of the test."""
         if self.pipe is not None:
             return
         patience = _SLACK * self.request.limits.get(self.test, (0, 1e4))[1] + _PATIENCE
@@ -159,7 +159,7 @@ class _Session:
 
 
 def _placeless(component) -> str:
-    """A port's source line depends on the caller."""
+    """Return the RTLIL of a component without source lines, as a port's source line depends on the caller."""
     return re.sub(r"^ *attribute \\src .*\n", "", rtlil_of(component), flags=re.MULTILINE)
 
 
@@ -196,7 +196,7 @@ def run(request: Request) -> dict[str, dict[int, Child]]:
 
 
 def answer_request(path: Path) -> None:
-    """Write the answer to a request next to its file."""
+    """Process the request in a file and write the answer into the same folder."""
     request = Request(**json.loads(path.read_text()))
     path.with_suffix(".answer").write_bytes(pickle.dumps(run(request)))
 

@@ -1,4 +1,4 @@
-"""Mutation unit."""
+"""Mutation unit: a component with the tests that must detect its mutants."""
 
 import importlib
 import sys

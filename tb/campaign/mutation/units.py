@@ -30,7 +30,7 @@ __all__ = ["MUTATED_UNITS", "unit_named"]
 
 
 def _known_formats(m, unit):
-    """Results for other format codes have no meaning."""
+    """Assume that the operands' format is a known one, as results for other format codes have no meaning."""
     known = matmul_formats(unit.mac.significand_bits)
     m.d.comb += Assume(Cat(unit.word.format == FormatCode(fmt.code) for fmt in known).any())
     return {}
@@ -78,6 +78,6 @@ MUTATED_UNITS = {
 
 
 def unit_named(name: str) -> Unit:
-    """Return a unit of `MUTATED_UNITS`, or the unit module:attribute."""
+    """Return a unit of `MUTATED_UNITS`, or the unit that another module defines; then the name is module:attribute."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(module), attribute) if attribute else MUTATED_UNITS[name]

@@ -1,4 +1,4 @@
-"""Coverage of a soak by dimension, such as opcode or format."""
+"""Coverage of a soak: per dimension, such as opcode or format, the count of each value, and the missing values."""
 
 import json
 from collections import Counter, defaultdict

@@ -32,7 +32,7 @@ class Shrinking:
         return self.tried >= self.tries
 
     def holds(self, case: Case) -> bool:
-        """An invalid case does not count as a try."""
+        """Return whether a case fails like the original case; an invalid case does not count as a try."""
         if self.over:
             return False
         try:

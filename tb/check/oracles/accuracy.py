@@ -19,7 +19,7 @@ _BINADES = (-149, -140, -127, -126, -2, -1, 0, 1, 2, 126, 127)
 
 
 def last_place(y) -> np.ndarray:
-    """Return the value of one FP32 last place of y, or of a subnormal."""
+    """Return the value of one FP32 last place in the binade of y, float64; for small y, of a subnormal's last place."""
     with np.errstate(all="ignore"):
         _, exponent = np.frexp(np.abs(y))
     return np.ldexp(1.0, np.maximum(exponent, -125) - 24)

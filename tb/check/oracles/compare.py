@@ -1,4 +1,4 @@
-"""Comparison of bit patterns."""
+"""Comparison of bit patterns: fails if there is nothing to compare, counts differences, shows the first."""
 
 import numpy as np
 

@@ -150,7 +150,7 @@ async def timing(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def units_use_a_ram(dut):
-    """Boot, fetch records and copy at the same time."""
+    """Boot, fetch records and copy at the same time; record the loaded words, the records and the final memory."""
     ram: Any = AxiRam(AxiBus.from_prefix(dut, "axi_"), dut.clk, dut.rst, size=SETTINGS["size"])
     ram.write(0, Path(SETTINGS["content"]).read_bytes())
     pause(ram)

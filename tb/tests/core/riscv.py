@@ -28,7 +28,7 @@ def random_executable(seed: int, items: int) -> Executable:
 
 
 def verdict(outcome: Outcome, limit: int) -> list[str]:
-    """Return the reasons why a program did not pass."""
+    """Return the reasons why a program did not pass, one sentence each."""
     if outcome.ending == Ending.STUCK:
         return [f"no instruction retired for {PATIENCE:,} cycles"]
     if outcome.exit_code is None:

@@ -57,7 +57,7 @@ def control_path(images: int, lanes: int) -> ControlPath:
 
 
 def executed_sections(image: Image, addresses: Container[int]) -> list[int]:
-    """Return the indices of an image's executed sections."""
+    """Return the indices of an image's executed sections; `addresses` has the addresses of all executed records."""
     return sorted({block.section for block in image.blocks if block.address in addresses})
 
 

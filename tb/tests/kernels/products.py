@@ -115,6 +115,6 @@ def counters_of(results: list[Result]) -> dict[str, int]:
 def multiply_on_core(
     a: np.ndarray, b: np.ndarray, fmt: Format, config: Config, on: Rtl | None = None, **how: object
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """Return A x B from the RTL, and the summed counters."""
+    """Return A x B from the RTL, and the summed counters; arguments: see `product_jobs`, and the target."""
     results = [*run_jobs(product_jobs(a, b, fmt, config, **how), on or Rtl())]
     return gathered(results, (len(a), b.shape[1])), counters_of(results)

@@ -59,7 +59,7 @@ class Task:
 
     @property
     def inputs(self) -> int:
-        """All except the last written one are read."""
+        """Number of characters that the model reads: all except the last written one."""
         return len(self.prompt) + self.written - 1
 
 

@@ -41,7 +41,7 @@ def learning_rows(result: Result) -> dict[str, object]:
 
 
 def target_rows(label: str, settings: Settings, results: Sequence[Result]) -> tuple[str, dict[str, object]]:
-    """Return the label of a report, and its rows."""
+    """Return the label of a report, and its rows of the timing model or of the core."""
     predictions = [result.prediction for result in results if result.prediction]
     if predictions:
         return label, predicted_rows(sum(predictions[1:], predictions[0]), settings.config)
@@ -65,7 +65,7 @@ def cycles_by_run(result: Result) -> list[int]:
 
 
 def ideal_training_cycles(image: Image) -> int:
-    """Return the cycles of the busiest engine without stalls."""
+    """Return the cycles of the busiest engine without stalls; the tensor engine's count the moved columns."""
     cycles, times = Counter(), Counter(image.runs)
     for block, entries in zip(image.blocks, image.entries, strict=True):
         once = sum(busy_cycles(entry.instruction, image.config) for entry in entries)
@@ -84,7 +84,7 @@ def adamw_step(
 
 
 def ends_of(curves: Mapping[str, np.ndarray]) -> dict[str, dict[str, str]]:
-    """Return the first and the last losses of each curve."""
+    """Return the first and the last losses of each curve, for a report; `curves` has all losses by name."""
     ends = {name: _ends(losses) for name, losses in curves.items()}
     return {
         "loss, first and last quarter": {name: f"{first:.3f} to {last:.3f}" for name, (first, last) in ends.items()}
@@ -92,7 +92,7 @@ def ends_of(curves: Mapping[str, np.ndarray]) -> dict[str, dict[str, str]]:
 
 
 def disagreements(losses: np.ndarray) -> Iterator[str]:
-    """Yield a failure if nothing was learned."""
+    """Yield a failure if the losses of all steps show that nothing was learned."""
     first, last = _ends(losses)
     if not last < first:
         yield f"the loss must fall, but is {last:.3f} in the last steps after {first:.3f} in the first ones"

@@ -31,7 +31,7 @@ ROUNDINGS = {"sr": "stochastic", "rne": "to nearest even"}
 
 @dataclass(frozen=True)
 class Task:
-    """Training set in the order of the steps, initial parameters, options of AdamW."""
+    """Training set in the order of the steps, initial weight and bias of both layers in float64, options of AdamW."""
 
     images: np.ndarray
     labels: np.ndarray

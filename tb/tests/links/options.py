@@ -1,4 +1,4 @@
-"""Variables of the TESTs of an instance."""
+"""Variables of the TESTs of an instance: chips, links, disturbances of the wires, and participating cores."""
 
 from neuroncore_rtl.run.settings import LATENCY, RECORDED, SEED, STALL, Option, Settings, UsageError, choice, integer
 from neuroncore_rtl.spec.config import PRESETS
@@ -67,7 +67,7 @@ def instance_of(settings: Settings) -> Instance:
 
 
 def share_of(settings: Settings) -> float:
-    """Return ERRORS; UsageError if it is not a share."""
+    """Return the share of disturbed frames; UsageError if ERRORS is not a share."""
     try:
         share = float(settings.errors)
     except ValueError:

@@ -119,7 +119,7 @@ def _deaths(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[
 
 
 def noticed_after(instance: Instance, cut: Cut, outcome: Outcome) -> int | None:
-    """Return the cycles until the receiving end declares a cut link dead, or None."""
+    """Return the cycles from a cut until the receiving end declares the link dead; None if it does not."""
     dead = outcome.links.dead.get(opposite(instance, cut.wire))
     return None if dead is None else dead - cut.cycle
 

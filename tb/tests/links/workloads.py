@@ -75,7 +75,7 @@ def engine_job(
 
 
 def collective_images(instance: Instance, workload: Workload) -> list[Image]:
-    """Return the image of each core; empty for a core without a list."""
+    """Return the image of each core, at an address after the workload's data; empty for a core without a list."""
     base = -(-workload.memories.shape[1] // ALIGNMENT) * ALIGNMENT
     return [
         build_image(collectives_program(instance.core, workload.lists.get(core, []), base))
@@ -90,7 +90,7 @@ def collective_events(instance: Instance, outcome: Outcome) -> list[list[Event]]
 
 
 def span_of(instance: Instance, outcome: Outcome) -> tuple[int, int]:
-    """Return the first acceptance and the last retirement of a collective; 0 without collectives."""
+    """Return the cycles in which the first collective was accepted and the last one retired; 0 without collectives."""
     events = [event for own in collective_events(instance, outcome) for event in own]
     return (
         min((event.issued for event in events), default=0),

@@ -20,9 +20,9 @@ __all__ = ["SUITES", "Suite", "run_oracle", "run_suite"]
 class Suite:
     """A third-party test suite.
 
-    `origin` is its address, `tried` the commit with which it was tried. `find` returns the tests in the path FROM, None
-    if there are none; a suite without `find` has no FROM. `expects` describes FROM. `run` runs the tests. `takes` names
-    the variables that only some suites have and this suite accepts.
+    `origin` is its address, `tried` the commit with which it was tried. `find` returns the tests in the path FROM, or
+    None; a suite without `find` has no FROM. `expects` describes FROM. `run` runs the tests. `takes` names the
+    variables that only some suites have and this suite accepts.
     """
 
     origin: str
@@ -84,7 +84,7 @@ SUITES = {
 
 
 def run_suite(settings: Settings) -> Report:
-    """Run the suite that the settings name."""
+    """Run the suite that the settings name; UsageError if SUITE, FROM or a variable does not fit it."""
     if settings.suite is None:
         raise UsageError(f"SUITE must be one of {', '.join(SUITES)}")
     suite, of_some = SUITES[settings.suite], {name for one in SUITES.values() for name in one.takes}

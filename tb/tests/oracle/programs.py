@@ -55,7 +55,7 @@ def elf_files(path: Path) -> list[Path]:
 
 
 def run_tests(settings: Settings, files: Sequence[Path], device: Device | None = None) -> Report:
-    """Run riscv-tests; `device` replaces the processor."""
+    """Run riscv-tests; `device` replaces the processor, so that tests can show that faults are detected."""
     left_out = Counter()
     return _report("riscv-tests", settings, list(_tests(files, left_out)), left_out, device)
 
@@ -80,7 +80,7 @@ def _tests(files: Sequence[Path], left_out: Counter) -> Iterator[Test]:
 
 
 def run_architecture_tests(settings: Settings, found: Sequence[list[Path]], device: Device | None = None) -> Report:
-    """Run riscv-arch-test."""
+    """Run riscv-arch-test; found: ELF files and references; device: as `run_tests`."""
     left_out = Counter()
     return _report("riscv-arch-test", settings, list(_signed(*found, left_out)), left_out, device)
 

@@ -91,7 +91,7 @@ def workload_of(cores: int, listed: Sequence[AllReduce], seed: int) -> Workload:
 
 
 def wrong_results(one: AllReduce, seed: int, memories: Sequence[np.ndarray]) -> int:
-    """Return the number of wrong results over all ranks."""
+    """Return the number of wrong results over all ranks, given each core's memory, uint8 [bytes], and the seed."""
     results = expected(one.dtype, one.op, one.ranks, seed, one.count)
     found = [memories[rank][one.dst : one.dst + results.nbytes].view(results.dtype) for rank in range(one.ranks)]
     return sum(int((own != results).sum()) for own in found)

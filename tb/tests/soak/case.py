@@ -54,7 +54,7 @@ class Verdict:
 
 
 def kind_of(ending: Ending, failures: Collection[str], compared: int, mismatches: int) -> str:
-    """Return the kind of a run's failure."""
+    """Return the kind of a run's failure, from its ending, its failures other than wrong bytes, and its wrong bytes."""
     if ending in (Ending.LIMIT, Ending.STUCK, Ending.DEAD):
         return CaseKind.HANG
     if any("error" in failure for failure in failures):
@@ -91,7 +91,7 @@ class Stored:
         return cls(**{field.name: _unpacked(found[field.name], field.type) for field in fields(cls)})
 
     def variants(self, **values: object) -> Iterator[Self]:
-        """Yield a copy per value that differs from the field's."""
+        """Yield a copy per value that differs from the field of that name, with only that field changed."""
         for name, value in values.items():
             if getattr(self, name) != value:
                 yield replace(self, **{name: value})

@@ -109,7 +109,7 @@ def drawn_choices(rng: np.random.Generator, config: Config) -> CoreChoices:
 
 
 def _draw_program(rng: np.random.Generator, config: Config, count: int, base: int) -> CoreProgram:
-    """The program is shorter if the core has too few semaphores."""
+    """Return a random program of `count` instructions, or of fewer if the core has too few semaphores."""
     choices, order = drawn_choices(rng, config), str(rng.choice(ORDERS))
     while True:
         made = random_core_program(rng, config, count, choices, base, order)

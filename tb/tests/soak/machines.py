@@ -28,7 +28,7 @@ WHOLE_RANGE = (
 
 
 def drawn_config(rng: np.random.Generator, sides: tuple[int, ...] = SIDES) -> Config:
-    """Return the parameters of a random single core."""
+    """Return the parameters of a random single core; sides: candidates for its rows and columns."""
 
     def of(*values: int) -> int:
         return int(rng.choice(values))
@@ -62,7 +62,7 @@ def drawn_config(rng: np.random.Generator, sides: tuple[int, ...] = SIDES) -> Co
 
 
 def drawn_instance(rng: np.random.Generator, core: Config, chips: tuple[int, ...]) -> Instance:
-    """Return a random instance of such cores."""
+    """Return a random instance of such cores; chips: candidates for its number of chips."""
     count = int(rng.choice(chips))
     widths = [width for width in range(2, count // 2 + 1) if count % width == 0]
     torus = bool(widths) and rng.random() < 0.5
@@ -107,14 +107,14 @@ def machine_labels(config: Config) -> Counter[str]:
 
 
 def instance_labels(instance: Instance, errors: float) -> Counter[str]:
-    """Return the labels of an instance's parameters."""
+    """Return the labels of an instance's parameters and of its rate of disturbed frames."""
     numbers = {name: getattr(instance, name) for name in ("chips", "link_bytes", "link_latency", "topology")}
     found = {f"{name}:{value}": 1 for name, value in numbers.items()}
     return Counter({**found, f"cores:{instance.cores}": 1, f"errors on links:{errors}": 1})
 
 
 def hbm_labels(behaviour: Hbm) -> Counter[str]:
-    """Return the labels of an HBM's parameters."""
+    """Return the labels of the parameters that make an HBM slower than the default, and of its latency."""
     disturbed = ("gap", "port_rate", "rate", "stall", "reorder", "interleave")
     found = [f"stall:HBM {name.replace('_', ' ')}" for name in disturbed if getattr(behaviour, name)]
     return Counter([*(found or ["stall:HBM none"]), f"latency of HBM:{behaviour.latency}"])

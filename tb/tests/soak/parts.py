@@ -1,4 +1,4 @@
-"""Part of a case that belongs to one core."""
+"""Part of a case that belongs to one core: instructions, contents of HBM, and the encoding of the records."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
