@@ -1,8 +1,4 @@
-"""Row store: a file with one JSON line per row. A row is appended when its task has finished.
-
-A killed process or a full disk costs at most the row being written: its unfinished line is truncated. One campaign
-writes at a time; reading is always possible.
-"""
+"""Row store: a file with one JSON line per row. A killed process or a full disk costs at most the row being written."""
 
 import json
 import os
@@ -21,7 +17,7 @@ __all__ = ["Store", "write_parquet"]
 class Store:
     """Rows by key in a file, read on creation; the last row of a key counts.
 
-    To add rows, enter the store (`with Store(path) as store`); UsageError if another campaign has entered it.
+    To add rows, enter the store; UsageError if another campaign has.
     """
 
     def __init__(self, path: Path):
@@ -31,7 +27,7 @@ class Store:
         self._load()
 
     def _load(self) -> int:
-        """Read the rows; return the size of the complete lines in bytes."""
+        """Return the size of the complete lines."""
         self._rows.clear()
         text = self.path.read_bytes() if self.path.is_file() else b""
         whole = text.rpartition(b"\n")[0]
@@ -57,19 +53,17 @@ class Store:
         self._lock.release()
 
     def has_result(self, key: str) -> bool:
-        """Return whether a key has a result; a broken task has no result."""
+        """A broken task has no result."""
         return key in self._rows and self._rows[key]["status"] != Status.BROKEN
 
     def row(self, key: str) -> Row:
-        """Return the row of a key."""
         return self._rows[key]
 
     def rows(self) -> list[Row]:
-        """Return all rows, one per key, in the order of the keys' first appearance."""
         return list(self._rows.values())
 
     def add(self, row: Mapping) -> None:
-        """Append a row; it is on disk when this returns. After an OSError the file is unchanged."""
+        """The row is on disk when this returns. After an OSError the file is unchanged."""
         line = json.dumps(row, allow_nan=False).encode() + b"\n"
         with self.path.open("ab", buffering=0) as file:
             size = file.tell()
@@ -84,11 +78,7 @@ class Store:
 
 
 def write_parquet(rows: Iterable[Mapping], path: Path) -> Path:
-    """Write at least one row as Parquet, completely or not at all, with a column for each name; return the path.
-
-    Columns of integers are BIGINT, of numbers DOUBLE, of booleans BOOLEAN, others VARCHAR; missing values are NULL.
-    Parquet readers ignore the case of names: of two names that differ only in case, the second gets an underscore.
-    """
+    """Write rows as Parquet (BIGINT, DOUBLE, BOOLEAN, else VARCHAR; NULL if missing), completely or not at all."""
     import duckdb
 
     rows = _renamed(list(rows))
@@ -106,7 +96,7 @@ def write_parquet(rows: Iterable[Mapping], path: Path) -> Path:
 
 
 def _renamed(rows: list[Mapping]) -> list[Mapping]:
-    """Return the rows with column names that differ in more than case."""
+    """Parquet readers ignore the case of names: the second of two such names gets an underscore."""
     taken: dict[str, str] = {}
     names = {}
     for name in dict.fromkeys(name for row in rows for name in row):

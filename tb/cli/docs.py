@@ -13,11 +13,7 @@ __all__ = ["build_site"]
 
 
 def build_site(settings: Settings) -> int:
-    """Run MkDocs and return its exit status: every warning, such as a link to nothing, is an error.
-
-    Raises:
-        UsageError: if MkDocs is not installed.
-    """
+    """Run MkDocs strictly and return its exit status."""
     if importlib.util.find_spec("mkdocs") is None:
         raise UsageError("the packages of requirements-docs.lock must be installed: `make docs` does it")
     # `--quiet` would silence the warnings before the strict build counts them.

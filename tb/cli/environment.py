@@ -1,8 +1,7 @@
 """Creation of the virtual environment; needs only the standard library of Python 3.11.
 
 The Makefile calls `python3 -m neuroncore_rtl.tb.cli.environment .venv requirements.lock`; a third argument, as in
-`.venv requirements-docs.lock docs`, adds the packages of an extra to an existing environment. If several processes run
-at the same time, one creates the environment and the others wait. A mark, which is written at the end, shows that the
+`.venv requirements-docs.lock docs`, adds the packages of an extra to an existing environment. A mark shows that the
 environment is complete, and for which lock file and Python.
 """
 
@@ -21,16 +20,11 @@ __all__ = ["add_packages", "make"]
 
 
 class Unable(Exception):
-    """The environment cannot be created; the message names the failed step."""
+    """The environment cannot be created."""
 
 
 def make(directory: Path, lock: Path) -> None:
-    """Install the packages of `lock` in `directory`; create it again if the lock file or Python has changed.
-
-    Raises:
-        MissingTool: the machine lacks required tools; nothing has been installed.
-        Unable: the environment cannot be created, or a package cannot be downloaded.
-    """
+    """Install the packages of `lock`, again if the lock file or Python has changed."""
     with open(lock, "rb") as pinned:
         fcntl.flock(pinned, fcntl.LOCK_EX)
         mark = directory / "complete"
@@ -44,11 +38,7 @@ def make(directory: Path, lock: Path) -> None:
 
 
 def add_packages(directory: Path, lock: Path, name: str) -> None:
-    """Add the packages that `lock` lists to an environment, and write the mark `name` into it.
-
-    Raises:
-        Unable: if the packages cannot be fetched.
-    """
+    """Add the packages of a lock file to an environment, with the mark `name`."""
     with open(lock, "rb") as pinned:
         fcntl.flock(pinned, fcntl.LOCK_EX)
         python, uv = str(directory / "bin" / "python"), str(directory / "bin" / "uv")
@@ -67,7 +57,7 @@ def _fill(directory: Path, lock: Path) -> None:
     _run(*pip, "install", "--quiet", next(line for line in lock.read_text().split() if line.startswith("uv==")))
     os.environ.update(_settings_of(pip))
     install = (uv, "pip", "install", "--python", python)
-    # If Python does not store compiled files, every command would compile its imports again, which takes a second.
+    # Otherwise every command would compile its imports again.
     compiled = ["--compile-bytecode"] if sys.dont_write_bytecode else []
     _run(*install, *quiet, *compiled, "--requirements", str(lock))
     _run(*install, "--quiet", "--no-deps", "--no-build-isolation", "--editable", str(lock.resolve().parent))
@@ -82,7 +72,6 @@ def _settings_of(pip: list[str]) -> dict[str, str]:
 
 
 def _run(*command: str) -> None:
-    """Run one step, with its output on stderr."""
     if subprocess.run(command, stdout=sys.stderr).returncode:
         raise Unable(f"`{' '.join(command)}` failed, see above; is PyPI, the source of the packages, reachable?")
 

@@ -46,13 +46,11 @@ GROUPS = {
     "core, controller": ("core.program", "core.riscv"),
     "chip links": ("links.router", "links.collective", "links.collectives", "links.gradients"),
 }
-"""Modules of `tb/tests/`, grouped as help lists their TESTs."""
 
 MODULES = tuple(module for modules in GROUPS.values() for module in modules)
-"""All modules: each defines `TEST`, the TEST of its name, or is in `TABLES`."""
 
 TABLES = ("kernels.kernels", "kernels.layers", "kernels.transformer", "kernels.backward", "links.collective")
-"""Modules that define `TESTS`, a table of similar TESTs."""
+"""Modules that define `TESTS`, a table."""
 
 
 @cache
@@ -62,13 +60,13 @@ def _tests(module: str) -> dict[str, Command]:
 
 
 def tests(modules: Iterable[str] | None = None) -> dict[str, Command]:
-    """Return the TESTs of some modules by name; None: of all."""
+    """Return the TESTs of some modules, or all."""
     modules = MODULES if modules is None else modules
     return {name: bench for module in modules for name, bench in _tests(module).items()}
 
 
 def command_named(name: str) -> Command:
-    """Return the TEST of a name; a UsageError lists the existing ones."""
+    """Return the TEST of a name."""
     # Import as few modules as possible.
     own = [module for module in MODULES if module.endswith(f".{name}") and module not in TABLES]
     for module in own or TABLES:
@@ -78,7 +76,7 @@ def command_named(name: str) -> Command:
 
 
 def profiled_tests() -> list[str]:
-    """Return the names of the TESTs with a profile: all that can run an image on a single core."""
+    """Return the names of the TESTs that can run an image on a single core."""
     return [name for name, bench in tests().items() if PROFILE in bench.options]
 
 
@@ -101,7 +99,6 @@ def _on_core(name: str, what: str, **defaults: int) -> Command:
 
 
 def _of_preset(name: str, help: str) -> Option:
-    """Return a variable for a machine parameter, with the value of the preset full as its default."""
     parameter = name.lower()
     return integer(name, getattr(PRESETS["full"], parameter), help, *Config.RANGES[parameter])
 
@@ -117,12 +114,9 @@ MUTATED = tuple(
     mailbox router_port collective_sender credit_manager collective
     """.split()
 )
-"""Units of `make mutate`, see `tb.campaign.mutation.units`."""
 
 PROVED = ("arbiters", "axi", "link", "queue", "riscv", "semaphores")
-
 SUITES = ("riscv-tests", "riscv-arch-test", "fpgen", "testfloat", "nccl-tests")
-
 _FROM = "location of the suite: a folder, a file or a program, see docs/oracles.md; nccl-tests needs none"
 
 COMMANDS = (
@@ -243,4 +237,3 @@ COMMANDS = (
         run=later("tb.cli.figures", "check_figures"),
     ),
 )
-"""Commands with variables that do not simulate a TEST."""

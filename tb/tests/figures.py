@@ -10,7 +10,7 @@ __all__ = ["headless_pyplot", "write_figure"]
 
 
 def headless_pyplot() -> ModuleType:
-    """Import and return matplotlib's `pyplot`; TESTs without a plot do not import it, as this takes time."""
+    """Import and return matplotlib's `pyplot`; TESTs without a plot save this time."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -20,7 +20,7 @@ def headless_pyplot() -> ModuleType:
 
 
 def write_figure(figure: Any, name: str) -> Path:
-    """Add legends, write a figure to the folder of recordings, close it, and return the path."""
+    """Add legends, write a figure to the folder of recordings, and return the path."""
     for axes in figure.axes:
         axes.legend(frameon=False)
         axes.spines[["top", "right"]].set_visible(False)

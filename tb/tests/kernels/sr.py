@@ -24,10 +24,8 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TEST"]
 
-ADDITIONS, START, ADDEND = 2048, 1024.0, 0.5  # the published example (AWS Neuron documentation, rounding modes)
-
+ADDITIONS, START, ADDEND = 2048, 1024.0, 0.5  # AWS Neuron documentation, rounding modes
 SAMPLES, FEATURES, RATE = 16, 4, 1 / 32
-
 _M = integer("M", 16, "independent runs, one partition each", 1, 1024)
 _STEPS = integer("STEPS", 400, "steps of gradient descent", 1, 2000)
 
@@ -81,7 +79,6 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
 
 
 def _accumulate(runs: int, seed: int) -> np.ndarray:
-    """Return the sums [runs, steps] of the example, computed without tiles or instructions."""
     sums = np.full((runs, ADDITIONS + 1), START)
     for step in range(1, ADDITIONS + 1):
         words = (sums[:, step - 1] + ADDEND).astype(np.float32).view(np.uint32)
