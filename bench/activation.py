@@ -1,8 +1,7 @@
 """Accuracy of the activation functions.
 
-`python -m neuroncore_rtl.bench.activation` writes the table of docs/activation.md. With `--check` it compares the table
-instead. With `--exhaustive` it measures every FP32 number from 2**-24 to 2**7, of both signs, about a minute per
-function.
+`--check` compares the table of docs/activation.md instead of writing it. `--exhaustive` measures every FP32 number from
+2**-24 to 2**7, of both signs, about a minute per function.
 """
 
 import sys
@@ -22,15 +21,11 @@ __all__ = ["Measurement", "accuracy_table", "measure_accuracy", "print_accuracy"
 
 PATH = ROOT / "docs" / "activation.md"
 BEGIN, END = "<!-- begin: python -m neuroncore_rtl.bench.activation -->\n", "<!-- end -->\n"
-
 SEED = 20
 CASES = 300_000
 SMALLEST_NORMAL = 2.0**-126
-PROBE = np.float32(2.0**-130)
-"""A subnormal argument, for the results at subnormal arguments in the table."""
-
+PROBE = np.float32(2.0**-130)  # a subnormal argument
 CHUNK = 1 << 20
-
 _DOMAINS = {"ln": "z > 0, else NaN", "sqrt": "z >= 0, else NaN", "rsqrt": "z > 0, else NaN"}
 
 
@@ -38,16 +33,10 @@ _DOMAINS = {"ln": "z > 0, else NaN", "sqrt": "z >= 0, else NaN", "rsqrt": "z > 0
 class Measurement:
     """Largest errors of a function over a number of arguments (`cases`).
 
-    Arguments:
-        cases: number of arguments.
-        ulp: error of normal results, in last places, away from zero crossings.
-        where: argument with this error.
-        relative: relative error of the same results.
-        subnormal_ulp: error of subnormal results, in units of 2**-149; None without any.
-        absolute: absolute error near a zero crossing; None without any.
-        wrong: number of steps in which the result changes in the direction opposite to the function. A step is from an
-            argument to the next FP32 number.
-        steps: number of all steps.
+    The argument `where` has the largest error of normal results away from zero crossings, in last places (`ulp`);
+    `relative` is their relative error. `subnormal_ulp` is in units of 2**-149, `absolute` is near a zero crossing; None
+    without any. Of the `steps` to the next FP32 number, `wrong` have results that change in the direction opposite to
+    the function.
     """
 
     cases: int
@@ -66,7 +55,7 @@ def sample(name: str) -> np.ndarray:
 
 
 def measure_accuracy(name: str, z: np.ndarray, tables=None) -> Measurement:
-    """Return the errors of a function for arguments that are finite and in its domain."""
+    """Return the errors of a function for finite arguments in its domain."""
 
     def evaluate(z):
         return activate(name, z, ALPHA, tables)

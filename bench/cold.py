@@ -1,4 +1,4 @@
-"""Wall time of functions and of cold builds: elaboration, simulator and C++ compiler, with nothing cached."""
+"""Wall time of functions and of cold builds, with nothing cached."""
 
 import multiprocessing
 import resource
@@ -20,29 +20,22 @@ COLUMNS = (
     "WAY elaborate s: {WAY[elaboration_s]:.1f} | WAY cold\\nbuild s: {WAY[cold_build_s]:.1f} | "
     "WAY peak GiB: {WAY[build_peak_gib]:.2f}"
 )
-"""Columns of a table (`run.tables`): the figures of cold builds, for each way to simulate (`bench.ways`)."""
+"""Figures of cold builds, for each way to simulate (`bench.ways`)."""
 
 Result = TypeVar("Result")
-
-GIB = 1 << 20
-"""Kilobytes per GiB; `ru_maxrss` is in kilobytes."""
+GIB = 1 << 20  # `ru_maxrss` is in kilobytes
 
 
 def measure_time(work: Callable[[], Result]) -> tuple[Result, float]:
-    """Return the result of a function and the seconds that the call took."""
+    """Return the result of a function and its seconds."""
     started = time.perf_counter()
     result = work()
     return result, time.perf_counter() - started
 
 
 def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simulation.Design]) -> dict[str, float]:
-    """Measure elaboration and build, in seconds, and the largest process of the build, in GiB.
-
-    `elaborate` elaborates without the cache; its argument says whether lanes are simulated as vectors
-    (`run.sim.vectors.use_vectors`). `design` returns a device's design. The build is kept for later simulations, unless
-    a build of the design exists already.
-    """
-    # A separate process, as the system reports the largest of all children that a process ever had.
+    """Measure uncached elaboration and the build, in seconds, and the largest process in GiB; keep the build."""
+    # The system reports the largest of all children that a process ever had.
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_measure, args=(elaborate, design, sender))

@@ -1,4 +1,4 @@
-"""Commands of `make bench` and `make synth`, with their variables."""
+"""Commands of `make bench` and `make synth`."""
 
 from neuroncore_rtl.run.settings import Command, choice, configuration_options, integer, later, switch
 from neuroncore_rtl.run.sim.vectors import WAYS
@@ -10,7 +10,6 @@ UNITS = (
 )  # fmt: skip
 
 FAMILIES = ("ecp5", "xcup")
-
 PARTS = ("all", "tensor", "elementwise", "core", "link", "program", "silicon", "area", "depth")
 
 BENCH_COMMANDS = (

@@ -1,4 +1,4 @@
-"""Benchmark of the core: build time and simulation speed in each way (`bench.ways`), utilisation, and DMA bandwidth."""
+"""Benchmark of the core: build time, simulation speed, utilisation, and DMA bandwidth."""
 
 import numpy as np
 from rich.table import Table
@@ -22,30 +22,23 @@ from neuroncore_rtl.tb.tests.kernels.products import ideal_cycles, product_image
 
 __all__ = ["core_tables", "measure_core"]
 
-PRODUCTS = (("small", 256), ("full", 512))
-"""Preset, and M = K = N of a BF16 product."""
-
+PRODUCTS = (("small", 256), ("full", 512))  # preset, and M = K = N of a BF16 product
 CURVE_PRESET = "small"
 CURVE_SIZES = (64, 256, 512, 1024, 2048, 4096, 8192, 32768)
-"""Sizes of a transfer in bytes. One instruction makes a transfer; it is contiguous in HBM and in one partition."""
+"""Bytes of a transfer by one instruction, contiguous in HBM and in one partition."""
 
-CURVE_BYTES = 1 << 18
-"""Minimum of bytes that all transfers of one size copy together."""
+CURVE_BYTES = 1 << 18  # least bytes of all transfers of one size
 
 
 def _product(preset: str, size: int) -> dict[str, object]:
-    """Measure a square BF16 product from HBM to HBM in each way.
-
-    The simulation's time starts at the first clock edge. The whole time is the time that a user waits: it also includes
-    writing the harness's files, starting the process and its Python, and reading the memories back.
-    """
+    """Measure a square BF16 product in each way; `whole_s` includes files, process start and read-back."""
     config = PRESETS[preset]
     device = CoreDevice(machine=config)
     rng = np.random.default_rng(1)
     a, b = (random_matrix(rng, BF16, size, size) for _ in range(2))
     image, _ = product_image(a, b, BF16, config)
     job = ImageJob(machine=config, images=[image])
-    golden_tensor.matrix_product(a[:8], b, BF16, config.rows)  # compiles golden before the time is measured
+    golden_tensor.matrix_product(a[:8], b, BF16, config.rows)  # compiles golden
     job.golden()
     expected, golden_s = measure_time(job.golden)
     work = job.work(1)
@@ -75,7 +68,6 @@ def _product(preset: str, size: int) -> dict[str, object]:
 
 
 def _transfers(size: int, load: bool, config: Config) -> Image:
-    """Return an image of transfers of one size in one direction."""
     count = max(CURVE_BYTES // size, 2 * config.dma_engines)
     program = Program(config)
     far = program.space.hbm("far", INT8, (count, size))
@@ -90,13 +82,11 @@ def _transfers(size: int, load: bool, config: Config) -> Image:
 
 
 def _bandwidth(done: Outcome, size: int, config: Config) -> float:
-    """Return the used share of the HBM ports' bandwidth, from the first transfer's start to the last transfer's end."""
     cycles = max(event.retired for event in done.events) - min(event.issued for event in done.events)
     return len(done.events) * size / (cycles * config.hbm_ports * config.hbm_bytes)
 
 
 def _curve() -> list[dict[str, object]]:
-    """Measure the share of the ports' bandwidth over the size of a transfer, for loads and stores."""
     config = PRESETS[CURVE_PRESET]
     points = []
     for size in CURVE_SIZES:

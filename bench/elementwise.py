@@ -21,15 +21,11 @@ from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench
 
 __all__ = ["elementwise_tables", "measure_elementwise"]
 
-REPETITIONS, ELEMENTS = 8, 4096
-"""Instructions of a run, and elements per lane of an instruction."""
-
+REPETITIONS, ELEMENTS = 8, 4096  # instructions of a run, and elements per lane of an instruction
 SOFTMAX = 4096
-"""Rows and columns of golden's softmax."""
 
 
 def _stream(engine: str, config: Config) -> EngineWorkbench:
-    """Return a program that keeps one engine busy: additions, or exponentials, of a tensor in SBUF."""
     bench = EngineWorkbench(config)
     values = np.random.default_rng(1).normal(0, 1, (config.partitions, ELEMENTS))
     x, _ = bench.place("x", values)
@@ -42,13 +38,12 @@ def _stream(engine: str, config: Config) -> EngineWorkbench:
 
 
 def _engine(engine: str, lanes: int) -> dict[str, object]:
-    """Measure an engine with a number of lanes in each way: cold build, cycles per second, and golden's time."""
     config = replace(PRESETS["full"], rows=lanes, columns=lanes)
     device = ElementwiseDevice(config=config, engines=(engine,))
     bench = _stream(engine, config)
     sbuf, psum = bench.memories()
     instructions = [entry.instruction for entry in bench.program.entries]
-    expected_memories(instructions[:1], sbuf, psum, config)  # compiles golden before the time is measured
+    expected_memories(instructions[:1], sbuf, psum, config)  # compiles golden
     expected, golden_s = measure_time(lambda: expected_memories(instructions, sbuf, psum, config))
     records = [record_of(entry, config) for entry in bench.program.entries]
     work = ElementwiseWork(program=records, sbuf=sbuf, psum=psum)
@@ -70,10 +65,10 @@ def _engine(engine: str, lanes: int) -> dict[str, object]:
 
 
 def measure_elementwise(sizes: list[int]) -> dict[str, object]:
-    """Return the figures of both engines for the first and the last number of lanes, and of golden's softmax."""
+    """Return the figures of both engines for the first and the last number of lanes."""
     engines = [_engine(engine, lanes) for lanes in sorted({sizes[0], sizes[-1]}) for engine in ENGINES]
     codes = np.random.default_rng(1).normal(0, 3, (SOFTMAX, SOFTMAX)).astype(np.float32).view(np.uint32)
-    softmax(codes[:2], FP32)  # compiles golden before the time is measured
+    softmax(codes[:2], FP32)  # compiles golden
     _, seconds = measure_time(lambda: softmax(codes, FP32))
     return {"engines": engines, "golden_softmax_s": seconds}
 

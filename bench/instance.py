@@ -25,17 +25,10 @@ from neuroncore_rtl.tb.tests.links.options import instance_of
 
 __all__ = ["instance_tables", "measure_beside", "measure_speed"]
 
-SIZE = 256
-"""M = K = N of the product that runs at the same time as an all-reduce."""
-
-REDUCED = 3 << 19
-"""Bytes of the all-reduce, FP32; it lasts longer than the product."""
-
-RANKS = (2, 4)
-"""Ranks of the all-reduce: one core of each chip, or both cores."""
-
-BAR = 0.05
-"""Largest slowdown of the product by the all-reduce, as a share of the product's cycles without it."""
+SIZE = 256  # M = K = N of the product that runs at the same time as an all-reduce
+REDUCED = 3 << 19  # FP32; it lasts longer than the product
+RANKS = (2, 4)  # one core of each chip, or both
+BAR = 0.05  # largest slowdown of the product
 
 
 def _instance(chips: int, preset: str) -> Instance:
@@ -83,7 +76,7 @@ def _beside(instance: Instance, ranks: int) -> list[Image]:
 
 
 def measure_beside() -> list[dict[str, object]]:
-    """Return a row per number of ranks: the cycles of a product without and with an all-reduce that shares only HBM."""
+    """Return the cycles of a product without and with an all-reduce, by number of ranks."""
     instance = _instance(2, "small")
     queue = collective_queue(instance.core)
     rows, alone = [], None

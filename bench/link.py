@@ -1,4 +1,4 @@
-"""Benchmark of NeuronLink: all-reduces against their links' bound, and golden's timing model, also for many chips."""
+"""Benchmark of NeuronLink: all-reduces against their links' bound, and the timing model."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -22,15 +22,10 @@ from neuroncore_rtl.tb.tests.links.options import instance_of
 
 __all__ = ["link_tables", "measure_link"]
 
-CHIPS = (2, 4, 8, 16)
-"""Numbers of chips; one core of each chip participates."""
-
+CHIPS = (2, 4, 8, 16)  # one core of each chip participates
 SIZES = (64, 512, 4096, 32768, 262144, 1 << 20)
-
 PLOT = SIM_BUILD / "plots" / "neuronlink_model.png"
-
-GRADIENTS = 1 << 28
-"""Elements of the plotted all-reduce: 1 GiB of FP32."""
+GRADIENTS = 1 << 28  # 1 GiB of FP32
 
 
 def _all_reduce(chips: int, size: int) -> dict[str, object]:
@@ -64,7 +59,7 @@ def measure_link() -> dict[str, object]:
 
 
 def plot_model(path: Path) -> dict[str, dict[int, float]]:
-    """Plot the model's all-reduce of `GRADIENTS` over instances on a network; return milliseconds by chips."""
+    """Plot the model's all-reduce over instances; return milliseconds by chips."""
     found = {}
     figure = new_figure(7, 4, layout="constrained")
     axes = figure.subplots()
@@ -93,7 +88,7 @@ def plot_model(path: Path) -> dict[str, dict[int, float]]:
 
 
 def link_tables(record: dict[str, object]) -> list[Table]:
-    """Return the tables of `measure_link`'s figures."""
+    """Return the tables of the figures."""
     hop = record["hop_cycles"]
     measured = table(
         "All-reduce of FP32 on a ring, one core per chip, flits of 16 bytes",

@@ -19,7 +19,7 @@ def processor(information: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def machine(ways: Iterable[str]) -> dict[str, object]:
-    """Return the processor, its cores and load, the measured ways, and the processor's vector level, None if unused."""
+    """Return the processor, its cores, load and vector level, and the measured ways."""
     ways = list(ways)
     return {
         "cpu": processor(),
@@ -31,7 +31,7 @@ def machine(ways: Iterable[str]) -> dict[str, object]:
 
 
 def machine_line(found: dict[str, object]) -> str:
-    """Return the description of a machine from `machine` as one line of text."""
+    """Return a `machine` as a line of text."""
     vectors = found["vectors"]
     kinds = {"vector": f" ({vectors}, {LEVELS[vectors].width} lanes at a time)"} if vectors else {}
     ways = " beside ".join(f"LANES={way}{kinds.get(way, '')}" for way in found["ways"])

@@ -1,4 +1,4 @@
-"""Benchmark of program construction: from the first call of a kernel to the bytes of the image."""
+"""Benchmark of program construction: from kernel calls to the image's bytes."""
 
 import gc
 import time
@@ -21,13 +21,8 @@ from neuroncore_rtl.tb.tests.kernels import backward
 __all__ = ["measure_program", "program_tables"]
 
 LAYER = "SEQ=128 DIM=128 HEADS=4 HIDDEN=512"
-"""Variables of TEST=encoder_backward."""
-
 CALLS = 10_000
-"""Number of calls that the kernel of the Neuron Kernel Interface makes."""
-
-REPETITIONS = 3
-"""Repetitions. The fastest is the result, as other programs may slow the machine."""
+REPETITIONS = 3  # the fastest is the result, as other programs may slow the machine
 
 KERNEL = """
 import nki
@@ -55,7 +50,7 @@ def rounds(count):
 
 
 def measure_program() -> dict[str, list[dict[str, object]]]:
-    """Return a row for each program and order of its instructions."""
+    """Return a row for each program and order."""
     config = preset_named("small")
     programs: dict[str, Callable[[str], Image]] = {
         f"encoder_backward {LAYER}": _layer,
@@ -90,7 +85,6 @@ def _calls(config: Config, order: str) -> Image:
 
 
 def _fastest(build: Callable[[str], Image], order: str) -> dict[str, float]:
-    """Return the number of records, and the seconds and the microseconds per record of the fastest repetition."""
     seconds = []
     for _ in range(REPETITIONS):
         gc.collect()

@@ -1,8 +1,4 @@
-"""`make bench`: build times, simulation speed, utilisation, area, and comparison with published figures.
-
-Every figure is measured when the command runs. Cold builds start from an empty directory: elaboration, Verilator and
-the C++ compiler, nothing cached. Simulation speed is wall time from the first clock edge to the last result.
-"""
+"""`make bench`: build times, simulation speed from the first clock edge, utilisation, area, and published figures."""
 
 import json
 from collections.abc import Callable
@@ -18,8 +14,7 @@ from neuroncore_rtl.run.sim.vectors import lanes_choice
 
 __all__ = ["run_benchmarks"]
 
-SIZES = (8, 16, 32, 64, 128)
-"""Rows and columns of the arrays. The elementwise engines use the first and the last value as their number of lanes."""
+SIZES = (8, 16, 32, 64, 128)  # the elementwise engines use the first and the last as their number of lanes
 PARTS: dict[str, tuple[Callable, Callable]] = {
     "tensor": (tensor.measure_tensor, tensor.tensor_tables),
     "elementwise": (elementwise.measure_elementwise, elementwise.elementwise_tables),
@@ -30,7 +25,7 @@ PARTS: dict[str, tuple[Callable, Callable]] = {
     "area": (lambda sizes: area.measure_all(), lambda record: [area.area_table(record["area"])]),
     "depth": (lambda sizes: depth.measure_depth(), depth.depth_tables),
 }
-"""Benchmarks by the value of PART: a function from sizes to a record of figures, and one from the record to tables."""
+"""A function from sizes to figures, and one from figures to tables."""
 
 
 def run_benchmarks(settings: Settings) -> int:
@@ -57,7 +52,6 @@ def _measure(settings: Settings) -> int:
 
 
 def _is_right(figures: object) -> bool:
-    """Return whether every comparison in a record is bit-exact and meets its limit."""
     if isinstance(figures, list):
         return all(map(_is_right, figures))
     if not isinstance(figures, dict):

@@ -1,8 +1,4 @@
-"""Comparison of the golden arithmetic with Berkeley SoftFloat for millions of cases.
-
-`python -m neuroncore_rtl.bench.softfloat [--cases N]` prints cases and mismatches of each operation; the exit status is
-1 if any result differs.
-"""
+"""Comparison of golden with Berkeley SoftFloat for millions of cases; the exit status is 1 if a result differs."""
 
 import sys
 
@@ -17,8 +13,7 @@ from neuroncore_rtl.tb.stimulus.campaign import CAMPAIGN_OPERATIONS
 
 __all__ = ["measure_softfloat"]
 
-CHUNK = 250_000
-"""Cases per call, which bounds the memory."""
+CHUNK = 250_000  # cases per call, which bounds the memory
 
 
 @click.command()

@@ -58,7 +58,6 @@ class _Product:
         self.golden = {"shape": f"{m} x {k} x {n} {fmt.name}", "golden_gmacs_per_s": m * k * n / self._golden_s / 1e9}
 
     def simulate(self) -> tuple[dict[str, object], dict[str, float]]:
-        """Return the product's cycles and the simulation's speed, as `bench.ways.side_by_side` needs them."""
         config = self.device.config
         result = np.zeros_like(self._expected)
         cycles = seconds = 0
@@ -81,7 +80,6 @@ class _Product:
 
 
 def _array(size: int) -> dict[str, object]:
-    """Measure an array in each way: cold build, warm start, and the speed of a product."""
     config = _config(size)
     product = _Product(config, 4 * size, 4 * size, 512, BF16)
 
@@ -94,7 +92,6 @@ def _array(size: int) -> dict[str, object]:
 
 
 def _use(size: int, *of: object) -> dict[str, object]:
-    """Measure the utilisation of an array by a product, in the current way."""
     product = _Product(_config(size), *of)
     done, speed = product.simulate()
     return {"array": size} | product.golden | done | speed
@@ -107,7 +104,7 @@ def measure_tensor(sizes: list[int]) -> dict[str, object]:
 
 
 def tensor_tables(record: dict[str, object]) -> list[Table]:
-    """Return the tables of `measure_tensor`'s figures."""
+    """Return the tables of the figures."""
     rows = [{"array": size} | row for size, row in record["sizes"].items()]
     array = "array: {array} x {array} |"
     return [

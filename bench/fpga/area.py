@@ -1,8 +1,4 @@
-"""Area and clock of single units, for `make synth` and `make bench PART=area`.
-
-For an ECP5 a unit is synthesised as a whole, then placed and routed with several seeds. No open tool does that for
-UltraScale+: see `run.fpga.modules`.
-"""
+"""Area and clock of single units. No open tool does that for UltraScale+: see `run.fpga.modules`."""
 
 from collections.abc import Callable, Iterable
 from statistics import median_low
@@ -22,10 +18,7 @@ from neuroncore_rtl.spec.config import PRESETS
 __all__ = ["ROWS", "area_table", "measure_all", "measure_area", "route_unit", "synthesise_unit"]
 
 ECP5 = FAMILIES["ecp5"]
-
-SEEDS = (1, 2, 3)
-"""Default seeds of place and route; the clock is their median."""
-
+SEEDS = (1, 2, 3)  # default seeds of place and route; the clock is their median
 _SMALL = PRESETS["small"]
 
 ROWS: dict[str, Callable[[], wiring.Component]] = {
@@ -36,11 +29,10 @@ ROWS: dict[str, Callable[[], wiring.Component]] = {
     "activation lane, tables aside": lambda: UNITS["activation_lane"].build(_SMALL),
     "tables of two activation lanes": lambda: UNITS["tables"].build(_SMALL),
 }
-"""Units of `make bench PART=area`, by the name in the table."""
 
 
 def synthesise_unit(component: wiring.Component, family: Family, name: str = "unit") -> Netlist:
-    """Return the netlist of a component, synthesised as a whole for one of `run.fpga.synthesis.FAMILIES`."""
+    """Return the netlist of a component for one of `run.fpga.synthesis.FAMILIES`."""
     library = ModuleLibrary()
     with progress(f"{name}: elaborating"):
         modules = below(name, component, library, sources=True)
@@ -60,7 +52,7 @@ def measure_area(component: wiring.Component, seeds: Iterable[int] = SEEDS, name
 
 
 def route_unit(netlist: Netlist, seeds: Iterable[int], name: str) -> dict[str, object]:
-    """Place and route a netlist; return the figures of `measure_area`."""
+    """Place and route a netlist; return the figures."""
     figures = ECP5.counts(netlist.cells) | {"fmax_mhz": None, "seeds": {}}
     placed = {}
     for seed in seeds:
@@ -79,12 +71,12 @@ def route_unit(netlist: Netlist, seeds: Iterable[int], name: str) -> dict[str, o
 
 
 def measure_all() -> dict[str, object]:
-    """Return the tools' versions and the figures of every unit of `ROWS`."""
+    """Return the tools' versions and the figures of `ROWS`."""
     return {"versions": versions(), "area": {name: measure_area(build()) for name, build in ROWS.items()}}
 
 
 def area_table(record: dict[str, dict[str, object]]) -> Table:
-    """Return the table of figures of `measure_area` by unit."""
+    """Return the table of the figures by unit."""
     headings = (Column(heading, justify="right") for heading in (*(name for name, _ in ECP5.cells.values()), "MHz"))
     title = f"Area and clock on an ECP5 ({ECP5.device}), each unit alone"
     result = Table("unit", *headings, title=title, caption="MHz: the median of the seeds")

@@ -1,7 +1,4 @@
-"""Boards with UltraScale+ devices, and estimates whether a core fits them. No core has run on any of the boards.
-
-Resources are from AMD's product tables. The margin includes the logic that a cloud's shell or a card's platform needs.
-"""
+"""Boards with UltraScale+ devices (AMD's product tables), and estimates whether a core fits; none has run one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,15 +6,14 @@ from dataclasses import dataclass
 __all__ = ["BOARDS", "MARGIN", "BoardRoom"]
 
 MARGIN = 0.25
-"""Share of each resource that should remain free, for a shell, the memory controller, and routing."""
+"""Share of each resource that a shell, the memory controller and routing need."""
 
-RAMS_IN_URAM = 8
-"""Block RAMs (36 Kb) per UltraRAM (288 Kb)."""
+RAMS_IN_URAM = 8  # block RAMs (36 Kb) per UltraRAM (288 Kb)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoardRoom:
-    """A board and its device: LUTs of six inputs, DSP48E2, RAMB36 and URAM288, with the source of the numbers."""
+    """A board and its device, with the source of the numbers."""
 
     name: str
     part: str
@@ -29,7 +25,6 @@ class BoardRoom:
 
     @property
     def registers(self) -> int:
-        """Flip-flops, two per LUT."""
         return 2 * self.luts
 
     def shares(self, counts: Mapping[str, float]) -> dict[str, float]:
@@ -71,4 +66,3 @@ BOARDS = (
     BoardRoom(name="ZCU102", part="ZU9EG", luts=274_080, multipliers=2_520, rams=912, urams=0, source=_ZYNQ),
     BoardRoom(name="ZCU104", part="ZU7EV", luts=230_400, multipliers=1_728, rams=312, urams=96, source=_ZYNQ),
 )  # fmt: skip
-"""Boards of the table, cloud and cards first."""

@@ -17,37 +17,27 @@ from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
 
 __all__ = ["cycles_of_product", "depth_tables", "measure_depth", "plot", "utilisation"]
 
-WIDTHS = (12, 8)
-"""Widths of the multiplied significands, in bits."""
-
+WIDTHS = (12, 8)  # widths of the multiplied significands, in bits
 SIZE = 512
-"""Rows, columns and sum length of the product for the utilisation."""
-
 PLOT = SIM_BUILD / "plots" / "mac_stages.png"
-
 CURVES = (("luts", "LUT4"), ("registers", "FF"), ("fmax_mhz", "MHz"))
-"""Plotted figures of an ECP5, and their units."""
 
 
 def cycles_of_product(config: Config, size: int) -> tuple[int, int]:
-    """Return the cycles of a square product on the tensor engine, and on a machine that multiplies in every cycle.
-
-    For sizes that are multiples of the array's size, the difference is the time to check and load the first weights,
-    plus the latency from the last column's operand to its sum in PSUM.
-    """
+    """Return the cycles of a square product, a multiple of the array, on the engine and at full rate."""
     ideal = size**3 // (config.rows * config.columns)
     first = TensorChecker.LATENCY + config.columns // LOAD_COLUMNS
     return ideal + first + TensorEngine.latency(config), ideal
 
 
 def utilisation(config: Config, size: int = SIZE) -> float:
-    """Return the share of a square product's cycles in which the array multiplies."""
+    """Return the share of cycles in which the array multiplies."""
     cycles, ideal = cycles_of_product(config, size)
     return ideal / cycles
 
 
 def measure_depth() -> dict[str, object]:
-    """Return a row for each number of stages and significand width, and the path of their plot."""
+    """Return a row for each number of stages and width, and the path of their plot."""
     rows = [_row(latency, bits) for bits in WIDTHS for latency in Mac.CUTS]
     plot(rows, PLOT)
     return {"depth": rows, "plot": display_path(PLOT)}
@@ -87,7 +77,7 @@ def plot(rows: list[dict[str, object]], path: Path) -> None:
 
 
 def depth_tables(record: dict[str, object]) -> list[Table]:
-    """Return the table of `measure_depth`'s figures."""
+    """Return the table of the figures."""
     columns = """
     bits: {significand_bits} | stages: {mac_latency} | LUT4: {luts} | FF: {registers} | CCU2C: {carries}
     MULT18X18D: {multipliers} | MHz: {fmax_mhz:.1f} | utilisation: {utilisation:.1%}

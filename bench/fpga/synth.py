@@ -23,15 +23,12 @@ from neuroncore_rtl.run.tables import table
 
 __all__ = ["label", "run_synthesis"]
 
-ELSEWHERE = ("UNIT", "FAMILY", "PRESET", "SEEDS", "NETLIST")
-"""Variables that `label` omits: they are already in the record's name, or have no effect on its figures."""
-
+ELSEWHERE = ("UNIT", "FAMILY", "PRESET", "SEEDS", "NETLIST")  # variables that `label` omits
 WHOLE = "core"
-"""The unit that is compared with boards."""
 
 
 def run_synthesis(settings: Settings) -> int:
-    """Synthesise a unit, print the figures, write them to `sim_build/results/`; return the exit status."""
+    """Synthesise a unit, print and store the figures; return the exit status."""
     if settings.unit is None:
         raise UsageError(f"UNIT must be given: one of {', '.join(UNITS)}")
     if settings.netlist and (settings.unit, settings.family) != ("array", "ecp5"):
@@ -156,8 +153,7 @@ def _mark(row: Mapping) -> str:
 
 
 _DEEPEST = "module: {module} | levels: {levels} | from: {from_name}\\n{from_place} | to: {to_name}\\n{to_place}"
-MOST_PATHS = 3
-"""Modules in the table of the deepest logic."""
+MOST_PATHS = 3  # modules in the table of the deepest logic
 
 
 def _deepest(modules: list[Mapping]) -> Iterator[dict[str, object]]:

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Units of `make synth`, by the names that UNIT= accepts."""
+"""Units of `make synth`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ __all__ = ["UNITS", "Registered", "SynthesisUnit"]
 
 
 class Registered(wiring.Component):
-    """A unit with registers at the named ports, so that paths to these ports are between registers."""
+    """A unit with registers at the named ports, so that all paths are between registers."""
 
     def __init__(self, unit: wiring.Component, names: tuple[str, ...]):
         self.unit = unit
@@ -87,4 +87,3 @@ UNITS: dict[str, SynthesisUnit] = {
     "router": SynthesisUnit("the router of a chip in a ring", lambda config: Router(Instance(core=config))),
     "core": SynthesisUnit("a whole core", Core),
 }
-"""Units by the value of UNIT."""

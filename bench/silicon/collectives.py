@@ -15,10 +15,9 @@ GHZ = 1.4
 
 
 def fit_collectives(rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
-    """Return the two constants that fit the rows best: microseconds per start by the host, and per step of the ring.
+    """Return two constants: microseconds per start by the host, and per step of the ring.
 
-    A row's estimate is the model's time ("bare"), plus one start, plus its number of ring steps times the second
-    constant. The fit minimises the squared relative errors of the estimates; neither constant is negative.
+    The fit minimises the squared relative errors of the estimates; neither constant is negative.
     """
     scale = np.array([row["published"] for row in rows], float)
     columns = np.array([[1, row["steps"]] for row in rows]) / scale[:, None]
@@ -28,7 +27,7 @@ def fit_collectives(rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
 
 
 def collective_rows() -> tuple[list[dict[str, object]], tuple[float, float]]:
-    """Return a row for each collective, and the constants; the fit uses every other row, the remaining rows test it."""
+    """Return rows and constants; the fit uses every other row, the others test it."""
     groups = (ALL_REDUCES, modelled.all_reduce_cycles, 2), (ALL_GATHERS, modelled.all_gather_cycles, 31)
     rows = [
         {

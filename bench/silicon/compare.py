@@ -1,8 +1,7 @@
 """Open-RTL cycles at 1.4 GHz against published figures of Trainium 1; this is no prediction of Trainium's times.
 
 The RTL has no host, and its HBM can have any latency. These two are free parameters, fitted to half of the figures that
-depend on them; the other half tests the fit. Published kernels need a checkout of nki-samples; the environment variable
-NKI_SAMPLES is its path.
+depend on them; the other half tests the fit. NKI_SAMPLES is the path of a checkout of nki-samples.
 """
 
 import os
@@ -25,13 +24,10 @@ from neuroncore_rtl.spec.formats import format_named
 __all__ = ["BAR", "formula_reasons", "is_off", "measure_silicon", "silicon_tables"]
 
 BAR = 0.25
-"""Largest error of a ratio, ours over published, that needs no stated reason."""
+"""Largest error of a ratio that needs no reason."""
 
 LAYERS = 24
-"""Number of layers of BERT-L; all have the same shape."""
-
 PLOT = SIM_BUILD / "plots" / "silicon.png"
-
 _ARRAY = "the array accepts one column per cycle of 1.4 GHz; the silicon's has a clock of 2.8 GHz"
 _LINK = (
     "two cores of a chip exchange 64 bytes per cycle in each direction, and add as many: 162 GiB/s of a vector. The "
@@ -47,7 +43,7 @@ WHY = {
 
 
 def is_off(ratio: float, ceiling: bool = False) -> bool:
-    """Return whether a ratio, ours over published, is off by more than `BAR`, or above a ceiling."""
+    """Return whether a ratio is off by more than `BAR`, or above a ceiling."""
     return ratio > 1 if ceiling else abs(ratio - 1) > BAR
 
 
@@ -56,7 +52,6 @@ def _us(cycles: float) -> float:
 
 
 def _row(time: PublishedTime, cycles: Sequence[float], more: str = "") -> dict[str, object]:
-    """Return a row of a core's cycles at the harness's latency of HBM, and at the fitted one."""
     ratios = [_us(count) / time.us for count in cycles]
     row = {"name": time.name, "published": time.us, "ceiling": time.ceiling, "source": time.source, "more": more}
     return row | {"cycles": round(cycles[0]), "ours": _us(cycles[0]), "ratio": ratios[0], "slow": ratios[1]}
@@ -141,7 +136,7 @@ def _formula_table(rows: Sequence[Mapping[str, object]]) -> Table:
 
 
 def formula_reasons(rows: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
-    """Return names and reason of formulas that are off by more than `BAR`; KeyError if a row lacks its reason."""
+    """Return names and reason of formulas that are off; KeyError if a row lacks its reason."""
     found: dict[str, list[str]] = {}
     for row in rows:
         ratios = [ours / theirs for ours, theirs in row["cycles"]]
@@ -154,7 +149,7 @@ def formula_reasons(rows: Sequence[Mapping[str, object]]) -> list[tuple[str, str
 
 
 def silicon_tables(record: Mapping[str, object]) -> list[Table]:
-    """Return the tables of `measure_silicon`'s figures."""
+    """Return the tables of the figures."""
     found = record["silicon"]
     fit, core, collectives = found["fit"], found["core"], found["collectives"]
     notes = [f"within: at most {BAR:.0%} off, or below a ceiling (<=)"]

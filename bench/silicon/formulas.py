@@ -15,10 +15,7 @@ LENGTHS = (16, 64, 512)
 """Lengths of an instruction: elements per partition, or moving columns of a multiplication."""
 
 CONFIG = PRESETS["full"]
-
 SHORT = "no instruction here has a minimum of 64 cycles: the engines overlap consecutive instructions"
-"""Reason why short instructions are faster here than published."""
-
 _SOFTWARE = "here the vector engine executes it; GpSimd, with a software overhead of 150 cycles, is not modelled"
 _TWO_READS = "here an instruction reads SBUF once per cycle, in any format: two operands there take two cycles"
 REASONS = {
@@ -82,11 +79,10 @@ _ROWS: dict[str, Callable[[int], Instruction]] = {
     "ACTIVATE": _elementwise(_O.ACTIVATE),
     "ACTIVATE with sum": _elementwise(_O.ACTIVATE, sum_store=True),
 }
-"""Functions from a length to the row's instruction."""
 
 
 def formula_rows() -> list[dict[str, object]]:
-    """Return a row for each instruction: name, published formula, and for each length our and the published cycles."""
+    """Return name, published formula, and our and the published cycles by length, for each instruction."""
     rows = []
     for name, make in _ROWS.items():
         costs_ = [published_cost(make(n)) for n in LENGTHS]

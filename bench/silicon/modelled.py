@@ -29,12 +29,8 @@ __all__ = [
 ]  # fmt: skip
 
 CONFIG = PRESETS["full"]
-
-CHANNELS, IMAGE, FILTER = 256, 224, 3
-"""Published convolution: input and output channels, pixels per side of the image, elements per side of the filter."""
-
-BAND = 18
-"""Rows of the result in a band, the part that is computed at a time: two bands of FP32 fit on chip."""
+CHANNELS, IMAGE, FILTER = 256, 224, 3  # channels, pixels per side of the image, and elements per side of the filter
+BAND = 18  # rows of a band: two bands of FP32 fit on chip
 
 
 def _cycles(image: Image, latencies: Sequence[int]) -> list[int]:
@@ -42,7 +38,7 @@ def _cycles(image: Image, latencies: Sequence[int]) -> list[int]:
 
 
 def kernel(figure: KernelFigure, checkout: Path, latencies: Sequence[int]) -> list[int]:
-    """Return the cycles of a published kernel, with instructions in scheduled order, for each latency of HBM."""
+    """Return the cycles of a published kernel for each latency of HBM."""
     function = found_in(checkout / figure.kernel, CONFIG)
     given = [argument_of("argument", (np.zeros(shape), figure.dtype)) for shape in figure.shapes]
     arguments = dict(zip(inspect.signature(function).parameters, given, strict=False))
@@ -64,13 +60,13 @@ def convolution(fmt: Format, latencies: Sequence[int]) -> list[int]:
 
 
 def encoder_layer(latencies: Sequence[int]) -> list[int]:
-    """Return the cycles of a layer of BERT-L over 128 tokens, for each latency of HBM."""
+    """Return the cycles of a layer of BERT-L over 128 tokens."""
     layer = "SEQ=128 DIM=1024 HEADS=16 HIDDEN=4096 TARGET=model PRESET=full ORDER=scheduled"
     return _cycles(layer_image(transformer, "encoder", layer.split()), latencies)
 
 
 def layer_image(benches: ModuleType, name: str, words: Sequence[str]) -> Image:
-    """Return the image of the TEST `name` in one of the modules `benches`; `words` are its variables, NAME=VALUE."""
+    """Return the image of a TEST in one of the modules `benches`."""
     [layer] = [test for test in benches.TESTS if test.name == name]
     settings = layer.settings(words)
     bench = CoreWorkbench(settings.config, settings.order)
@@ -89,7 +85,7 @@ def dma_start(latency: int) -> int:
 
 
 def load_recording(latencies: Sequence[int]) -> list[int]:
-    """Return the cycles in which all load engines together copy 8 MiB to SBUF, for each latency of HBM."""
+    """Return the cycles in which the load engines copy 8 MiB to SBUF."""
     program = Program(CONFIG)
     columns = LOADED // (CONFIG.partitions * BF16.bits // 8)
     x = program.space.hbm("x", BF16, (CONFIG.partitions, columns))
@@ -105,12 +101,12 @@ def _instance() -> Instance:
 
 
 def all_reduce_cycles(size: int) -> int:
-    """Return the cycles of an all-reduce of FP32 between the cores of a chip; `size` in bytes."""
+    """Return the cycles of an FP32 all-reduce between the cores of a chip."""
     return cycles_of(LinkCase(instance=_instance(), ranks=2, count=size // 4))
 
 
 def all_gather_cycles(size: int) -> int:
-    """Return the cycles of an all-gather of all cores of an instance; `size` of the result in bytes."""
+    """Return the cycles of an all-gather of an instance; `size` of the result."""
     cores = INSTANCES["trn1"].cores
     case = LinkCase(instance=_instance(), ranks=cores, count=size // 4 // cores, kind=CollectiveKind.ALL_GATHER)
     return cycles_of(case)

@@ -1,7 +1,4 @@
-"""Published times of Trainium 1 in microseconds with their sources, for `bench.silicon.compare`.
-
-AWS promises none of them. The conditions of the course's convolution and of BERT are known only roughly.
-"""
+"""Published times of Trainium 1, which AWS does not promise; conditions of convolution and BERT are roughly known."""
 
 from dataclasses import dataclass
 
@@ -20,11 +17,7 @@ _REFERENCE = "src/nki_samples/reference"
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTime:
-    """A published time in microseconds.
-
-    A `ceiling` is an upper bound that a published test asserts, not a measurement; any shorter time meets it. `size` is
-    in bytes.
-    """
+    """A published time in microseconds; a `ceiling` is an upper bound in a published test. The size is in bytes."""
 
     name: str
     us: float
@@ -35,10 +28,7 @@ class PublishedTime:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelFigure:
-    """Published time of a kernel: a file and function in a checkout of nki-samples, with its arguments and grid.
-
-    `more` says what the kernel computes here in addition to the published work; empty if the work is equal.
-    """
+    """Published time of a kernel of nki-samples; `more` is the work that the kernel computes here in addition."""
 
     time: PublishedTime
     kernel: str
@@ -95,7 +85,7 @@ CONVOLUTIONS = {
     "fp16": PublishedTime(name="convolution 256 -> 256 fp16", us=867, source=_COURSE),
     "fp32": PublishedTime(name="convolution 256 -> 256 fp32", us=2867, source=_COURSE),
 }
-"""Convolution with a filter of 3 x 3 on an image of 224 x 224, without padding: so it has the published TFLOPS."""
+"""Without padding it has the published TFLOPS."""
 
 BERT = PublishedTime(
     name="BERT-L, 128 tokens", us=2690, source="aws-neuron-sdk: about-neuron/benchmarks: batch 1, one core, 29 TFLOPS"
@@ -107,7 +97,6 @@ DMA_START = PublishedTime(
 """Start of a DMA. The source does not name the generation of the hardware."""
 
 LOADED = 8 << 20
-"""Bytes of the load that measures bandwidth."""
 
 BANDWIDTH = PublishedTime(
     name="load of 8 MiB at 410 GB/s",
@@ -135,8 +124,7 @@ ALL_REDUCES = _collectives(
     "all-reduce of 2 ranks,",
     {1 << 10: 58, _M: 68, 4 * _M: 107, 16 * _M: 332, 64 * _M: 1214, 256 * _M: 4750, 1 << 30: 18930},
 )
-"""All-reduces of FP32 by two ranks, probably the cores of a chip. The first row is the shortest published time; at its
-size the time does not depend on the number of bytes."""
+"""All-reduces of FP32 by two ranks, probably a chip's cores; at the first size the time does not depend on it."""
 
 ALL_GATHERS = _collectives("all-gather of 32 ranks,", {1 << 10: 151, 8 << 10: 149, 64 << 10: 150, 512 << 10: 179})
-"""All-gathers of the 32 cores of an instance; the size is the bytes of the result per rank."""
+"""The size is the bytes of the result per rank."""

@@ -1,8 +1,8 @@
 """Cluster executors (dask.distributed): an existing scheduler, or workers started as jobs of a batch queue.
 
-The scheduler reassigns the task of a worker that died. If the scheduler drops, the executor reconnects for up to
-`PATIENCE` seconds, and pending tasks are submitted again. Workers need the same sources, but no shared folder: the
-first run of a group sends its build to the workers that lack it.
+If the scheduler drops, the executor reconnects for up to `PATIENCE` seconds, and pending tasks are submitted again.
+Workers need the same sources, but no shared folder: the first run of a group sends its build to the workers that lack
+it.
 """
 
 import logging
@@ -25,8 +25,7 @@ from neuroncore_rtl.tb.campaign.task import BUILDS, Row, Task, WorkerDied, Worke
 
 __all__ = ["ClusterExecutor", "QueueExecutor", "cluster_named"]
 
-PATIENCE = 120
-"""Seconds that a scheduler has to answer and to provide a worker."""
+PATIENCE = 120  # seconds that a scheduler has to answer and to provide a worker
 
 QUEUES = {
     kind.lower(): f"dask_jobqueue:{kind}Cluster" for kind in ("SLURM", "PBS", "LSF", "SGE", "OAR", "Moab", "HTCondor")
@@ -112,7 +111,6 @@ class ClusterExecutor:
         return WorkersLost(str(error)) if isinstance(error, lost) else error
 
     def check(self) -> None:
-        """Raise WorkersLost if there has been no worker for `patience` seconds."""
         threads = self._threads()
         if threads is None or threads:
             self._alone = None

@@ -1,9 +1,8 @@
-"""Executors: processes of this machine, or workers of a cluster, behind one interface.
+"""Executors: processes of this machine, or workers of a cluster.
 
-`run_tasks` distributes tasks and yields their rows as they finish. The task of a worker that died runs again; a task
-that has killed `DEATHS` workers is broken. If other tasks could have killed them, it first runs alone, after all
-others, before it is blamed. If all workers are lost at the same time (a pool or a scheduler failed), they are started
-again, and no task is blamed.
+The task of a worker that died runs again; a task that has killed `DEATHS` workers is broken. If other tasks could have
+killed them, it first runs alone, after all others, before it is blamed. If all workers are lost at the same time (a
+pool or a scheduler failed), they are started again, and no task is blamed.
 """
 
 import multiprocessing
@@ -24,17 +23,14 @@ from neuroncore_rtl.tb.campaign.task import Row, Task, WorkerDied, WorkersLost, 
 __all__ = ["DEATHS", "Executor", "LocalExecutor", "run_tasks"]
 
 DEATHS = 3
-"""Number of workers that must have died of a task before the task is broken; other tasks can have killed the first."""
+"""Workers that must have died of a task before it is broken."""
 
-AHEAD = 2
-"""Tasks submitted per worker, so that none idles until the next one arrives."""
-
-CHECKED = 10
-"""Seconds without a row after which `Executor.check` runs."""
+AHEAD = 2  # tasks submitted per worker, so that none idles until the next one arrives
+CHECKED = 10  # seconds without a row after which `Executor.check` runs
 
 
 class Executor(Protocol):
-    """Workers that perform tasks, at least one; a context manager that ends all running tasks on exit."""
+    """Workers that perform tasks; a context manager that ends all running tasks on exit."""
 
     workers: int
 
@@ -60,7 +56,7 @@ class Executor(Protocol):
 
 @dataclass
 class LocalExecutor:
-    """Processes of this machine, by default one per core."""
+    """Processes of this machine."""
 
     workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
 

@@ -12,21 +12,14 @@ from neuroncore_rtl.tb.tests.kernels.workbench import SIZES
 __all__ = ["draw_campaign_roofline", "draw_chips", "draw_sizes", "size_of"]
 
 INK, FAINT, GRID = "#22303c", "#7d8b99", "#e3e8ed"
-"""Colours of text, secondary text and the grid."""
 
 COLOURS = (
     "#1b3a70", "#d9743f", "#3f8fc4", "#7bb662", "#8b5fbf", "#c9a227", "#5b8a72", "#c25b78", "#6b7a89", "#22303c",
 )  # fmt: skip
-"""Colours of the lines, in this order."""
 
-MOST = len(COLOURS)
-"""Most lines in one plot; a sweep of more combinations shows the first ones, and the title says so."""
-
+MOST = len(COLOURS)  # most lines in one plot; a sweep of more combinations shows the first ones, and the title says so
 CHIPS = "CHIPS"
-"""The variable on the x axis of the plot of collectives."""
-
-ASIDE = ("SEED",)
-"""Variables that are not plotted: a point is the median over their values."""
+ASIDE = ("SEED",)  # variables that are not plotted: a point is the median over their values
 
 
 def size_of(rows: Sequence[Row], swept: Sequence[str]) -> tuple[str, ...]:
@@ -45,11 +38,7 @@ def size_of(rows: Sequence[Row], swept: Sequence[str]) -> tuple[str, ...]:
 
 
 def draw_sizes(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
-    """Draw cycles and utilisation over a size, with a line per combination of the other `swept` variables.
-
-    Returns:
-        The path; None if there is nothing to draw.
-    """
+    """Draw cycles and utilisation over a size, a line per combination of `swept`; None if there is nothing."""
     rows = [row for row in rows if row["status"] != Status.BROKEN and row["cycles"]]
     size = size_of(rows, [name for name in swept if name != CHIPS])
     if not size:
@@ -108,7 +97,12 @@ def _over(path: Path, rows: Sequence[Row], swept: Sequence[str], size: Sequence[
         _line(left, own, size[0], bound, colour, None)
         _line(right, own, size[0], "utilisation", colour, label, scale=100)
     for axes, title, unit in zip((left, right), titles, ("", "percent"), strict=True):
-        _size_axis(axes, _values(rows, size[0]), name)
+        values = _values(rows, size[0])
+        ticks = values if len(values) <= 12 else values[:: -(-len(values) // 12)]
+        axes.set_xscale("log", base=2)
+        axes.minorticks_off()
+        axes.set_xticks(ticks, [f"{value:,}" for value in ticks])
+        axes.set_xlabel(name, color=FAINT)
         axes.set_title(title, loc="left", color=INK, fontsize=10)
         axes.set_ylabel(unit, color=FAINT)
     left.set_yscale("log")
@@ -118,11 +112,10 @@ def _over(path: Path, rows: Sequence[Row], swept: Sequence[str], size: Sequence[
 
 
 def _lines(rows: Sequence[Row], others: Sequence[str]) -> dict[str, list[Row]]:
-    """Group the rows by line; a key is the line's label."""
     told = [name for name in others if len(_values(rows, name)) > 1]
     groups: dict[tuple, list[str]] = defaultdict(list)
     for name in told:
-        groups[tuple(row.get(name) for row in rows)].append(name)  # variables with equal values share a label
+        groups[tuple(row.get(name) for row in rows)].append(name)
     found: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         found[", ".join(f"{' = '.join(names)} {row.get(names[0])}" for names in groups.values())].append(row)
@@ -149,14 +142,6 @@ def _line(axes, rows: Sequence[Row], size: str, measure: str, colour: str, label
 
 def _number(value: float, _=None) -> str:
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
-
-
-def _size_axis(axes, values: Sequence[int], name: str) -> None:
-    axes.set_xscale("log", base=2)
-    axes.minorticks_off()
-    ticks = values if len(values) <= 12 else values[:: -(-len(values) // 12)]
-    axes.set_xticks(ticks, [f"{value:,}" for value in ticks])
-    axes.set_xlabel(name, color=FAINT)
 
 
 def _axes(count: int) -> tuple[object, Sequence]:

@@ -9,16 +9,11 @@ from neuroncore_rtl.tb.campaign.task import FAILURE, Plain, Row
 __all__ = ["aligned_lines", "row_of"]
 
 _MEASURES = ("cycles", "ideal_cycles", "hbm_cycles", "utilisation", "compared", "mismatches", "bit_exact", "modelled")
-"""Fields of a report that become columns of the same name."""
-
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 
 
 def row_of(report: Report) -> Row:
-    """Return the row of a report: variables (capitals), measures, then the extra lines.
-
-    A nested heading gets a dot, such as `busy.tensor`; a percentage becomes a number from 0 to 1.
-    """
+    """Return a report as a row; a nested heading gets a dot, a percentage becomes a number from 0 to 1."""
     row: Row = {"test": report.test}
     row |= {name: value if isinstance(value, Plain) else str(value) for name, value in report.settings.items()}
     row |= {name: getattr(report, name) for name in _MEASURES}

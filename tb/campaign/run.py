@@ -1,4 +1,4 @@
-"""Campaign: yields the rows that the store has already, runs the other tasks on workers, and stores each new row."""
+"""Campaign: runs the tasks without a row in the store, and stores each new row."""
 
 import time
 from collections import Counter
@@ -15,8 +15,7 @@ from neuroncore_rtl.tb.campaign.task import Row, Status, Task
 
 __all__ = ["campaign", "exit_status"]
 
-SECONDS = 30
-"""Interval of the progress lines when there is no terminal."""
+SECONDS = 30  # interval of the progress lines when there is no terminal
 
 
 def campaign(
@@ -27,11 +26,10 @@ def campaign(
     A broken task has a row, too. However the campaign ends, all finished rows are stored.
 
     Arguments:
-        tasks: tasks; of tasks with the same key, one runs. With `seconds` the tasks may be infinite, and tasks with a
-            row in the store are skipped.
-        store: its context manager must have been entered. Each run gets a folder in `runs`, next to the store's file.
+        tasks: may be infinite with `seconds`; of tasks with the same key, one runs.
+        store: entered. Each run gets a folder in `runs`, next to the store's file.
         executor: entered here, if any task must run.
-        title: heading of the progress and the summary.
+        title: heading.
         seconds: time after which no task is submitted.
     """
     if seconds is None:
@@ -77,10 +75,6 @@ def _count(title: str, total: int, known: int, counts: Counter, store: Store) ->
 
 @contextmanager
 def _progress(title: str, total: int | None, known: int, end: float | None = None) -> Iterator:
-    """Show progress and give the function to call for each row.
-
-    Progress is the number of rows out of `total`; without `total` it is the time until `end`.
-    """
     console = terminal(stderr=True)
     started, said, failures = time.monotonic(), time.monotonic(), 0
     if not console.is_terminal:

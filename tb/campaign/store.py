@@ -1,8 +1,4 @@
-"""Row store: a file with one JSON line per row. A row is appended when its task has finished.
-
-A killed process or a full disk costs at most the row being written: its unfinished line is truncated. One campaign
-writes at a time; reading is always possible.
-"""
+"""Row store: a file with one JSON line per row. A killed process or a full disk costs at most the row being written."""
 
 import json
 import os
@@ -21,7 +17,7 @@ __all__ = ["Store"]
 class Store:
     """Rows by key in a file, read on creation; the last row of a key counts.
 
-    To add rows, enter the store (`with Store(path) as store`); UsageError if another campaign has entered it.
+    To add rows, enter the store; UsageError if another campaign has.
     """
 
     def __init__(self, path: Path):
@@ -31,7 +27,7 @@ class Store:
         self._load()
 
     def _load(self) -> int:
-        """Read the rows; return the size of the complete lines in bytes."""
+        """Return the size of the complete lines."""
         self._rows.clear()
         text = self.path.read_bytes() if self.path.is_file() else b""
         whole = text.rpartition(b"\n")[0]
@@ -57,19 +53,17 @@ class Store:
         self._lock.release()
 
     def has_result(self, key: str) -> bool:
-        """Return whether a key has a result; a broken task has no result."""
+        """A broken task has no result."""
         return key in self._rows and self._rows[key]["status"] != Status.BROKEN
 
     def row(self, key: str) -> Row:
-        """Return the row of a key."""
         return self._rows[key]
 
     def rows(self) -> list[Row]:
-        """Return all rows, one per key, in the order of the keys' first appearance."""
         return list(self._rows.values())
 
     def add(self, row: Mapping) -> None:
-        """Append a row; it is on disk when this returns. After an OSError the file is unchanged."""
+        """The row is on disk when this returns. After an OSError the file is unchanged."""
         line = json.dumps(row, allow_nan=False).encode() + b"\n"
         with self.path.open("ab", buffering=0) as file:
             size = file.tell()

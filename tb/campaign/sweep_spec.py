@@ -27,8 +27,6 @@ from neuroncore_rtl.run.settings import SEED, Command, Settings, UsageError
 __all__ = ["MOST", "Point", "points_of"]
 
 MOST = 100_000
-"""Most runs of a sweep."""
-
 Values = Mapping[str, object]
 
 
@@ -42,15 +40,11 @@ class Point:
 
     @property
     def assignments(self) -> list[str]:
-        """The command-line variables (NAME=VALUE) that give these settings."""
         return [f"{name}={value}" for name, value in self.settings.non_defaults.items()]
 
 
 def points_of(path: Path, command_named: Callable[[str], Command]) -> list[Point]:
-    """Return the distinct runs of a sweep file in its order; the last list varies fastest.
-
-    `command_named` returns a TEST by its name. The message of a UsageError names the file and the key.
-    """
+    """Return the distinct runs of a sweep file, the last list varying fastest; `command_named` returns a TEST."""
     try:
         spec = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
@@ -62,7 +56,6 @@ def points_of(path: Path, command_named: Callable[[str], Command]) -> list[Point
 
 @contextmanager
 def _errors_at(place: str) -> Iterator[None]:
-    """Put the place of an error, a file or a key, in front of the message of a UsageError."""
     try:
         yield
     except UsageError as error:
@@ -99,7 +92,6 @@ def _seeds(count: object) -> list[int]:
 
 
 def _block(bench: Command, settings: Values, lists: Values, where: str) -> Iterator[Point]:
-    """Yield the combinations of a block's lists."""
     axes = [_axis(key, values, where) for key, values in lists.items()]
     count = math.prod(map(len, axes))
     if count > MOST:

@@ -1,4 +1,4 @@
-"""Campaign task: a function with arguments that returns a row, and a hash (key) of everything the row depends on."""
+"""Campaign task: a function that returns a row, and a hash (key) of everything the row depends on."""
 
 import contextlib
 import hashlib
@@ -27,10 +27,10 @@ Plain = str | int | float | bool | None
 Row = dict[str, Plain]
 
 FAILURE = "failure"
-"""Column in which a function gives the reason of a failure in one sentence; empty or absent if the run has passed."""
+"""Column of the reason of a failure; empty or absent if the run has passed."""
 
 BUILDS = "builds"
-"""Column of the generated files that a run used: names relative to `sim_build/`, separated by blanks."""
+"""Column of the generated files, relative to `sim_build/`."""
 
 _SOURCES = ("spec", "hdl", "golden", "kernels", "run", "frontends", "tb")
 _NO_SOURCES = ("tb/cli", "tb/campaign", "run/view")
@@ -48,10 +48,7 @@ class Status:
 
 
 class WorkerDied(RuntimeError):
-    """A number of workers died one after the other while they ran a task.
-
-    `alone` is true if no other task can have killed them.
-    """
+    """A number of workers died one after the other in a task. `alone` is true if no other task can have killed them."""
 
     def __init__(self, message: str, workers: int = 1, *, alone: bool = True):
         super().__init__(message)
@@ -66,12 +63,9 @@ class WorkersLost(RuntimeError):
 class Task:
     """One run.
 
-    Arguments:
-        label: name for messages and the run's folder: letters, digits, dots, dashes.
-        key: hash of everything that the row depends on, from `key_of`.
-        function: importable by name; returns a row, with the reason in the column `FAILURE` if the run has failed.
-        arguments: arguments of the function; picklable.
-        group: tasks of one group share a build, so one runs before the others start; empty: no group.
+    `label`, of letters, digits, dots and dashes, names the run's folder; `key` is a hash from `key_of`. The function,
+    importable by name, returns a row, with the reason in the column `FAILURE` if the run has failed; its arguments are
+    picklable. Tasks of one `group` share a build, so one runs before the others start.
     """
 
     label: str
@@ -82,7 +76,6 @@ class Task:
 
     @property
     def folder(self) -> str:
-        """Name of the run's folder."""
         return f"{self.label}-{self.key[:8]}"
 
 
@@ -104,10 +97,7 @@ def sources() -> str:
 
 
 def perform(task: Task, runs: str) -> Row:
-    """Run a task in this process and return its row; its output and recordings are in its folder, the output as `log`.
-
-    The folder is in `runs`, which is relative to `sim_build/` or absolute.
-    """
+    """Run a task in this process and return its row; its folder is in `runs`, relative to `sim_build/` or absolute."""
     started = time.monotonic()
     try:
         folder = SIM_BUILD / runs / task.folder

@@ -15,7 +15,7 @@ from neuroncore_rtl.spec.formats import FORMATS, Format
 __all__ = ["DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "cases_of", "interleave", "options", "record_label"]
 
 DEFAULT_COUNT = {"verilator": 1_000_000, "icarus": 20_000}
-"""Random cases if COUNT is not given; a few seconds in either simulator."""
+"""A few seconds in either simulator."""
 
 SHOWN = 20
 """Mismatches that are printed; further ones are only counted."""
@@ -23,10 +23,10 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Cases:
-    """Cases of a unit by column, with one element per case.
+    """Cases of a unit by column.
 
-    `formats` has format codes; `operands` has the unit's other inputs by name, uint32. `expected` has results, uint32,
-    which are valid where `has_expected` is true. `lines` has line numbers in the file, 0 for generated cases.
+    `formats` has format codes, `operands` the other inputs. `expected` is valid where `has_expected` is true. `lines`
+    has line numbers in the file, 0 for generated cases.
     """
 
     formats: np.ndarray
@@ -40,13 +40,12 @@ class Cases:
 
     @classmethod
     def from_operands(cls, formats: np.ndarray, operands: dict[str, np.ndarray]) -> "Cases":
-        """Return generated cases, without file and expected results."""
         nothing = np.zeros(len(formats), np.uint32)
         return cls(formats, operands, nothing, nothing.astype(bool), nothing)
 
 
 def options(formats: Iterable[Format], layout: str, *others: Option) -> tuple[Option, ...]:
-    """Return the options of a TEST that plays random cases, or a vector file; `layout` describes the file's lines."""
+    """Return the options of a TEST that plays random cases, or a vector file."""
     counts = ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.items())
     vectors = (
         f"file of cases, one per line: {layout}, in hex; # starts a comment, NaN must be in canonical form; "
@@ -85,8 +84,8 @@ class Verdict:
 class Comparison:
     """One run of a unit.
 
-    `golden` has golden's results, uint32. `describe` returns a case as a line of a vector file, without the result.
-    `digits` returns the number of hexadecimal digits of a case's result. Generated cases have no file.
+    `describe` returns a case as a line of a vector file, without the result. `digits` returns the number of hexadecimal
+    digits of a case's result.
     """
 
     unit: Playable
@@ -97,14 +96,12 @@ class Comparison:
     file: Path | None = None
 
     def job(self, mutate: Callable[[str], str] | None = None) -> DeviceJob:
-        """Return the job that plays the cases; `mutate` changes the unit's Verilog to inject a fault."""
         fields = {"format": self.cases.formats, **self.cases.operands}
         work = PlayerWork(fields=fields, bubbles=self.file is None)
         doing = f"playing {len(self.cases):,} cases"
         return DeviceJob(on=PlayerDevice(self.unit, mutate), load=work, doing=doing, subject=self)
 
     def verdict(self, outcome: Outcome) -> Verdict:
-        """Print mismatches and unexpected results, and return the verdict."""
         results, unknown = outcome.memories["results"], outcome.memories["unknown"]
         failures = []
         if len(results) != len(self.cases):
@@ -135,7 +132,6 @@ class Comparison:
         )
 
     def _print(self, results: np.ndarray, differs: np.ndarray, unexpected: np.ndarray) -> None:
-        """Print the first mismatches, and all results of a file's cases without an expected one."""
         wanted = differs | unexpected
         wanted[np.flatnonzero(wanted)[SHOWN:]] = False
         if self.file:
@@ -153,16 +149,9 @@ class Comparison:
 
 
 def cases_of(
-    settings: Settings,
-    read: Callable[[Path], Cases],
-    draw: Callable[..., Cases],
-    formats: Iterable[Format],
+    settings: Settings, read: Callable[[Path], Cases], draw: Callable[..., Cases], formats: Iterable[Format]
 ) -> Cases:
-    """Return random cases, or those of VECTORS.
-
-    `settings` are the settings of a TEST with `options`; `formats` are the choices of DTYPE. `read` returns the cases
-    of a vector file. `draw` returns `count` random cases of the given formats.
-    """
+    """Return the cases of VECTORS by `read`, or `count` random cases of the given formats by `draw`."""
     if settings.vectors is not None:
         for name in ("DTYPE", "COUNT"):
             if settings.values[name] is not None:
@@ -173,10 +162,7 @@ def cases_of(
 
 
 def record_label(settings: Settings, own: str, drawn: Sequence[str] = ()) -> tuple[str, dict[str, object]]:
-    """Return the label of a record and its settings.
-
-    `own` is the variable that configures the unit; `drawn` are the variables that affect only random cases.
-    """
+    """Return the label of a record and its settings: `own` configures the unit, `drawn` affect only random cases."""
     values = settings.values
     if settings.vectors is not None:
         used, label = {"VECTORS": str(settings.vectors)}, f"vectors-{settings.vectors.stem}"

@@ -1,8 +1,4 @@
-"""Cycles of each instruction: as published for NeuronCore-v2, by our formula, and the reason for a difference.
-
-TEST=timing measures them, tests assert the formulas of `spec.costs`, and docs/vector_engine.md has the table that
-`cost_table` makes.
-"""
+"""Cycles of each instruction: published for NeuronCore-v2, by our formula, and the reason for a difference."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,8 +17,7 @@ __all__ = ["CASES", "ELEMENTS", "CostCase", "cost_table", "formula"]
 ELEMENTS = (1, 8, 64, 512)
 """Numbers of elements per lane to measure; an instruction that does not support one uses the nearest that it does."""
 
-_II = 64
-"""Published cost of the shortest instruction, in cycles."""
+_II = 64  # published cost of the shortest instruction, in cycles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +43,6 @@ class CostCase:
     least: int = 1
 
     def elements(self, wanted: int, config: Config) -> int:
-        """Return a supported number of elements per lane, not more than `wanted` if possible."""
         multiple = transpose_block(config) if self.multiple is None else self.multiple
         return max(self.least, multiple, wanted // multiple * multiple)
 
@@ -91,8 +85,6 @@ _DOUBLE = (f"max({_II}, 2N)", lambda n: max(_II, 2 * n))
 _SUMMED = (f"max({_II}, N) + {_II}", lambda n: max(_II, n) + _II)
 _BARE, _BARE_DOUBLE = ("N", lambda n: n), ("2N", lambda n: 2 * n)
 _SOFTWARE = ("150 + N", lambda n: 150 + n)
-"""Published costs as text and as functions of N."""
-
 _MINIMUM = f"the checker accepts an instruction every {timing.ELEMENTWISE_CHECKER_INTERVAL} cycles"
 _NO_MINIMUM = f"no minimum of {_II}: {_MINIMUM}"
 _TWO_READS = "two words from one SBUF port; " + _NO_MINIMUM
@@ -102,7 +94,6 @@ _REMAINDER = f"one remainder per {timing.REMAINDER_INTERVAL} cycles and lane, an
 _RESULTS = "one cycle per result; " + _NO_MINIMUM
 _VALUES = "the 8 values are read first, one cycle each"
 _GPSIMD = "the vector engine executes it, not GpSimd software with an overhead of 150 cycles"
-
 _O = Opcode
 _PSUM_B, _MADD = _tensor(_B, psum=True), {"op0": AluOp.MULTIPLY, "op1": AluOp.ADD}
 _EXP = {"s0": _ONE, "function": function_named("exp").code}
@@ -151,11 +142,10 @@ CASES: tuple[CostCase, ...] = (
     _case("activation", _O.ACTIVATE, _PLAIN, _NO_MINIMUM, **_EXP),
     _case("activation with sum", _O.ACTIVATE, _SUMMED, "the sum takes one cycle", **_EXP, sum_store=True),
 )  # fmt: skip
-"""All instructions, in the order of their opcodes."""
 
 
 def formula(case: CostCase, config: Config) -> str:
-    """Return our cost of consecutive instructions as a function of N in text, derived from `period`."""
+    """Return our cost as a function of N in text, derived from `period`."""
     low, high = (case.elements(wanted, config) for wanted in ELEMENTS[-2:])
     costs = [period(case.build(elements, config), config) for elements in (low, high)]
     slope = Fraction(costs[1] - costs[0], high - low)
@@ -167,7 +157,7 @@ def formula(case: CostCase, config: Config) -> str:
 
 
 def cost_table() -> str:
-    """Return the Markdown table of docs/vector_engine.md, for the machine of preset `full`."""
+    """Return the Markdown table of docs/vector_engine.md."""
     config = PRESETS["full"]
     lines = ["| instruction | NeuronCore-v2 | here | why |", "|---|---|---|---|"]
     for case in CASES:

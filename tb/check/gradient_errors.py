@@ -17,10 +17,7 @@ __all__ = ["GradientErrors", "errors_of"]
 
 @dataclass(frozen=True)
 class GradientErrors:
-    """Errors of an average: relative errors of elements and of the norm, and errors divided by their bounds.
-
-    `of_bound` is the largest error divided by its bound; a sum is wrong if it is above 1.
-    """
+    """Relative errors of an average's elements and norm; a sum is wrong if the largest error exceeds its bound."""
 
     largest: float
     rms: float
@@ -28,18 +25,13 @@ class GradientErrors:
     of_bound: float
 
     def rows(self) -> dict[str, str]:
-        """Return the rows of a report."""
         errors = {"largest": self.largest, "rms": self.rms, "of the norm": self.of_norm}
         rows = {name: f"{error:.2e}" for name, error in errors.items()}
         return rows | {"of what rounding allows": f"{self.of_bound:.1%}"}
 
 
 def errors_of(sums: np.ndarray, gradients: np.ndarray, fmt: FloatFormat, *, stochastic: bool = False) -> GradientErrors:
-    """Return the errors of sums [elements] of gradients, float32 [ranks, elements], as averages.
-
-    The format is FP32, or BF16 for sums in FP32 of gradients in BF16. The error of a stochastic last rounding is up to
-    a whole last place.
-    """
+    """Return the errors of sums as averages; a stochastic last rounding errs by up to a whole last place."""
     exact = gradients.astype(np.float64)
     ranks, average = len(exact), exact.mean(axis=0)
     error = np.abs(sums.astype(np.float64) / ranks - average)

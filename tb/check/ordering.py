@@ -23,16 +23,11 @@ from neuroncore_rtl.spec.isa import Instruction, Record, UpdateOp, queue_name
 
 __all__ = ["find_unordered"]
 
-MULTIPLIES, LOADS = 0, 1
-"""Lanes of the tensor queue; queue q > 0 has lane q + 1, and the lanes of NOPs follow."""
+MULTIPLIES, LOADS = 0, 1  # lanes of the tensor queue; queue q > 0 has lane q + 1, and the lanes of NOPs follow
 
 
 def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -> list[Race]:
-    """Return the conflicting pairs of records that the program does not order.
-
-    The elements of the program are queue, HBM address and record, in any legal order of execution, such as in
-    `golden.core.CoreOutcome`. The result has indices into the program instead of cycles.
-    """
+    """Return the unordered conflicts of a program of (queue, HBM address, record), in any legal order of execution."""
     events = [
         Execution(queue, address, n, n + 1, record.instruction, queue_name(queue, config))
         for n, (queue, address, record) in enumerate(program)
@@ -52,7 +47,7 @@ def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -
 
 @dataclass
 class _Adders:
-    """Additions to a semaphore by lane, in order: the lane's sum after each addition, and the record that adds."""
+    """By lane: the sum after each addition, and the record that adds."""
 
     sums: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     is_counter: bool = True
@@ -62,7 +57,7 @@ class _Adders:
         before.append(((before[-1][0] if before else 0) + value, record))
 
     def certain(self, value: int) -> list[int]:
-        """Return, of each lane, the last record that must have completed when the semaphore is at least `value`."""
+        """Return the last record of each lane that must have completed when the semaphore is at least `value`."""
         total = sum(sums[-1][0] for sums in self.sums.values())
         lasts = []
         for sums in self.sums.values():
@@ -76,11 +71,8 @@ class _Adders:
 class _Clocks:
     """Vector clocks of a program: queue and record, in a legal order of execution.
 
-    Attributes:
-        queues: queue of each record.
-        lanes: lane of each record.
-        numbers: index of each record in its lane.
-        starts: clocks at the start of the records, [records, lanes].
+    `queues`, `lanes` and `numbers` have the queue, the lane and the index in the lane of each record; `starts` has the
+    clocks at its start, [records, lanes].
     """
 
     def __init__(self, program: Sequence[tuple[int, Record]]):

@@ -1,4 +1,4 @@
-"""Errors of activation functions against mpmath, reported by TEST=activation."""
+"""Errors of activation functions against mpmath."""
 
 import math
 
@@ -12,13 +12,10 @@ __all__ = ["ReferenceErrors", "reference_errors"]
 
 
 class ReferenceErrors:
-    """Largest errors of results, each with its argument.
+    """Largest errors of finite results, each with its argument.
 
-    Attributes:
-        compared: finite results with a finite reference.
-        ulp: error in last places of FP32 at the exact value.
-        relative: relative error, for normal exact values.
-        absolute: absolute error, for exact values below 1.
+    The error `ulp` is in last places of FP32 at the exact value, `relative` is for normal and `absolute` for exact
+    values below 1.
     """
 
     def __init__(self):
@@ -26,7 +23,6 @@ class ReferenceErrors:
         self.ulp = self.relative = self.absolute = (0.0, 0.0)
 
     def add(self, z: float, result: float, wanted: mpmath.mpf) -> None:
-        """Add one result."""
         self.compared += 1
         difference = abs(mpf(result) - wanted)
         size = abs(wanted)
@@ -43,7 +39,7 @@ class ReferenceErrors:
 
 
 def reference_errors(name: str, z: np.ndarray, results: np.ndarray, alpha: float) -> ReferenceErrors:
-    """Return the errors of float32 `results` for f(z); results that overflow or are undefined are not compared."""
+    """Return the errors of `results` for f(z); overflows and undefined results are not compared."""
     found = ReferenceErrors()
     for argument, result in zip(z.reshape(-1).tolist(), results.reshape(-1).tolist(), strict=True):
         if not (math.isfinite(argument) and math.isfinite(result)) or argument == 0:

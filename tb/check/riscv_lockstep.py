@@ -18,29 +18,18 @@ from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, TIMER_NOW
 __all__ = ["LockstepComparison", "compare"]
 
 TIME, MIP, MIE, MSTATUS = 0xC01, 0x344, 0x304, 0x300
-
-UNPREDICTED = frozenset((0xB00, 0xB80, 0xC00, 0xC80))
-"""Registers with unpredictable values: cycle and mcycle, both halves."""
-
-WORD = 1 << 32
-"""Number of values of a timer register, which is half of a 64-bit counter."""
-
-FETCHED_AHEAD = 8
-"""Number of stores after which a word that a store overwrote can no longer be in the prefetch buffer."""
-
+UNPREDICTED = frozenset((0xB00, 0xB80, 0xC00, 0xC80))  # cycle and mcycle, both halves
+WORD = 1 << 32  # number of values of a timer register, which is half of a 64-bit counter
+FETCHED_AHEAD = 8  # stores after which an overwritten word can no longer be in the prefetch buffer
 FENCE_I = 0x100F
-"""FENCE.I without its register fields and immediate, which are ignored."""
-
-PROMPT = 4
-"""Instructions that may retire while an interrupt is pending and enabled, before the interrupt is taken."""
+PROMPT = 4  # instructions that may retire before a pending, enabled interrupt is taken
 
 
 @dataclass(frozen=True)
 class LockstepComparison:
-    """Result of a comparison, with the counts of compared trace lines, of interrupts and of exceptions.
+    """Result of a comparison; the counts include a line that differs.
 
-    The counts include a line that differs. `ended`: the golden hart wrote its exit code to the host. `memory`: the
-    hart's memory at the end.
+    `ended`: the golden hart wrote its exit code to the host. `memory`: the hart's memory at the end.
     """
 
     compared: int
@@ -52,14 +41,14 @@ class LockstepComparison:
 
 
 class _Memory(LocalMemory):
-    """Memory that also contains the host's answers to the program's requests."""
+    """Memory with the host's answers to the program's requests."""
 
     def __init__(self, program: Executable):
         super().__init__(program.image, size=program.memory_bytes)
         self.program = program
         self.ended = False
         self.replaced: deque[tuple[int, int]] = deque(maxlen=FETCHED_AHEAD)
-        """Addresses and old contents of the words overwritten by the last stores since FENCE.I."""
+        """Addresses and old contents of words overwritten since FENCE.I."""
 
     def store(self, address: int, size: int, value: int) -> None:
         place = address & ~3
@@ -79,8 +68,6 @@ class _Memory(LocalMemory):
 
 
 class _FetchingHart(Hart):
-    """Hart that can execute a prefetched instruction."""
-
     fetched: int | None = None
 
     def _fetch(self, pc: int) -> int:
@@ -89,8 +76,6 @@ class _FetchingHart(Hart):
 
 
 class _Peripheral:
-    """Timer registers of the harness."""
-
     def __init__(self, program: Executable):
         self.timer = Timer()
         self.tohost = program.tohost
@@ -174,7 +159,6 @@ class _Lockstep:
 
 
 def _describe(step, trapped: bool) -> str:
-    """Describe a step of the hart, or a line of the trace."""
     happened = f"trap {step.cause:#x}" if trapped else f"x{step.rd} = {step.value:08x}"
     return f"pc {step.pc:08x}, instruction {step.instruction:08x}, {happened}"
 

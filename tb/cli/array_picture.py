@@ -23,11 +23,11 @@ __all__ = ["A", "B", "draw_product", "record_product", "write_pictures"]
 
 A = np.array([[1, 2, 1, 3], [4, 1, 2, 1], [2, 3, 1, 2], [1, 1, 4, 2]])
 B = np.array([[2, 1, 3, 1], [1, 4, 1, 2], [3, 2, 2, 1], [1, 2, 1, 5]])
-"""Operands of the picture; the array holds A, and B moves."""
+"""The array holds A, and B moves."""
 
 
 def record_product(a: np.ndarray, b: np.ndarray, config: Config, folder: Path) -> tuple[Path, np.ndarray]:
-    """Multiply matrices of BF16 values on the tensor engine; return the waveform, in `folder`, and the FP32 product."""
+    """Multiply BF16 matrices on the tensor engine; return the waveform and the FP32 product."""
     words = [round_fp32(x.astype(np.float32).view(np.uint32), BF16).astype(np.uint32) for x in (a, b)]
     with recording_in(folder):
         target = Rtl(sim="icarus", waves=True, depth=0)

@@ -25,9 +25,7 @@ from neuroncore_rtl.tb.cli.export import directory_name, list_files
 
 __all__ = ["capacity_problem", "make_bitstream"]
 
-PATIENCE_S = 0.02
-"""Seconds without a byte after which the board treats the line as idle; USB adapters pause for less."""
-
+PATIENCE_S = 0.02  # idle time of the line, longer than the pauses of USB adapters
 NAME = "top"
 
 RESOURCES = {"LUT4": "luts", "TRELLIS_FF": "registers", "MULT18X18D": "multipliers", "DP16KD": "rams"}
@@ -40,7 +38,7 @@ converge in crowded designs."""
 
 
 def make_bitstream(settings: Settings) -> int:
-    """Build a bitstream, print its files, cells and clock; return 1 if the design does not fit or is too slow."""
+    """Build a bitstream; return 1 if the design does not fit or is too slow."""
     config = settings.config if settings.core else None
     if config and config.cores > 1:
         raise UsageError(f"CORES must be 1 on a board, not {config.cores}")
@@ -91,7 +89,7 @@ def make_bitstream(settings: Settings) -> int:
 
 
 def _route(directory: Path, command: list[str], board: Netlist, name: str, settings: Settings) -> float:
-    """Place and route with consecutive seeds until MHZ is reached; keep the fastest design, return its MHz or 0."""
+    """Seeds are consecutive until MHZ is reached; return the fastest design's MHz or 0."""
     console, log, reached = terminal(), directory / f"{NAME}.tim", 0.0
     design, fastest = directory / f"{NAME}.config", directory / "fastest.config"
     program, *options = command
@@ -120,14 +118,13 @@ def _route(directory: Path, command: list[str], board: Netlist, name: str, setti
 
 
 def _usage(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the device resources that cells use, by kind."""
     used = {cell: counts.get(cell, 0) for cell in RESOURCES}
     used["LUT4"] += sum(luts * counts.get(cell, 0) for cell, luts in LUTS_OF.items())
     return used
 
 
 def capacity_problem(counts: Mapping[str, int], platform: type | object, name: str) -> str | None:
-    """Return a sentence about the resources that a design needs beyond the board's; None if the design fits."""
+    """Return a sentence about the resources beyond the board's, or None."""
     used = _usage(counts)
     room = {cell: getattr(platform, attribute) for cell, attribute in RESOURCES.items()}
     beyond = [f"{used[cell]:,} {cell} of {room[cell]:,}" for cell in RESOURCES if used[cell] > room[cell]]
@@ -147,7 +144,6 @@ def _pll(directory: Path, mhz: int) -> str:
 
 
 def _program(name: str) -> Path:
-    """Return the path of a YoWASP tool; raise MissingTool if it is not installed."""
     program = Path(sys.executable).with_name(f"yowasp-{name}")
     if not program.is_file():
         raise MissingTool(f"{program.name} is missing beside {sys.executable}: run make")
@@ -155,7 +151,6 @@ def _program(name: str) -> Path:
 
 
 def _run(directory: Path, command: list[str], doing: str) -> None:
-    """Run a YoWASP tool; raise BuildFailed with the end of its output."""
     program = _program(command[0])
     with progress(doing):
         result = subprocess.run([program, *command[1:]], cwd=directory, capture_output=True, text=True)

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Files for a board: the core behind AXI, a register header, a description, constraints, and a testbench."""
+"""Files for a board: the core behind AXI, its description, and a testbench."""
 
 import importlib.metadata
 import json
@@ -27,10 +27,7 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 __all__ = ["BOARD_TOP", "TESTBENCH", "board_files", "board_ports", "clock_of", "figures_of_axi"]
 
 BOARD_TOP = "neuroncore"
-"""Name of the Verilog module and base name of its files."""
-
 TESTBENCH = f"{BOARD_TOP}_tb"
-"""Name of the testbench and base name of its files."""
 
 
 def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dict[str, str]:
@@ -74,7 +71,7 @@ def clock_of(clock: str, reset: str, active: str) -> dict[str, str]:
 
 
 def board_ports(unit: wiring.Component) -> list[dict[str, object]]:
-    """Return name, direction and width in bits of a unit's Verilog ports, without clock and reset."""
+    """Return name, direction and width of a unit's ports, without clock and reset."""
     return [
         {"name": name, "direction": "input" if member.flow == In else "output", "width": len(value)}
         for name, member, value in module_ports(unit.signature, unit)

@@ -1,7 +1,4 @@
-"""Command line: `python -m neuroncore_rtl sim matmul --m 8`, also with make's assignments: `... sim matmul M=8`.
-
-Commands and their options are generated from the records in `tb.cli.registry`.
-"""
+"""Command line, generated from `tb.cli.registry`: `python -m neuroncore_rtl sim matmul --m 8`, or `... M=8`."""
 
 import errno
 import signal
@@ -24,8 +21,6 @@ __all__ = ["ALL_COMMANDS", "add_commands", "app", "main"]
 
 
 class _Value(click.ParamType):
-    """Value of an option, checked by the option's own rule."""
-
     def __init__(self, option: Option):
         self.option = option
         self.name = "integer" if option.type is int else "file" if option.type.__name__ == "Path" else "text"
@@ -35,8 +30,6 @@ class _Value(click.ParamType):
 
 
 class _Errors(click.Group):
-    """Group of commands that reports errors of the user or the machine as a sentence instead of a traceback."""
-
     def invoke(self, ctx: click.Context):
         try:
             return super().invoke(ctx)
@@ -54,7 +47,7 @@ class _Errors(click.Group):
 
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
-"""Errors of a full or read-only disk; any other OSError is a bug of this program."""
+"""Any other OSError is a bug of this program."""
 
 
 class _Tests(click.Group):
@@ -79,8 +72,6 @@ class _Tests(click.Group):
 
 
 def _command(command: Command, run) -> click.Command:
-    """Return the click command of a TEST; `run` is called with the TEST and its settings and returns an exit status."""
-
     def callback(assignments: Iterable[str], **given):
         values = {option.name: given[option.name.lower()] for option in command.options}
         chosen = {name: value for name, value in values.items() if value is not None}
@@ -160,7 +151,6 @@ def waves(test: str):
 
 
 ALL_COMMANDS: list[Command] = []
-"""All commands with variables that do not simulate a TEST."""
 
 
 def add_commands(commands: Iterable[Command]) -> None:

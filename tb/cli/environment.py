@@ -21,7 +21,7 @@ __all__ = ["complete", "make"]
 
 
 class Unable(Exception):
-    """The environment cannot be created; the message names the failed step."""
+    """The environment cannot be created."""
 
 
 def make(directory: Path, lock: Path) -> None:
@@ -68,7 +68,7 @@ def _fill(directory: Path, lock: Path) -> None:
     _run(*pip, "install", "--quiet", next(line for line in lock.read_text().split() if line.startswith("uv==")))
     os.environ.update(_settings_of(pip))
     install = (uv, "pip", "install", "--python", python)
-    # If Python does not store compiled files, every command would compile its imports again, which takes a second.
+    # Otherwise every command would compile its imports again.
     compiled = ["--compile-bytecode"] if sys.dont_write_bytecode else []
     project = str(lock.resolve().parent)
     _run(*install, *quiet, *compiled, "--constraints", str(lock), "--editable", project)
@@ -83,7 +83,6 @@ def _settings_of(pip: list[str]) -> dict[str, str]:
 
 
 def _run(*command: str) -> None:
-    """Run one step, with its output on stderr."""
     if subprocess.run(command, stdout=sys.stderr).returncode:
         raise Unable(f"`{' '.join(command)}` failed, see above; is PyPI, the source of the packages, reachable?")
 

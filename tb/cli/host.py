@@ -15,7 +15,6 @@ from neuroncore_rtl.tb.tests.scenario import Scenario, run_jobs
 __all__ = ["run_session"]
 
 COLUMNS = 8
-"""Columns of the right-hand matrix of TEST=matmul."""
 
 
 def _board(settings: Settings) -> BoardTarget:
@@ -23,7 +22,6 @@ def _board(settings: Settings) -> BoardTarget:
 
 
 def _memory(settings: Settings) -> dict[str, object]:
-    """Write random blocks to memory, then read them back."""
     rng = np.random.default_rng(settings.seed)
     blocks = (0, BOARD_MEMORY_BYTES // 512 - 1, *rng.integers(BOARD_MEMORY_BYTES // 512, size=14))
     blocks = {512 * int(block): rng.bytes(512) for block in blocks}
@@ -43,8 +41,6 @@ def _matmul(settings: Settings) -> dict[str, object]:
 
 
 def _digits(settings: Settings) -> dict[str, object]:
-    """Classify handwritten digits in batches."""
-
     def rows(results) -> dict[str, object]:
         guessed = [results_of(result.job.subject.classifier, result.memory)[0] for result in results]
         _, labels = digits.held_out(settings)
@@ -71,7 +67,7 @@ SESSIONS = {"memory": _memory, "matmul": _matmul, "digits": _digits}
 
 
 def run_session(settings: Settings) -> int:
-    """Run the session, print and store its report; return the exit status."""
+    """Run the session; return the exit status."""
     found = SESSIONS[settings.test](settings)
     board = f"the board at {settings.port}" if settings.port else "a simulated board"
     found["rows"] = {"on": board, **found["rows"]}

@@ -1,7 +1,4 @@
-"""`make image`: files of the memory contents before a TEST runs on the core, and of the expected contents afterwards.
-
-The golden model computes the expected contents; no simulator runs.
-"""
+"""`make image`: contents of HBM before a TEST on the core, and golden's contents afterwards."""
 
 import hashlib
 import json

@@ -18,7 +18,7 @@ __all__ = ["COMMON", "overview", "show", "targets"]
 MAKEFILE = ROOT / "Makefile"
 
 COMMON = ("ROWS", "COLUMNS", "MAC_LATENCY", "VECTOR_LATENCY", "SBUF_BYTES", "HBM_PORTS", "HBM_BYTES", "DMA_ENGINES")
-"""Parameters of the machine that the help of a TEST always lists."""
+"""Parameters that the help of a TEST always lists."""
 
 
 def targets() -> list[tuple[str, str]]:
@@ -28,20 +28,13 @@ def targets() -> list[tuple[str, str]]:
 
 
 def show(name: str | None, complete: bool = False, commands: Sequence[Command] = registry.COMMANDS) -> None:
-    """Print the overview, or the help of a TEST or command, in the width of the terminal.
-
-    Arguments:
-        name: the TEST or command; None for the overview.
-        complete: includes the parameters of the machine that users seldom change.
-        commands: commands to choose from.
-    """
+    """Print the overview, or the help of a TEST or command."""
     width = terminal().width
     text = overview(width, commands) if name is None else command_help(*_find_command(name, commands), width, complete)
     click.echo(text, nl=False)
 
 
 def _find_command(name: str, commands: Sequence[Command]) -> tuple[Command, str]:
-    """Return a command or a TEST, and the make command line that runs it."""
     for command in commands:
         if command.name == name:
             return command, f"make {name}"
@@ -67,10 +60,7 @@ def overview(width: int, commands: Sequence[Command] = registry.COMMANDS) -> str
 
 
 def command_help(one: Command, line: str, width: int, complete: bool = False) -> str:
-    """Return summary and variables of a TEST or command, in lines of at most `width` characters.
-
-    The machine's parameters are listed by group; without `complete` only the parameters in `COMMON` are listed.
-    """
+    """Return summary and variables of a TEST or command; without `complete` only machine parameters in `COMMON`."""
     table = parameters()
     machine = {option.name: table[option.name.lower()] for option in one.options if option.name.lower() in table}
     shown = [name for name in machine if complete or name in COMMON]

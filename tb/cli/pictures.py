@@ -1,7 +1,4 @@
-"""Pictures of the documents: the core, its engines, the queue, the 128-byte record, softmax, and the lessons.
-
-`python -m neuroncore_rtl.tb.cli.pictures` writes them into `docs/`.
-"""
+"""Pictures of the documents. `python -m neuroncore_rtl.tb.cli.pictures` writes them into `docs/`."""
 
 from itertools import pairwise
 
@@ -19,9 +16,8 @@ def machine() -> Diagram:
     router = d.box("link", 14, 34, 120, 62, "Router", "links, both ways")
     d.box("memory", 14, 130, 120, 370, "HBM", "AXI4, 1 to 4 ports,", "latency and", "bandwidth as set")
     collectives = d.box("engine", 206, 34, 132, 62, "Collectives", "reduce in transit")
-    d.box(
-        "engine", 206, 130, 132, 260, "DMA", "1 to 16 engines:", "strides, casts,", "transposition,", "gather, scatter"
-    )
+    texts = "1 to 16 engines:", "strides, casts,", "transposition,", "gather, scatter"
+    d.box("engine", 206, 130, 132, 260, "DMA", *texts)
     d.box("memory", 424, 34, 124, 356, "SBUF", "128 partitions", "x 192 KiB", "in 8 banks")
     d.box("engine", 650, 34, 150, 150, "Tensor engine", "128 x 128 elements,", "weights stay in place")
     psum = d.box("memory", 872, 34, 100, 150, "PSUM", "2 MiB of", "FP32 sums")
@@ -64,18 +60,8 @@ def tensor_engine() -> Diagram:
     mover = d.box("control", 354, 82, 150, 56, "Mover", "1 column per cycle")
     sbuf = d.box("memory", 354, 206, 130, 110, "SBUF", "one line of every", "partition per bank")
     edge = d.box("engine", 566, 206, 140, 110, "Edge", "decodes any format", "to array operands;", "skews the rows")
-    array = d.box(
-        "engine",
-        740,
-        150,
-        150,
-        166,
-        "Array",
-        "rows x columns",
-        "multiply-accumulate",
-        "weights stay,",
-        "sums move down",
-    )
+    texts = "rows x columns", "multiply-accumulate", "weights stay,", "sums move down"
+    array = d.box("engine", 740, 150, 150, 166, "Array", *texts)
     psum = d.box("memory", 740, 34, 150, 64, "PSUM", "FP32, 8 banks")
     d.arrow(queue.right(), checker.left(), kind="control")
     d.arrow(checker.right(), (334, 72), (334, 42), loader.left(), kind="control")
@@ -190,16 +176,15 @@ def collective_engine() -> Diagram:
         d.arrow(send.right(), (router.left()[0], send.right()[1]))
         d.arrow((router.left()[0], y + 105), (666, y + 105))
         d.arrow(checker.right(), (394, 169), (394, y + 122), (420, y + 122), kind="control")
-    d.text(
-        394, 344, "first half of the vector through channel 0, second half, in the other direction, through channel 1"
-    )
+    halves = "first half of the vector through channel 0, second half, in the other direction, through channel 1"
+    d.text(394, 344, halves)
     d.arrow(queue.bottom(), checker.top(), kind="control")
     d.legend(14, 362, "memory", "engine", "control", "link")
     return d
 
 
 def queue() -> Diagram:
-    """Draw a queue: from a doorbell to retirement."""
+    """Draw a queue."""
     d = Diagram(1000, 300, "Queue: the life of a record")
     doorbell = d.box("control", 14, 40, 130, 64, "Doorbell", "address and count", "of a block")
     fetch = d.box("control", 184, 40, 130, 64, "Fetch", "records ahead", "of their turn")
@@ -222,23 +207,12 @@ def queue() -> Diagram:
 def record() -> Diagram:
     """Draw the 128-byte record, and its header to scale with the first bit of each field."""
     d = Diagram(1000, 250, "Record: 128 bytes, a header and an instruction")
-    d.text(
-        14,
-        24,
-        f"record of {RECORD_BYTES} bytes, bit 0 at the left; below, the header: engine, two waits, two updates",
-        "small",
-    )
+    text = f"record of {RECORD_BYTES} bytes, bit 0 at the left; below, the header: engine, two waits, two updates"
+    d.text(14, 24, text, "small")
     width = 972 / 8
     d.box("control", 14, 34, width, 44, "", "header")
-    d.box(
-        "engine",
-        14 + width,
-        34,
-        972 - width,
-        44,
-        "",
-        f"instruction of the engine, bits {HEADER_BITS} to {RECORD_BITS - 1}",
-    )
+    text = f"instruction of the engine, bits {HEADER_BITS} to {RECORD_BITS - 1}"
+    d.box("engine", 14 + width, 34, 972 - width, 44, "", text)
     d.arrow((14, 82), (14, 116), kind="control")
     d.arrow((14 + width, 82), (14 + width, 98), (986, 98), (986, 116), kind="control")
     x, bit = 14.0, 0
@@ -252,16 +226,15 @@ def record() -> Diagram:
         x, bit = x + size, bit + bits
     for name, at in (("wait 0", 15), ("wait 1", 40), ("update 0", 66), ("update 1", 92)):
         d.text(14 + 972 * at / HEADER_BITS, 212, name, "name mid")
-    d.text(
-        14,
-        238,
-        "Wait until the semaphore is at least the value. Update after the instruction: set, add or subtract the value.",
+    text = (
+        "Wait until the semaphore is at least the value. Update after the instruction: set, add or subtract the value."
     )
+    d.text(14, 238, text)
     return d
 
 
 def softmax() -> Diagram:
-    """Draw softmax of one tile as dataflow over the engines."""
+    """Draw softmax as dataflow over the engines."""
     d = Diagram(1000, 300, "Softmax of a tile: dataflow over DMA, vector and scalar engine")
     load = d.box("memory", 14, 100, 110, 72, "DMA load", "x to SBUF")
     top = d.box("engine", 164, 100, 130, 72, "Vector", "bias = -max(x)")
@@ -273,12 +246,8 @@ def softmax() -> Diagram:
         d.arrow(left.right(), right.left())
     d.arrow(load.bottom(), (69, 210), (429, 210), power.bottom(), label="x")
     d.arrow(power.top(), (429, 60), (799, 60), product.top(), label="power")
-    d.text(
-        500,
-        252,
-        "While the scalar engine computes the exponentials of tile n, the vector engine divides tile n - 1.",
-        "small mid",
-    )
+    text = "While the scalar engine computes the exponentials of tile n, the vector engine divides tile n - 1."
+    d.text(500, 252, text, "small mid")
     d.legend(14, 286, "memory", "engine")
     return d
 
@@ -306,7 +275,7 @@ def mac() -> Diagram:
 
 
 def tiling() -> Diagram:
-    """Draw a product of 8 x 8 by 8 x 8 in tiles of a 4 x 4 array."""
+    """Draw a product in tiles."""
     d = Diagram(1000, 330, "A product of 8 x 8 by 8 x 8 on an array of 4 x 4")
     size, tops = 92, (48, 146)
     for left, name in ((14, "A, 8 x 8"), (304, "B, 8 x 8"), (700, "C, 8 x 8, in PSUM")):
@@ -319,13 +288,8 @@ def tiling() -> Diagram:
         d.box("engine", 700, top, 190, size, f"C{row}", f"= A{row}0 B0 + A{row}1 B1")
     d.text(240, 150, "x", "name")
     d.text(590, 150, "=", "name")
-    for number, text in enumerate(
-        (
-            "1. Load A00, move B0: PSUM = A00 B0.     2. Load A01, move B1: PSUM += A01 B1.",
-            "3. Load A10, move B0: next words of PSUM = A10 B0.     4. Load A11, move B1: PSUM += A11 B1.",
-        )
-    ):
-        d.text(14, 268 + 22 * number, text)
+    d.text(14, 268, "1. Load A00, move B0: PSUM = A00 B0.     2. Load A01, move B1: PSUM += A01 B1.")
+    d.text(14, 290, "3. Load A10, move B0: next words of PSUM = A10 B0.     4. Load A11, move B1: PSUM += A11 B1.")
     return d
 
 
@@ -343,29 +307,18 @@ def ring() -> Diagram:
         d.arrow(left.right(0.3), right.left(0.3), both=True)
     d.arrow((99, 206), (99, 250), (831, 250), (831, 206), both=True)
     d.text(110, 268, "both directions carry data in each cycle")
-    d.text(
-        30,
-        40,
-        "After 7 steps each rank has the sum of one eighth of the vector. After 7 more steps it has the whole sum.",
-    )
+    text = "After 7 steps each rank has the sum of one eighth of the vector. After 7 more steps it has the whole sum."
+    d.text(30, 40, text)
     return d
 
 
 PICTURES = {
-    "machine": machine,
-    "tensor_engine": tensor_engine,
-    "vector_engine": vector_engine,
-    "scalar_engine": scalar_engine,
-    "dma_engine": dma_engine,
-    "collective_engine": collective_engine,
-    "queue": queue,
-    "record": record,
-    "softmax": softmax,
-    "mac": mac,
-    "tiling": tiling,
-    "ring": ring,
-}
-"""Functions that draw the pictures, by the file's name in `docs/pictures/`."""
+    draw.__name__: draw
+    for draw in (
+        machine, tensor_engine, vector_engine, scalar_engine, dma_engine, collective_engine, queue, record, softmax,
+        mac, tiling, ring,
+    )
+}  # fmt: skip
 
 
 def draw_pictures() -> None:

@@ -84,7 +84,7 @@ def command_named(name: str) -> Command:
 
 
 def profiled_tests() -> list[str]:
-    """Return the names of the TESTs with a profile: all that can run an image on a single core."""
+    """Return the names of the TESTs that can run an image on a single core."""
     return [name for name, bench in tests().items() if PROFILE in bench.options]
 
 
@@ -107,7 +107,6 @@ def _on_core(name: str, what: str, **defaults: int) -> Command:
 
 
 def _of_preset(name: str, help: str) -> Option:
-    """Return a variable for a machine parameter, with the value of the preset full as its default."""
     parameter = name.lower()
     return integer(name, getattr(PRESETS["full"], parameter), help, *Config.RANGES[parameter])
 
@@ -123,12 +122,9 @@ MUTATED = tuple(
     mailbox router_port collective_sender credit_manager collective
     """.split()
 )
-"""Units of `make mutate`, see `tb.campaign.mutation.units`."""
 
 PROVED = ("arbiters", "axi", "link", "queue", "riscv", "semaphores")
-
 SUITES = ("riscv-tests", "riscv-arch-test", "fpgen", "testfloat", "nccl-tests")
-
 _FROM = "location of the suite: a folder, a file or a program, see docs/oracles.md; nccl-tests needs none"
 
 COMMANDS = (
@@ -249,4 +245,3 @@ COMMANDS = (
         run=later("tb.cli.figures", "check_figures"),
     ),
 )
-"""Commands with variables that do not simulate a TEST."""

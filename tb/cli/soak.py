@@ -1,4 +1,4 @@
-"""`make soak`: random programs on random machines, for hours, compared with golden; failures are shrunk and stored."""
+"""`make soak`: random programs on random machines; failures are shrunk and stored."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,14 +22,11 @@ from neuroncore_rtl.tb.tests.soak.draw import read_case
 __all__ = ["soak_machine"]
 
 SOAKS = SIM_BUILD / "soak"
-"""Folder that contains a folder for each seed."""
-
 MINUTES = 10
-"""Default length of a soak."""
 
 
 def soak_machine(settings: Settings) -> int:
-    """Run a soak or a stored case and print the results; return the exit status."""
+    """Run a soak or a stored case; return the exit status."""
     if settings.case is not None:
         return _repeat(settings.case)
     lengths = [name for name in ("HOURS", "MINUTES", "RUNS") if settings.values[name] is not None]
@@ -69,7 +66,6 @@ def _repeat(path: Path) -> int:
 
 
 def _keep(folder: Path, row: Row) -> None:
-    """Store the case of a failure, its program as text, and the reason."""
     if row.get(CASE) is None:
         return
     own = _place(folder, row)

@@ -27,17 +27,14 @@ from neuroncore_rtl.tb.tests.links.options import INSTANCE_OPTIONS, TARGET_OPTIO
 __all__ = ["run_sweep", "simulate", "tasks_of"]
 
 SWEEPS = SIM_BUILD / "sweeps"
-"""Folder that contains a folder for each sweep, named after the sweep's file."""
 
 BUILDS = {
     "PRESET", *map(str.upper, Config.RANGES),
     *(option.name for option in (*INSTANCE_OPTIONS, *TARGET_OPTIONS, SIM, LANES_OPTION, WAVES, PROFILE)),
 }  # fmt: skip
-"""Variables that affect the build; runs with equal values of these share a build."""
+"""Runs with equal values of these share a build."""
 
-PRINTED = 60
-"""Most rows of the table on the terminal; the file has all."""
-
+PRINTED = 60  # most rows of the table on the terminal; the file has all
 _PICTURES = {"sizes": draw_sizes, "roofline": draw_campaign_roofline, "chips": draw_chips}
 
 
@@ -67,7 +64,7 @@ def _task(point: Point) -> Task:
 
 
 def _content(value: object) -> str:
-    """Return a value as text, with a hash of the contents if it is a file."""
+    """A file is represented by a hash of its contents."""
     path = Path(str(value).partition(":")[0])
     digest = f" {hashlib.sha256(path.read_bytes()).hexdigest()}" if value is not None and path.is_file() else ""
     return f"{value}{digest}"

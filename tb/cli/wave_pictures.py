@@ -53,7 +53,6 @@ ENGINE = {
         "engine",
     ),
 }
-"""Signals of the picture of the tensor engine."""
 
 CORE = {
     "run": traces("core.controller.run bin controller runs | quiet bin all queues idle"),
@@ -68,7 +67,6 @@ CORE = {
     },
     "HBM": traces("arvalid bin read request | rvalid bin read data | wvalid bin write data"),
 }
-"""Signals of the picture of the core."""
 
 
 def draw_engine(folder: Path) -> str:
@@ -78,7 +76,7 @@ def draw_engine(folder: Path) -> str:
 
 
 def draw_core(folder: Path) -> str:
-    """Draw the queues and engines of a core for a whole run; `folder` receives the waveform."""
+    """Draw the queues and engines of a core for a whole run."""
     test = command_named("matmul")
     with recording_in(folder):
         report: Any = test.run(test.settings("PRESET=tiny SIM=icarus M=8 K=8 N=12 WAVES=1".split()))

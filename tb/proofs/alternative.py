@@ -1,8 +1,7 @@
 """riscv-formal's replacements of multiplication and division, which solvers cannot handle (RISCV_FORMAL_ALTOPS).
 
-The replacements are sums and differences, each XORed with its own mask. So the proofs cover the transport of operands
-and results in the pipeline, not the arithmetic. Source: "Alternative arithmetic operations" in riscv-formal's
-description of its interface.
+So the proofs cover the transport of operands and results in the pipeline, not the arithmetic. Source: "Alternative
+arithmetic operations" in riscv-formal's description of its interface.
 """
 
 from amaranth import Module, Mux, Signal
@@ -13,8 +12,7 @@ from neuroncore_rtl.hdl.controller.rvfi import RvfiCpu
 __all__ = ["AlternativeCpu", "AlternativeDivider", "AlternativeMultiplier"]
 
 MUL, MULH, MULHSU, MULHU = 0x5876_063E, 0xF658_3FB7, 0xECFB_E137, 0x949C_E5E8
-DIV, DIVU, REM, REMU = 0x7F85_29EC, 0x10E8_FD70, 0x8DA6_8FA5, 0x3138_D0E1
-"""Lower 32 bits of the published masks."""
+DIV, DIVU, REM, REMU = 0x7F85_29EC, 0x10E8_FD70, 0x8DA6_8FA5, 0x3138_D0E1  # lower 32 bits of the published masks
 
 
 class AlternativeMultiplier(Multiplier):
@@ -34,7 +32,7 @@ class AlternativeMultiplier(Multiplier):
 
 
 class AlternativeDivider(Divider):
-    """Replacement with the divider's ports and handshake, and a shorter latency."""
+    """Replacement with the divider's ports and a shorter latency."""
 
     LATENCY = 2
 

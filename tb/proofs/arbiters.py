@@ -35,10 +35,7 @@ def wait_of(m: Module, name: str, asks: Value, served: Value, counts: Value, bou
 
 
 class Turns(Model):
-    """Round robin, by induction: only requests are granted, and at most `bound` other grants precede a request's grant.
-
-    The bound is the number of other requesters.
-    """
+    """Round robin, by induction: only requests are granted, after at most one grant of each other requester."""
 
     def __init__(self, count: int):
         self.count = count
@@ -106,7 +103,7 @@ class LineTurns(Model):
 
 
 class RouterTurns(Model):
-    """Router output, bounded proof: bounds on the waits of passing flits, from other chips, and of this chip's flits.
+    """Router output, bounded proof: bounds on the waits of passing flits and of this chip's flits.
 
     A passing flit waits for one flit of each other passing input and for one flit of this chip. A flit of this chip
     waits for the flits of this chip before it, and for SHARE - 1 passing flits before each flit of this chip.

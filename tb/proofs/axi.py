@@ -1,7 +1,4 @@
-"""Bounded proofs of AXI4 compliance: each unit with an AXI port complies if the other side of the port does.
-
-Inputs outside the AXI port may have any value, except for the assumptions here.
-"""
+"""Bounded proofs of AXI4 compliance: each unit with an AXI port complies if the other side of the port does."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -35,18 +32,11 @@ from neuroncore_rtl.tb.proofs.proof import Model, Proof, stream_stays
 __all__ = ["PROOFS", "SIZE", "AxiModel"]
 
 SIZE = 8
-"""Bytes per beat."""
-
 DEPTH = 8
-"""Cycles from reset."""
 
 
 class AxiModel(Model):
-    """A unit with the rules of its AXI ports.
-
-    The unit is manager of the ports `drives` and subordinate of the ports `serves`. The function `legal` adds
-    assumptions about the unit's other inputs.
-    """
+    """A unit that manages the AXI ports `drives` and is subordinate of `serves`; `legal` assumes legal other inputs."""
 
     def __init__(
         self, unit: wiring.Component, legal: Callable | None = None, *, drives: Iterable = (), serves: Iterable = ()
@@ -68,7 +58,7 @@ class AxiModel(Model):
 
 
 class IsolationModel(AxiModel):
-    """The isolation unit: its manager complies until `stop` is set, and is free afterwards; `stop` remains set."""
+    """The isolation unit: its manager complies until `stop` is set, for good."""
 
     def __init__(self):
         super().__init__(unit := AxiIsolation(SIZE, 1), drives=[unit.port])
@@ -129,7 +119,7 @@ class DmaWrites(wiring.Component):
 
 
 def legal_runs(m: Module, unit) -> None:
-    """Assume that runs have bytes and end inside memory."""
+    """Assume runs inside memory."""
     run = unit.runs.payload
     inside = run.address + run.bytes <= (1 << len(run.address))
     m.d.comb += Assume(~unit.runs.valid | ((run.bytes != 0) & inside))
@@ -142,7 +132,7 @@ def legal_requests(m: Module, unit) -> None:
 
 
 def legal_words(m: Module, unit) -> None:
-    """Assume that a read of words starts only once, in any cycle."""
+    """Assume that a read of words starts only once."""
     started = Signal()
     m.d.sync += started.eq(started | unit.start)
     inside = unit.address + 4 * unit.count <= (1 << len(unit.address))
@@ -157,13 +147,12 @@ def legal_operations(m: Module, unit) -> None:
 
 
 def legal_stores(m: Module, unit) -> None:
-    """Assume legal operations, and that their data stay until accepted."""
     legal_operations(m, unit)
     stream_stays(m, unit.beats)
 
 
 def legal_bursts(m: Module, unit) -> None:
-    """Assume that a burst stays until done, lies in a payload-sized block, and the buffer is not written during it."""
+    """Assume that a burst lies in a payload-sized block, and the buffer is not written during it."""
     waits = Signal()
     requested = (unit.store, unit.address, unit.beats)
     before = [Signal.like(value) for value in requested]
@@ -198,7 +187,6 @@ def legal_memory(m: Module, unit) -> None:
 
 
 def _manager(name: str, make: Callable[[], wiring.Component], legal: Callable, depth: int = DEPTH) -> Proof:
-    """Return the proof of a unit that is the manager of its only AXI port."""
     return Proof(name, lambda: AxiModel(unit := make(), legal, drives=[unit.axi]), depth)
 
 

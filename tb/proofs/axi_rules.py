@@ -11,19 +11,18 @@ from neuroncore_rtl.tb.proofs.proof import stream_stays
 __all__ = ["LONGEST", "AxiRules"]
 
 LONGEST = 16
-"""Cycles of the longest proof, and so the largest number of bursts; the record has an entry for each burst."""
+"""Longest proof in cycles: the record has an entry for each burst."""
 
 Check = Callable[[ValueLike], object]
-"""`Assert` or `Assume`."""
 
 
 class AxiRules:
-    """Record of all bursts of a port, and the rules that refer to the record.
+    """Record of all bursts of a port, and the rules of AXI for them.
 
     Arguments:
         m: the module.
         name: prefix of the added signals.
-        port: `hdl.memory.axi.AxiPort`, or AXI4-Lite, which counts as bursts of one beat with ID 0.
+        port: `hdl.memory.axi.AxiPort`, or AXI4-Lite as bursts of one beat with ID 0.
         size: bytes per beat.
     """
 
@@ -80,7 +79,6 @@ class AxiRules:
         return Signal(shape, name=f"{self.name}_{what}")
 
     def _watch_reads(self) -> None:
-        """Record per ID the requested and completed bursts, the current burst's beats, and the length of each burst."""
         m, port, self.reads = self.m, self.port, []
         for identity in self.identities:
             reads, answered = (self._signal(range(LONGEST + 1), f"{what}{identity}") for what in ("reads", "answered"))
@@ -94,7 +92,6 @@ class AxiRules:
             self.reads.append((reads, answered, beats, lengths))
 
     def _watch_writes(self) -> None:
-        """Record addresses and beats, and the responses of each ID."""
         m, port = self.m, self.port
         self.writes, self.written = (self._signal(range(LONGEST + 1), what) for what in ("writes", "written"))
         self.beats = self._signal(8, "beats")

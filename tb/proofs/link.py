@@ -1,9 +1,8 @@
 """Proofs of the link protocol: a sender and a receiver, with a wire between them that loses and repeats frames.
 
-The wire has registers in each direction. In each cycle, each register accepts the previous register's frame, or keeps
-its old frame and loses the new one. The far end receives the last register's frame or does not. The solver chooses, so
-it may lose, delay and repeat frames, but not reorder them. A frame with a wrong checksum counts as not received. The
-routers' signals are free.
+In each cycle, each register accepts the previous register's frame, or keeps its old frame and loses the new one. The
+far end receives the last register's frame or does not. The solver chooses, so it may lose, delay and repeat frames, but
+not reorder them. A frame with a wrong checksum counts as not received. The routers' signals are free.
 """
 
 from functools import reduce
@@ -31,19 +30,19 @@ WINDOW = 3
 
 
 class LinkModel(wiring.Component):
-    """One direction of a link with the reverse path for its answers; base of the proofs.
+    """One direction of a link with the reverse path for its answers.
 
     Arguments:
         window: window of the sender.
         stages: registers in each direction, including those of the ends.
-        receiver_window: window of the receiver; default the sender's, as it should be.
+        receiver_window: window of the receiver; default the sender's.
 
     Ports:
         i: flits from the router.
         ready: the far router accepts a flit, one bit per virtual channel.
         keep: per direction, one bit per register, set when the register keeps its old frame.
         hears: per direction, set when the far end receives the last register's frame.
-        watched: an arbitrary constant, for example the index of the flit that a proof observes.
+        watched: an arbitrary constant, such as a flit's index.
     """
 
     def __init__(self, window, stages=2, receiver_window=None):
@@ -131,11 +130,7 @@ class Progress(LinkModel):
 
 
 class Numbers(LinkModel):
-    """All sequence numbers in flight are ordered, from the sender's oldest flit to its newest.
-
-    So a sequence number is never confused with the equal number of a flit 2 ** SEQUENCE_BITS earlier or later. The
-    proofs by induction need this property, too.
-    """
+    """Sequence numbers in flight are ordered: none is confused with an equal one 2 ** SEQUENCE_BITS later."""
 
     def properties(self, m):
         sender, receiver = self.sender, self.receiver
@@ -164,7 +159,6 @@ class Contents(Numbers):
         sender, receiver, places = self.sender, self.receiver, self.places
 
         def in_flight(number):
-            """Return whether a flit has been sent but not yet received."""
             first = receiver.expected[: len(number)]
             return (number - first)[: len(number)] < (sender.end - receiver.expected)[:SEQUENCE_BITS]
 
@@ -207,7 +201,7 @@ class Contents(Numbers):
 
 
 class FifoModel(Model):
-    """The nth flit read from a buffer is the nth flit written, for any n, if writes occur only with a free entry."""
+    """The nth flit read from a buffer is the nth flit written, if writes occur only with a free entry."""
 
     def __init__(self, window):
         self.window = window
@@ -234,7 +228,6 @@ class FifoModel(Model):
 
 
 def memory_at(m, unit, place):
-    """Return the word of a unit's memory at an address."""
     port = unit.memory.read_port(domain="comb")
     m.d.comb += port.addr.eq(place)
     return port.data

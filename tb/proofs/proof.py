@@ -23,7 +23,7 @@ class Proof:
 
 
 class Model(wiring.Component):
-    """A unit with free inputs; `constants` are widths of further inputs with arbitrary constant values."""
+    """A unit with free inputs and, by width, arbitrary `constants`."""
 
     def __init__(self, unit: wiring.Component, **constants: int):
         self.unit = unit
@@ -46,7 +46,6 @@ class Model(wiring.Component):
         return m
 
     def properties(self, m: Module) -> None:
-        """Add assumptions and assertions."""
         raise NotImplementedError
 
 

@@ -20,9 +20,9 @@ class NarrowQueue(Queue):
 class InOrder(Model):
     """The nth record that is issued to the engine or passed (a NOP) is the nth record of the blocks, for any n.
 
-    Its address and contents are compared. A record is issued when its semaphores allow it. After that it retires once,
-    in order, and each retirement is counted once. Doorbells, memory, semaphores and the engine are free, except that
-    memory answers in order, and the engine finishes only issued instructions.
+    A record is issued when its semaphores allow it. It retires once, in order, and each retirement is counted once.
+    Doorbells, memory, semaphores and the engine are free, except that memory answers in order, and the engine finishes
+    only issued instructions.
     """
 
     def __init__(self):
@@ -74,7 +74,6 @@ class InOrder(Model):
                 m.d.comb += Assert(unit.request.payload == first)
 
     def _first(self, m: Module) -> Signal:
-        """Return the address of the first block that has records."""
         unit, some, first = self.unit, Signal(), Signal(HBM_ADDRESS_BITS)
         with m.If(unit.blocks.valid & unit.blocks.ready & (unit.blocks.payload.count != 0) & ~some):
             m.d.sync += [some.eq(1), first.eq(unit.blocks.payload.address)]

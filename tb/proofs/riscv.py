@@ -21,20 +21,13 @@ from neuroncore_rtl.tb.proofs.solver import SolverVerdict, solve
 
 __all__ = ["PROVED_INSTRUCTIONS", "Check", "checkout", "checks", "run_check"]
 
-DEPTH = 10
-"""Cycles from reset to the checked cycle. The first instruction retires in cycle 5 at the earliest."""
-
-PATIENCE = 1
-"""Most cycles for which a bus refuses a request or delays an answer; such a bus is called fair."""
-
-TRIGGER, SOON = 6, 24
-"""Liveness: after an instruction retires in cycle TRIGGER, the next one retires within SOON cycles on fair buses."""
-
+DEPTH = 10  # cycles from reset to the checked cycle. The first instruction retires in cycle 5 at the earliest.
+PATIENCE = 1  # most cycles for which a bus refuses a request or delays an answer; such a bus is called fair
+TRIGGER, SOON = 6, 24  # after a retirement in cycle TRIGGER, the next one follows within SOON cycles on fair buses
 ACCESSES = (*LOADS, *STORES)
 PROVED_INSTRUCTIONS = tuple(
     sorted({"lui", "auipc", "jal", "jalr", *BRANCHES, *IMMEDIATE_OPERATIONS, *SHIFTS, *REGISTER_OPERATIONS, *ACCESSES})
 )
-"""The instructions of `insns/isa_rv32im.txt`."""
 
 NO_CSRS = {"0x306": "rw", "0x180": "rw", "0x7c0": "rw", "0xc00": "w", "0xc02": "w", "0xf11": "w", "0xfff": "rw"}
 """CSRs, and the accesses that must trap in machine mode: absent registers ("rw") and writes of read-only ones ("w")."""
@@ -47,21 +40,16 @@ memory_map
 setattr -unset init w:*cpu.registers.words* w:*cpu.registers.words?0]* %d
 setundef -undriven -anyseq
 """
-"""Yosys script that prepares the processor with a check. The registers x1 to x31 start with any contents."""
+"""The registers x1 to x31 start with any contents."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check.
+    """One check: `module` is its file and module in the checkout, without rvfi_ and _check.
 
-    Arguments:
-        name: name of the check.
-        module: file and module in the checkout, without rvfi_ and _check.
-        start: first cycle that the check observes.
-        depth: cycle in which the check asserts its property.
-        trigger: cycle of the event that the property follows; None: the check has no such event.
-        defines: macros in addition to the macros that all checks define.
-        model: instruction with a file in the checkout.
+    The check observes from cycle `start` and asserts its property in cycle `depth`. `trigger` is the cycle of the event
+    that the property follows, None without such an event. `defines` has macros in addition to those of all checks;
+    `model` is an instruction with a file in the checkout.
     """
 
     name: str
@@ -74,11 +62,7 @@ class Check:
 
 
 def checks(depth: int = DEPTH) -> Iterator[Check]:
-    """Yield all checks of the processor.
-
-    Memory accesses are checked twice: at or above LOCAL_BASE, where any alignment is allowed, and below, where a
-    misaligned access traps.
-    """
+    """Yield all checks; memory below LOCAL_BASE, where misaligned accesses trap, is checked separately."""
     low, placed = {"RISCV_FORMAL_ALIGNED_MEM": ""}, {"RISCV_FORMAL_ASSUME": ""}
     for name in PROVED_INSTRUCTIONS:
         yield Check(f"insn_{name}", "insn", depth=depth, model=name, defines=placed if name in ACCESSES else {})
@@ -118,7 +102,7 @@ _WORDS = {"r": "READ", "w": "WRITE"}
 
 
 def checkout(path: str) -> Path:
-    """Return the folder of a checkout of riscv-formal; raise UsageError if it is not one."""
+    """Return the folder of a checkout of riscv-formal; UsageError if it is not one."""
     folder = Path(path).expanduser()
     if not (folder / "checks" / "rvfi_insn_check.sv").is_file():
         rule = "a checkout of riscv-formal, with the file checks/rvfi_insn_check.sv"
@@ -145,7 +129,6 @@ def run_check(check: Check, folder: Path, timeout: float) -> SolverVerdict:
 
 @cache
 def processor() -> str:
-    """Return the RTLIL of the processor, module `controller_cpu`."""
     return rtlil.convert(AlternativeCpu(), "controller_cpu", emit_src=False)
 
 

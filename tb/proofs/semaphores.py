@@ -10,10 +10,7 @@ __all__ = ["PROOFS", "Updated"]
 
 
 class Updated(Model):
-    """The value of a semaphore is always the result of the updates that were accepted and not refused, in order.
-
-    An update is refused if and only if its result does not fit. Each cycle accepts one update if any is valid.
-    """
+    """A semaphore's value results from all accepted updates, one per cycle; an update that does not fit is refused."""
 
     def __init__(self, queues: int = 2, count: int = 16):
         super().__init__(Semaphores(queues, count), watched=SEMAPHORE_BITS)

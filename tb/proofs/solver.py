@@ -91,11 +91,7 @@ def solve(
     first: int = 0,
     timeout: float = 600,
 ) -> SolverVerdict:
-    """Return whether the assertions of a design hold; see `prove`.
-
-    The files are texts, or paths to copy. The script has commands of Yosys; `TO_SMT` is appended. Assertions before the
-    cycle `first` are ignored.
-    """
+    """Return whether the assertions of a design hold, except before cycle `first`; `TO_SMT` ends the script."""
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files.items():
             if isinstance(content, Path):
@@ -124,10 +120,7 @@ def _convert(component: wiring.Component) -> str:
 
 
 def run_solver(command: Sequence[str], folder: str | Path, timeout: float) -> tuple[int, str]:
-    """Run a program of this Python's environment; return its status and output.
-
-    After `timeout` seconds it is killed with its children, and NoAnswer is raised.
-    """
+    """Run a program of this environment; return status and output. NoAnswer after `timeout` seconds."""
     programs = Path(sys.executable).parent
     environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"}
     with subprocess.Popen(

@@ -1,7 +1,4 @@
-"""Operands for the ALU's arithmetic: products, quotients, powers, fused products, and all operations.
-
-As in `tb.stimulus.operands`, the caller's random generator determines the operands, and no result is computed here.
-"""
+"""Operands for the ALU's arithmetic: products, quotients, powers, fused products, and all operations."""
 
 import numpy as np
 
@@ -17,15 +14,11 @@ __all__ = [
 _BORDERS = (-151, -150, -149, -148, -128, -127, -126, -125, -102, 0, 126, 127)  # exponents at FP32's ends and beyond
 _ONE = 0x3F80_0000
 _QUOTIENTS = np.array([2.0**-150, 1.5 * 2.0**-149, 2.0**-126 - 2.0**-150, 2.0**-126, FP32.max, 2.0**128 - 2.0**103])
-"""Smallest and largest numbers, subnormals, and the midpoint (tie) between each of these and an adjacent number."""
+"""Smallest and largest numbers, subnormals, and ties next to these."""
 
 
 def multiply_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of FP32 patterns.
-
-    Half of the products have an exponent between underflow and overflow, mostly at a border. Factors are random,
-    special, or have few bits, so that products tie.
-    """
+    """Return n pairs of FP32 patterns. Factors are random, special, or have few bits, so that products tie."""
     a, b = random_fp32(rng, n), random_fp32(rng, n)
     special = rng.random(n) < 0.1
     a = np.where(special, rng.choice(special_fp32(), n), a)
@@ -72,10 +65,7 @@ def fma_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def alu_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of words for float and integer arithmetic.
-
-    Kinds: products, sums, related words, small integers, shift counts, and pairs in which one bit decides.
-    """
+    """Return n pairs of words: products, sums, related words, small integers, shift counts, one-bit decisions."""
     products, sums = multiply_cases(rng, n), add_cases(rng, n)
     a = random_fp32(rng, n)
     small = rng.integers(-40, 41, (2, n)).astype(np.uint32)
@@ -126,8 +116,8 @@ def divide_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarr
 def remainder_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return n pairs of FP32 patterns (a, b).
 
-    Kinds: any pair; quotients of up to 30 bits; multiples and their neighbours; dividends of either sign below the
-    divisor, where floored remainders are rounded; subnormals.
+    Kinds: any pair; quotients of up to 30 bits; multiples and their neighbours; subnormals; dividends below the
+    divisor, where floored remainders are rounded.
     """
     a, b = random_fp32(rng, n), random_fp32(rng, n)
     significands = rng.integers(1 << 23, 1 << 24, (2, n)) * rng.choice([-1.0, 1.0], (2, n))
@@ -147,8 +137,8 @@ def remainder_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.nd
 def power_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return n pairs of FP32 patterns (base, exponent).
 
-    Kinds: any pair; results within, at and beyond the range of FP32, from bases of every size, also next to 1; small
-    integers and halves as exponents, with bases of both signs; exact results.
+    Kinds: any pair; results within, at and beyond FP32's range, from bases of every size; small integers and halves as
+    exponents, with bases of both signs; exact results.
     """
     a, b = random_fp32(rng, n), random_fp32(rng, n)
     anywhere = rng.integers(1, FP32.infinity, n, np.uint32)

@@ -1,8 +1,4 @@
-"""Comparisons of golden with Berkeley SoftFloat: functions of a random generator and a count.
-
-Each returns (cases, ours, theirs): operands as bit patterns, and two arrays of results with canonical NaN. The tests
-run a few cases of each function, `python -m neuroncore_rtl.bench.softfloat` runs millions.
-"""
+"""Comparisons of golden with SoftFloat: functions that return (cases, ours, theirs) with canonical NaN."""
 
 from functools import partial
 
@@ -61,4 +57,4 @@ CAMPAIGN_OPERATIONS = {
     **{f"fp32 to {fmt.name}": partial(_to_integer, fmt) for fmt in (INT8, INT16, INT32)},
     "fp16 to fp32": _from_fp16,
 }
-"""Comparisons by name; conversions round to nearest even."""
+"""Conversions round to nearest even."""

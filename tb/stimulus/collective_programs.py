@@ -1,7 +1,4 @@
-"""Lists of collectives for the cores of an instance, and their memories.
-
-Either several groups execute one collective at the same time, or random groups execute random collectives.
-"""
+"""Lists of collectives for the cores of an instance, and their memories."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +32,7 @@ REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
 
 @dataclass(frozen=True)
 class CollectiveIssue:
-    """A collective of a group; `places` has, by participating core, the index of the instruction in the core's list."""
+    """A collective of a group; `places`: by core, the index of the instruction in the core's list."""
 
     kind: CollectiveKind
     group: Group
@@ -45,11 +42,7 @@ class CollectiveIssue:
 
 @dataclass(frozen=True)
 class Workload:
-    """Collectives of an instance, in the order of their creation.
-
-    `lists` has each core's instructions, `delays` the cycles before each instruction is issued. The memories are uint8
-    [cores, bytes].
-    """
+    """Collectives in their order, memories uint8 [cores, bytes], and `delays`, cycles before each instruction."""
 
     lists: dict[int, list[Collective]]
     delays: dict[int, list[int]]
@@ -86,8 +79,7 @@ def lists_side_by_side(
     """Return one collective of every group, all at the same time; memories other than src are random bytes.
 
     SEND means transfers around the group: each rank sends to the next one and receives from the previous one. Even
-    ranks send first, odd ranks receive first. The groups have no core in common; a block has `count` elements. The
-    fields are op, narrow and stochastic of `spec.isa.collective.Collective`.
+    ranks send first, odd ranks receive first. The groups have no core in common; a block has `count` elements.
     """
     size = count * element_bytes(dtype)
     pitch = _aligned(size, LINE)
@@ -112,7 +104,6 @@ def lists_side_by_side(
 
 
 def _transfers(one: Collective) -> Iterator[Collective]:
-    """Yield a rank's transfers around the group: odd ranks receive first, even ranks send first."""
     ranks, rank = one.group.ranks, one.rank
     send = replace(one, kind=CollectiveKind.SEND, root=(rank + 1) % ranks)
     receive = replace(one, kind=CollectiveKind.RECEIVE, root=(rank - 1) % ranks)
@@ -129,7 +120,7 @@ def _data(rng: np.random.Generator, dtype: CollectiveType, size: int, ranks: int
 
 
 def random_group(rng: np.random.Generator, cores: int, ranks: int | None = None) -> Group:
-    """Return a random group: cores at a constant distance, ascending or descending, from any start."""
+    """Return a random group: cores at a constant distance, from any start."""
     most = min(cores, collective.MAX_RANKS)
     if ranks is None:
         ranks = int(rng.choice([2, 3, 4, most, rng.integers(2, most + 1)]))
@@ -147,8 +138,7 @@ def random_workload(
 ) -> Workload:
     """Return random collectives; each core executes its collectives in the order of their creation.
 
-    As this order is the same for all cores, no deadlock can occur. Collectives without a common core run at the same
-    time. A src or dst has at most `largest` bytes; delays before instructions are drawn on a logarithmic scale.
+    As this order is the same for all cores, no deadlock can occur. Delays are drawn on a logarithmic scale.
     """
     room = 4 * _aligned(largest, COLLECTIVE_PAGE)
     words = [stimulus.random_fp32(rng, room // 4) for _ in range(instance.cores)]

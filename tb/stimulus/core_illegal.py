@@ -1,4 +1,4 @@
-"""Random images with flipped bits in some records, which a core must survive.
+"""Random images with flipped bits in some records.
 
 A record that breaks a rule must write nothing; any other record may write what its instruction writes.
 """
@@ -16,15 +16,11 @@ from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Flipped", "Writable", "flipped_image"]
 
-LARGEST = 4096  # largest number of elements of a changed instruction; legal larger ones can take years
+LARGEST = 4096  # legal larger ones can take years
 
 
 class Writable:
-    """Bytes that instructions may have written.
-
-    Attributes:
-        masks: bool [partitions, bytes] of each storage; HBM counts as one partition, of `hbm_bytes` bytes.
-    """
+    """Bytes that instructions may have written: bool [partitions, bytes] of each storage, HBM as one partition."""
 
     def __init__(self, config: Config, hbm_bytes: int):
         self.config = config
@@ -36,7 +32,6 @@ class Writable:
         self.masks = {storage: np.zeros(shape, bool) for storage, shape in shapes.items()}
 
     def add(self, instruction) -> None:
-        """Add the writes of an instruction; addresses beyond a storage do not count."""
         for touch in touches_of(instruction, self.config):
             mask = self.masks[touch.storage]
             bytes_ = (touch.starts[:, np.newaxis] + np.arange(touch.length)).reshape(-1)
@@ -47,10 +42,7 @@ class Writable:
 
 @dataclass(frozen=True)
 class Flipped:
-    """An image with flipped bits, all instructions that it may execute, and the required fault.
-
-    `fault` is None if the changed record may be legal, or may wait for an event that never occurs.
-    """
+    """An image with flipped bits, all instructions that it may execute, and the required fault, None if uncertain."""
 
     image: Image
     instructions: tuple
@@ -109,7 +101,7 @@ def _changed(
 
 
 def _meaningful_bit(rng, engine: isa.Engine) -> int:
-    """Return the position of a random bit that is part of a field; more often the instruction's than the header's."""
+    """The bit is part of a field, more often the instruction's than the header's."""
     if rng.random() < 0.25:
         layout, first = isa.HEADER_FIELDS, 0
     else:

@@ -1,8 +1,4 @@
-"""Random programs of the whole core: instructions of all engines that use each other's results.
-
-They compute nothing useful. Copies fill SBUF and PSUM from HBM at the start and write them back at the end, so a
-comparison of HBM is enough to check the execution.
-"""
+"""Random programs of all engines of a core; copies at start and end make a comparison of HBM suffice."""
 
 from dataclasses import dataclass, replace
 from math import prod
@@ -51,10 +47,7 @@ class CoreChoices:
 
 @dataclass(frozen=True)
 class CoreProgram:
-    """A program, the initial contents of its tensors in HBM, and its result tensors in HBM.
-
-    The results `sbuf` and `psum` are the final on-chip memories.
-    """
+    """A program, its initial tensors in HBM, and its results; `sbuf` and `psum` are the final on-chip memories."""
 
     program: Program
     contents: list[tuple[HbmTensor, np.ndarray]]
@@ -72,11 +65,7 @@ def random_core_program(
     base: int = 0,
     order: str = Program.order,
 ) -> CoreProgram:
-    """Return a program of `count` instructions, plus the copies at its start and end.
-
-    It uses at most half of SBUF. `base` is the image's HBM address, a multiple of 128; for `order` see
-    `kernels.program.Program`.
-    """
+    """Return a program of `count` instructions and copies in half of SBUF; `base`: HBM address, a multiple of 128."""
     writer = CoreWriter(rng, config, choices or CoreChoices(), base, order)
     for _ in range(count):
         writer.add()
@@ -94,11 +83,7 @@ def execute_in_order(image: Image, program: Program) -> Engines:
 
 
 class CoreWriter:
-    """A random program under construction, for one core of an instance.
-
-    For the arguments see `random_core_program`. Callers may also append instructions to `program`. Its random
-    copies use the tensor `hbm` in HBM.
-    """
+    """A random program under construction, for one core of an instance; random copies use `hbm`."""
 
     def __init__(
         self, rng: np.random.Generator, config: Config, choices: CoreChoices, base: int, order: str, core: int = 0
@@ -129,7 +114,7 @@ class CoreWriter:
         own = choices.elementwise_choices
         self.elementwise = Writer(rng, config, own, self.memories, self.program.append)
         self.loaded: isa.LoadStationary | None = None
-        self.turns: list[bool | None] = []  # the next tensor instructions: True: load, False: multiply, None: any
+        self.turns: list[bool | None] = []  # True: load, False: multiply, None: any
 
     def add(self) -> None:
         c = self.choices
@@ -144,7 +129,6 @@ class CoreWriter:
             self._add_copy()
 
     def finish(self) -> CoreProgram:
-        """Return the program, with final copies of the on-chip memories."""
         results = {"hbm": self.hbm}
         for tensor in self.chip.values():
             results[tensor.name] = self.program.space.hbm(f"end of {tensor.name}", INT8, _whole(tensor))
@@ -275,7 +259,7 @@ def _whole(tensor: Tensor) -> tuple[int, ...]:
 
 
 def garbled_image(rng: np.random.Generator, image: Image) -> Image:
-    """Return an image with random values in the unused bits of records, and `overlap` cleared in some."""
+    """Return an image with random unused bits of records, and `overlap` cleared in some."""
     data = bytearray(image.data)
     for block, records in zip(image.blocks, image.records, strict=True):
         for number in range(len(records)):

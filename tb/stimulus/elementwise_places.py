@@ -1,4 +1,4 @@
-"""Placement of a random program's tensors in SBUF and PSUM, and the initial contents of these memories."""
+"""Placement and initial contents of a random program's tensors in SBUF and PSUM."""
 
 from math import prod
 
@@ -44,11 +44,7 @@ def _addresses(access: Access, shape: tuple[int, ...]) -> np.ndarray:
 
 
 class Places:
-    """The memories while a program is written: initial SBUF and PSUM, uint8 [partitions, bytes].
-
-    `fill` writes meaningful elements into the memories. `related` is the share of tensors that overlap other tensors
-    instead of having separate addresses. `written` marks the bytes of a partition that an instruction may have written.
-    """
+    """The memories while a program is written. `related` is the share of tensors that overlap others."""
 
     def __init__(self, rng: np.random.Generator, config: Config, memories: dict[Storage, np.ndarray], related: float):
         self.rng, self.config, self.memories, self.related = rng, config, memories, related
@@ -56,7 +52,6 @@ class Places:
         self.written = {storage: np.zeros(memory.shape[1], bool) for storage, memory in memories.items()}
 
     def note(self, instruction: Instruction) -> None:
-        """Mark the bytes that an instruction of any engine writes as written."""
         for region in instruction.writes:
             if region.storage in self.written:
                 self.written[region.storage][region.span[0] : region.span[1]] = True
@@ -78,7 +73,7 @@ class Places:
         return steps
 
     def _start(self, lanes: int, storage: Storage) -> int | None:
-        """Return a legal partition for lane 0; None if the storage has too few partitions."""
+        """None if the storage has too few partitions."""
         quadrant = self.config.quadrant
         step = 1 if lanes <= quadrant else 2 if lanes <= 2 * quadrant else 4
         limit = storage_partitions(storage, self.config)
@@ -86,7 +81,7 @@ class Places:
         return int(self.rng.choice(starts)) if starts else None
 
     def place(self, partial: Elementwise, name: str, fmt: Format, storage: Storage, steps: np.ndarray) -> Access:
-        """Return an access with the given steps, at free addresses if possible, sometimes overlapping other tensors."""
+        """Return an access at free addresses if possible, sometimes overlapping others."""
         rng = self.rng
         size = fmt.bits // 8
         dimensions = len(partial.shape)
@@ -147,7 +142,7 @@ class Places:
         return np.where(rng.random(codes.shape) < 0.5, related, codes).astype(codes.dtype)
 
     def elements(self, access: Access, lanes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the initial codes of an access, [lanes, elements]; addresses are clipped to the memory."""
+        """Return the initial codes of an access; addresses are clipped to the memory."""
         return self._words(access, lanes[:, np.newaxis], _addresses(access, shape) // (access.format.bits // 8))
 
     def _words(self, access: Access, lanes: np.ndarray, places: np.ndarray) -> np.ndarray:

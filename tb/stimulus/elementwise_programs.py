@@ -1,9 +1,4 @@
-"""Random programs of the vector and scalar engines.
-
-They compute nothing useful. Shapes, formats, steps and partitions change from one instruction to the next. Results are
-read immediately, overwritten, and shared between the engines. Unused bits of an instruction are random, to expose
-hardware that depends on them.
-"""
+"""Random programs of the vector and scalar engines. Unused bits of an instruction are random."""
 
 from collections import Counter
 from collections.abc import Callable, Set
@@ -31,7 +26,7 @@ __all__ = ["Choices", "Writer", "garbled", "random_elementwise_program", "random
 Append = Callable[[Elementwise], object]
 Memories = dict[Storage, np.ndarray]
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
-_REMAINDERS = 8  # largest number of elements per lane with remainders; more would dominate a program's cycles
+_REMAINDERS = 8  # more would dominate a program's cycles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +49,6 @@ class Choices:
     stochastic: frozenset[Opcode] = elementwise.STOCHASTIC
 
     def on(self, config: Config) -> "Choices":
-        """Return the choices without the operations for which the machine's lanes have no unit."""
         without = set(VECTOR_UNITS) - config.vector_units
         opcodes = set().union(*(elementwise.UNIT_OPCODES.get(unit, ()) for unit in without))
         operations = set().union(*(elementwise.UNIT_OPERATIONS.get(unit, ()) for unit in without))
@@ -73,10 +67,7 @@ class Choices:
 def random_elementwise_program(
     rng: np.random.Generator, config: Config, count: int, choices: Choices, *, bytes_per_partition: int | None = None
 ) -> ElementwiseProgram:
-    """Return a program of `count` instructions.
-
-    `bytes_per_partition` is the part of SBUF in use, a multiple of 4; None: all of it, so that accesses reach the end.
-    """
+    """Return a program of `count` instructions; `bytes_per_partition` of SBUF are used, a multiple of 4; None: all."""
     size = config.sbuf_bytes if bytes_per_partition is None else bytes_per_partition
     memories = {
         Storage.SBUF: rng.integers(0, 256, (config.partitions, size), np.uint8),
@@ -93,7 +84,7 @@ def random_elementwise_program(
 
 
 def random_records(rng: np.random.Generator, program: Program) -> list[EngineRecord]:
-    """Return the records of a program, some with random unused bits, and some without `overlap`."""
+    """Return the records of a program; unused bits and `overlap` of some are random."""
     return [_record(rng, entry, program.config) for entry in program.entries]
 
 
@@ -108,7 +99,7 @@ def _record(rng: np.random.Generator, entry: Entry, config: Config) -> EngineRec
 def garbled(
     rng: np.random.Generator, layout: Layout, values: dict[str, int], unused: Set[str], signed: Set[str] = frozenset()
 ) -> dict[str, int]:
-    """Return the values of a layout's fields, with random values for the unused ones; `signed`: the signed fields."""
+    """Return the values of a layout's fields, random for the unused ones."""
     changed = dict(values)
     for name, width in layout:
         if name in unused:
@@ -118,12 +109,7 @@ def garbled(
 
 
 class Writer:
-    """A program under construction; for rng, config and choices see `random_elementwise_program`.
-
-    The initial memories, uint8 [partitions, bytes], receive meaningful elements. `append` appends an instruction to the
-    program, or raises ValueError if it is illegal. `instructions` has the added ones, `places` the placement of their
-    tensors.
-    """
+    """A program under construction. `append` raises ValueError if the instruction is illegal."""
 
     def __init__(self, rng: np.random.Generator, config: Config, choices: Choices, memories: Memories, append: Append):
         self.rng, self.config, self.choices, self.append = rng, config, choices.on(config), append
@@ -308,7 +294,6 @@ class Writer:
         return int(stimulus.random_fp32(rng, 1)[0])
 
     def _related(self, access: Access, integer: bool) -> int:
-        """Return a scalar related to the first element of a lane."""
         lane = self.rng.integers(0, 4, 1)
         code, fmt = self.places.elements(access, lane, (1,)).ravel(), access.format
         if integer:

@@ -2,9 +2,7 @@
 
     b32*+ =0 x +1.402957P-114 +1.2AD267P1 -1.003963P-112 -> +Zero xu
 
-A line has an operation with its format, a rounding mode, trapped exceptions, operands, `->`, the result, and the
-exceptions. The hexadecimal digits of a significand such as 1.402957 are the 23 bits of the mantissa; a NaN is Q or S.
-See the suite's syntax.txt.
+The hexadecimal digits of a significand such as 1.402957 are the 23 bits of the mantissa; a NaN is Q or S.
 """
 
 import re
@@ -30,10 +28,9 @@ OPERATIONS = {
     "b32<C": "min",
     "b32>A": "larger magnitude",
 }
-"""Supported operations, by their names in the suite."""
 
 _OTHERS = {"V": "square roots", "b64cff": "longer formats", "b128cff": "longer formats"}
-"""Operations of the suite that the machine does not compute. Operations in neither table are not arithmetic."""
+"""Operations that the machine does not compute. Operations in neither table are not arithmetic."""
 
 _OPERATION = re.compile(r"[bd]\d+\S+")
 _NUMBER = re.compile(r"([+-])(?:([01])\.([0-7][0-9A-F]{5})P(-?\d+)|(Zero|Inf))")
@@ -42,10 +39,7 @@ _TRAPS = re.compile(r"[xuozi]+")
 
 
 def read_fpgen(files: Sequence[Path]) -> Reading:
-    """Return the cases of files of the suite, grouped by operation.
-
-    Iteration over the cases raises UsageError at the first malformed line.
-    """
+    """Return the cases of files by operation. Iteration raises UsageError at the first malformed line."""
     left_out = Counter()
     return Reading(_cases(files, left_out), left_out)
 
@@ -56,7 +50,7 @@ def _cases(files: Sequence[Path], left_out: Counter) -> Iterator[ScalarCases]:
         for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), start=1):
             fields = line.split()
             if len(fields) < 2 or not _OPERATION.fullmatch(fields[0]):
-                continue  # a title
+                continue
             where = f"{path.name}:{number}"
             try:
                 words = _case(fields, left_out)
@@ -71,7 +65,7 @@ def _cases(files: Sequence[Path], left_out: Counter) -> Iterator[ScalarCases]:
 
 
 def _case(fields: list[str], left_out: Counter) -> list[int] | None:
-    """Return the words of operands and result; None, and a count of the reason, if the case is skipped."""
+    """Return operands and result; None, and a count of the reason, if the case is skipped."""
     operation, rounding, *rest = fields
     if "->" not in rest[1:-1]:
         raise ValueError(f"a case must have operands, -> and a result, not {' '.join(fields)!r}")

@@ -10,7 +10,7 @@ from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, ELEMENTWISE_FI
 
 __all__ = ["illegal_word", "random_word"]
 
-ATTEMPTS = 3000  # number of changed instructions to try; if none breaks a rule, the rule counts as unbreakable
+ATTEMPTS = 3000  # changed instructions to try before a rule counts as unbreakable
 
 _PARTS: dict[Rule, tuple[str, ...]] = {
     Rule.OPCODE: ("opcode",),
@@ -25,7 +25,7 @@ _PARTS: dict[Rule, tuple[str, ...]] = {
     Rule.ALIGNMENT: ("address", "scalar"),
     Rule.RANGE: ("address", "step", "count", "scalar"),
 }
-"""For each rule, parts of the names of the fields to change."""
+"""Parts of the names of the fields to change."""
 
 
 def random_word(rng: np.random.Generator) -> int:
@@ -36,10 +36,7 @@ def random_word(rng: np.random.Generator) -> int:
 def illegal_word(
     rng: np.random.Generator, config: Config, opcodes: frozenset[Opcode], rule: Rule, legal: Sequence[int]
 ) -> int | None:
-    """Return an instruction that breaks `rule` and no earlier rule; None if the engine's opcodes cannot break it.
-
-    One to three fields of one of the `legal` instructions are changed.
-    """
+    """Return an instruction that breaks `rule` and no earlier rule; None if the engine's opcodes cannot break it."""
     candidates = [(name, width) for name, width in ELEMENTWISE_FIELDS if any(part in name for part in _PARTS[rule])]
     for _ in range(ATTEMPTS):
         values = Elementwise.unpack(legal[rng.integers(len(legal))])

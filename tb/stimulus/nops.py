@@ -11,12 +11,12 @@ from neuroncore_rtl.spec.isa import Nop, Record, Update, UpdateOp, Wait, queue_c
 
 __all__ = ["NopProgram"]
 
-SCRATCH = 4  # number of semaphores for which no record waits
+SCRATCH = 4  # semaphores for which no record waits
 
 
 @dataclass
 class NopProgram(Program):
-    """A program of one section with NOPs before the given share of records; the seed makes all decisions.
+    """A program of one section with NOPs before a share of its records.
 
     The waits of such a record move to a NOP before the record in its queue, or to NOPs in any queues; the latter NOPs
     increment a separate semaphore, for which the record waits. The program uses the first half of the semaphores, the
@@ -28,11 +28,9 @@ class NopProgram(Program):
 
     @property
     def entries(self) -> list[Entry]:
-        """The program's entries and the NOPs, in an executable order."""
         return [entry for entry, _ in self._mixed()]
 
     def records(self) -> list[Record]:
-        """Return the record of every entry."""
         return [record for _, record in self._mixed()]
 
     def _mixed(self) -> Iterator[tuple[Entry, Record]]:

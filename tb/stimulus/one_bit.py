@@ -1,8 +1,4 @@
-"""Operands with one bit that changes the result: a bit of a NaN, of a zero, of shifted-out bits, or of a whole word.
-
-Random operands seldom have such a bit, and often no other operand reveals a broken wire. Unit tests use all of these
-operands, `make sim` mixes them with others.
-"""
+"""Operands with one bit that changes the result; random ones seldom have such a bit, which may reveal a broken wire."""
 
 from functools import cache
 
@@ -24,10 +20,7 @@ _FARTHEST = 16  # most places by which an addend exceeds a product; for larger d
 
 
 def bits_apart() -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs of 32-bit words that differ in one bit, in both orders.
-
-    The words are zeros, infinities and ones of FP32, and the ends of the integer range.
-    """
+    """Return pairs of special FP32 words or ends of the integer range that differ in one bit, in both orders."""
     words = np.array([0, 1 << 31, FP32.infinity, 0xFF800000, ONE, 0xBF800000, 0x7FFFFFFF, 0xFFFFFFFF], np.uint32)
     words = np.repeat(words, 32)
     beside = words ^ np.tile(np.uint32(1) << np.arange(32, dtype=np.uint32), len(words) // 32)
@@ -35,7 +28,7 @@ def bits_apart() -> tuple[np.ndarray, np.ndarray]:
 
 
 def lone_fraction_bits(fmt: Format) -> np.ndarray:
-    """Return uint32 codes of a float format with a single fraction bit: NaNs and subnormal numbers."""
+    """Return uint32 codes of NaNs and subnormal numbers with a single fraction bit."""
     bits = [1 << bit for bit in range(fmt.padding_bits, fmt.padding_bits + fmt.mantissa_bits)]
     codes = [exponent | bit for exponent in (fmt.infinity, 0) for bit in bits]
     return np.array([sign | code for code in codes for sign in (0, 1 << fmt.bits - 1)], np.uint32)
@@ -119,7 +112,7 @@ def lone_powers() -> tuple[np.ndarray, np.ndarray]:
     """Return pairs (base, exponent) of FP32 patterns in which one bit changes the power.
 
     1. Negative bases with exponents that would be integers without one fraction bit, in each position and of each size.
-    2. Words that differ in one bit from a zero, a one or an infinity, as base or as exponent.
+    2. Words that differ in one bit from a zero, a one or an infinity.
     """
     fields, bits = np.meshgrid(np.arange(126, 153), np.arange(23))
     digits = (fields << 23 | 1 << bits).ravel()
@@ -156,7 +149,6 @@ def lone_macs(fmt: Format) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     fraction = (fit & 0x7FFFFF) >> cut << fmt.padding_bits
     x, w = fmt.bias - distance // 2 << position | fraction, fmt.bias - (distance - distance // 2) << position
     parts += [(x, w, acc) for acc in (ONE, ONE + 1)] + [(w, x, acc) for acc in (ONE, ONE + 1)]
-    # Products with bits that need both operands.
     x, w, acc = _multiplied(min(fmt.precision, 12))
     x, w = (fmt.bias << position | bits << max(position - 11, 0) >> max(11 - position, 0) for bits in (x, w))
     parts.append((x, w, acc))
@@ -168,15 +160,14 @@ def lone_macs(fmt: Format) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _halves() -> np.ndarray:
-    """Return FP32 patterns that, added to 1, shift out half a last place and one lower bit, at every distance below."""
     words = [127 - d << 23 | (1 << d - 1 | 1 << bit) & (1 << 23) - 1 for d in range(1, 25) for bit in range(d - 1)]
     return np.array(words, np.uint32)
 
 
 def _multiplied(bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return 11-bit fractions of two significands of `bits` bits, and FP32 accumulators.
+    """Return fractions of two significands of `bits` bits, and FP32 accumulators.
 
-    The product added to the accumulator would be a tie without one bit of the product, for each possible bit.
+    The sum would be a tie without one bit of the product.
     """
     found = []
     for dropped in range(2, 2 * bits + 1):

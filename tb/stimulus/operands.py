@@ -1,8 +1,4 @@
-"""Random operands in which special values, ties, cancellations and borders are frequent.
-
-The caller seeds the numpy Generator, so equal seeds give equal cases. No result is computed here: golden, its oracles
-and the hardware use the same cases.
-"""
+"""Random operands in which special values, ties, cancellations and borders are frequent."""
 
 from collections.abc import Sequence
 
@@ -18,16 +14,12 @@ __all__ = [
 ]  # fmt: skip
 
 SIGNS = np.array([0, 1 << 31], np.uint32)
-CORNERS = 0.1  # share of a multiply-accumulate's operands from `corners`
+CORNERS = 0.1
 SPECIAL_WORDS = (0, 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 
 
 def corners(fmt: Format) -> np.ndarray:
-    """Return codes that a faulty decoder may get wrong.
-
-    They are the special codes, codes of one fraction bit, and TF32 codes in which only the padding distinguishes a NaN
-    from an infinity, or numbers with nonzero padding.
-    """
+    """Return special codes, codes of one fraction bit, and TF32 codes with nonzero padding."""
     special = special_fp32() if fmt == FP32 else special_codes(fmt).astype(np.uint32)
     if not fmt.is_float:
         return special
@@ -50,7 +42,7 @@ def special_fp32() -> np.ndarray:
 
 
 def special_codes(fmt: Format) -> np.ndarray:
-    """Return codes of `fmt` of both signs: zero, one, maximum, infinity, NaN, and every border of the range."""
+    """Return special codes of `fmt` of both signs, and every border of the range."""
     if not fmt.is_float:
         values = np.array([0, 1, -1, 2, fmt.max, fmt.min, fmt.min + 1, fmt.max // 2])
         return (values & ((1 << fmt.bits) - 1)).astype(storage_dtype(fmt))
@@ -79,7 +71,7 @@ def random_fp32(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def random_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
-    """Return n codes of `fmt` in its storage type, a tenth of them special; TF32's padding bits are zero."""
+    """Return n codes of `fmt`, a tenth of them special; TF32's padding bits are zero."""
     if fmt == FP32:
         return random_fp32(rng, n)
     uniform = rng.integers(0, 1 << fmt.bits, n, np.int64)
@@ -98,10 +90,7 @@ def ordinary_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
 
 
 def partners(rng: np.random.Generator, fmt: Format, codes: np.ndarray) -> np.ndarray:
-    """Return a partner for each of `codes`: equal, opposite, adjacent, zero, or special.
-
-    Such pairs detect faults of comparisons, extremes, sums and quotients; the smallest integer with -1 is among them.
-    """
+    """Return equal, opposite, adjacent, zero or special partners; the smallest integer with -1 is among the pairs."""
     n = len(codes)
     first = codes.astype(np.int64)
     opposite = first ^ (1 << fmt.bits - 1) if fmt.is_float else -first
@@ -119,7 +108,7 @@ def mac_cases(
 
     The products cover the FP32 range with its subnormal and overflow borders. The accumulator cancels the product,
     gives a sum that is a tie, is far larger or smaller, is at a border, or is unrelated; or one bit changes the result
-    (`lone_macs`). For `x_half` and `w_half` see `golden.arith.mac`.
+    (`lone_macs`).
     """
     x, w = random_codes(rng, fmt, n), random_codes(rng, fmt, n)
     if fmt.is_float:
@@ -138,17 +127,13 @@ def mac_cases(
 
 
 def add_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of FP32 patterns, related like product and accumulator in `mac_cases`."""
+    """Return n pairs related like product and accumulator in `mac_cases`."""
     a = random_fp32(rng, n)
     return a, _addends(rng, decode(a, FP32))
 
 
 def round_cases(rng: np.random.Generator, fmt: Format, mode: str, n: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return n cases (FP32 patterns, random words); the words are None for mode "rne".
-
-    Values are random, representable, ties and their neighbours, or from far below the last place of `fmt` to overflow.
-    Words are uniform, extreme, or next to the threshold of stochastic rounding.
-    """
+    """Return n FP32 patterns, many of them ties of `fmt` or its borders, and random words; None for mode "rne"."""
     with np.errstate(all="ignore"):
         representable = decode(random_codes(rng, fmt, n), fmt)
         half = np.ldexp(0.5, _last_place(representable, fmt))
@@ -198,7 +183,7 @@ def _addends(rng: np.random.Generator, value: np.ndarray) -> np.ndarray:
 
 
 def mixed(rng: np.random.Generator, n: int, weights: Sequence[int], kinds: Sequence) -> np.ndarray:
-    """Return n elements, each from kinds[i] with probability weights[i] / sum(weights); pairs if kinds are pairs."""
+    """Return n elements, each from kinds[i] with the probability weights[i] / sum(weights)."""
     chosen = rng.choice(np.repeat(np.arange(len(weights)), weights), n)
     if isinstance(kinds[0], tuple):
         return tuple(np.choose(chosen, side) for side in zip(*kinds, strict=True))
@@ -206,7 +191,7 @@ def mixed(rng: np.random.Generator, n: int, weights: Sequence[int], kinds: Seque
 
 
 def mixed_codes(rng: np.random.Generator, fmt: Format, n: int, shares: Sequence[float]) -> np.ndarray:
-    """Return n codes of `fmt` in its storage type: one of `shares` is the share of random codes; others: ordinary."""
+    """Return n codes of `fmt`; one of `shares` is the share of random codes."""
     wild, tame = random_codes(rng, fmt, n), ordinary_codes(rng, fmt, n)
     return np.where(rng.random(n) < rng.choice(shares), wild, tame).astype(storage_dtype(fmt))
 

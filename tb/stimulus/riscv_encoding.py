@@ -6,12 +6,12 @@ __all__ = ["b_type", "i_type", "j_type", "load_constant", "r_type", "s_type", "u
 
 
 def r_type(opcode: int, rd: int, funct3: int, rs1: int, rs2: int, funct7: int) -> int:
-    """Return an instruction on two registers."""
+    """Return a register instruction."""
     return funct7 << FUNCT7 | rs2 << RS2 | rs1 << RS1 | funct3 << FUNCT3 | rd << RD | opcode
 
 
 def i_type(opcode: int, rd: int, funct3: int, rs1: int, immediate: int) -> int:
-    """Return an instruction on a register and a 12-bit immediate."""
+    """Return an instruction with an immediate."""
     return _immediate("I", immediate) | rs1 << RS1 | funct3 << FUNCT3 | rd << RD | opcode
 
 
@@ -36,10 +36,9 @@ def j_type(opcode: int, rd: int, offset: int) -> int:
 
 
 def load_constant(rd: int, value: int) -> list[int]:
-    """Return the instructions LUI and ADDI that load a word into a register."""
+    """Return instructions that load a word into a register."""
     return [u_type(Opcode.LUI, rd, value + 0x800), i_type(Opcode.OP_IMM, rd, 0, rd, value)]
 
 
 def _immediate(form: str, value: int) -> int:
-    """Return the bits of an instruction that hold an immediate."""
     return sum((value >> bit & (1 << width) - 1) << place for place, width, bit in IMMEDIATES[form])

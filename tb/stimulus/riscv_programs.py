@@ -1,8 +1,8 @@
 """Random programs for the controller: every kind of instruction and trap, with interrupts at random times.
 
-They compute nothing useful, and always end. Control flow is forward, except for counted loops. A handler skips the
-trapping instruction and sets the timer again. Instructions that must stay together, such as an address and a jump to
-it, are one item; branches target the start of an item.
+They always end. Control flow is forward, except for counted loops. A handler skips the trapping instruction and sets
+the timer again. Instructions that must stay together, such as an address and a jump to it, are one item; branches
+target the start of an item.
 
 Registers: x0 to x23 are general. x24 and x25 hold values for mtvec: the trap handler with bit 1 set, and the vector
 table with bit 0 set. x26 and x27 are reserved for the handler. x28: end of memory. x29: data. x30: loop counter. x31:
@@ -37,19 +37,15 @@ ILLEGAL_FUNCT3 = {
     Opcode.LOAD: (3, 6, 7), Opcode.STORE: (3, 4, 5, 6, 7), Opcode.BRANCH: (2, 3), Opcode.JALR: (1, 2, 3, 4, 5, 6, 7),
     Opcode.OP: tuple(range(8)), Opcode.OP_IMM: (1, 5), Opcode.MISC_MEM: (2, 3, 4, 5, 6, 7), Opcode.SYSTEM: (0, 4),
 }  # fmt: skip
-"""By opcode, the values of funct3 without an instruction, or without an instruction if certain other bits are set."""
+"""By opcode, the values of funct3 that are not always legal."""
 
 FREE = 24  # registers below this number are general
-Item = Callable[[int, Sequence[int]], list[int]]  # returns an item's words, given its number and all items' addresses
+Item = Callable[[int, Sequence[int]], list[int]]  # words from the item's number and all items' addresses
 
 
 @dataclass(frozen=True)
 class RandomProgram:
-    """A program as stored in memory from LOCAL_BASE.
-
-    The body is the program without the start, the end and the handler; it has `items` items. `body` has the offsets of
-    its first byte and of its end.
-    """
+    """A program in memory from LOCAL_BASE; `body` has the offsets of its items."""
 
     image: bytes
     items: int
@@ -57,10 +53,7 @@ class RandomProgram:
 
 
 def random_riscv_program(rng: np.random.Generator, items: int, *, memory_bytes: int) -> RandomProgram:
-    """Return a program that ends with a write of 1 to `TOHOST`.
-
-    The body has `items` items of one to nine words; the memory has `memory_bytes` bytes from LOCAL_BASE.
-    """
+    """Return a program that ends with a write of 1 to `TOHOST`."""
     handler, table = _handler(rng)
     prologue = _prologue(rng, LOCAL_BASE + 4, LOCAL_BASE + 4 * (1 + len(handler)), memory_bytes)
     writer = _Writer(rng)
@@ -94,7 +87,6 @@ def _csr(number: int, funct3: int, rd: int, source: int) -> int:
 
 
 def _handler(rng: np.random.Generator) -> tuple[list[int], list[int]]:
-    """Return the trap handler and the table of vectored interrupts after it."""
     mret = System.MRET
     pause = int(rng.integers(300, 2000))
     timer = [
@@ -153,14 +145,12 @@ class _Writer:
         return self.kinds[self.rng.choice(len(self.kinds), p=self.weights)][0]()
 
     def free(self) -> int:
-        """Return a writable register."""
         return int(self.rng.integers(FREE))
 
     def any(self) -> int:
         return int(self.rng.integers(32))
 
     def immediate(self) -> int:
-        """Return a signed 12-bit number, often an end of the range."""
         return int(self.rng.choice((-2048, -1, 0, 1, 2047))) if self.rng.random() < 0.2 else self.below(-2048, 2048)
 
     def below(self, first: int, end: int) -> int:
@@ -168,7 +158,6 @@ class _Writer:
 
     @staticmethod
     def words(*words: int) -> tuple[int, Item]:
-        """Return an item that does not depend on its address."""
         return len(words), lambda number, addresses: list(words)
 
     def compute_word(self) -> int:
@@ -282,7 +271,6 @@ class _Writer:
         return self.words(int(self.rng.choice((System.ECALL, System.EBREAK))))
 
     def illegal(self) -> tuple[int, Item]:
-        """Return a word that is no instruction: an unknown opcode, function or privileged operation."""
         bits = self.below(0, 1 << 32)
         opcode = int(self.rng.choice((*ILLEGAL_FUNCT3, *(n for n in range(128) if n & 3 != 3))))
         funct3 = ILLEGAL_FUNCT3.get(opcode, tuple(range(8)))
@@ -327,7 +315,6 @@ class _Writer:
         return self.words(i_type(Opcode.MISC_MEM, self.any(), self.below(0, 2), self.any(), self.immediate()))
 
     def modify(self) -> tuple[int, Item]:
-        """Return code that overwrites one of its instructions."""
         rd, base = (int(n) for n in self.rng.choice(np.arange(1, FREE), 2, replace=False))
         written = i_type(Opcode.OP_IMM, self.free(), 0, self.any(), self.immediate())
         stored = u_type(Opcode.AUIPC, base, 0), s_type(Opcode.STORE, 2, base, rd, 12)

@@ -1,4 +1,4 @@
-"""Cases of scalar operations with the results that an external suite expects, from any file format."""
+"""Cases of scalar operations with the results that an external suite expects."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,11 +12,7 @@ __all__ = ["Reading", "ScalarCases"]
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarCases:
-    """Cases of one of `tb.tests.oracle.units.ORACLE_OPERATIONS`; each array has one element per case.
-
-    Operands and expected results are right-aligned in uint32 words; an expected NaN matches any NaN. `origin` returns
-    the name of a case's source.
-    """
+    """Cases of one of `tb.tests.oracle.units.ORACLE_OPERATIONS`, as uint32; an expected NaN matches any NaN."""
 
     operation: str
     operands: Sequence[np.ndarray]
@@ -28,10 +24,7 @@ class ScalarCases:
 
 
 class Reading(NamedTuple):
-    """A suite that is being read in blocks of cases, to bound the memory.
-
-    The counts of skipped cases, by reason, are complete when all `cases` have been read.
-    """
+    """A suite in blocks of cases; the counts of skipped cases are complete when all `cases` have been read."""
 
     cases: Iterator[ScalarCases]
     left_out: Counter[str]

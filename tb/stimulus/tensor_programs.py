@@ -1,9 +1,4 @@
-"""Random programs of the tensor engine, and golden's reads of PSUM during their execution.
-
-They compute nothing useful. Formats, halves, rows, columns, strides and addresses change from one instruction to the
-next. Words are accumulated while earlier sums are still written, loads replace each other, and PSUM is read while it is
-written.
-"""
+"""Random programs of the tensor engine, and golden's reads of PSUM during their execution."""
 
 from collections.abc import Sequence
 
@@ -19,17 +14,17 @@ from neuroncore_rtl.tb.stimulus.tensor_windows import CLOSE, TURNS, random_colum
 
 __all__ = ["random_tensor_program", "replayed"]
 
-WILD = (0.0, 0.0, 0.002, 0.02, 0.3)  # candidate shares of special elements; mostly low, because a NaN hides other terms
+WILD = (0.0, 0.0, 0.002, 0.02, 0.3)  # low, because a NaN hides other terms
 FULL = 0.5  # share of operands with all rows or columns
 
 
 def random_tensor_program(
     rng: np.random.Generator, config: Config, instructions: int, longest: int | None = None
 ) -> tuple[TensorProgram, np.ndarray]:
-    """Return a program, and the words that golden reads: uint32 [words, partitions], in the order of its drains.
+    """Return a program, and golden's words in the order of its drains (reads of PSUM), uint32 [words, partitions].
 
-    A drain reads words of PSUM. At its end the program reads all written words and their neighbours. An instruction has
-    at most `longest` moving columns; None: at most the words of a bank.
+    At its end the program reads all written words and their neighbours. An instruction has at most `longest` moving
+    columns; None: at most the words of a bank.
     """
     words = config.psum_words
     writer = _Writer(rng, config, words if longest is None else min(words, longest))
@@ -59,11 +54,7 @@ def replayed(
     stationary: np.ndarray,
     moving: np.ndarray,
 ) -> tuple[TensorProgram, np.ndarray]:
-    """Return the program of given items, and golden's reads (see `random_tensor_program`); ValueError if it is illegal.
-
-    An item is an instruction, or a read of PSUM: first word and number of words. The operand memories are uint8 [rows,
-    bytes].
-    """
+    """Return the program of instructions and reads of PSUM (first word, number of words), and golden's reads."""
     recorder = _Recorder(config, stationary, moving)
     context = Context(config)
     for item in items:
@@ -78,7 +69,7 @@ def replayed(
 
 
 class _Memory:
-    """Operand memory, filled from address 0; operands have separate addresses while there is room."""
+    """Operands have separate addresses while there is room."""
 
     def __init__(self, rng: np.random.Generator, config: Config):
         self.rng = rng
@@ -86,10 +77,7 @@ class _Memory:
         self.size = 0
 
     def place(self, fmt: Format, count: int, stride: int, align: int, sparse: bool = False) -> int:
-        """Write `count` elements to all rows, `stride` bytes apart, and return the address of the first.
-
-        Sometimes, and when no room remains, return the address of an older operand of any format.
-        """
+        """Write elements to all rows and return their address; sometimes return an older operand's."""
         rng = self.rng
         element = fmt.bits // 8
         extent = (count - 1) * stride + element
@@ -144,8 +132,6 @@ class _Recorder:
 
 
 class _Writer(_Recorder):
-    """Recorder that draws random instructions and writes their operands."""
-
     def __init__(self, rng: np.random.Generator, config: Config, longest: int):
         self.rng = rng
         self.config = config
@@ -168,7 +154,6 @@ class _Writer(_Recorder):
         self.add(self.loaded)
 
     def multiply(self) -> None:
-        """Add a MultiplyMoving, often one that accumulates words which the previous one still writes."""
         rng = self.rng
         integer = self.loaded.format is INT8 and rng.random() < 0.7
         fmt = INT8 if integer else self.floats[rng.integers(len(self.floats))]

@@ -1,4 +1,4 @@
-"""Products of any shape for the tensor engine: tiles, operand layout, instructions, and the gathering of results.
+"""Products of any shape for the tensor engine.
 
 C[M, N] = A[M, K] x B[K, N]. Either operand may be the stationary one, because the product of the transposes is the
 transpose. Every output tile is an accumulation group in one PSUM bank; tiles rotate through the banks, so that a
@@ -25,12 +25,11 @@ LOAD_OVERHEAD = 2  # least cycles between the last step of a load and the first 
 
 @dataclass(frozen=True)
 class TiledProduct(TensorProgram):
-    """Program for a part of C; `tiles` has for each drain: rows and columns of C, whether the tile is transposed."""
+    """Program for a part of C; `tiles`: by drain, rows and columns of C, and whether it is transposed."""
 
     tiles: list[tuple[slice, slice, bool]]
 
     def gather(self, words: np.ndarray, out: np.ndarray) -> None:
-        """Write results, uint32 [words, partitions], into `out`, uint32 [M, N]."""
         first = 0
         for drain, (rows, columns, transposed) in zip(self.drains, self.tiles, strict=True):
             tile = words[first : first + drain.words]
@@ -67,11 +66,7 @@ class _Memory:
 
 
 def tiled_products(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) -> Iterator[TiledProduct]:
-    """Yield the programs that together compute C; each fits the operand memory.
-
-    A and B are unsigned storage words of `fmt`. Raises ValueError if their shapes do not match, or a single tile of K
-    does not fit the operand memory.
-    """
+    """Yield the programs that together compute C; ValueError if a single tile of K exceeds the operand memory."""
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or 0 in a.shape + b.shape:
         raise ValueError(f"a and b must be matrices of shapes [M, K] and [K, N], not {a.shape} and {b.shape}")
     element = fmt.bits // 8

@@ -1,4 +1,4 @@
-"""Random tensor instructions: positions of operands in the array, and close sequences of loads and multiplications."""
+"""Random tensor instructions: positions in the array, and close sequences."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ TURNS = (
     (LOAD, MULTIPLY, LOAD, MULTIPLY),
     (LOAD, MULTIPLY, MULTIPLY),
 )
-"""Sequences that expose faults in the engine's sequencing, and that independent draws seldom produce."""
+"""Sequences that independent draws seldom produce."""
 
 CLOSE = 0.15  # probability of such a sequence instead of an independent draw
 
@@ -31,7 +31,7 @@ def random_rows(rng: np.random.Generator, config: Config, full: float = 0.0) -> 
 def random_columns(
     rng: np.random.Generator, config: Config, within: range | None = None, full: float = 0.0
 ) -> dict[str, int]:
-    """Return the fields column and m of an instruction in columns `within`; `full`: probability of the largest m."""
+    """Return the fields column and m; `full`: probability of the largest m."""
     within = range(config.columns) if within is None else within
     starts = [column for column in column_starts(config) if column in within]
     column, m = _span(rng, starts, within, config.quadrant, full)

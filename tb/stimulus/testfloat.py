@@ -3,8 +3,7 @@
     4F951295 41E00002 4F951295 01
 
 The fields are hexadecimal: operands, result and exceptions; bit 4 of the exceptions marks an invalid operation. The
-program runs once per function, or its outputs are files named after the functions, such as f32_mulAdd.txt, and
-f32_roundToInt-rmin.txt with the option -rmin.
+outputs are files named after the functions, such as f32_mulAdd.txt or f32_roundToInt-rmin.txt.
 """
 
 import subprocess
@@ -44,22 +43,18 @@ TESTFLOAT_FUNCTIONS = {
     "f32_to_i32": "fp32 to int32",
     "f32_to_ui32": "fp32 to uint32",
 }
-"""Operations by the name of TestFloat's function, with the program's option for the rounding mode."""
+"""Operations by TestFloat's function, with its rounding option."""
 
-CHUNK = 1_000_000  # cases per block, to bound the memory
+CHUNK = 1_000_000  # bounds the memory
 _INVALID = 16
 _COMPARISONS = ("equal", "less", "less or equal")
-_TRUE = FP32.bias << FP32.mantissa_bits  # result of a true comparison in the lanes, 1.0; TestFloat's is 1
+_TRUE = FP32.bias << FP32.mantissa_bits  # TestFloat's is 1
 _DIGITS = np.full(256, 16, np.uint8)
-_DIGITS[np.frombuffer(b"0123456789ABCDEFabcdef", np.uint8)] = [*range(16), *range(10, 16)]
-"""Value of every hexadecimal digit; 16 marks other characters."""
+_DIGITS[np.frombuffer(b"0123456789ABCDEFabcdef", np.uint8)] = [*range(16), *range(10, 16)]  # 16 marks other characters
 
 
 def read_testfloat(path: Path, seed: int) -> Reading:
-    """Return the cases of the program, seeded by `seed`, or of a folder of its outputs.
-
-    Iteration over the cases raises UsageError if the program fails or a line is malformed.
-    """
+    """Return the cases of the program or of a folder of its outputs; iteration raises UsageError if it fails."""
     left_out = Counter()
     return Reading(_cases(path, seed, left_out), left_out)
 

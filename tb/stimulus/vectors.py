@@ -32,15 +32,12 @@ class VectorError(UsageError):
 
 
 def read_mac(path: Path) -> Cases:
-    """Return the cases of a vector file for the MAC: x, w, acc; VectorError if it breaks a rule or is empty."""
+    """Return x, w and acc of a vector file; VectorError if it breaks a rule or is empty."""
     return _read(path, ("x", "w", "acc"), _mac_case)
 
 
 def read_round(path: Path) -> Cases:
-    """Return the cases of a vector file for the rounding unit; VectorError if it breaks a rule or is empty.
-
-    The operands are stochastic (0 or 1), value, and random (0 for rne).
-    """
+    """Return cases of a vector file for the rounding unit: stochastic (0 or 1), value, and random (0 for rne)."""
     return _read(path, ("stochastic", "value", "random"), _round_case)
 
 

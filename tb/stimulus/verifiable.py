@@ -3,7 +3,7 @@
 Every number is a function of the seed, the element's index and the rank. The terms of a floating-point sum are
 multiples of one last place, such that every partial sum, in any order, is representable: half of the ranks, shuffled
 for each element, add up to one significand, the others to the negative of another one. So the result does not depend on
-the order. Maxima and minima are of floats of a middle range. Integers are arbitrary, and their sums wrap.
+the order.
 
 The code reimplements verifiable/verifiable.cu of https://github.com/NVIDIA/nccl-tests at commit a0b82b2;
 `tests/tb/stimulus/test_verifiable.py` has numbers of the original.
@@ -17,16 +17,12 @@ from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp
 __all__ = ["expected", "inputs"]
 
 _GOLDEN_RATIO, _MURMUR = np.uint64(0x9E3779B97F4A7C13), np.uint64(0xC4CEB9FE1A85EC53)
-
 _FLOATS = {CollectiveType.FP32: FP32, CollectiveType.BF16: BF16}
 _STORAGE = {CollectiveType.FP32: np.uint32, CollectiveType.BF16: np.uint16, CollectiveType.INT32: np.uint32}
 
 
 def inputs(dtype: CollectiveType, op: ReduceOp, ranks: int, rank: int, seed: int, count: int) -> np.ndarray:
-    """Return a rank's contribution [count]: codes of the type, uint16 for BF16, else uint32.
-
-    There are 2 to 64 ranks; `rank` is the index of this rank.
-    """
+    """Return a rank's contribution [count]: codes of the type, uint16 for BF16, else uint32."""
     index = np.arange(count, dtype=np.uint64)
     if dtype not in _FLOATS or op is not ReduceOp.SUM:
         words = _hashed(index ^ index << np.uint64(16) ^ np.uint64(rank), np.uint64(seed))
@@ -37,7 +33,7 @@ def inputs(dtype: CollectiveType, op: ReduceOp, ranks: int, rank: int, seed: int
 
 
 def expected(dtype: CollectiveType, op: ReduceOp, ranks: int, seed: int, count: int) -> np.ndarray:
-    """Return the result of the reduction, codes as `inputs`."""
+    """Return the result, codes as `inputs`."""
     if dtype in _FLOATS and op is ReduceOp.SUM:
         _, codes = _terms(_FLOATS[dtype], ranks, 0, seed, np.arange(count, dtype=np.uint64))
         return codes.astype(_STORAGE[dtype])
@@ -59,7 +55,6 @@ def _hashed(a: np.ndarray, b: np.ndarray | np.uint64) -> np.ndarray:
 
 
 def _mixed(word: np.ndarray) -> np.ndarray:
-    """Return the next random word, uint64; the halves of the word are mixed before and after a multiplication."""
     for first in (True, False):
         low, high = _halves(word)
         high = high + np.uint32(first)
@@ -99,7 +94,6 @@ def _terms(fmt: FloatFormat, ranks: int, rank: int, seed: int, index: np.ndarray
 
     most = (2 << fmt.mantissa_bits) - 1
     total, random = (most + 1) // 2 + _below(_halves(random)[0], most // 2 + 1), _mixed(random)
-    # Another integer from the upper half of the range, as is `total`.
     other, random = total + 1 + _below(_halves(random)[0], most // 2), _mixed(random)
     other = np.where(other > most, other - most // 2, other)
     odd = place % 2 == 1

@@ -9,7 +9,7 @@ __all__ = ["write_figure"]
 
 
 def write_figure(figure: Any, name: str) -> Path:
-    """Add legends, write a figure to the folder of recordings, close it, and return the path."""
+    """Add legends, write a figure to the folder of recordings, and return the path."""
     for axes in figure.axes:
         axes.legend(frameon=False)
         axes.spines[["top", "right"]].set_visible(False)

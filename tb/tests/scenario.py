@@ -1,4 +1,4 @@
-"""TEST as data: its variables, its jobs, and a function that judges the jobs' results in a report."""
+"""TEST as data: variables, jobs, and a function that judges the jobs' results."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,18 +15,15 @@ from neuroncore_rtl.run.targets import Target, execute, target_of
 __all__ = ["Jobs", "Scenario", "run_jobs"]
 
 Jobs = Iterable[Job]
-"""The jobs of a TEST in the order of their execution. A generator receives the result of each job from its `yield`."""
+"""The jobs of a TEST, in order. A generator receives the result of each job from its `yield`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario(Command):
-    """A TEST.
+    """A TEST: `jobs` makes the jobs of settings, and `rows` judges their results, see `Report`.
 
-    Arguments (besides those of `Command`):
-        jobs: makes the jobs of settings.
-        rows: judges the results of all jobs, see `Report`.
-        timed: whether the report has cycles.
-        streamed: whether `rows` consumes the results one by one during the execution; each then frees its memories.
+    `timed` says whether the report has cycles. `streamed` says whether `rows` consumes the results one by one during
+    the execution; each result then frees its memories.
     """
 
     jobs: Callable[[Settings], Jobs]

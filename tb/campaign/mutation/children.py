@@ -18,7 +18,7 @@ class Child:
     """Result of a test in a child process.
 
     `how` a test failed is "differs" (an assertion), "endless", or "breaks" (another exception). "lost" counts as
-    passed: the process ended without a result, which proves nothing.
+    passed: the process ended without a result.
     """
 
     passed: bool
@@ -39,10 +39,7 @@ def answer(pipe: int, child: Child) -> None:
 def fork_all(
     numbers: list[int], workers: int, patience: float, become: Callable[[int, int], None]
 ) -> dict[int, Child] | None:
-    """Fork a child per number, `workers` in parallel; return their results, or None in a child.
-
-    A child calls `become` with its number and the pipe for its result; it is killed after `patience` seconds.
-    """
+    """Fork a child per number, which calls `become`; return their results, or None in a child."""
     found: dict[int, Child] = {}
     todo, running = list(reversed(numbers)), {}
     while todo or running:

@@ -57,12 +57,10 @@ def _store_op(stream) -> Value:
 
 
 def _typed(stream) -> Value:
-    """Return whether an operation has an existing element type."""
     return if_valid(stream, stream.payload.dtype.matches(*CollectiveType))
 
 
 def _of_bytes(m: Module, both) -> Value:
-    """Return whether each operation of both units has at least one byte."""
     return Cat(unit.bytes != 0 for unit in (both.widens, both.narrows)).all()
 
 
@@ -91,20 +89,14 @@ def _granules(m: Module, schedule: Schedule) -> Value:
 
 
 _MEMORY = ("collective/datapath_memory", "collective/datapath_lengths")
-"""Test files of the loader and the storer."""
-
 _MEMORY_TESTS, _CONTROL_TESTS = "collective.test_datapath_memory", "collective.test_control"
-"""Test modules with parameters of several units."""
-
 _LANES = ("reducer", "rounding")
-"""Parts of the receive path whose lanes are separate units."""
 
 _OF_CHANNELS = tuple(
     f"channel{channel}.{name}"
     for channel in (0, 1)
     for name in ("schedule", "loader", "storer", "credits", "path", "sender", "port", "buffer")
 )
-"""Parts of the engine's channels that are separate units."""
 
 COLLECTIVE_UNITS = {
     "collective_checker": Unit("collectives: checker", lambda: CollectiveChecker(100), files("collective/checker"), 0),

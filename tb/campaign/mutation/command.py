@@ -1,4 +1,4 @@
-"""`make mutate`: the table of mutants that each unit's tests detect, followed by the undetected ones."""
+"""`make mutate`: the table of mutants that each unit's tests detect."""
 
 import json
 from collections import Counter
@@ -14,8 +14,7 @@ from neuroncore_rtl.tb.campaign.mutation.units import MUTATED_UNITS
 
 __all__ = ["lines_of_holes", "mutate_units", "retry_holes"]
 
-BAR = 0.99
-"""Required share: detected mutants of all mutants that are not equivalent to the unit."""
+BAR = 0.99  # required share: detected mutants of all mutants that are not equivalent
 
 
 def mutate_units(settings: Settings) -> int:
@@ -47,11 +46,7 @@ def mutate_units(settings: Settings) -> int:
 
 
 def retry_holes(name: str, workers: int) -> dict:
-    """Return a unit's record after testing its holes again: the mutants that were neither detected nor equivalent.
-
-    Raises:
-        UsageError: there is no record, or the unit has changed since.
-    """
+    """Return a unit's record after testing its holes again; UsageError if the unit has changed."""
     records = read_records([name])
     if not records:
         raise UsageError(f"HOLES=1 must follow a run; {name} has no record")
@@ -73,13 +68,13 @@ def retry_holes(name: str, workers: int) -> dict:
 
 
 def read_records(names: Iterable[str]) -> list[dict]:
-    """Return the records of those units that have a record."""
+    """Return the existing records of units."""
     files = [RESULTS / f"mutate-{name}.json" for name in names]
     return [json.loads(file.read_text()) for file in files if file.is_file()]
 
 
 def table(records: Iterable[Mapping]) -> Table:
-    """Return a table of the records with their counts and a total."""
+    """Return a table of the records."""
     figures = ("mutants", "caught", "by the first test", "equal: step", "induction", "so far", "holes", "score",
                "seconds")  # fmt: skip
     made = Table("unit", *(Column(heading, justify="right") for heading in figures))

@@ -32,13 +32,11 @@ def _of_records(m: Module, fetcher: Fetcher) -> Value:
 
 
 def _response(m: Module, registers: Registers) -> Mapping[str, Value]:
-    """Compare the fields of the bus response only while the response is valid."""
     bus = registers.bus
     return qualify(bus.response, {f"bus.{name}": getattr(bus, name) for name in ("result", "error")})
 
 
 def _trace(m: Module, cpu: Cpu) -> Mapping[str, Value]:
-    """Compare the trace port only while `trace_valid` is set."""
     said = ("trace_pc", "trace_instruction", "trace_trap", "trace_cause", "trace_rd", "trace_value")
     return qualify(cpu.trace_valid, {name: getattr(cpu, name) for name in said})
 

@@ -32,11 +32,8 @@ __all__ = ["EquivalenceProof", "Finding", "prove_equivalent"]
 PROVED, OPENED = "proved.il", "opened.il"
 """Files: the prepared netlist with the observed outputs, and this netlist without its memories."""
 
-_NAMED = "named"
-"""Prefix for cells without a name in the source: so their ports become inputs and outputs, too."""
-
+_NAMED = "named"  # prefix for cells without a name in the source: so their ports become inputs and outputs, too
 _REGISTERS = "registers.ys"
-"""Script that turns registers into instances of modules."""
 
 _SIDE = """
 design -reset
@@ -47,7 +44,6 @@ hierarchy -top {top}
 rename {top} {name}
 design -stash {name}
 """
-"""Script that makes one side, the sound netlist or the mutant; `prepared` is one of the scripts below."""
 
 _STEP = f"""
 proc
@@ -63,9 +59,9 @@ setattr -unset keep t:*
 opt_clean
 select -assert-none t:$*ff* t:$mem* t:opened*
 """
-"""Script for *step*. It turns registers and memories into outputs and inputs named after their cells, as a register's
-wires may have another name in a mutant. Initial values are removed, as they would constrain these inputs. A register
-that a mutant no longer uses remains, so that both sides have the same ports."""
+"""Script for *step*. Initial values are removed, as they would constrain these inputs. A register that a mutant no
+longer uses remains, so that both sides have the same ports.
+"""
 
 _RUN = """
 proc
@@ -88,11 +84,8 @@ select -assert-none t:$mem* t:opened*
 """Script for *induction*, from the initial state. Memories that are written become outputs and inputs; other memories
 are constant tables."""
 
-PROMISED = "promised.il"
-"""The netlist without its memories, with the promises of its submodules."""
-
-WATCHED = "watched.il"
-"""The prepared netlist with the promises of submodules and the legal inputs, if any."""
+PROMISED = "promised.il"  # the netlist without its memories, with promises
+WATCHED = "watched.il"  # the prepared netlist with promises and legal inputs
 
 EMPTIED, EMPTIED_WATCHED = "emptied.il", "emptied_watched.il"
 """`PROVED` and `WATCHED` without the memories that are written."""
@@ -120,7 +113,6 @@ aigmap
 opt_clean
 write_aiger -zinit {question}.aig
 """
-"""Ends of a script: for the SMT solver, and for ABC."""
 
 _ABC = """
 read_verilog <<END
@@ -149,17 +141,13 @@ _WITHIN = "strash\nscorr -c\n"
 """ABC commands before `fold` if there are assumptions. They find the signals that are equal while the assumptions hold;
 `fold` moves the assumptions into the outputs, and then these signals are no longer equal."""
 
-_TIMEOUT = 300.0
-"""Seconds for each run of a solver."""
+_TIMEOUT = 300.0  # seconds for each run of a solver
 
 _SAYS = "snl_UNSAT", "snl_SAT", "snl_UNK"
 """First words of ABC's answer: the sides never differ, differ in a cycle, or unknown."""
 
-_SEARCH = 60
-"""Seconds for the search for an invariant, a part of the time of Yosys and ABC."""
-
-_LARGEST = 1500
-"""Most Yosys cells of a module, including its submodules; ABC finds nothing in time for larger ones."""
+_SEARCH = 60  # seconds for the search for an invariant, a part of the time of Yosys and ABC
+_LARGEST = 1500  # most Yosys cells of a module, including its submodules; ABC finds nothing in time for larger ones
 
 
 class Finding(enum.Enum):
@@ -173,7 +161,6 @@ class Finding(enum.Enum):
 
     @property
     def equal(self) -> bool:
-        """Whether the mutant counts as equivalent: proved for ever, or for the cycles of the bounded proof."""
         return self in (Finding.STEP, Finding.INDUCTION, Finding.BOUNDED)
 
 
@@ -287,7 +274,6 @@ def _around(mutant: Mutant, outermost: str, text: str) -> list[str]:
 
 
 def _cells(text: str, module: str) -> int:
-    """Return the number of cells of a module of a netlist, including its submodules."""
     bodies = re.findall(rf"^module \\{re.escape(module)}(?:\.\S*)?\n(.*?)^end$", text, re.M | re.S)
     return sum(len(re.findall(r"^  cell ", body, re.M)) for body in bodies)
 

@@ -43,18 +43,11 @@ def _routable(m: Module, router: Router) -> Value:
 
 
 def _line(line, name: str, *others: str) -> dict[str, Value]:
-    """Compare a line request's members, with the members `others`, only while the request is valid."""
     members = ("storage", "partition", "address", *others)
     return qualify(line.valid, {f"{name}.{member}": getattr(line, member) for member in members})
 
 
-def _line_request(m: Module, arbiter: LineReadArbiter) -> Mapping[str, Value]:
-    """Compare the request and the chosen client only while the request is valid."""
-    return _line(arbiter.port, "port", "word") | qualify(arbiter.port.valid, {"chosen": arbiter.chosen})
-
-
 def _legal_runs(m: Module, chunker: Chunker) -> Value:
-    """Return whether each run has at least one byte and names an existing memory."""
     run = chunker.i.payload
     return if_valid(chunker.i, (run.bytes != 0) & Value.cast(run.storage).matches(*Storage))
 
@@ -118,7 +111,7 @@ FABRIC = {
     ),
     "line_arbiter": Unit(
         "line arbiter", lambda: LineReadArbiter(16, 5), files("memory/line_arbiter"), 8, without=("turn",),
-        means=_line_request,
+        means=lambda m, dut: _line(dut.port, "port", "word") | qualify(dut.port.valid, {"chosen": dut.chosen}),
     ),
     "address_generator": Unit("DMA's addresses", DmaAddressGenerator, files("dma/address_generator"), 6),
     "chunker": Unit(

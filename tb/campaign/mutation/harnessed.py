@@ -1,8 +1,4 @@
-"""Units tested in a harness, which is built with a module of all mutants instead of the unit's module.
-
-The argument `+mutant=` of the simulation selects the mutant. So a harness is built once, and the unit's tests run it as
-usual, one process per run.
-"""
+"""Units tested in a harness, which contains a module of all mutants; the argument `+mutant=` selects the mutant."""
 
 import re
 import tempfile
@@ -24,14 +20,13 @@ from neuroncore_rtl.tb.campaign.mutation.netlist import SELECT_BITS, ports_of
 __all__ = ["Harnessed", "shell"]
 
 ESCAPE = "\\"
-"""Prefix of escaped Verilog identifiers."""
 
 _OFF = ("WIDTHEXPAND", "WIDTHTRUNC", "SELRANGE", "UNOPTFLAT", "LITENDIAN", "ASCRANGE", "PINMISSING")
-"""Disabled warnings of Verilator: Yosys relies on Verilog's width rules, and only proofs use the observed outputs."""
+"""Yosys relies on Verilog's width rules, and only proofs use the observed outputs."""
 
 
 def shell(name: str, component: wiring.Component, sound: str) -> str:
-    """Return a Verilog wrapper of the module with all mutants; it has the ports of `sound`, the unit's own module."""
+    """Return a wrapper of the module with all mutants, with the ports of `sound`."""
     whole = ports_of(component)
     names = {id(signal): port.name for port, signal in whole}
     parts = {member: _part(value) for member, _, value in module_ports(component.signature, component) if len(value)}
@@ -64,7 +59,7 @@ class Harnessed:
     """Replacement of the functions of `run.sim.simulation` while a unit's tests run.
 
     The session forks before a simulation of the unit, limits and counts cycles, and skips tests that do not simulate
-    the unit. `folder` contains `mutants.v`.
+    the unit.
     """
 
     def __init__(self, session, component: wiring.Component, folder: Path):
@@ -79,7 +74,6 @@ class Harnessed:
         simulation.build, simulation.run_simulation, simulation.run_directory = self.build, self.run, self.run_directory
 
     def build(self, design: simulation.Design, sim: str = "verilator", **options) -> simulation.Build:
-        """Build a design; a design that contains the unit is built with all mutants."""
         if sim != "verilator" or self._text not in design.verilog:
             self._session.skip_other()
             return self._build(design, sim, **options)
@@ -92,7 +86,6 @@ class Harnessed:
     def run(
         self, built: simulation.Build, *arguments, plusargs=(), timeout_ns: int | None = None, **options
     ) -> list[simulation.TestResult]:
-        """Run a build with the selected mutant, at most for the remaining cycles."""
         if built.directory not in self._directories:
             self._session.skip_other()
             return self._run(built, *arguments, plusargs=plusargs, timeout_ns=timeout_ns, **options)

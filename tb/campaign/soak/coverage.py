@@ -16,7 +16,7 @@ __all__ = ["coverage", "coverage_table"]
 
 
 def expected_values() -> dict[str, set[str]]:
-    """Return the values that a soak should cover, by dimension."""
+    """Return the values that a soak should cover."""
     opcodes = {opcode.name.lower() for opcode in isa.Opcode} | {"load_stationary", "multiply_moving", "dma_copy"}
     kinds = {kind.name.lower() for kind in CollectiveKind}
     units = {name: {"0", "1"} for name, span in Config.RANGES.items() if span == (0, 1)}
@@ -44,7 +44,7 @@ def coverage(rows: Iterable[Row]) -> dict[str, Counter[str]]:
 
 
 def coverage_table(rows: Iterable[Row]) -> list[tuple[str, str]]:
-    """Return a heading and a line per dimension; values that did not occur follow `never`."""
+    """Return a line per dimension; values that did not occur follow `never`."""
     found, wanted = coverage(rows), expected_values()
     lines = []
     for dimension in sorted({*found, *wanted}, key=lambda name: (name not in wanted, name)):

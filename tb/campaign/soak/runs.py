@@ -1,7 +1,4 @@
-"""Soak runs as campaign tasks: draw a case, run it, and shrink it if it fails.
-
-The row holds the coverage of the case and, after a failure, the shrunk case.
-"""
+"""Soak runs as campaign tasks."""
 
 import itertools
 import json
@@ -16,17 +13,16 @@ from neuroncore_rtl.tb.tests.soak.draw import drawn_case, machine_number, subjec
 __all__ = ["CASE", "COVERED", "judge_case", "soak_case", "soak_tasks"]
 
 CASE = "case"
-"""Column of the shrunk case of a failure, in the format of its file."""
+"""Column of the shrunk case."""
 
 COVERED = "covered"
-"""Column of the coverage: JSON with a count per `dimension:value`."""
+"""Column of the coverage, JSON with a count per `dimension:value`."""
 
-BUILDS = 6
-"""Number of simpler machines that may be built for a failing case, to try whether it fails on them, too."""
+BUILDS = 6  # simpler machines that may be built for a failing case
 
 
 def judge_case(case: Case) -> Verdict:
-    """Run a case and return its verdict; an aborted simulation is a failure, an invalid program a ValueError."""
+    """Return the verdict of a case; an aborted simulation is a failure."""
     try:
         return case.judge()
     except SimulationFailed as error:
@@ -36,7 +32,7 @@ def judge_case(case: Case) -> Verdict:
 
 
 def soak_case(seed: int, index: int, tries: int) -> Row:
-    """Run the case of an index; if it fails, shrink it within `tries` runs. Return the row."""
+    """Run the case of an index; if it fails, shrink it within `tries` runs."""
     case = drawn_case(seed, index)
     print(f"seed {seed}, index {index}: {case.subject}, {case.size:,} instructions")
     print("\n".join(case.lines()))
@@ -66,7 +62,7 @@ def soak_case(seed: int, index: int, tries: int) -> Row:
 
 
 def soak_tasks(seed: int, tries: int) -> Iterator[Task]:
-    """Yield an infinite sequence of tasks, one for each case of a seed."""
+    """Yield a task for each case of a seed, without an end."""
     for index in itertools.count():
         key = key_of(sources(), "soak", seed, index)
         group = f"machine {machine_number(index)}"

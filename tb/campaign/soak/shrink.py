@@ -1,8 +1,7 @@
 """Shrinking of a failing case to a small one that fails in the same way.
 
-The order is: disturbances; instructions, in halves, quarters and one by one (ddmin of Zeller and Hildebrandt); sizes of
-the remaining instructions; at last unusual parameters of the machine, as each change needs a build. Shrinking is
-deterministic, and the number of tries is bounded.
+The order is: disturbances; instructions in ever shorter ranges (ddmin of Zeller and Hildebrandt); their sizes; at last
+the machine's parameters, as each change needs a build.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,8 +17,7 @@ __all__ = ["Shrinking", "shrink"]
 class Shrinking:
     """Limits and progress of shrinking a case: at most `tries` runs, including `builds` runs on other machines.
 
-    `fails` runs a case and returns whether it fails like the original case. It raises ValueError for an invalid
-    program. `say` receives a line per successful step.
+    `fails` runs a case and returns whether it fails like the original case.
     """
 
     fails: Callable[[Case], bool]
@@ -31,7 +29,6 @@ class Shrinking:
 
     @property
     def over(self) -> bool:
-        """Whether the tries are used up."""
         return self.tried >= self.tries
 
     def holds(self, case: Case) -> bool:
@@ -46,12 +43,11 @@ class Shrinking:
         return failed
 
     def first(self, cases: Iterable[Case]) -> Case | None:
-        """Return the first of `cases` that fails like the original case; None if none does."""
         return next((case for case in cases if not self.over and self.holds(case)), None)
 
 
 def shrink(case: Case, shrinking: Shrinking) -> Case:
-    """Return the smallest case found within the tries that fails like the given one."""
+    """Return the smallest case found that fails like the given one."""
     case = _remove_disturbances(case, shrinking)
     size = None
     while size != case.size and not shrinking.over:
@@ -69,7 +65,6 @@ def _remove_disturbances(case: Case, shrinking: Shrinking) -> Case:
 
 
 def _remove_instructions(case: Case, shrinking: Shrinking) -> Case:
-    """Remove ranges of instructions from a case, in ever shorter ranges."""
     length = max(1, case.size // 2)
     while case.size > 1 and not shrinking.over:
         end, before = case.size, case.size
@@ -99,7 +94,6 @@ def _shrink_instructions(case: Case, shrinking: Shrinking) -> Case:
 
 
 def _simplify_machine(case: Case, shrinking: Shrinking) -> Case:
-    """Move a case to a machine with more default parameters."""
     found = True
     while found and shrinking.built < shrinking.builds and not shrinking.over:
         found = False

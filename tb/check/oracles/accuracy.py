@@ -1,7 +1,4 @@
-"""Errors of the activation functions: test arguments and error measures.
-
-Arguments are drawn as integers, so a seed gives the same ones on every machine.
-"""
+"""Errors of the activation functions; arguments are drawn as integers, the same ones on every machine."""
 
 from functools import cache
 
@@ -15,10 +12,10 @@ __all__ = ["CROSSINGS", "bf16_values", "borders", "dense", "errors", "last_place
 CROSSINGS = {
     "dgelu": (-0.9, -0.6), "dgelu_tanh": (-0.9, -0.6), "dgelu_sigmoid": (-0.9, -0.6), "dsilu": (-1.5, -1.1),
 }  # fmt: skip
-"""Ranges with a zero crossing away from the origin, where only the absolute error is meaningful."""
+"""Ranges with a zero crossing, where only the absolute error is meaningful."""
 
 _BINADES = (-149, -140, -127, -126, -2, -1, 0, 1, 2, 126, 127)
-"""Exponents of the binades to test for functions that depend on the significand in the same way in every binade."""
+"""Binades for functions that behave in the same way in every binade."""
 
 
 def last_place(y) -> np.ndarray:
@@ -29,7 +26,7 @@ def last_place(y) -> np.ndarray:
 
 
 def errors(name: str, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return |y - f(z)| in last places of f(z), for finite z in the domain; 0 if y and f(z) are the same infinity."""
+    """Return |y - f(z)| in last places of f(z); 0 if both are the same infinity."""
     exact = reference(name, z)
     overflow = float(np.finfo(np.float32).max) * (1 + 2.0**-25)
     with np.errstate(all="ignore"):
@@ -41,8 +38,7 @@ def wrong_way(name: str, z: np.ndarray, evaluate) -> tuple[int, int]:
     """Count the steps in which the results change in the direction opposite to the function, and all steps.
 
     A step is from an argument z to the next FP32 number. A step is not counted as opposite if the function changes by
-    less than the error of its float64 reference. `evaluate` returns the results for float32 arguments; z are finite and
-    in the function's domain.
+    less than the error of its float64 reference.
     """
     z = np.unique(z)
     with np.errstate(over="ignore"):
@@ -52,13 +48,13 @@ def wrong_way(name: str, z: np.ndarray, evaluate) -> tuple[int, int]:
     with np.errstate(all="ignore"):
         direction = np.where(np.abs(exact - before) > 2.0**-46 * np.abs(before), np.sign(exact - before), 0)
         ours = np.sign(evaluate(after).astype(np.float64) - evaluate(z))
-    # Steps across zero are not counted: zero can be a pole, with results of either sign on its sides.
+    # Zero can be a pole, with results of either sign on its sides.
     direction[np.sign(z) != np.sign(after)] = 0
     return int((ours * direction < 0).sum()), len(z)
 
 
 def bf16_values() -> np.ndarray:
-    """Return all finite BF16 values, as float32."""
+    """Return all finite BF16 values."""
     z = (np.arange(1 << 16, dtype=np.uint32) << 16).view(np.float32)
     return z[np.isfinite(z)]
 
@@ -75,7 +71,7 @@ def dense(name: str, rng: np.random.Generator, count: int) -> np.ndarray:
 
 @cache
 def borders(name: str, reach: int = 2) -> np.ndarray:
-    """Return the float32 numbers within `reach` last places of every border of a region or segment."""
+    """Return the float32 numbers within `reach` last places of every border of a segment."""
     function = FUNCTIONS[name]
     places = [np.arange(-150 * 128, 128 * 128 + 1) * np.log(2) / 128] if name == "exp" else []
     for negative in (0, 1):

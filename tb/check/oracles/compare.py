@@ -14,10 +14,7 @@ def mismatches(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 
 
 def assert_same_bits(ours: np.ndarray, theirs: np.ndarray, *cases: np.ndarray) -> None:
-    """Assert that two arrays have the same bits; the operands of the first difference, `cases`, are shown in hex.
-
-    Arrays of floats are compared by their bits, too: -0 differs from 0, but all NaNs are equal.
-    """
+    """Assert that two arrays have the same bits, all NaNs equal; show the first difference with its `cases`."""
     wrong = mismatches(ours, theirs)
     if len(wrong):
         first = wrong[0]

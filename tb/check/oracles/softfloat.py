@@ -1,9 +1,8 @@
 """Berkeley SoftFloat 3 as an oracle for numpy arrays: FP32 arithmetic, comparisons and conversions.
 
 pip downloads the C sources, pinned by hash, as the `softfloat` source distribution of PyPI. They are compiled once with
-our batch driver into a shared library under sim_build/oracles/. The folder's name is a digest of all inputs of the
-build, and a lock lets parallel test processes share it. (Installing the distribution does not work: its setup.py runs
-`make clean` and `make` at the same time.)
+our batch driver into a shared library under sim_build/oracles/. (Installing the distribution does not work: its
+setup.py runs `make clean` and `make` at the same time.)
 """
 
 import ctypes
@@ -59,16 +58,9 @@ mul_add = partial(_call, "f32_mulAdd", np.uint32)
 """x * w + acc with one rounding; FP32 bit patterns (uint32, one dimension, equal lengths)."""
 
 add, multiply, divide = (partial(_call, f"f32_{name}", np.uint32) for name in ("add", "mul", "div"))
-"""a + b, a * b and a / b of FP32 bit patterns."""
-
 equal, less, less_equal = (partial(_call, f"f32_{name}", bool) for name in ("eq", "lt", "le"))
-"""Whether a == b, a < b, a <= b, for FP32 bit patterns."""
-
 f32_to_f16 = partial(_call, "f32_to_f16", np.uint16)
-"""FP32 bit patterns rounded to FP16 bit patterns."""
-
 f16_to_f32 = partial(_call, "f16_to_f32", np.uint32, operand_type=np.uint16)
-"""FP16 bit patterns widened to FP32 bit patterns."""
 
 
 def f32_to_i32(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -97,7 +89,7 @@ def _build(folder: Path, library: Path) -> None:
     sources = root / "source"
     includes = [root / "build" / "Linux-x86_64-GCC", sources, sources / "8086-SSE", sources / "include"]
     files = [file for pattern in SOURCES for file in sorted(sources.glob(pattern))]
-    # All sources in one translation unit, as starting the compiler for a hundred small files takes most of the time.
+    # Starting the compiler for a hundred small files takes most of the time.
     whole, unfinished = folder / "whole.c", library.with_suffix(".tmp")
     whole.write_text("".join(f'#include "{file}"\n' for file in (DRIVER, *files)))
     clang.compile_with("cc", [*FLAGS, *(f"-I{include}" for include in includes)], [whole], unfinished)
@@ -105,7 +97,6 @@ def _build(folder: Path, library: Path) -> None:
 
 
 def _download(folder: Path) -> Path:
-    """Download the source distribution with pip, which checks the hash before it opens the file."""
     archive = BUILDS / f"softfloat-{VERSION}.tar.gz"
     if not archive.exists() or hashlib.sha256(archive.read_bytes()).hexdigest() != SHA256:
         requirements = folder / "requirements.txt"

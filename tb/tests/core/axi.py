@@ -1,8 +1,4 @@
-"""Benches of the AXI ports with independent models: the managers and the memory of cocotbext-axi.
-
-In one bench, managers access the HBM model (run/harness/hbm.v) through arbiters; in the other, units of the machine
-access a memory. A protocol checker (run/harness/axi_checker.v) is on every port. `axi_tests.py` has the cocotb tests.
-"""
+"""Benches of the AXI ports with the independent models of cocotbext-axi; `axi_tests.py` has the cocotb tests."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,11 +21,11 @@ from neuroncore_rtl.run.sim.layouts import define_lines
 __all__ = ["BENCH_BYTES", "CHECKER_VERILOG", "HbmBench", "RamBench", "design", "run_axi"]
 
 CHECKER_VERILOG = HBM_VERILOG.with_name("axi_checker.v")
-BENCH_BYTES = 1 << 16  # size of the memory of `HbmBench`
+BENCH_BYTES = 1 << 16
 
 
 class FullPort(wiring.Signature):
-    """The signals of an `AxiPort`, plus size and burst type, which cocotbext-axi needs."""
+    """The signals of an `AxiPort`, plus size and burst type for cocotbext-axi."""
 
     def __init__(self, size: int, id_bits: int):
         port = AxiPort(size, id_bits)
@@ -40,10 +36,7 @@ class FullPort(wiring.Signature):
 
 
 class HbmBench(wiring.Component):
-    """The HBM model with `ports` ports, and an arbiter per port for `each` managers; port 0 has the first managers.
-
-    While `dump` is set, the memory is written to its file; `idle` is set while no request is outstanding.
-    """
+    """The HBM model with `ports` ports and `each` managers per port; `idle`: no request is outstanding."""
 
     def __init__(self, size: int, ports: int, each: int):
         self.size = size
@@ -128,7 +121,7 @@ def _spread(m: Module, axi, port) -> None:
 
 
 def design(bench: wiring.Component) -> simulation.Design:
-    """Return the design of a bench, for simulation."""
+    """Return the design of a bench."""
     name = type(bench).__name__
     verilog = [path.read_text() for path in (HBM_VERILOG, CHECKER_VERILOG)]
     return simulation.Design(name, "\n".join((define_lines(HBM_ARGUMENTS), *verilog, to_verilog(name, bench))))
@@ -142,10 +135,7 @@ def run_axi(
     module: str = "axi_tests",
     **settings: object,
 ) -> None:
-    """Run one cocotb test, or all if None, of a module of this folder, with settings for the test.
-
-    Raises SimulationFailed if a test fails, or a checker finds a violation.
-    """
+    """Run one cocotb test, or all if None, of a module of this folder, with settings for the test."""
     with simulation.run_directory("axi") as directory:
         env = {"COCOTB_LOG_LEVEL": "WARNING", "SETTINGS": json.dumps(settings)}
         where = f"neuroncore_rtl.tb.tests.core.{module}"

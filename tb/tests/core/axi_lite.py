@@ -1,7 +1,4 @@
-"""Bench of the core's control port with the AXI4-Lite manager of cocotbext-axi, without a core.
-
-The cocotb tests are in `axi_lite_tests.py`.
-"""
+"""Bench of the core's control port with the AXI4-Lite manager of cocotbext-axi, without a core."""
 
 from amaranth import Module
 from amaranth.lib import wiring
@@ -39,5 +36,5 @@ class ControlBench(wiring.Component):
 
 
 def control_design(config: Config) -> simulation.Design:
-    """Return the design of the bench, for simulation."""
+    """Return the design of the bench."""
     return simulation.Design("ControlBench", to_verilog("ControlBench", ControlBench(config)))

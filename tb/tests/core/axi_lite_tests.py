@@ -1,4 +1,4 @@
-"""Cocotb tests of the bench of `tb/tests/core/axi_lite.py`, the AXI4-Lite registers of the host."""
+"""Cocotb tests of the AXI4-Lite registers of the host (`tb/tests/core/axi_lite.py`)."""
 
 import random
 from typing import Any
@@ -12,7 +12,6 @@ from neuroncore_rtl.spec.host_map import Effect
 from neuroncore_rtl.tb.tests.core.axi_tests import SETTINGS, pause, start
 
 INPUTS = ("resetting", "done", "exit_code", "error", "quiet", "console__valid", "console__payload", "counters")
-"""Inputs of the registers that the core drives in the machine."""
 
 
 async def begin(dut) -> Any:
@@ -43,7 +42,7 @@ async def write(master: Any, offset: int, word: int, size: int = 4) -> bool:
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def every_register(dut):
-    """All mapped registers answer; unmapped addresses and partial words are refused without an effect."""
+    """All mapped registers answer; unmapped addresses and partial words are refused."""
     master, rng = await begin(dut), random.Random(SETTINGS["seed"])
     there = dict(SETTINGS["there"])
     unknown = [rng.randrange(0, 1 << at.HOST_ADDRESS_BITS, 4) for _ in range(30)]
@@ -85,7 +84,7 @@ async def addresses_that_are_no_multiples(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def reads_beside_writes(dut):
-    """Reads and writes in flight at the same time: each gets its own answer."""
+    """Each of several reads and writes in flight gets its own answer."""
     master, rng = await begin(dut), random.Random(SETTINGS["seed"])
 
     async def readers():

@@ -49,7 +49,7 @@ def managers_of(dut) -> list[Any]:
 
 
 async def exercise(master: Any, memory: bytearray, first: int, rng: random.Random) -> None:
-    """Write and read one manager's part of the memory, with many accesses in flight; update `memory`."""
+    """Write and read one manager's part of the memory; update `memory`."""
     size, beat = SETTINGS["part"], SETTINGS["beat"]
     for _ in range(SETTINGS["rounds"]):
         cuts = sorted({0, size, *(rng.randrange(0, size, beat) for _ in range(SETTINGS["places"]))})
@@ -216,9 +216,7 @@ class Signals:
         self.interface = interface
 
     def set(self, name: str, value: int) -> None:
-        """Drive a signal."""
         getattr(self.dut, f"{self.interface}__{name}").value = value
 
     def get(self, name: str) -> int:
-        """Return a signal's value at the latest clock edge."""
         return int(getattr(self.dut, f"{self.interface}__{name}").value)

@@ -1,8 +1,4 @@
-"""TEST=program: random programs of all engines on the whole core; every byte of HBM, SBUF and PSUM must equal golden's.
-
-Programs run one after another in batches. Each batch has a random HBM behaviour: latency, bandwidth, pauses, and
-responses out of order.
-"""
+"""TEST=program: random programs of all engines in batches, each with a random HBM; all memories must equal golden's."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -30,7 +26,6 @@ TEMPERS = {
     "latency": (1, 8, 64, 150), "gap": (0, 0, 5), "rate": (0, 0, 4 * 256), "stall": (0, 40, 160),
     "reorder": (0, 100, 200), "interleave": (False, True),
 }  # fmt: skip
-"""Candidates of the HBM behaviour."""
 
 LONGEST = (32, 300)  # candidates of the largest number of moving columns of a multiplication
 
@@ -38,7 +33,7 @@ LONGEST = (32, 300)  # candidates of the largest number of moving columns of a m
 def random_images(
     rng: np.random.Generator, config: Config, count: int, instructions: int, order: str = Program.order
 ) -> list[Image]:
-    """Return images of random programs at consecutive addresses; in half of them the unused bits are random."""
+    """Return images of random programs at consecutive addresses; half of them have random unused bits."""
     images, base = [], 0
     for _ in range(count):
         choices = CoreChoices(

@@ -1,7 +1,4 @@
-"""TEST=riscv: a program on the controller's processor, every instruction compared with the golden hart.
-
-The program is an ELF file, such as one of the public RISC-V tests, or random.
-"""
+"""TEST=riscv: a program on the controller's processor, every instruction compared with the golden hart."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,11 +18,11 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 __all__ = ["EXTERNAL_RATE", "TEST", "follow", "random_executable", "verdict"]
 
 DEFAULT_COUNT = {"verilator": 10_000, "icarus": 1_000}
-EXTERNAL_RATE = 64  # external interrupts of a random program, per 65,536 cycles
+EXTERNAL_RATE = 64  # per 65,536 cycles
 
 
 def random_executable(seed: int, items: int) -> Executable:
-    """Return the random program of a seed; see `tb.stimulus.riscv_programs`."""
+    """Return the random program of a seed (`tb.stimulus.riscv_programs`)."""
     program = random_riscv_program(np.random.default_rng(seed), items, memory_bytes=MEMORY_BYTES)
     return Executable(program.image, TOHOST)
 

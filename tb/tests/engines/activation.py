@@ -24,7 +24,7 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 __all__ = ["TEST", "error_job", "errors_by_name"]
 
 SAMPLES = 1024  # arguments of each function; their results are compared with mpmath
-ALPHA = 0.1  # parameter of the functions that have one
+ALPHA = 0.1
 
 
 def _arguments(rng: np.random.Generator, lanes: int, elements: int) -> np.ndarray:
@@ -36,10 +36,7 @@ def _arguments(rng: np.random.Generator, lanes: int, elements: int) -> np.ndarra
 
 
 def error_job(functions: list[Function], config: Config, seed: int = 1, samples: int = SAMPLES) -> ElementwiseJob:
-    """Return the job that evaluates each function over the same arguments, FP32 in and out.
-
-    There are `samples` arguments over all lanes, or fewer if SBUF has no room for the results.
-    """
+    """Return the job that evaluates each function in FP32 over the same `samples` arguments, or as many as fit SBUF."""
     lanes = config.partitions
     elements = min(-(-samples // lanes), config.sbuf_bytes // (4 * (1 + len(functions))))
     z = _arguments(np.random.default_rng(seed), lanes, elements)
@@ -57,7 +54,7 @@ def error_job(functions: list[Function], config: Config, seed: int = 1, samples:
 
 
 def errors_by_name(result: Result) -> dict[str, ReferenceErrors]:
-    """Return the errors of the functions of an `error_job`, by name."""
+    """Return the errors of an `error_job` by function."""
     functions, z = result.job.subject
     words = result.memories["sbuf"].view("<u4").reshape(len(z), 1 + len(functions), -1)[:, 1:]
     alpha = float(np.float32(ALPHA))

@@ -29,7 +29,7 @@ __all__ = ["instruction_jobs", "instruction_options", "instruction_rows"]
 
 
 def instruction_options(first: Option) -> tuple[Option, ...]:
-    """Return the options of a TEST of random instructions; the option `first` selects the instructions."""
+    """Return the options of a TEST of random instructions."""
     return (
         first,
         choice("DTYPE", None, "number format of the tensors; default: all formats mixed", FORMATS),
@@ -43,11 +43,7 @@ def instruction_options(first: Option) -> tuple[Option, ...]:
 
 
 def instruction_jobs(settings: Settings, label: str, opcodes: Sequence[Opcode], **drawn: object) -> Jobs:
-    """Yield the job of COUNT random instructions of one engine; UsageError if the lanes have no unit for them.
-
-    Opcodes without a unit in the lanes are skipped. The label names the selection in the error; `drawn` are other
-    fields of `tb.stimulus.elementwise_programs.Choices`.
-    """
+    """Yield the job of COUNT random instructions of one engine; UsageError if the lanes have no unit for them."""
     config = settings.config
     engine = "scalar" if Opcode.ACTIVATE in opcodes else "vector"
     formats = tuple(FORMATS.values()) if settings.dtype is None else (format_named(settings.dtype),)
@@ -62,7 +58,7 @@ def instruction_jobs(settings: Settings, label: str, opcodes: Sequence[Opcode], 
 
 
 def instruction_rows(settings: Settings, label: str, result: Result) -> Report:
-    """Return the report of a job of random instructions; for the label see `instruction_jobs`."""
+    """Return the report of a job of random instructions."""
     config, job = settings.config, result.job
     program, (engine,) = job.program, job.engines
     pairs = ((result.expected.memories[name], getattr(program, name)) for name in ("sbuf", "psum"))

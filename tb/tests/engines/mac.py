@@ -28,8 +28,8 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["FORMATS_PLAYED", "TEST", "MacUnit"]
 
-WORD = data.StructLayout({"format": FormatCode, "x": 32, "w": 32, "acc": 32, "x_half": 1, "w_half": 1})  # one case
-FORMATS_PLAYED = (*MAC_FORMATS, FP32)  # formats of random cases; an FP32 case multiplies two halves
+WORD = data.StructLayout({"format": FormatCode, "x": 32, "w": 32, "acc": 32, "x_half": 1, "w_half": 1})
+FORMATS_PLAYED = (*MAC_FORMATS, FP32)  # an FP32 case multiplies two halves
 _HALVES = ("hi", "lo")
 _BY_CODE = list(FORMATS.values())
 
@@ -69,7 +69,7 @@ class MacUnit(Playable):
 
 
 def random_cases(seed: int, formats: Sequence[Format], count: int) -> Cases:
-    """Return `count` random cases, distributed over the formats, with frequent special values and ties."""
+    """Return `count` random cases, with frequent special values and ties."""
     rng = np.random.default_rng(seed)
     parts = []
     for number, fmt in enumerate(formats):
@@ -86,7 +86,7 @@ def random_cases(seed: int, formats: Sequence[Format], count: int) -> Cases:
 
 
 def compare(cases: Cases, mac_latency: int, file: Path | None = None) -> Comparison:
-    """Return the comparison of the RTL with golden on `cases`; `file` is the vector file, None for random cases."""
+    """Return the comparison of the RTL with golden on `cases`, from `file` if they are not random."""
     x, w, acc = (cases.operands[name] for name in ("x", "w", "acc"))
     none = np.zeros(len(cases), np.uint32)
     halves = {f"{name}_half": cases.operands.get(f"{name}_half", none) for name in "xw"}

@@ -1,4 +1,4 @@
-"""Shared jobs and rows of TESTs that play cases through an arithmetic unit."""
+"""Shared parts of TESTs that play cases through an arithmetic unit."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -20,15 +20,12 @@ def played_jobs(
     compare: Callable[..., Comparison],
     formats: Iterable[Format],
 ) -> Jobs:
-    """Yield the job that plays the cases; see `tb.check.comparison.cases_of` for the arguments.
-
-    `compare` returns the comparison for the cases; its argument `file` is the vector file, None for random cases.
-    """
+    """Yield the job that plays the cases; see `tb.check.comparison.cases_of` for the arguments."""
     yield compare(cases_of(settings, read, draw, formats), file=settings.vectors).job()
 
 
 def played_rows(settings: Settings, results: Sequence[Result], own: str, drawn: Sequence[str] = ()) -> Report:
-    """Return the rows of a job of cases; `own`, `drawn`: see `tb.check.comparison.record_label`."""
+    """Return the rows of a job of cases; see `tb.check.comparison.record_label`."""
     (result,) = results
     found = result.job.subject.verdict(result.outcome)
     label, used = record_label(settings, own, drawn)

@@ -20,13 +20,13 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TEST"]
 
-MODES = ("rne", "sr")  # rounding modes, in the order of the unit's bit `stochastic`
+MODES = ("rne", "sr")  # in the order of the unit's bit `stochastic`
 _BOTH = "both"
 _BY_CODE = list(FORMATS.values())
 
 
 def random_cases(seed: int, formats: Sequence[Format], modes: Sequence[str], count: int) -> Cases:
-    """Return `count` random cases over all formats and modes, with frequent special values, borders and ties."""
+    """Return `count` random cases, with frequent special values, borders and ties."""
     rng = np.random.default_rng(seed)
     targets = [(fmt, mode) for fmt in formats for mode in modes]
     parts = []
@@ -43,7 +43,7 @@ def random_cases(seed: int, formats: Sequence[Format], modes: Sequence[str], cou
 
 
 def compare(cases: Cases, latency: int, file: Path | None = None) -> Comparison:
-    """Return the comparison of the RTL with golden on `cases`; `file` is the vector file, None for random cases."""
+    """Return the comparison of the RTL with golden on `cases`, from `file` if they are not random."""
     stochastic, value, random = (cases.operands[name] for name in ("stochastic", "value", "random"))
     golden = np.zeros(len(cases), np.uint32)
     for code in np.unique(cases.formats):

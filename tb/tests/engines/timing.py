@@ -1,4 +1,4 @@
-"""TEST=timing: the cycles of every vector and scalar instruction, next to our formulas and the published costs."""
+"""TEST=timing: the cycles of vector and scalar instructions, next to our formulas and the published costs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,17 +18,16 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TEST", "has_units_for", "measurements_of", "timing_job"]
 
-SBUF_USED = 0x4000  # SBUF in use by the instructions of `tb.check.costs`, in bytes per partition
-REPEATED = 3  # number of measured periods of each kind
+SBUF_USED = 0x4000  # bytes per partition
+REPEATED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """Cycles of an instruction with some elements per lane, measured and by the formulas of `spec.costs`.
+    """Cycles of an instruction, measured and by the formulas of `spec.costs`.
 
     `alone`: cycles from acceptance by an idle engine to retirement. `overlapped`: period of independent instructions.
-    `dependent`: period of instructions that each wait for the write of the previous instruction. A period that varies
-    is given as the `REPEATED` measured values.
+    `dependent`: period of instructions that each wait for the write of the previous instruction.
     """
 
     case: CostCase
@@ -38,7 +37,6 @@ class Measurement:
 
     @property
     def as_expected(self) -> bool:
-        """True if every figure equals the formula's."""
         return all(set(self.measured[name]) == {self.expected[name]} for name in self.expected)
 
     def line(self) -> str:
@@ -57,10 +55,7 @@ HEADING = f"{'instruction':36} {'N':>4} {'alone':>7} {'dependent':>10} {'overlap
 def timing_job(
     config: Config, *, cases: Sequence[CostCase] = CASES, elements: Sequence[int] = ELEMENTS
 ) -> ElementwiseJob:
-    """Return the job that runs every case with every number of elements: alone, overlapped and dependent.
-
-    A case that cannot have a given number of elements per lane uses the nearest possible one.
-    """
+    """Return the job of every case alone, overlapped and dependent, with the nearest possible elements per lane."""
     plan, records, instructions = [], [], []
     counts = {"vector": 0, "scalar": 0}
     for case in cases:

@@ -16,17 +16,17 @@ EPSILON = 1e-5  # added to the variance in normalisations
 
 
 def linear_gradients(x: np.ndarray, w: np.ndarray, dy: np.ndarray) -> Gradients:
-    """Return dx, dw and dbias [1, outputs] of y = x w + bias."""
+    """Return dx, dw and dbias of y = x w + bias."""
     return {"dx": dy @ w.T, "dw": x.T @ dy, "dbias": dy.sum(0, keepdims=True)}
 
 
 def layernorm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, epsilon: float = EPSILON) -> np.ndarray:
-    """Return (x - mean) / sqrt(variance + epsilon) * gamma + beta of each row."""
+    """Return the normalised rows, scaled by gamma and shifted by beta."""
     return _normal(x, epsilon)[0] * gamma + beta
 
 
 def layernorm_gradients(x: np.ndarray, gamma: np.ndarray, dy: np.ndarray) -> Gradients:
-    """Return dx, dgamma and dbeta, [1, features] each."""
+    """Return dx, dgamma and dbeta."""
     (normal, inverse), slopes = _normal(x, EPSILON), dy * gamma
     along = slopes.mean(1, keepdims=True) + normal * (slopes * normal).mean(1, keepdims=True)
     dgamma, dbeta = ((dy * weight).sum(0, keepdims=True) for weight in (normal, 1))
@@ -52,18 +52,14 @@ def softmax_gradient(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
 
 
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False) -> np.ndarray:
-    """Return the attention softmax(q k.T / sqrt(width)) v.
-
-    If `causal`, the last query uses all keys, and each earlier query one key less than the next query. Raises
-    ValueError if `causal` with more queries than keys, since a query without a key has no softmax.
-    """
+    """Return softmax(q k.T / sqrt(width)) v; if `causal`, the last query uses all keys, an earlier one one key less."""
     return _weights(q, k, causal) @ v
 
 
 def attention_gradients(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, dout: np.ndarray, causal: bool = False
 ) -> Gradients:
-    """Return dq, dk and dv; ValueError as `attention`."""
+    """Return dq, dk and dv."""
     weights = _weights(q, k, causal)
     slopes = softmax_gradient(weights, dout @ v.T) / np.sqrt(q.shape[1])
     return {"dq": slopes @ k, "dk": slopes.T @ q, "dv": weights.T @ dout}
@@ -79,7 +75,7 @@ def _weights(q: np.ndarray, k: np.ndarray, causal: bool) -> np.ndarray:
 
 
 def gelu(x: np.ndarray, function: str = "gelu") -> tuple[np.ndarray, np.ndarray]:
-    """Return GELU and its derivative; `function` names the exact function or the approximation by tanh."""
+    """Return GELU, exact or by tanh, and its derivative."""
     if function == "gelu":
         gate, density = (1 + np.vectorize(math.erf)(x / np.sqrt(2))) / 2, np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
         return x * gate, gate + x * density
@@ -89,7 +85,7 @@ def gelu(x: np.ndarray, function: str = "gelu") -> tuple[np.ndarray, np.ndarray]
 
 
 def crossentropy(logits: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cross entropy of each row, [rows, 1], and the gradient of their sum with respect to the logits."""
+    """Return the cross entropy of each row, and the gradient of their sum with respect to the logits."""
     y, rows = softmax(logits), np.arange(len(labels))
     loss = -np.log(y[rows, labels])[:, None]
     y[rows, labels] -= 1
@@ -97,7 +93,7 @@ def crossentropy(logits: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np
 
 
 def encoded(x: np.ndarray, weights: Weights, heads: int, causal: bool = False) -> np.ndarray:
-    """Return an encoder layer of x [tokens, features]; weights: see `encoder_gradients`."""
+    """Return an encoder layer of x; weights: see `encoder_gradients`."""
     return layernorm(_encoder_stages(x, weights, heads, causal)[-1], weights["second.gamma"], weights["second.beta"])
 
 
@@ -118,9 +114,8 @@ def _encoder_stages(x: np.ndarray, weights: Weights, heads: int, causal: bool) -
 def encoder_gradients(x: np.ndarray, weights: Weights, heads: int, dy: np.ndarray, causal: bool = False) -> Gradients:
     """Return the gradients of an encoder layer's parameters by name, and of x by "x".
 
-    x and dy are [tokens, features]. The weights have names such as "query.w": `w` and `bias` of query, key, value,
-    output, up and down, `gamma` and `beta` of the normalisations first and second. If `causal`, a token uses the keys
-    of itself and of earlier tokens.
+    The weights have names such as "query.w": `w` and `bias` of query, key, value, output, up and down, `gamma` and
+    `beta` of the normalisations first and second. If `causal`, a token uses the keys of itself and of earlier tokens.
     """
     found = {}
 

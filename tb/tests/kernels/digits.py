@@ -32,8 +32,8 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TARGET_DIFFERENCE", "TEST", "control_path", "executed_sections", "results_of", "sizes_of"]
 
-TARGET_ACCURACY = 0.95  # the TEST fails below this: with exact arithmetic, the program can still be wrong
-TARGET_DIFFERENCE = {BF16: 0.05, FP32: 1e-5}  # from numpy's FP32 probabilities, by format of the products
+TARGET_ACCURACY = 0.95  # with exact arithmetic, the program can still be wrong
+TARGET_DIFFERENCE = {BF16: 0.05, FP32: 1e-5}  # from numpy's FP32 probabilities
 
 
 def sizes_of(layers: list[Layer]) -> tuple[int, ...]:
@@ -42,7 +42,7 @@ def sizes_of(layers: list[Layer]) -> tuple[int, ...]:
 
 
 def results_of(classifier: Classifier, hbm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the digits, int32 [batch], and the probabilities, float32 [batch, digits], from HBM after a run."""
+    """Return the digits and the probabilities from HBM after a run."""
     found = (tensor.elements(hbm) for tensor in (classifier.digits, classifier.probabilities))
     return tuple(np.ascontiguousarray(codes).view(t) for codes, t in zip(found, (np.int32, np.float32), strict=True))
 
@@ -76,7 +76,7 @@ def _label(settings: Settings) -> str:
 
 
 def held_out(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
-    """Return the images of the test set, not used in training, and their labels."""
+    """Return the images of the test set and their labels."""
     return tuple(part[: settings.images] for part in digits.held_out())
 
 
@@ -159,7 +159,6 @@ def _predicted_rows(settings: Settings, layers: list[Layer], results: Sequence[R
 
 
 def _disagreements(settings: Settings, layers: list[Layer], result: Result, fmt: Format) -> Iterable[str]:
-    """Yield contradictions between a batch's results, and deviations from numpy; `fmt`: format of the last products."""
     batch = result.job.subject
     predicted, probabilities = results_of(batch.classifier, result.memory)
     if wrong := int((predicted != probabilities.argmax(axis=1)).sum()):

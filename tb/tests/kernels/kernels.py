@@ -1,8 +1,4 @@
-"""TESTs of kernels on rows: their operands, and their float64 references.
-
-TARGET=core runs an image that loads, computes and stores. TARGET=engine runs the vector and scalar engines only, with
-a harness as memory; that RTL builds faster than a core.
-"""
+"""TESTs of kernels on rows; TARGET=engine, the vector and scalar engines only, builds faster than a core."""
 
 from functools import partial
 
@@ -24,7 +20,7 @@ from neuroncore_rtl.tb.tests.kernels.workbench import KernelBuild, KernelScenari
 __all__ = ["TESTS"]
 
 EPSILON = 1e-5
-FLOATS = ("fp32", "tf32", "bf16", "fp16")  # formats of the kernels' operands
+FLOATS = ("fp32", "tf32", "bf16", "fp16")
 ROWS = integer("M", 40, "rows of the matrix, one partition each", 1, 65536)
 COLUMNS = integer("N", 96, "columns of the matrix", 1, 65535)
 FORM = choice("FUNC", "gelu", "form of the function", ("gelu", "gelu_tanh"))
@@ -135,4 +131,4 @@ TESTS = (
     _kernel("adamw", _adamw, "steps of AdamW with stochastic or nearest rounding of the parameters", *ADAMW),
     _kernel("topk", _topk, "the largest K elements of each row and their indices", K, exact="a sort"),
 )
-"""The TESTs. Each row has name, build function, description, and variables that only this TEST has."""
+"""Each row has name, build function, description, and variables of this TEST only."""

@@ -18,26 +18,18 @@ from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, KernelBuild
 
 __all__ = ["TESTS", "layer_test", "sizes"]
 
-FUNCTIONS = {
-    "identity": lambda z: z,
-    "relu": lambda z: np.maximum(z, 0),
-    "gelu": lambda z: derivatives.gelu(z)[0],
-}
-"""Activation functions of layers, in float64."""
+FUNCTIONS = {"identity": lambda z: z, "relu": lambda z: np.maximum(z, 0), "gelu": lambda z: derivatives.gelu(z)[0]}
 
 
 def layer_test(what: str, *options: Option, preset: str = "small") -> Callable[[KernelBuild], KernelScenario]:
-    """Return a decorator that makes a TEST on the core of the function that builds a layer.
-
-    The TEST has the function's name without the leading underscore, and `preset` as default configuration.
-    """
+    """Return a decorator that makes a TEST on the core of the function that builds a layer."""
     options = (*options, TILE_OPTION, *core_options("core", None, preset))
     summary = f"{what}, bit for bit and against float64"
     return lambda build: KernelScenario(name=build.__name__[1:], summary=summary, options=options, build=build)
 
 
 def sizes(**known: tuple[int, str]) -> tuple[Option, ...]:
-    """Return a variable for each size; a keyword is the size's name, its value is the default and the meaning."""
+    """Return a variable for each keyword, a size's name with its default and meaning."""
     return tuple(integer(name, default, what, 1, 65536) for name, (default, what) in known.items())
 
 

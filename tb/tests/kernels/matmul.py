@@ -1,7 +1,4 @@
-"""TEST=matmul: a matrix product of any shape, every element against golden, bit for bit.
-
-TARGET=core runs an image that loads, multiplies and stores; TARGET=engine runs the tensor engine on a harness's memory.
-"""
+"""TEST=matmul: a matrix product of any shape, every element against golden, bit for bit."""
 
 from collections.abc import Sequence
 

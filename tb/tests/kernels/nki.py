@@ -108,7 +108,6 @@ def _line_table(done: Result) -> dict[str, dict[str, object]]:
 
 
 def _listed(settings: Settings) -> Report:
-    """Return the list of kernels in KERNEL's file and in the shipped files, and of all supported calls."""
     named = settings.kernel.rpartition(":")[0] or settings.kernel
     files = [named, *(str(file.relative_to(ROOT)) for file in sorted((ROOT / EXAMPLES).glob("[!_]*.py")))]
     found = {}

@@ -1,4 +1,4 @@
-"""Matrix products for TESTs: operands with special values, the program for the core, jobs for the tensor engine."""
+"""Matrix products for TESTs, on the core and on the tensor engine."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ __all__ = [
     "product_jobs", "product_program", "random_matrix",
 ]  # fmt: skip
 
-MOST_INSTRUCTIONS = 1 << 19  # limit of tensor instructions in an image: a minute of planning, 64 MiB of records
+MOST_INSTRUCTIONS = 1 << 19  # a minute of planning, 64 MiB of records
 
 
 def ideal_cycles(m: int, k: int, n: int, fmt: Format, config: Config) -> int:
@@ -30,7 +30,7 @@ def ideal_cycles(m: int, k: int, n: int, fmt: Format, config: Config) -> int:
 
 
 def random_matrix(rng: np.random.Generator, fmt: Format, rows: int, columns: int) -> np.ndarray:
-    """Return uint32 storage words of `fmt` [rows, columns], near 1 with some special values."""
+    """Return storage words [rows, columns], near 1 with some special values."""
     special = stimulus.random_codes(rng, fmt, rows * columns).reshape(rows, columns)
     usual = stimulus.ordinary_codes(rng, fmt, rows * columns).reshape(rows, columns)
     # One special element makes a whole row of the result special, so only a few rows have special elements.
@@ -47,7 +47,7 @@ def random_matrix(rng: np.random.Generator, fmt: Format, rows: int, columns: int
 def product_image(
     a: np.ndarray, b: np.ndarray, fmt: Format, config: Config, order: str = Program.order
 ) -> tuple[Image, HbmTensor]:
-    """Return the image that multiplies A and B on the core, and the product in HBM; A is stored transposed."""
+    """Return the image that multiplies A and B on the core, and the product."""
     program, product, left, right = product_program(*a.shape, b.shape[1], fmt, config, order)
     return build_image(program, [(left, a.T), (right, b)]), product
 
@@ -55,10 +55,7 @@ def product_image(
 def product_program(
     m: int, k: int, n: int, fmt: Format, config: Config, order: str = Program.order
 ) -> tuple[Program, HbmTensor, HbmTensor, HbmTensor]:
-    """Return the program that multiplies [M, K] by [K, N] on the core, the product, A transposed, and B.
-
-    Raises ValueError if the product exceeds `MOST_INSTRUCTIONS`, and as `kernels.library.matmul.matmul`.
-    """
+    """Return the program that multiplies A and B on the core, the product, A transposed, and B."""
     check_instructions(m, k, n, fmt, config)
     program = Program(config, order=order)
     left, right = program.space.hbm("a", fmt, (k, m)), program.space.hbm("b", fmt, (k, n))
@@ -90,12 +87,7 @@ def product_jobs(
     seed: int = 1,
     device: TensorDevice | None = None,
 ) -> Iterator[DeviceJob]:
-    """Yield the jobs of A x B on the tensor engine, one per program; only the first has a waveform, `name`.
-
-    A and B are storage words of `fmt`, [M, K] and [K, N]; for stall and seed see
-    `run.harness.engines.tensor.TensorWork`. A given device must have that configuration; otherwise the current sources
-    are built.
-    """
+    """Yield the jobs of A x B, storage words of `fmt`, on the tensor engine; only the first has a waveform, `name`."""
     for program in tiled_products(a, b, fmt, config):
         yield DeviceJob(
             on=device or TensorDevice(config=config),
@@ -108,7 +100,7 @@ def product_jobs(
 
 
 def gathered(results: list[Result], shape: tuple[int, int]) -> np.ndarray:
-    """Return the product that the jobs computed in PSUM, uint32 [M, N] (FP32; INT32 for INT8)."""
+    """Return the product that the jobs computed in PSUM, [M, N]."""
     product = np.zeros(shape, np.uint32)
     for result in results:
         result.job.subject.gather(result.outcome.memories["psum"], product)
@@ -116,7 +108,7 @@ def gathered(results: list[Result], shape: tuple[int, int]) -> np.ndarray:
 
 
 def counters_of(results: list[Result]) -> dict[str, int]:
-    """Return the tensor engine's counters, summed over all jobs."""
+    """Return the summed counters of the jobs."""
     return {name: sum(result.outcome.counters[name] for result in results) for name in TENSOR_COUNTERS}
 
 

@@ -29,11 +29,10 @@ ATTENTION = (
     integer("HEADS", 2, "heads", 1, 1024),
     switch("CAUSAL", 0, "1 hides the keys after a query's own; the last query's own is the last key"),
 )
-"""Variables of attention."""
 
 
 def encoder_options(tokens: int, features: int, hidden: int) -> tuple[Option, ...]:
-    """Return the variables of an encoder layer with these defaults."""
+    """Return the variables of an encoder layer."""
     return (
         *sizes(SEQ=(tokens, "tokens"), DIM=(features, "features of a token")),
         integer("HEADS", 4, "heads, a divisor of DIM", 1, 1024),
@@ -44,10 +43,7 @@ def encoder_options(tokens: int, features: int, hidden: int) -> tuple[Option, ..
 def draw_head(
     bench: CoreWorkbench, rng: np.random.Generator, number: int, shape: tuple[int, int, int]
 ) -> tuple[tuple[HbmTensor, ...], tuple[np.ndarray, ...]]:
-    """Place a random q_t, k_t and v for the head of this number; return them, and q, k and v in float64.
-
-    The shape is the number of queries, of keys, and of features.
-    """
+    """Place a random q_t, k_t and v for a head; return them, and q, k and v in float64."""
     queries, keys, width = shape
     shapes = {"q_t": (width, queries), "k_t": (width, keys), "v": (keys, width)}
     pairs = [bench.place(f"{name}{number}", rng.normal(size=size), BF16) for name, size in shapes.items()]
@@ -74,7 +70,7 @@ def _attention(bench: CoreWorkbench, settings: Settings, rng: np.random.Generato
 
 
 def _load_heads(program: Program, heads: Sequence[tuple[HbmTensor, ...]]) -> list[Head]:
-    """Append the loads of heads: q_t and k_t, which the scores need, precede v of the previous head."""
+    """Append the loads of heads: q_t and k_t precede v of the previous head, as the scores need them."""
     found: list[Head] = []
     scored: list[list[Rows]] = []
     for number in range(len(heads) + 1):

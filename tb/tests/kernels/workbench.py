@@ -1,8 +1,4 @@
-"""Workbench of a kernel: from HBM to HBM on the core, or from SBUF to SBUF on the vector and scalar engines only.
-
-A TEST places numbers and appends kernels in the same way on both. Every result byte is compared with golden, and the
-results are compared with float64.
-"""
+"""Workbench of a kernel, on the core from HBM to HBM, or on the vector and scalar engines from SBUF to SBUF."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -37,7 +33,7 @@ __all__ = [
 SIZES = (
     "M", "K", "N", "SEQ", "KEYS", "DIM", "HEADS", "HIDDEN", "VOCAB", "IMAGES", "CHANNELS", "HEIGHT", "WIDTH", "FILTER",
 )  # fmt: skip
-"""Variables of sizes that are part of a result's label, in the order in which the label contains them."""
+"""Sizes in a result's label, in this order."""
 
 ELSEWHERE = {*SIZES, "PRESET", "ROWS", "COLUMNS", "DTYPE", "SIM", "TARGET", "LANES", "WAVES", "DEPTH", "PROFILE"}
 """Variables that a label contains in another form, or that do not change results."""
@@ -49,13 +45,12 @@ References = Mapping[str, tuple[Matrix, np.ndarray]]  # results by name, each wi
 
 
 class Draws(np.random.Generator):
-    """Random numbers of `numpy.random.default_rng`; refuses arrays too large to simulate before it draws them."""
+    """Random numbers; refuses arrays too large to simulate before it draws them."""
 
     def __init__(self, seed: int):
         super().__init__(np.random.PCG64(seed))
 
     def normal(self, loc=0.0, scale=1.0, size=()) -> np.ndarray:
-        """Return normal numbers; UsageError if HBM has no room for them."""
         check_room(np.dtype(np.float64).itemsize * prod(np.atleast_1d(np.array(size, dtype=object))))
         return super().normal(loc, scale, size)
 
@@ -65,10 +60,10 @@ KernelBuild = Callable[["Workbench", Settings, np.random.Generator], References]
 
 
 class Workbench(ABC):
-    """A program under construction, and its initial contents: placed matrices and their codes.
+    """A program under construction, and its initial contents.
 
-    For `order` and `tile` see `kernels.program.Program`. `references` has the results by name, each with its
-    float64 reference. `runs` has the indices of the executed sections, in order; None: every section once.
+    `references` has the results by name, each with its float64 reference. `runs` has the indices of the executed
+    sections, in order; None: every section once.
     """
 
     runs: Sequence[int] | None = None
@@ -104,7 +99,6 @@ class Workbench(ABC):
         return self._fill(self.room(name, values.shape, fmt), values, fmt)
 
     def share(self, name: str, values: np.ndarray, rows: int, fmt: Format = FP32) -> tuple[Matrix, np.ndarray]:
-        """Place parameters that all `rows` rows of a matrix use; return the same values as `place`."""
         return self._fill(self.vector(name, len(values), rows, fmt), values, fmt)
 
     def _fill(self, matrix: Matrix, values: np.ndarray, fmt: Format) -> tuple[Matrix, np.ndarray]:
@@ -125,7 +119,6 @@ class Workbench(ABC):
             yield entry.instruction, 1 if times is None else times[entry.section]
 
     def rows(self, settings: Settings, result: Result) -> Report:
-        """Return the rows of a result: cycles and bounds, activity, and errors against the references."""
         config = {} if result.prediction else {"config": self.config.named}
         errors = {}
         for name, (matrix, reference) in self.references.items() if result.memories else ():
@@ -142,7 +135,6 @@ class Workbench(ABC):
 
 
 def label_of(settings: Settings) -> str:
-    """Return the label of a result, unique among those of the same TEST."""
     values, config = settings.values, settings.config
     shape = "x".join(str(values[name]) for name in SIZES if values.get(name) is not None)
     own = (f"{name.lower()}{value}" for name, value in settings.non_defaults.items() if name not in ELSEWHERE)
@@ -219,7 +211,6 @@ class EngineWorkbench(Workbench):
         return sbuf, np.zeros((self.config.columns, sizes[1]), np.uint8)
 
     def job(self, test: str, settings: Settings) -> ElementwiseJob:
-        """Return the job of the program; UsageError if it is too long."""
         config = self.config
         records = [record_of(entry, config) for entry in self.program.entries]
         for engine in ENGINES:
@@ -265,7 +256,7 @@ class KernelScenario(Scenario):
 
 
 def error_figures(values: np.ndarray, reference: np.ndarray) -> dict[str, str]:
-    """Return the largest, the root-mean-square and relative errors of results against float64."""
+    """Return the largest, root-mean-square and relative errors against float64."""
     error = np.abs(values - reference)
     size = np.abs(reference).max()
     relative = error[reference != 0] / np.abs(reference[reference != 0])

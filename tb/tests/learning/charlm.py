@@ -1,9 +1,7 @@
 """TEST=charlm: a small transformer learns Shakespeare's sonnets on the core by characters, and then writes.
 
-One image trains and writes, without a host in between; the parameters stay in HBM between steps. The report has a line
-per step and per written character: the loss next to the loss of a float64 training, the cycles, and whether RTL and
-golden agree bit for bit. They are compared by the loss of every character in a step, and by all scores of a written
-character.
+The report has a line per step and per written character: the loss next to the loss of a float64 training, the cycles,
+and whether RTL and golden agree bit for bit.
 
 TARGET=model is for long curves: golden computes, and the timing model predicts the cycles.
 """
@@ -40,16 +38,12 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 __all__ = ["TEST", "image_of", "model_of"]
 
 LINES = 20  # approximate number of steps with a line in the report
-SIZES = ("SEQ", "BATCH", "DIM", "HEADS", "HIDDEN", "LAYERS", "STEPS", "RATE")  # variables that distinguish runs
+SIZES = ("SEQ", "BATCH", "DIM", "HEADS", "HIDDEN", "LAYERS", "STEPS", "RATE")
 
 
 @dataclass(frozen=True)
 class Task:
-    """Text to learn, sizes of the network, initial parameters in float64 by name, and text to write.
-
-    `starts` has the first character of each window, int64 [steps, windows per step]; `written` characters follow the
-    prompt.
-    """
+    """Text to learn and to write, initial parameters, and `starts`, the first character of each window by step."""
 
     text: Text
     sizes: Sizes
@@ -61,7 +55,6 @@ class Task:
 
     @property
     def windows(self) -> np.ndarray:
-        """Characters of all windows, int64 [steps, windows per step, context + 1]."""
         return self.text.numbers[self.starts[..., None] + np.arange(self.sizes.context + 1)]
 
     @property
@@ -71,10 +64,7 @@ class Task:
 
 
 def task_of(settings: Settings) -> Task:
-    """Return the task: SEED draws the initial parameters, and the first characters of the windows.
-
-    Raises UsageError if the sizes do not fit the text, the context or the simulated HBM.
-    """
+    """Return the task; SEED draws the initial parameters and the windows."""
     text = sonnets()
     with refusals():
         own = {name: getattr(settings, name) for name in ("heads", "hidden", "layers")}
@@ -187,7 +177,6 @@ class _Lines:
         return tuple(np.array(tensor.elements(memory)) for memory in memories)
 
     def steps(self, exact: Sequence[float]) -> dict[str, dict[str, object]]:
-        """Return the lines of some steps, including the first and the last; `exact`: losses of the float64 training."""
         count = len(self.losses)
         every = -(-count // LINES)
         chosen = sorted({0, *range(every - 1, count, every), count - 1})
@@ -202,7 +191,6 @@ class _Lines:
         }
 
     def characters(self) -> dict[str, dict[str, object]]:
-        """Return the lines of the written characters."""
         return {
             f"{position + 1}": {
                 "character": repr(self.text[position - self._first]),

@@ -11,21 +11,21 @@ from neuroncore_rtl.tb.tests.learning.learning import adamw_step
 
 __all__ = ["losses", "scores", "trained", "written_text"]
 
-Parameters = Mapping[str, np.ndarray]  # parameters by name (`kernels.models.charlm.network.Sizes.shapes`)
+Parameters = Mapping[str, np.ndarray]
 
 
 def scores(parameters: Parameters, sizes: Sizes, inputs: np.ndarray) -> np.ndarray:
-    """Return the scores of the character after each input character, [inputs, characters]."""
+    """Return the scores after each input character, [inputs, characters]."""
     return _forward(parameters, sizes, inputs)[0]
 
 
 def losses(parameters: Parameters, sizes: Sizes, window: np.ndarray) -> np.ndarray:
-    """Return the cross entropy of each character of a window after the first; window: numbers [context + 1]."""
+    """Return the cross entropy of each character of a window after the first."""
     return derivatives.crossentropy(scores(parameters, sizes, window[:-1]), window[1:])[0][:, 0]
 
 
 def gradients(parameters: Parameters, sizes: Sizes, window: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
-    """Return the mean cross entropy of a window, and its gradient with respect to every parameter."""
+    """Return the mean cross entropy of a window, and its gradients by parameter."""
     inputs, labels = window[:-1], window[1:]
     logits, passed = _forward(parameters, sizes, inputs)
     lost, slopes = derivatives.crossentropy(logits, labels)
@@ -46,10 +46,7 @@ def gradients(parameters: Parameters, sizes: Sizes, window: np.ndarray) -> tuple
 def trained(
     start: Parameters, sizes: Sizes, windows: np.ndarray, options: AdamW
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return the mean cross entropy of every step, and the final parameters.
-
-    The windows are numbers [steps, windows per step, context + 1].
-    """
+    """Return the mean cross entropy of every step, and the final parameters."""
     parameters, found = {name: value.copy() for name, value in start.items()}, []
     moments = {name: (np.zeros_like(value), np.zeros_like(value)) for name, value in parameters.items()}
     for step, batch in enumerate(windows, start=1):
@@ -62,7 +59,7 @@ def trained(
 
 
 def written_text(parameters: Parameters, sizes: Sizes, prompt: np.ndarray, count: int) -> np.ndarray:
-    """Return the numbers of `count` characters after a prompt, each the one with the highest score."""
+    """Return `count` characters after a prompt, each with the highest score."""
     found = [*prompt]
     for _ in range(count):
         found.append(scores(parameters, sizes, np.array(found))[-1].argmax())

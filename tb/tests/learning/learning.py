@@ -1,7 +1,4 @@
-"""Shared parts of TESTs in which a network learns on the core.
-
-One image trains the network, on the RTL or on golden with the timing model; the losses are drawn.
-"""
+"""Shared parts of TESTs in which a network learns on the core."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,10 +27,7 @@ LIMIT = 5_000_000  # cycle limit of a section
 
 
 def learning_job(image: Image, settings: Settings, name: str, note: str, subject: object = None) -> ImageJob:
-    """Return the job of an image that trains a network, with `name` for its files and `subject` as in `ImageJob`.
-
-    The note describes golden's work in the progress display.
-    """
+    """Return the job of an image that trains a network."""
     simulated = {} if settings.target == "model" else {"limit": LIMIT * len(image.runs)}
     name = name if settings.target == "model" else f"{name}-{settings.sim}"
     names = {"name": f"core-{name}", "pictures": name, "note": note, "subject": subject}
@@ -83,7 +77,7 @@ def ideal_training_cycles(image: Image) -> int:
 def adamw_step(
     options: AdamW, step: int, p: np.ndarray, gradient: np.ndarray, first: np.ndarray, second: np.ndarray
 ) -> None:
-    """Update parameters `p` and their moments in place, in float64; `step` is the index of the step, from 1."""
+    """Update parameters and moments in place, in float64; `step` counts from 1."""
     first += (1 - options.beta1) * (gradient - first)
     second += (1 - options.beta2) * (gradient * gradient - second)
     root = np.sqrt(second / (1 - options.beta2**step)) + options.epsilon
@@ -112,10 +106,7 @@ def _ends(losses: np.ndarray) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Curve:
-    """Losses in a picture, float64 [steps].
-
-    Colour and line are the style of the moving mean, see matplotlib; `faint` also draws each step's loss.
-    """
+    """Losses in a picture; `faint` also draws each step's loss."""
 
     losses: np.ndarray
     label: str

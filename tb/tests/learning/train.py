@@ -1,11 +1,8 @@
 """TEST=train: the digits network learns on the core, with BF16 weights, and a plot.
 
-One image trains for all steps: gather, forward, cross entropy, backward, AdamW, without a host in between. At the end,
-HBM holds the loss of every image in every step, and every byte is compared with golden. The plot has a curve for
-stochastic rounding, for rounding to nearest even, where a weight remains unchanged as long as its steps are below half
-a last place, and for float64.
-
-TARGET=model is for long curves: golden computes, and the timing model predicts the cycles.
+One image trains for all steps: gather, forward, cross entropy, backward, AdamW, without a host in between. The plot has
+a curve for stochastic rounding, for rounding to nearest even, where a weight remains unchanged as long as its steps are
+below half a last place, and for float64.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,12 +41,11 @@ class Task:
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """Number of pixels, hidden units and digits."""
         return *self.start[0].shape, self.start[2].shape[1]
 
 
 def task_of(settings: Settings) -> Task:
-    """Return the task: SEED draws the order of the images and the initial weights."""
+    """Return the task; SEED draws the order of the images and the initial weights."""
     rng = np.random.default_rng(settings.seed)
     images, labels = training_set()
     order = rng.permutation(len(images))
@@ -66,26 +62,25 @@ def trainer_of(settings: Settings, task: Task, rounding: str) -> DigitsTrainer:
 
 @dataclass(frozen=True)
 class Trained:
-    """Losses, float64 [steps], means of a batch, and final weight and bias of both layers, float64."""
+    """Mean losses of the batches, and final weight and bias of both layers."""
 
     losses: np.ndarray
     parameters: list[np.ndarray]
 
     @property
     def accuracy(self) -> float:
-        """Accuracy on the held-out images."""
         return accuracy(self.parameters)
 
 
 def accuracy(parameters: Sequence[np.ndarray]) -> float:
-    """Return numpy's accuracy on the held-out images; parameters: weight and bias of both layers."""
+    """Return numpy's accuracy on the held-out images."""
     images, labels = held_out()
     layers = [Layer(*(part.astype(np.float32) for part in parameters[place : place + 2])) for place in (0, 2)]
     return float((classify(layers, images).argmax(axis=1) == labels).mean())
 
 
 def learned(trainer: DigitsTrainer, hbm: np.ndarray) -> Trained:
-    """Return the outcome of a run from HBM, uint8 from address 0."""
+    """Return the outcome of a run from HBM."""
     losses, *parameters = (
         decode(np.ascontiguousarray(tensor.elements(hbm)), tensor.format)
         for tensor in (trainer.losses, *trainer.parameters)

@@ -1,7 +1,4 @@
-"""TESTs of one kind of collective each: variables, job, and comparison of every byte of every core's HBM.
-
-The comparison includes the bytes that no collective may write.
-"""
+"""TESTs of one kind of collective each; every byte of every core's HBM is compared."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -31,8 +28,8 @@ _OPS = {op.name.lower(): op for op in ReduceOp}
 def ring_bound(instance: Instance, kind: CollectiveKind, group: Group, size: int, reduced: int) -> int | None:
     """Return the least cycles of a collective of one group on a ring, rounded up; None where the ring gives no bound.
 
-    The bound assumes that the links carry data in both directions all the time. `size` is the number of bytes of the
-    longer of src and dst. `reduced` is the number of bytes of as many elements in the format of partial results.
+    The links carry data in both directions all the time. `size` is the bytes of the longer of src and dst, `reduced` of
+    as many partial results.
     """
     share = (group.ranks - 1) / group.ranks
     moved = {
@@ -117,7 +114,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
 
 
 def waits_of(outcome: Outcome, cores: Sequence[int], cycles: int) -> dict[str, str]:
-    """Return the shares of the cycles in which the channels of participating cores stall, by cause."""
+    """Return the shares of the cycles in which channels stall, by cause."""
     counted = [outcome.parts[core].counters["collective"] for core in cores]
     channels = [counters[f"channel{channel}"] for counters in counted for channel in range(CHANNELS)]
     names = [name for name in channels[0] if name.startswith("wait_")]

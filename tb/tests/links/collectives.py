@@ -1,8 +1,4 @@
-"""TEST=collectives: random collectives of random groups of cores; every byte of every core's HBM must equal golden's.
-
-Each core executes its collectives one after another without a reset; groups without a common core run at the same time.
-Each batch has a random HBM behaviour. The picture and the timeline show the first batch.
-"""
+"""TEST=collectives: random collectives of random groups of cores; every byte of HBM must equal golden's."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -26,7 +22,7 @@ __all__ = ["TEST"]
 BATCH = 50  # collectives per simulation
 
 TEMPERS = {"latency": (1, 8, 64, 150), "gap": (0, 0, 5), "port_rate": (0, 0, 4 * 256), "stall": (0, 0, 40, 160)}
-"""Candidates of the HBM behaviour; the engines need responses in order."""
+"""The engines need responses in order."""
 
 
 def _label(settings: Settings) -> str:

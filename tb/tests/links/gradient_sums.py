@@ -1,7 +1,4 @@
-"""All-reduce of gradients in one format: the conditions, the jobs, the sums, and their errors.
-
-No condition may change a bit of the sums.
-"""
+"""All-reduce of gradients in one format. No condition may change a bit of the sums."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -27,9 +24,9 @@ from neuroncore_rtl.tb.tests.links.workloads import workload_job
 
 __all__ = ["GIVEN", "SUM_DTYPES", "Added", "Vectors", "conditions_of", "sum_jobs"]
 
-SUM_DTYPES = (CollectiveType.FP32, CollectiveType.BF16)  # formats of the sums; BF16 rounds stochastically
-STEP = 1  # stream of random numbers, the same as in the first training step
-GIVEN = "as given"  # reference condition
+SUM_DTYPES = (CollectiveType.FP32, CollectiveType.BF16)  # BF16 rounds stochastically
+STEP = 1  # as in the first training step
+GIVEN = "as given"
 PAUSES = 96  # additional pauses of a slow HBM, in cycles per 256
 DISTURBED = 0.005  # least share of disturbed frames in the condition with late ranks
 LATE = 1000  # largest delay of a rank in cycles
@@ -47,7 +44,7 @@ class Condition:
 
 
 def conditions_of(settings: Settings) -> Mapping[str, Condition]:
-    """Return the conditions by name, `GIVEN` first; UsageError if the instance is illegal or exceeds a group."""
+    """Return the conditions by name; UsageError if the instance is illegal or exceeds a group."""
     instance, errors = instance_of(settings), share_of(settings)
     ranks = instance.chips * settings.cores
     if ranks > MAX_RANKS:
@@ -73,7 +70,7 @@ def conditions_of(settings: Settings) -> Mapping[str, Condition]:
 
 
 def workload_of(condition: Condition, codes: np.ndarray, dtype: CollectiveType, seed: int) -> Workload:
-    """Return the all-reduce of `codes`, [ranks, elements]; `seed` draws the rounding and all other bytes of memory."""
+    """Return the all-reduce of `codes`, [ranks, elements]; `seed` draws the rest."""
     rng = np.random.default_rng(seed)
     kind, stochastic = CollectiveKind.ALL_REDUCE, dtype == CollectiveType.BF16
     made = lists_side_by_side(
@@ -90,10 +87,7 @@ def workload_of(condition: Condition, codes: np.ndarray, dtype: CollectiveType, 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors of an all-reduce under the condition of this name.
-
-    The gradients are float32 [ranks, elements]; the codes are the gradients rounded to the format to nearest.
-    """
+    """Vectors of an all-reduce under a condition: float32 [ranks, elements], and their codes, rounded to nearest."""
 
     dtype: CollectiveType
     name: str
@@ -109,7 +103,7 @@ class Vectors:
 def sum_jobs(
     dtype: CollectiveType, gradients: np.ndarray, conditions: Mapping[str, Condition], settings: Settings
 ) -> Iterator[Job]:
-    """Yield a job per condition that adds gradients in a format; the subjects are `Vectors`."""
+    """Yield a job per condition; the subjects are `Vectors`."""
     codes = encode(gradients, COLLECTIVE_FORMATS[dtype])
     for name, condition in conditions.items():
         first = dtype == SUM_DTYPES[0] and name == GIVEN
@@ -127,7 +121,7 @@ def sum_jobs(
 
 @dataclass(frozen=True)
 class Added:
-    """Sums of gradients in one format; `results` has the job's result for each condition."""
+    """Sums of gradients in one format, and the jobs' results by condition."""
 
     dtype: CollectiveType
     results: Mapping[str, Result]
@@ -155,7 +149,7 @@ class Added:
         return ring_bound(condition.instance, CollectiveKind.ALL_REDUCE, condition.group, size, reduced)
 
     def errors(self) -> dict[str, GradientErrors]:
-        """Return the errors of the sums; for stochastic rounding also those of golden's rounding to nearest."""
+        """Return the errors of the sums, and of golden's rounding to nearest."""
         name, fmt, job = self.dtype.name, COLLECTIVE_FORMATS[self.dtype], self.reference.job
         summed, gradients = self.sums[GIVEN][0], job.subject.gradients
         if self.dtype != CollectiveType.BF16:

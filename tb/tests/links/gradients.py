@@ -1,10 +1,8 @@
 """TEST=gradients: the hardware adds the gradients of a network, each core's from its own shard of the training set.
 
 The network classifies handwritten digits (`kernels.models.digits`) and is untrained; numpy computes each rank's
-gradient in FP32. The vector of all parameters' gradients is all-reduced in FP32, and in BF16 with stochastic rounding.
-Every rank must get golden's bits, the same under all conditions (`tb.tests.links.gradient_sums`). The report has the
-distance of each sum from the float64 average, compared with the bound of the roundings. The host divides by the number
-of ranks, in float64.
+gradient in FP32. Every rank must get golden's bits under all conditions (`tb.tests.links.gradient_sums`). The report
+has the distance of each sum from the float64 average, compared with the bound of the roundings.
 """
 
 import hashlib
@@ -28,7 +26,7 @@ __all__ = ["TEST"]
 
 
 def disagreements(sums: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Yield the differences between ranks, and between conditions; `sums`: codes [ranks, elements] by condition."""
+    """Yield the differences between ranks, and between conditions."""
     first, expected = next(iter(sums.items()))
     for name, codes in sums.items():
         for rank in np.flatnonzero((codes != codes[0]).any(axis=1)):

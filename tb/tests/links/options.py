@@ -11,8 +11,8 @@ __all__ = [
     "share_of",
 ]  # fmt: skip
 
-_CHIPS = MAX_CORES // CORES_PER_CHIP  # largest number of chips
-CHIPS = 4  # default number of chips
+_CHIPS = MAX_CORES // CORES_PER_CHIP
+CHIPS = 4
 LINK_BYTES = 16  # default bytes of a flit between engines without cores
 
 ERRORS = choice(
@@ -29,7 +29,6 @@ INSTANCE_OPTIONS = (
     integer("LINK_BYTES", None, _LINK_BYTES, 8, 64),
     integer("LINK_LATENCY", 2, "cycles of a link's wire", 1, 64),
 )
-"""Variables of the instance."""
 
 CORES = integer("CORES", 2, "participating cores of each chip", 1, 2)
 _CORE = "core in the waveform; for few chips, because every core is compiled separately"
@@ -40,20 +39,15 @@ TARGET_OPTIONS = (
     choice("PRESET", "tiny", "named configuration of whole cores", PRESETS),
     CORE,
 )
-"""Variables of the hardware that executes collectives."""
 
 
 def collective_options(*own: Option) -> tuple[Option, ...]:
-    """Return the variables of a TEST of collectives; own: those of this TEST only."""
+    """Return the variables of a TEST of collectives, and `own`."""
     return (*INSTANCE_OPTIONS, *TARGET_OPTIONS, CORES, *own, ERRORS, SEED, LATENCY, STALL, *RECORDED)
 
 
 def instance_of(settings: Settings) -> Instance:
-    """Return the instance that the variables describe; UsageError if it is illegal.
-
-    For TARGET=core, its cores are those of PRESET; otherwise only their HBMs exist, with beats of two flits if
-    possible.
-    """
+    """Return the instance; cores of PRESET for TARGET=core, else only HBMs with beats of two flits if possible."""
     named = INSTANCES.get(settings.values.get("INSTANCE"))
     chips = settings.chips or (named.chips if named else CHIPS)
     width = settings.width or max((w for w in range(2, chips) if chips % w == 0 and w * w <= chips), default=2)

@@ -1,8 +1,4 @@
-"""TEST=router: traffic between all cores of an instance, over routers and links only.
-
-Flits are sent between random cores or in a pattern; wires may disturb frames, and one wire may be cut. Received flits
-are compared with sent ones, and the flits on each link with golden's routes.
-"""
+"""TEST=router: traffic over routers and links only; flits on each link are compared with golden's routes."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,20 +23,18 @@ from neuroncore_rtl.tb.tests.scenario import Scenario
 __all__ = ["NOTICE", "PATTERNS", "TEST", "failures_of", "measures_of", "noticed_after", "traffic_of"]
 
 PATTERNS = {"uniform": 0, "hotspot": 1, "tornado": 2, "neighbour": 2, "all_to_all": 3}
-"""Patterns of destinations, and their numbers in `run/harness/links/fabric.v`.
-
-hotspot: one flit in eight is sent to core 0. tornado: almost half way around each ring. neighbour: to the next chip; on
-channel 1, the last two use the other direction.
+"""Patterns, and their numbers in `run/harness/links/fabric.v`. hotspot: one flit in eight is sent to core 0. tornado:
+almost half way around each ring. neighbour: to the next chip; on channel 1, the last two use the other direction.
 """
 
-CUT_CYCLE = 1000  # cycle of the cut
-PATIENCE = 3 * LinkEnd.DEAD_CYCLES  # cycles without any moving flit after which the traffic is stuck
-NOTICE = LinkEnd.DEAD_CYCLES + 256  # most cycles from a cut to a dead link: in-flight flits arrive first
-LISTED = 5  # largest number of listed failures of a kind
+CUT_CYCLE = 1000
+PATIENCE = 3 * LinkEnd.DEAD_CYCLES  # cycles without a moving flit
+NOTICE = LinkEnd.DEAD_CYCLES + 256  # in-flight flits arrive first
+LISTED = 5  # failures of a kind
 
 
 def partners_of(instance: Instance, pattern: str) -> list[int]:
-    """Return the destination core of each port, for patterns with fixed destinations; an empty list for others."""
+    """Return the destination core of each port; empty for random destinations."""
     if pattern not in ("tornado", "neighbour"):
         return []
     columns = instance.chips if instance.topology == Topology.RING else instance.width
@@ -80,7 +74,7 @@ def traffic_of(instance: Instance, settings: Settings) -> Traffic:
 
 
 def failures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[str]:
-    """Yield the failures of a run, one sentence each."""
+    """Yield the failures of a run."""
     yield from map(str, outcome.errors[:LISTED])
     yield from _shortfalls(outcome, may_miss=traffic.cut is not None)
     if outcome.ending != Ending.FINISHED and traffic.cut is None:

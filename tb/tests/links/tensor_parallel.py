@@ -1,8 +1,8 @@
 """TEST=tensor_parallel: a linear layer with its weights divided among the cores of an instance.
 
 The links add the partial products while the arrays compute. The same programs run with and without the all-reduces; the
-difference is the cost of the overlap. Every byte of every core's HBM is golden's. The result also equals the product
-and the sum as equations, which are independent of tiles, copies and strips; its error against float64 is reported.
+difference is the cost of the overlap. The result also equals equations that are independent of tiles, copies and
+strips.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,10 +49,7 @@ _FORMATS = [fmt.name for fmt in MATMUL_FORMATS if fmt is not INT8]
 
 
 def expected_result(x: np.ndarray, w: np.ndarray, fmt: Format, rows: int, shards: Sequence[Shard]) -> np.ndarray:
-    """Return Y by equations, FP32 codes [M, N]: products of each rank's part of K, and their sum by strips.
-
-    x and w are codes of `fmt`, [M, K] and [K, N]; a core's array has `rows` rows; `shards` has the shards of all ranks.
-    """
+    """Return Y by equations, FP32 codes [M, N]; x and w are codes of `fmt`, and an array has `rows` rows."""
     ranks, depth = len(shards), w.shape[0]
     parts = [slice(rank * depth // ranks, (rank + 1) * depth // ranks) for rank in range(ranks)]
     partial = np.stack([golden.matrix_product(x[:, part], w[part], fmt, rows).reshape(-1) for part in parts])
@@ -67,11 +64,7 @@ def expected_result(x: np.ndarray, w: np.ndarray, fmt: Format, rows: int, shards
 
 
 def error_shares(y: np.ndarray, x: np.ndarray, w: np.ndarray, fmt: Format, ranks: int) -> tuple[float, float]:
-    """Return the largest error relative to the largest result, and the largest error relative to its rounding bound.
-
-    The bound counts the FP32 additions of the hardware, including the additions of the ranks' products. y are FP32
-    codes [M, N], x and w codes of `fmt`, [M, K] and [K, N].
-    """
+    """Return the largest errors relative to the largest result, and to the bound of the hardware's FP32 additions."""
     left, right = (decode(codes, fmt).astype(np.float64) for codes in (x, w))
     exact, magnitudes = left @ right, np.abs(left) @ np.abs(right)
     error = np.abs(decode(y, FP32).astype(np.float64) - exact)

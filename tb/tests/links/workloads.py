@@ -1,7 +1,4 @@
-"""Jobs of collective workloads, for the collective engines and links of an instance or for its whole cores.
-
-The engines alone simulate faster; whole cores boot the workload as images.
-"""
+"""Jobs of collective workloads, for the collective engines and links only, or for whole cores."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,17 +29,14 @@ __all__ = ["collective_events", "engine_job", "span_of", "target_label", "worklo
 
 
 def target_label(settings: Settings) -> str:
-    """Return the beginning of a run's label: the preset of whole cores."""
+    """Return the beginning of a run's label."""
     return f"{settings.preset}-" if settings.target == "core" else ""
 
 
 def workload_job(
     instance: Instance, workload: Workload, settings: Settings, *, check_axi: bool = True, **given: object
 ) -> Job:
-    """Return the job of a workload, for the engines (see `engine_job`) or for whole cores, as the setting TARGET says.
-
-    A whole core starts after the delay before its first collective; it ignores the later delays.
-    """
+    """Return a workload's job for engines or cores (TARGET); a core ignores all delays except its first."""
     if settings.target == "engine":
         return engine_job(instance, workload, check_axi=check_axi, **given)
     return _CollectiveImageJob(
@@ -66,10 +60,7 @@ def engine_job(
     limit: int = 20_000_000,
     **names: object,
 ) -> "CollectiveJob":
-    """Return the job of a workload for the collective engines only; `errors` is the share of disturbed frames.
-
-    The run ends after `limit` cycles. For name, pictures and subject see `run.job.Job`.
-    """
+    """Return the job of a workload for the collective engines only; `errors` is the share of disturbed frames."""
     kinds = {issue.kind.name.lower().replace("_", "-") for issue in workload.issues}
     own = {name: getattr(workload, name) for name in ("lists", "memories", "delays")}
     return CollectiveJob(
@@ -152,7 +143,7 @@ def _duration(instance: Instance, outcome: Outcome) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class CollectiveJob(DeviceJob):
-    """A workload on the collective engines only, see `engine_job`."""
+    """A workload on the collective engines only."""
 
     workload: Workload
 

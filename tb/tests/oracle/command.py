@@ -1,4 +1,4 @@
-"""`make oracle`: a third-party test suite, from the user's copy, against the hardware and golden."""
+"""`make oracle`: a third-party test suite against the hardware and golden."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ __all__ = ["SUITES", "Suite", "run_oracle", "run_suite"]
 class Suite:
     """A third-party test suite.
 
-    `origin` is its address, `tried` the commit with which it was tried. `find` returns the tests in the path FROM, None
-    if there are none; a suite without `find` has no FROM. `expects` describes FROM. `run` runs the tests. `takes` names
-    the variables that only some suites have and this suite accepts.
+    `origin` is its address, `tried` the commit with which it was tried. `find` returns the tests in the path FROM, or
+    None; a suite without `find` has no FROM. `expects` describes FROM. `run` runs the tests. `takes` names the
+    variables that only some suites have and this suite accepts.
     """
 
     origin: str
@@ -34,10 +34,6 @@ class Suite:
 
 
 _LATENCIES = ("MAC_LATENCY", "VECTOR_LATENCY")
-
-
-def _vectors(path: Path) -> list[Path]:
-    return [path] if path.is_file() else sorted(path.rglob("*.fptest"))
 
 
 def _testfloat(path: Path) -> Path | None:
@@ -66,7 +62,7 @@ SUITES = {
         origin="https://github.com/sergev/ieee754-test-suite",
         tried="12e883a",
         expects="a folder with IBM's files *.fptest, or one of them",
-        find=_vectors,
+        find=lambda path: [path] if path.is_file() else sorted(path.rglob("*.fptest")),
         run=lambda settings, files: report_of_scalars("fpgen", read_fpgen(files), settings),
         takes=_LATENCIES,
     ),

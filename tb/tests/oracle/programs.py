@@ -1,7 +1,4 @@
-"""Programs of RISC-V test suites on the controller's processor.
-
-A program checks itself, or writes a signature to memory. Every instruction is also compared with the golden hart.
-"""
+"""Programs of RISC-V test suites, which check themselves or write a signature; golden checks every instruction."""
 
 import re
 from collections import Counter, defaultdict
@@ -21,7 +18,7 @@ from neuroncore_rtl.tb.tests.core.riscv import follow, verdict
 
 __all__ = ["elf_files", "run_architecture_tests", "run_tests", "signed_programs"]
 
-LIMIT = 2_000_000  # cycle limit of a program; the suites' programs take some thousands
+LIMIT = 2_000_000  # the suites' programs take some thousands
 EXTENSIONS = ("I", "M", "Zifencei", "privilege")  # folders of riscv-arch-test
 
 OTHERWISE = {
@@ -30,7 +27,7 @@ OTHERWISE = {
 }
 """Features for which a reference signature assumes another legal machine, by a pattern of the test name."""
 
-MEMORY_BYTES = 2 << 20  # size of memory; a test of JAL reaches one MiB in both directions
+MEMORY_BYTES = 2 << 20  # a test of JAL reaches one MiB in both directions
 _TEST = re.compile(r"(rv\d+)([a-z]+)-([a-z]+)-(\S+)")
 GROUPS = ("rv32ui", "rv32um", "rv32mi")  # base instructions, multiplication and division, machine mode
 
@@ -40,7 +37,7 @@ NOT_THERE = {"rv32mi-p-breakpoint": "trigger registers", "rv32mi-p-pmpaddr": "me
 
 @dataclass(frozen=True)
 class Test:
-    """A program of a suite; reference: words of its signature, uint32; None if it checks itself."""
+    """A program of a suite; reference: words of its signature, None if it checks itself."""
 
     path: Path
     group: str
@@ -48,7 +45,7 @@ class Test:
 
 
 def elf_files(path: Path) -> list[Path]:
-    """Return the ELF files in a folder and its subfolders, in order."""
+    """Return all ELF files in a folder, in order."""
 
     def is_elf(file: Path) -> bool:
         with file.open("rb") as opened:
@@ -89,13 +86,13 @@ def run_architecture_tests(settings: Settings, found: Sequence[list[Path]], devi
 
 
 def signed_programs(path: Path) -> tuple[list[Path], list[Path]] | None:
-    """Return the ELF files of a folder, and the reference signatures; None if either is missing."""
+    """Return the ELF files of a folder and the reference signatures; None if either is missing."""
     programs, references = elf_files(path), sorted(path.rglob("*.reference_output"))
     return (programs, references) if programs and references else None
 
 
 def _signed(programs: Sequence[Path], references: Sequence[Path], left_out: Counter) -> Iterator[Test]:
-    """Yield the tests; a program and its reference share a name and the folder of an extension."""
+    """A program and its reference share a name and the folder of an extension."""
     known = {
         (file.parent.parent.name, file.stem): file
         for file in references
@@ -140,7 +137,7 @@ def _report(suite: str, settings: Settings, tests: Sequence[Test], left_out: Cou
 
 
 def _run_test(test: Test, device: Device, settings: Settings) -> tuple[list[str], int, int]:
-    """Run a test; return its problems, one sentence each, and the numbers of compared and of differing instructions."""
+    """Return a test's problems, and the numbers of compared and of differing instructions."""
     program = read_executable(test.path, MEMORY_BYTES)
     work = CpuWork(program=program, limit=LIMIT, trace=True, memory=test.reference is not None)
     outcome = run_device(device, work, sim=settings.sim, doing=f"running {test.path.name}")

@@ -1,4 +1,4 @@
-"""All-reduces of every type, operation and size over the links, with results known from nccl-tests."""
+"""All-reduces over the links, with results known from nccl-tests."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -29,15 +29,12 @@ from neuroncore_rtl.tb.tests.links.workloads import engine_job
 __all__ = ["AllReduce", "all_reduces", "run_all_reduces", "wrong_results"]
 
 NOT_THERE = "int8, uint8, uint32, int64, uint64, float16, float64, fp8; prod, avg, premulsum"
-"""Types and operations of nccl-tests that the collective engines do not have."""
+"""Types and operations of nccl-tests that the hardware does not have."""
 
 
 @dataclass(frozen=True)
 class AllReduce:
-    """An all-reduce of the first cores, see `spec.isa.collective.Collective`.
-
-    Every rank has its operands at the HBM address `src`; the results follow.
-    """
+    """An all-reduce of the first cores; the results follow the operands at `src`."""
 
     dtype: CollectiveType
     op: ReduceOp
@@ -52,7 +49,6 @@ class AllReduce:
 
     @property
     def pitch(self) -> int:
-        """Bytes from the operands to the results."""
         return -(-self.count * element_bytes(self.dtype) // LINE) * LINE
 
     @property
@@ -60,7 +56,6 @@ class AllReduce:
         return self.src + self.pitch
 
     def instruction(self, rank: int) -> Collective:
-        """Return the instruction of a rank."""
         kind, group = CollectiveKind.ALL_REDUCE, Group(0, 1, self.ranks)
         places = {"rank": rank, "src": self.src, "dst": self.dst, "pitch": self.pitch}
         what = {"dtype": self.dtype, "op": self.op, "narrow": self.narrow, "count": self.count}
@@ -71,7 +66,7 @@ def all_reduces(cores: int, largest: int) -> Iterator[AllReduce]:
     """Yield all-reduces of 2, of 3 and of all cores; the number of elements is a power of two, or one less."""
     place = 0
     kinds = [(dtype, op, False) for dtype, op in product(CollectiveType, ReduceOp)]
-    kinds.append((CollectiveType.BF16, ReduceOp.SUM, True))  # partial sums are sent as BF16, without any rounding here
+    kinds.append((CollectiveType.BF16, ReduceOp.SUM, True))  # sent as BF16, without any rounding here
     for ranks, (dtype, op, narrow) in product(sorted({2, 3, cores}), kinds):
         most = largest // element_bytes(dtype)
         powers = [1 << power for power in range(most.bit_length())]
@@ -82,7 +77,7 @@ def all_reduces(cores: int, largest: int) -> Iterator[AllReduce]:
 
 
 def workload_of(cores: int, listed: Sequence[AllReduce], seed: int) -> Workload:
-    """Return the all-reduces as the workload of an instance, one after another."""
+    """Return the all-reduces as a workload, one after another."""
     memories = np.zeros((cores, -(-(listed[-1].dst + listed[-1].pitch) // COLLECTIVE_PAGE) * COLLECTIVE_PAGE), np.uint8)
     lists, issues = {core: [] for core in range(cores)}, []
     for one in listed:
@@ -103,7 +98,7 @@ def wrong_results(one: AllReduce, seed: int, memories: Sequence[np.ndarray]) -> 
 
 
 def run_all_reduces(settings: Settings) -> Report:
-    """Run all all-reduces, and compare every element on every rank; the settings are CHIPS, BYTES, SEED and SIM."""
+    """Run all all-reduces, and compare every element on every rank."""
     engines = ALLREDUCE.settings(CHIPS=settings.chips, SIM=settings.sim, SEED=settings.seed)
     instance = instance_of(engines)
     listed = list(all_reduces(instance.cores, settings.bytes))

@@ -1,4 +1,4 @@
-"""Third-party cases of scalar operations with their results, on units of the hardware and on golden."""
+"""Third-party cases of scalar operations, on units of the hardware and on golden."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -24,11 +24,7 @@ WRONG = "hardware_wrong", "golden_wrong"
 def report_of_scalars(
     suite: str, reading: Reading, settings: Settings, mutate: Callable[[str], str] | None = None
 ) -> Report:
-    """Play the cases of a suite, print the first wrong results, and return the report.
-
-    Every case runs on every unit that computes its operation. The suite's results decide; hardware and golden are both
-    compared with them. `mutate` changes the Verilog of the units, to prove that faults are detected.
-    """
+    """Compare hardware, changed by `mutate`, and golden with a suite's results on every unit; return the report."""
 
     @cache
     def device(unit: str) -> PlayerDevice:

@@ -32,18 +32,15 @@ ORACLE_UNITS: Mapping[str, Callable[[int, int], Playable]] = {
     "widen": lambda mac, vector: PlayedUnit(Widen(1), ("dtype", "word"), output="fp32"),
     "round": lambda mac, vector: PlayedUnit(Fp32Rounder(), _ROUNDER_PORTS, output="word"),
 }
-"""Units, given the latencies of the multiply-accumulate and of the lanes' ALU.
-
-They are a processing element with edge decoders, and a vector lane's ALU, multiply-add, divider, widening and rounding.
-"""
+"""Units, given the latencies of the multiply-accumulate and of the lanes' ALU."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OracleOperation:
     """An operation on one of `ORACLE_UNITS`.
 
-    `fields` maps the operands to the unit's inputs by name, and `golden` maps them to the results, uint32 words.
-    `takes` maps the operands to a mask of the cases to play; None: play all. `why` is the reason for skipping cases.
+    `golden` maps operands to results, uint32 words; `fields` maps them to the unit's inputs. `takes` maps them to a
+    mask of the cases to play.
     """
 
     unit: str
@@ -97,10 +94,6 @@ def _rounded(fmt: Format) -> tuple[OracleOperation]:
     return (OracleOperation(unit="round", fields=fields, golden=golden, result=fmt),)
 
 
-def _fits_tf32(x: np.ndarray, w: np.ndarray, acc: np.ndarray) -> np.ndarray:
-    return (x | w) & np.uint32((1 << TF32.padding_bits) - 1) == 0
-
-
 _NUMBERS = {"takes": lambda a, b: ~(nan(a) | nan(b)), "why": "maximum or minimum of NaN"}
 
 ORACLE_OPERATIONS: Mapping[str, tuple[OracleOperation, ...]] = {
@@ -120,7 +113,7 @@ ORACLE_OPERATIONS: Mapping[str, tuple[OracleOperation, ...]] = {
                 **{"x_half": _full(x, 0), "w_half": _full(w, 0)},
             },
             golden=lambda x, w, acc: arith.mac(x, w, acc, TF32),
-            takes=_fits_tf32,
+            takes=lambda x, w, acc: (x | w) & np.uint32((1 << TF32.padding_bits) - 1) == 0,
             why="factors beyond TF32",
         ),
         OracleOperation(

@@ -31,7 +31,7 @@ __all__ = [
 
 
 class CaseKind:
-    """Kind of failure. A reduced case must fail with the same kind as the original; otherwise its defect may differ."""
+    """A reduced case must fail with the same kind as the original; otherwise its defect may differ."""
 
     NONE = ""
     BYTES = "bytes differ"
@@ -45,7 +45,7 @@ class CaseKind:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Kind of failure, see `CaseKind`, compared bytes or controller instructions, cycles, and failures."""
+    """Kind of failure, compared bytes or controller instructions, cycles, and failures."""
 
     kind: str
     compared: int
@@ -84,12 +84,10 @@ class Stored:
     """Immutable dataclass that a file holds as JSON, one key per field."""
 
     def as_json(self) -> dict[str, object]:
-        """Return the fields as JSON; instructions become lines of assembly."""
         return {field.name: _packed(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_json(cls, found: Mapping[str, object]) -> Self:
-        """Return the object that `as_json` describes."""
         return cls(**{field.name: _unpacked(found[field.name], field.type) for field in fields(cls)})
 
     def variants(self, **values: object) -> Iterator[Self]:
@@ -99,17 +97,15 @@ class Stored:
                 yield replace(self, **{name: value})
 
     def with_item(self, name: str, number: int, item: object) -> Self:
-        """Return a copy in which element `number` of the tuple `name` is `item`."""
         before = getattr(self, name)
         return replace(self, **{name: (*before[:number], item, *before[number + 1 :])})
 
 
 class Case(Stored, ABC):
-    """Program, machine and disturbances. Cases with equal machines share a build.
+    """Program, machine and disturbances.
 
-    Common fields of subclasses: `behaviour`, the behaviour of HBM; `errors`, the share of disturbed frames on links;
-    `stall`, the number of cycles in 256 in which each stream or bus pauses; `garble`, the seed of random unused bits of
-    records, None for plain records; `seed`, the seed of the other disturbances.
+    Common fields of subclasses: `errors` is the share of disturbed frames; `stall` the cycles in 256 in which each
+    stream or bus pauses; `garble` the seed of random unused bits of records, or None.
 
     Attributes:
         subject: name of the class in a file.
@@ -136,19 +132,13 @@ class Case(Stored, ABC):
 
     @abstractmethod
     def judge(self) -> Verdict:
-        """Execute the case on the RTL and on golden.
-
-        Raises:
-            ValueError: the case is illegal.
-            SimulationFailed: the simulation fails.
-        """
+        """Execute the case on the RTL and on golden; ValueError if it is illegal, SimulationFailed if the RTL fails."""
 
     @abstractmethod
     def without(self, numbers: Collection[int]) -> Self:
         """Return the case without the instructions with these indices; ValueError if the result is not legal."""
 
     def smaller(self, number: int) -> Iterator[Self]:
-        """Yield the case with smaller versions of one instruction, the smallest first."""
         yield from ()
 
     def calmer(self) -> Iterator[Self]:
@@ -169,7 +159,6 @@ class Case(Stored, ABC):
 
     @property
     def text(self) -> str:
-        """Contents of the case's file."""
         return json.dumps({"subject": self.subject, **self.as_json()})
 
 
@@ -193,7 +182,6 @@ class ConfigCase(Case):
 
     @classmethod
     def drawn_machine(cls, rng: np.random.Generator) -> Config:
-        """Return the parameters of a random core."""
         return machines.drawn_config(rng)
 
     def plainer(self) -> Iterator[Self]:
@@ -206,13 +194,13 @@ def without(items: tuple, numbers: Collection[int]) -> tuple:
 
 
 def smaller_sizes(size: int) -> list[int]:
-    """Return the sizes to try instead of `size`: 1 and its half."""
+    """Return 1 and the half of `size`, if smaller."""
     return sorted({1, size // 2} - {0, size}) if size else []
 
 
 def _packed(value: object) -> object:
     match value:
-        case np.ndarray():  # uint8 of any shape
+        case np.ndarray():
             data = zlib.compress(np.ascontiguousarray(value).tobytes(), 9)
             return {"shape": list(value.shape), "zlib": base64.b64encode(data).decode()}
         case isa.Instruction():

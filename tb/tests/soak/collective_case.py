@@ -1,7 +1,4 @@
-"""Soak case of the collective engines: random collectives of random groups over links that may disturb frames.
-
-Every byte of every core's HBM is compared.
-"""
+"""Soak case of the collective engines: random collectives of random groups over links that may disturb frames."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -24,19 +21,16 @@ from neuroncore_rtl.tb.tests.soak.case import ListedCase, Verdict, smaller_sizes
 __all__ = ["CollectiveCase", "collective_labels", "draw_errors"]
 
 CHIPS = (2, 2, 3, 4, 4, 6, 8)
-ERRORS = (0.0, 0.0, 0.001, 0.01)  # shares of disturbed frames
+ERRORS = (0.0, 0.0, 0.001, 0.01)
 LIMIT = 4_000_000
 
 Item = tuple[tuple[int, Collective, int], ...]
-"""A collective: per participating core, its number, its instruction, and the delay before the instruction in cycles."""
+"""Per participating core: number, instruction, and the delay before it in cycles."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollectiveCase(ListedCase):
-    """Collectives on the engines of an instance, on memories uint8 [cores, bytes].
-
-    The collectives are in an order in which they can run one after another.
-    """
+    """Collectives on an instance's engines, in sequential order, on memories uint8 [cores, bytes]."""
 
     machine: Instance
     items: tuple[Item, ...]
@@ -109,12 +103,12 @@ class CollectiveCase(ListedCase):
 
 
 def draw_errors(rng: np.random.Generator) -> dict[str, float | int]:
-    """Return a random share of disturbed frames, and the seed of the disturbances."""
+    """Return a random share of disturbed frames, and a seed."""
     return {"errors": float(rng.choice(ERRORS)), "seed": int(rng.integers(1, 1 << 31))}
 
 
 def collective_labels(one: Collective) -> Iterator[str]:
-    """Yield the labels of a collective's features, `dimension:value`."""
+    """Yield the labels of a collective's features."""
     yield "engine:collective"
     yield f"opcode:{one.kind.name.lower()}"
     yield f"collective:{one.kind.name.lower()}"

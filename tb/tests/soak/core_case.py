@@ -1,7 +1,4 @@
-"""Soak case of a single core: images with instructions of all engines, executed one after another.
-
-On-chip memories keep their contents from one image to the next; all memories are compared at the end.
-"""
+"""Soak case of a single core: images with instructions of all engines, executed one after another."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -25,7 +22,7 @@ from neuroncore_rtl.tb.tests.soak.parts import Part, part_of
 
 __all__ = ["CoreCase", "draw_garble", "drawn_choices"]
 
-SEMAPHORES_EACH = 2  # most instructions per semaphore: a program for a core with few semaphores is short
+SEMAPHORES_EACH = 2  # a program for a core with few semaphores is short
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,14 +84,12 @@ class CoreCase(ConfigCase):
         return found + machine_labels(self.machine) + hbm_labels(self.behaviour) + Counter({"engine:controller": 1})
 
     def lines(self) -> list[str]:
-        found = []
-        for number, part in enumerate(self.parts):
-            found += [f"# image {number}, at {part.base:#x}", *part.lines()]
-        return found
+        headed = ((f"# image {n}, at {part.base:#x}", *part.lines()) for n, part in enumerate(self.parts))
+        return [line for lines in headed for line in lines]
 
 
 def draw_garble(rng: np.random.Generator) -> int | None:
-    """Return a random seed for the unused bits of records, or None for plain records; see `Part`."""
+    """Return a seed for the unused bits of records, or None."""
     return int(rng.integers(1 << 32)) if rng.integers(2) else None
 
 

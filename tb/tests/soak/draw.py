@@ -16,14 +16,14 @@ from neuroncore_rtl.tb.tests.soak.tensor_case import TensorCase
 
 __all__ = ["PER_MACHINE", "SUBJECTS", "case_of", "drawn_case", "machine_number", "read_case", "subject_of"]
 
-PER_MACHINE = 40  # cases per machine: a build takes as long as this many runs
+PER_MACHINE = 40  # a build takes as long as this many runs
 
 SUBJECTS: dict[str, type[Case]] = {
     one.subject: one for one in (CoreCase, CollectiveCase, TensorCase, ElementwiseCase, RiscvCase, InstanceCase)
 }
 
 TURNS = ("core", "collective", "tensor", "elementwise", "riscv", "instance", "core", "core")
-"""Kinds of consecutive machines. The whole core, which combines all units, is the most frequent."""
+"""Kinds of consecutive machines."""
 
 
 def machine_number(index: int) -> int:
@@ -50,7 +50,7 @@ def case_of(text: str) -> Case:
 
 
 def read_case(path: Path) -> Case:
-    """Return the case of a file; UsageError, which names the file, if it holds none."""
+    """Return the case of a file; UsageError if it holds none."""
     try:
         return case_of(path.read_text(encoding="utf-8"))
     except (ValueError, KeyError, TypeError, OSError) as error:

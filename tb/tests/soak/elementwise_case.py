@@ -1,7 +1,4 @@
-"""Soak case of the vector and scalar engines: random programs with pauses in every stream and memory port.
-
-The memories are those of the test harness.
-"""
+"""Soak case of the vector and scalar engines: random programs with pauses in every stream and memory port."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -30,10 +27,7 @@ BYTES = (2048, 4096, 4096, 16384)  # SBUF in use, in bytes per partition
 
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseCase(ConfigCase, ListedCase):
-    """Program of both engines, on memories uint8 [partitions, bytes].
-
-    The instructions are in an order in which they can run one after another.
-    """
+    """Program of both engines in sequential order, on memories uint8 [partitions, bytes]."""
 
     machine: Config
     items: tuple[isa.Elementwise, ...]

@@ -1,8 +1,4 @@
-"""Soak case of an instance: one image per core, with instructions of all engines and collectives.
-
-A core's copies and collectives share HBM addresses, so they depend on each other. Every byte of every core's HBM is
-compared.
-"""
+"""Soak case of an instance: one image per core; copies and collectives share HBM addresses."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -29,7 +25,7 @@ from neuroncore_rtl.tb.tests.soak.parts import Part, part_of
 
 __all__ = ["InstanceCase"]
 
-SIDES = (2, 2, 3, 4)  # rows and columns; small, because an instance has at least four cores
+SIDES = (2, 2, 3, 4)  # small, because an instance has at least four cores
 CHIPS = (2, 2, 3)
 LARGEST = 1024  # bytes of a collective's source or destination
 LIMIT = 2_000_000
@@ -37,10 +33,7 @@ LIMIT = 2_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceCase(Case):
-    """Images on all cores of an instance, which start after `delays` cycles.
-
-    The instructions of one collective, on all cores of its group, count as one item.
-    """
+    """Images on all cores, which start after `delays` cycles; instructions of one collective count as one item."""
 
     machine: Instance
     parts: tuple[Part, ...]
@@ -86,16 +79,14 @@ class InstanceCase(Case):
 
     @cached_property
     def _items(self) -> list[list[tuple[int, int]]]:
-        """Positions of each item's instructions: core, and index in its part."""
-        places = {
-            core: [at for at, (one, _) in enumerate(part.steps) if not _is_collective(one)]
-            for core, part in enumerate(self.parts)
-        }
-        found = [[(core, at)] for core, own in places.items() for at in own]
-        pending = {
-            core: [at for at in range(len(part.steps)) if at not in places[core]]
-            for core, part in enumerate(self.parts)
-        }
+        """Per item: core, and index in its part."""
+        found, pending = [], {core: [] for core in range(len(self.parts))}
+        for core, part in enumerate(self.parts):
+            for at, (one, _) in enumerate(part.steps):
+                if _is_collective(one):
+                    pending[core].append(at)
+                else:
+                    found.append([(core, at)])
         # Each core executes its collectives in the order of their creation.
         while any(pending.values()):
             for core in (core for core, own in pending.items() if own):
@@ -151,14 +142,9 @@ class InstanceCase(Case):
         found = sum((part.covers() for part in self.parts), Counter())
         collectives = (one for part in self.parts for one, _ in part.steps if _is_collective(one))
         found += Counter(label for one in collectives for label in collective_labels(one) if label.startswith("c"))
-        core = {
-            label: n
-            for label, n in machines.machine_labels(self.machine.core).items()
-            if not label.startswith("cores:")
-        }
-        found += (
-            machines.instance_labels(self.machine, self.errors) + machines.hbm_labels(self.behaviour) + Counter(core)
-        )
+        core = machines.machine_labels(self.machine.core)
+        del core[f"cores:{self.machine.core.cores}"]
+        found += machines.instance_labels(self.machine, self.errors) + machines.hbm_labels(self.behaviour) + core
         return found + Counter({"engine:controller": len(self.parts)})
 
     def lines(self) -> list[str]:

@@ -1,7 +1,4 @@
-"""Random machines and HBM behaviours of a soak, simpler machines for a failing case, and coverage labels.
-
-Every parameter of a configuration or an instance is drawn over its range, as far as a build takes minutes only.
-"""
+"""Random and simpler machines and HBM behaviours; parameters span their range, as far as a build takes minutes."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -21,14 +18,13 @@ __all__ = [
     "plainer_configs", "plainer_instances",
 ]  # fmt: skip
 
-SIDES = (2, 3, 4, 4, 5, 6, 7, 8, 8, 12, 16)  # rows and columns; larger arrays only take more time
-SBUF = (4, 8, 8, 12, 16, 24, 32, 192)  # SBUF in KiB per partition; mostly small, because all of it is compared
+SIDES = (2, 3, 4, 4, 5, 6, 7, 8, 8, 12, 16)  # larger arrays only take more time
+SBUF = (4, 8, 8, 12, 16, 24, 32, 192)  # mostly small, because all of it is compared
 DMA_ENGINES = (1, 2, 2, 3, 4, 5, 8, 16)
 
 WHOLE_RANGE = (
     "mac_latency", "add_latency", "vector_latency", "scalar_depth", "cast_latency", "records_ahead", "counters",
 )  # fmt: skip
-"""Parameters that may have any value of their range."""
 
 
 def drawn_config(rng: np.random.Generator, sides: tuple[int, ...] = SIDES) -> Config:
@@ -81,15 +77,12 @@ def drawn_instance(rng: np.random.Generator, core: Config, chips: tuple[int, ...
 
 
 def drawn_hbm(rng: np.random.Generator, *, links: bool = False) -> Hbm:
-    """Return a random HBM behaviour; links: for an instance, where responses arrive in order."""
+    """Return a random HBM behaviour; an instance needs responses in order."""
     return random_hbm(rng, **(LINK_TEMPERS if links else TEMPERS))
 
 
 def plainer_configs(config: Config) -> Iterator[Config]:
-    """Yield configurations closer to the default.
-
-    First all parameters other than rows and columns have the default value, then only one parameter at a time.
-    """
+    """Yield configurations closer to the default: first all parameters except rows and columns, then single ones."""
     defaults = {field.name: field.default for field in fields(Config) if field.name not in ("rows", "columns", "cores")}
     changed = {name: value for name, value in defaults.items() if getattr(config, name) != value}
     one_by_one = [{name: value} for name, value in changed.items()]
@@ -109,7 +102,7 @@ def plainer_instances(instance: Instance, used: int) -> Iterator[Instance]:
 
 
 def machine_labels(config: Config) -> Counter[str]:
-    """Return the labels of a core's parameters, `parameter:value`."""
+    """Return the labels of a core's parameters."""
     return Counter({f"{name}:{value}": 1 for name, value in asdict(config).items()})
 
 

@@ -23,7 +23,7 @@ _FUNCTIONS = {function.code: name for name, function in FUNCTIONS.items()}
 
 
 def instruction_labels(instruction: isa.Instruction) -> Iterator[str]:
-    """Yield the labels of an instruction's features, `dimension:value`."""
+    """Yield the labels of an instruction's features."""
     yield f"engine:{instruction.engine.name.lower()}"
     name = instruction.name.lower()
     yield f"opcode:{name}"
@@ -44,7 +44,7 @@ def instruction_labels(instruction: isa.Instruction) -> Iterator[str]:
 
 
 def smaller_instructions(instruction: isa.Instruction) -> Iterator[isa.Instruction]:
-    """Yield an instruction with one of its sizes reduced, the smallest first; some may not be legal."""
+    """Yield an instruction with one size reduced, the smallest first; some may not be legal."""
     for name in ("n", "k", "m", "partitions"):
         size = getattr(instruction, name, None)
         for less in smaller_sizes(size) if isinstance(size, int) else ():
@@ -57,11 +57,10 @@ def smaller_instructions(instruction: isa.Instruction) -> Iterator[isa.Instructi
 
 @dataclass(frozen=True, kw_only=True)
 class Part(Stored):
-    """Program of one core, as one image at the HBM address `base`.
+    """Program of one core, an image at the HBM address `base`.
 
-    `nops` is the share of records with NOPs before them, which `seed` draws. For `order` see
-    `kernels.program.Program`, for `garble` `Case`. A step is an instruction and its queue; None: the
-    program chooses the queue. The memory, uint8 [bytes], follows the image's header in HBM.
+    `seed` draws NOPs before records, with the share `nops`. A step is an instruction and its queue; None: any queue.
+    The memory, uint8 [bytes], follows the image's header in HBM.
     """
 
     base: int
@@ -73,7 +72,6 @@ class Part(Stored):
     memory: np.ndarray
 
     def image(self, config: Config, core: int = 0) -> Image:
-        """Return the image for core `core`; ValueError if an instruction is illegal or the instructions do not fit."""
         program = NopProgram(config, self.base, order=self.order, share=self.nops, seed=self.seed, core=core)
         memory = program.space.hbm("memory", INT8, self.memory.shape)
         for instruction, queue in self.steps:
@@ -82,31 +80,26 @@ class Part(Stored):
         return image if self.garble is None else garbled_image(np.random.default_rng(self.garble), image)
 
     def without(self, numbers: Collection[int]) -> Self:
-        """Return the part without the instructions with these indices."""
         return replace(self, steps=without(self.steps, numbers))
 
     def smaller(self, number: int) -> Iterator[Self]:
-        """Yield the part with smaller versions of one instruction."""
         instruction, queue = self.steps[number]
         for less in smaller_instructions(instruction):
             yield self.with_item("steps", number, (less, queue))
 
     def calmer(self) -> Iterator[Self]:
-        """Yield the part with plain records, and in program order."""
         return self.variants(nops=0.0, garble=None, order=Program.order)
 
     def covers(self) -> Counter[str]:
-        """Return the labels of the instructions, of their order and of the NOPs."""
         found = Counter(label for instruction, _ in self.steps for label in instruction_labels(instruction))
         return found + Counter({f"order:{self.order}": 1, "nops:some" if self.nops else "nops:none": 1})
 
     def lines(self) -> list[str]:
-        """Return the instructions as text."""
         return [text_of(one) + ("" if queue is None else f"  # queue {queue}") for one, queue in self.steps]
 
 
 def part_of(made: CoreProgram, garble: int | None) -> Part:
-    """Return a random program as a part; garble: see `Part`."""
+    """Return a random program as a part."""
     program, image = made.program, made.image()
     first = program.base + HEADER_BYTES
     size = max(tensor.address + tensor.size * tensor.format.bits // 8 for tensor in program.space.hbm_tensors) - first

@@ -1,7 +1,4 @@
-"""Soak case of the controller's processor: random programs with paused buses and interrupts at random times.
-
-Each retired instruction and the final memory are compared with the golden hart.
-"""
+"""Soak case of the controller's processor: random programs with paused buses and interrupts at random times."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -25,11 +22,7 @@ LIMIT = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class RiscvCase(Case):
-    """Program of the controller as uint8 [bytes], with `external` interrupts per 65,536 cycles.
-
-    `body` has the offsets of the first byte and of the end of the removable instructions; a removed instruction becomes
-    a NOP.
-    """
+    """Controller program with `external` interrupts per 65,536 cycles; `body`: instructions that may become NOPs."""
 
     image: np.ndarray
     body: tuple[int, int]
@@ -53,7 +46,6 @@ class RiscvCase(Case):
 
     @property
     def _places(self) -> list[int]:
-        """Offsets of the removable instructions in the image."""
         first, end = self.body
         words = self.image[first:end].view("<u4")
         return (first + 4 * np.flatnonzero(words != int.from_bytes(NOTHING, "little"))).tolist()

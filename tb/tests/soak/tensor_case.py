@@ -1,7 +1,4 @@
-"""Soak case of the tensor engine: random programs with pauses in every stream.
-
-PSUM is read while other words are written; at the end, all written words are read.
-"""
+"""Soak case of the tensor engine: random programs with pauses in every stream."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -22,12 +19,12 @@ from neuroncore_rtl.tb.tests.soak.parts import instruction_labels, smaller_instr
 __all__ = ["TensorCase"]
 
 STALLS = (0, 0, 40, 100, 200)
-Item = isa.Instruction | tuple[int, int]  # an instruction, or a read of PSUM: its first word and the number of words
+Item = isa.Instruction | tuple[int, int]  # an instruction, or a read of PSUM: first word and number of words
 
 
 @dataclass(frozen=True, kw_only=True)
 class TensorCase(ConfigCase, ListedCase):
-    """Instructions and reads of PSUM, in order, on operand memories, uint8 [rows, bytes]."""
+    """Instructions and reads of PSUM, on operand memories, uint8 [rows, bytes]."""
 
     machine: Config
     items: tuple[Item, ...]
