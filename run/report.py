@@ -15,7 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from neuroncore_rtl import SIM_BUILD
 
-__all__ = ["Report", "display_path", "progress", "recording_in", "recordings", "terminal"]
+__all__ = ["Report", "Share", "display_path", "progress", "recording_in", "recordings", "terminal"]
 
 RESULTS = SIM_BUILD / "results"
 """Folder of the JSON records."""
@@ -55,6 +55,10 @@ def recording_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         _RECORDINGS.reset(token)
+
+
+class Share(float):
+    """A fraction, which a report prints in percent and a record stores as a number from 0 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +190,7 @@ def _readable(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_readable(part)}" for name, part in value.items())
     if isinstance(value, float):
-        return f"{value:.5g}"
+        return f"{value:.1%}" if isinstance(value, Share) else f"{value:.5g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
