@@ -139,7 +139,6 @@ def random_collective(rng, *, cores=128, kind=None, ranks=None, count=None, chun
 
 
 def large_collective(rng, **options) -> Collective:
-    """Return a random legal collective with addresses, pitch and count of any size."""
     one, bits = random_collective(rng, **options), int(rng.integers(1, 31))
     count = int(rng.integers(1, 1 << bits))
     pitch = -(-count * element_bytes(one.dtype) // COLLECTIVE_ALIGNMENT) * COLLECTIVE_ALIGNMENT

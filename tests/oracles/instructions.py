@@ -74,7 +74,6 @@ def random_access(
 
 
 def _writer(rng, config, choices, sizes) -> Writer:
-    """Return a writer with an empty program, and first tensors anywhere in memories of random bytes."""
     memories = {
         storage: rng.integers(256, size=(storage_partitions(storage, config), size), dtype=np.uint8)
         for storage, size in zip((Storage.SBUF, Storage.PSUM), sizes, strict=True)

@@ -22,7 +22,6 @@ VALUES = np.arange(-16, 16, dtype=np.float32).reshape(4, 8)
 
 
 def double(program):
-    """Compute y = 2 x in BF16; nothing writes `untouched`."""
     x, y = program.space.hbm("x", FP32, (4, 8)), program.space.hbm("y", BF16, (4, 8))
     program.space.hbm("untouched", FP32, (4, 8))
     tile, out = program.space.sbuf("tile", FP32, (8,)), program.space.sbuf("out", BF16, (8,))
@@ -216,7 +215,6 @@ def test_a_program_that_reads_what_it_has_not_written_fails(target, tmp_path):
 
 
 def test_importing_the_package_is_cheap():
-    """The simulator is imported on the first use of `run`."""
     names = "{'numpy', 'amaranth', 'neuroncore_rtl.run.sim'}"
     program = f"import sys, neuroncore_rtl.run; sys.exit(not {names}.isdisjoint(sys.modules))"
     subprocess.run([sys.executable, "-c", program], check=True)

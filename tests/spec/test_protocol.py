@@ -25,7 +25,6 @@ touched bytes, which must be independent of the instructions' methods."""
 
 
 def elementwise(opcode: Opcode) -> Elementwise:
-    """Return an instruction that is legal for most opcodes."""
     fmt = INT32 if opcode in (Opcode.FIND_INDEX8, Opcode.IOTA) else FP32
     op0 = AluOp.IS_GT if opcode == Opcode.AFFINE_SELECT else AluOp.MAX
     return Elementwise(

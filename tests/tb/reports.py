@@ -13,7 +13,6 @@ def report_of(test: str, words: str = "") -> Report:
 
 
 def passed(test: str, words: str = "") -> Report:
-    """Run a TEST that must pass; return its report."""
     report = report_of(test, words)
     assert report.problems == []
     return report

@@ -16,7 +16,6 @@ SOME = np.array([[2], [-1], [9], [5]], np.int32)
 
 
 def copies(kernel, *args, **options):
-    """Return a kernel's outputs, its gathers and scatters, and inserted instructions."""
     done = run_kernel(kernel, *args, **options)
     moved = [entry.instruction for entry in done.run.program.entries if isinstance(entry.instruction, DmaCopy)]
     return done.outputs, [one for one in moved if one.gather or one.scatter], done.inserted
@@ -215,7 +214,6 @@ return out, near, plain
 
 
 def bf16(x):
-    """Return numbers of FP32 rounded to BF16, to nearest even."""
     bits = x.astype(np.float32).view(np.uint32)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16).view(np.float32)
 
@@ -332,7 +330,6 @@ return out
 
 
 def test_what_is_there_stays_from_round_to_round(tmp_path):
-    """Skipped rows, and parts that a round does not write, keep the values of an earlier round."""
     first = "for each in (parts, kept):\n    nisa.memset(dst=each, value=-1)"
     rows = np.array([[2, -1, 9, 5], [9, 3, -1, 9], [0, 12, 12, 1]], np.int32)[..., np.newaxis]
     held, expected = np.full(4, -1, np.float32), np.full((4, 9), -1, np.float32)

@@ -311,7 +311,6 @@ def test_lines_of_a_body_are_the_kernels_own(tmp_path):
 
 
 def test_on_the_rtl_as_on_golden(tmp_path):
-    """The device counts the rounds, and a transposition depends on the count."""
     kernel = write_kernel(tmp_path, LOADED + """
 scratch = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
 left = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
@@ -333,7 +332,7 @@ while count:
 
 
 def test_a_body_runs_once_before_its_condition_is_asked(tmp_path):
-    """The loop of published kernels: its body computes the next condition in HBM and returns it."""
+    """As in published kernels, the body computes the next condition in HBM and returns it."""
     kernel = write_kernel(tmp_path, """
 out = nl.ndarray((1, 8), dtype=nl.int32, buffer=nl.shared_hbm)
 condition = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.hbm)

@@ -26,7 +26,7 @@ def part(group: G, rank: int = 0, kind: K = K.ALL_REDUCE, **options) -> Collecti
 
 
 class Run:
-    """A collective of a group, on memories of random bytes; `blocks` [rank] are the blocks of each rank's src."""
+    """A collective on random bytes; `blocks` [rank] are the blocks of each rank's src."""
 
     def __init__(self, rng, first: Collective, in_place: bool = False, special: float = 0.05):
         self.size = first.count * np.dtype(oracle.STORAGE[first.dtype]).itemsize
@@ -61,7 +61,7 @@ class Run:
         return out
 
     def check(self) -> int:
-        """Execute, compare every byte of all memories, and return the number of bytes changed."""
+        """Execute, compare all memories, and return the number of bytes changed."""
         self.execute()
         for i, blocks in zip(self.instructions, oracle.results(self.blocks, self.instructions), strict=True):
             expected = self.before[i.core].copy()
@@ -73,7 +73,6 @@ class Run:
 
 
 def canonical(values: np.ndarray, instruction: Collective) -> np.ndarray:
-    """Return values with the canonical NaN if the collective computes them."""
     values = np.array(values)
     if instruction.kind in isa.REDUCTION_KINDS and instruction.dtype != T.INT32:
         pattern, bits = (np.uint16, 0x7FC0) if instruction.dtype == T.BF16 else (np.uint32, 0x7FC00000)

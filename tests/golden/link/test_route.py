@@ -22,7 +22,6 @@ def torus(width: int, rows: int) -> Instance:
 
 
 def routes(instance: Instance) -> Iterable[tuple[int, int, list[Hop]]]:
-    """Yield source, destination and hops of all distinct routes."""
     for source in range(instance.chips):
         for destination in range(instance.chips):
             for channel in (0, 1):
@@ -30,7 +29,6 @@ def routes(instance: Instance) -> Iterable[tuple[int, int, list[Hop]]]:
 
 
 def distances(instance: Instance, source: int) -> dict[int, int]:
-    """Return the distance of every chip from the source, by breadth-first search."""
     found, edge = {source: 0}, [source]
     while edge:
         following = {instance.neighbour(chip, d) for chip in edge for d in range(instance.directions)} - found.keys()
@@ -40,7 +38,6 @@ def distances(instance: Instance, source: int) -> dict[int, int]:
 
 
 def check_no_circle(ways: Iterable[list[Hop]]) -> int:
-    """Raise if buffers depend on each other in a cycle; return the number of dependences."""
     waits = {}
     for way in ways:
         for held, wanted in pairwise(way):

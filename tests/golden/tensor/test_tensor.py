@@ -211,7 +211,6 @@ def test_what_does_not_fit_is_refused(function, arguments, message):
 
 
 def place(memory, matrix, address, stride):
-    """Write codes [k, count] to a memory, elements `stride` bytes apart."""
     for column in range(matrix.shape[1]):
         element = np.ascontiguousarray(matrix[:, column : column + 1])
         first = address + column * stride
@@ -219,13 +218,12 @@ def place(memory, matrix, address, stride):
 
 
 def any_start(rng, starts, count, limit, quadrant):
-    """Return a random row or column at which an operand of `count` rows or columns may start."""
     allowed = [start for start in starts if start + count <= limit and not allowed_start(start, count, quadrant)]
     return int(rng.choice(allowed))
 
 
 def run_tiled(rng, engine, a, b, fmt):
-    """Return PSUM's words after a [M, K] times b [K, N], by instructions on random tiles anywhere in the array."""
+    """Return PSUM's words after the product of a [M, K] and b [K, N] on random tiles anywhere in the array."""
     config, size = engine.config, fmt.bits // 8
     (m, k), n = a.shape, b.shape[1]
     result = np.zeros((m, n), np.uint32)

@@ -17,7 +17,6 @@ CONFIGS = {"tiny": preset_named("tiny"), "wide": Config(rows=5, columns=6, dma_e
 
 
 def run_steps(config, shapes, values, gradients, order):
-    """Return the masters, and HBM, after STEPS steps with the same gradients (a list of arrays by name)."""
     program = Program(config)
     masters = Masters(program.space, shapes, len(gradients))
     powers = first_powers(program, config.partitions)

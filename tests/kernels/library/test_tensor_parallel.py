@@ -28,7 +28,6 @@ def operands(rng, m, k, n):
 
 
 def run(config, shards, group, order=None):
-    """Return results and partial products, each [ranks, M, N]; cores outside the group are idle."""
     images = [build_image(collectives_program(config, [], 0))] * config.cores
     for core, shard in zip(group.cores, shards, strict=True):
         images[core] = shard.image

@@ -16,7 +16,6 @@ INFINITE = float("inf")
 
 
 def find_largest(x, k, fmt, rng):
-    """Return values and indices of the k largest elements of each row of x, with a random order of queues."""
     program = Program(TINY)
     source, values = program.space.hbm("x", fmt, x.shape), program.space.hbm("values", fmt, (len(x), k))
     places = program.space.hbm("places", INT32, (len(x), k))

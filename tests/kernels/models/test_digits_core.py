@@ -23,7 +23,6 @@ classifier_of = cache(Classifier)
 
 
 def run(config, images, threshold, rng=None, layers=LAYERS):
-    """Return the digits and probabilities, the console output, the image and the outcome of a batch."""
     classifier = classifier_of(config, len(images), sizes_of(layers))
     image = classifier.image(layers, images, encode, threshold)
     outcome = run_golden(image, rng)

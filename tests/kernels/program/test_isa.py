@@ -27,14 +27,11 @@ ADD, SUBTRACT, MULTIPLY, MAX = AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY, AluOp.
 
 
 class Machine:
-    """Memories of both engines, with an allocator for tensors."""
-
     def __init__(self):
         self.space = Allocator(CONFIG)
         self.memories = {Storage.SBUF: np.zeros((8, 4096), np.uint8), Storage.PSUM: np.zeros((8, 1024), np.uint8)}
 
     def tensor(self, values, fmt=FP32, name="x", storage=Storage.SBUF):
-        """Return a new tensor with values [8, ...], integers unchanged and others converted to floats."""
         values = np.asarray(values)
         place = self.space.sbuf if storage == Storage.SBUF else self.space.psum
         tensor = place(name, fmt, values.shape[1:], len(values), kept=True)
@@ -53,7 +50,6 @@ class Machine:
         self.memories = dict(zip(self.memories, after, strict=True))
 
     def expect(self, tensor, values, *program):
-        """Run instructions and check the resulting values of a tensor."""
         self.run(*program)
         assert np.array_equal(self.values(tensor), values), program[-1].name
 
@@ -64,7 +60,6 @@ def machine():
 
 
 def x(*shape):
-    """Return small nonzero numbers [8, *shape]."""
     return (np.arange(8 * int(np.prod(shape))) * 7 % 23 - 11.5).reshape(8, *shape)
 
 
@@ -344,7 +339,7 @@ def test_writing_over_a_source(machine):
 
 
 def random_program(rng, length, sizes):
-    """Return random instructions with records; none overwrites its own sources, and `overlap` flags are arbitrary."""
+    """Return instructions with records; none overwrites its sources, `overlap` flags are arbitrary."""
     program = Program(CONFIG)
     while len(program.entries) < length:
         opcode = Opcode.ACTIVATE if rng.random() < 0.5 else list(Opcode)[rng.integers(len(Opcode) - 1)]

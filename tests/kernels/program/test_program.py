@@ -34,7 +34,6 @@ CONFIGS = (
 
 
 def new_program(columns, hbm="x", sbuf="t", config=TINY, **options):
-    """Return a program, and FP32 tensors [4, columns] in HBM and in SBUF, one per letter of their names."""
     program = Program(config, **options)
     rows = (program.space.hbm(name, FP32, (4, columns)) for name in hbm)
     return program, *rows, *(program.space.sbuf(name, FP32, (columns,), kept=True) for name in sbuf)
@@ -295,7 +294,7 @@ def test_any_section_can_be_left_out_or_run_again(rng, chosen):
             program.append(dma_copy(t, x))
             program.append(isa.tensor_scalar(t, t, 10**number, AluOp.ADD))
             program.append(dma_copy(x, t))
-            # Overwrite the tensor, so that an instruction that starts too early does not find the right numbers.
+            # Overwrite the tensor, so that an instruction that starts too early reads wrong numbers.
             program.append(isa.memset(t, -1e6))
         if number < 2:
             program.start_section()

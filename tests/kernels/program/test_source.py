@@ -17,7 +17,6 @@ TINY = preset_named("tiny")
 
 
 def next_line() -> str:
-    """Return the line after the call, formatted as in messages."""
     return f"{HERE}:{inspect.currentframe().f_back.f_lineno + 1}"
 
 

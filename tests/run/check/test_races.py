@@ -32,7 +32,6 @@ TENSOR, VECTOR, SCALAR, DMA0, DMA1, DMA2 = range(6)
 
 
 def random_memories(rng):
-    """Return HBM, SBUF and PSUM with legal row numbers for gathers and scatters."""
     hbm = rng.integers(256, size=(1, HBM_BYTES)).astype(np.uint8)
     sbuf, psum = np.zeros((8, SBUF_USED), np.uint8), np.zeros((8, CONFIG.psum_bytes), np.uint8)
     for memory, size in ((sbuf, SIZES[0]), (psum, SIZES[1])):
@@ -47,7 +46,6 @@ def copies_of(memories):
 
 
 def masks_of(instruction, memories):
-    """Return masks of the bytes that an instruction reads and writes, by `touches_of`."""
     masks = [{storage: np.zeros(memory.shape, bool) for storage, memory in memories.items()} for _ in range(2)]
     for touch in touches_of(instruction, CONFIG):
         for start in touch.starts:
@@ -56,7 +54,6 @@ def masks_of(instruction, memories):
 
 
 def execute(instruction, memories):
-    """Execute an instruction of any engine on memories; the weights of a MultiplyMoving are ones of its format."""
     hbm, sbuf, psum = memories[Storage.HBM][0], memories[Storage.SBUF], memories[Storage.PSUM]
     if isinstance(instruction, DmaCopy):
         dma_copy(instruction, hbm, sbuf, psum)
@@ -110,7 +107,6 @@ def test_touches_are_what_execution_reads_and_writes(rng):
 
 @pytest.mark.parametrize("kind", [kind for kind in CollectiveKind if kind != CollectiveKind.RECEIVE])
 def test_a_collective_reads_and_writes_its_blocks(rng, kind):
-    """The bytes changed are in a rank's dst, and depend only on all ranks' src."""
     common = {"group": Group(0, 1, 3), "count": 37, "dtype": CollectiveType.BF16, "pitch": 128}
     ranks = [Collective(kind=kind, rank=n, src=64 * n, dst=1024 - 64 * n, root=1, **common) for n in range(3)]
     if kind == CollectiveKind.SEND:
@@ -137,7 +133,6 @@ def test_a_load_reads_its_columns():
 
 
 def copy(source, target, count=4, step=1, storage=Storage.HBM):
-    """Return a copy of `count` words to addresses `step` words apart."""
     src = DmaTensor(format=INT32, storage=Storage.HBM, address=source, steps=(1,))
     return DmaCopy(shape=(count,), src=src, dst=DmaTensor(format=INT32, storage=storage, address=target, steps=(step,)))
 
@@ -231,7 +226,6 @@ def test_races_of_random_runs_are_those_of_byte_masks(rng):
 
 
 def program_of(rng, length):
-    """Return copies of words on three queues, with their addresses."""
     chosen = enumerate(word_copies(rng, range(DMA0, DMA2 + 1), length))
     return [(queue, isa.RECORD_BYTES * number, record) for number, (queue, record) in chosen]
 
@@ -254,10 +248,9 @@ def test_without_a_needed_wait_it_is_not(rng):
 
 
 def ordered(producers, wait, *updates):
-    """Return whether the program orders a copy, which has `wait`, after the copy that writes its source.
+    """Return whether the program orders a copy with `wait` after the copy that writes its source.
 
-    The first copy of `producers` writes this source. `producers` are the queues of copies that each have the given
-    updates, by default an increment of semaphore 1.
+    The first of `producers`, the queues of copies with `updates`, writes the source; default: increment semaphore 1.
     """
     program = []
     for n, queue in enumerate(producers):

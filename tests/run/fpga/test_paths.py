@@ -1,4 +1,4 @@
-"""Timing paths in a netlist of modules, from register to register, cell by cell."""
+"""Timing paths from register to register in a netlist of modules."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Detection of a run of place and route in which the router makes no progress."""
+"""Detection of a router without progress."""
 
 import sys
 
@@ -33,7 +33,6 @@ def test_one_that_does_not_is_given_up():
 
 
 def script(tmp_path, left, then: str) -> list[str]:
-    """Return a command that writes a router's log, and then executes a statement."""
     (tmp_path / "router.py").write_text(f"import sys, time\nopen('top.tim', 'w').write({router_log(left)!r})\n{then}\n")
     return [sys.executable, "router.py"]
 

@@ -14,7 +14,6 @@ from neuroncore_rtl.run.fpga.synthesis import Netlist, without_brackets
 
 
 def netlist(folder, name, cells, attributes=()):
-    """Return a netlist on disk: one module with cells by type and count."""
     folder.mkdir()
     module = {
         "attributes": dict.fromkeys(attributes, 1),

@@ -9,8 +9,6 @@ __all__ = ["FaultyHbm"]
 
 @dataclass(frozen=True, kw_only=True)
 class FaultyHbm(Hbm):
-    """HBM's behaviour, and the number of the device's fault; 0: none."""
-
     fault: int = 0
 
     def plusargs(self):

@@ -51,8 +51,6 @@ def test_memory_on_a_line_that_loses_and_changes_bytes(py_rng):
 
 
 class Deaf:
-    """Transport that never receives an answer."""
-
     def exchange(self, data: bytes, wanted: int) -> bytes:
         return b""
 

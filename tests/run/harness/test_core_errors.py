@@ -76,7 +76,6 @@ def test_images_with_a_wrong_header_are_not_booted():
 
 
 def test_traps_of_the_controller_are_golden_s():
-    """Each trapping access prints its cause and address."""
     result, (run,) = run_images([images.hand_image(CONFIG, 0, [], case=images.TRAPS)])
     assert (result.failures, result.mismatches) == ((), 0)
     assert run.exit_code == 0

@@ -23,7 +23,6 @@ PLACE = 0x20000  # bytes of HBM for each image
 
 
 def flipped(rng, count):
-    """Yield images, three in four with one changed record, the others with several."""
     for number in range(count):
         image = random_image(rng, CONFIG, 12, number * PLACE)
         assert len(image.data) <= PLACE

@@ -55,7 +55,6 @@ extern "C" void simulate(int cycles, int instances, const uint32_t* given, const
 
 
 def yosys(script: str) -> str:
-    """Return the output of Amaranth's bundled Yosys."""
     return find_yosys(lambda version: True).run(["-q", "-"], script, ignore_warnings=True)
 
 

@@ -86,7 +86,6 @@ MEMORY = r"""cell $mem_v2 \words
 
 
 def binary(kind: str, width: int = 80) -> str:
-    """Return a cell with two operands of 80 bits."""
     parameters = [f"parameter \\{port}_WIDTH {bits}" for port, bits in (("A", 80), ("B", 80), ("Y", width))]
     signs = ["parameter \\A_SIGNED 0", "parameter \\B_SIGNED 0"]
     connections = ["connect \\A \\held_a", "connect \\B \\held_b", f"connect \\Y \\result [{width - 1}:0]"]
@@ -101,7 +100,6 @@ def memory(**odd: object) -> str:
 
 
 def texts(cell: str, *, clock: str = "\\clk", held: bool = True) -> dict[str, str]:
-    """Return the RTLIL of a block of two lanes with a cell, with registers before it if `held`."""
     ffs = {port: FLIP_FLOP.format(d=port[-1], q=port) for port in ("held_a", "held_b")}
     wires = {port: f"connect \\{port} \\{port[-1]}" for port in ("held_a", "held_b")}
     return {"odd_block": BLOCK.format(clock=clock), "odd_lane": LANE.format(**(ffs if held else wires), cell=cell)}

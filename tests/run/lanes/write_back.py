@@ -76,7 +76,6 @@ class _Writer:
         self.lines.append(f"wire width {width} {direction} {self.ports} \\{port}")
 
     def _connect(self, wire: str, bits: Mapping[int, Bit]) -> None:
-        """Drive these bits of a public wire."""
         if bits:
             driven = _concatenation(f"{_identifier(wire)} [{place}]" for place in bits)
             self.lines.append(f"connect {driven} {self._value(list(bits.values()))}")
@@ -176,7 +175,6 @@ def _identifier(name: str) -> str:
 
 
 def _part(port: str) -> tuple[str, int]:
-    """Return the port of a part, and the part's first bit."""
     name, _, first = port.removesuffix("]").partition("[")
     return name, int(first or 0)
 

@@ -29,7 +29,6 @@ class Waveform:
             return self.recorded[shown.replace("\\", "")]
 
     def high(self, name: str) -> list[bool]:
-        """Return whether a one-bit signal was 1, just before each clock edge."""
         changes, value, values = iter([*self[name].tv, (float("inf"), "x")]), "x", []
         time, following = next(changes)
         for edge in self.edges:

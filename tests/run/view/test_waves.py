@@ -33,7 +33,6 @@ M, K, N = SIZES = 7, 9, 11
 
 
 def product(directory: Path, sim: str, words: str):
-    """Run a product with a recording in a private folder; return its report, waveform and save file."""
     with recording_in(directory):
         report = passed("matmul", f"PRESET=tiny WAVES=1 SIM={sim} {words}")
     save = Path(report.rows["waveform"])
@@ -131,7 +130,6 @@ def test_tables_of_lines():
 
 
 def write_waveform(path: Path, scope: str, variables: dict[str, str], behind: str = "") -> Path:
-    """Write a waveform of one scope, with variables by their codes; return its path."""
     lines = "".join(f"$var wire 1 {code} {name} $end\n" for name, code in variables.items())
     path.write_text(f"$scope module {scope} $end\n{lines}$upscope $end\n$enddefinitions $end\n{behind}")
     return path
@@ -190,7 +188,7 @@ def test_missing_display_is_said(monkeypatch, tmp_path):
 
 
 def test_the_array_shows_its_diagonal_in_decimal(tmp_path):
-    """At full depth each row has its operands one cycle after the row above; words are shown as numbers."""
+    """At full depth each row has its operands one cycle after the row above."""
     _, vcd, save = product(tmp_path, "icarus", "TARGET=engine DEPTH=0 M=4 K=4 N=6")
     rows = range(TINY.rows)
     wanted = [f"row {row}: {what}" for what in ("moving", "weight", "sum") for row in rows]

@@ -46,7 +46,6 @@ class Cluster:
         return process
 
     def scheduler(self, workers=0):
-        """Start a scheduler and its workers; return the scheduler's process."""
         process = self._start("dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port))
         for _ in range(workers):
             self.worker()
@@ -138,8 +137,6 @@ def test_a_scheduler_that_stays_away_is_an_error_and_rows_are_kept(dask, tmp_pat
 
 
 def test_a_scheduler_may_be_lost_while_it_is_asked():
-    """The lost scheduler is noticed when a task is submitted."""
-
     def nthreads():
         raise OSError("Timed out trying to connect")
 
@@ -196,7 +193,6 @@ def test_other_sources_are_refused(dask, tmp_path):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # warnings of dask-jobqueue
 def test_jobs_of_a_queue(tmp_path, monkeypatch):
-    """dask-jobqueue can run jobs as local processes for tests."""
     pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is optional")
     config = pytest.importorskip("dask.config")
     monkeypatch.setitem(cluster.QUEUES, "local", "dask_jobqueue.local:LocalCluster")

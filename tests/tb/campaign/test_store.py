@@ -49,7 +49,6 @@ def test_an_unfinished_line_is_cut_off(tmp_path, cut):
 
 
 def test_a_disk_that_is_full_costs_the_row_that_does_not_fit(tmp_path):
-    """The file's size limit is reached in the middle of a line."""
     path = tmp_path / "rows.jsonl"
     fill_store(path, ROWS[:2])
     child = multiprocessing.get_context("spawn").Process(target=_fill_up, args=(path, path.stat().st_size + 20))

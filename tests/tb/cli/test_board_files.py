@@ -58,7 +58,6 @@ def run(*command: str, cwd: Path, **environment: str) -> tuple[int, str]:
 
 
 def icarus(board: Path, out: Path, *sources: str) -> None:
-    """Build the testbench without any warning."""
     require("iverilog")
     sources = sources or ("-c", f"{TESTBENCH}.f")
     command = ("iverilog", "-g2012", "-Wall", "-DROOM=16384", "-s", TESTBENCH, "-o", str(out), *sources)

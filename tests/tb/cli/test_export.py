@@ -41,7 +41,6 @@ def exported(tmp_path_factory) -> Path:
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
-    """Run a program that must exit with status 0, and return its output."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     finished = subprocess.run(command, cwd=cwd, env=os.environ | environment, **pipes)
     assert finished.returncode == 0, finished.stdout
@@ -100,7 +99,6 @@ def test_text_does_not_depend_on_the_process():
 
 
 def description_of(exported: Path, engine: str) -> tuple[dict, dict[str, tuple[str, int]]]:
-    """Return a module's description, and direction and width of each port, checked against the Verilog."""
     record = json.loads((exported / f"{engine}.json").read_text())
     text = (exported / f"{engine}.v").read_text()
     header = re.search(rf"^module {engine}\((.*?)\);", text, re.MULTILINE | re.DOTALL)[1]
@@ -110,7 +108,6 @@ def description_of(exported: Path, engine: str) -> tuple[dict, dict[str, tuple[s
 
 
 def bits_of(record: dict) -> int:
-    """Return the total width of the fields of an engine's instruction."""
     return sum(field["width"] for field in record["instruction"]["fields"])
 
 

@@ -37,8 +37,6 @@ QUICK = {"arbiters: round robin of 3", "arbiters: shared line port"}  # a few se
 
 
 class Fault(NamedTuple):
-    """A proof, and an edit of a method's source that must make it fail."""
-
     proof: str
     method: Callable
     was: str

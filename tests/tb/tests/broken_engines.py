@@ -42,7 +42,6 @@ def broken_engines() -> FaultyDevice:
 
 @cache
 def broken_cores(watches_gates: bool = False) -> FaultyDevice:
-    """Return the cores of `CORES`, with monitored AXI ports and, on request, monitored clock gates."""
     return _broken(CoreDevice(machine=CORES, watches_gates=watches_gates), CORES.core.hbm_bytes)
 
 

@@ -36,7 +36,6 @@ def run_broken(engine: str, shell: dict, choices: Choices, count: int) -> Differ
 
 
 def check_case(device: ElementwiseDevice, count: int, choices: Choices, *, stall, seed, size=1 << 15, sim="verilator"):
-    """Compare a random program, which uses `size` bytes per partition, with golden."""
     print(f"seed {seed}, {count} instructions, stall {stall}")
     config = device.config
     program = random_elementwise_program(np.random.default_rng(seed), config, count, choices, bytes_per_partition=size)

@@ -114,7 +114,6 @@ def test_own_tests_of_the_processor(tmp_path):
 
 
 def write_signed(directory, words):
-    """Return a program with its first two words as signature, and its reference."""
     (directory / "I").mkdir()
     (directory / "references").mkdir()
     symbols = {"tohost": TOHOST, "begin_signature": LOCAL_BASE, "end_signature": LOCAL_BASE + 8}

@@ -45,8 +45,6 @@ class Case:
 
 @dataclass(frozen=True)
 class Measured:
-    """Cycles of a case on RTL, and the model's prediction."""
-
     case: Case
     cycles: int
     model: Prediction

@@ -27,7 +27,6 @@ def hand_run(kernel: Kernel, times: Times, cycles: int = 1000, busy: Mapping[int
 
 
 def soonest_run(kernel: Kernel, cycles_of: Callable[[Entry], int]) -> ProfiledRun:
-    """Return a run in which every record is issued as soon as possible and takes `cycles_of` its entry."""
     program = Program(TINY)
     kernel(program)
     ends, free, times = {}, {}, []

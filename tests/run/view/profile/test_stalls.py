@@ -25,14 +25,12 @@ def loaded(program):
 
 
 def passed_on(program):
-    """Append an instruction of the vector engine, and a consumer on the scalar engine."""
     here = tile(program)
     program.append(memset(here, 1.0))
     program.append(activation(tile(program, "out"), here, "exp"))
 
 
 def stored(program):
-    """Append a store, and an instruction of the vector engine that overwrites its source."""
     y, here = program.space.hbm("y", FP32, (4, 8)), tile(program)
     program.append(memset(here, 1.0))
     program.append(dma_copy(y, here))
@@ -40,7 +38,6 @@ def stored(program):
 
 
 def alone(program):
-    """Append two independent instructions of one engine."""
     program.append(memset(tile(program), 1.0))
     program.append(memset(tile(program, "other"), 1.0))
 
@@ -92,7 +89,7 @@ def test_an_engine_waits_for_itself_while_it_fills_and_drains():
 
 
 def test_what_is_done_last_is_the_cause():
-    """An instruction waits for a load and for another engine's result: the later one is the whole stall's cause."""
+    """The later of two producers is the cause of the whole stall."""
 
     def kernel(program):
         x, here, there = program.space.hbm("x", FP32, (4, 8)), tile(program), tile(program, "there")
@@ -137,8 +134,6 @@ def test_a_wait_that_another_record_has_taken_up_has_the_cause_of_what_it_is_for
 
 
 def test_between_sections_the_controller_works():
-    """An idle engine stalls on the controller until the next section starts."""
-
     def kernel(program):
         loaded(program)
         program.start_section()
@@ -151,7 +146,6 @@ def test_between_sections_the_controller_works():
 
 
 def test_a_section_may_run_again():
-    """Each run waits for the records of the same run."""
     once = hand_run(loaded, [(90, 100, 150), (90, 154, 200)])
     records = list(once.records)
     for n, ran in enumerate(once.records, 2):

@@ -34,7 +34,6 @@ HOSTILE = {
 
 @cache
 def bench(sim: str, size: int, ports: int, each: int) -> tuple[simulation.Build, dict]:
-    """Return a build of `axi.HbmBench` and the settings of its tests."""
     built = simulation.build(axi.design(axi.HbmBench(size, ports, each)), sim)
     return built, {"managers": ports * each, "beat": size, "size": axi.BENCH_BYTES, "max_beats": MAX_BEATS}
 
@@ -72,7 +71,6 @@ def test_errors_are_answered(sim):
 
 
 def timing(tmp_path, hbm: Hbm, bursts: int, length: int, cycles: int = 400) -> dict[str, np.ndarray]:
-    """Return the cycles of each channel's handshakes at manager 0."""
     built, known = bench("verilator", 16, 2, 2)
     path = tmp_path / "events.json"
     settings = known | {"bursts": bursts, "length": length, "cycles": cycles, "events": str(path.resolve())}
@@ -85,7 +83,6 @@ def timing(tmp_path, hbm: Hbm, bursts: int, length: int, cycles: int = 400) -> d
 
 @pytest.mark.parametrize("latency", [1, 64])
 def test_latency(latency, tmp_path):
-    """The arbiter adds one cycle; bursts are back to back."""
     events = timing(tmp_path, Hbm(latency=latency), bursts=8, length=16)
     assert events["r"][0] - events["ar"][0] == latency + 1
     assert (events["b"] - events["w"][15::16] == latency + 1).all()
@@ -106,7 +103,6 @@ def test_bandwidth_is_shared(limit, tmp_path):
 
 
 def random_copy(rng: random.Random, memory: np.ndarray, src: int, dst: int, size: int) -> DmaCopy:
-    """Return a copy between two equal parts of HBM, and apply it to `memory`."""
     shape, steps, spans = [], ([], []), [0, 0]
     run = 1
     for _ in range(rng.randint(1, 4)):

@@ -21,7 +21,6 @@ def bench(sim: str) -> simulation.Build:
 
 
 def there() -> dict[int, int]:
-    """Return the reset value of every register by its offset."""
     values = {register.offset: 0 for register in at.HOST_REGISTERS}
     parameters = at.parameter_values(CONFIG)
     values |= {
@@ -36,5 +35,4 @@ def there() -> dict[int, int]:
 
 @pytest.mark.parametrize(("sim", "pause"), [("verilator", 0.3), ("icarus", 0)])
 def test_control_port(sim, pause):
-    """Run the cocotb tests, with and without pauses of the manager."""
     axi.run_axi(bench(sim), None, module="axi_lite_tests", there=[*there().items()], pause=pause, seed=3)

@@ -22,7 +22,6 @@ TINY = PRESETS["tiny"]
 
 
 def run_sound(image, sim="verilator", **options):
-    """Run an image, check that all bytes equal golden's, and return the result and the core's outcome."""
     result = execute(run_job.ImageJob(machine=image.config, images=[image], **options), Rtl(sim=sim))
     assert (result.failures, result.mismatches) == ((), 0)
     return result, result.outcome.parts[0]
@@ -52,8 +51,6 @@ def test_many_random_programs_are_golden(words):
 
 
 def test_a_byte_that_differs_fails_the_bench(monkeypatch):
-    """A changed byte of golden's SBUF is found in the dump of on-chip memory."""
-
     def disturbed(config, hbm, images):
         expected = sound(config, hbm, images)
         hbm[-0x9000] ^= 1
@@ -88,7 +85,6 @@ def test_icarus_runs_an_image_alike():
     ],
 )
 def test_an_instruction_waits_for_every_other_lane(config):
-    """NOPs in the vector queue wait for both lanes of the tensor queue, the scalar queue and all DMA queues."""
     image, results = join_image(config)
     result, done = run_sound(image, behaviour=Hbm(latency=64), limit=None, dump=True)
     assert all((tensor.elements(result.memory) == code).all() for tensor, code in results)
@@ -100,7 +96,6 @@ def test_an_instruction_waits_for_every_other_lane(config):
 
 
 def test_sections_run_again_on_the_core():
-    """One image has several steps: a counter on chip persists, and the first section is repeated between the steps."""
     program = Program(TINY)
     space = program.space
     x, y = (space.hbm(name, FP32, (4, 8)) for name in "xy")

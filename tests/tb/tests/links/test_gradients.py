@@ -21,13 +21,11 @@ from tests.tb.tests.broken_engines import ENGINES, Fault, broken_engines
 
 @pytest.fixture
 def small(monkeypatch):
-    """Let benches run on the small instance of `tests.tb.tests.broken_engines`."""
     monkeypatch.setattr(workloads, "CollectiveDevice", lambda **options: broken_engines())
     monkeypatch.setattr(gradient_sums, "instance_of", lambda settings: ENGINES)
 
 
 def only(monkeypatch, **others):
-    """Let TESTs run only under the reference condition, and under `others`, each a change of this condition."""
     given = conditions_of(TEST.settings(["CHIPS=2"]))[GIVEN]
     chosen = {GIVEN: given, **{name: replace(given, **change) for name, change in others.items()}}
     monkeypatch.setattr(gradients, "conditions_of", lambda settings: chosen)
@@ -60,7 +58,6 @@ def test_a_wrong_engine_is_noticed(small, monkeypatch):
 
 
 def test_a_wrong_golden_is_noticed(small, monkeypatch):
-    """Golden adds in the opposite order."""
     only(monkeypatch)
     monkeypatch.setattr(reduction, "orders", lambda last, ranks: orders(last, ranks)[::-1])
     report = report_of("gradients", "CHIPS=2")
