@@ -67,7 +67,6 @@ def _stochastic(value, seed: int, stream: int, element: int):
 
 
 def reduced(parts: list[np.ndarray], instructions: list[Collective], block: int = 0) -> np.ndarray:
-    """Return the reduction of one block of all ranks, in its `STORAGE` type."""
     first = instructions[0]
     narrow, bf16 = ml_dtypes.bfloat16, first.dtype == T.BF16
     out = []

@@ -23,8 +23,8 @@ Window = tuple[int, int]
 _FORMATS = tuple(FORMATS.values())
 
 USED_BYTES = 1024  # bytes of a partition that copies use, few enough for overlaps
-SBUF_USED = 1 << 14  # bytes of a partition of SBUF that copies use
-INDEX_ADDRESS = SBUF_USED - 64  # address of the row numbers
+SBUF_USED = 1 << 14
+INDEX_ADDRESS = SBUF_USED - 64
 INDEX_LIMIT = 10  # row numbers are less than this
 
 

@@ -1,4 +1,4 @@
-"""Known results that golden and the hardware units must give, by a name that describes the case."""
+"""Known results of golden and the hardware units, by case."""
 
 from collections.abc import Iterable, Mapping
 

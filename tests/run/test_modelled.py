@@ -1,4 +1,4 @@
-"""Timing model within 5 % of the RTL's cycles, for every TEST on the core; TARGET=model."""
+"""Timing model within 5 % of the RTL's cycles, for every TEST on the core."""
 
 import pytest
 

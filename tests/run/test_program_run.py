@@ -1,4 +1,4 @@
-"""User programs run by `neuroncore_rtl.run.run`: arrays in and out, results, errors."""
+"""User programs run by `neuroncore_rtl.run.run`."""
 
 import json
 import subprocess

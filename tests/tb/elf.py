@@ -1,4 +1,4 @@
-"""ELF files with small programs for the controller's processor."""
+"""ELF files for the controller's processor."""
 
 import struct
 

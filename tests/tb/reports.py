@@ -7,7 +7,7 @@ __all__ = ["passed", "report_of"]
 
 
 def report_of(test: str, words: str = "") -> Report:
-    """Run a TEST with variables, as NAME=VALUE separated by blanks, and return its report."""
+    """Run a TEST with variables, NAME=VALUE, and return its report."""
     bench = command_named(test)
     return bench.run(bench.settings(words.split()))
 

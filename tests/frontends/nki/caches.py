@@ -1,4 +1,4 @@
-"""Attention over caches of keys and values: arguments of published kernels, and numpy references."""
+"""Attention over caches of keys and values."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -126,7 +126,6 @@ def paged_arguments(unrolled: int, block: int) -> tuple:
 
 
 def paged(q, k, v, keys, values, *rest) -> np.ndarray:
-    """Return the attention of new tokens to their sequences' contexts and preceding new tokens."""
     result = np.zeros(q.shape)
     for one in sequences(keys.shape[2]):
         part = slice(one.first, one.first + one.new)

@@ -1,4 +1,4 @@
-"""Kernel files from a few lines each, and their results on golden."""
+"""Kernel files from a few lines each."""
 
 from pathlib import Path
 from types import ModuleType

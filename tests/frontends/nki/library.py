@@ -1,4 +1,4 @@
-"""Kernels of aws-neuron/nki-library by their paths in a checkout, as in `tests.frontends.nki.published`."""
+"""Kernels of aws-neuron/nki-library."""
 
 import numpy as np
 
@@ -27,7 +27,6 @@ def losses(logits, targets, *sizes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def places(x) -> np.ndarray:
-    """Return the indices of nonzero elements, padded by -1, and their number."""
     (found,) = np.nonzero(x[0])
     return np.concatenate([found, np.full(x.shape[1] - len(found), -1), [len(found)]])[None]
 

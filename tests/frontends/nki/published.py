@@ -81,7 +81,6 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float = 1.0, c
 
 
 def attention_of_many(q, k, v, scale: float, causal: bool) -> np.ndarray:
-    """Return the attention with one token per column, for 1/16 of the queries at a time."""
     rows = np.split(q[0].T, 16)
     return np.concatenate([attention(own, k[0].T, v[0], scale) for own in rows])[None]
 
@@ -139,7 +138,7 @@ def windows(x, size: int) -> np.ndarray:
 
 
 def scattered(operand, source) -> np.ndarray:
-    """Return the sums of source at the largest pixel of each 3 x 3 window (stride 2) of operand, padded by one."""
+    """Return the sums of source at the largest pixel of each 3 x 3 window of operand."""
     n, c, height, width = operand.shape
     padded = np.full((n, c, height + 2, width + 2), -np.inf)
     padded[:, :, 1:-1, 1:-1] = operand
@@ -178,7 +177,6 @@ def backward_arguments() -> tuple:
 
 
 def expert_arguments(width: int, block: int = 128) -> tuple:
-    """Return arguments of two experts: 200 tokens and one for padding, in three blocks."""
     hidden, tokens = RNG.normal(size=(201, 4096)), np.full(3 * block, 200, np.int32)
     hidden[200] = 0
     order = RNG.permutation(200)
@@ -206,7 +204,6 @@ def quantized_rows(x, *rest) -> np.ndarray:
 
 
 def rows_of_240(*shape: int) -> tuple[np.ndarray, str]:
-    """Return rows of integers up to 240, each row times a power of two."""
     x = RNG.integers(-239, 240, shape).astype(np.float32)
     x[..., 5] = 240
     return x * 2.0 ** RNG.integers(-3, 4, (*shape[:-1], 1)), "bf16"
@@ -221,7 +218,6 @@ def quantized_product(a, b, scale, *blocks) -> np.ndarray:
 
 
 def turned_pairs(x, cos, sin, *out) -> np.ndarray:
-    """Return a rotary embedding of (size, ...), with the halves as pairs."""
     upper, lower = np.split(x, 2)
     return np.concatenate([upper * cos - lower * sin, lower * cos + upper * sin])
 

@@ -1,4 +1,4 @@
-"""Calls of nki.isa with random operands: each case draws them, appends the call, and sets the expected results."""
+"""Calls of nki.isa with random operands, and the expected results."""
 
 from math import prod
 
@@ -41,7 +41,7 @@ def nc_matmul(s: Sketch) -> None:
 
 
 def random_factors(s: Sketch, count: int) -> tuple[int, ...]:
-    """Return a random reshape of `count` elements, with 0 for the open first dimension."""
+    """Return a random reshape, with 0 for the open first dimension."""
     parts = [n for n in range(1, count + 1) if count % n == 0]
     first = s.any(*parts)
     return s.any((0, count), (0, first, count // first), (0, 1, first, count // first))
@@ -207,7 +207,6 @@ FUNCTIONS = {
 
 
 def scaled_operand(s: Sketch, shape: tuple[int, ...], op: str) -> tuple[Operand, str, np.ndarray]:
-    """Return an operand, the arguments for scale and bias, and the scaled and biased numbers."""
     positive = op in ("sqrt", "log")
     a = s.source(shape, s.any(*TYPES), low=1 if positive else -4)
     z, text = a.values.astype(np.float64), ""
@@ -235,7 +234,6 @@ def activation(s: Sketch) -> None:
 
 
 def expect_sums(s: Sketch, total: Operand, values: np.ndarray, near: np.ndarray) -> None:
-    """Expect the sums of partitions, with one rounding per term."""
     flat = values.reshape(len(values), -1)
     whole = np.all(flat * 16 == np.rint(flat * 16)) and np.abs(flat).sum() < 2**19 and not near.any()
     error = 0.0 if whole else (near.reshape(flat.shape).sum(1) + np.abs(flat).sum(1) * flat.shape[1] * 2.0**-24)

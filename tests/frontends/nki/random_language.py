@@ -1,4 +1,4 @@
-"""Functions of nki.language with random operands: each case draws them, calls the function, and sets the results."""
+"""Functions of nki.language with random operands, and the expected results."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Calls of nki.isa for moves, searches, selections, random numbers and registers, with random operands."""
+"""Moves, searches, selections, random numbers and registers of nki.isa, with random operands."""
 
 import numpy as np
 
@@ -15,7 +15,6 @@ PLACES = "hbm", "sbuf", "psum"
 
 
 def rows_by_numbers(s: Sketch) -> None:
-    """Copy rows of HBM, selected by row numbers on chip, from or to HBM; sometimes numbers out of range are skipped."""
     rows, shape, skips = s.count(1, 20), s.shape(3), s.chance(0.4)
     whole = (rows, *shape[1:])
     at = numbers(s, (shape[0], 1), rows + (3 if skips else 0))
@@ -152,7 +151,6 @@ def local_gather(s: Sketch) -> None:
 
 
 def dynamic_view(s: Sketch, operand: Operand, number: Operand) -> str:
-    """Return a view of an operand at an index, in memory, of its first free dimension."""
     return s.any(f"{operand.name}.select(1, {number.name})", f"{operand.name}[:, {number.name}]")
 
 
@@ -312,7 +310,6 @@ def element(s: Sketch, operand: Operand) -> tuple[str, tuple[int, ...]]:
 
 
 def register(s: Sketch, call: str) -> None:
-    """Copy a number between tensors by registers, including a given call."""
     a = s.source(s.shape(2), s.any(*INTEGERS), memory=s.any(*PLACES), repeats=False)
     y = s.target(s.shape(2), s.any(*INTEGERS), memory=s.any(*PLACES))
     (given, at), (taken, to) = element(s, a), element(s, y)

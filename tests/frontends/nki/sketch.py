@@ -1,8 +1,7 @@
 """Kernels with random operands, and their expected results.
 
-A `Sketch` builds a kernel line by line, together with numpy's result. Operands are views of larger tensors:
-strided parts, access patterns, other shapes and orders of dimensions, repeated elements, any quadrant of the
-partitions, SBUF or PSUM. The whole tensor around a result is returned and compared, to detect stray writes.
+Operands are views of larger tensors: strided parts, access patterns, other shapes and orders of dimensions, repeated
+elements, any quadrant of the partitions. The whole tensor around a result is compared, to detect stray writes.
 """
 
 from collections.abc import Callable
@@ -92,8 +91,6 @@ class _Result:
 
 
 class Sketch:
-    """A kernel under construction, in the first dialect if `older`."""
-
     def __init__(self, seed: object, older: bool = False):
         self.rng = np.random.default_rng(seed)
         self.older = older
@@ -133,7 +130,6 @@ class Sketch:
         return f"x{len(self.arguments) - 1}"
 
     def start(self, partitions: int) -> int:
-        """Return a first partition that an engine's lanes support."""
         if partitions > LANES:
             return 0
         starts = [s for s in range(0, LANES, QUADRANT) if s + partitions <= LANES]
@@ -273,7 +269,6 @@ class Sketch:
             result.most = result.least
 
     def expect_either(self, target: Operand, values: np.ndarray, other: np.ndarray, call: str = "") -> None:
-        """Allow two values for each element."""
         self.expect(target, values, call=call)
         result, kept = self.results[target.base], target.part.copy()
         before = result.least.copy()

@@ -1,4 +1,4 @@
-"""Operands and results without equal steps, or in memories and types that need an intermediate copy."""
+"""Operands and results without equal steps, or that need an intermediate copy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Copies on chip: on the engine named by the kernel or on the least busy one, with the same bits."""
+"""Copies on chip, on the engine named by the kernel or on the least busy one."""
 
 from collections import Counter
 

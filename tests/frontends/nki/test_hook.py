@@ -1,4 +1,4 @@
-"""Import hook: answers imports of the interface while a kernel's file is loaded, and has no lasting effect."""
+"""Import hook, active only while a kernel's file is loaded."""
 
 import importlib
 import logging

@@ -1,4 +1,4 @@
-"""Indices in memory: rows of HBM by numbers in SBUF, in both dialects, and elements on chip."""
+"""Indices in memory: rows of HBM, and elements on chip."""
 
 from collections import Counter
 
@@ -71,7 +71,6 @@ nl.store(out[1, t[i_p, 0], i_a, 2 + i_b], value=tile[i_p, i_a, 3 + i_b]{where})
 
 
 def test_rows_that_are_skipped_stay_as_they_are(tmp_path):
-    """The rows are in a zeroed tile, in blocks, and in a written tile, with and without a cast."""
     kernel = write_kernel(tmp_path, """
 i_p, i_f = nl.arange(4)[:, None], nl.arange(30)[None, :]
 t = nl.load(rows)

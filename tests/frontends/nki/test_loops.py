@@ -1,4 +1,4 @@
-"""Loops with dynamic bounds, registers, and addresses in registers: golden and the RTL against numpy."""
+"""Loops with dynamic bounds, registers, and addresses in registers."""
 
 from pathlib import Path
 
@@ -121,7 +121,6 @@ for i in nl.dynamic_range(4):
 
 
 def test_products_add_up_from_round_to_round(tmp_path):
-    """The body uses sums in PSUM, rows broadcast to all partitions, and an identity matrix, each created only once."""
     kernel = write_kernel(tmp_path, LOADED + """
 sums = nl.zeros((4, 8), dtype=nl.float32, buffer=nl.psum)
 row = nl.ndarray((1, 8), dtype=nl.float32, buffer=nl.sbuf)
@@ -168,7 +167,7 @@ nisa.dma_copy(dst=tile, src=x.reshape((4, 4, 8)).select(0, index))
 
 
 def test_a_place_lies_within_its_tensor(tmp_path):
-    """Four rows from row 12 on are the last ones; the next index would exceed the tensor."""
+    """Four rows from row 12 on are the last ones."""
     kernel = write_kernel(tmp_path, """
 register = nisa.register_alloc()
 nisa.register_load(register, n)

@@ -1,4 +1,4 @@
-"""All calls of the interface with random shapes, views, formats and memories, against numpy."""
+"""All calls with random shapes, views, formats and memories, against numpy."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Errors before a run: each has the rule, the value and the kernel's line; exceptions of the kernel are unchanged."""
+"""Errors before a run: rule, value and the kernel's line."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Calls with running results against numpy: registers that are reset, continued, loaded and stored."""
+"""Calls with running results against numpy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Views against numpy: indices, reshapes and patterns of tensors and arrays."""
+"""Views of tensors and arrays against numpy."""
 
 import numpy as np
 import pytest

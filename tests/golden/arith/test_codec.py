@@ -1,4 +1,4 @@
-"""Decoding and widening of all formats against libraries, the two halves of FP32, and saturation."""
+"""Decoding and widening of all formats against libraries."""
 
 import numpy as np
 import pytest

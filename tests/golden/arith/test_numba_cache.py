@@ -1,4 +1,4 @@
-"""Cache of functions that Numba compiled: hits, recompilation after a change, loading without Numba."""
+"""Cache of functions that Numba compiled."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Stochastic rounding: thresholds against gfloat; unbiased; idempotent; independent of order."""
+"""Stochastic rounding against gfloat; unbiased, idempotent, independent of order."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Collective model: bits against element-by-element Python, sums against float64, order against the specification."""
+"""Collective model against element-by-element Python and float64."""
 
 from dataclasses import replace
 
@@ -26,8 +26,6 @@ def part(group: G, rank: int = 0, kind: K = K.ALL_REDUCE, **options) -> Collecti
 
 
 class Run:
-    """A collective on random bytes; `blocks` [rank] are the blocks of each rank's src."""
-
     def __init__(self, rng, first: Collective, in_place: bool = False, special: float = 0.05):
         self.size = first.count * np.dtype(oracle.STORAGE[first.dtype]).itemsize
         pitch = ALIGNMENT * (-(-self.size // ALIGNMENT) + int(rng.integers(3)))
@@ -61,7 +59,6 @@ class Run:
         return out
 
     def check(self) -> int:
-        """Execute, compare all memories, and return the number of bytes changed."""
         self.execute()
         for i, blocks in zip(self.instructions, oracle.results(self.blocks, self.instructions), strict=True):
             expected = self.before[i.core].copy()

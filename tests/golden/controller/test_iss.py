@@ -1,4 +1,4 @@
-"""Golden hart against the RISC-V specification: self-checking programs, and equations written independently."""
+"""Golden hart: self-checking programs, and equations written independently."""
 
 import random
 from itertools import product
@@ -26,8 +26,6 @@ SPECIAL = (0, 1, 2, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, 0xFFFF_FFFE, 0xFFFF_F
 
 
 class Board:
-    """Registers that the test programs use besides the timer."""
-
     def __init__(self):
         self.external, self.code, self.console = 0, None, ""
 

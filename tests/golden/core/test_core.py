@@ -1,4 +1,4 @@
-"""Core model: queues and semaphores, errors, and the controller's view of them."""
+"""Core model: queues, semaphores and errors."""
 
 from dataclasses import replace
 

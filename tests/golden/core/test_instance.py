@@ -1,4 +1,4 @@
-"""Cores of an instance on golden: collectives against the model of lists of collectives, deadlocks, errors."""
+"""Cores of an instance on golden: collectives, deadlocks, errors."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Link timing model against a model of every beat, bounds, and calculations by hand; calibration; several instances."""
+"""Link timing model against a model of every beat, bounds, and calculations by hand."""
 
 from dataclasses import replace
 
@@ -99,7 +99,6 @@ def test_long_vectors_are_near_the_links_limit_and_short_ones_are_latency(kind, 
 
 
 def test_one_element_is_latency_alone():
-    # Of two ranks one sends a beat; the other adds and sends a beat back.
     p = Parameters(router=2, link=4, turn=10, operation=0, start=20, memory=0, finish=30)
     local, across = 2, 2 + 2 + 4 + 3
     one = case(ranks=2, count=4, base=2)  # cores 2 and 3, both of chip 1

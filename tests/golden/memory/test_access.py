@@ -1,4 +1,4 @@
-"""Strided reads and writes of accesses, against a loop over every element and byte."""
+"""Strided reads and writes against a loop over every byte."""
 
 import itertools
 

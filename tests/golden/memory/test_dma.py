@@ -1,4 +1,4 @@
-"""DMA model: copies against a loop over elements, casts against the elementwise engines."""
+"""DMA model against a loop over elements."""
 
 from dataclasses import replace
 from functools import partial
@@ -102,7 +102,6 @@ def test_rows_before_a_wrong_row_number_are_done(kind, rng):
 
 @pytest.mark.parametrize("kind", ["gather", "scatter"])
 def test_rows_beyond_the_limit_are_skipped(kind, rng):
-    """Row numbers at and above the limit, and negative ones."""
     skipping = indexed(kind)
     skipping = replace(skipping, **{kind: replace(getattr(skipping, kind), skip=True)})
     for numbers in ([3, 5, 0, -1], [-(1 << 31), 4, 6, 4], [5, 6, 7, -5]):

@@ -1,4 +1,4 @@
-"""Activation functions against numpy, scipy and mpmath: accuracy, exact points, special values, monotonicity."""
+"""Activation functions against numpy, scipy and mpmath."""
 
 from dataclasses import replace
 

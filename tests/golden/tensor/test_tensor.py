@@ -1,4 +1,4 @@
-"""Tensor engine model: kernel against equation and SoftFloat, instructions against whole products."""
+"""Tensor engine model against equation and SoftFloat."""
 
 from functools import partial
 
@@ -71,7 +71,6 @@ def test_kernel_is_the_equation_on_every_pair_of_special_values():
 
 
 def multiply_in_psum(w, x, psum, masks=(None, None), **options):
-    """Return PSUM after `multiply_tiles`; check that surrounding words keep their values."""
     around = np.full((psum.shape[0] + 2, psum.shape[1] + 9), 0xABCD1234, np.uint32)
     inside = around[1:-1, 3:-6]
     inside[:] = psum
@@ -223,7 +222,6 @@ def any_start(rng, starts, count, limit, quadrant):
 
 
 def run_tiled(rng, engine, a, b, fmt):
-    """Return PSUM's words after the product of a [M, K] and b [K, N] on random tiles anywhere in the array."""
     config, size = engine.config, fmt.bits // 8
     (m, k), n = a.shape, b.shape[1]
     result = np.zeros((m, n), np.uint32)
@@ -278,7 +276,6 @@ def test_instructions_on_random_tiles_give_the_product(fmt, rng):
 
 
 def transpose(elements, fmt, flag=True):
-    """Return PSUM [m, k] after the product of the stationary operand [k, m] with an identity matrix."""
     rows, columns = elements.shape
     size = fmt.bits // 8
     identity = np.zeros((rows, rows), elements.dtype)

@@ -1,4 +1,4 @@
-"""ALU operations against Berkeley SoftFloat, numpy and Python integers, and their special values."""
+"""ALU operations against Berkeley SoftFloat, numpy and Python integers."""
 
 import math
 

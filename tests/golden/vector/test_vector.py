@@ -1,4 +1,4 @@
-"""Vector engine model: instructions against a lane-by-lane oracle, functions against numpy."""
+"""Vector engine model against a lane-by-lane oracle."""
 
 import dataclasses
 from functools import partial

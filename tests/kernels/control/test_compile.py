@@ -1,4 +1,4 @@
-"""Compiler of control programs: layout, dependences on sources, and errors; other tests run the programs."""
+"""Compiler of control programs; other tests run the programs."""
 
 from pathlib import Path
 

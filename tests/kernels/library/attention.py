@@ -1,4 +1,4 @@
-"""Attention of one head as one program: two products with a softmax between them, from HBM to HBM."""
+"""Attention of one head as one program, from HBM to HBM."""
 
 from math import sqrt
 

@@ -1,4 +1,4 @@
-"""Collectives in programs: the bytes they touch, dependences, and errors."""
+"""Collectives in programs: bytes, dependences and errors."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Linear layers of any size on golden, with any order of queues, bit for bit equal to the product's equation."""
+"""Linear layers of any size on golden, bit for bit."""
 
 import numpy as np
 import pytest

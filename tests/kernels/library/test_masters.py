@@ -1,4 +1,4 @@
-"""AdamW on FP32 parameters (masters) that are streamed from HBM: close to float64 for any shapes and gradients."""
+"""AdamW on FP32 parameters (masters) streamed from HBM, against float64."""
 
 import numpy as np
 import pytest

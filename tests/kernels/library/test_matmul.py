@@ -1,4 +1,4 @@
-"""Products on the core: every shape and format, bit for bit, in every order that the semaphores permit."""
+"""Products on the core, in every order that the semaphores permit."""
 
 from itertools import pairwise
 from math import prod

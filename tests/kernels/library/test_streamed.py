@@ -1,4 +1,4 @@
-"""Row kernels from HBM to HBM, alone and between two products, on golden in any order, against float64."""
+"""Row kernels from HBM to HBM on golden, against float64."""
 
 import numpy as np
 import pytest

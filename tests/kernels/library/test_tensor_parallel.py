@@ -1,4 +1,4 @@
-"""Linear layer on several cores: partial products and their sums bit for bit, in every order."""
+"""Linear layer on several cores, bit for bit."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Digits network as one image of the core: results in HBM and console output, with one pass and with two."""
+"""Digits network as one image of the core."""
 
 from functools import cache
 
@@ -50,7 +50,6 @@ def test_every_machine_and_batch_agree_with_numpy(rng, config, batch):
 
 @pytest.mark.parametrize("more", (False, True))
 def test_the_controller_branches_at_the_threshold(more):
-    """Threshold at the smallest probability of the first pass, and at the next larger number."""
     images = IMAGES[:24]
     _, first, *_ = run(WIDE, images, 0.0)
     least = np.sort(first.max(axis=1))[0]

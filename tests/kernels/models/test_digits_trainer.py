@@ -1,4 +1,4 @@
-"""Training of the digits network as one image: results against float64, order of images, random words per step."""
+"""Training of the digits network as one image."""
 
 import numpy as np
 import pytest

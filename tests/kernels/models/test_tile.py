@@ -1,4 +1,4 @@
-"""Equal results on different machines, for kernels that use the same rows and columns of the array (a tile)."""
+"""Equal results on different machines for kernels with the same rows and columns (a tile)."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,6 @@ def test_the_same_bits_on_every_machine(test):
 
 
 def test_without_a_tile_sums_are_rounded_elsewhere():
-    """Sums without a tile must have other bits; otherwise the test above could not fail."""
     small = bytes_of("encoder_backward", "PRESET=tiny")
     assert bytes_of("encoder_backward", "PRESET=tiny", "TILE=4") == small != bytes_of("encoder_backward", "PRESET=full")
 

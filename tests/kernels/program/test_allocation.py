@@ -1,4 +1,4 @@
-"""Allocation of temporaries: live tensors are disjoint; errors name the tensors."""
+"""Allocation of temporaries."""
 
 import inspect
 import re

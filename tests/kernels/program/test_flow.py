@@ -1,4 +1,4 @@
-"""Registers and loops with dynamic bounds, on golden in every order that the semaphores permit."""
+"""Registers and loops with dynamic bounds on golden."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Tensor views against numpy, instructions against their definition, and sufficiency of waits."""
+"""Tensor views, instructions against their definition, and sufficiency of waits."""
 
 import dataclasses
 

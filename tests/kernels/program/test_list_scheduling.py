@@ -1,4 +1,4 @@
-"""List scheduling: the same bits as in program order, no additional errors, and fewer cycles."""
+"""List scheduling: the same bits in fewer cycles."""
 
 from contextlib import nullcontext
 
@@ -112,7 +112,6 @@ def test_a_program_is_laid_out_in_one_way(order):
         for _ in range(9):
             tile, out = (program.space.sbuf(name, FP32, (COLUMNS,)) for name in ("tile", "out"))
             program.append(memset(tile, 1.0))
-            # Both are allocated at the same time.
             program.append(activation(out, tile, "exp", sum_into=program.space.sbuf("sum", FP32, ())))
         return build_image(program)
 
@@ -256,7 +255,6 @@ def test_a_kernel_may_keep_its_own_order():
 
 
 def test_products_with_a_step_between_them_that_one_makes_and_the_next_takes(rng):
-    """The products stay adjacent, yet cannot start before the step between them is done."""
     found, codes = [], rng.integers(0x3F00, 0x4000, (4, 8))
     for order in ORDERS:
         program = Program(TINY, order=order)

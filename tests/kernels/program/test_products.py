@@ -1,4 +1,4 @@
-"""Products of tiles by tensors: addresses and shapes derive from the tensors; errors name them."""
+"""Products of tiles by tensors."""
 
 import numpy as np
 import pytest

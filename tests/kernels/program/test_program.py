@@ -1,4 +1,4 @@
-"""Programs of the core: conflicts are ordered, no circular waits, and results independent of the order of execution."""
+"""Programs of the core: results do not depend on the order of execution."""
 
 import numpy as np
 import pytest
@@ -294,7 +294,7 @@ def test_any_section_can_be_left_out_or_run_again(rng, chosen):
             program.append(dma_copy(t, x))
             program.append(isa.tensor_scalar(t, t, 10**number, AluOp.ADD))
             program.append(dma_copy(x, t))
-            # Overwrite the tensor, so that an instruction that starts too early reads wrong numbers.
+            # An instruction that starts too early reads wrong numbers.
             program.append(isa.memset(t, -1e6))
         if number < 2:
             program.start_section()
@@ -313,7 +313,6 @@ def test_any_section_can_be_left_out_or_run_again(rng, chosen):
 
 
 def test_sections_without_limit(rng):
-    """Each section restarts the few semaphores; a section that does not exist is an error."""
     program, x, t = new_program(8, semaphores=range(7, 11))
     for _ in range(100):
         program.append(dma_copy(t, x))

@@ -1,4 +1,4 @@
-"""Source lines in entries and errors: the kernel's line, and the line of the library's caller."""
+"""Source lines in entries and errors."""
 
 import inspect
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Views of strided elements against numpy: shape, steps and first element, for all kinds of indices."""
+"""Views of strided elements against numpy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Links in reports: each event is attributed to its wire, also if the other end counted it."""
+"""Links in reports: each event is attributed to one wire."""
 
 import pytest
 

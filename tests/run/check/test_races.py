@@ -1,4 +1,4 @@
-"""Race detector: accesses of instructions against their execution, and races of runs and programs."""
+"""Race detector: accesses against execution, and races of runs and programs."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -172,9 +172,7 @@ def test_a_queue_races_with_itself_only_with_overlap():
     assert not races((VECTOR, first, 0, 9), (VECTOR, second, 5, 15))
     assert races((VECTOR, first, 0, 9), (VECTOR, overlapping, 5, 15)) == [(0, 1)]
     assert not races((VECTOR, first, 0, 9), (VECTOR, elementwise(256, 64, overlap=True), 5, 15))
-    # The second instruction waits for the first one, and the last instruction for the second one.
     assert not races((VECTOR, first, 0, 9), (VECTOR, elementwise(512, 576), 4, 12), (VECTOR, overlapping, 5, 15))
-    # A NOP does not wait for the first instruction, and the last one does not wait for the NOP.
     assert races((VECTOR, first, 0, 9), (VECTOR, isa.Nop(), 4, 4), (VECTOR, overlapping, 5, 15)) == [(0, 2)]
     assert races((VECTOR, first, 0, 9), (SCALAR, elementwise(256, 64), 5, 15))
 
@@ -248,10 +246,7 @@ def test_without_a_needed_wait_it_is_not(rng):
 
 
 def ordered(producers, wait, *updates):
-    """Return whether the program orders a copy with `wait` after the copy that writes its source.
-
-    The first of `producers`, the queues of copies with `updates`, writes the source; default: increment semaphore 1.
-    """
+    """Return whether a copy with `wait` follows the copy by the first of `producers` that writes its source."""
     program = []
     for n, queue in enumerate(producers):
         writer = Record(instruction=copy(4 * n, 64 * (n + 1), count=1), updates=updates or (isa.Update(1),))

@@ -78,8 +78,6 @@ def test_deep_queues_of_clocked_memory_are_block_ram_and_short_ones_registers():
 
 
 class Twice(wiring.Component):
-    """Two counters with one connected output among four."""
-
     out: Out(8)
 
     def elaborate(self, platform):

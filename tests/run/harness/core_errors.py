@@ -1,4 +1,4 @@
-"""Error cases of a core: images with a failing record after their work, and the expected reports."""
+"""Error cases of a core, and the expected reports."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -96,8 +96,6 @@ def writing(address) -> Maker:
 
 
 def indexed(limit, gather) -> Maker:
-    """Access rows 0, 1, 2, 3 of a table with fewer rows."""
-
     def make(work, queue):
         index = isa.DmaIndex(address=0x1C0, limit=limit)
         table, rows = hbm_place(work.base + images.RESULT + 0x100), place(0x1D0)

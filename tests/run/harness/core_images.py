@@ -1,4 +1,4 @@
-"""Handwritten images: a little work for each engine, and arbitrary additional records."""
+"""Handwritten images with a little work for each engine."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -25,19 +25,19 @@ __all__ = [
 
 TENSOR, VECTOR, SCALAR, DMA0, DMA1 = range(5)
 
-SLOT = 0x4000  # bytes of HBM for each image
+SLOT = 0x4000
 DATA, RESULT, RECORDS = 0x400, 0x800, 0x1000  # offsets in a slot
 
 DONE, NEVER, FAILED = 5, 6, 7
 """Semaphores: incremented when the work is done; by a record that never executes; and by the failing record."""
 
-PARTITIONS = 4  # partitions of SBUF and PSUM that the work uses
+PARTITIONS = 4
 
 CASES = Path(__file__).with_name("core_cases.c")
 RUN, CATCH, TRAPS, HOST, TWICE, WINDOWS, TIMER, SEMAPHORE, POLL, DOORBELLS, REFUSED, RESCUE = range(12)
 LATE, ASLEEP, NUMBER = range(12, 15)  # cases of core_cases.c
 
-WATCHDOG_LIMIT = 2000  # cycles
+WATCHDOG_LIMIT = 2000
 
 
 def cases() -> ControlProgram:

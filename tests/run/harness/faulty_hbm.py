@@ -1,4 +1,4 @@
-"""HBM behaviour that also selects a fault of the device."""
+"""HBM behaviour with the number of a device's fault."""
 
 from dataclasses import dataclass
 

@@ -2,8 +2,7 @@
 
 """Errors on the core: it stops, reports record, queue and cause, and works after a reset.
 
-All cases run in one simulation, each followed by a correct image; in the end every byte of HBM, SBUF and PSUM equals
-golden's, so nothing was executed after an error.
+Each case is followed by a correct image; in the end all bytes equal golden's, so nothing ran after an error.
 """
 
 from dataclasses import replace
@@ -91,7 +90,6 @@ def test_the_host_interrupts():
 
 
 def test_a_memory_that_does_not_answer_is_reported():
-    """The watchdog expires if its limit is below the latency of HBM; with a higher limit the image runs."""
     queues = [(images.DMA1, [Record(instruction=word_copy(0, 4))])]
     run = [images.hand_image(CONFIG, images.SLOT * n, queues, limit=limit) for n, limit in enumerate((1000, 20_000))]
     boots = [image.base for image in run]

@@ -48,7 +48,6 @@ def run(fault, chosen, *, dump=False):
 
 
 def test_a_core_of_another_shape_without_faults_passes():
-    """The tests of faults are significant only if this passes."""
     sound, broken = images()
     result, failures = run(Fault.NONE, sound, dump=True)
     assert not failures and set(result.mismatched_parts.values()) == {0}

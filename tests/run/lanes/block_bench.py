@@ -1,4 +1,4 @@
-"""cocotb part of test_blocks.py: waits for the end and stores the counts."""
+"""cocotb part of test_blocks.py."""
 
 import json
 from pathlib import Path

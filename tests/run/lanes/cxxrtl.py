@@ -1,4 +1,4 @@
-"""Yosys' simulator CXXRTL as the oracle; only the loop around it is ours."""
+"""Yosys' simulator CXXRTL as the oracle."""
 
 import ctypes
 from collections.abc import Mapping

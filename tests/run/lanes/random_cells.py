@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 __all__ = ["LANE", "RandomCells"]
 
-LANE = "random_lane"  # name of the module
+LANE = "random_lane"
 
 INPUTS = {
     **{f"own_{width}": width for width in (1, 2, 5, 8, 16, 31, 32, 33, 48, 63, 64, 70, 130)},
@@ -32,7 +32,7 @@ EDGES = (1, 2, 31, 32, 33, 63, 64)  # widths around word boundaries
 
 @dataclass
 class RandomCells:
-    """Builder of the module's text: `repeats` cells per kind, corner cases if `odd`; `kinds` by output."""
+    """Builder of the module's text: `repeats` cells per kind; `kinds` by output."""
 
     py_rng: random.Random
     repeats: int

@@ -1,4 +1,4 @@
-"""Blocks of lanes of the core, as vectors against modules: all outputs in all cycles."""
+"""Blocks of lanes of the core, as vectors against modules."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Cells in lanes against Yosys' simulator, bit for bit, at every instruction set level of this processor."""
+"""Cells in lanes against Yosys' simulator, at every instruction set level of this processor."""
 
 import ctypes
 import hashlib
@@ -29,8 +29,6 @@ LEVELS = list(vectors.LEVELS)
 
 @dataclass
 class Case:
-    """A random lane, the inputs of its instances, and the oracle's outputs: bits[cycles, instances, bits]."""
-
     cells: RandomCells
     given: dict[str, np.ndarray]
     expected: np.ndarray

@@ -1,4 +1,4 @@
-"""Formal equivalence of the netlists of blocks and lanes with Amaranth's modules; faults are detected."""
+"""Formal equivalence of the netlists of blocks and lanes with Amaranth's modules."""
 
 import json
 import random
@@ -93,7 +93,7 @@ def test_lanes_are_all_of_the_core():
     assert {prefix for block in core_blocks().values() for prefix in block.of} == set(LANES)
 
 
-Reading = tuple[str, LanesNetlist, dict]  # RTLIL of a module, its netlist, and its JSON
+Reading = tuple[str, LanesNetlist, dict]
 
 
 def column() -> Reading:

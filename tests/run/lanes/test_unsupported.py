@@ -1,4 +1,4 @@
-"""Blocks that cannot be vectorised remain unchanged, with a message that names the cell."""
+"""Blocks that cannot be vectorised, with a message that names the cell."""
 
 import pytest
 

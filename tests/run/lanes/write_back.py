@@ -1,4 +1,4 @@
-"""Writer of netlists as RTLIL, for comparison with the module that they were read from."""
+"""Writer of netlists as RTLIL."""
 
 from collections.abc import Iterable, Mapping
 

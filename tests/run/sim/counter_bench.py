@@ -1,4 +1,4 @@
-"""cocotb part of the counter in test_simulation.py; EXPECTED is its value after five cycles."""
+"""cocotb part of test_simulation.py; EXPECTED is the value after five cycles."""
 
 import os
 

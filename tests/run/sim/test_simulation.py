@@ -1,4 +1,4 @@
-"""run.sim.simulation: builds are complete, cached and shared between processes; their errors are reported."""
+"""run.sim.simulation: builds, their cache, and errors."""
 
 import json
 import os
@@ -311,10 +311,8 @@ def test_no_process_outlives_an_interrupted_command(number, status, tmp_path):
     state = Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
 
     def gone() -> bool:
-        # Killed, but perhaps not yet reaped by its new parent.
         return not state.exists() or state.read_text().split()[2] == "Z"
 
-    # The parent of a killed process needs a moment.
     for _ in range(1000):
         if gone():
             break

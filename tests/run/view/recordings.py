@@ -39,7 +39,6 @@ class Waveform:
         return values
 
     def values(self, name: str) -> list[int]:
-        """Return the values of a signal in order, without unknown ones."""
         return [int(value, 2) for _, value in self[name].tv if "x" not in value]
 
     def last(self, name: str) -> int:

@@ -1,4 +1,4 @@
-"""The animation of the array shows what a run computed: numpy computes every number of it again."""
+"""The animation of the array: numpy computes every number again."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def numbers(svg: Path, style: str) -> dict[int, list[float]]:
-    """Return the numbers of a picture in one style by cycle, in reading order."""
     groups = ElementTree.parse(svg).getroot().findall(f"{SVG}g")
     assert all(group.get("id").startswith("cycle") for group in groups)
     return {

@@ -1,4 +1,4 @@
-"""Views of a run on an instance: timeline, picture and waveform agree with the report."""
+"""Views of a run on an instance."""
 
 from collections import namedtuple
 from functools import cache

@@ -1,4 +1,4 @@
-"""Groups of a waveform: one per link direction and one per engine, named and ordered."""
+"""Groups of a waveform: one per link direction and one per engine."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Timelines: slices of all records and collectives with their cycles, without overlap per track; curves of links."""
+"""Timelines: slices of records and collectives, and curves of links."""
 
 from itertools import pairwise
 

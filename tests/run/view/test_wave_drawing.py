@@ -1,4 +1,4 @@
-"""Drawings of waveforms show the VCD's values in their cycles."""
+"""Drawings of waveforms."""
 
 import enum
 from pathlib import Path
@@ -30,7 +30,6 @@ CYCLES = ["0go xword xsum", "1go b101word", "b1010word b001111111100000000000000
 
 
 def recorded(folder: Path) -> Path:
-    """Write a waveform of `CYCLES`, each ended by a rising edge of the clock."""
     path = folder / "a.vcd"
     widths = {"clk": 1, "go": 1, "word": 4, "sum": 32}
     lines = ["$scope module top $end", *(f"$var wire {bits} {name} {name} $end" for name, bits in widths.items())]

@@ -1,6 +1,6 @@
-"""Waveforms: values recomputed from signals equal the hardware's counters, and all displayed signals exist.
+"""Waveforms: values recomputed from signals equal the hardware's counters.
 
-Both simulators record the engine. A recording core takes Verilator minutes to build, so that test is slow.
+Verilator takes minutes to build a recording core, so that test is slow.
 """
 
 import os

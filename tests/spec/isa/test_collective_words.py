@@ -1,4 +1,4 @@
-"""Words of collectives: round trip, signatures, legality rules, chunk sizes."""
+"""Words of collectives."""
 
 import re
 from dataclasses import replace

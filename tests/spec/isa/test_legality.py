@@ -1,4 +1,4 @@
-"""Legality rules of elementwise instructions: each broken separately, and its message; words."""
+"""Legality rules of elementwise instructions."""
 
 import re
 from functools import partial
@@ -200,7 +200,6 @@ def test_where_lanes_may_start(lanes, starts):
 
 
 def test_any_word_is_judged(py_rng):
-    """For any bits the verdict is a broken rule or None, and a legal instruction accesses only existing memory."""
     legal = instruction(O.SCALAR_TENSOR_TENSOR).encode(CONFIG)
     verdicts = dict.fromkeys([None, *ELEMENTWISE_RULES], 0)
     for _ in range(20_000):

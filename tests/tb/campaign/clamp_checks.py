@@ -1,4 +1,4 @@
-"""Tests of the clamp, with and without gaps; `clamp` assigns them to units."""
+"""Tests of the clamp; `clamp` assigns them to units."""
 
 from neuroncore_rtl.hdl.verilog.conversion import to_verilog
 from neuroncore_rtl.run.harness.run import run_harness

@@ -1,4 +1,4 @@
-"""Campaigns on a scheduler and workers of dask.distributed, in processes that tests can kill."""
+"""Campaigns on workers of dask.distributed, in processes that tests can kill."""
 
 import os
 import shutil
@@ -26,8 +26,6 @@ from tests.tb.campaign.jobs import statuses
 
 
 class Cluster:
-    """A scheduler and workers on this machine, with logs in `folder`."""
-
     def __init__(self, folder):
         self.folder = folder
         with socket.socket() as free:
@@ -165,7 +163,7 @@ def copied_project(folder):
 
 @pytest.mark.slow
 def test_a_build_is_sent_to_workers_of_other_folders(dask, tmp_path):
-    """Two projects in separate folders: the second worker receives and runs the first one's build."""
+    """The second worker has another project's folder, and receives the build."""
     dask.scheduler()
     places = [copied_project(tmp_path / name) for name in ("one", "two")]
     for place in places:

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Mutation testing: the simulator that replaces Amaranth's, and verdicts and proofs for an exhaustively known unit."""
+"""Mutation testing: its simulator, and verdicts and proofs for an exhaustively known unit."""
 
 import json
 import re
@@ -152,7 +152,6 @@ def differences(library, mutants, inputs=EVERY) -> dict[int, tuple[bool, bool]]:
 
 
 def findings(proofs, differs) -> dict[int, Finding]:
-    """Return the findings by mutant; check that exactly the mutants without a difference are proved equal."""
     found = {mutant.number: proof.finding for mutant, proof in proofs}
     assert {number: finding.equal for number, finding in found.items()} == {n: not any(differs[n]) for n in found}
     return found

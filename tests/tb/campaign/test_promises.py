@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Guarantees about submodules' outputs in proofs: assumed if consistent, on existing ports only."""
+"""Guarantees about submodules' outputs in proofs."""
 
 import re
 from functools import partial
@@ -23,7 +23,6 @@ LIMIT = 200  # a clamp's largest output
 
 
 def limits(folder, bits):
-    """Return mutants of the second of two clamps, each with one bit of its limit inverted."""
     mutants_of(rtlil_of(Two()), 1, 1, folder)
     second = re.search(r"^module \\top\.unit\.second\n.*?^end$", (folder / PREPARED).read_text(), re.M | re.S)
     (cell,) = re.findall(r"cell \$gt (\S+)", second[0])
@@ -68,7 +67,6 @@ def test_promises_are_of_ports_that_are_there(tmp_path):
 
 
 def test_what_is_legal_is_known_of_an_output_that_another_stands_for(tmp_path):
-    """A rule may read an output that `means` replaces, although the netlist of proofs has no such port."""
     mutants_of(rtlil_of(Clamp(), lambda m, clamp: {"o": clamp.o[0]}), 1, 1, tmp_path)
     text, clamp = select_observed((tmp_path / PREPARED).read_text()), Clamp()
     (name,) = (port.name for port, signal in ports_of(clamp) if signal is clamp.o)

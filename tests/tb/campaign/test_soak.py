@@ -1,4 +1,4 @@
-"""make soak: random cases, shrinking of failures, and detection, storage and replay of a defect."""
+"""make soak: random cases, shrinking, storage and replay of failures."""
 
 import json
 import os
@@ -83,7 +83,6 @@ def test_a_case_is_what_its_seed_and_index_say():
 
 @pytest.mark.parametrize("number", range(len(SUBJECTS)))
 def test_a_file_of_a_case_has_all_of_it(number):
-    """The case read from its file equals the drawn case, and can be reduced in every respect."""
     case = drawn_case(SEED, number * PER_MACHINE)
     again = case_of(case.text)
     assert again.text == case.text and again.lines() == case.lines() and again.covers() == case.covers()
@@ -101,8 +100,6 @@ def test_a_file_of_a_case_has_all_of_it(number):
 
 @dataclass(frozen=True)
 class Numbers:
-    """Stand-in for a case: numbers that fail in combination, a number as machine, and a number as disturbance."""
-
     items: tuple[int, ...]
     machine: int = 9
     disturbed: int = 1
@@ -206,7 +203,7 @@ def run_soak(monkeypatch, tmp_path, *words):
 
 
 def golden_with_a_defect(device, work, *, doing):
-    """Return golden's result with a bit of the last word inverted if the engine transposes several columns."""
+    """Invert a bit of golden's result if the engine transposes several columns."""
     program, items, drains, moves = work.program, [], list(work.program.drains), 0
     for step in program.steps:
         items.append(step.instruction)

@@ -1,4 +1,4 @@
-"""Store of rows: each row is complete or absent despite killed processes, full disks and concurrent campaigns."""
+"""Store of rows: each row is complete or absent."""
 
 import json
 import multiprocessing

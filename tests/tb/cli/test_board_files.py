@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Files for board designers: ports, constants, descriptions, and a testbench that checks an image without Python."""
+"""Files for board designers, and a testbench that checks an image without Python."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Command line: lists of tests and variables, errors that name the valid choices."""
+"""Command line: lists of tests and variables, errors."""
 
 import errno
 import json

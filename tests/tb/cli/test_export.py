@@ -1,4 +1,4 @@
-"""Exported Verilog: reproducible, and accepted without warnings by Verilator, Yosys and Icarus."""
+"""Exported Verilog, accepted without warnings by Verilator, Yosys and Icarus."""
 
 import json
 import os
@@ -34,7 +34,6 @@ CORE_CONFIG = PRESETS["tiny"]  # shares the slow elaboration of its modules with
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory) -> Path:
-    """Return the export directory: the tensor engine of `CONFIG`, all other modules of `CORE_CONFIG`."""
     directory = tmp_path_factory.mktemp("exported")
     write(CONFIG, directory, ["tensor_engine"])
     return write(CORE_CONFIG, directory, [engine for engine in ELABORATED_ENGINES if engine != "tensor_engine"])

@@ -1,4 +1,4 @@
-"""Sessions with a simulated board: programs sent by UART, results bit for bit."""
+"""Sessions with a simulated board, bit for bit."""
 
 import pytest
 

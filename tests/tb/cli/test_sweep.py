@@ -1,4 +1,4 @@
-"""make sweep, from its file to table, rows and plots."""
+"""make sweep, from its file to plots."""
 
 import json
 

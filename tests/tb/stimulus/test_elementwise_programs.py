@@ -1,4 +1,4 @@
-"""Random programs of TEST=vector: they detect each of several single mistakes of the ALU."""
+"""Random programs of TEST=vector detect single mistakes of the ALU."""
 
 from functools import cache
 from importlib import import_module

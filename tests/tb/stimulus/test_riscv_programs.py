@@ -1,4 +1,4 @@
-"""Random programs of TEST=riscv: they contain the corner cases of every division."""
+"""Random programs of TEST=riscv have all corner cases of divisions."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`make oracle` on small handwritten files in the suites' formats: correct cases pass, wrong ones are detected."""
+"""`make oracle` on small handwritten files in the suites' formats."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Handmade runs: a program, and chosen cycles in which its records are fetched, issued and retired."""
+"""Handmade runs: cycles in which records are fetched, issued and retired."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Causes of stalls: every cycle of an engine has the correct one, in programs with handmade times."""
+"""Causes of stalls in programs with handmade times."""
 
 from dataclasses import replace
 
@@ -89,8 +89,6 @@ def test_an_engine_waits_for_itself_while_it_fills_and_drains():
 
 
 def test_what_is_done_last_is_the_cause():
-    """The later of two producers is the cause of the whole stall."""
-
     def kernel(program):
         x, here, there = program.space.hbm("x", FP32, (4, 8)), tile(program), tile(program, "there")
         program.append(dma_copy(here, x))

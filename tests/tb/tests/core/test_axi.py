@@ -60,7 +60,6 @@ def test_managers_read_what_they_wrote(sim, shape, mood, rounds, tmp_path):
 
 
 def test_errors_are_answered(sim):
-    """Accesses to the error ranges that the test sets, and to addresses above the memory's size, get errors."""
     built, known = bench(sim, 16, 2, 2)
     end = axi.BENCH_BYTES // 2
     for hbm, decerr in (

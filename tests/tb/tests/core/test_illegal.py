@@ -1,4 +1,4 @@
-"""Illegal instructions: an engine reports rule and instruction, does not write, and stops."""
+"""Illegal instructions: an engine reports the rule, does not write, and stops."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def violation(record, config):
 
 
 def interspersed(rng, config, program, each):
-    """Return a program's records with `each` illegal ones per rule among them, and the expected errors by engine."""
+    """Return records with `each` illegal ones per rule, and the expected errors by engine."""
     among = []
     for engine, rules in BREAKABLE.items():
         among += [illegal(rng, config, engine, rule, program) for rule in sorted(rules) for _ in range(each)]

@@ -1,4 +1,4 @@
-"""The controller's processor: every instruction compared with the golden hart, in random and handwritten programs."""
+"""The controller's processor against the golden hart."""
 
 from functools import cache
 
@@ -87,7 +87,7 @@ FAULTS = (None, *SPOILT_INPUTS, *SPOILT_OUTPUTS)
 
 @cache
 def broken_cpu():
-    """A Cpu in a shell that corrupts the port with the index of the noise's seed; 0: none."""
+    """A Cpu that corrupts the port with the index of the noise's seed; 0: none."""
     body = 'integer fault; initial if (!$value$plusargs("seed=%d", fault)) fault = 0;\n'
     ports = {}
     for number, name in enumerate(FAULTS):

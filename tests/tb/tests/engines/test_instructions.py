@@ -1,4 +1,4 @@
-"""Random vector and scalar programs: memories equal golden's, and the errors of scalar functions are small."""
+"""Random vector and scalar programs: memories equal golden's."""
 
 from dataclasses import replace
 
@@ -182,7 +182,6 @@ EXACT_TO_4_ULP = ("exp", "ln", "sqrt", "rsqrt", "reciprocal")
 
 
 def test_errors_of_the_functions_are_within_their_bounds(shared_engines):
-    """The RTL's errors are compared with the bounds; the tests of golden measure the functions more precisely."""
     result = execute(activation.error_job(list(FUNCTIONS.values()), SHARED, samples=400), Rtl())
     assert result.bit_exact and result.compared > 4 * 400 * len(FUNCTIONS)
     found = activation.errors_by_name(result)

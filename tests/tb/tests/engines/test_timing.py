@@ -1,4 +1,4 @@
-"""Cycles of every instruction equal the formulas of `spec.costs`; the manual contains their table."""
+"""Cycles of every instruction equal the formulas of `spec.costs`."""
 
 from functools import partial
 
@@ -37,7 +37,6 @@ def test_every_instruction_of_any_length_takes_the_cycles_of_the_formulas(measur
 
 
 def test_independent_instructions_leave_no_bubble(measurements):
-    """An instruction's steps take as long as the checker; the steps of the next instruction follow without a gap."""
     followed = 0
     for m in measurements:
         instruction = m.case.build(m.elements, SHARED)

@@ -1,4 +1,4 @@
-"""Training on the sonnets on the RTL, with a line per step; errors."""
+"""Training on the sonnets on the RTL."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Training of the digits network on the RTL; the bench fails for a network that does not learn."""
+"""Training of the digits network on the RTL."""
 
 from dataclasses import replace
 

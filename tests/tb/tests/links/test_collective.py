@@ -1,4 +1,4 @@
-"""Collectives on the RTL: golden's bits despite link errors; disagreements, dead links and broken engines are named."""
+"""Collectives on the RTL: golden's bits despite link errors."""
 
 from dataclasses import replace
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Sums of gradients of shards: golden's bits under all conditions; separate checks detect each kind of fault."""
+"""Sums of gradients of shards on the RTL."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Images on all cores of an instance: golden's bits despite link errors and late starts; faults are named."""
+"""Images on all cores of an instance: golden's bits despite link errors and late starts."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Traffic on small fabrics: passes on both simulators, and detects each of several faults.
+"""Traffic on small fabrics.
 
 One build contains all faults; a plusarg selects one. Without a fault it must pass.
 """
