@@ -92,11 +92,7 @@ def test_refusals_of_tensors(machine):
         (lambda: t[4:4], ValueError, "x: partitions must be consecutive and at least one"),
         (lambda: t[:, 4], IndexError, "out of bounds"),
         (lambda: t[:, [0, 1]], TypeError, r"x: an index must be an integer, a slice, None or ..., not \[0, 1\]"),
-        (
-            lambda: t.permute(1, 0).reshape(24),
-            ValueError,
-            r"x: a view of shape \(24,\) is not possible for",
-        ),
+        (lambda: t.permute(1, 0).reshape(24), ValueError, r"x: a view of shape \(24,\) is not possible for"),
         (lambda: t.bitcast(BF16), ValueError, "x: format must have 32 bits, not 'bf16'"),
         (
             lambda: t.pointer(),
@@ -295,10 +291,7 @@ def test_refusals_of_instructions(machine):
         (lambda: isa.match_replace8(a, a, b, 0), r"b: elements of a partition must be 8, not \[4\]"),
         (lambda: isa.tensor_scalar(a, a, b, ADD), r"b: a scalar must be one element per partition in SBUF, not \[4\]"),
         (lambda: isa.memset(i, 0.5), "s0 must be a 32-bit integer if all formats are integers, not 0.5"),
-        (
-            lambda: isa.memset(i, 1 << 32),
-            "s0 must be a 32-bit integer if all formats are integers, not 4294967296",
-        ),
+        (lambda: isa.memset(i, 1 << 32), "s0 must be a 32-bit integer if all formats are integers, not 4294967296"),
         (lambda: isa.activation(a, a, "cube"), "function must be one of identity, .*, not 'cube'"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -227,10 +227,7 @@ def test_refusals():
             lambda: program.append(isa.activation(u, u, "exp", sum_into=t[:, 0].reshape(), sum_continue=True)),
             "ACTIVATE: there must be an earlier instruction in the section to continue from",
         ),
-        (
-            lambda: program.append(isa.memset(foreign, 0.0)),
-            "MEMSET: a tensor is a temporary of another program",
-        ),
+        (lambda: program.append(isa.memset(foreign, 0.0)), "MEMSET: a tensor is a temporary of another program"),
         (lambda: program.space.hbm("y", FP32, (-16,)), r"y: shape must be integers of at least 0, .*, not \(-16,\)"),
         (lambda: program.space.sbuf("y", FP32, 4), r"y: shape must be integers of at least 0, .*, not 4"),
         (lambda: Program(TINY, core=1), "core must be between 0 and 0, not 1"),

@@ -115,10 +115,7 @@ REASONS = {
         "odd_block: output y depends on input a within a cycle; a register",
     ),
     "another clock": (texts(binary("and"), clock="\\a [0]"), "odd_block: first has a separate clock"),
-    "transparent memory": (
-        texts(memory(transparent=1)),
-        "odd_lane: words forwards a write of the same cycle",
-    ),
+    "transparent memory": (texts(memory(transparent=1)), "odd_lane: words forwards a write of the same cycle"),
     "memory without a clock": (texts(memory(clocked=0)), "odd_lane: words is read within a cycle"),
     "falling edge": (texts(memory(rising=0)), "odd_lane: words is not clocked by the rising edge"),
     "memory with a reset": (texts(memory(reset="\\held_b [7]")), "odd_lane: memory words has a reset"),

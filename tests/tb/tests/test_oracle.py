@@ -181,10 +181,7 @@ def test_a_golden_all_reduce_in_another_order_gives_the_same_and_a_wrong_one_is_
         ({}, "SUITE must be one of riscv-tests, riscv-arch-test, fpgen, testfloat, nccl-tests"),
         ({"SUITE": "riscv-tests"}, "FROM must be a folder with the ELF files of its isa/, .*; source: https://"),
         ({"SUITE": "riscv-arch-test", "FROM": "{}"}, "FROM must be a folder with its ELF files.*, not '{}'; source"),
-        (
-            {"SUITE": "fpgen", "FROM": "{}"},
-            "FROM must be a folder with IBM's files .*, not '{}'; source: .*tried",
-        ),
+        ({"SUITE": "fpgen", "FROM": "{}"}, "FROM must be a folder with IBM's files .*, not '{}'; source: .*tried"),
         ({"SUITE": "testfloat", "FROM": "{}/gone"}, "FROM must be the program testfloat_gen, .*, not '{}/gone'"),
         ({"SUITE": "nccl-tests", "FROM": "{}"}, "FROM must not be given with SUITE=nccl-tests"),
         ({"SUITE": "fpgen", "SEED": 2}, "SEED must be given with SUITE=testfloat or nccl-tests, not fpgen"),
