@@ -19,16 +19,14 @@ def test_what_a_router_says_is_read():
     assert remaining("Info: Routing 258598 arcs.\n" + router_log([258_598, 47_510, 12, 0])) == [258_598, 47_510, 12, 0]
 
 
-@pytest.mark.parametrize(
-    "left",
-    [[], [90_000, 50_000, 30_000], [90_000, 9_800] + PATIENCE * [9_900], [90_000, *range(5_000, 4_000, -1)]],
-    ids=("none", "fewer", "soon", "slow"),
-)
-def test_one_that_gets_on_is_waited_for(left):
-    assert not stands_still(left)
-
-
-def test_one_that_does_not_is_given_up():
+def test_one_that_gets_on_is_waited_for():
+    for left in (
+        [],
+        [90_000, 50_000, 30_000],
+        [90_000, 9_800] + PATIENCE * [9_900],
+        [90_000, *range(5_000, 4_000, -1)],
+    ):
+        assert not stands_still(left), left
     assert stands_still([90_000, 9_800] + (PATIENCE + 1) * [9_800])
 
 

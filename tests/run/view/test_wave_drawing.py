@@ -78,12 +78,9 @@ def test_cycles_are_counted_from_the_origin(tmp_path):
             draw_waves(vcd, "top", GROUPS, cycles, "go")
 
 
-def test_the_picture_of_the_engine_is_up_to_date(tmp_path):
-    written = (ROOT / "docs" / "pictures" / "waves_engine.svg").read_text()
-    assert draw_engine(tmp_path) == written, "python -m neuroncore_rtl.tb.cli.wave_pictures writes it again"
-
-
-@pytest.mark.slow
-def test_the_picture_of_the_core_is_up_to_date(tmp_path):
-    written = (ROOT / "docs" / "pictures" / "waves_core.svg").read_text()
-    assert draw_core(tmp_path) == written, "python -m neuroncore_rtl.tb.cli.wave_pictures writes it again"
+@pytest.mark.parametrize(
+    "name, draw", [("engine", draw_engine), pytest.param("core", draw_core, marks=pytest.mark.slow)]
+)
+def test_the_picture_is_up_to_date(name, draw, tmp_path):
+    written = (ROOT / "docs" / "pictures" / f"waves_{name}.svg").read_text()
+    assert draw(tmp_path) == written, "python -m neuroncore_rtl.tb.cli.wave_pictures writes it again"

@@ -102,10 +102,8 @@ def test_save_file_of_the_core_names_signals_of_the_waveform(recorded_core):
 def test_signals_of_the_core_agree_with_counters(recorded_core):
     report, vcd, _ = recorded_core
     wave = Waveform(vcd, "machine")
-    counted = [
-        ("core.tensor.column_valid", "core.tensor.counters.columns"),
-        ("core.dma0.busy", "core.dma0.counters.busy"),
-    ]
+    counted = [("core.tensor.column_valid", "core.tensor.counters.columns")]
+    counted += [("core.dma0.busy", "core.dma0.counters.busy")]
     waits = [f"core.queue{queue}.counters.wait_semaphore" for queue in range(queue_count(TINY))]
     for queue, wait in enumerate(waits):
         counted += [(f"core.queue{queue}.issued", f"core.queue{queue}.counters.records")]

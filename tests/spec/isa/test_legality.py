@@ -138,20 +138,14 @@ def test_opcode_of_another_engine_or_of_none():
         ("vector_statistics", Rule.OPCODE, instruction(O.BN_STATS), "opcode must be one that .* not BN_STATS"),
         ("vector_random", Rule.OPCODE, instruction(O.DROPOUT), "opcode must be one that .* not DROPOUT"),
         ("vector_random", Rule.ROUNDING, copy(stochastic=True), "rounding must be to nearest even, not"),
-        (
-            "scalar_trigonometry",
-            Rule.OPERATION,
-            activate(function=FUNCTIONS["cos"].code),
-            "function must be .* not cos",
-        ),
+        ("scalar_trigonometry", Rule.OPERATION, activate(function=FUNCTIONS["cos"].code), "function must .* not cos"),
         ("scalar_random", Rule.ROUNDING, activate(stochastic=True), "rounding must be to nearest even, not"),
     ],
 )
 def test_an_instruction_for_a_missing_unit_is_refused_with_the_parameter(unit, rule, refused, message):
     refused.check(isa.Context(CONFIG))
-    with pytest.raises(
-        ValueError, match=rf"{message}.*: this machine has no \w+ unit \({unit}=0\) \(rule {rule.name}\)$"
-    ):
+    said = rf"{message}.*: this machine has no \w+ unit \({unit}=0\) \(rule {rule.name}\)$"
+    with pytest.raises(ValueError, match=said):
         refused.check(isa.Context(CONFIG.with_overrides(**{unit: 0})))
 
 

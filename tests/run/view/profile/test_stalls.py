@@ -46,17 +46,14 @@ def spans(run, queue):
     return [(begin, end, cause.name) for begin, end, cause in spans_of(causes_of(run, queue))]
 
 
+STARTED = 0, 100, "START"
+
 CASES = {
     # Stalled queue; cycles of fetch, issue and retirement of records; the stalls of that queue, by hand.
-    "data": (loaded, VECTOR, [(90, 100, 400), (95, 404, 450)], [(0, 100, "START"), (100, 404, "DATA")]),
-    "result": (passed_on, SCALAR, [(90, 100, 300), (92, 304, 350)], [(0, 100, "START"), (100, 304, "RESULT")]),
-    "place": (
-        stored,
-        VECTOR,
-        [(90, 100, 120), (90, 124, 500), (101, 504, 550)],
-        [(0, 100, "START"), (120, 504, "PLACE")],
-    ),
-    "record": (alone, VECTOR, [(90, 100, 150), (380, 381, 400)], [(0, 100, "START"), (150, 381, "RECORD")]),
+    "data": (loaded, VECTOR, [(90, 100, 400), (95, 404, 450)], [STARTED, (100, 404, "DATA")]),
+    "result": (passed_on, SCALAR, [(90, 100, 300), (92, 304, 350)], [STARTED, (100, 304, "RESULT")]),
+    "place": (stored, VECTOR, [(90, 100, 120), (90, 124, 500), (101, 504, 550)], [STARTED, (120, 504, "PLACE")]),
+    "record": (alone, VECTOR, [(90, 100, 150), (380, 381, 400)], [STARTED, (150, 381, "RECORD")]),
 }
 
 
@@ -157,8 +154,6 @@ def test_a_section_may_run_again():
 def test_a_run_that_broke_off():
     run = hand_run(loaded, [(90, 100, None), (95, 1000, None)])
     assert spans(run, VECTOR) == [(0, 100, "START"), (100, 1000, "DATA")]
-    assert counted_stalls(causes_of(run, SCALAR)) == dict.fromkeys(StallCause, 0) | {
-        StallCause.START: 100,
-        StallCause.END: 900,
-    }
+    stalls = {StallCause.START: 100, StallCause.END: 900}
+    assert counted_stalls(causes_of(run, SCALAR)) == dict.fromkeys(StallCause, 0) | stalls
     assert run.busiest == DMA0

@@ -25,10 +25,8 @@ from neuroncore_rtl.tb.tests.core import axi
 SEED = 5
 
 PATIENT = {"hbm": Hbm(latency=20), "pause": 0}
-HOSTILE = {
-    "hbm": Hbm(latency=9, gap=2, port_rate=256 * 12, rate=256 * 20, stall=80, reorder=128, interleave=True),
-    "pause": 0.4,
-}
+REORDERING = Hbm(latency=9, gap=2, port_rate=256 * 12, rate=256 * 20, stall=80, reorder=128, interleave=True)
+HOSTILE = {"hbm": REORDERING, "pause": 0.4}
 """Minimal buffers and every permitted reordering."""
 
 

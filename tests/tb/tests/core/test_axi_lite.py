@@ -23,11 +23,8 @@ def bench(sim: str) -> simulation.Build:
 def there() -> dict[int, int]:
     values = {register.offset: 0 for register in at.HOST_REGISTERS}
     parameters = at.parameter_values(CONFIG)
-    values |= {
-        at.IDENTITY.offset: at.HOST_MAGIC,
-        at.VERSION.offset: at.HOST_VERSION,
-        at.PARAMETER_COUNT.offset: len(parameters),
-    }
+    values |= {at.IDENTITY.offset: at.HOST_MAGIC, at.VERSION.offset: at.HOST_VERSION}
+    values[at.PARAMETER_COUNT.offset] = len(parameters)
     values |= {at.PARAMETER_WORDS + 4 * n: value for n, value in enumerate(parameters.values())}
     counters = range(len(layout_places(core_counters(CONFIG))))
     return values | {at.counter_offset(number) + half: 0 for number in counters for half in (0, 4)}
