@@ -67,6 +67,7 @@ def test_every_machine_learns_and_writes_what_float64_does(rng, config, sizes):
 
 
 def test_windows_are_where_they_start_and_losses_where_they_belong(rng):
+    """With a learning rate of 0 each character has float64's loss, in every window that contains it."""
     start = round_to_bf16(initial_charlm(rng, SIZES))
     starts = np.array([[3, 0], [0, len(TEXT.numbers) - SIZES.context - 1]])
     # Spread the scores, so that all characters have different losses.

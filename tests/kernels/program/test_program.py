@@ -291,11 +291,8 @@ def test_any_section_can_be_left_out_or_run_again(rng, chosen):
             program.start_section()
     lane_sections = {(e.lane, e.number + 1): e.section for e in program.entries}
     assert all(lane_sections[wait] == entry.section for entry in program.entries for wait in entry.waits)
-    used = {
-        (entry.section, one.semaphore)
-        for entry, record in zip(program.entries, program.records(), strict=True)
-        for one in (*record.waits, *record.updates)
-    }
+    records = zip(program.entries, program.records(), strict=True)
+    used = {(e.section, one.semaphore) for e, record in records for one in (*record.waits, *record.updates)}
     assert {section for section, _ in used} == {0, 1, 2} and len({semaphore for _, semaphore in used}) < len(used)
     image = build_image(program, [(x, np.zeros((4, 8)))], runs=chosen)
     expected = 2 * sum(10**number for number in chosen)
@@ -304,6 +301,7 @@ def test_any_section_can_be_left_out_or_run_again(rng, chosen):
 
 
 def test_sections_without_limit(rng):
+    """Each section restarts the few semaphores."""
     program, x, t = new_program(8, semaphores=range(7, 11))
     for _ in range(100):
         program.append(dma_copy(t, x))

@@ -32,11 +32,8 @@ def names_of(module: Mapping) -> dict[str, list[Bit | None]]:
     for driver, whole in drivers.items():
         for source, nets in chunks(driver, whole):
             bits.update({net: (source, place) for place, net in enumerate(nets)})
-    return {
-        name: [bits.get(net) for net in what["bits"]]
-        for name, what in module["netnames"].items()
-        if not what["hide_name"] and name not in module["ports"]
-    }
+    nets = {name: net for name, net in module["netnames"].items() if not net["hide_name"]}
+    return {name: [bits.get(bit) for bit in net["bits"]] for name, net in nets.items() if name not in module["ports"]}
 
 
 class _Writer:

@@ -153,10 +153,8 @@ def test_an_instruction_for_a_missing_unit_is_refused_with_the_parameter(unit, r
 def test_unknown_format(field, place):
     legal = instruction(O.TENSOR_SCALAR, s0=Pointer(format=FP32, address=0))
     values = legal.fields(CONFIG) | {field: 13 << 20 if field == "scalar0" else 13}
-    assert elementwise_violation(values, CONFIG, EVERY) == (
-        Rule.FORMAT,
-        f"{place}'s format must be the code of one of {', '.join(FORMATS)}, not 13",
-    )
+    message = f"{place}'s format must be the code of one of {', '.join(FORMATS)}, not 13"
+    assert elementwise_violation(values, CONFIG, EVERY) == (Rule.FORMAT, message)
 
 
 def test_of_several_rules_the_lowest_is_named():

@@ -96,9 +96,8 @@ def test_a_worker_that_is_killed_in_mid_run_costs_nothing(dask, tmp_path):
 @pytest.mark.slow
 def test_a_scheduler_that_is_restarted_costs_nothing(dask, tmp_path):
     scheduler = dask.scheduler(workers=1)
-    rows = rows_of(
-        tmp_path, jobs.tasks(jobs.log_and_square, 24, str(tmp_path / "log"), 0.2), ClusterExecutor(dask.address)
-    )
+    tasks = jobs.tasks(jobs.log_and_square, 24, str(tmp_path / "log"), 0.2)
+    rows = rows_of(tmp_path, tasks, ClusterExecutor(dask.address))
     found = [next(rows) for _ in range(5)]
     scheduler.kill()
     scheduler.wait()

@@ -67,6 +67,7 @@ def test_promises_are_of_ports_that_are_there(tmp_path):
 
 
 def test_what_is_legal_is_known_of_an_output_that_another_stands_for(tmp_path):
+    """A rule may read an output that `means` replaces, although the netlist of proofs has no such port."""
     mutants_of(rtlil_of(Clamp(), lambda m, clamp: {"o": clamp.o[0]}), 1, 1, tmp_path)
     text, clamp = select_observed((tmp_path / PREPARED).read_text()), Clamp()
     (name,) = (port.name for port, signal in ports_of(clamp) if signal is clamp.o)

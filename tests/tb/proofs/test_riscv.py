@@ -23,6 +23,7 @@ def test_checks_have_names_of_their_own():
 
 
 def test_machine_has_no_interface():
+    """Only the processor for proofs has the ports of riscv-formal's interface."""
     assert set(RvfiCpu.__annotations__) == {"rvfi"} and "rvfi" not in Cpu.__annotations__
     assert {"valid", "order", "insn", "trap", "pc_wdata", "mem_rmask"} <= set(RvfiPort().members)
 

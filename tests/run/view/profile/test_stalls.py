@@ -76,13 +76,8 @@ def test_an_engine_waits_for_itself_while_it_fills_and_drains():
         program.append(multiply_moving(program.space.psum("sums", FP32, (8,), 4), b))
 
     run = hand_run(product, [(50, 60, 80), (55, 82, 100), (60, 84, 90), (61, 104, 150)], busy={TENSOR: [(110, 118)]})
-    assert spans(run, TENSOR) == [
-        (0, 60, "START"),
-        (60, 104, "RESULT"),
-        (104, 110, "ENGINE"),
-        (118, 150, "ENGINE"),
-        (150, 1000, "END"),
-    ]
+    waits = [(0, 60, "START"), (60, 104, "RESULT"), (104, 110, "ENGINE"), (118, 150, "ENGINE"), (150, 1000, "END")]
+    assert spans(run, TENSOR) == waits
 
 
 def test_what_is_done_last_is_the_cause():
@@ -122,10 +117,8 @@ def test_a_wait_that_another_record_has_taken_up_has_the_cause_of_what_it_is_for
         run = soonest_run(kernel, lambda entry, slow=slow: 500 if entry.queue == slow and entry.number == 0 else 20)
         spent = counted_stalls(causes_of(run, VECTOR))
         assert sum(spent.values()) == run.cycles
-        assert (
-            max(set(spent) - {StallCause.START, StallCause.END, StallCause.BUSY}, key=spent.get) == cause
-            and spent[cause] > 400
-        )
+        causes = set(spent) - {StallCause.START, StallCause.END, StallCause.BUSY}
+        assert max(causes, key=spent.get) == cause and spent[cause] > 400
 
 
 def test_between_sections_the_controller_works():

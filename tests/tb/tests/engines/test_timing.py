@@ -37,6 +37,7 @@ def test_every_instruction_of_any_length_takes_the_cycles_of_the_formulas(measur
 
 
 def test_independent_instructions_leave_no_bubble(measurements):
+    """An instruction's steps take as long as the checker; the steps of the next instruction follow without a gap."""
     followed = 0
     for m in measurements:
         instruction = m.case.build(m.elements, SHARED)
