@@ -144,11 +144,8 @@ def test_calibration_finds_what_the_measurements_were_made_with():
     # At the size where the bottleneck changes from the memory to the start the model has a kink; test far from it.
     known = Parameters(memory=40)
     truth = replace(known, turn=31, operation=3.5, start=55)
-    cases = [
-        case(ranks=ranks, count=count, chunk=chunk)
-        for ranks in (4, 16)
-        for count, chunk in ((1, None), (3000, 1), (30_000, 4), (100_000, None))
-    ]
+    sizes = ((1, None), (3000, 1), (30_000, 4), (100_000, None))
+    cases = [case(ranks=ranks, count=count, chunk=chunk) for ranks in (4, 16) for count, chunk in sizes]
     exact = [(one, cycles_of(one, truth)) for one in cases]
     found = calibrate(exact, known)
     for name in timing.CALIBRATED:

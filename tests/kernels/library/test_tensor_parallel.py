@@ -33,10 +33,8 @@ def run(config, shards, group, order=None):
         images[core] = shard.image
     outcomes = run_golden_instance(config, images, order)
     memories = [outcomes[core].hbm for core in group.cores]
-    return (
-        np.stack([getattr(shard, name).elements(hbm) for shard, hbm in zip(shards, memories, strict=True)])
-        for name in ("y", "partial")
-    )
+    pairs = [*zip(shards, memories, strict=True)]
+    return (np.stack([getattr(shard, name).elements(hbm) for shard, hbm in pairs]) for name in ("y", "partial"))
 
 
 def collectives(shard):

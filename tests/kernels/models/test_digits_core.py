@@ -31,11 +31,8 @@ def run(config, images, threshold, rng=None, layers=LAYERS):
 
 @pytest.mark.parametrize(
     ("config", "batch"),
-    [
-        *((preset_named(name), batch) for name, batch in (("fpga", 5), ("tiny", 9), ("small", 120), ("full", 360))),
-        (WIDE, 37),
-        (Config(rows=32, columns=12), 1),
-    ],
+    [(preset_named(name), batch) for name, batch in (("fpga", 5), ("tiny", 9), ("small", 120), ("full", 360))]
+    + [(WIDE, 37), (Config(rows=32, columns=12), 1)],
     ids=lambda value: f"{value.rows}x{value.columns}" if isinstance(value, Config) else str(value),
 )
 def test_every_machine_and_batch_agree_with_numpy(rng, config, batch):
@@ -83,9 +80,8 @@ def test_nothing_is_left_to_chance_within_a_section(threshold):
 def test_refusals():
     with pytest.raises(ValueError, match="largest: tensors in SBUF must end by byte"):
         Classifier(preset_named("tiny"), 30_000, sizes_of(LAYERS))
-    with pytest.raises(
-        ValueError, match="probabilities must have at most [0-9]+ columns, one piece of a product, not 200"
-    ):
+    message = "probabilities must have at most [0-9]+ columns, one piece of a product, not 200"
+    with pytest.raises(ValueError, match=message):
         Classifier(preset_named("tiny"), 8, (64, 48, 200))
 
 

@@ -273,10 +273,8 @@ def nop_at(queue, *waits, updates=()):
 def test_nops_join(rng):
     """A copy that overwrites the sources of five others follows them, by NOPs in its queue or in another one."""
     queues = TENSOR, VECTOR, SCALAR, DMA0, DMA1
-    readers = [
-        (queue, 128 * n, Record(instruction=copy(64, 256 * (n + 1), count=1), updates=(isa.Update(n + 1),)))
-        for n, queue in enumerate(queues)
-    ]
+    copies = [Record(instruction=copy(64, 256 * n, count=1), updates=(isa.Update(n),)) for n in range(1, 6)]
+    readers = [(queue, 128 * n, copies[n]) for n, queue in enumerate(queues)]
     own = [nop_at(DMA2, (1, 1), (2, 1)), nop_at(DMA2, (3, 1), (4, 1))]
     other = [nop_at(TENSOR, (1, 1), (2, 1)), nop_at(SCALAR, (3, 1), (4, 1))]
     other = [(queue, address, replace(record, updates=(isa.Update(9),))) for queue, address, record in other]

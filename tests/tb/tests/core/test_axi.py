@@ -144,10 +144,8 @@ def test_units_use_a_ram(pause, tmp_path):
     requests = [[rng.randrange(0, 4 * part, RECORD_BYTES) for _ in range(8)] for _ in range(queue_count(UNITS))]
     loaded = dict(enumerate(struct.unpack("<250I", memory[0x180 : 0x180 + 1000])))
     records = [[int.from_bytes(memory[a : a + RECORD_BYTES], "little") for a in asked] for asked in requests]
-    copies = [
-        [random_copy(rng, memory, (2 + engine) * part, (4 + 2 * engine) * part, 2000) for _ in range(4)]
-        for engine in range(2)
-    ]
+    parts = ((2 * part, 4 * part), (3 * part, 6 * part))
+    copies = [[random_copy(rng, memory, src, dst, 2000) for _ in range(4)] for src, dst in parts]
     files = {name: str((tmp_path / name).resolve()) for name in ("content", "found", "after")}
     encoded = [[copy.encode() for copy in of_engine] for of_engine in copies]
     settings = {"requests": requests, "copies": encoded, "boot": 0, "size": size, "pause": pause, "seed": SEED}

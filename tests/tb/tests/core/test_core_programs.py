@@ -72,17 +72,10 @@ def test_icarus_runs_an_image_alike():
     assert runs[0] == runs[1] and runs[0].cycles > 1000 and runs[0].exit_code == 0
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        pytest.param(TINY, id="tiny"),
-        pytest.param(
-            TINY.with_overrides(rows=8, dma_engines=5, hbm_ports=3, hbm_bytes=64),
-            marks=pytest.mark.slow,
-            id="eight producers",
-        ),
-    ],
-)
+EIGHT_PRODUCERS = TINY.with_overrides(rows=8, dma_engines=5, hbm_ports=3, hbm_bytes=64)
+
+
+@pytest.mark.parametrize("config", [TINY, pytest.param(EIGHT_PRODUCERS, marks=pytest.mark.slow)])
 def test_an_instruction_waits_for_every_other_lane(config):
     image, results = join_image(config)
     result, done = run_sound(image, behaviour=Hbm(latency=64), limit=None, dump=True)
