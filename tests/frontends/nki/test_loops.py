@@ -331,7 +331,7 @@ while count:
 
 
 def test_a_body_runs_once_before_its_condition_is_asked(tmp_path):
-    """As in published kernels, the body computes the next condition in HBM and returns it."""
+    """The body computes the next condition in HBM and returns it, as in published kernels."""
     kernel = write_kernel(tmp_path, """
 out = nl.ndarray((1, 8), dtype=nl.int32, buffer=nl.shared_hbm)
 condition = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.hbm)
