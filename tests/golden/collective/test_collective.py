@@ -237,7 +237,7 @@ EXCHANGE = {"kind": K.ALL_TO_ALL, "count": 1, "pitch": 64, "dst": 64}
     [
         ({}, {"src": 32}, Rule.ALIGNMENT, "core 1: ALL_REDUCE: src_address must be a multiple of 64"),
         ({}, {"dst": 256}, Cause.AXI, "core 1: ALL_REDUCE: dst's bytes must end at 256, not at 272"),
-        ({"count": 17}, {"count": 17, "src": 64}, None, "core 1: ALL_REDUCE: src at 64 and dst at 0 must not overlap"),
+        ({"count": 17}, {"count": 17, "src": 64}, None, "core 1: ALL_REDUCE: src at 64 .* must not overlap this way"),
         (EXCHANGE, EXCHANGE, None, "must not overlap this way"),
     ],
 )
