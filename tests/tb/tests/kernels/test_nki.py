@@ -263,9 +263,12 @@ def forgets(x):
     [
         (
             "raises",
-            ["the kernel raises ValueError", "Trace.*", ".*line 14, in raises", ".*raise.*", "ValueError: of.*"],
+            ["the kernel raises ValueError", "Traceback.*", ".*line 14, in raises", ".*raise.*", "ValueError: of.*"],
         ),
-        ("looks", [".*IndexError", "Tr.*", ".*line 19, in looks", ".*", ".*line 8, in halved", ".*", "IndexError.*"]),
+        (
+            "looks",
+            [".*IndexError", "Traceback.*", ".*line 19, in looks", ".*", ".*line 8, in halved", ".*", "IndexError.*"],
+        ),
         ("misspells", [r"nl.softmaxx is not a name of the interface .*; there is softmax \(raising.py:24\)"]),
         ("ends", [r"ends must return tensors in HBM, .*, not nothing \(raising.py:27\)"]),
         ("forgets", [r"shared_hbm@39 must be written before forgets returns it \(raising.py:37\)"]),
