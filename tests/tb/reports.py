@@ -7,13 +7,12 @@ __all__ = ["passed", "report_of"]
 
 
 def report_of(test: str, words: str = "") -> Report:
-    """Run a TEST with variables, as NAME=VALUE separated by blanks, and return its report."""
+    """Run a TEST with variables, NAME=VALUE, and return its report."""
     bench = command_named(test)
     return bench.run(bench.settings(words.split()))
 
 
 def passed(test: str, words: str = "") -> Report:
-    """Run a TEST that must pass; return its report."""
     report = report_of(test, words)
     assert report.problems == []
     return report
