@@ -211,7 +211,7 @@ def test_wrong_results_have_large_errors():
 def test_waveform_shows_opcodes_and_phases_as_words(test, engine, opcode, tmp_path):
     settings = command_named(test).settings("WAVES=1 COUNT=2 N=4 SIM=icarus ROWS=2 COLUMNS=2".split())
     with recording_in(tmp_path):
-        (result,) = run_jobs(instructions.instruction_jobs(settings, "all", [opcode]), target_of(settings))
+        (result,) = run_jobs(instructions.instruction_jobs(settings, "all", [opcode]), target_of(settings.values))
     assert result.bit_exact and not result.failures
     save = SaveFile(tmp_path / "waves" / f"{test}.gtkw")
     assert {f"{engine}: {group}" for group in ("commands", "steps", "results", "counters")} < set(save.groups)
