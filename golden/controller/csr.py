@@ -69,11 +69,7 @@ class ControlRegisters:
         self.instret_written = False
 
     def read(self, number: int) -> int:
-        """Return a register's value.
-
-        Raises:
-            UnknownRegister: if the register does not exist.
-        """
+        """Return a register's value; raise UnknownRegister if the register does not exist."""
         if number in self.values:
             value = self.values[number]
             return value | PREVIOUS_MODE if number == Csr.MSTATUS else value

@@ -69,13 +69,9 @@ class Parameters:
 class LinkCase:
     """A collective to be timed, on otherwise idle cores.
 
-    Arguments:
-        instance: parameters of the instance.
-        ranks, stride, base: number of ranks, distance between ranks and first core of the group.
-        count: number of elements of a block.
-        dtype, narrow: see `spec.isa.collective.Collective`.
-        chunk: granules of a segment; None for the value of `spec.isa.collective.best_chunk`.
-        kind: ALL_REDUCE, REDUCE_SCATTER or ALL_GATHER.
+    `ranks`, `stride` and `base` are number of ranks, distance between ranks and first core of the group. `count` is the
+    number of elements of a block, `chunk` the granules of a segment, by default `spec.isa.collective.best_chunk`. For
+    `dtype` and `narrow` see `spec.isa.collective.Collective`. `kind` is ALL_REDUCE, REDUCE_SCATTER or ALL_GATHER.
     """
 
     instance: Instance
@@ -121,10 +117,7 @@ def cycles_of(case: LinkCase, parameters: Parameters | None = None, rounds: int 
 
 
 def ideal_cycles(case: LinkCase) -> float:
-    """Return the cycles that a collective would need without latencies and if no link were shared by its channels.
-
-    These are the beats of the channel that carries more elements.
-    """
+    """Return the beats of the channel with more elements: the cycles without latencies and shared links."""
     first, end = case.part(0)
     step = (end - first) / (case.ranks if case.kind == _K.ALL_REDUCE else 1)
     wide, raw = (step * size / case.instance.link_bytes for size in _wire_bytes(case))

@@ -167,8 +167,7 @@ class _Kernel:
     def _groups_in_time(self) -> int:
         """Return the least number of groups per block with which HBM, loading all operands, keeps up with the array.
 
-        A tile of B serves all groups, and a tile of A serves one. If loading A alone is slower than the array, no
-        number is enough.
+        A tile of B serves all groups, a tile of A one. If loading A alone is too slow, no number is enough.
         """
         columns = min(self.config.psum_words, self.c.shape[1])
         # HBM also delivers the records of each load: of the copy, and of the tensor engine for every group.
@@ -181,7 +180,6 @@ class _Kernel:
         return min(PSUM_BANKS, ceil(b / spare)) if spare > 0 else PSUM_BANKS
 
     def _resident(self, room: int) -> Resident:
-        """Return the cache in SBUF for tiles of A and B, of at most `room` bytes per partition."""
         self.panels, uses = {}, {}
         for number, block in enumerate(self.blocks):
             for group in block.groups:
@@ -199,7 +197,6 @@ class _Kernel:
         return Resident([places[:, n].address for n in range(count)], self.depth, uses, self._load)
 
     def _panels(self, block: OutputBlock, group: OutputGroup) -> tuple[Panel, Panel]:
-        """Return the columns of A and of B, as panels, that a group of outputs multiplies."""
         columns = self.config.columns
         pitch = -(-columns // LOAD_COLUMNS) * LOAD_COLUMNS
         # A panel of A has at most as many rows of C as a PSUM bank has words, and as a block has.
@@ -210,10 +207,9 @@ class _Kernel:
         return tuple(self.panels.setdefault((panel.source, panel.columns.start), panel) for panel in wanted)
 
     def _chunks(self, number: int) -> Iterator[slice]:
-        """Yield the chunks of K of a block: single tiles first, then longer chunks.
+        """Yield the chunks of K of a block: just enough single tiles that no operand of the first group is late.
 
-        There are just enough single tiles that no operand is late for the first group, which then finishes first. If
-        HBM is slower than the array, longer chunks only let the first group drain before the last one is finished.
+        If HBM is slower than the array, longer chunks only let the first group drain before the last one is finished.
         """
         block, depth = self.blocks[number], len(self.depth)
         panels = [self._panels(block, group) for group in block.groups]
@@ -233,7 +229,6 @@ class _Kernel:
             yield chunk
 
     def _load_cycles(self, block: OutputBlock) -> float:
-        """Return the cycles that HBM needs to deliver the operands of a block that are not in SBUF."""
         wanted = {}
         for group in block.groups:
             a, b = self._panels(block, group)
@@ -299,7 +294,6 @@ class _Kernel:
         return cut(group.columns.start, group.columns.stop, min(DRAIN, max(EARLY, self.config.columns, half)))
 
     def _drain(self, group: OutputGroup, sums: Tensor, parts: int) -> None:
-        """Append the stores of a group's sums to HBM, each piece of columns as `parts` copies."""
         m = length(group.rows)
         for columns in self._pieces(group):
             first = columns.start - group.columns.start
@@ -324,6 +318,5 @@ class _Kernel:
 
 
 def _cut_at(columns: slice, pieces: Sequence[slice]) -> list[slice]:
-    """Split a range of columns at the starts of the pieces within the range."""
     bounds = [columns.start, *(p.start for p in pieces if columns.start < p.start < columns.stop), columns.stop]
     return [slice(*pair) for pair in pairwise(bounds)]

@@ -61,10 +61,7 @@ class Dependences:
         return bool(self._live.last(reads, known, written=True))
 
     def drop_implied(self, waits: dict[int, int]) -> dict[int, int]:
-        """Return `waits`, the count of completed instructions to wait for in each lane, without redundant waits.
-
-        A wait is redundant if the instruction of another wait completes only after that count is reached.
-        """
+        """Return `waits` without those that are implied: another awaited instruction completes only after them."""
         clocks = {lane: self._clocks[lane][count - 1] for lane, count in waits.items()}
         return {
             lane: count

@@ -66,7 +66,6 @@ class _Strided:
         return replace(self, format=fmt)
 
     def _part(self, key: Iterable, **rows: int) -> Self:
-        """Return a view of the part that an index selects; `rows` are the fields of an on-chip tensor's partitions."""
         try:
             start, shape, steps = strides.part(self.shape, self.steps, key)
         except (IndexError, TypeError) as wrong:
@@ -103,10 +102,7 @@ class Tensor(_Strided):
     def __getitem__(self, key) -> Self:
         """Return a part: a slice of consecutive partitions, then an index, slice, None or ... for the free dimensions.
 
-        Raises:
-            TypeError: if an index has another type.
-            ValueError: if the slice of partitions has a step, or is empty.
-            IndexError: if an index is out of range.
+        Raises ValueError if the slice of partitions has a step or is empty; else the errors of numpy.
         """
         rows, *free = key if isinstance(key, tuple) else (key,)
         if rows is Ellipsis:
@@ -159,11 +155,7 @@ class HbmTensor(_Strided):
         return self.shape, DmaTensor(format=self.format, address=self.address, storage=self.storage, steps=self.steps)
 
     def elements(self, memory: np.ndarray) -> np.ndarray:
-        """Return the codes, unsigned integers, as a view of the bytes of HBM, uint8 [bytes] from address 0.
-
-        Raises:
-            ValueError: if the tensor exceeds them.
-        """
+        """Return the codes, unsigned integers, as a view of HBM, uint8 [bytes]; ValueError if the tensor exceeds it."""
         spans = [(count - 1) * step for count, step in zip(self.shape, self.steps, strict=True)]
         low, high = (sum(pick(span, 0) for span in spans) for pick in (min, max))
         first, end = (self.address + step * self.format.bits // 8 for step in (low, high + 1))

@@ -48,8 +48,7 @@ class Page(NamedTuple):
 class CharlmWriter:
     """Two sections of a program: the setup, appended at construction, and a character.
 
-    Raises:
-        ValueError: if the vector engine cannot search this number of distinct characters.
+    Raises ValueError if the vector engine cannot search this number of distinct characters.
     """
 
     def __init__(self, program: Program, masters: Masters, sizes: Sizes, page: Page):
