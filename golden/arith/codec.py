@@ -53,7 +53,8 @@ def operand(bits, fmt: Format, half: str | None = None) -> np.ndarray:
 
     `half` is None, or for FP32 "hi" or "lo": the part of the value x to return. hi is x truncated to its 12 leading
     significand bits, also if x is subnormal; hi is 0 only if x is 0. lo is x - hi, with the sign of x. If x is an
-    infinity or NaN, hi is x and lo is 0. Raises ValueError if the array does not multiply `fmt`, or `half` is wrong.
+    infinity or NaN, hi is x and lo is 0. Raises ValueError if the array does not multiply `fmt`, or `half` does
+    not fit `fmt`.
     """
     if fmt == FP32:
         if half not in ("hi", "lo"):

@@ -59,7 +59,6 @@ def round_stochastic(value_bits, fmt: Format, seed: int, stream: int, index) -> 
 
 
 def _last_place(exponent: np.ndarray, fmt: Format) -> np.ndarray:
-    """Return the exponent of a unit in the last place of `fmt` at biased FP32 exponents; 0 for integer formats."""
     if not isinstance(fmt, FloatFormat):
         return np.zeros_like(exponent)
     return np.maximum(exponent - FP32.bias, fmt.min_exponent) - fmt.mantissa_bits

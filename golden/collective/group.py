@@ -34,10 +34,8 @@ _IN_PLACE = {
 def execute_group(instructions: list[Collective], memories: Mapping[int, np.ndarray]) -> None:
     """Execute one collective of a group on uint8 [bytes] memories; all blocks are read before any is written.
 
-    The instructions are legal and agree: one per rank in order, or a SEND and its RECEIVE.
-
-    Raises:
-        CollectiveError: if a block reaches beyond a memory, or src and dst overlap with an undefined result.
+    The instructions are legal and agree: one per rank in order, or a SEND and its RECEIVE. Raises CollectiveError if a
+    block reaches beyond a memory, or src and dst overlap with an undefined result.
     """
     kind, ranks = instructions[0].kind, len(instructions)
     sides = [_Side(instruction, memories[instruction.core]) for instruction in instructions]

@@ -40,7 +40,6 @@ def reduce_blocks(parts: np.ndarray, instructions: list[Collective], block: int 
 
 
 def _rounded(total: np.ndarray, last: np.ndarray, instructions: list[Collective]) -> np.ndarray:
-    """Round FP32 sums to BF16; stochastic rounding uses the seed and stream of the rank that added last (`last`)."""
     if not instructions[0].stochastic:
         return round_fp32(total, BF16)
     codes = np.empty(len(total), np.uint16)

@@ -35,7 +35,6 @@ class Hart:
 
     Attributes:
         x: registers x[0] to x[31], and the `DISCARD` register x[32]; x[0] is 0.
-        pc: address of the next instruction.
         csr: control and status registers. The owner of the hart sets their interrupts and time counters.
         waiting: set by a wfi; `step` then returns None until an enabled interrupt is pending.
     """

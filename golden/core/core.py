@@ -155,7 +155,6 @@ class Core:
         return most
 
     def _wakes(self, deadline: int | None) -> int | None:
-        """Return the time of the timer interrupt or `deadline`, whichever is earlier; None if neither is known."""
         times = [] if deadline is None else [deadline]
         if not self._stalled and self._timer.now < self._timer.compare < NEVER:
             times.append(self._timer.compare)

@@ -26,7 +26,7 @@ class CoreError:
 
 
 class Errors:
-    """Error register of a core, which keeps the first error; after an error no queue issues records."""
+    """Error register; after an error no queue issues records."""
 
     def __init__(self):
         self.first: CoreError | None = None

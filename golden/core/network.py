@@ -55,7 +55,6 @@ class Network:
         return next(missing, others[0])
 
     def _is_there(self, core: int, other: int) -> bool:
-        """Return whether core `other` has reached a collective in which `core` takes part."""
         return other in self._at and core in partners_of(self._at[other])
 
     def _begin(self, core: int) -> None:
@@ -97,7 +96,6 @@ def _agree(one: Collective, other: Collective) -> bool:
 
 
 def _hear(one: Collective, other: Collective) -> bool:
-    """Return whether one core sends to the other on a channel on which the other expects data from this core."""
     return any(
         a.core == sources and b.core == targets
         for a, b in ((one, other), (other, one))

@@ -51,8 +51,6 @@ class Registers:
 
     Attributes:
         exit_code: first value written to EXIT; None before.
-        console: bytes written to CONSOLE.
-        watchdog_limit: value of WATCHDOG_LIMIT.
         written: set by a write to any register, cleared by the core.
         moved: set by a write to a doorbell or semaphore, cleared by the core.
     """
@@ -111,7 +109,6 @@ class Registers:
         self.written = True
 
     def _within(self, address: int, first: int, stride: int) -> tuple[int, int] | None:
-        """Return queue index and register offset of an address in registers that exist per queue, else None."""
         queue, offset = divmod(address - first, stride)
         return (queue, offset) if 0 <= queue < len(self._halves) else None
 

@@ -165,8 +165,6 @@ def _wire_bytes(case: LinkCase) -> tuple[int, int]:
 
 
 class _Ring:
-    """Timing of one channel of a collective: when each rank begins and ends to send its current segment."""
-
     def __init__(self, case: LinkCase, channel: int, parameters: Parameters):
         self.case, self.parameters = case, parameters
         begin, end = case.part(channel)
@@ -191,7 +189,6 @@ class _Ring:
         self.free: np.ndarray | None = None
 
     def _ways(self, channel: int) -> list[list[Hop]]:
-        """Return, for each rank, the route over which a channel sends to the next rank."""
         cores, n = self.case.group.cores, self.case.ranks
         return [route(self.case.instance, cores[r], cores[(r + 1 - 2 * channel) % n], channel) for r in range(n)]
 
@@ -222,7 +219,6 @@ class _Ring:
         return max(self.free.max(), memory + p.turn) + p.finish
 
     def _round(self, elements: np.ndarray) -> None:
-        """Advance all ranks by one round; `elements` has the number of elements of each rank's segment."""
         case, ranks = self.case, self.case.ranks
         wide, raw = _wire_bytes(case)
         lanes = case.instance.link_bytes / 4

@@ -42,7 +42,6 @@ class TensorEngine:
         and only the rows that both instructions have. The memories are uint8 [rows, bytes], little-endian; each
         instruction reads one, and the other may be None.
 
-
         Raises ValueError if it is illegal after the previous instructions, or reads beyond the memory.
         """
         instruction.check(self._context)

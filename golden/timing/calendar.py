@@ -95,12 +95,8 @@ class LinePort(NamedTuple):
     """Line port (the DMA engines' port to SBUF and PSUM) with the reservation tables of its accesses.
 
     Arguments:
-        calendar: reservation table of the accessed memory, for reads or for writes.
         ports: reservation table of SBUF, which also records the accesses of line ports, even those to PSUM.
         owners: round-robin requester of each SBUF bank in each cycle.
-        debts: stall cycles before the next access of each round-robin requester.
-        port: index of the port; a port has one access per cycle.
-        number: index of the port among the round-robin requesters.
         sharing: in PSUM, the highest priority that shares the one access per cycle with lower ones; UNSHARED in SBUF.
         patience: stall cycles after which an access of the port has priority over the engines.
     """
@@ -343,7 +339,7 @@ class Walk(NamedTuple):
 
 @njit(cache=True)
 def steps(calendars, priority, until, walk):
-    """Reserve memory cycles for the steps of an instruction that begin before cycle `until`; return whether all are."""
+    """Reserve memory cycles for the steps that begin before cycle `until`; return whether all steps are reserved."""
     sbuf_reads, psum_reads, sbuf_writes, psum_writes, places = calendars
     state, plan, shape, a, b, dst = walk
     before, behind, interval, delay, depth, group, silent = plan

@@ -173,7 +173,6 @@ class Controller:
         self._agenda.at(self._agenda.now + TO_PLACE, self._ring)
 
     def _check(self) -> None:
-        """Check the section's queues one after another; at a busy queue, continue when it becomes idle."""
         section = self._sections[self._section]
         while self._block < len(section):
             queue = self._queues[section[self._block][0].queue]

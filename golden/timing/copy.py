@@ -28,10 +28,6 @@ class Copy:
     """A DMA copy and its progress. The copy moves in groups of beats.
 
     Arguments:
-        record, timed: record of the copy, and the cycles of that record.
-        source, target: accesses to the source tensor and to the destination tensor.
-        storages: memories of source and target.
-        groups: number of groups.
         casts: cycles that the cast unit needs for all elements; 0 without a cast.
         through: latency of the cast unit in cycles; 0 without a cast.
         rows: whether the copy is a gather or a scatter, which reads row numbers.

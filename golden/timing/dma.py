@@ -133,7 +133,6 @@ class DmaEngine:
         self._begin()
 
     def _interval(self, side: int, cycle: int) -> int:
-        """Return the cycles between accesses of this engine: the number of active engines that share its line port."""
         return 1 + sum(other is not self and other.until[side] > cycle for other in self._mates)
 
     def _access(

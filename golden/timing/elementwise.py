@@ -92,7 +92,6 @@ class ElementwiseEngine:
         self._agenda.at(first if self._priority == SCALAR else self._agenda.now, self._step, (record, timed), walk)
 
     def _step(self, job: Job, walk: Walk) -> None:
-        """Reserve memory cycles for steps up to `AHEAD` cycles ahead; after the last one, schedule the end."""
         done = steps(self._calendars, self._priority, self._agenda.now + AHEAD[self._priority], tuple(walk))
         state = walk.state
         last = int(state[LAST_STEP])

@@ -43,7 +43,6 @@ class Prediction:
     waits: Mapping[str, Mapping[str, int]]
 
     def __add__(self, other: "Prediction") -> "Prediction":
-        """Return this run followed by another: cycles and stalls are added; records keep the cycles of their runs."""
         return Prediction(
             cycles=self.cycles + other.cycles,
             records=[*self.records, *other.records],

@@ -48,9 +48,7 @@ class Queue:
     `ahead` is the maximum number of records that the queue prefetches. `trace` receives each issued record.
 
     Attributes:
-        pending: records of started blocks that have not finished.
         idle_since: cycle since which no record is pending.
-        waits: number of stall cycles by cause.
         on_place, on_idle: called when a block slot becomes free, and when no record is pending; or None.
     """
 

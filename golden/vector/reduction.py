@@ -84,10 +84,6 @@ def _in_order(op: AluOp, start, words: np.ndarray) -> np.ndarray:
 
 @cache
 def _compiled(op: AluOp):
-    """Return the compiled function (rows, totals, count, length) that combines each total with its row by `op`.
-
-    NaN results have arbitrary payloads.
-    """
     builder, (rows, totals, count, length) = new_function("in_order", *[FLOAT.as_pointer()] * 2, INDEX, INDEX)
     combine = builder.fadd if op is AluOp.ADD else builder.fmul
     with counted_range(builder, count) as row:

@@ -68,7 +68,6 @@ def _check_header(elf: ELFFile, name: str) -> None:
 
 
 def _check_extent(elf: ELFFile, name: str) -> None:
-    """Raise ElfError if a segment, or a table that describes segments, extends beyond the end of the file."""
     segments = list(enumerate(elf.iter_segments("PT_LOAD")))
     parts = [("its program headers", elf["e_phoff"], elf["e_phnum"] * elf["e_phentsize"])]
     parts.append(("its section headers", elf["e_shoff"], elf["e_shnum"] * elf["e_shentsize"]))

@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 class Block:
     """Consecutive records of a queue in HBM, at most 65,535, from an address that is a multiple of 128.
 
-    All blocks of a section retire before the next section starts. `semaphores` are those that the section uses.
+    All blocks of a section retire before the next section starts. The section uses the `semaphores`.
     """
 
     queue: int

@@ -42,7 +42,6 @@ class Head(NamedTuple):
     """Operands of a head in SBUF.
 
     Arguments:
-        q_t: transposed queries [width, queries].
         k_t: transposed keys [width, keys], in tiles of the same rows as q_t.
         v: values [keys, features], in tiles that are legal operands and results of the array.
     """
@@ -65,7 +64,7 @@ def hide(program: Program, scores: Tensor, own: int) -> None:
 class Queries:
     """Attention of one head for a tile of queries.
 
-    The first query has the indices `rows`, and `past` keys lie before the position of query 0; None masks no key.
+    `rows` are the indices of the queries, and `past` keys lie before the position of query 0; None masks no key.
     `matrix` is an identity matrix in the format of v, `copies` yields functions that return a copy instruction from
     PSUM to SBUF, on alternating engines. `finish` appends the consumers of `out`; for `bias` and `inverse` see
     `kernels.library.attention.Attended`.

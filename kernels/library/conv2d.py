@@ -94,7 +94,6 @@ def _image(x: HbmTensor | Rows) -> tuple[int, int]:
 
 
 def _padded(program: Program, x: HbmTensor | Rows, image: tuple[int, int], window: ConvWindow) -> Rows:
-    """Return the image in SBUF with a border of zeros; append the loads or copies that this needs."""
     (down, across), (height, width), tiles = window.padding, image, []
     parts = x.parts if isinstance(x, Rows) else cut(0, x.shape[0], program.config.rows)
     for number, part in enumerate(parts):
@@ -124,7 +123,6 @@ def _filter(program: Program, w: HbmTensor, part: slice) -> Tensor:
 
 
 def _pieces(words: int, pitch: int, height: int, width: int, window: ConvWindow) -> list[tuple[slice, slice]]:
-    """Split the output image into pieces (rows, columns) that fit into a PSUM bank of `words` words."""
     line = pitch if window.stride == (1, 1) else width
     if line > words:
         return [(row, part) for row in cut(0, height, 1) for part in cut(0, width, words)]

@@ -76,17 +76,11 @@ def matmul(
 ) -> None:
     """Append C = A x B.
 
-    Arguments:
-        program: program to which the instructions are appended. They use all of PSUM and all free bytes of SBUF.
-        c: [M, N] in any format; FP32 sums, or INT32 for INT8, are cast.
-        a: A transposed, [K, M].
-        b: [K, N], in the format of a.
-        finish: function that appends the instructions from a piece of sums to the result; None to copy the sums.
-        strips: consecutive ranges of rows of C, from row 0 on, that are computed one after another; None for one.
-        stored: function that appends the consumers of a strip.
-
-    Raises:
-        ValueError: if shapes or formats do not match, or SBUF has no room for a tile of both operands.
+    The instructions use all of PSUM and all free bytes of SBUF. c is [M, N] in any format; FP32 sums, or INT32 for
+    INT8, are cast. a is A transposed, [K, M]; b is [K, N] in the format of a. `finish` replaces the copy of the sums.
+    `strips` are consecutive ranges of rows of C, from row 0 on, computed one after another; `stored` appends the
+    consumers of a strip. Raises ValueError if shapes or formats do not match, or SBUF has no room for a tile of both
+    operands.
     """
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[0] or c.shape != (a.shape[1], b.shape[1]):
         raise ValueError(f"c, a, b must be [M, N], [K, M], [K, N], not {c.shape!r}, {a.shape!r}, {b.shape!r}")
@@ -207,9 +201,10 @@ class _Kernel:
         return tuple(self.panels.setdefault((panel.source, panel.columns.start), panel) for panel in wanted)
 
     def _chunks(self, number: int) -> Iterator[slice]:
-        """Yield the chunks of K of a block: just enough single tiles that no operand of the first group is late.
+        """Yield the chunks of K of a block: single tiles first, then longer chunks.
 
-        If HBM is slower than the array, longer chunks only let the first group drain before the last one is finished.
+        There are just enough single tiles that no operand is late for the first group. If HBM is slower than the array,
+        longer chunks only let the first group drain before the last one is finished.
         """
         block, depth = self.blocks[number], len(self.depth)
         panels = [self._panels(block, group) for group in block.groups]
@@ -289,7 +284,6 @@ class _Kernel:
             accumulate, parts = True, [group.columns]
 
     def _pieces(self, group: OutputGroup) -> list[slice]:
-        """Return the columns of each store of a group: at most half of the group's columns, to start stores early."""
         half = ceil(length(group.columns) / 2)
         return cut(group.columns.start, group.columns.stop, min(DRAIN, max(EARLY, self.config.columns, half)))
 

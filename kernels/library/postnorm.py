@@ -94,7 +94,6 @@ def _normalise(
     scales: tuple[Tensor, Tensor],
     epsilon: float,
 ) -> None:
-    """Normalise in pieces, so that both engines overlap and consumers can start early."""
     mean, factor, shift = (moments[:, column : column + 1] for column in range(3))
     program.append(bn_aggr(moments[:, :2], stats))
     program.append(tensor_scalar(factor, factor, epsilon, AluOp.ADD, -0.5, AluOp.POWER))

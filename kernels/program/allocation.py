@@ -85,7 +85,7 @@ def _no_room(number: int, live: Iterable[int], sources: Mapping[int, SourceLine]
 
 
 class _Ring:
-    """Next-fit allocator for one memory, with a list of free address ranges (bytes within a partition)."""
+    """Next-fit allocator for one memory; addresses are bytes within a partition."""
 
     def __init__(self, room: range, bank: int):
         self._bank = bank
@@ -93,7 +93,6 @@ class _Ring:
         self._next = room.start
 
     def take(self, buffer: Buffer) -> int | None:
-        """Allocate a range for a buffer and return its address; None if none fits."""
         here = bisect_left(self._starts, self._next)
         # The range that contains `_next` starts before it.
         around = [*range(max(0, here - 1), len(self._starts)), *range(here)]

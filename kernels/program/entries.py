@@ -38,7 +38,7 @@ class Entry:
 
     Instructions of a lane complete in order; `number` is the index in the lane, which is None for a NOP. `overlap` is
     set by dependence analysis. A wait is a lane and the number of its instructions that must have completed before this
-    one starts. `source` is the line of the kernel that appended the instruction; for a NOP, that of the next
+    one starts. `source` is the line of the kernel that appended the instruction, or for a NOP the next
     instruction. `buffers` are as in `ProgramStep`; empty for a NOP.
     """
 

@@ -35,7 +35,7 @@ class Image:
     `base` is the HBM address of the first byte, where the core boots; `blocks` and their `records` are in the order in
     which the control program starts them. `control` has the addresses of the control program's symbols. For tools,
     `entries` has the entries of each block and `space` the allocator; they may be empty and None. `runs` is as in
-    `build_image`. `flow` are the control operations of a program with registers or loops, whose loops together may run
+    `build_image`. `flow` are the control operations of a program with registers or loops; all loops together may run
     `rounds` rounds.
     """
 
@@ -92,16 +92,11 @@ def build_image(
 ) -> Image:
     """Return the image of a program.
 
-    Arguments:
-        program: instructions and tensors.
-        contents: pairs of a tensor in HBM, or a view of one, and the initial codes; other tensors are zero.
-        runs: sections in the order in which the stock program runs them, with repeats; None for each once.
-        control: compiled control program; None for the stock program.
-        arguments: returns the argument words of a compiled control program, given the blocks.
-
-    Raises:
-        ValueError: if there are too few semaphores, `runs` names an unknown section, `runs` or `control` is given for a
-            program with registers or loops, or the argument words do not fit.
+    `contents` are pairs of a tensor in HBM, or a view of one, and the initial codes; other tensors are zero. `runs` are
+    sections in the order in which the stock program runs them, with repeats; None for each once. `control` replaces the
+    stock program; `arguments` returns its argument words, given the blocks. Raises ValueError if there are too few
+    semaphores, `runs` names an unknown section, `runs` or `control` is given for a program with registers or loops, or
+    the argument words do not fit.
     """
     config, base = program.config, program.base
     flow = None if program.flow.is_plain else tuple(program.flow.operations())

@@ -83,7 +83,6 @@ class _Schedule:
         self._oldest = self._now = 0
 
     def order(self) -> list[ProgramStep]:
-        """Return the steps of the section in scheduled order; every copy has a queue."""
         found: list[ProgramStep] = []
         for unit in self._units:
             self._release(unit)
@@ -102,7 +101,6 @@ class _Schedule:
         return found
 
     def _begin(self) -> list[ProgramStep]:
-        """Start a unit on each free queue that has one ready; return the steps of the started units."""
         found: list[ProgramStep] = []
         while awake := self._awake & self._free:
             self._awake = set()
@@ -146,7 +144,6 @@ class _Schedule:
             heappush(heaps[not self._room.needed(unit.number)], (self._starts[unit.number], unit.number))
 
     def _next(self, queue: int) -> SchedulingUnit | None:
-        """Return the ready unit with the earliest latest start that a free queue can start; None if there is none."""
         queues = (queue, None) if queue in self._copying else (queue,)
         ready = []
         if self._oldest < len(self._units):

@@ -54,19 +54,13 @@ class Program:
     Arguments:
         config: parameters of the machine.
         base: HBM address of the program's image, a multiple of 128; tensors follow the image's header.
-        semaphores: semaphores of each section, zero when it starts; the control program may use the others; None for
-            all.
+        semaphores: semaphores of each section, zero when it starts; by default all, else the control program may use
+            the others.
         core: index of the core in its instance.
         order: "program" for program order in each queue; "scheduled" to keep engines busy, with the same results, if
             the program then fits in memory.
         tile: rows and columns of the array that library kernels use; None for all. Sums along K are rounded per tile,
             so a program with the same tile gives the same bits on every array that is large enough.
-
-    Attributes:
-        space: allocator of the tensors.
-        flow: registers and loops.
-        loads: queues for the next loads, in rotation.
-        stores: queues for the next stores, in rotation.
     """
 
     config: Config

@@ -19,9 +19,8 @@ __all__ = ["Rows", "place_rows", "replicate", "scratch", "tiles_of"]
 class Rows:
     """On-chip matrix that is divided into tiles of rows, with one row per partition.
 
-    Arguments:
-        tiles: tensors of shape [columns], in order; by default with as many rows as there are partitions.
-        first: index of the first row, if this is a part of a larger matrix.
+    The tiles, [columns], have by default as many rows as there are partitions. `first` is the index of the first row in
+    a larger matrix.
     """
 
     tiles: tuple[Tensor, ...]

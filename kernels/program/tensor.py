@@ -37,7 +37,6 @@ class _Strided:
 
     @property
     def size(self) -> int:
-        """Number of elements; for an on-chip tensor, in each partition."""
         return prod(self.shape)
 
     def reshape(self, *shape: int) -> Self:
@@ -49,7 +48,6 @@ class _Strided:
             raise ValueError(f"{self.name}: a view of shape {shape!r} is not possible for {old}") from None
 
     def permute(self, *axes: int) -> Self:
-        """Return a view with the dimensions permuted; for an on-chip tensor, the free dimensions."""
         return self._view(*strides.permute(self.shape, self.steps, axes))
 
     def broadcast_to(self, *shape: int) -> Self:
@@ -60,7 +58,6 @@ class _Strided:
             raise ValueError(f"{self.name}: shape must broadcast to {shape!r}, not {self.shape!r}") from None
 
     def bitcast(self, fmt: Format) -> Self:
-        """Return a view of the same bits in a format of the same size."""
         if fmt.bits != self.format.bits:
             raise ValueError(f"{self.name}: format must have {self.format.bits} bits, not {fmt.name!r}")
         return replace(self, format=fmt)
@@ -83,16 +80,9 @@ class _Strided:
 class Tensor(_Strided):
     """Tensor in SBUF or PSUM, or a view of one.
 
-    Arguments:
-        name: name of the tensor in error messages.
-        format: format of the elements.
-        address: byte address of the element of index (0, ..., 0) in every partition.
-        partitions: number of partitions.
-        shape: free dimensions, outermost first.
-        partition: index of the first partition.
-        storage: SBUF or PSUM.
-        steps: distance in elements from one index to the next, for each free dimension; None for contiguous
-            elements in row-major order.
+    `address` is the byte address of the element of index (0, ..., 0) in every partition, `partition` the index of the
+    first partition. The shape has the free dimensions, outermost first. `steps` are the distances in elements from one
+    index to the next, by default of contiguous elements in row-major order.
     """
 
     partitions: int

@@ -1,8 +1,7 @@
 """Tiling of a product C[M, N]: groups of one PSUM bank each, and blocks of groups that share operands.
 
-A block has up to eight groups of the same columns of C. To shorten the last stores, the next-to-last group is cut in
-halves and the last one into ever narrower pieces. If HBM is slower than the array, the last group has only two pieces,
-because every piece also costs records.
+To shorten the last stores, the next-to-last group is cut in halves and the last one into ever narrower pieces. If HBM
+is slower than the array, the last group has only two pieces, because every piece also costs records.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
 """Row-wise kernels from HBM to HBM: tiles are loaded, computed and stored at the same time.
 
-Row-wise kernels such as softmax read and write tensors in SBUF. This module runs them on a matrix in HBM, a few tiles
-at a time. Each set of tiles has separate buffers, so that loads are prefetched as far as SBUF has room.
+Each set of tiles has separate buffers, so that loads are prefetched as far as SBUF has room.
 """
 
 from collections.abc import Callable, Sequence

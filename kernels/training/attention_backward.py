@@ -145,8 +145,6 @@ class _Head(NamedTuple):
 
 
 class _Block:
-    """Block of keys with the attention weights p and score gradients ds of all queries that see one of its keys."""
-
     def __init__(self, head: _Head, parts: Sequence[slice], dout_t: Rows, v_t: Rows):
         self._head, self._program, self._parts = head, head.program, parts
         self._first, space = parts[0].start, head.program.space
@@ -218,7 +216,6 @@ class _Block:
     def _over_queries(
         self, places: Sequence[Tensor], stationary: dict[int, Tensor], moving: Rows
     ) -> Iterator[tuple[Tensor, Tensor, slice]]:
-        """Append products that sum over queries; yield the destination tile, the sums and the columns of each."""
         for place, part in zip(places, self._parts, strict=True):
             numbers = [number for number in stationary if part in self._visible(number)]
             for columns in cut(0, place.size, self._program.config.psum_words):

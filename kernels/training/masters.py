@@ -26,11 +26,8 @@ class Masters:
     All are stored contiguously, so that the optimiser streams them as one matrix [rows, columns]. The padding between
     them stays zero.
 
-    Attributes:
-        values: parameters in FP32, the masters.
-        first, second: moments of AdamW.
-        copies: BF16 copies of the masters.
-        gradients: list of matrices; each has one gradient of every parameter. The optimiser uses their sum.
+    `values` are the masters in FP32, `first` and `second` AdamW's moments, `copies` the BF16 copies. `gradients` is a
+    list of matrices; the optimiser uses their sum.
     """
 
     def __init__(self, space: Allocator, shapes: Mapping[str, tuple[int, ...]], gradients: int = 1):

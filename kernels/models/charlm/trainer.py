@@ -29,11 +29,9 @@ __all__ = ["CharlmTrainer", "Windows"]
 class Windows(NamedTuple):
     """Training data and losses in HBM.
 
-    Arguments:
-        text: number of each character of the training text, INT32 [characters, 1].
-        starts: position in the text of the first character of each window, for all steps, INT32 [windows, 1]; at least
-            one character follows each window.
-        losses: destination of the cross entropy of every character, FP32 [windows * context, 1].
+    `text` has the number of each character, INT32 [characters, 1]; `starts` the position in it of the first character
+    of each window, for all steps, INT32 [windows, 1]. At least one character follows each window. `losses` receives the
+    cross entropy of every character, FP32 [windows * context, 1].
     """
 
     text: HbmTensor

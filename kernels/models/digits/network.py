@@ -45,9 +45,9 @@ NETWORK_PASSES = (BF16, FP32)
 class Classifier:
     """Program that classifies a batch of images of digits.
 
-    `sizes` are the numbers of pixels, of hidden units and of digits; `order` is as in `Program`. In HBM are
-    `probabilities`, FP32 [batch, digits], and `digits`, the most probable ones, INT32 [batch]. Raises ValueError if
-    SBUF has no room for the batch, or a row of probabilities is more than one piece of a product.
+    `sizes` are the numbers of pixels, of hidden units and of digits; `order` is as in `Program`. `probabilities`, FP32
+    [batch, digits], and `digits`, the most probable ones, INT32 [batch], are in HBM. Raises ValueError if SBUF has no
+    room for the batch, or a row of probabilities is more than one piece of a product.
     """
 
     def __init__(self, config: Config, batch: int, sizes: tuple[int, int, int], order: str = Program.order):

@@ -199,7 +199,6 @@ class DigitsTrainer:
         return product(program, errors_t, w_t, name="errors", finish=finish)
 
     def _gradients(self, layer: _Layer, x: Rows, errors: Rows) -> None:
-        """Append the gradients of a layer: x.T errors for the weight, and the bias gradient in every partition."""
         ones = Rows(tuple(self._ones[: tile.partitions] for tile in errors.tiles))
         layer.weight.set_gradient(self.program, x, errors)
         layer.bias.set_gradient(self.program, ones, errors)

@@ -89,7 +89,6 @@ def encoder(
 
 
 def _heads(program: Program, x_t: Rows, weights: EncoderWeights, row: Tensor, matrix: Tensor, heads: int) -> list[Head]:
-    """Append and return the operands of attention for each head; its queries and keys start at partition 0."""
     width = x_t.shape[0] // heads
     each = cut(0, width, program.lanes)
     parts = [slice(head * width + part.start, head * width + part.stop) for head in range(heads) for part in each]
