@@ -31,7 +31,7 @@ def last_rank(kind: CollectiveKind, count: int, ranks: int, chunk: int, block: i
 
 
 def orders(last: np.ndarray, ranks: int) -> np.ndarray:
-    """Return the order in which the ranks add, int [ranks, elements], from the rank that adds each element `last`.
+    """Return the order in which the ranks add, int [ranks, elements]; `last` is the rank that adds last, by element.
 
     On channel 0 the ranks add in ascending order, on channel 1 in descending order, modulo `ranks`.
     """

@@ -45,7 +45,7 @@ class Network:
         return self._ended.pop(core)
 
     def awaited(self, core: int) -> int | None:
-        """Return a core that `core` waits for, preferably one that has not reached the collective; None if none."""
+        """Return a core that `core` waits for, or None; cores that have not reached the collective are preferred."""
         if core not in self._at:
             return None
         group = partners_of(self._at[core])

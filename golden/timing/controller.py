@@ -90,7 +90,7 @@ FLOW_CLEAR, FLOW_TO_CLEAR = 4, 2
 
 
 def flow_path(operations: Sequence[tuple[str, bool]]) -> ControlPath:
-    """Return the cycles of `kernels/control/flow.c` for executed operations: name, and whether a branch is taken."""
+    """Return the cycles of `kernels/control/flow.c` for executed operations (name, whether it branches)."""
     gaps = [FLOW_FIRST]
     for name, leaves in operations:
         if name == "RUN":
