@@ -203,7 +203,7 @@ def transposed(r: Recording, sums: Tensor, source: Tensor) -> None:
 
 
 def stationary_operand(r: Recording, view: View) -> Tensor:
-    """Return a view as a stationary operand, copied if necessary: contiguous in SBUF, aligned to `LOAD_COLUMNS` elements."""
+    """Return a view as a stationary operand, copied if necessary: contiguous in SBUF, as the array loads it."""
     tensor, fmt = lanes_tensor(r, spread(r, view)), view.dtype.machine_format
     flat = as_row(tensor)
     step = LOAD_COLUMNS * tensor.format.bits // 8

@@ -156,7 +156,7 @@ def negative(piece):
 
 
 def odd(*pieces):
-    """Return an odd function's pieces for positive and negative z, from pairs (largest exponent of z, piece) for positive."""
+    """Return an odd function's pieces for positive and negative z, from pairs (largest exponent, piece) for z > 0."""
     return pieces, tuple((last, negative(piece)) for last, piece in pieces)
 
 
@@ -244,4 +244,4 @@ RECIPES = {
     "mish": gate(mish_over_z, above=3, near=1, tail_to=6),
     "arctan": odd((-1, times_z(arctan_over_z)), (LAST - 1, direct(mp.atan)), (LAST, outer(mp.atan))),
 }  # fmt: skip
-"""Pieces of every function for positive and negative z, each with the largest exponent of z (or the parity) that it serves."""
+"""Pieces of every function for positive and negative z, each with the largest exponent of z, or parity, of its use."""
