@@ -38,8 +38,8 @@ class Recorded:
     """A kernel recorded as a program.
 
     `results` are the returned tensors in order; if the kernel returns nothing, the arguments that it writes. `written`
-    has the HBM arguments that it writes, by name, and `inserted` the number of instructions that no call names, by
-    purpose.
+    has the HBM arguments that it writes, by name, and `inserted` the number of instructions that no call of the kernel
+    names, by purpose.
     """
 
     program: Program

@@ -1,4 +1,4 @@
-"""Conversion between codes of any format and the 32-bit words of the vector and scalar lanes."""
+"""Conversion between codes of any format and the 32-bit words of the vector and scalar engines' datapaths."""
 
 from typing import cast
 

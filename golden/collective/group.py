@@ -61,7 +61,7 @@ def execute_group(instructions: list[Collective], memories: Mapping[int, np.ndar
 
 
 class _Side:
-    """Lists of source and destination blocks of one rank, each a view of the rank's memory."""
+    """One rank's source and destination blocks, each a view of the rank's memory."""
 
     def __init__(self, instruction: Collective, memory: np.ndarray):
         self.instruction = instruction

@@ -8,16 +8,16 @@ __all__ = ["channel_of", "last_rank", "orders", "segment_of"]
 
 
 def channel_of(element, count: int) -> np.ndarray:
-    """Return the ring channel that carries each element of a block of `count` elements.
+    """Return the index of the ring channel that carries each element of a block of `count` elements.
 
-    Channel 0 carries the first half of the block's granules, channel 1 the second half.
+    Channel 0 carries the first half of the block's granules (units of data on the ring), channel 1 the second half.
     """
     granules = -(-count // GRANULE)
     return (np.asarray(element) // GRANULE >= (granules + 1) // 2).astype(np.int64)
 
 
 def segment_of(element, count: int, ranks: int, chunk: int) -> np.ndarray:
-    """Return the segment of each element, 0 to ranks - 1, in an ALL_REDUCE with segments of `chunk` granules."""
+    """Return the segment index of each element, 0 to ranks - 1, in an ALL_REDUCE with segments of `chunk` granules."""
     granules = -(-count // GRANULE)
     within = np.asarray(element) // GRANULE - channel_of(element, count) * ((granules + 1) // 2)
     return within // chunk % ranks

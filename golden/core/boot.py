@@ -21,7 +21,10 @@ class BootFault(Exception):
 
 
 def boot_program(hbm: np.ndarray, address: int, config: Config) -> bytes:
-    """Return the program of the image at `address`, rounded down to a multiple of RECORD_BYTES, or raise BootFault."""
+    """Return the controller's program of an image, or raise BootFault.
+
+    The image starts at `address` of HBM, which is first rounded down to a multiple of RECORD_BYTES.
+    """
     address &= -RECORD_BYTES
     words = np.frombuffer(_read_bytes(hbm, address, 4 * BOOT_WORDS), "<u4").tolist()
     _, size, program = words[:3]

@@ -92,7 +92,7 @@ class Queue:
         return self._blocks[0][0]
 
     def unmet(self) -> tuple[int, int] | None:
-        """Return semaphore and minimum value of the next record's first unsatisfied wait, or None."""
+        """Return the semaphore's index and the minimum value of the next record's first unsatisfied wait, or None."""
         waits = self._record.waits if self._record else ()
         return next(((semaphore, value) for semaphore, value in waits if self._semaphores[semaphore] < value), None)
 

@@ -20,12 +20,12 @@ class Window:
         self._loaded = loaded
 
     def load(self, address: int, size: int) -> int:
-        """Return a word; see `golden.controller.Bus`."""
+        """Return a word of the on-chip memory; see `golden.controller.Bus`."""
         self._loaded.append(int(self._words[self._place(address, size)]))
         return self._loaded[-1]
 
     def store(self, address: int, size: int, value: int) -> None:
-        """Write a word; see `golden.controller.Bus`."""
+        """Write a word of the on-chip memory; see `golden.controller.Bus`."""
         self._words[self._place(address, size)] = value
 
     def _place(self, address: int, size: int) -> tuple[int, int]:

@@ -11,7 +11,10 @@ _MODULUS = 1 << 64
 
 
 def element_index(index: Index, partitions: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return each element's index: base + lane * partition + the sum of idx[d] * steps[d], modulo 2**64, uint64."""
+    """Return each element's index, uint64, modulo 2**64: base + p * partition + the sum of i[d] * steps[d].
+
+    p is the element's partition, counted from the first one, and i its index in the free dimensions.
+    """
     steps = (index.partition, *(index.steps or (0,) * len(shape)))
     numbers = np.full((), index.base % _MODULUS, np.uint64)
     for count, step in zip((partitions, *shape), steps, strict=True):

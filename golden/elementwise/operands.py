@@ -96,7 +96,7 @@ class Operands:
         scatter(self._memories[access.storage], access, codes.reshape(-1, *shape))
 
     def write_result(self, words: np.ndarray) -> None:
-        """Cast a reduction's results, one word per lane, rounding to nearest even, and write them to tensor `b`."""
+        """Cast a reduction's results, one word per partition, to nearest even, and write them to tensor `b`."""
         access, shape = self._access("b")
         codes = store_words(words.reshape(-1, *shape), access.format, self.arithmetic)
         scatter(self._memories[access.storage], access, codes)

@@ -1,4 +1,4 @@
-"""Interpreter of the scalar engine's instruction: activations, and a running sum in every lane."""
+"""Interpreter of the scalar engine's instruction: activations, and a running sum in every partition's datapath."""
 
 import numpy as np
 
@@ -24,8 +24,8 @@ class ScalarEngine:
 
     An instruction reads all sources before it writes; of two writes to one address the later one remains.
 
-    The FP32 running sums `sums`, uint32 [lanes], are initially zero. An instruction without `sum_continue` restarts
-    those of its lanes from +0.
+    The FP32 running sums `sums`, uint32 [partitions], are initially zero. An instruction without `sum_continue`
+    restarts the sums of the partitions that it processes from +0.
     """
 
     def __init__(self, config: Config):

@@ -56,7 +56,7 @@ TO_FIRST = 19
 """From the call of `run_section` to the first doorbell."""
 
 DOORBELL = 12
-"""From a doorbell to the next one."""
+"""From a write of a doorbell to the write of the next one."""
 
 TO_CHECK = 10
 """From the last doorbell of a section to the first read of a queue's counters."""

@@ -68,11 +68,11 @@ class Copy:
         return TO_WRITER + self.through
 
     def start(self, number: int, whole: int) -> int:
-        """Spread an amount `whole` evenly over all groups; return the sum for the groups before group `number`."""
+        """Spread `whole` beats or cycles evenly over all groups; return the sum of the groups before group `number`."""
         return whole * number // self.groups
 
     def part(self, number: int, whole: int) -> int:
-        """Spread an amount `whole` evenly over all groups; return the share of group `number`."""
+        """Spread `whole` beats or cycles evenly over all groups; return the amount of group `number`."""
         return self.start(number + 1, whole) - self.start(number, whole)
 
 

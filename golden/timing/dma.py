@@ -148,7 +148,7 @@ class DmaEngine:
     ) -> None:
         """Reserve `count` accesses of a walk from number `first` on, spread over `cycles` from `begin` on.
 
-        `side`: 0 source, 1 destination. `then` is called with the last cycle.
+        `side` is 0 for the source, 1 for the destination. `then` is called with the cycle of the last access.
         """
         banks, psum = self._banks, copy.storages[side] == Storage.PSUM
         interval = self._interval(side, begin)

@@ -1,4 +1,4 @@
-"""Timing of the vector and the scalar engine: a checker, then the steps of one instruction after another."""
+"""Timing of the vector and the scalar engine: an instruction checker, then the steps of one instruction at a time."""
 
 from typing import cast
 

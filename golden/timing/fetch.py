@@ -1,4 +1,4 @@
-"""Record fetcher: shared by all queues; it shares port 0 of HBM with DMA engines."""
+"""Record fetcher, which all queues share; it shares port 0 of HBM with DMA engines."""
 
 from collections import deque
 from collections.abc import Callable

@@ -99,7 +99,7 @@ class TimedHbm:
 
 
 class _Limited:
-    """Reads and writes under the shared bandwidth limit: groups of beats, all ports and directions round robin.
+    """Arbiter of HBM under the shared bandwidth limit: groups of beats, all ports and directions round robin.
 
     One beat of any port uses the whole bandwidth for `share` cycles.
     """

@@ -1,4 +1,4 @@
-"""Timing of the tensor engine: checker, a queue of loads, a queue of multiplications, two sets of weights."""
+"""Timing of the tensor engine: instruction checker, queues of loads and of multiplications, two sets of weights."""
 
 from collections import deque
 from typing import cast

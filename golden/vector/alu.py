@@ -1,4 +1,4 @@
-"""ALU of a vector lane: the operations of `spec.isa.alu` on arrays of words."""
+"""ALU of the vector engine's datapath: the operations of `spec.isa.alu` on arrays of words."""
 
 from functools import partial
 

@@ -25,6 +25,6 @@ def dropped(random, probability) -> np.ndarray:
 
 
 def transpose(codes, block: int) -> np.ndarray:
-    """Return codes [lanes, ..., block] with each square of `block` lanes and the last dimension transposed."""
+    """Return codes [partitions, ..., block]; each square of `block` partitions and the last dimension is transposed."""
     groups = np.asarray(codes).reshape(-1, block, *np.shape(codes)[1:])
     return np.swapaxes(groups, 1, -1).reshape(np.shape(codes))

@@ -22,7 +22,7 @@ def max8(words, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
 
 
 def find_index8(words, values, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
-    """Return the positions of eight values [..., 8] in words [..., n]: int32 [..., 8], -1 if not found.
+    """Return the positions of eight values [..., 8] in words [..., n]: int32 [..., 8], -1 for a value not found.
 
     Each element matches at most one value: the first equal one not found before. So a value after j equal values
     matches the element after j equal elements. NaN equals NaN, and -0 equals +0.

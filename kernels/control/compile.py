@@ -23,7 +23,7 @@ __all__ = ["RUNTIME", "CompilationFailed", "ControlProgram", "compile_program", 
 HERE = Path(__file__).resolve().parent
 
 RUNTIME = (HERE / "crt0.S", HERE / "runtime.c")
-"""Sources that every program is linked with."""
+"""Default sources that a program is linked with, besides its own."""
 
 TRAPS = HERE / "traps.S"
 """Source for programs that name `trap_handler`; omitted otherwise, since boot copies only one word per cycle."""

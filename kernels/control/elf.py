@@ -17,7 +17,7 @@ RVC = 1
 
 
 class ElfError(ValueError):
-    """The file is not a program for the controller."""
+    """The file is not an ELF file that the controller can execute."""
 
 
 @dataclass(frozen=True)

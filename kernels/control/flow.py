@@ -64,7 +64,7 @@ class ControlOperation:
 
     @property
     def reads(self) -> int:
-        """Number of registers that the operation reads."""
+        """Number of registers whose values the operation reads."""
         return {Code.COPY: 1, Code.ADD: 1, Code.UNLESS_LESS: 2, Code.UNLESS: 1}.get(self.code, 0)
 
 

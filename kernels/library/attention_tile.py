@@ -35,7 +35,7 @@ Copy = Callable[[Tensor, Tensor], Elementwise]
 """Instruction of either engine that copies a tensor from PSUM to SBUF: destination, source."""
 
 HIDDEN = -(2.0**100)
-"""Score of a hidden key: its exponential is zero."""
+"""Score that replaces the score of a masked key: its exponential is zero."""
 
 
 class Head(NamedTuple):
@@ -52,7 +52,7 @@ class Head(NamedTuple):
 
 
 def hide(program: Program, scores: Tensor, own: int) -> None:
-    """Hide the scores of later keys: the first query sees keys up to column `own`, each next query one more."""
+    """Append the causal mask of scores: query i, from 0 on, sees only the keys of columns 0 to `own` + i."""
     visible = min(max(0, own + 1), scores.size)
     if visible < scores.size:
         index, hidden = Index(base=own - visible, partition=1, steps=(-1,)), scores[:, visible:]

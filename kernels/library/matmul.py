@@ -159,9 +159,10 @@ class _Kernel:
         return beats(self.config, rows, columns * self.element)
 
     def _groups_in_time(self) -> int:
-        """Return the least number of groups per block with which HBM, loading all operands, keeps up with the array.
+        """Return the least groups per block for which HBM, loading all operands, is as fast as the array.
 
-        A tile of B serves all groups, a tile of A one. If loading A alone is too slow, no number is enough.
+        A tile of B is used by all groups of a block, a tile of A by one. If loading A alone is slower than the array,
+        return the maximum.
         """
         columns = min(self.config.psum_words, self.c.shape[1])
         # HBM also delivers the records of each load: of the copy, and of the tensor engine for every group.
@@ -298,9 +299,9 @@ class _Kernel:
                 self.storing.copy(self.c[group.rows, columns][part], out[part])
 
     def _load(self, target: Tensor, source: HbmTensor, early: bool) -> None:
-        """Append the load of a piece of an operand.
+        """Append the load of some columns of an operand's tile, `source`.
 
-        Two engines load it if an instruction is already waiting for it, or if it is long and engines share a port,
+        Two DMA engines load them if an instruction is already waiting, or if the load is long and engines share a port,
         which would interleave two long copies anyway.
         """
         if self.loading.are_alone:

@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, STATS_ELEMENTS, Opcode
 __all__ = ["Normed", "Scales", "postnorm"]
 
 PIECE = 128
-"""Columns that are normalised together: enough to hide the latency between the engines."""
+"""Columns that each instruction processes: enough to hide the latency between the engines."""
 
 STATS = OUTPUTS[Opcode.BN_STATS]
 

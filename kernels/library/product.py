@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32, Format
 __all__ = ["accumulate_product", "product", "strips_of"]
 
 OPEN = PSUM_BANKS // 2
-"""Maximum groups that accumulate at the same time; the other PSUM banks are for the groups before and after."""
+"""Maximum PSUM banks in which sums accumulate at the same time; the other banks hold the sums before and after them."""
 
 LEAST = 32
 """Minimum columns of the last strip on a small array, since the tensor engine receives only one record in nine cycles.

@@ -39,7 +39,7 @@ def accumulate(program: Program, history: Rows, addends: Sequence[float], seed: 
 
 @dataclass(frozen=True)
 class Problem:
-    """Least-squares problem that all lanes solve: FP32 inputs [samples, features], targets [samples], learning rate."""
+    """Least-squares problem, solved in every partition: FP32 inputs [samples, features], targets [samples], rate."""
 
     inputs: Tensor
     targets: Tensor

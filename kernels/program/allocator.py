@@ -120,7 +120,7 @@ class Allocator:
         return self.hbm_tensors[-1]
 
     def room(self, storage: Storage) -> range:
-        """Return the addresses without tensors of a fixed address; for on-chip memories, addresses in a partition."""
+        """Return the range of addresses above all tensors of a fixed address; on chip, addresses in a partition."""
         first = -(-self._used[storage] // LINE_BYTES) * LINE_BYTES
         return range(min(first, self._ends[storage]), self._ends[storage])
 

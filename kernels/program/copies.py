@@ -18,7 +18,7 @@ __all__ = ["dma_copy", "dma_gather", "dma_scatter"]
 def dma_copy(dst: Tensor | HbmTensor, src: Tensor | HbmTensor, order: tuple[int, ...] | None = None) -> DmaCopy:
     """Return `dst` = src, cast if the formats differ.
 
-    The source broadcasts to dst by numpy's rules. `order` permutes its dimensions first, such as (1, 0) for a
+    src broadcasts to dst by numpy's rules. `order` first permutes the dimensions of src, such as (1, 0) for a
     transposition.
     """
     for tensor in (dst, src):

@@ -41,7 +41,7 @@ class Dependences:
     ) -> dict[int, int]:
         """Return the waits of a queue's next instruction: per lane, how many instructions must have completed.
 
-        Lanes in `ordered` need no wait, because the engine itself keeps the order with them.
+        The lanes `ordered` need no wait, because the engine itself starts this instruction after theirs.
         """
         known = self._known[queue].tolist()
         for lane in ordered:

@@ -36,10 +36,10 @@ class ProgramStep(NamedTuple):
 class Entry:
     """Instruction of a queue, in its final position.
 
-    Instructions of a lane complete in order; `number` is the index in the lane, which is None for a NOP. `overlap` is
-    set by dependence analysis. A wait is a lane and the number of its instructions that must have completed before this
-    one starts. `source` is the line of the kernel that appended the instruction, or for a NOP the next
-    instruction. `buffers` are as in `ProgramStep`; empty for a NOP.
+    `lane` identifies an in-order stream of an engine, in which instructions complete in order, and `number` is the
+    index in this stream, None for a NOP. `overlap` is set by dependence analysis. Each of the `waits` is a lane and the
+    number of its instructions that must have completed before this one starts. `source` is the line of the kernel that
+    appended the instruction, or for a NOP the next instruction. `buffers` are as in `ProgramStep`; empty for a NOP.
     """
 
     position: int

@@ -146,7 +146,7 @@ def iota(dst: Tensor, index: Index) -> Elementwise:
 
 
 def transpose(dst: Tensor, a: Tensor) -> Elementwise:
-    """Transpose blocks: `dst`[j] of lane p = a[p] of lane j; a block is the innermost dimension."""
+    """Transpose square blocks, as long as the last dimension: `dst`[j] of partition p = a[p] of partition j."""
     return elementwise(Opcode.TRANSPOSE, dst, a=a)
 
 
@@ -186,8 +186,8 @@ def activation(
     """`dst` = function(a * scale + bias) on the scalar engine.
 
     The functions are those of `spec.functions.FUNCTIONS`; `alpha` is the parameter of some functions. `sum_into` is the
-    destination of each lane's running sum of results, one element per partition. `sum_continue` continues the sums of
-    the previous instruction instead of starting from 0.
+    destination of each partition's running sum of results, one element. `sum_continue` continues the sums of the
+    previous instruction instead of starting from 0.
     """
     options: dict[str, Any] = {"function": function_named(function).code, "alpha": operand_word("alpha", alpha, False)}
     options |= {"sum_continue": sum_continue, "sum_store": sum_into is not None}

@@ -66,8 +66,8 @@ class LiveRegions:
     """Regions that instructions have read and written so far.
 
     A write removes all accesses that it covers, since an instruction that conflicts with them also conflicts with the
-    write. If the reads of each lane complete in order (`ordered`), a read also removes earlier reads of its lane that
-    it covers.
+    write. A *lane* is an in-order stream of an engine: its instructions complete in order. If also reads complete in
+    this order (`ordered`), a read also removes earlier reads of its lane that it covers.
     """
 
     def __init__(self, ordered: bool = True):
@@ -76,7 +76,7 @@ class LiveRegions:
         self._writes: _Table = {}
 
     def last(self, where: Iterable[Reach], known: Sequence[int] | None = None, *, written: bool) -> dict[int, int]:
-        """Return, by lane, the number of the last instruction that touches one of the regions.
+        """Return, by lane, the index of the last instruction that accesses one of the regions `where`.
 
         In each lane the first `known` instructions are ignored. If `written`, only writes count.
         """

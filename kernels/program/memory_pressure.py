@@ -1,8 +1,8 @@
 """Memory pressure: limits how far the list scheduler prefetches.
 
-In program order all buffers fit in memory. A unit may be prefetched only if, from now to its position in program order,
-its buffers always fit beside the live buffers and the buffers of other prefetched units. So the oldest unit always
-fits.
+In program order all buffers fit in memory. A scheduling unit may start early only if, from now to its position in
+program order, its buffers always fit beside the live buffers and those of other units that started early. So the oldest
+unit always fits.
 """
 
 from collections.abc import Iterable, Sequence
@@ -88,7 +88,7 @@ class MemoryPressure:
                 self._in_turn(number)
 
     def pass_by(self, unit: int) -> None:
-        """Record that all units up to this one have started: its buffers no longer count as prefetched."""
+        """Record that all units up to `unit` have started: the buffers of `unit` no longer count as prefetched."""
         for number in self._born[unit]:
             self._in_turn(number)
 

@@ -38,7 +38,8 @@ class Draw:
 def row_major(shape: tuple[int, ...], base: int = 0, partition: int | None = None) -> Index:
     """Return the numbers of elements in row-major order.
 
-    They start at `base` in lane 0; `partition` is the step between lanes, by default the elements of a lane.
+    They start at `base` in the first partition; `partition` is the step from one partition to the next, by default the
+    number of elements per partition.
     """
     steps = tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
     return Index(base=base, partition=math.prod(shape) if partition is None else partition, steps=steps)

@@ -108,7 +108,7 @@ class Program:
 
     @property
     def lanes(self) -> int:
-        """Most rows of a tile that is an operand and a result of the array: the smaller of `rows` and `columns`."""
+        """Maximum rows of a tile that is both operand and result of the array: min(`self.rows`, `self.columns`)."""
         return min(self.rows, self.columns)
 
     @property
@@ -166,8 +166,8 @@ class Program:
     def in_order(self) -> Iterator[None]:
         """In each queue, start the instructions that are appended in the context in program order.
 
-        For kernels that choose a faster order than the scheduler. Copies without a queue still start when they are
-        ready, and other instructions may be scheduled in between.
+        For kernels that choose a faster order than the scheduler. Copies without a given queue may still start in
+        another order, and other instructions may be scheduled in between.
         """
         before, self._in_order = self._in_order, True
         try:

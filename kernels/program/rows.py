@@ -110,7 +110,7 @@ def place_rows(
 
 
 def replicate(row: Tensor, rows: int, lanes: int | None = None) -> Rows:
-    """Return a row of parameters as a matrix of equal rows, in tiles of `lanes`, by default the row's partitions."""
+    """Return a matrix of `rows` equal rows, with `lanes` rows per tile, by default one row per partition."""
     lanes = lanes or row.partitions
     return Rows(tuple(row[: min(lanes, rows - first)] for first in range(0, rows, lanes)))
 

@@ -14,7 +14,7 @@ _View = tuple[_Sizes, _Sizes]
 """Shape, and steps in elements."""
 
 VIEWS = 4096
-"""Cached views; kernels create the same ones for tile after tile."""
+"""Number of cached views; kernels create the same views for every tile."""
 
 
 def part(shape: _Sizes, steps: _Sizes, key: Iterable) -> tuple[int, _Sizes, _Sizes]:

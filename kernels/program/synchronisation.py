@@ -2,9 +2,10 @@
 
 An instruction starts when all instructions that it conflicts with have completed (`kernels.program.dependence`):
 
+* A *lane* is a stream of instructions that complete in order. The tensor queue has two lanes, since a LoadStationary
+  may complete before an earlier MultiplyMoving. Every other queue is one lane.
 * An awaited instruction adds 1 to a semaphore of its lane when it completes; the later instruction waits for this
-  count. The tensor queue has two lanes, since a LoadStationary may complete before an earlier MultiplyMoving. Every
-  other queue is one lane. After the maximum of a semaphore, the lane continues with the next one.
+  count. After the maximum of a semaphore, the lane continues with the next one.
 * A record has two waits. Further waits are moved to the previous record of the queue if that record has a free wait,
   otherwise to a NOP between the two records.
 * The engine keeps the order within the vector and the scalar queue. `overlap` is not set if an instruction reads a

@@ -167,7 +167,7 @@ def _prose(documented: type | ModuleType) -> str:
 
 
 def _documented(place: type | ModuleType) -> dict[str, str]:
-    """Return the docstring below each assignment in a class or module, by assigned name."""
+    """Return the docstrings that follow assignments in a class or module, by assigned name."""
     body: Any = ast.parse(inspect.getsource(place)).body
     body = body[0].body if inspect.isclass(place) else body
     return {

@@ -20,8 +20,8 @@ SHARE = 8
 class Column:
     """Cache in SBUF for the first tiles of an operand [K, 1]; a tile has one element per row of the array.
 
-    An operand of several columns has no tiles here. `tiles` is their number, a multiple of the block that one TRANSPOSE
-    converts; `size` the bytes per partition that all occupy.
+    An operand of several columns has no tiles here. `tiles` is the number of cached tiles, a multiple of the block that
+    one TRANSPOSE converts; `size` the bytes per partition that all of them occupy.
     """
 
     def __init__(self, program: Program, source: HbmTensor):

@@ -105,8 +105,8 @@ class Resident:
     def bring(self, panel: Panel, k: int, columns: slice, width: int, first: int | None = None) -> list[slice]:
         """Append the copies that load the absent columns of a tile; return the columns of each copy.
 
-        `first` is the columns of the first copy if an instruction is already waiting for it, otherwise None; `width`
-        the maximum of the others.
+        `first` is the number of columns of the first copy if an instruction is already waiting for it, otherwise None;
+        `width` the maximum number of columns of the other copies.
         """
         place = self._place(panel, k)
         pieces = [piece for part in place.absent(columns) for piece in panel.pieces(part, width, first or width)]

@@ -1,6 +1,6 @@
 """Row-wise kernels from HBM to HBM: tiles are loaded, computed and stored at the same time.
 
-Each set of tiles has separate buffers, so that loads are prefetched as far as SBUF has room.
+The tiles of each call of the kernel have separate buffers, so that loads are prefetched as far as SBUF has room.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from neuroncore_rtl.spec.isa import Storage
 __all__ = ["streamed"]
 
 TILES = 4
-"""Tiles per call of the kernel, which can overlap their steps on different engines."""
+"""Tiles of rows per call of the kernel, whose steps can overlap on different engines."""
 
 SETS = 3
 """Sets of `TILES` tiles: one is loaded, one computed, one stored."""

@@ -30,10 +30,10 @@ SHARE = 16 * LINE_BYTES
 """Bytes of a row that one copy moves: two lines of every bank in most presets, which spreads ports over the banks."""
 
 SHORTEST = 4
-"""Least beats of a row for a separate copy."""
+"""Minimum beats of HBM that a copy moves per row."""
 
 HALVES = 2
-"""Maximum copies per tile: a record can wait for two semaphores."""
+"""Maximum copies per tile: the record of a consumer can wait for only two semaphores."""
 
 
 def one_pass(config: Config, fmt: Format) -> bool:

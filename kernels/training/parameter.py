@@ -12,7 +12,7 @@ __all__ = ["Parameter"]
 
 
 class Parameter:
-    """Matrix of parameters in SBUF, one row per partition, with the moments and the gradient.
+    """Matrix of parameters in SBUF, one row per partition, with AdamW's moments and the gradient.
 
     All tiles are in one tensor, [tiles, columns] in each of `lanes` partitions, so that one instruction of the
     optimiser processes the whole matrix. Missing rows of the last tile stay zero.

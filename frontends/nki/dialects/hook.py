@@ -147,7 +147,7 @@ def is_answering() -> bool:
 
 
 def known_to(function: Callable) -> dict[str, ModuleType]:
-    """Return the modules, by name, that the import hook removed after the file of a function had been loaded."""
+    """Return the modules, by name, that the file of a function imported and that `answering` then removed again."""
     return getattr(function, "__globals__", {}).get(_KNOWN, {})
 
 

@@ -197,7 +197,7 @@ def activation(
     reduce_res: View | None = None,
     reduce_cmd=ReduceCommand.idle,
 ) -> None:
-    """Compute dst = op(data * scale + bias), reduce_res = its sum along the free dimensions."""
+    """Compute dst = op(data * scale + bias), and reduce_res = the sum of dst along the free dimensions."""
     alone = reduce_op is None and reduce_res is None and ReduceCommand(reduce_cmd) is ReduceCommand.idle
     whole = {"data": data}
     for part, operands in apart(r, dst, whole) if alone else ((dst, whole),):
@@ -215,7 +215,10 @@ def _activated(r: Recording, target: Tensor, a: Tensor, function: str, scale, bi
 def summed(
     r: Recording, lanes: int, reduce_op, reduce_res: View | None, reduce_cmd, append: Callable[..., None]
 ) -> None:
-    """Append an activation by calling `append` with the options for its running sum; write the sum to `reduce_res`."""
+    """Append an activation by calling `append` with the options for its running sum; write the sum to `reduce_res`.
+
+    `lanes` is the number of partitions of the activation.
+    """
     if reduce_op is not None and operation(reduce_op) is not AluOp.ADD:
         raise ValueError(f"reduce_op must be add, not {operation(reduce_op).name.lower()}")
     command = ReduceCommand(reduce_cmd)

@@ -179,7 +179,7 @@ def _is_before_loop(r: Recording, view: View) -> bool:
 
 
 def _is_slow(r: Recording, near: View, far: View) -> bool:
-    """Return whether DMA would move one element per cycle while the vector engine could prepare whole lines.
+    """Return whether a DMA copy would move one element per cycle, so that a prior copy by the vector engine is faster.
 
     This holds for PSUM, for conversions, and for elements that are not contiguous.
     """
@@ -206,7 +206,7 @@ def _through_vector_engine(r: Recording, dst: View, src: View, skip: bool) -> No
 
 
 def _is_turned(near: View, far: View) -> bool:
-    """Return whether a copy is efficient only with a transposition: partitions on chip are along rows of HBM."""
+    """Return whether a copy is efficient only with a transposition: the partitions of `near` are along rows of HBM."""
     if near.lanes != 0 or near.ndim != 2 or not all(transposable(view.dtype.machine_format) for view in (near, far)):
         return False
     if far.is_indirect():

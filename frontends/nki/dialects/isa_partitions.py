@@ -54,7 +54,8 @@ def _free(view: View) -> list[int]:
 def _runs(mask: list[int], partitions: int, given: int, name: str) -> Iterator[tuple[int, int, int, int]]:
     """Split a shuffle into copies of adjacent partitions.
 
-    Each is the first partition of dst and of src, the number of partitions, and the step in src: 1, or 0 to repeat one.
+    A copy is the first partition of dst, the first of src, the number of partitions, and the step in src: 1, or 0 to
+    repeat one partition.
     """
     pairs = [(p, p - p % GROUP + mask[p % GROUP]) for p in range(partitions) if mask[p % GROUP] != KEPT]
     for _, source in pairs:

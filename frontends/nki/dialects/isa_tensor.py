@@ -118,9 +118,9 @@ def nc_matmul(
 
 
 def _of_bytes(r: Recording, view: View, other: View) -> View:
-    """Return an operand; unsigned bytes, which the array cannot multiply, are converted to floating point.
+    """Return an operand of a product; copy unsigned bytes, which the array cannot multiply, to floating point.
 
-    The copy has the other operand's format, or BF16 if that cannot hold bytes exactly.
+    The copy has the other operand's format, or BF16 if that format cannot hold bytes exactly.
     """
     if view.dtype.machine_format is not UINT8:
         return view
@@ -173,7 +173,7 @@ def _transposed_by_dma(r: Recording, target: Tensor, source: Tensor) -> None:
 
 
 def _cut_alike(dst: View, stationary: View, moving: View) -> tuple[View, View, View]:
-    """Return dst and both operands without the rows and columns that a mask excludes from either operand."""
+    """Return dst and both operands of a product without the rows and columns that a mask excludes from an operand."""
     for own, other, columns in ((stationary, moving, ()), (moving, stationary, (slice(None),))):
         if own.cut is None:
             continue

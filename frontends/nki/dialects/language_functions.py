@@ -15,10 +15,10 @@ def isa_call(call: Call) -> Callable:
 
 
 def entering(functions: dict[str, Callable], expanded: dict[str, str]) -> Callable:
-    """Return a function that enters a function, its argument, in the table `functions`.
+    """Return a decorator that enters the decorated function in the table `functions`.
 
-    Its argument `several` names the instructions of a function that is expanded into several; they are entered in
-    `expanded`.
+    The decorator's argument `several` names the instructions of a function that becomes several instructions; they are
+    entered in `expanded`.
     """
 
     def enter(function: Callable, name: str = "", several: str = "") -> Callable:

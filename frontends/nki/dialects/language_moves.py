@@ -128,7 +128,7 @@ class LoopSum:
 class LoopExtreme:
     """Result of `nl.loop_reduce` by max or min: an assignment combines `term` with its target by `op`.
 
-    `is_first`: all loops are in their first iteration, in which the assignment overwrites the target.
+    `is_first` tells whether all loops are in their first iteration, in which the assignment overwrites the target.
     """
 
     term: View

@@ -86,7 +86,7 @@ def _end(*call: object) -> None:
 
 
 def kernels_in(module: ModuleType) -> dict[str, Callable]:
-    """Return a module's kernels, then its other functions, by name."""
+    """Return a module's functions by name, kernels first."""
     own = {
         name: value
         for name, value in vars(module).items()

@@ -118,7 +118,7 @@ def modules(config: Config) -> dict[str, ModuleType]:
 
 
 ANNOTATIONS = "tensor", "mutable", "mutable_tensor"
-"""Names of `nki.typing` that are only annotations."""
+"""Names of `nki.typing` that only annotate arguments and have no effect."""
 
 OPERATION_NAMES = {
     "average": "it is an op of nisa.tensor_partition_reduce", "bypass": "it is an op without effect",

@@ -119,7 +119,7 @@ class Affine:
 class Condition:
     """Comparison of an index expression with 0: "ge", "gt", "eq" or "ne".
 
-    `flipped`: the kernel wrote the two sides in the opposite order.
+    `flipped` tells that the kernel wrote the two sides in the opposite order.
     """
 
     value: Affine

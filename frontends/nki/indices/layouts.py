@@ -18,7 +18,7 @@ AXES = ("element", "partition", "block")
 
 
 def reshaped(view: Viewed, shape: tuple[int, ...]) -> Viewed:
-    """Return a view of another shape; -1: the remaining elements. On chip the partition dimension must stay."""
+    """Return a view of another shape; at most one extent is -1. On chip the partition dimension must stay first."""
     if -1 in shape:
         rest = prod(n for n in shape if n != -1)
         shape = tuple(view.size // rest if n == -1 else n for n in shape)
@@ -81,7 +81,8 @@ def cast(view: Viewed, dtype: DType) -> Viewed:
 def accessed(view: Viewed, pattern, offset: int | None, scalar, vector, dim: int, options: dict) -> Viewed:
     """Return the view with an access pattern, see `frontends.nki.indices.views.View.ap`.
 
-    `offset` is the start, in elements counted over all partitions; None: the view's. `options` must be false.
+    `offset` is the start, in elements counted over all partitions; None for the view's start. All values of `options`
+    must be false.
     """
     if isinstance(scalar, VirtualRegister):
         scalar = scalar.word
@@ -108,7 +109,7 @@ def _width(view: Pattern) -> int:
 def _patterned(view: Viewed, shape: tuple[int, ...], steps: tuple[int, ...], start: int, across: bool) -> Viewed:
     """Return the view with an access pattern of these counts (`shape`), steps and start.
 
-    `across`: `start` counts elements over all partitions; otherwise within a partition.
+    If `across`, `start` counts elements over all partitions, otherwise within a partition.
     """
     width, flat = _width(view), (0,) * len(shape)
     block = Affine(shape, flat, view.block.start)

@@ -58,13 +58,13 @@ class Numbers(Generic[InTile]):
 
     @property
     def along(self) -> int | None:
-        """Dimension of the view along which the numbers are in different partitions; None: all are in one partition."""
+        """Dimension of the view along which the numbers are in different partitions; None if all are in one."""
         steps = self.view.partition.steps
         return next((d for d, n in enumerate(self.view.shape) if n > 1 and steps[d]), None)
 
     @property
     def apart(self) -> list[int]:
-        """Dimensions of the view along which the numbers are different elements of a partition."""
+        """Dimensions of the view along which the numbers are in different elements of one partition."""
         steps = self.view.element.steps
         return [d for d, n in enumerate(self.view.shape) if n > 1 and steps[d]]
 

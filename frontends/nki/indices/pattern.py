@@ -119,7 +119,7 @@ class Pattern:
     ) -> Self:  # fmt: skip
         """Return the view with another shape; `moved` maps an index expression to this shape.
 
-        `new` are additional bounds, pairs of an index expression and its exclusive limit.
+        `new` are additional `bounds`, pairs of an index expression and its exclusive limit.
         """
         axes = {name: moved(getattr(self, name)) for name in ("element", "partition", "block")}
         bounds = (*((moved(axis), limit) for axis, limit in self.bounds), *new)
@@ -129,7 +129,7 @@ class Pattern:
         self, shape: tuple[int, ...], indices: Sequence[Affine], new: Sequence[tuple[Affine, int]] = (),
         numbers: "Numbers[Self] | None" = None,
     ) -> Self:  # fmt: skip
-        """Return the view of the elements that one index expression per dimension selects; `new`: additional bounds."""
+        """Return the view of the elements that one index expression per dimension selects; `new` extends `bounds`."""
 
         def composed(axis: Affine) -> Affine:
             own = list(zip(axis.steps, indices, strict=True))

@@ -50,7 +50,7 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
 
 
 def tests_while(line: Line) -> bool:
-    """Return whether a line of a file is the condition of a `while` and consists only of a name."""
+    """Return whether a line has the condition of a `while` statement that is only a name, attribute or element."""
     nodes = ast.walk(ast.parse("".join(linecache.getlines(line.file))))
     return any(
         isinstance(node, ast.While)

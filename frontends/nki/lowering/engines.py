@@ -33,7 +33,7 @@ class LoweredEngine(Enum):
 def append_copy(r: Recording, dst: Tensor, src: Tensor, *, engine: LoweredEngine | None = None) -> None:
     """Append dst = src with a cast, for tensors on chip; both engines give the same bits.
 
-    The scalar engine copies only floats, in which it computes, and nothing while its lanes hold running sums, because
+    The scalar engine computes in floats, so it copies only floats, and nothing while it holds running sums, because
     each of its instructions resets them. An `engine` other than `unknown` and `scalar` means the vector engine.
     """
     named = (engine or LoweredEngine.unknown).name

@@ -27,7 +27,7 @@ __all__ = [
 
 
 def lanes_tensor(recording: Recording, view: View) -> Tensor:
-    """Return an operand with a view's free dimensions except those of one element.
+    """Return a view as an operand of an instruction, without its free dimensions of one element.
 
     Raises:
         ValueError: if the view is not on chip, exceeds its tensor, or its partitions are not consecutive.
@@ -61,7 +61,7 @@ def lanes_tensor(recording: Recording, view: View) -> Tensor:
 
 
 def common(recording: Recording, shape: tuple[int, ...], *views: View) -> list[Tensor]:
-    """Return views, fitted to a shape, as operands of one instruction; merge dimensions where all operands allow it."""
+    """Return views as operands of one instruction, broadcast to a shape, with dimensions merged where all allow it."""
     fitted = [spread(recording, view.fitted(shape)) for view in views]
     return _merge_dimensions([_of_lanes(recording, view, shape) for view in fitted])
 
@@ -249,7 +249,7 @@ def _to_all_lanes(recording: Recording, dst: Tensor, src: Tensor) -> None:
 
 
 def ones(recording: Recording, fmt: Format, partitions: int) -> Tensor:
-    """Return ones in `partitions` partitions, one element per lane of the machine."""
+    """Return a tensor of ones: in each of `partitions` partitions, one element per partition of the machine."""
 
     def make() -> Tensor:
         tensor = recording.program.space.sbuf("ones", fmt, (recording.program.lanes,), partitions)

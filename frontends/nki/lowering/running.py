@@ -1,7 +1,7 @@
-"""Running results: emulation of the reduction registers in an engine's lanes.
+"""Running results: emulation of NeuronCore's reduction registers, which continue a reduction in a later instruction.
 
-Here they are an SBUF column, one FP32 element per partition. An instruction reduces its elements into a new column, and
-a second one combines it with the previous column. A reduction that starts from its identity writes directly to the
+Here they are a column in SBUF, one FP32 element per partition. An instruction reduces its elements into a new column,
+and a second one combines it with the previous column. A reduction that starts from its identity writes directly to the
 kernel's tensor, which then serves as the column.
 """
 
@@ -72,10 +72,10 @@ def keep(r: Recording, engine: str, kept: Tensor, view: View | None = None) -> N
 
 
 def start_value(r: Recording, engine: str, op: AluOp, command: ReduceCommand, initial, lanes: int) -> float | Tensor:
-    """Return the number, or the scalar in each lane, that a running result continues from.
+    """Return the number, or the scalar in each partition, that a running result continues from.
 
     Raises:
-        ValueError: if it is undefined, has other lanes, or its tensor was written since.
+        ValueError: if it is undefined, is in other partitions, or its tensor was written since.
     """
     if op not in IDENTITIES:
         names = ", ".join(known.name.lower() for known in IDENTITIES)

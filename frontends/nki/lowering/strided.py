@@ -25,7 +25,7 @@ MOST = (1 << DMA_WIDTHS["count0"]) - 1
 
 
 def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
-    """Append a copy between views of one shape; `skip`: skip rows with an index out of bounds.
+    """Append a copy between views of one shape; with `skip`, rows with an index out of bounds are not copied.
 
     A long copy is split into shares for several DMA engines. Several indices within a partition need a separate copy
     each.

@@ -1,4 +1,4 @@
-"""INPUTS and REFERENCE of TEST=nki: a kernel's arguments as text, and a numpy function to compare with."""
+"""INPUTS and REFERENCE of TEST=nki: a kernel's arguments as text, and a numpy function that gives expected results."""
 
 import ast
 import re

@@ -100,7 +100,7 @@ def found_in(kernel: str | Path, config: Config) -> Callable:
 def recorded(
     function: Callable, arguments: Mapping[str, object], config: Config, grid: tuple[int, ...] | int, order: str
 ) -> Recorded:
-    """Record a kernel; `grid` may be an int."""
+    """Return a kernel recorded as a program, see `record`; a `grid` n means (n,)."""
     grid = (grid,) if isinstance(grid, int) else tuple(grid)
     return record(function, arguments, config, grid, order)
 

@@ -41,7 +41,7 @@ class Pending:
         result: the tensor returned to the kernel.
         run: appends instructions that write the result to a view of the same shape.
         source: the kernel's line with the call.
-        product: `run` accepts accumulate=True, which adds to the view.
+        product: whether `run` accepts accumulate=True, which adds to the view.
     """
 
     result: View
@@ -77,12 +77,12 @@ class Recording:
     running: dict[str, Any] = field(default_factory=dict)
     """Running results by engine, which a kernel may continue (`frontends.nki.lowering.running`)."""
     lanes_summing: int = 0
-    """Number of partitions whose scalar-engine lanes hold running sums."""
+    """Number of partitions whose running sums the scalar engine holds."""
     loops: list = field(default_factory=list)
-    """Loops being recorded, innermost last (`frontends.nki.lowering.loops`)."""
+    """Dynamic loops being recorded, innermost last (`frontends.nki.lowering.loops`)."""
     on_chip: list[Allocation] = field(default_factory=list)
     aliases: dict[Allocation, tuple[View, int]] = field(default_factory=dict)
-    """Results that were assigned to parts of other tensors: the target, and the version of its tensor at that time."""
+    """For each result assigned to a part of another tensor: that part, and the tensor's version at that time."""
     made: dict[tuple, Any] = field(default_factory=dict)
     """Objects that `once` has cached, by key."""
 

@@ -45,7 +45,7 @@ def fill(r: Recording) -> None:
 
 
 def _reads(step: ProgramStep, writes: int) -> list[tuple[Region, int]]:
-    """Return the regions that an instruction reads, each with its buffer; a dst overwritten only in part counts."""
+    """Return the regions that an instruction reads, each with its buffer, and a dst that it overwrites only in part."""
     instruction = step.instruction
     reads = [*zip(instruction.reads, islice(step.buffers, writes, None), strict=True)]
     if getattr(instruction, "keep", False):

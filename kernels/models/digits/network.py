@@ -137,9 +137,9 @@ class Classifier:
             self._find(places[:, :1], largest[:, :1], out)
 
     def _find(self, place: Tensor, largest: Tensor, out: Tensor) -> None:
-        """Append the search for the largest element of each row and its first index, without a search unit.
+        """Append the search for the first index of the largest element of each row, without the hardware's search unit.
 
-        With m = index - length at the largest elements and m = 0 elsewhere, the first index is min(m) + length.
+        With m = index - length at the `largest` elements and m = 0 elsewhere, the first index is min(m) + length.
         """
         space = self.program.space
         numbers = space.sbuf("numbers", INT32, out.shape, out.partitions)

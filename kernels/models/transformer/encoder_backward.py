@@ -33,7 +33,7 @@ def encoder_backward(
     causal: bool = False,
     epsilon: float = 1e-5,
 ) -> Rows:
-    """Append and return the gradient of x, BF16 [tokens, features]; store the others to HBM.
+    """Append and return the gradient of x, BF16 [tokens, features]; store the gradients of all parameters to HBM.
 
     `encoded` is the result of the forward pass, and x, weights, `causal` and `epsilon` are its arguments. dy is BF16 in
     tiles like the result. `gradients` are the destinations of the parameters' gradients, FP32.
