@@ -16,7 +16,7 @@ Inputs = Mapping[str | HbmTensor, ArrayLike]
 
 
 def contents(inputs: Inputs, tensors: Sequence[HbmTensor]) -> Iterator[tuple[HbmTensor, np.ndarray]]:
-    """Yield the tensors that have inputs, and their codes; tensors: all of the program in HBM.
+    """Yield the tensors that have inputs, and their codes; `tensors` are all tensors of the program in HBM.
 
     Raises ValueError if a name belongs to no tensor or to several, and as `codes_of`.
     """

@@ -50,7 +50,7 @@ def record_of(entry: Entry, config: Config) -> EngineRecord:
 
 
 def work_of(program: ElementwiseProgram, **disturbed: Any) -> ElementwiseWork:
-    """Return a program as work of the harness; `disturbed`: further arguments."""
+    """Return a program as work of the harness; `disturbed` are further arguments of `ElementwiseWork`."""
     return ElementwiseWork(program=program.records, sbuf=program.sbuf, psum=program.psum, **disturbed)
 
 
@@ -111,7 +111,7 @@ class Differences:
 
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseJob(Job):
-    """A program on the vector and scalar engine without the core; `stall` and `events` as in `ElementwiseWork`."""
+    """Job that runs a program on the vector and scalar engine alone; for `stall` and `events` see `ElementwiseWork`."""
 
     config: Config
     program: ElementwiseProgram

@@ -65,7 +65,7 @@ class Job:
     Attributes:
         doing: the activity, for the progress display.
         instance: the instance with its links; None without links.
-        title: of the picture of the links.
+        title: title of the picture of the links.
         core: the core that a waveform shows inside, or None.
         levels: levels of hierarchy from the harness to the level from which DEPTH counts.
     """
@@ -81,11 +81,11 @@ class Job:
     levels = 0
 
     def device(self, *, waves: bool = False) -> Device:
-        """Return the device to simulate; `waves`: with the signals that a waveform shows."""
+        """Return the device to simulate; `waves` adds the signals that a waveform shows."""
         raise NotImplementedError
 
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> object:
-        """Return the input of the device; `sampled`: samples of the links, `profiled`: the engines' activity."""
+        """Return the input of the device; `sampled` requests samples of the links, `profiled` the engines' activity."""
         raise NotImplementedError
 
     def golden(self) -> Expected | None:
@@ -149,7 +149,7 @@ class ImageJob(Job):
 
     Arguments (besides those of `Job`):
         machine: parameters of the core or instance.
-        images: in ascending order of addresses, or of cores.
+        images: the images, in ascending order of addresses, or of cores.
         data: for an instance, uint8 [cores, bytes], further contents of HBM from address 0.
         delays: start delay of each core in cycles; default 0.
         behaviour: of HBM.

@@ -94,7 +94,7 @@ def run(
         ValueError: if an argument is not valid, or the kernel is refused.
         ProgramFailed: if the program reports an error, does not end, has races, or reads on-chip bytes before it writes
             them.
-        MissingTool, BuildFailed, SimulationFailed: if the machine cannot simulate.
+        MissingTool, BuildFailed, SimulationFailed: if this computer cannot simulate.
     """
     if not isinstance(on, str | Target):
         raise UsageError(f"on must be the name of a target, or a Target, not {on!r}")
@@ -138,7 +138,7 @@ def run(
 def program_job(program: Program | Image, inputs: Inputs, label: str, behaviour: Hbm) -> "ProgramJob":
     """Return the job of a program or image for a lone core.
 
-    `inputs`: see `run`; `label` is part of the names of the recorded files.
+    For `inputs` see `run`; `label` is part of the names of the recorded files.
     """
     if not isinstance(program, Image):
         if program.config.cores > 1:

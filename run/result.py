@@ -267,7 +267,7 @@ def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
 
 
 def hbm_width(config: Config, bandwidth: int) -> int:
-    """Return the maximum bytes per cycle of HBM; `bandwidth`: a limit, or 0 for the width of the ports."""
+    """Return the maximum bytes per cycle of HBM; `bandwidth` is a limit, or 0 for the width of all ports together."""
     width = config.hbm_ports * config.hbm_bytes
     return min(width, bandwidth) if bandwidth else width
 
@@ -298,7 +298,7 @@ def queue_cycles(run: Outcome, config: Config) -> dict[str, dict[str, int]]:
 
 
 def hbm_cycles(moved: int, config: Config, bandwidth: int) -> int:
-    """Return the minimum cycles in which HBM can transfer `moved` bytes; `bandwidth`: see `hbm_width`."""
+    """Return the minimum cycles in which HBM can transfer `moved` bytes; for `bandwidth` see `hbm_width`."""
     return -(-moved // hbm_width(config, bandwidth))
 
 

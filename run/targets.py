@@ -37,7 +37,7 @@ BEAT = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Target(ABC):
-    """Base of the targets that execute jobs; `compares`: whether memories can differ from golden's."""
+    """Base of the targets that execute jobs; `compares` tells whether memories can differ from golden's."""
 
     name: ClassVar[str]
     compares: ClassVar[bool] = False
@@ -152,7 +152,7 @@ class BoardTarget(Target):
 
     @contextmanager
     def connected(self, config: Config | None) -> Iterator[HostPort]:
-        """Yield a connection to the board; config: of a simulated board, None: without a core."""
+        """Yield a connection to the board; `config` is the core of a simulated board, None for a board without one."""
         try:
             if self.host is not None:
                 yield self.host

@@ -19,12 +19,12 @@ def opposite(instance: Instance, wire: int) -> int:
 
 
 def link_of(instance: Instance, wire: int) -> int:
-    """Return the wire that names a wire's link: the one that leads up, or to the next column or row."""
+    """Return the wire of the same link that names the link: it leads up, or to the next column or row."""
     return opposite(instance, wire) if wire % instance.directions % 2 else wire
 
 
 def dead_links(instance: Instance, dead: Collection[int]) -> list[int]:
-    """Return the dead links, as the wires that name them; `dead`: wires of the ends that declared their link dead."""
+    """Return the dead links, as the wires that name them; `dead` are the wires whose sender declared its link dead."""
     return sorted({link_of(instance, wire) for wire in dead})
 
 
@@ -34,7 +34,7 @@ def link_table(
     """Return the activity of each wire, by the name of its link and direction without the word link.
 
     A wire's receiver counts CRC errors and discarded flits; its sender counts flits, retries and stalls. `counters` are
-    those of the end that sends on each wire; dead: see `dead_links`.
+    those of the link end that sends on each wire; for `dead` see `dead_links`.
     """
     gone = set(dead_links(instance, dead))
     table = {}

@@ -19,7 +19,7 @@ __all__ = ["Execution", "Race", "TouchTable", "find_races", "race_events"]
 
 @dataclass(frozen=True)
 class Execution:
-    """An executed record of the queue `queue`, named `name`; `address`: in HBM."""
+    """An executed record: index `queue` and name `name` of its queue, and its HBM `address`."""
 
     queue: int
     address: int
@@ -107,9 +107,9 @@ class TouchTable:
     def conflicts(
         self, number: int, others: np.ndarray, only_true: bool = False
     ) -> list[tuple[int, tuple[Touch, Touch]]]:
-        """Return the instructions that conflict with one, and the accesses of each pair, its own first.
+        """Return the indices of instructions that conflict with instruction `number`, and both accesses, its own first.
 
-        Conflicting accesses share a byte, and at least one writes.
+        Conflicting accesses share a byte, and at least one of them writes.
 
         Arguments:
             number: index of the instruction in the list.

@@ -13,7 +13,7 @@ __all__ = ["cycles_of_runs", "tile_runs"]
 
 
 def tile_runs(image: Image, addresses: Sequence[int]) -> list[slice]:
-    """Return each execution of a section, as a slice of `addresses`, those of executed records in order of issue."""
+    """Return each execution of a section as a slice of `addresses`, the HBM addresses of records in order of issue."""
     sections = {
         block.address + place * RECORD_BYTES: block.section for block in image.blocks for place in range(block.count)
     }

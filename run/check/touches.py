@@ -26,7 +26,7 @@ class Touch:
     """An access to the same bytes in each of several partitions.
 
     Arguments:
-        name: of the operand, such as dst or a.
+        name: name of the operand, such as dst or a.
         writes: whether it is a write.
         storage: the memory; HBM is one partition.
         partitions: ascending.

@@ -1,8 +1,8 @@
 """Reads of on-chip bytes before they are written.
 
-SBUF and PSUM are zero at the start of golden and of simulations, but arbitrary on a machine, so a result that depends
-on them is wrong even if golden and RTL agree. `kernels.program.allocation` refuses reads of a whole unwritten tensor;
-this check tracks each byte in the order of golden's records.
+SBUF and PSUM are zero at the start of golden and of simulations, but arbitrary on a chip, so a result that depends on
+their initial bytes is wrong even if golden and RTL agree. `kernels.program.allocation` refuses reads of a whole
+unwritten tensor; this check tracks each byte in the order of golden's records.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ __all__ = ["Unwritten", "find_unwritten"]
 
 @dataclass(frozen=True)
 class Unwritten:
-    """A read of unwritten bytes, the first at `partition` and `byte`; `source`: the kernel's line."""
+    """A read of unwritten bytes, the first at `partition` and `byte`; `source` is the line of the kernel."""
 
     instruction: str
     source: str
@@ -36,9 +36,9 @@ class Unwritten:
 
 
 def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator[Unwritten]:
-    """Yield the first such read of each record of an image made from a program.
+    """Yield each record's first read of unwritten on-chip bytes, for an image made from a program.
 
-    Not checked: HBM, which the image initialises, and source rows of a gather. Rows that a scatter skips count as
+    Source rows of a gather are not checked, nor is HBM, which the image initialises. Rows that a scatter skips count as
     written. `records` are queue and HBM address of each record in the order of execution.
     """
     config = image.config

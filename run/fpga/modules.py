@@ -83,7 +83,7 @@ def _synthesise_one(module: str, rtlil: list[str], verilog: list[str], family: F
 
 
 def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str]:
-    """Return the number of instances of each module below `top`; `cells`: cells and submodules of a module."""
+    """Return the number of instances of each module below `top`; `cells` has the instances in each module by type."""
     times: Counter[str] = Counter()
     todo = [(top, 1)]
     while todo:

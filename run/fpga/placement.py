@@ -121,7 +121,7 @@ def _register(cell: str, netlist: Netlist) -> tuple[str | None, str | None]:
 
 
 MOST_LETTERS = 48
-"""Most letters of an expression instead of a name."""
+"""Most letters of an expression that replaces a signal's missing name."""
 
 
 def _expression(source: str) -> str:
@@ -131,12 +131,12 @@ def _expression(source: str) -> str:
 
 
 def remaining(log: str) -> list[int]:
-    """Return how many connections remained after every thousand that nextpnr's router made; it also removes some."""
+    """Return the number of unrouted connections, by nextpnr's log, after each thousand connections that it made."""
     return [int(found) for found in _THOUSAND.findall(log)]
 
 
 def stands_still(left: Sequence[int]) -> bool:
-    """Return whether routing makes no progress: more than `PATIENCE` counts follow the smallest one in `remaining`."""
+    """Return whether routing makes no progress: more than `PATIENCE` of the counts `left` follow the smallest one."""
     return bool(left) and len(left) - 1 - left.index(min(left)) > PATIENCE
 
 

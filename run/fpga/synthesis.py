@@ -54,7 +54,7 @@ class Family:
     cells: Mapping[str, tuple[str, Mapping[str, float]]]
 
     def counts(self, cells: Mapping[str, int]) -> dict[str, float]:
-        """Return the counts of resources; `cells`: number of cells of each type."""
+        """Return the count of each resource, from the number of `cells` of each type."""
         found = {
             name: sum(weight * cells.get(cell, 0) for cell, weight in weights.items())
             for name, (_, weights) in self.cells.items()

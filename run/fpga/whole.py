@@ -34,7 +34,7 @@ SMALL = f"{_REWRITTEN}; &if -a {{C}} {{W}} {{D}} {{R}} -v; &mfs"
 """Script for modules with several instances: fewest LUTs."""
 
 FAST = f"{_REWRITTEN}; &if {{C}} {{W}} {{D}} {{R}} -v; &mfs"
-"""Script for the other modules, which the longest paths cross: fewest levels. A vector lane would be 2 % larger."""
+"""Script for the other modules, which the longest paths cross: fewest levels. A vector datapath would be 2 % larger."""
 
 LOOPS = ("running_sum",)
 """Modules with several instances that use `FAST`: their slowest path is a loop, which no register can cut."""
@@ -61,7 +61,7 @@ ROUNDS = 4
 
 
 def whole(component: wiring.Component, name: str) -> tuple[Netlist, list[dict]]:
-    """Elaborate a component as the module `name`; return `synthesise_whole` of it."""
+    """Elaborate a component as the module `name`; return the result of `synthesise_whole` for this module."""
     library = ModuleLibrary()
     with progress(f"{name}: elaborating"):
         modules = below(name, component, library, sources=True)

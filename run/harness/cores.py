@@ -39,7 +39,7 @@ def room_of(memories: np.ndarray) -> int:
 
 
 ROUNDS = 256
-"""Most images of a lone core."""
+"""Most images that a lone core runs one after another."""
 
 PATIENCE = 8192
 """Idle cycles after which a run is stopped."""
@@ -235,7 +235,7 @@ def _ending(gave_up: bool, parts: Mapping[int | str, Outcome], started: Sequence
 
 
 def _logs(text: str, cores: int) -> list[list[list[str]]]:
-    """Return the log of each core in each round: the fields of its lines without the core."""
+    """Return the log of each core for each image that it ran: the fields of its lines except the core's index."""
     logs: list[list[list[str]]] = []
     for kind, core, *fields in map(str.split, text.splitlines()):
         if kind == "s":

@@ -97,7 +97,7 @@ class HbmWork(LinkWork):
             raise ValueError(f"memories must be [{cores}, a multiple of 4096], not {list(self.memories.shape)}")
 
     def hbm_plusargs(self, directory: Path, beat_bytes: int, *, limited: bool) -> list[str]:
-        """Write the memories to files; return their plusargs; `limited`: accesses of a core beyond its memory fail."""
+        """Write the memories to files; return the plusargs. If `limited`, a core's accesses beyond its memory fail."""
         cores, room = self.memories.shape
         limits = plusargs(hbm_room=room, hbm_size=cores * room) if limited else []
         return [*self.behaviour.plusargs(), *limits, *write_memory(directory, self.memories.reshape(-1), beat_bytes)]

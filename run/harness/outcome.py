@@ -91,16 +91,16 @@ class Outcome:
     """Outcome of a device, or of a part of one.
 
     Arguments:
-        exit_code: of its program, if that ended.
+        exit_code: exit code of its program, if the program ended.
         console: text that its program printed.
         errors: reported errors, in order; as text, cause and location.
-        counters: nested, by name.
+        counters: values of the device's counters, nested, by name.
         events: an `Event` for each record in the order of issue; for the controller without a core, `TraceEntry`s.
         activity: for a profiled core, the cycles in which each counter counted; see `run.harness.activity`.
         parts: outcomes of cores or images by number, or of engines by name.
         memories: final contents by name.
         seconds: wall time from the first clock edge to the end.
-        host: whether the host of a board read it, without parts and events.
+        host: whether the host of a board read the outcome, which then has no parts and events.
     """
 
     ending: Ending

@@ -126,7 +126,7 @@ class CpuWork:
 
 @dataclass(frozen=True, kw_only=True)
 class CpuDevice:
-    """The controller's processor; `memory_bytes`: a power of two.
+    """The controller's processor with a memory of `memory_bytes`, a power of two.
 
     The exit code of its outcome is the word that the program wrote to `tohost`; cycles and the counter `instructions`
     count up to that write. Optional are the events, `TraceEntry`s with a few after the end, and `memory`, uint8.

@@ -30,7 +30,7 @@ class Device(Protocol):
     def ports(self) -> Sequence[str]: ...
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the device in its harness; `vectors`: blocks of lanes are vectors (`run.sim.vectors`)."""
+        """Return the device in its harness; `vectors` runs replicated modules as vector code (`run.sim.vectors`)."""
         ...
 
     def load(self, work: Any, directory: Path) -> tuple[list[str], int]:
@@ -43,7 +43,7 @@ class Device(Protocol):
 
 
 def build_device(device: Device, sim: str = "verilator", waves: bool = False) -> simulation.Build:
-    """Return the build of a device; `waves`: with a waveform."""
+    """Return the build of a device; `waves` lets its runs record waveforms."""
     build, needed = _built(device, sim, waves, sim == "verilator" and not waves and use_vectors())
     note(*needed)
     return build
@@ -67,7 +67,7 @@ def run_device(
     doing: str = "running",
     plusargs: Sequence[str] = (),
 ) -> Outcome:
-    """Simulate a device with the input `work` and return its outcome; `waves`: path of the waveform.
+    """Simulate a device with the input `work` and return its outcome; `waves` is the path for a waveform, or None.
 
     Raises:
         ValueError: if the work does not fit the device.

@@ -90,7 +90,7 @@ def bounds(width: int) -> str:
 
 
 def wires(widths: Mapping[str, int], behind: str = "") -> str:
-    """Return wires, as vectors even for one bit; `behind`: text after each name, such as array bounds."""
+    """Return declarations of wires, as vectors even for one bit; `behind` follows each name, such as array bounds."""
     return " ".join(f"wire [{width - 1}:0] {name}{behind};" for name, width in widths.items())
 
 

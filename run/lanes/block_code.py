@@ -408,7 +408,7 @@ class BlockCode(LaneCode):
             self.line(f"for (int n = 0; n < {count}; n++) {target}[{first} + n * {stride}] = {value};")
 
     def _alike_value(self, shape, steps, width: int) -> str:
-        """Return the C++ expression of operand `n` of a regular row that begins with `shape`."""
+        """Return the C++ expression of operand `n`, the loop variable, of a regular row that begins with `shape`."""
         terms = []
         for (kind, name, length, place), number, step in zip(*shape, steps, strict=True):
             at = f"{number} + n * {step}" if step else f"{number}"

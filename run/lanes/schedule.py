@@ -188,7 +188,7 @@ def schedule(
 
 
 def _sides(cell: Cell) -> list[tuple[int, list[Bit]]]:
-    """Return the inputs of a multiplexer by side; the side -1 is the default."""
+    """Return the input bits of a multiplexer by the index of the select that chooses them; -1 is the default."""
     width, b = cell.width, cell.operands["B"]
     cases = [(side, b[side * width : (side + 1) * width]) for side in range(len(cell.operands["S"]))]
     return [*cases, (-1, cell.operands["A"])]

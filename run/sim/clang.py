@@ -1,4 +1,4 @@
-"""C and C++ compiler: the clang and linker in the package `ziglang`, the same on every machine.
+"""C and C++ compiler: the clang and linker in the package `ziglang`, the same on every computer.
 
 Zig would compile its complete C++ library before it links the first program, which takes 40 s of CPU time. The parts
 that Verilator's programs need are a single file here, which takes 4 s.

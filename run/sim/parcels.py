@@ -1,4 +1,4 @@
-"""Generated files of a run as an archive, to move builds between machines."""
+"""Generated files of a run as an archive, to move builds between computers."""
 
 import io
 import shutil
@@ -38,7 +38,7 @@ def noted() -> Iterator[set[str]]:
 
 
 def missing(names: Iterable[str]) -> list[str]:
-    """Return the names, relative to `sim_build/`, that do not exist on this machine."""
+    """Return the names, relative to `sim_build/`, of files that do not exist on this computer."""
     return [name for name in names if not (SIM_BUILD / name).exists()]
 
 

@@ -1,7 +1,7 @@
-"""Vector libraries of blocks of lanes: generated from RTLIL, compiled once, loaded by the dynamic linker.
+"""Vector libraries: blocks of replicated modules (*lanes*) as C++ from RTLIL, compiled once, linked at run time.
 
-A Verilated program calls a block's library by name. There is one library per vector level of processors; the program's
-library search path selects the level at start.
+A Verilated program calls a block's library by name. There is one library per vector level, the vector instructions that
+a processor has; the program's library search path selects the level at start.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ MARK = "// lanes: "
 """Prefix of the label that precedes a module which calls a library."""
 
 WAYS = ("vector", "scalar")
-"""Ways to simulate blocks of lanes: by vector libraries, or as Verilog like all other modules."""
+"""Ways to simulate blocks of replicated modules: by vector libraries, or as Verilog like all other modules."""
 
 LANES_VARIABLE = "LANES"
 """Environment variable: one of `WAYS`; default: the first."""
@@ -152,7 +152,7 @@ def level() -> str:
 
 
 def search_path() -> Path:
-    """Return the folder of the libraries of this machine's level."""
+    """Return the folder of the libraries for this computer's vector level."""
     return libraries_folder / level()
 
 

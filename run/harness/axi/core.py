@@ -19,7 +19,7 @@ ROOM_BYTES = 1 << 24
 
 
 def testbench(config: Config, subject: str, top: str) -> str:
-    """Return the testbench as the module `top`; subject: name of its `hdl.host.axi_core.AxiCore`."""
+    """Return the testbench as the module `top`; `subject` is the module name of the `hdl.host.axi_core.AxiCore`."""
     ports, beat = memory_ports(config), (config.hbm_bytes, axi_id_bits(config))
     signals = {
         f"{channel}{name}": (bits, f"{channel}valid", constants(config.hbm_bytes)[name])

@@ -37,7 +37,7 @@ START_NS = 2_000
 
 
 class SimulatedLine:
-    """A `Transport` to a running simulation; `cycle`: when it received the latest bytes."""
+    """A `Transport` to a running simulation; `cycle` is the cycle in which it received the latest bytes."""
 
     def __init__(self, connection: Any):
         self._connection = connection
@@ -54,7 +54,7 @@ class SimulatedLine:
 
 @dataclass(frozen=True)
 class SimulatedBoard:
-    """Simulation of a board with its SDRAM and its host; `config`: parameters of the core, None without a core."""
+    """Simulation of a board with its SDRAM and its host; `config` is the core's parameters, None without a core."""
 
     config: Config | None
 

@@ -56,7 +56,7 @@ class Transport(Protocol):
 
 
 class SerialLine:
-    """A serial port of this machine.
+    """A serial port of this computer.
 
     The line is quiet after `patience_s` seconds without a byte; this is longer than the board's patience.
     """
@@ -116,7 +116,7 @@ class HostPort:
         return int.from_bytes(self._command(LinkCommand.READ_REGISTER, register, 4, returns=4), "little")
 
     def check_machine(self, config: Config | None) -> None:
-        """Wait until the board's memory is ready; LinkError if its machine has other parameters than `config`."""
+        """Wait until the board's memory is ready; LinkError if the board's core has other parameters than `config`."""
         if (identity := self.read_register(BoardRegister.IDENTITY)) != IDENTITY_WORD:
             raise LinkError(f"IDENTITY must be {IDENTITY_WORD:#x}, not {identity:#x}")
         machine = self.read_register(BoardRegister.MACHINE)

@@ -16,7 +16,7 @@ TRRD_NS = 15
 def sdram_parameters(chip: SdramChip, clock_hz: int, start_ns: int | None = None) -> str:
     """Return the parameters of an instance of the Verilog model of an SDRAM chip.
 
-    `start_ns` is the time from power-up to the first command; None: the chip's.
+    `start_ns` is the time from power-up to the first command, by default the time that the chip needs.
     """
     times = {field.name.removesuffix("_ns"): getattr(chip, field.name) for field in fields(chip) if "_ns" in field.name}
     times |= {"trrd": TRRD_NS, "trefi": chip.refresh_ns / (1 << chip.row_bits)} | {"start": start_ns or chip.start_ns}

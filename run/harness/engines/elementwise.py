@@ -42,7 +42,8 @@ SLOWEST = 2 * REMAINDER_LATENCY
 class EngineRecord:
     """An instruction of the engine `engine`, legal or not, as bits.
 
-    It is offered once `vector` and `scalar` instructions of the two engines have retired.
+    It is offered once at least `vector` instructions of the vector engine and `scalar` ones of the scalar engine have
+    retired.
     """
 
     engine: str
@@ -175,7 +176,7 @@ def _programs(work: ElementwiseWork) -> dict[str, list[EngineRecord]]:
 
 
 def _without_repetitions(text: str) -> str:
-    """Return a Verilog text without the second copies of modules, which both engines contain."""
+    """Return a Verilog text without the second copy of each module that both engines contain."""
     seen = set()
 
     def once(found: re.Match) -> str:

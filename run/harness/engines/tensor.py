@@ -63,7 +63,7 @@ class TensorProgram:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorWork:
-    """A program for the tensor engine; `stall`: rate of random pauses of streams, in 256ths of the cycles."""
+    """A program for the tensor engine; `stall` is the rate of random pauses of streams, in 256ths of the cycles."""
 
     program: TensorProgram
     stall: int = 0

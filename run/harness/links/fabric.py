@@ -54,7 +54,7 @@ class Traffic(LinkWork):
 
 
 class Way(NamedTuple):
-    """Path of flits that must be received in order."""
+    """Path of a stream of flits, which must be received in the order in which they were sent."""
 
     source: int
     destination: int
@@ -62,7 +62,7 @@ class Way(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """A wrong flit that a port received; `expected`: the right number; a bit of `kind` stands for each fault."""
+    """A wrong flit that a port received; `expected` is the right flit's number, and `kind` has a bit for each fault."""
 
     port: int
     source: int
