@@ -181,7 +181,7 @@ class ImageJob(Job):
 
     def __post_init__(self):
         if self.core is not None and self.core >= len(self.images):
-            raise UsageError(f"CORE must be below the {len(self.images)} cores of the instance, not {self.core}")
+            raise UsageError(f"CORE must be from 0 to {len(self.images) - 1}, not {self.core}")
 
     @property
     def instance(self) -> Instance | None:

@@ -45,7 +45,7 @@ def step_interval(instruction: Elementwise, config: Config) -> int:
 
 
 def is_slow(instruction: Elementwise) -> bool:
-    """Return whether an instruction runs alone in the lanes."""
+    """Return whether an instruction has the datapaths for itself: no other one overlaps it."""
     return instruction.opcode == Opcode.BN_AGGR or any(_slow_units(instruction))
 
 

@@ -60,13 +60,13 @@ one spare.
 """
 
 VECTOR_ENTRY_LATENCY = 1, 3
-"""Cycles of widening in the vector lanes: with single-cycle ALUs, and with pipelined ALUs."""
+"""Cycles of widening in the vector datapaths: with single-cycle ALUs, and with pipelined ALUs."""
 
 VECTOR_CAST_LATENCY = 1, 5
-"""Cycles of the cast in the vector lanes: with single-cycle ALUs, and with pipelined ALUs."""
+"""Cycles of the cast in the vector datapaths: with single-cycle ALUs, and with pipelined ALUs."""
 
 SCALAR_LANES_LATENCY = 23, 44
-"""Cycles from a step to its result in the scalar engine's lanes, by `scalar_depth`."""
+"""Cycles from a step to its result in the scalar engine's datapaths, by `scalar_depth`."""
 
 DIVIDE_INTERVAL, DIVIDE_LATENCY = 8, 10
 """Cycles from one division to the next, and to its quotient."""
@@ -84,12 +84,12 @@ def cast_latency(rounding: int) -> int:
 
 
 def turns_latency(lane_partitions: int) -> int:
-    """Return the extra latency of a result if a lane serves several partitions."""
+    """Return the extra cycles until a result if one datapath serves `lane_partitions` partitions in turn."""
     return lane_partitions if lane_partitions > 1 else 0
 
 
 def vector_lanes_latency(alu_latency: int) -> int:
-    """Return the cycles from a step to its result in the vector engine's lanes, if no operation is iterative."""
+    """Return the cycles from a step to its result in the vector engine's datapaths, if no operation is iterative."""
     staged = alu_latency > 1
     return 1 + VECTOR_ENTRY_LATENCY[staged] + 2 * alu_latency + 1 + VECTOR_CAST_LATENCY[staged]
 

@@ -16,13 +16,14 @@ send of the result. Loads, receives and sends have separate queues, and all oper
 the first operation of the list that is not done waits for one of five resources:
 
 1. The router, to accept a flit. It does eventually, as every channel accepts what arrives: control flits into the
-   Mailbox or a counter, data into buffer space reserved by credits. 2. HBM, which responds eventually. The Loader
-   serves Sender and ReceivePath in list order, so a loaded beat that its unit does not accept blocks only later
-   operations. 3. READY, which a receiver sends when it has received everything from its previous sender. In a ring only
-   the first operations of an instruction need it; they wait for those of an earlier instruction. In ALL_TO_ALL the
-   cores at the lowest step wait only for cores at the same step, and sending does not wait for receiving in a step. 4.
-   Data, from the operation with the same index in the upstream core's list. 5. Credit, for buffer space of the
-   downstream core.
+   Mailbox or a counter, data into buffer space reserved by credits.
+2. HBM, which responds eventually. The Loader serves Sender and ReceivePath in list order, so a loaded beat that its
+   unit does not accept blocks only later operations.
+3. READY, which a receiver sends when it has received everything from its previous sender. In a ring only the first
+   operations of an instruction need it; they wait for those of an earlier instruction. In ALL_TO_ALL the cores at the
+   lowest step wait only for cores at the same step, and sending does not wait for receiving in a step.
+4. Data, from the operation with the same index in the upstream core's list.
+5. Credit, for buffer space of the downstream core.
 
 Order. In a ring, send operation j + 1 forwards the data of receive operation j; operations without elements have
 indices too.
@@ -31,15 +32,17 @@ Contradiction. Suppose that all ranks of a ring wait.
 
 1. Follow the waits upstream: a sender without data waits for the receiver of its own core, which waits for data of the
    upstream sender, and so on. This ends at a sender that loads from HBM, or at a sender without credit. HBM responds,
-   so some sender has no credit. 2. Let a sender at operation i have no credit. The downstream buffer holds two largest
-   segments, and the receiver grants credits only in units of half the buffer. So more than one largest segment is sent
-   and not consumed. Operation i is at most one segment, so the downstream receiver is at an operation j < i, and has
-   beats. 3. That receiver waits for its own core's sender to accept forwarded beats. The sender is at an operation i'
-   <= j + 1 <= i. It has beats, so it has no credit either, and step 2 applies to it. 4. Around the ring i never rises,
-   so it is the same in all cores: all senders are at operation i, all receivers at i - 1. 5. Each receiver has consumed
-   at least as many beats of i - 1 as its own sender has sent of i. 6. Each sender has sent more beats of i than the
-   downstream receiver has consumed of i - 1, by step 2. 7. By steps 5 and 6 the number of consumed beats falls from
-   each rank to the next, all around the ring: impossible.
+   so some sender has no credit.
+2. Let a sender at operation i have no credit. The downstream buffer holds two largest segments, and the receiver grants
+   credits only in units of half the buffer. So more than one largest segment is sent and not consumed. Operation i is
+   at most one segment, so the downstream receiver is at an operation j < i, and has beats.
+3. That receiver waits for its own core's sender to accept forwarded beats. The sender is at an operation i' with
+   i' <= j + 1 <= i. It has beats, so it has no credit either, and step 2 applies to it.
+4. Around the ring i never rises, so it is the same in all cores: all senders are at operation i, all receivers at
+   i - 1.
+5. Each receiver has consumed at least as many beats of i - 1 as its own sender has sent of i.
+6. By step 2, each sender has sent more beats of i than the downstream receiver has consumed of i - 1.
+7. By steps 5 and 6 the number of consumed beats falls from each rank to the next, all around the ring: impossible.
 
 A broadcast is a chain of cores, and a transfer has one sender and one receiver. The token that precedes the data closes
 this chain to a ring, but it waits only for READY, which its receiver sends before all else.

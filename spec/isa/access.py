@@ -90,7 +90,7 @@ class Pointer(Addressed):
     Arguments:
         format: format of the element.
         address: byte address in every partition.
-        partition: partition of lane 0, the start of a quadrant.
+        partition: first partition; must be the start of a quadrant.
     """
 
     format: Format
@@ -100,12 +100,12 @@ class Pointer(Addressed):
 
 @dataclass(frozen=True, kw_only=True)
 class Access(Addressed):
-    """Elements that an instruction reads or writes; lane i accesses partition `partition` + i.
+    """Elements that an instruction reads or writes, with the same addresses in consecutive partitions.
 
     Arguments:
         format: format of an element.
         address: byte address, in every partition, of the element of index (0, ..., 0).
-        partition: partition of lane 0, the start of a quadrant.
+        partition: first partition; must be the start of a quadrant.
         storage: SBUF or PSUM.
         steps: distance in elements from one index to the next in each dimension, outermost first; 0 repeats an element.
     """

@@ -31,8 +31,8 @@ ENGINE_QUEUES = (Engine.TENSOR, Engine.VECTOR, Engine.SCALAR)
 """Engines of queues 0, 1 and 2. The DMA engines' queues follow, then the collective engine's."""
 
 LANES = {engine: 1 for engine in Engine} | {Engine.TENSOR: 2, Engine.QUEUE: 0}
-"""Lanes of a queue; instructions complete in order within a lane. The tensor engine has two lanes, because a
-LoadStationary may complete before an earlier MultiplyMoving.
+"""Number of in-order streams ("lanes") of a queue: the instructions of a lane complete in order. The tensor engine has
+two, because a LoadStationary may complete before an earlier MultiplyMoving.
 """
 
 RECORDS_AHEAD = {Engine.TENSOR: 8, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2, Engine.COLLECTIVE: 2}

@@ -51,7 +51,7 @@ class Instruction(ABC):
     """Field with the code that names the instruction, and the enumeration of codes; None if the class has one name."""
 
     lane: ClassVar[int | None] = 0
-    """Lane of its queue (`spec.isa.engine.LANES`); None: its queue executes it."""
+    """In-order stream of its queue (`spec.isa.engine.LANES`), by index; None if its queue executes it."""
 
     overlap: bool | None = None
     """True if it may read while earlier instructions of its engine still write; None without such a field."""
@@ -104,7 +104,7 @@ class Instruction(ABC):
     @property
     @abstractmethod
     def in_turn(self) -> bool:
-        """True if the engine begins the instruction only after all earlier ones of the lane."""
+        """True if the engine begins the instruction only after all earlier ones of its lane."""
 
     @property
     def continues(self) -> bool:

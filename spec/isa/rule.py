@@ -27,7 +27,7 @@ class Rule(enum.IntEnum):
     SHAPE = 7
     """Counts are at least 1, and within the limits of the opcode."""
     PARTITIONS = 8
-    """Lanes exist in the storage, rows and columns in the array, and start at a quadrant. An access to more than a
+    """Partitions exist in the storage, rows and columns in the array, and start at a quadrant. An access to more than a
     quarter of the partitions starts at 0 or at the half, to more than half of them at 0.
     """
     PORTS = 9

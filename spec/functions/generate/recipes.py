@@ -166,7 +166,7 @@ def even(*pieces):
 
 
 def gate(cdf, above=2, near=0, tail_to=3):
-    """Return the pieces of z times a cumulative distribution; each serves z up to its largest exponent."""
+    """Return the pieces of z * cdf(z) for positive and negative z, pairs (largest exponent of z, piece)."""
     below = mirrored(cdf)
     tail = negative(power(times(below)))
     return (
@@ -176,7 +176,7 @@ def gate(cdf, above=2, near=0, tail_to=3):
 
 
 def gate_slope(slope, above=1, settled=2, near=0, tail_to=3):
-    """Return the pieces of a gate's derivative; each serves z up to its largest exponent."""
+    """Return the pieces of the derivative `slope` of z * cdf(z), pairs (largest exponent, piece) as of `gate`."""
     below = mirrored(slope)
     return (
         ((above, direct(slope)), (settled, near_one(slope)), (LAST, ONE)),
@@ -185,7 +185,7 @@ def gate_slope(slope, above=1, settled=2, near=0, tail_to=3):
 
 
 def root(scale, even_target, odd_target):
-    """Return the pieces of a root, for even and odd exponents of z."""
+    """Return the pieces of a root: pairs (parity of z's exponent, piece)."""
     return ((0, of_significand(even_target, scale=scale)), (1, of_significand(odd_target, scale=scale)))
 
 

@@ -104,11 +104,11 @@ def _state(values: dict[str, int], core: int, cores: int) -> Iterator[str]:
     if not (0 <= base < cores and 0 <= last < cores):
         yield f"the group's cores must lie from 0 to {cores - 1}, not from {base} to {last}"
     if rank >= ranks:
-        yield f"rank must be below {ranks}, not {rank}"
+        yield f"rank must be from 0 to {ranks - 1}, not {rank}"
     if base + rank * stride != core:
         yield f"rank {rank} must be the rank of core {core}, not of core {base + rank * stride}"
     if values["kind"] in ROOTED and values["root"] >= ranks:
-        yield f"root must be below {ranks}, not {values['root']}"
+        yield f"root must be from 0 to {ranks - 1}, not {values['root']}"
     if values["kind"] in (_K.SEND, _K.RECEIVE) and values["root"] == rank:
         yield f"root must be a rank other than the executing one, not {rank}"
 

@@ -173,7 +173,7 @@ class DmaCopy(Instruction):
         def tensor(name: str) -> DmaTensor:
             axis = values[f"{name}_axis"]
             if axis != NO_AXIS and axis >= DMA_DIMENSIONS:
-                raise ValueError(f"{name}.axis must be below {DMA_DIMENSIONS} or {NO_AXIS}, not {axis}")
+                raise ValueError(f"{name}.axis must be from 0 to {DMA_DIMENSIONS - 1} or {NO_AXIS} (none), not {axis}")
             return DmaTensor(
                 format=format_of(values[f"{name}_dtype"]),
                 address=values[f"{name}_address"],

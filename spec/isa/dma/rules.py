@@ -65,7 +65,7 @@ def _tensor_violations(
     if storage == Storage.HBM and axis != NO_AXIS:
         yield Rule.PARTITIONS, f"{name} must have no axis in HBM, not {axis}"
     elif axis != NO_AXIS and axis >= DMA_DIMENSIONS:
-        yield Rule.PARTITIONS, f"{name}'s axis must be below {DMA_DIMENSIONS}, or {NO_AXIS} for none, not {axis}"
+        yield Rule.PARTITIONS, f"{name}'s axis must be from 0 to {DMA_DIMENSIONS - 1} or {NO_AXIS} (none), not {axis}"
     elif storage != Storage.HBM:
         span = (counts[axis] - 1) * tensor[f"step{axis}"] if axis != NO_AXIS else 0
         low, high = tensor["partition"] + min(span, 0), tensor["partition"] + max(span, 0) + 1

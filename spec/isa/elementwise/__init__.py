@@ -1,7 +1,7 @@
 """Instructions of the vector and the scalar engine: one shape of up to four dimensions, up to three tensors.
 
-The steps of a reduction's destination
-in the reduced dimensions are ignored. Elements are processed in row-major order.
+The steps of a reduction's destination in the reduced dimensions are ignored. Elements are processed in row-major
+order.
 """
 
 from neuroncore_rtl.spec.isa.elementwise.index import Index

@@ -11,12 +11,13 @@ __all__ = ["Index"]
 class Index:
     """Number of an element in its tensor.
 
-    The number is base + lane * partition + the sum of index[d] * steps[d], modulo 2**64. IOTA and AFFINE_SELECT use it
-    modulo 2**32, as INT32. With (seed, stream) it determines the element's random words.
+    The number is base + p * partition + the sum of index[d] * steps[d], modulo 2**64; p counts the partitions of the
+    access from 0. IOTA and AFFINE_SELECT use the number modulo 2**32, as INT32. With (seed, stream) it determines the
+    element's random words.
 
     Arguments:
         base: number of the first element, 64 bits; may be negative.
-        partition: distance from one lane to the next, 32 bits signed.
+        partition: distance from one partition to the next, 32 bits signed.
         steps: distance from one index to the next in each dimension, outermost first, 32 bits signed.
     """
 

@@ -32,14 +32,14 @@ class Elementwise(Instruction):
 
     Arguments:
         opcode: operation.
-        partitions: number of lanes.
+        partitions: number of partitions, from the first one of each operand on.
         shape: counts of the free dimensions, outermost first, of a, and of dst where it is written element by element.
         dst: destination.
         a, b: sources; for TENSOR_SCALAR_REDUCE and ACTIVATE b is the destination of the reduction, without steps.
         op0, op1, reverse0, reverse1, axes, negate, keep: see `Opcode`.
         s0, s1: scalars: an int is a 32-bit word of the instruction's arithmetic.
         function, alpha: code and FP32 parameter of ACTIVATE's function.
-        sum_continue: ACTIVATE adds to the lanes' running sums instead of starting them at +0.
+        sum_continue: ACTIVATE adds to the running sums of the partitions instead of starting them at +0.
         sum_store: ACTIVATE stores the running sums at b.
         stochastic: round dst's cast stochastically, by seed, stream and index.
         seed, stream: 32 bits each.

@@ -55,7 +55,8 @@ class Opcode(enum.IntEnum):
     """dst = the index as INT32, or as UINT32 if dst has that format."""
     TRANSPOSE = 15
     """dst = a, transposed in blocks of B x B elements, B = min(32, partitions of the machine), with unchanged bits:
-    within a group of B lanes, element j of lane p becomes element p of lane j. Dimension 0 has B elements.
+    within a group of B partitions, element j of partition p becomes element p of partition j. Dimension 0 has B
+    elements.
     """
     MAX8 = 16
     """dst[0:8] = the 8 largest elements of a, descending; NaN is larger than all numbers."""
@@ -156,5 +157,5 @@ OPERATIONS: dict[tuple[Opcode, str], frozenset[AluOp]] = {
 
 
 def transpose_block(config: Config) -> int:
-    """Return the lanes, and elements, of a square block of TRANSPOSE."""
+    """Return the partitions of a square block of TRANSPOSE, which are also its elements per partition."""
     return min(BLOCK, config.partitions)

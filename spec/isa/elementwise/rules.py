@@ -64,7 +64,7 @@ def _operation(values: dict[str, int], config: Config) -> Iterator[str]:
                 operation = _op_name(values[name])
                 yield f"{name} must be one that the vector lanes support, not {operation}: {_absent(unit)}"
     if opcode == Opcode.ACTIVATE and values["function"] >= FUNCTION_COUNT:
-        yield f"function must be below {FUNCTION_COUNT}, not {values['function']}"
+        yield f"function must be from 0 to {FUNCTION_COUNT - 1}, not {values['function']}"
     if opcode == Opcode.ACTIVATE and "trigonometry" not in config.scalar_units:
         for name in TRIGONOMETRIC:
             if values["function"] == FUNCTIONS[name].code:

@@ -65,7 +65,7 @@ def _violations(values: dict[str, int], config: Config, loaded: tuple[range, boo
         end = values["address"] + (max(values["n"], 1) - 1) * values["stride"] + size
         last = values["psum"] % words + values["n"]
         if values["psum"] >= PSUM_BANKS * words:
-            yield Rule.RANGE, f"psum must be below {PSUM_BANKS * words}, not {values['psum']}"
+            yield Rule.RANGE, f"psum must be from 0 to {PSUM_BANKS * words - 1}, not {values['psum']}"
         elif last > words:
             yield Rule.RANGE, f"psum + n must stay within a bank of {words} words, not {last}"
         if loaded is None:

@@ -75,7 +75,7 @@ def test_softmax_of_rows_does_not_depend_on_their_number(rng):
     ("change", "message"),
     [
         ({"opcode": Opcode.TENSOR_COPY}, "opcode must be one of the scalar engine's, not .*TENSOR_COPY"),
-        ({"function": 33}, r"function must be below 33, not 33 \(rule OPERATION\)"),
+        ({"function": 33}, r"function must be from 0 to 32, not 33 \(rule OPERATION\)"),
     ],
 )
 def test_refusals(change, message):

@@ -109,10 +109,10 @@ REFUSED = [
     (Rule.STATE, {"stride": 0, "base": 10}, "stride must not be 0"),
     (Rule.STATE, {"base": 11, "rank": 0, "stride": 4}, "the group's cores must lie from 0 to 31, not from 11 to 39"),
     (Rule.STATE, {"stride": -1, "base": 6}, "the group's cores must lie from 0 to 31, not from 6 to -1"),
-    (Rule.STATE, {"base": 0, "stride": 1, "rank": 10}, "rank must be below 8, not 10"),
+    (Rule.STATE, {"base": 0, "stride": 1, "rank": 10}, "rank must be from 0 to 7, not 10"),
     (Rule.STATE, {"rank": 3}, "rank 3 must be the rank of core 10, not of core 13"),
-    (Rule.STATE, {"kind": K.BROADCAST, "root": 8}, "root must be below 8, not 8"),
-    (Rule.STATE, {"kind": K.RECEIVE, "root": 8}, "root must be below 8, not 8"),
+    (Rule.STATE, {"kind": K.BROADCAST, "root": 8}, "root must be from 0 to 7, not 8"),
+    (Rule.STATE, {"kind": K.RECEIVE, "root": 8}, "root must be from 0 to 7, not 8"),
     (Rule.STATE, {"kind": K.SEND, "root": 2}, "root must be a rank other than the executing one, not 2"),
     (Rule.STATE, {"kind": K.BARRIER, "rank": 3}, "rank 3 must be the rank of core 10, not of core 13"),
 ]

@@ -44,7 +44,7 @@ _REFUSED = {
         "op0 must be one of BYPASS, .* not DIVIDE": instruction(O.TENSOR_TENSOR_SCAN, op0=AluOp.DIVIDE),
         "op0 must be one of IS_EQUAL, .* not ADD": instruction(O.AFFINE_SELECT, op0=AluOp.ADD),
         "op0 must be one of BYPASS, .* not 30": instruction(O.TENSOR_TENSOR, op0=30),
-        "function must be below 33, not 33": instruction(O.ACTIVATE, function=33),
+        "function must be from 0 to 32, not 33": instruction(O.ACTIVATE, function=33),
     },
     Rule.ARITHMETIC: {
         "op0 must be an integer operation if every format is an integer, not DIVIDE": instruction(
