@@ -58,10 +58,10 @@ class Fp32Divider(wiring.Component):
     Quotient: subnormals are kept; x / 0 is an infinity with the quotient's sign, if x is neither 0 nor NaN; 0 / 0 and
     Inf / Inf are NaN; NaN results are canonical.
 
-    Remainder: of a truncated quotient it is exact and has the sign of a. Of a floored one it has the sign of b, and is
-        rounded if b is added to a smaller a of the other sign. The remainder of an infinity, or by 0, is NaN. By an
-        infinity it is a, or b if the quotient is floored and the signs differ. A zero remainder has the sign that the
-        rule gives to a nonzero one.
+    Remainder: with a truncated quotient it is exact and has the sign of a. With a floored quotient it has the sign of
+    b, and is rounded if b is added to a smaller a of the other sign. The remainder of an infinity, or of a division by
+    0, is NaN. If b is infinite, the remainder is a, or b if the quotient is floored and the signs differ. A zero
+    remainder has the sign that the rule gives to a nonzero one.
 
     Ports:
         start: start an operation; aborts the previous operation if that started less than `INTERVAL` cycles before (a

@@ -21,7 +21,7 @@ _OUTPUTS = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
 
 
 class Dispatcher(wiring.Component):
-    """Accepts a step per cycle if there is room for all of its operations; an empty step has no operations.
+    """Accepts one step per cycle if its queues have room for all operations of the step; an empty step has none.
 
     Ports:
         job: the instruction that the steps execute; stable while steps are pending.

@@ -13,7 +13,7 @@ __all__ = ["Mailbox"]
 class Mailbox(wiring.Component):
     """Holds one announcement per core.
 
-    One suffices: a core sends its next announcement only after the announced transfer.
+    One entry per core suffices: a core sends its next announcement only after the announced transfer.
 
     Ports:
         put: an announcement (READY of another core) arrives in this cycle.

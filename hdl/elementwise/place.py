@@ -38,7 +38,7 @@ def quadrants(config: Config) -> int:
 def shifted(m: Module, name: str, value: Value, amount: Value, unit: int, places: int, *, left: bool) -> Signal:
     """Return `value` shifted by `amount` * `unit` bits, in a signal of the same width.
 
-    `amount` must be below `places`.
+    `amount` must be from 0 to `places` - 1.
     """
     width = len(value)
     result = Signal(width, name=name)

@@ -15,8 +15,8 @@ class AxiArbiter(wiring.Component):
     """Grants addresses round robin.
 
     Latency: one cycle for addresses and write beats, none for responses. Throughput: one beat read and one written per
-        cycle, bursts back to back. Write data follows the order of the addresses, so a manager with late beats blocks
-        the managers granted after it.
+    cycle, bursts back to back. Write data follows the order of the addresses, so a manager with late beats blocks the
+    managers granted after it.
 
     Deadlock freedom: a manager must reserve buffer space before it issues a read, and accept read beats regardless of
     its own writes.

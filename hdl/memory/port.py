@@ -47,7 +47,7 @@ class ReadPort(wiring.Signature):
         valid: a request; stable until accepted.
         address: byte address; stable until accepted.
         ready: the request is accepted at the end of this cycle.
-        data: `width` bits per partition, partition 0 lowest, `LATENCY` cycles after acceptance.
+        data: `width` bits per partition, partition 0 lowest, `LATENCY[late]` cycles after acceptance.
     """
 
     LATENCY = timing.READ_LATENCY
@@ -123,7 +123,7 @@ class LineRead(wiring.Signature):
         address: in bytes, a multiple of `size`.
         word: for PSUM, index of the 4-byte word to access in the `size` bytes.
         ready: the request is accepted at the end of this cycle.
-        data: the bytes, `latency` cycles after acceptance. PSUM reads only `word`, at its position; the rest is
+        data: the bytes, `LATENCY[late]` cycles after acceptance. PSUM reads only `word`, at its position; the rest is
             undefined.
     """
 

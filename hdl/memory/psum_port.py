@@ -20,7 +20,7 @@ class PsumPort(wiring.Component):
     """Grants one write per cycle, and two reads of different banks: the vector engine's and one other.
 
     Priority: vector, scalar, then line ports with aging (`BankArbiter`). The vector engine's read and another read
-        compete only if they request the same bank.
+    compete only if they request the same bank.
 
     Ports (`storage` is ignored):
         turn: see `BankArbiter`.

@@ -97,8 +97,9 @@ class SbufPartition(wiring.Component):
 
     The ports are those of `SbufBlock`, common to all partitions, except its own enables and words, and:
 
-    Ports: *_select: per reader of all partitions (`SBUF_READERS`): where its words are in the lines that the banks read
-    in the previous cycle: bank (upper bits) and position in the line.
+    Ports:
+        *_select: for each reader of all partitions (`SBUF_READERS`), position of its words in the lines that the banks
+            read in the previous cycle: bank (upper bits) and position in the line.
         line_select: bank (upper bits) and position in the line, per line port.
         write_data: per bank, data of the line port that writes it.
         write_here: banks that a line port writes in this partition.
@@ -198,8 +199,9 @@ class SbufBlock(wiring.Component):
     simulator would evaluate the block twice.
 
     Ports:
-        read: banks to read, at `read_line`. *_select: bank (upper bits) and position in the line, per reader of all
-            partitions (`SBUF_READERS`). The reader's words of all partitions are valid one cycle after the read.
+        read: banks to read, at `read_line`.
+        *_select: for each reader of all partitions (`SBUF_READERS`), bank (upper bits) and position in the line. The
+            reader's words of all partitions are valid one cycle after the read.
         line_taken: one bit per line port, set when it reads in this block.
         line_select: partition, bank and position in the line, from the upper bits down, per line port.
         lines: data of each line port, valid two cycles after the read until the next read in this block.

@@ -61,7 +61,7 @@ class TensorCounters(data.Struct):
 class Load(data.Struct):
     """LoadStationary instruction for the loader.
 
-    `replaces`: no multiplication uses the weights of the previous LoadStationary.
+    `replaces` tells that no multiplication uses the weights of the previous LoadStationary.
     """
 
     instruction: TensorInstruction

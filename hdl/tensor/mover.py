@@ -20,7 +20,7 @@ __all__ = ["ColumnControl", "Mover", "MoverStep"]
 class MoverStep(data.Struct):
     """MultiplyMoving instruction for the mover.
 
-    `swap`: it first activates the weights of the preceding LoadStationary.
+    If `swap`, the instruction first activates the weights of the preceding LoadStationary.
     """
 
     instruction: TensorInstruction

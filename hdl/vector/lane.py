@@ -7,8 +7,8 @@ The stages are numbered by the registers before them. With a deeper pipeline, st
 several cycles each. The generation of random words ends when their element enters stage 4, so neither needs additional
 delay. The running result of a reduction or a scan is op1's last result.
 
-With several partitions, successive steps serve them in round robin; each has separate scalars
-and running results.
+With several partitions, successive steps serve the partitions in round robin; each partition has separate scalars and
+running results.
 
 Division and power have one unit each and take many cycles: a step then stalls before stage 2 or before stage 3, and the
 block delays its control.

@@ -1,7 +1,7 @@
 """Mean and variance of a lane's elements in one pass, and of the union of such statistics.
 
 An element of BN_STATS takes four dependent operations: distance to the mean, new mean, distance to the new mean, new
-sum of squares. The mean feeds back after two of them, so even and odd elements have separate statistics: an element
+sum of squares. The mean feeds back after two operations, so even and odd elements have separate statistics: an element
 uses the mean of its parity. The lane's first ALU computes the mean, the second the sum of squares. If an ALU takes one
 cycle, the throughput is one element per cycle; else an element stalls until the previous mean is done. The ALUs have no
 other operations meanwhile: results are read after the last element, and the ALUs pass them unchanged. BN_AGGR uses the
