@@ -66,7 +66,7 @@ def expected_memories(
 
 
 class Differences:
-    """Bytes that differ from golden's (`places`: storage, partition, byte), with the instructions that wrote them."""
+    """Bytes that differ from golden's, at `places` (storage, partition, byte), and the instructions that wrote them."""
 
     def __init__(
         self, program: ElementwiseProgram, found: Mapping[str, np.ndarray], expected: tuple[np.ndarray, np.ndarray]

@@ -55,7 +55,7 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Work of a target.
+    """Work that a target executes, and the rules that judge the outcome.
 
     Arguments:
         name: name of the waveform; None: no waveform.
@@ -119,9 +119,9 @@ class DeviceJob(Job):
     """Work of any device; the caller judges its outcome.
 
     Arguments (besides those of `Job`):
-        on: the device.
-        load: its work.
-        recorded: returns the tracks of the timeline of an outcome; None: no timeline.
+        on: the device to simulate.
+        load: work of the device.
+        recorded: function from an outcome to the tracks of its timeline; None for no timeline.
     """
 
     on: Device
@@ -152,8 +152,8 @@ class ImageJob(Job):
         images: the images, in ascending order of addresses, or of cores.
         data: for an instance, uint8 [cores, bytes], further contents of HBM from address 0.
         delays: start delay of each core in cycles; default 0.
-        behaviour: of HBM.
-        errors: share of disturbed frames.
+        behaviour: behaviour of HBM.
+        errors: share of the link frames that are disturbed, from 0 to 1.
         core: the core of an instance that a waveform shows inside; UsageError if there is no such core.
         limit: cycles after which an image is stopped; None: a million, or more if on-chip memories are copied.
         dump: whether SBUF and PSUM are compared as well; a further image copies them to HBM.

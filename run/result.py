@@ -44,7 +44,7 @@ class Result:
         expected: golden's result, if golden ran.
         compared_parts, mismatched_parts: number of compared bytes, and of different bytes, by memory.
         differences: the first differences from golden's memories, a line each.
-        failures: further reasons, a sentence each.
+        failures: further reasons why the run failed, a sentence each.
         files: paths of recorded files by kind.
         links, link_summary: activity of links, see `run.check.link_table`.
         profiled, profile: figures and folder of the profile.

@@ -13,7 +13,7 @@ def table(title: str, rows: Iterable[Mapping[str, object]], columns: str, captio
     r"""Return a table with a title and a caption below.
 
     Arguments:
-        title: of the table.
+        title: title of the table.
         rows: figures by name; booleans are printed as yes and NO.
         columns: for each column a heading, a colon and a format of the row's figures, separated by | or new lines;
             `\\n` breaks a heading. A column with WAY is repeated for each way of simulation of the rows

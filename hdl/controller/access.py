@@ -13,7 +13,7 @@ class _Part(enum.Enum, shape=2):
     """State of an access.
 
     FIRST: the first word is requested. PAUSE: its response is outstanding. SECOND: the second word is requested.
-        REFUSED: the first response was an error.
+    REFUSED: the first response was an error.
     """
 
     FIRST = 0

@@ -24,7 +24,10 @@ EVERYTHING = sys.maxsize
 
 @dataclass
 class Dependences:
-    """Dependence analysis of instructions in program order; `counts` has the number of instructions in each lane."""
+    """Dependence analysis of instructions in program order.
+
+    `counts` has the number of instructions so far in each lane, an in-order stream of an engine.
+    """
 
     lanes: int
     queues: int
@@ -39,7 +42,7 @@ class Dependences:
     def conflicts(
         self, queue: int, reads: Sequence[Reach], writes: Sequence[Reach], ordered: tuple[int, ...] = ()
     ) -> dict[int, int]:
-        """Return the waits of a queue's next instruction: per lane, how many instructions must have completed.
+        """Return the waits of a queue's next instruction: by lane (in-order stream), how many must have completed.
 
         The lanes `ordered` need no wait, because the engine itself starts this instruction after theirs.
         """
@@ -52,13 +55,13 @@ class Dependences:
         return self.drop_implied({lane: number + 1 for lane, number in after.items()})
 
     def reads_unfinished(self, queue: int, lane: int, reads: Sequence[Reach]) -> bool:
-        """Return whether a queue's next instruction reads a result of `lane` that may not be written yet."""
+        """Return whether a queue's next instruction reads a result that stream `lane` may not have written yet."""
         known = [EVERYTHING] * self.lanes
         known[lane] = int(self._known[queue][lane])
         return bool(self._live.last(reads, known, written=True))
 
     def drop_implied(self, waits: dict[int, int]) -> dict[int, int]:
-        """Return `waits` without implied ones: another awaited instruction completes only after their instructions."""
+        """Return `waits` without those that are implied, as another awaited instruction completes only after them."""
         clocks = {lane: self._clocks[lane][count - 1] for lane, count in waits.items()}
         return {
             lane: count
@@ -67,7 +70,7 @@ class Dependences:
         }
 
     def wait(self, queue: int, lane: int, count: int) -> None:
-        """Record that a queue waits until `count` instructions of a lane have completed."""
+        """Record that a queue waits until the first `count` instructions of stream `lane` have completed."""
         np.maximum(self._known[queue], self._clocks[lane][count - 1], out=self._known[queue])
 
     def finish(self) -> None:
@@ -77,13 +80,13 @@ class Dependences:
         self._live = LiveRegions()
 
     def settle(self, queue: int, lane: int) -> None:
-        """Record that a queue's next instruction starts only when all instructions so far of a lane have completed."""
+        """Record that a queue's next instruction starts only after all instructions so far of stream `lane` complete."""
         self._known[queue][lane] = self.counts[lane]
 
     def add(
         self, queue: int, lane: int, reads: Sequence[Reach], writes: Sequence[Reach], implied: tuple[int, ...] = ()
     ) -> int:
-        """Add a queue's next instruction and return its index in its lane.
+        """Add a queue's next instruction, of the in-order stream `lane`; return its index in this stream.
 
         When it completes, all earlier instructions in the lanes `implied` have also completed.
         """

@@ -76,9 +76,9 @@ class LiveRegions:
         self._writes: _Table = {}
 
     def last(self, where: Iterable[Reach], known: Sequence[int] | None = None, *, written: bool) -> dict[int, int]:
-        """Return, by lane, the index of the last instruction that accesses one of the regions `where`.
+        """Return, by lane (in-order stream), the index of the last instruction that accesses a region of `where`.
 
-        In each lane the first `known` instructions are ignored. If `written`, only writes count.
+        In lane l the first `known[l]` instructions are ignored. If `written`, only writes count.
         """
         found: dict[int, int] = {}
         tables = (self._writes,) if written else (self._writes, self._reads)
@@ -100,7 +100,7 @@ class LiveRegions:
         return found
 
     def add(self, lane: int, number: int, reads: Iterable[Reach], writes: Iterable[Reach]) -> None:
-        """Add the accesses of the instruction with index `number` in `lane`; drop earlier accesses that they cover."""
+        """Add the accesses of instruction `number` of stream `lane`; drop earlier accesses that they cover."""
         for reach in writes:
             _hide(self._writes, reach)
             _hide(self._reads, reach)

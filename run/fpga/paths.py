@@ -42,7 +42,7 @@ _Arc = tuple[int, int, float]
 
 @dataclass
 class _Cell:
-    """Cell of the flat netlist; `bits`: the nets at each port, except constants."""
+    """Cell of the flat netlist; `bits` has the nets at each port, except constants."""
 
     name: str
     type: str
@@ -58,7 +58,7 @@ class _Cell:
 
 @dataclass
 class _Flat:
-    """A flat netlist: cells, and name and source line of nets that the source names."""
+    """A flat netlist: its cells, and the name and source line of each net that has a name in the source."""
 
     cells: list[_Cell] = field(default_factory=list)
     names: dict[int, tuple[str, str | None]] = field(default_factory=dict)

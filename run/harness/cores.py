@@ -58,7 +58,7 @@ Verilator assumes that every output of a block depends on every input."""
 
 @dataclass(frozen=True)
 class CoreFault:
-    """Error of a core: queue, cause (`spec.isa.Rule` or `Cause`), HBM address of the record, detail."""
+    """Error that a core reports: its queue, cause (`spec.isa.Rule` or `Cause`), record's HBM address, and detail."""
 
     queue: int
     cause: int

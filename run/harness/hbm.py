@@ -86,7 +86,8 @@ class HbmWork(LinkWork):
     Arguments (besides those of `LinkWork`):
         memories: uint8 [cores, bytes], initial HBM from address 0. In an instance a core's HBM ends with these bytes, a
             multiple of 4096.
-        behaviour: of HBM. For an instance `size` must be None; error ranges address the HBM of all cores in order.
+        behaviour: behaviour of HBM. For an instance its `size` must be None; its error ranges address the HBM of all
+            cores in order.
     """
 
     memories: np.ndarray

@@ -69,7 +69,7 @@ class PlayedUnit(Playable):
     Arguments:
         unit: a pipeline; or, if it has an `INTERVAL`, an iterative unit with a port `start`, one result per `INTERVAL`
             cycles, and the latency `LATENCY`.
-        latency: in cycles; None: its `latency`.
+        latency: latency in cycles; None for the unit's attribute `latency`.
         late: cycles by which inputs are later than the others, by port.
         interval: replaces `INTERVAL`; requires `latency`.
     """

@@ -63,7 +63,7 @@ class Cell:
 
 @dataclass
 class NetlistRegister:
-    """Register with optional enable and synchronous reset; `reset_first`: the reset works without the enable."""
+    """Register with optional enable and synchronous reset; with `reset_first` the reset works without the enable."""
 
     name: str
     width: int
@@ -152,7 +152,7 @@ class LanesNetlist:
 
     @classmethod
     def read(cls, name: str, modules: Mapping[str, dict], *, lane: bool) -> "LanesNetlist":
-        """Return a module's netlist from `write_json`; `lane`: split wide ports; Unsupported for unknown cells."""
+        """Return a module's netlist from `write_json`; `lane` splits wide ports; Unsupported for unknown cells."""
         return _Reader(name, modules, lane).netlist
 
 

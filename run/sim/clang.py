@@ -33,7 +33,7 @@ _FLAGS = (
     *("-c", "-std=c++23", "-O0", "-g0", "-fno-sanitize=all", "-mcpu=baseline", "-Wno-everything"),
     *(f"-I{_PACKAGE / 'lib' / folder}" for folder in ("", "libcxx/src", "libcxxabi/include", "libcxxabi/src")),
 )
-"""Without optimisation, which would double the compile time: no simulation executes this code every cycle."""
+"""Flags without optimisation, which would double the compile time; no simulation executes this code in every cycle."""
 
 
 class CompilerFailed(RuntimeError):

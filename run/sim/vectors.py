@@ -48,7 +48,7 @@ WAYS = ("vector", "scalar")
 """Ways to simulate blocks of replicated modules: by vector libraries, or as Verilog like all other modules."""
 
 LANES_VARIABLE = "LANES"
-"""Environment variable: one of `WAYS`; default: the first."""
+"""Environment variable whose value is one of `WAYS`; by default the first."""
 
 
 class WrongChoice(ValueError):
@@ -72,7 +72,7 @@ LEVELS = {
 """Levels by name, best first; `plain` runs on any processor."""
 
 FLAGS = ("-O2", "-g0", "-fPIC", "-fno-sanitize=all", "-fno-exceptions", "-fno-rtti", "-std=c++17", "-Wno-everything")
-"""C++ flags. Jump threading is limited: it takes minutes if lanes share hundreds of conditions."""
+"""C++ flags. Jump threading, a compiler pass, is limited: it takes minutes if lanes share hundreds of conditions."""
 
 HELD_BACK = ("-mllvm", "-jump-threading-phi-threshold=1", "-mllvm", "-jump-threading-implication-search-threshold=0")
 

@@ -1,6 +1,6 @@
 """Generator of the activation datapath's tables: `python -m spec.functions.generate [--check]`.
 
-All arithmetic is in integers and mpmath, so the output is the same on every machine.
+All arithmetic is in integers and mpmath, so the output is the same on every computer.
 """
 
 import json
