@@ -80,7 +80,7 @@ class Dependences:
         self._live = LiveRegions()
 
     def settle(self, queue: int, lane: int) -> None:
-        """Record that a queue's next instruction starts only after all instructions so far of stream `lane` complete."""
+        """Record that a queue's next instruction starts only after all instructions so far of stream `lane`."""
         self._known[queue][lane] = self.counts[lane]
 
     def add(
