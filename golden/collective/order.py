@@ -10,7 +10,7 @@ __all__ = ["channel_of", "last_rank", "orders", "segment_of"]
 def channel_of(element, count: int) -> np.ndarray:
     """Return the index of the ring channel that carries each element of a block of `count` elements.
 
-    Channel 0 carries the first half of the block's granules (units of data on the ring), channel 1 the second half.
+    Channel 0 carries the first half of the block's granules (of 32 elements), channel 1 the second half.
     """
     granules = -(-count // GRANULE)
     return (np.asarray(element) // GRANULE >= (granules + 1) // 2).astype(np.int64)

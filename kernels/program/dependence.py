@@ -44,7 +44,7 @@ class Dependences:
     ) -> dict[int, int]:
         """Return the waits of a queue's next instruction: by lane (in-order stream), how many must have completed.
 
-        The lanes `ordered` need no wait, because the engine itself starts this instruction after theirs.
+        The lanes `ordered` need no wait, because the engine itself keeps the order of the accesses.
         """
         known = self._known[queue].tolist()
         for lane in ordered:

@@ -110,7 +110,7 @@ def place_rows(
 
 
 def replicate(row: Tensor, rows: int, lanes: int | None = None) -> Rows:
-    """Return a matrix of `rows` equal rows, with `lanes` rows per tile, by default one row per partition."""
+    """Return a matrix of `rows` equal rows, with `lanes` rows per tile, by default one per partition of `row`."""
     lanes = lanes or row.partitions
     return Rows(tuple(row[: min(lanes, rows - first)] for first in range(0, rows, lanes)))
 

@@ -197,7 +197,7 @@ def activation(
     reduce_res: View | None = None,
     reduce_cmd=ReduceCommand.idle,
 ) -> None:
-    """Compute dst = op(data * scale + bias), and reduce_res = the sum of dst along the free dimensions."""
+    """Compute dst = op(data * scale + bias), and reduce_res = the sum of these results along the free dimensions."""
     alone = reduce_op is None and reduce_res is None and ReduceCommand(reduce_cmd) is ReduceCommand.idle
     whole = {"data": data}
     for part, operands in apart(r, dst, whole) if alone else ((dst, whole),):

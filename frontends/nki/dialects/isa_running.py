@@ -148,7 +148,7 @@ def exponential(
     reduce_cmd=ReduceCommand.idle,
     reduce_init=0.0,
 ) -> None:
-    """Compute dst = exp(src - max_value), and reduce_res = the sum of dst along the free dimensions."""
+    """Compute dst = exp(src - max_value), and reduce_res = the sum of these results along the free dimensions."""
     target, a = common(r, dst.shape, dst, src)
     lanes, command = target.partitions, ReduceCommand(reduce_cmd)
     least = scalar(r, max_value, lanes)
