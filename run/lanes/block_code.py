@@ -148,7 +148,7 @@ class BlockCode(LaneCode):
         self.line("}", 0)
 
     def _needs(self, module: str, lane: LaneCode) -> set[str]:
-        """Return the kinds of lanes with late outputs on which the late inputs of a lane depend."""
+        """Return the modules of lanes whose outputs set late inputs of the lanes of `module` within the same cycle."""
         found = set()
         for instance in self.order[module]:
             for port in lane.late:
@@ -226,7 +226,7 @@ class BlockCode(LaneCode):
         self.line(f"for (int n = 0; n < {count}; n++) put({target}, {place}u + n * {steps[1]}u, {length}u, {value});")
 
     def _switch(self, name: str, switch: Switch, sides: dict[int, Scope], depth: int) -> None:
-        """Emit a switch; a switch between operands of a regular row (see `_origin`) becomes one indexed expression."""
+        """Emit a switch; if its operands form a regular row (see `_origin`), it becomes one indexed expression."""
         cell = self.netlist.cells[name]
         cases = sorted((value, side) for side, value in enumerate(switch.values))
         shapes = [self._shape(cell.operands["B"][side * cell.width : (side + 1) * cell.width]) for _, side in cases]
@@ -249,9 +249,10 @@ class BlockCode(LaneCode):
     # Origins of bits
 
     def _origin(self, source: str | None, first: int) -> Place:
-        """Return kind, name and number of a bit's origin.
+        """Return kind, name and number of a bit's origin: constant, input of the block, output of a lane, or own cell.
 
-        Operands form a regular row if their origins differ only in the numbers, each by a constant step.
+        Successive operands form a *regular row*, which a loop computes, if their origins differ only in the numbers, by
+        a constant step.
         """
         if source is None:
             return "constant", "", first
@@ -269,7 +270,7 @@ class BlockCode(LaneCode):
         return module, port, int(first)
 
     def _row_value(self, kind: str, name: str, number: str, length: int) -> str:
-        """Return the C++ of bits of an origin; `number` is a constant or depends on the loop variable `n`."""
+        """Return the C++ expression of bits of an origin; `number` is C++, with or without the loop variable `n`."""
         if kind == "input":
             return f"bits{word(length)}(i_{self.places[name]}, {number}, {length}u)"
         if kind == "lane":
@@ -317,7 +318,7 @@ class BlockCode(LaneCode):
         self.line("}", 0)
 
     def _give(self, module: str, lane: LaneCode, port: str) -> None:
-        """Emit the code that sets an input of all lanes of a kind."""
+        """Emit the code that sets the input `port` of all lanes (instances) of a module."""
         instances = self.order[module]
         width = lane.netlist.inputs[port]
         size = word(width)
@@ -341,7 +342,7 @@ class BlockCode(LaneCode):
             rest = rest[count:]
 
     def _shape(self, bits: list[Bit]) -> tuple[tuple, tuple[int, ...]]:
-        """Return the origins of an operand: the part that is equal within a regular row, and the numbers."""
+        """Return the origins of an operand's bits as two tuples: kinds and names with places, and the numbers."""
         places = [(*self._origin(source, first), length, place) for source, first, length, place in runs(bits)]
         alike = tuple((kind, name, length, place) for kind, name, _, length, place in places)
         return alike, tuple(number for _, _, number, _, _ in places)
@@ -352,7 +353,7 @@ class BlockCode(LaneCode):
         return alike, tuple(number + n * step for number, step in zip(numbers, steps, strict=True))
 
     def _commonest(self, shapes) -> tuple[int, int, tuple[int, ...]] | None:
-        """Return first and last instance, and steps of the numbers, of the longest regular row."""
+        """Return first and last instance, and steps of the numbers, of the longest regular row of operands."""
         rows: Counter = Counter()
         for k in range(len(shapes) - 1):
             (alike, numbers), (next_alike, next_numbers) = shapes[k], shapes[k + 1]
@@ -371,7 +372,7 @@ class BlockCode(LaneCode):
         return members[0], members[-1], steps
 
     def _row(self, shapes, rest: list[int]) -> tuple[int, int, tuple[int, ...]]:
-        """Return the regular row that begins at `rest`'s first instance: its size, stride, and steps of numbers."""
+        """Return size, stride in instances, and steps of the numbers of the regular row from instance `rest[0]` on."""
         alike, numbers = shapes[rest[0]]
         if len(rest) == 1 or shapes[rest[1]][0] != alike:
             return 1, 1, (0,) * len(numbers)

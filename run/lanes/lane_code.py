@@ -256,7 +256,7 @@ class LaneCode:
         self.line("}", depth)
 
     def _word(self, name: str, value: Expression) -> str:
-        """Return a source's C++ code: a vector, or a scalar if the source is uniform."""
+        """Return the C++ expression of a source's value: a vector, or a scalar if the source is uniform."""
         return value.code if name in self.uniform else value.as_vector().code
 
     def _step(self) -> None:

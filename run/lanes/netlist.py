@@ -293,7 +293,7 @@ class _Reader:
             self.netlist.registers[source] = NetlistRegister(source, width, first, *inputs, kind != "sdffce")
 
     def _active(self, name: str, port: str, cell: dict) -> Bit:
-        """Return a control input of a flip-flop as an active-high bit."""
+        """Return the bit of a flip-flop's control input, inverted if the input is active low."""
         bit = self.bit(cell["connections"][port][0])
         if _number(cell["parameters"][f"{port}_POLARITY"]):
             return bit

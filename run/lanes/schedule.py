@@ -13,7 +13,7 @@ from neuroncore_rtl.run.lanes.netlist import Bit, Cell, Unsupported
 __all__ = ["Scope", "Switch", "schedule", "switch_of"]
 
 GUARD = "guard"
-"""Used instead of a multiplexer's name for the scope of a condition."""
+"""Replaces a multiplexer's name in the scope of cells that only a condition of the caller needs."""
 
 BRANCH_CELLS = 6
 """Minimum cells that a branch must save; otherwise both sides are evaluated."""
