@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.collective import CollectiveError, Deadlock, execute_lists, orders
-from neuroncore_rtl.golden.collective.order import last_rank
+from neuroncore_rtl.golden.collective import CollectiveError, Deadlock, execute_lists, order, orders
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Cause, Context, Rule
 from neuroncore_rtl.spec.isa import collective as isa
@@ -139,7 +138,7 @@ def test_stochastic_rounding_keeps_the_mean_where_nearest_even_does_not():
 def test_orders_are_those_of_the_words():
     for count, ranks, chunk in ((1, 2, 1), (65, 3, 1), (3000, 4, 5), (32 * 32 * 6 + 7, 5, 32)):
         for kind in isa.REDUCTION_KINDS:
-            ours = orders(last_rank(kind, count, ranks, chunk, 1), ranks).T
+            ours = orders(order.last_rank(kind, count, ranks, chunk, 1), ranks).T
             assert ours.tolist() == oracle.ranks_in_order(kind, count, ranks, chunk, 1)
 
 

@@ -6,8 +6,7 @@ from amaranth import Module
 from amaranth.lib import data
 
 from neuroncore_rtl.golden import arith
-from neuroncore_rtl.hdl.arith.formats import FormatCode
-from neuroncore_rtl.hdl.arith.integer import IntoInt
+from neuroncore_rtl.hdl.arith import formats, integer
 from neuroncore_rtl.hdl.arith.saturate import Saturate
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.run.harness.player import Playable
@@ -25,7 +24,7 @@ class StorageUnit(Playable):
     """Both conversions, combinational, with an output register; `output` selects the result."""
 
     def __init__(self):
-        super().__init__(data.StructLayout({"dtype": FormatCode, "output": 2, "uint32": 1, "word": 32}), 1)
+        super().__init__(data.StructLayout({"dtype": formats.FormatCode, "output": 2, "uint32": 1, "word": 32}), 1)
 
     def elaborate(self, platform):
         m = Module()
@@ -100,4 +99,4 @@ def test_an_integral_fp32_number_becomes_an_integer(rng):
     integers = np.array([*edges, *(-edge for edge in edges), *rng.integers(-(1 << 24) + 1, 1 << 24, 500)])
     integers = np.concatenate([integers, integers[-500:] >> rng.integers(0, 24, 500)])
     words = [0x80000000, *integers.astype(np.float32).view(np.uint32)]
-    assert run(IntoInt(), [{"value": word} for word in words]) == [0, *(integers & 0xFFFFFFFF)]
+    assert run(integer.IntoInt(), [{"value": word} for word in words]) == [0, *(integers & 0xFFFFFFFF)]

@@ -9,10 +9,8 @@ from amaranth.lib import data
 from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS
-from neuroncore_rtl.spec.isa import DIMENSIONS, POINTER_FIELDS, Opcode, Storage
-from neuroncore_rtl.spec.isa.alu import Arithmetic
+from neuroncore_rtl.spec.isa import DIMENSIONS, POINTER_FIELDS, Opcode, Storage, alu, fields
 from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, VALUES8, arithmetic_of, transpose_block, uses
-from neuroncore_rtl.spec.isa.fields import unpack
 
 __all__ = ["Column", "ExpectedStep", "assert_passed_on", "numbers", "steps_of"]
 
@@ -66,7 +64,7 @@ def steps_of(values: dict[str, int], config: Config) -> list[ExpectedStep]:
     steps = []
     for number, phase in enumerate((Phase.LOAD_S0, Phase.LOAD_S1)):
         if f"s{number}" in used and values[f"pointer{number}"]:
-            pointer = unpack(POINTER_FIELDS, values[f"scalar{number}"])
+            pointer = fields.unpack(POINTER_FIELDS, values[f"scalar{number}"])
             code = pointer["dtype"]
             column = Column(Storage.SBUF, pointer["quadrant"], pointer["address"], _BYTES[code])
             steps.append(ExpectedStep(phase=phase, a=column, a_dtype=code))
@@ -128,7 +126,7 @@ def assert_passed_on(values: dict[str, int], want: ExpectedStep, step: dict[str,
     for name in _PASSED_ON:
         assert step[name] == values[name], f"{name} of {what}"
     arithmetic = arithmetic_of(values)
-    flags = arithmetic != Arithmetic.FP32, arithmetic == Arithmetic.UINT32
+    flags = arithmetic != alu.Arithmetic.FP32, arithmetic == alu.Arithmetic.UINT32
     assert (step["integer"], step["uint32"]) == flags, what
     assert step["stochastic"] == (values["stochastic"] and want.phase == Phase.ELEMENT), what
 

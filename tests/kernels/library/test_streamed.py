@@ -11,8 +11,7 @@ from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import Storage
-from neuroncore_rtl.tb.tests.kernels.kernels import TESTS
-from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
+from neuroncore_rtl.tb.tests.kernels import kernels, workbench
 from tests.kernels.library.attention import attention
 from tests.kernels.running import hbm_after, read_values, run_ordered
 
@@ -43,10 +42,10 @@ class Scaled:
 @pytest.mark.parametrize("scale", (1, 2.0**-9, 2.0**-20))
 @pytest.mark.parametrize("shape", [(1, 16), (43, 24)], ids=lambda shape: "x".join(map(str, shape)))
 @pytest.mark.parametrize("config", (TINY, ODD), ids=("tiny", "odd"))
-@pytest.mark.parametrize("kernel", TESTS, ids=lambda bench: bench.name)
+@pytest.mark.parametrize("kernel", kernels.TESTS, ids=lambda bench: bench.name)
 def test_every_kernel_is_near_float64(rng, kernel, config, shape, scale):
     settings = kernel.settings([f"M={shape[0]}", f"N={shape[1]}", "DTYPE=fp32", f"SEED={SEED}"], ROUND="rne")
-    bench = CoreWorkbench(config)
+    bench = workbench.CoreWorkbench(config)
     references = kernel.build(bench, settings, Scaled(rng, scale))
     hbm = hbm_after(bench.program, bench.contents, rng)
     for matrix, reference in references.values():

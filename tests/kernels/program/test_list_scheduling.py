@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.timing import predict
-from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, liveness, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program import units as dependences
 from neuroncore_rtl.kernels.program.allocation import OutOfMemory
 from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy, tensor_tensor
-from neuroncore_rtl.kernels.program.liveness import LiveRegions
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.run import run
 from neuroncore_rtl.spec.config import Config, preset_named
@@ -131,7 +130,7 @@ def test_random_instructions_of_every_kind_leave_the_same_bits(rng):
 
 @pytest.mark.parametrize("written", [True, False], ids=["what is read", "what is overwritten"])
 def test_a_dependence_that_is_left_out_is_seen(rng, monkeypatch, written):
-    class Forgetful(LiveRegions):
+    class Forgetful(liveness.LiveRegions):
         def last(self, regions, known=None, **options):
             found = super().last(regions, known, **options)
             return {} if options["written"] == written else found

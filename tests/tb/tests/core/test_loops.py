@@ -6,11 +6,10 @@ import pytest
 from neuroncore_rtl.kernels.control import ROUNDS_CODE
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_scalar, tensor_tensor
-from neuroncore_rtl.run import run
+from neuroncore_rtl.run import run, targets
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.program import ProgramFailed
-from neuroncore_rtl.run.targets import ModelTarget, Rtl, execute
 from neuroncore_rtl.spec.formats import FP32, INT32
 from neuroncore_rtl.spec.isa import AluOp
 from tests.kernels.program.loops import TINY, triangle
@@ -42,13 +41,13 @@ def converging():
 
 def run_on_rtl(image, latency=64):
     job = ImageJob(machine=TINY, images=[image], behaviour=Hbm(latency=latency, size=1 << 20), limit=200_000)
-    result = execute(job, Rtl())
+    result = targets.execute(job, targets.Rtl())
     assert (result.failures, result.mismatches) == ((), 0)
     return result.memory, result.outcome.parts[0]
 
 
 def predict(image):
-    return execute(ImageJob(machine=TINY, images=[image]), ModelTarget()).prediction
+    return targets.execute(ImageJob(machine=TINY, images=[image]), targets.ModelTarget()).prediction
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])
