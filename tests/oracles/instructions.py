@@ -11,8 +11,6 @@ from neuroncore_rtl.tb.stimulus import elementwise_programs, operands
 
 __all__ = ["random_access", "random_instruction", "random_memories"]
 
-_FLAGS = ("reverse0", "reverse1", "negate", "keep")
-
 
 def random_instruction(
     rng: np.random.Generator, opcode: Opcode, config: Config, sizes: tuple[int, int], most: int = 48
@@ -27,7 +25,7 @@ def random_instruction(
             continue
         [instruction] = writer.instructions
         unused = instruction.unused(instruction.fields(config))
-        options = {name: bool(rng.integers(2)) for name in _FLAGS if name in unused}
+        options = {name: bool(rng.integers(2)) for name in ("reverse0", "reverse1", "negate", "keep") if name in unused}
         options |= {"alpha": int(operands.random_codes(rng, FP32, 1)[0]), "sum_continue": bool(rng.integers(2))}
         instruction = replace(instruction, **options)
         instruction.check(Context(config))

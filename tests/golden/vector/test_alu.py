@@ -14,12 +14,11 @@ from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases, special_pairs
 from tests.oracles import elementwise, known
 
 SEED = 23
-COUNT = 100_000
 ONE, TWO, NAN, NEGATIVE = 0x3F800000, 0x40000000, FP32.nan, 0x80000000
 MAGNITUDE = np.uint32(0x7FFFFFFF)
 
 
-def pairs(rng, count=COUNT):
+def pairs(rng, count=100_000):
     return [np.concatenate(words) for words in zip(alu_cases(rng, count), special_pairs(), strict=True)]
 
 

@@ -15,7 +15,6 @@ from neuroncore_rtl.tb.stimulus.operands import random_fp32, special_codes
 from tests.hdl.arith.units import assert_same, run, shuffled
 from tests.oracles.known import SATURATED, WIDENED, assert_known
 
-PER_FORMAT = {"verilator": 60_000, "icarus": 200}
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
 TO_FP32, TO_INTEGER, NARROWED = range(3)
 
@@ -75,7 +74,7 @@ def storage_cases(rng, count):
 
 
 def test_conversions_in_bulk_are_those_of_golden(rng, sim):
-    assert_same(StorageUnit(), *storage_cases(rng, PER_FORMAT[sim]), sim)
+    assert_same(StorageUnit(), *storage_cases(rng, {"verilator": 60_000, "icarus": 200}[sim]), sim)
 
 
 def test_known_results():

@@ -14,7 +14,6 @@ from tests.hdl.slow import slow
 from tests.hdl.streams import Played, play
 from tests.oracles.collectives import large_collective, random_collective
 
-SEED = 1618
 SHAPES = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
 
 
@@ -27,7 +26,7 @@ def check(channel, jobs, stall=0.0, hold=None) -> Played:
     dut = schedule.Schedule(channel)
     inputs = {"i": [job_bits(one) for one in jobs]}
     played = play(
-        dut, inputs, counts, stall=stall, seed=SEED, limit=limit, hold=hold, warm_up=WARM_UP, watch=(dut.busy,),
+        dut, inputs, counts, stall=stall, seed=1618, limit=limit, hold=hold, warm_up=WARM_UP, watch=(dut.busy,),
     )  # fmt: skip
     for name, shape in SHAPES.items():
         for payload, (one, want) in zip(played.payloads[name], expected[name], strict=True):

@@ -16,7 +16,6 @@ from tests.oracles import known, words
 
 SEED = 20260402
 OPERATIONS = [(op, kind) for op in AluOp if op not in SLOW for kind in Arithmetic if not (kind and op in FLOAT_ONLY)]
-COUNT = {"verilator": 8_000, "icarus": 100}
 PORTS = ("op", "integer", "uint32", "a", "b")
 UNIT = PlayedUnit(VectorAlu(), PORTS)
 
@@ -34,7 +33,7 @@ def alu_program(rng, draw, operations=OPERATIONS):
 
 
 def test_every_operation_is_that_of_golden(rng, sim):
-    cases, expected = alu_program(rng, lambda: alu_cases(rng, COUNT[sim]))
+    cases, expected = alu_program(rng, lambda: alu_cases(rng, {"verilator": 8_000, "icarus": 100}[sim]))
     counts = np.bincount(cases["op"] * 4 + cases["integer"] * 2 + cases["uint32"])
     assert (counts > 0).sum() == len(OPERATIONS)
     assert_same(UNIT, cases, expected, sim)

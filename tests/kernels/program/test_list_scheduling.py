@@ -19,7 +19,6 @@ from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Colle
 from neuroncore_rtl.tb.stimulus.core_programs import execute_in_order, random_core_program
 from tests.kernels.running import run_golden
 
-SEED = 6174
 TINY = preset_named("tiny")
 CONFIGS = (TINY, Config(rows=8, columns=8, dma_engines=4, hbm_ports=2), Config(rows=6, columns=5, dma_engines=1))
 
@@ -41,7 +40,7 @@ class Steps:
         self.load()
         for _ in range(count):
             self.kinds[self.rng.integers(len(self.kinds))]()
-        return build_image(self.program, [(self.x, np.random.default_rng(SEED).integers(0, 1 << 16, self.x.shape))])
+        return build_image(self.program, [(self.x, np.random.default_rng(6174).integers(0, 1 << 16, self.x.shape))])
 
     def one(self):
         return self.tiles[-1 - self.rng.integers(min(len(self.tiles), 6))]

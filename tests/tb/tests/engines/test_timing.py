@@ -19,8 +19,6 @@ from tests.tb.tests.instructions import SHARED
 BUBBLE = 0
 """Cycles between the last step of an instruction and the first of an independent one, for fast instructions."""
 
-MANUAL = ROOT / "docs" / "vector_engine.md"
-
 
 @pytest.fixture(scope="module")
 def measurements():
@@ -78,7 +76,7 @@ def test_a_deviation_from_the_published_cost_has_a_reason():
 
 
 def test_manual_has_the_table():
-    assert cost_table() in MANUAL.read_text()
+    assert cost_table() in (ROOT / "docs" / "vector_engine.md").read_text()
 
 
 def test_bench_reports_the_formulas(monkeypatch, capsys):
