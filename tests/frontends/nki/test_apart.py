@@ -9,8 +9,7 @@ RNG = np.random.default_rng(77)
 X = RNG.integers(-8, 9, (4, 24)).astype(np.float32)
 
 LOADED = """
-a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x)
+a = nl.load(x)
 {body}
 nisa.dma_copy(dst=out, src=y)
 """
@@ -150,8 +149,7 @@ return out, most
 def test_one_partition_that_all_have(tmp_path, dtype):
     kernel = write_kernel(tmp_path, f"""
 out, flipped, sums = (nl.ndarray(one, dtype=nl.float32, buffer=nl.shared_hbm) for one in ((2, 6, 4), (4, 4), (1, 6)))
-a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x)
+a = nl.load(x)
 row, back = a[2:3, 0:6].broadcast_to((4, 6)), a.ap([[0, 4], [-1, 6]], offset=5)
 for n, one in enumerate((row, back)):
     total = nl.ndarray((4, 6), dtype=nl.{"int32" if dtype == "int8" else dtype}, buffer=nl.psum)

@@ -21,8 +21,7 @@ def instructions(kernel, *args):
 
 def test_a_call_is_an_instruction(tmp_path):
     kernel = write_kernel(tmp_path, """
-a, b = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf) for _ in range(2))
-nisa.dma_copy(dst=a, src=x)
+a, b = nl.load(x), nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
 nisa.tensor_scalar(dst=b, data=a, op0=np.multiply, operand0=2.0, op1=nl.add, operand1=1)
 nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.subtract)
 nisa.activation(dst=b, op=nl.square, data=a, scale=0.5)
@@ -73,8 +72,7 @@ tile[...] = nl.square(a)
 @pytest.mark.parametrize("fmt", ["float32", "bfloat16", "float16"])
 def test_sums_in_psum_begin_with_the_first_product(tmp_path, fmt):
     kernel = write_kernel(tmp_path, """
-tile = nl.ndarray((4, 24), dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=tile, src=x)
+tile = nl.load(x)
 for again in range(10):  # more than PSUM has banks, so that one is taken again
     bank = nl.ndarray((4, 512), dtype=nl.float32, buffer=nl.psum)
     sums = bank[:, 0:8]
@@ -152,9 +150,8 @@ TILED = RNG.normal(size=(16, 20)).astype(np.float32)
 
 def test_operands_and_sums_lie_in_any_quarter_of_the_array(tmp_path):
     kernel = write_kernel(tmp_path, """
-tile = nl.ndarray((16, 20), dtype=x.dtype, buffer=nl.sbuf)
 sums = nl.ndarray((16, 8), dtype=nl.float32, buffer=nl.psum)
-nisa.dma_copy(dst=tile, src=x)
+tile = nl.load(x)
 for part in range(2):  # the second time they are added to
     for n in range(4):
         rows, columns = nl.ds(4 * (3 - n), 4), nl.ds(4 * n, 4)
@@ -240,10 +237,8 @@ return out
         expected = -expected
     assert np.array_equal(result(older, X, y), expected)
     newer = write_kernel(tmp_path, f"""
-a = nl.ndarray((4, 3, 8), dtype=x.dtype, buffer=nl.sbuf)
-b = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x.reshape((4, 3, 8)))
-nisa.dma_copy(dst=b, src=y)
+a = nl.load(x.reshape((4, 3, 8)))
+b = nl.load(y)
 first, second = {order.format("a", column)}
 nisa.tensor_tensor(dst=a, data1=first, data2=second, op=nl.subtract)
 """, parameters="x, y", out="(4, 3, 8), x.dtype", stores="a")  # fmt: skip
@@ -252,8 +247,7 @@ nisa.tensor_tensor(dst=a, data1=first, data2=second, op=nl.subtract)
 
 def test_bits_of_another_type_are_read_where_they_are(tmp_path):
     kernel = write_kernel(tmp_path, """
-tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=tile, src=x)
+tile = nl.load(x)
 nisa.dma_copy(dst=out[:, 0], src=x.view(nl.uint8)[:, 8:16])
 nisa.dma_copy(dst=out[:, 1], src=tile.ap([[96, 4], [1, 8]], offset=8, dtype=nl.uint8))
 nisa.dma_copy(dst=out[:, 2], src=x.ap([[96, 4], [1, 8]], offset=8, dtype=nl.uint8))

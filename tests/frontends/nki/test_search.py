@@ -35,8 +35,7 @@ def test_places_of_what_is_not_zero(tmp_path, dtype, n):
     kernel = write_kernel(tmp_path, """
 rows, n = x.shape
 out = nl.ndarray((rows, n + 1), dtype=nl.int32, buffer=nl.shared_hbm)
-a, b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf), nl.ndarray(out.shape, dtype=nl.int32, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x)
+a, b = nl.load(x), nl.ndarray(out.shape, dtype=nl.int32, buffer=nl.sbuf)
 nisa.memset(dst=b, value=77)
 nisa.nonzero_with_count(dst=b, src=a, index_offset=16, padding_val=-5)
 nisa.dma_copy(dst=out, src=b)
@@ -54,10 +53,8 @@ return out
 def test_places_of_what_is_replaced(tmp_path):
     kernel = write_kernel(tmp_path, """
 out, at = (nl.ndarray(shape, dtype=dt, buffer=nl.shared_hbm) for shape, dt in ((x.shape, x.dtype), ((1, 8), nl.int32)))
-a, v = (nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.sbuf) for one in (x, vals))
+a, v = nl.load(x), nl.load(vals)
 places = nl.ndarray((1, 8), dtype=nl.int32, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x)
-nisa.dma_copy(dst=v, src=vals)
 nisa.nc_match_replace8(dst=a, data=a, vals=v, imm=0.0, dst_idx=places)
 nisa.dma_copy(dst=out, src=a)
 nisa.dma_copy(dst=at, src=places)

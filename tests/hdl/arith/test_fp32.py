@@ -12,7 +12,7 @@ from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases, spec
 from neuroncore_rtl.tb.stimulus.one_bit import lone_bits, lone_factors, lone_products
 from neuroncore_rtl.tb.stimulus.operands import add_cases
 from tests.hdl.arith.units import assert_same, differences, faulty_wire, run
-from tests.hdl.slow import slow_if
+from tests.hdl.simulation import slow_if
 from tests.oracles import known, words
 
 FEW = 1_500

@@ -15,8 +15,7 @@ from neuroncore_rtl.spec.power import LOGARITHM
 from neuroncore_rtl.tb.stimulus.alu_cases import divide_cases, power_cases, remainder_cases, special_pairs
 from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits, lone_powers
 from tests.hdl.arith.units import play
-from tests.hdl.simulation import drive, simulated
-from tests.hdl.slow import slow_if
+from tests.hdl.simulation import drive, simulated, slow_if
 from tests.oracles.known import ARITHMETIC, assert_known
 from tests.oracles.words import on_words
 

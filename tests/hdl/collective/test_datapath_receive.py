@@ -13,8 +13,7 @@ from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp, element_bytes
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from tests.hdl.collective.beats import beats_of_bytes, bytes_of_beats
-from tests.hdl.simulation import WARM_UP, drive, put, simulated
-from tests.hdl.slow import slow
+from tests.hdl.simulation import WARM_UP, drive, put, simulated, slow
 from tests.hdl.streams import play
 
 FP32, BF16, INT32 = CollectiveType

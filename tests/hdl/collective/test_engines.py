@@ -7,7 +7,7 @@ from neuroncore_rtl.golden.collective.system import execute_lists
 from neuroncore_rtl.run.harness.collective_faults import CollectiveFault
 from neuroncore_rtl.spec.isa import Cause, Rule, collective
 from tests.hdl.collective.machine import CORES, FIRST, HBM_BYTES, LINK_BYTES, run_collectives
-from tests.hdl.slow import slow
+from tests.hdl.simulation import slow
 from tests.oracles.collectives import on_every_rank, random_collective
 
 SEED = 8128

@@ -7,7 +7,7 @@ from neuroncore_rtl.run.harness.collective_faults import CollectiveFault
 from neuroncore_rtl.spec.isa import Rule, collective
 from tests.hdl.collective.machine import CORES, HBM_BYTES, run_collectives
 from tests.hdl.collective.test_engines import all_reduce, check, programs_of
-from tests.hdl.slow import slow
+from tests.hdl.simulation import slow
 
 SEED = 496
 K = collective.CollectiveKind

@@ -9,8 +9,7 @@ from neuroncore_rtl.hdl.collective.ops import LoadOp, ReceiveOp, SendOp
 from neuroncore_rtl.spec.isa.collective import GRANULE
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from tests.hdl.collective.jobs import job_bits, operations
-from tests.hdl.simulation import WARM_UP
-from tests.hdl.slow import slow
+from tests.hdl.simulation import WARM_UP, slow
 from tests.hdl.streams import Played, play
 from tests.oracles.collectives import large_collective, random_collective
 

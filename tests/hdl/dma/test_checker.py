@@ -12,9 +12,9 @@ from neuroncore_rtl.spec.isa import DMA_BITS, DMA_COPY, DMA_DIMENSIONS, DMA_FIEL
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.dma import NO_AXIS, DmaCopy, dma_violation, layout
 from neuroncore_rtl.spec.isa.fields import pack, unpack
-from tests.hdl import slow, verdicts
+from tests.hdl import verdicts
 from tests.hdl.dma.copies import random_copy, tensor
-from tests.hdl.simulation import random_bits
+from tests.hdl.simulation import random_bits, slow_if
 from tests.hdl.streams import play
 
 SEED = 2718
@@ -93,7 +93,7 @@ def test_a_stalled_job_stays_unchanged(shape, rng):
     assert len(words) > 5 and jobs(0) == jobs(25)
 
 
-@pytest.mark.parametrize("shape", slow.slow_if(lambda shape: shape in ("6x4", "8x16"), CONFIGS))
+@pytest.mark.parametrize("shape", slow_if(lambda shape: shape in ("6x4", "8x16"), CONFIGS))
 def test_verdicts_are_those_of_the_specification(shape, rng):
     config = CONFIGS[shape]
     words = random_words(rng, config, 40, 300, 40)

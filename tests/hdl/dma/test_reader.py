@@ -7,8 +7,7 @@ from neuroncore_rtl.hdl.dma import job, reader
 from neuroncore_rtl.hdl.memory.port import LineRead
 from neuroncore_rtl.spec.isa import Storage
 from tests.hdl.dma.chunks import BASES, any_chunk, beats_of
-from tests.hdl.simulation import WARM_UP, drive, simulated
-from tests.hdl.slow import slow_if
+from tests.hdl.simulation import WARM_UP, drive, simulated, slow_if
 
 SEED = 2311
 SIZE, CHUNKS = 8, 300

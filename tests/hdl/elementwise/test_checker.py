@@ -11,7 +11,7 @@ from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32, INT8
 from neuroncore_rtl.spec.isa import alu, fields
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, arithmetic_of, elementwise_violation
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields, near_word, random_word
-from tests.hdl.slow import slow, slow_if
+from tests.hdl.simulation import slow, slow_if
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 1993

@@ -21,8 +21,7 @@ from neuroncore_rtl.spec import formats, isa, timing
 from neuroncore_rtl.spec.isa import Rule, elementwise
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
-from tests.hdl.simulation import drive, pulse, random_bits, simulate
-from tests.hdl.slow import slow, slow_if
+from tests.hdl.simulation import drive, pulse, random_bits, simulate, slow, slow_if
 
 SEED = 2024
 TINY = CONFIGS["4x4"]

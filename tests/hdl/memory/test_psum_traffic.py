@@ -10,8 +10,7 @@ from neuroncore_rtl.hdl.memory.psum import Psum, PsumWrite
 from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.stimulus import one_bit, operands
-from tests.hdl.simulation import drive, simulated
-from tests.hdl.slow import slow
+from tests.hdl.simulation import drive, simulated, slow
 from tests.oracles.words import on_words
 
 SEED = 1978

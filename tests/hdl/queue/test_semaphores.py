@@ -3,8 +3,7 @@ import pytest
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import UpdateOp, record
-from tests.hdl.simulation import WARM_UP, drive, next_turn, pulse, simulated
-from tests.hdl.slow import slow
+from tests.hdl.simulation import WARM_UP, drive, next_turn, pulse, simulated, slow
 
 SEED = 1965
 QUEUES = 3

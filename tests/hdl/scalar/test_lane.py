@@ -19,7 +19,7 @@ from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import faulty_wire, play
 from tests.hdl.scalar.activations import ALPHAS
-from tests.hdl.slow import slow_if
+from tests.hdl.simulation import slow_if
 
 SEED = 20260404
 INSTRUCTIONS = {"verilator": 700, "icarus": 100}

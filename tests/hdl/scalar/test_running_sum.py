@@ -11,8 +11,7 @@ from neuroncore_rtl.run.harness.player import Playable
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.stimulus import one_bit, operands
 from tests.hdl.arith.units import play
-from tests.hdl.simulation import drive, simulate
-from tests.hdl.slow import slow
+from tests.hdl.simulation import drive, simulate, slow
 from tests.oracles.words import on_words
 
 SEED = 20260405

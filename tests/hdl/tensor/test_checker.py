@@ -7,7 +7,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
 from neuroncore_rtl.spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMoving, fields, tensor
 from neuroncore_rtl.spec.isa.rule import Rule
-from tests.hdl.slow import slow
+from tests.hdl.simulation import slow
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 5

@@ -19,8 +19,7 @@ from neuroncore_rtl.spec.config import LONE_UNITS, VECTOR_UNITS
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT32, UINT8, UINT16, UINT32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Opcode
 from neuroncore_rtl.spec.isa.alu import Arithmetic
-from tests.hdl.simulation import drive, simulate
-from tests.hdl.slow import slow
+from tests.hdl.simulation import drive, simulate, slow
 from tests.hdl.vector.units import random_words
 
 SEED = 20260406
