@@ -83,15 +83,11 @@ CASES = [
     Case("matmul", "PRESET=tiny M=8 K=8 N=12"),
     Case("matmul", "PRESET=tiny M=20 K=12 N=40"),
     Case("matmul", "PRESET=tiny M=32 K=32 N=64 DTYPE=fp32"),
-    Case("softmax", "PRESET=tiny M=40 N=96"),
     Case("softmax", "PRESET=tiny M=64 N=512"),
-    Case("layernorm", "PRESET=tiny M=40 N=96"),
-    Case("rmsnorm", "PRESET=tiny M=40 N=96"),
-    Case("topk", "PRESET=tiny M=40 N=96"),
+    *[Case(test, "PRESET=tiny M=40 N=96") for test in ("softmax", "layernorm", "rmsnorm", "topk")],
+    *[Case(test, "PRESET=tiny M=40 N=96") for test in ("softmax_backward", "crossentropy")],
     Case("linear", "PRESET=tiny M=12 K=20 N=24"),
     Case("conv2d", "PRESET=tiny"),
-    Case("softmax_backward", "PRESET=tiny M=40 N=96"),
-    Case("crossentropy", "PRESET=tiny M=40 N=96"),
     Case("layernorm_backward", "PRESET=tiny M=12 N=24"),
     Case("embedding", "PRESET=tiny VOCAB=20 SEQ=12 DIM=24"),
     Case("attention", "PRESET=tiny SEQ=12 DIM=6 HEADS=1 CAUSAL=1"),
@@ -100,9 +96,8 @@ CASES = [
 
 LONGER = [
     Case("matmul", "PRESET=small M=64 K=64 N=64"),
-    Case("matmul", "PRESET=small M=64 K=64 N=64 LATENCY=8"),
-    Case("matmul", "PRESET=small M=64 K=64 N=64 LATENCY=200"),
     Case("matmul", "PRESET=small M=64 K=64 N=64 BANDWIDTH=8"),
+    *[Case("matmul", f"PRESET=small M=64 K=64 N=64 LATENCY={latency}") for latency in (8, 200)],
     Case("matmul", "PRESET=small M=100 K=70 N=130 DTYPE=int8"),
     Case("matmul", "PRESET=small M=40 K=40 N=40 DTYPE=fp32"),
     Case("matmul", "PRESET=small M=1 K=512 N=512"),
@@ -110,13 +105,9 @@ LONGER = [
     Case("layernorm", "PRESET=small M=128 N=128"),
     Case("rmsnorm", "PRESET=small M=64 N=64"),
     Case("gelu", "PRESET=tiny M=40 N=96"),
-    Case("gelu", "PRESET=small M=40 N=96"),
     Case("adamw", "PRESET=tiny M=40 N=96 STEPS=1"),
-    Case("adamw", "PRESET=small M=40 N=96"),
-    Case("topk", "PRESET=small M=40 N=96"),
-    Case("linear", ""),
-    Case("swiglu", ""),
-    Case("rope", ""),
+    *[Case(test, "PRESET=small M=40 N=96") for test in ("gelu", "adamw", "topk")],
+    *[Case(test, "") for test in ("linear", "swiglu", "rope")],
     Case("linear_backward", "PRESET=tiny M=12 K=20 N=24"),
     Case("attention_backward", "PRESET=tiny SEQ=12 DIM=8 HEADS=2"),
     Case("encoder_backward", "PRESET=small SEQ=16 DIM=32 HEADS=2 HIDDEN=48"),
@@ -132,16 +123,10 @@ LONGER = [
 ]
 
 FULL = [
-    Case("matmul", "PRESET=full M=128 K=128 N=128"),
-    Case("matmul", "PRESET=full M=256 K=256 N=256"),
-    Case("matmul", "PRESET=full M=512 K=512 N=512"),
+    *[Case("matmul", f"PRESET=full M={size} K={size} N={size}") for size in (128, 256, 512, 1024)],
     Case("matmul", "PRESET=full M=512 K=512 N=512 BANDWIDTH=128"),
-    Case("matmul", "PRESET=full M=1024 K=1024 N=1024"),
     Case("matmul", "PRESET=full M=1024 K=4096 N=512"),
-    Case("softmax", "PRESET=full M=256 N=256"),
-    Case("layernorm", "PRESET=full M=256 N=256"),
-    Case("rmsnorm", "PRESET=full M=256 N=256"),
-    Case("gelu", "PRESET=full M=256 N=256"),
+    *[Case(test, "PRESET=full M=256 N=256") for test in ("softmax", "layernorm", "rmsnorm", "gelu")],
     Case("adamw", "PRESET=full M=128 N=256 STEPS=1"),
     Case("topk", "PRESET=full M=128 N=128"),
     Case("attention", "PRESET=full SEQ=512 DIM=64 HEADS=4 CAUSAL=1"),
@@ -149,7 +134,6 @@ FULL = [
     Case("digits", "PRESET=full BATCH=120"),
     Case("program", "PRESET=full SEED=1"),
 ]
-
 
 BOARDS = [
     Case("matmul", "PRESET=nano M=12 K=10 N=140"),

@@ -8,9 +8,8 @@ import pytest
 
 from neuroncore_rtl.golden.elementwise import load_words, store_words
 from neuroncore_rtl.golden.scalar import ScalarEngine, activate, activation, softmax
-from neuroncore_rtl.spec import formats, functions
+from neuroncore_rtl.spec import formats, functions, isa
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import Access, Elementwise, Opcode
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from tests.oracles import elementwise as oracle
 from tests.oracles import instructions, libraries
@@ -32,8 +31,8 @@ def test_instruction_is_the_oracle(rng):
         engine = ScalarEngine(config)
         sums = [np.float32(0)] * config.partitions
         for _ in range(40):
-            instruction = instructions.random_instruction(rng, Opcode.ACTIVATE, config, SIZES)
-            fields = Elementwise.unpack(instruction.encode(config))
+            instruction = instructions.random_instruction(rng, isa.Opcode.ACTIVATE, config, SIZES)
+            fields = isa.Elementwise.unpack(instruction.encode(config))
             theirs = partial(oracle.execute, fields, config, sums=sums, function=function)
             memories = instructions.random_memories(rng, config, SIZES, instruction)
             written += changed_bytes(memories, partial(engine.execute, instruction), theirs, instruction)
@@ -72,12 +71,12 @@ def test_softmax_of_rows_does_not_depend_on_their_number(rng):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"opcode": Opcode.TENSOR_COPY}, "opcode must be one of the scalar engine's, not .*TENSOR_COPY"),
+        ({"opcode": isa.Opcode.TENSOR_COPY}, "opcode must be one of the scalar engine's, not .*TENSOR_COPY"),
         ({"function": 33}, r"function must be below 33, not 33 \(rule OPERATION\)"),
     ],
 )
 def test_refusals(change, message):
-    memory, a = np.zeros((8, 64), np.uint8), Access(format=formats.FP32, address=0, steps=(1,))
-    legal = Elementwise(opcode=Opcode.ACTIVATE, partitions=8, shape=(4,), dst=a, a=a)
+    memory, a = np.zeros((8, 64), np.uint8), isa.Access(format=formats.FP32, address=0, steps=(1,))
+    legal = isa.Elementwise(opcode=isa.Opcode.ACTIVATE, partitions=8, shape=(4,), dst=a, a=a)
     with pytest.raises(ValueError, match=message):
         ScalarEngine(MACHINES[0]).execute(dataclasses.replace(legal, **change), memory, memory)

@@ -5,9 +5,8 @@ from amaranth import Const
 
 from neuroncore_rtl.hdl.elementwise import checker as unit
 from neuroncore_rtl.hdl.elementwise.checker import ElementwiseChecker
-from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import SCALAR_UNITS, VECTOR_UNITS
-from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32, INT8
 from neuroncore_rtl.spec.isa import alu, fields
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, arithmetic_of, elementwise_violation
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields, near_word, random_word
@@ -63,7 +62,7 @@ def powers_of_two():
         yield of_pair() | steps | {f"{access}_address": 4096}
 
 
-def of_pair(code=FP32.code, **changes):
+def of_pair(code=formats.FP32.code, **changes):
     steps = {f"{name}_step{d}": 0 for name in ("dst", "a", "b") for d in range(isa.DIMENSIONS)}
     types = {f"{name}_dtype": code for name in ("dst", "a", "b")}
     return copy(1, isa.Opcode.TENSOR_TENSOR) | steps | types | changes
@@ -71,7 +70,7 @@ def of_pair(code=FP32.code, **changes):
 
 def borders(config):
     """Yield instructions at the end of memory, or one element beyond, and with other counts at their limits."""
-    for code, size in ((INT8.code, 1), (FP32.code, 4)):
+    for code, size in ((formats.INT8.code, 1), (formats.FP32.code, 4)):
         for access, dimension, bit in product(("dst", "a", "b"), range(isa.DIMENSIONS), range(8)):
             elements = (1 << bit) + 1
             for beyond in (0, 1):
@@ -84,7 +83,7 @@ def borders(config):
         yield copy(1, isa.Opcode.TENSOR_REDUCE, op0=alu.AluOp.ADD, axes=axes)
     for partitions in (0, 1, config.partitions, config.partitions + 1, *(1 << bit for bit in range(2, 8))):
         yield of_pair(partitions=partitions)
-    for number, dtype in product((0, 1), (INT8.code, BF16.code, FP32.code)):
+    for number, dtype in product((0, 1), (formats.INT8.code, formats.BF16.code, formats.FP32.code)):
         for beyond_end in (-1 << SIZES[dtype], 0, *(1 << bit for bit in range(16))):
             address = config.sbuf_bytes + beyond_end
             pointer = fields.pack(isa.POINTER_FIELDS, {"address": address, "quadrant": 0, "dtype": dtype})
@@ -97,7 +96,7 @@ def borders(config):
         yield copy(1, isa.Opcode.ACTIVATE, function=function)
 
 
-SIZES = {f.code: (f.bits // 8).bit_length() - 1 for f in FORMATS.values()}
+SIZES = {f.code: (f.bits // 8).bit_length() - 1 for f in formats.FORMATS.values()}
 """Log2 of the bytes of a format's elements, by its code."""
 
 

@@ -5,8 +5,7 @@ import pytest
 from neuroncore_rtl.hdl.tensor.checker import TensorChecker
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
-from neuroncore_rtl.spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMoving, fields, tensor
-from neuroncore_rtl.spec.isa.rule import Rule
+from neuroncore_rtl.spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMoving, Rule, fields, tensor
 from tests.hdl.simulation import slow
 from tests.hdl.verdicts import assert_verdicts, pass_on
 

@@ -6,10 +6,7 @@ import pytest
 from amaranth import Module
 
 from neuroncore_rtl.golden import arith, elementwise
-from neuroncore_rtl.golden.vector.alu import alu
-from neuroncore_rtl.golden.vector.operations import chain, reciprocal
-from neuroncore_rtl.golden.vector.position import dropped
-from neuroncore_rtl.golden.vector.reduction import negative, reduce_words, scan
+from neuroncore_rtl.golden.vector import alu, chain, dropped, negative, reciprocal, reduce_words, scan
 from neuroncore_rtl.hdl.arith import divide, power
 from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.hdl.elementwise.turns import Turns

@@ -13,11 +13,9 @@ from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.elaboration import CPU
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from neuroncore_rtl.tb.cli import registry
-from neuroncore_rtl.tb.stimulus import fpgen, testfloat
-from neuroncore_rtl.tb.stimulus.riscv_encoding import load_constant
+from neuroncore_rtl.tb.stimulus import fpgen, riscv_encoding, testfloat
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST
-from neuroncore_rtl.tb.tests.oracle import command, programs, scalars, units
-from neuroncore_rtl.tb.tests.oracle.reductions import all_reduces, workload_of, wrong_results
+from neuroncore_rtl.tb.tests.oracle import command, programs, reductions, scalars, units
 from tests.hdl.arith.units import faulty_wire
 from tests.hdl.tensor.engines import faulty
 from tests.run.harness.faulty_hbm import FaultyHbm
@@ -117,7 +115,7 @@ def write_signed(directory, words):
 
 def test_own_signatures(tmp_path):
     report = programs.run_architecture_tests(
-        settings(SUITE="riscv-arch-test"), write_signed(tmp_path, load_constant(5, TOHOST))
+        settings(SUITE="riscv-arch-test"), write_signed(tmp_path, riscv_encoding.load_constant(5, TOHOST))
     )
     assert report.problems == []
     assert report.rows["tests"]["I"]["signature_words"] == 2
@@ -144,25 +142,25 @@ def test_broken_processor_is_noticed(tmp_path):
     assert report.mismatches == 1 and report.problems[0].startswith("rv32ui-p-right: golden disagrees: ")
 
 
-LISTED = list(all_reduces(ENGINES.cores, 16))
+LISTED = list(reductions.all_reduces(ENGINES.cores, 16))
 
 
 @pytest.mark.parametrize("fault", (Fault.NONE, Fault.WRONG))
 def test_all_reduces_give_what_was_known_before(fault):
-    workload = workload_of(ENGINES.cores, LISTED, 3)
+    workload = reductions.workload_of(ENGINES.cores, LISTED, 3)
     assert {one.ranks for one in LISTED} == {2, 3, 4} and len({one.name for one in LISTED}) == 10
     behaviour = FaultyHbm(latency=8, fault=fault)
     work = CollectiveWork(lists=workload.lists, memories=workload.memories, delays=workload.delays, behaviour=behaviour)
     found = run_device(broken_engines(), work).memories["hbm"]
-    assert (sum(wrong_results(one, 3, found) for one in LISTED) > 0) == (fault is Fault.WRONG)
+    assert (sum(reductions.wrong_results(one, 3, found) for one in LISTED) > 0) == (fault is Fault.WRONG)
 
 
 def test_a_golden_all_reduce_in_another_order_gives_the_same_and_a_wrong_one_is_noticed():
-    workload = workload_of(ENGINES.cores, LISTED, 3)
+    workload = reductions.workload_of(ENGINES.cores, LISTED, 3)
     golden_run(workload.lists, dict(enumerate(workload.memories)), ENGINES.cores)
-    assert [one for one in LISTED if wrong_results(one, 3, workload.memories)] == []
+    assert [one for one in LISTED if reductions.wrong_results(one, 3, workload.memories)] == []
     workload.memories[1, LISTED[5].dst] ^= 1
-    assert [one for one in LISTED if wrong_results(one, 3, workload.memories)] == [LISTED[5]]
+    assert [one for one in LISTED if reductions.wrong_results(one, 3, workload.memories)] == [LISTED[5]]
 
 
 @pytest.mark.parametrize(
