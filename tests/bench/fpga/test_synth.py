@@ -6,7 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from neuroncore_rtl.__main__ import app
-from neuroncore_rtl.bench import commands, fpga
+from neuroncore_rtl.bench import commands
+from neuroncore_rtl.bench.fpga import synth
 from neuroncore_rtl.bench.fpga.boards import BOARDS
 from neuroncore_rtl.bench.fpga.units import UNITS
 from neuroncore_rtl.run.fpga import modules, placement
@@ -36,12 +37,12 @@ MODULES = [
 def run(monkeypatch, tmp_path):
     """Return a function that runs `make synth` with given figures; it returns exit status, output and record."""
     figures = COUNTS | {"fmax_mhz": 46.4, "seeds": {1: 44.7, 2: 46.4, 3: 47.1}, "critical_path": PATH, "used": {}}
-    monkeypatch.setattr(fpga.synth, "RESULTS", tmp_path)
-    monkeypatch.setattr(fpga.synth, "measure_area", lambda component, seeds, name: figures)
-    monkeypatch.setattr(fpga.synth, "by_module", lambda component, family, name: MODULES)
+    monkeypatch.setattr(synth, "RESULTS", tmp_path)
+    monkeypatch.setattr(synth, "measure_area", lambda component, seeds, name: figures)
+    monkeypatch.setattr(synth, "by_module", lambda component, family, name: MODULES)
     # Not a component, because a component that is never elaborated warns in some later test.
     units = {name: type(unit)(unit.summary, lambda config: None) for name, unit in UNITS.items()}
-    monkeypatch.setattr(fpga.synth, "UNITS", units)
+    monkeypatch.setattr(synth, "UNITS", units)
 
     def invoke(*words, **changed):
         figures.update(changed)

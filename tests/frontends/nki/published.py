@@ -41,14 +41,10 @@ class Published:
         return f"{self.file.split('/')[-2]}/{self.function}" + "-causal" * causal
 
     def results(self) -> tuple[np.ndarray, ...]:
-        given = [rounded(x[0], dtype_of(x[1]).machine_format) if isinstance(x, tuple) and _is_array(x[0]) else x
-                 for x in self.arguments]  # fmt: skip
+        given = [rounded(x[0], dtype_of(x[1]).machine_format)
+                 if isinstance(x, tuple) and isinstance(x[0], np.ndarray) else x for x in self.arguments]  # fmt: skip
         found = self.expected(*given)
         return found if isinstance(found, tuple) else (found,)
-
-
-def _is_array(value: object) -> bool:
-    return isinstance(value, np.ndarray)
 
 
 def normal(*shape: int, dtype: str = "fp32", scale: float = 1.0) -> tuple[np.ndarray, str]:

@@ -6,9 +6,10 @@ from amaranth import Module, Value
 
 from neuroncore_rtl.hdl.arith import round as rounding
 from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
-from neuroncore_rtl.run import harness, settings
+from neuroncore_rtl.run.harness import player
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, TF32
 from neuroncore_rtl.tb.tests.engines import mac
 from neuroncore_rtl.tb.tests.engines import round as round_bench
@@ -189,13 +190,13 @@ def test_expected_wrong(vectors, capsys, bench, line, complaint):
 
 @pytest.mark.parametrize("bench", (mac.TEST, round_bench.TEST))
 def test_malformed_file_is_refused(vectors, bench):
-    with pytest.raises(settings.UsageError, match=r"vectors\.txt:1: FORMAT must be one of"):
+    with pytest.raises(UsageError, match=r"vectors\.txt:1: FORMAT must be one of"):
         run_bench(bench, vectors("bf17 0 0 0\n"))
 
 
 @pytest.mark.parametrize("option", ({"DTYPE": "bf16"}, {"COUNT": 5}))
 def test_options_of_random_cases_beside_vectors_wrong(vectors, option):
-    with pytest.raises(settings.UsageError, match=f"{next(iter(option))} must not be given with VECTORS"):
+    with pytest.raises(UsageError, match=f"{next(iter(option))} must not be given with VECTORS"):
         run_bench(mac.TEST, vectors(MAC_VECTORS), **option)
 
 
@@ -210,12 +211,12 @@ def test_random_cases_are_reproducible_and_of_the_chosen_formats():
 
 def test_pack_puts_the_first_field_lowest():
     fields = {"format": FP16.code, "x": 0x1234, "w": 0x5678, "acc": 0xDEADBEEF, "x_half": 0, "w_half": 1}
-    words = harness.player.pack_inputs(mac.WORD, **{name: [value] for name, value in fields.items()})
+    words = player.pack_inputs(mac.WORD, **{name: [value] for name, value in fields.items()})
     assert int.from_bytes(words[0].tobytes(), "big") == mac.WORD.const(fields).as_bits()
 
 
 def test_pack_wrong():
     with pytest.raises(ValueError, match="format must fit 4 bits, not 0x10"):
-        harness.player.pack_inputs(mac.WORD, format=[16], x=[0], w=[0], acc=[0], x_half=[0], w_half=[0])
+        player.pack_inputs(mac.WORD, format=[16], x=[0], w=[0], acc=[0], x_half=[0], w_half=[0])
     with pytest.raises(ValueError, match="fields must be format, x, w, acc, x_half, w_half, not x"):
-        harness.player.pack_inputs(mac.WORD, x=[0])
+        player.pack_inputs(mac.WORD, x=[0])

