@@ -59,13 +59,10 @@ def test_partitions_are_reduced(tmp_path, op, dtype, shape):
     if "bitwise" in op and "float" in dtype:
         pytest.skip("bits are integers'")
     kernel = write_kernel(tmp_path, f"""
-shape = (1, *x.shape[1:])
-out = nl.ndarray(shape, dtype=nl.int32 if x.dtype == nl.int8 else x.dtype, buffer=nl.shared_hbm)
-a, b = nl.load(x), nl.ndarray(shape, dtype=out.dtype, buffer=nl.sbuf)
+a, dtype = nl.load(x), nl.int32 if x.dtype == nl.int8 else x.dtype
+b = nl.ndarray((1, *x.shape[1:]), dtype=dtype, buffer=nl.sbuf)
 nisa.tensor_partition_reduce(dst=b, op=nl.{op}, data=a)
-nisa.dma_copy(dst=out, src=b)
-return out
-""")  # fmt: skip
+""", stores="b")  # fmt: skip
     x = RNG.integers(-60, 60, shape).astype(np.float32)
     x = x / 4 if dtype == "float32" else x
     integer = "int" in dtype
