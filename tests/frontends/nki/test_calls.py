@@ -226,19 +226,16 @@ for _ in range(2):
 @pytest.mark.parametrize("order", ("{0}, {1}", "{1}, {0}"))
 def test_one_element_of_each_partition_goes_with_all_of_theirs(tmp_path, column, order):
     older = write_kernel(tmp_path, f"""
-out = nl.ndarray((4, 3, 8), dtype=x.dtype, buffer=nl.shared_hbm)
 a, b = nl.load(x).reshape((4, 3, 8)), nl.load(y)
 nl.store(out, value=nisa.tensor_tensor({order.format("a", column)}, op=nl.subtract))
-return out
-""", older=True, parameters="x, y")  # fmt: skip
+""", older=True, parameters="x, y", out="(4, 3, 8), x.dtype")  # fmt: skip
     y = RNG.normal(size=(4, 4)).astype(np.float32)
     expected = X.reshape(4, 3, 8) - y[:, 1, None, None]
     if order == "{1}, {0}":
         expected = -expected
     assert np.array_equal(result(older, X, y), expected)
     newer = write_kernel(tmp_path, f"""
-a = nl.load(x.reshape((4, 3, 8)))
-b = nl.load(y)
+a, b = nl.load(x.reshape((4, 3, 8))), nl.load(y)
 first, second = {order.format("a", column)}
 nisa.tensor_tensor(dst=a, data1=first, data2=second, op=nl.subtract)
 """, parameters="x, y", out="(4, 3, 8), x.dtype", stores="a")  # fmt: skip
@@ -272,17 +269,12 @@ nisa.dma_copy(dst=tile, src=x)
 
 @pytest.mark.parametrize("older", (True, False))
 def test_an_identity_matrix_is_an_operand(tmp_path, older):
-    body = """
-out = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+    add = "nisa.tensor_tensor(dst=tile, data1=matrix, data2=matrix, op=nl.add)"
+    kernel = write_kernel(tmp_path, f"""
 matrix = nl.shared_identity_matrix(4, dtype=nl.float32)
-"""
-    older_lines = "tile = nl.load(matrix)\nnl.store(out, value=nl.add(tile, tile))\n"
-    newer_lines = """
 tile = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
-nisa.tensor_tensor(dst=tile, data1=matrix, data2=matrix, op=nl.add)
-nisa.dma_copy(dst=out, src=tile)
-"""
-    kernel = write_kernel(tmp_path, body + (older_lines if older else newer_lines) + "return out", older=older)
+{"tile[...] = nl.load(matrix) + nl.load(matrix)" if older else add}
+""", older=older, stores="tile")  # fmt: skip
     assert np.array_equal(result(kernel, X), 2 * np.eye(4))
 
 

@@ -139,10 +139,7 @@ def test_transpositions_exchange_the_first_and_the_last_dimension(tmp_path, near
     order = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}[len(shape)]
     kernel = write_kernel(tmp_path, f"""
 turned = nisa.dma_transpose(nl.load(x) if {near} else x, axes={order})
-out = nl.ndarray(turned.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-nl.store(out, value=turned)
-return out
-""", older=True)  # fmt: skip
+""", older=True, stores="turned")  # fmt: skip
     x = RNG.integers(-99, 99, shape).astype(np.float32)
     assert np.array_equal(result(kernel, (x, dtype)), x.transpose(order))
 
