@@ -102,13 +102,7 @@ nisa.activation(dst=y, op=nl.copy, data=a, reduce_op=nl.add, reduce_cmd=cmd.redu
     assert np.allclose(sums[:, 0], X.sum(1), rtol=1e-5)
 
 
-CUMULATIVE = {
-    "add": np.add.accumulate, "multiply": np.multiply.accumulate, "maximum": np.maximum.accumulate,
-    "minimum": np.minimum.accumulate,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("op", [*CUMULATIVE, "subtract"])
+@pytest.mark.parametrize("op", [*REDUCTIONS, "subtract"])
 @pytest.mark.parametrize("fmt", ["float32", "bfloat16"])
 def test_cumulative_operations_go_on(tmp_path, op, fmt):
     if op == "subtract":
@@ -116,7 +110,7 @@ def test_cumulative_operations_go_on(tmp_path, op, fmt):
         for i in range(24):
             theirs[:, i] = X[:, i] / 2 - (theirs[:, i - 1] if i else 0)
     else:
-        theirs = CUMULATIVE[op](X.astype(np.float64) / 2, axis=1)
+        theirs = REDUCTIONS[op].accumulate(X.astype(np.float64) / 2, axis=1)
     y, _ = outputs(tmp_path, f"""
 options = dict(op0=nl.multiply, op1=nl.{op}, imm0=0.5)
 nisa.tensor_scalar_cumulative(dst=y[:, 0:10], src=a[:, 0:10], **options)
@@ -136,12 +130,6 @@ nisa.memset(dst=total, value=0)
     assert np.array_equal(y, np.maximum.accumulate(np.concatenate([start, X], 1), 1)[:, 1:])
 
 
-COMPARISONS = {
-    "equal": np.equal, "less": np.less, "less_equal": np.less_equal, "greater": np.greater,
-    "greater_equal": np.greater_equal,
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("fmt", ["float32", "bfloat16"])
 @pytest.mark.parametrize("first, second", [("greater_equal", "less"), ("greater", "less_equal"), ("equal", "less")])
 def test_ranges_are_selected(tmp_path, first, second, fmt):
@@ -152,8 +140,9 @@ nisa.range_select(dst=y, **options, range_start=100, on_false_value=nl.fp32.min)
 nisa.range_select(dst=y, **options, range_start=2, reduce_cmd=nisa.reduce_cmd.reduce, reduce_res=total)
 """, (X, fmt), low, high)  # fmt: skip
     x = X if fmt == "float32" else (X.view(np.uint32) + 0x8000 & np.uint32(0xFFFF0000)).view(np.float32)
-    parts = [np.where(COMPARISONS[first](start + np.arange(24), low) & COMPARISONS[second](start + np.arange(24), high),
-                      x, np.finfo(np.float32).min) for start in (100, 2)]  # fmt: skip
+    above, below = getattr(np, first), getattr(np, second)
+    places = (start + np.arange(24) for start in (100, 2))
+    parts = [np.where(above(at, low) & below(at, high), x, np.finfo(np.float32).min) for at in places]
     assert np.array_equal(sums, np.maximum(*parts).max(1, keepdims=True))
     assert np.array_equal(y, parts[1] if fmt == "float32" else np.where(parts[1] < -3e38, -np.inf, parts[1]))
 
