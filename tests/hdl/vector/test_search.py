@@ -29,6 +29,10 @@ def sequences_of(rng, arithmetic):
     for count in range(VALUES8):
         zeros = few[rng.integers(0, 2, VALUES8)]
         sequences.append(np.concatenate([zeros, np.sort(larger[:count])]))
+    for bit in range(31):  # one bit decides the comparison with each slot: low < middle < high
+        low = int(rng.integers(1 << 31)) & ~(1 << bit)
+        high, middle = low | 1 << bit, low | (1 << bit) - 1
+        sequences.append(canonical(np.array([low] * VALUES8 + [high, middle] * VALUES8, np.uint32)))
     return sequences
 
 
