@@ -18,7 +18,7 @@ from neuroncore_rtl.run.job import Expected
 from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.stalls import MEANINGS, StallCause
-from neuroncore_rtl.run.view.source_lines import LineCycles, costly_lines, cycles_by_line, line_table
+from neuroncore_rtl.run.view.source_lines import LineCycles, costly_lines, cycles_by_line, line_table, short_code
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, Storage, queue_name
 
@@ -235,7 +235,8 @@ class Result:
             yield "lines of the kernel, cycles of its instructions"
         for line, cost in lines.items():
             share = f"{cost.cycles / (self.cycles or 1):.1%}"
-            yield f"  {line!s:{width}}  {cost.cycles:>11,}  {share:>6}  {cost.records:>9,} instructions"
+            count = f"{cost.cycles:>11,}  {share:>6}  {cost.records:>9,} instructions"
+            yield f"  {line!s:{width}}  {count}  {short_code(line)}".rstrip()
 
     def _table(self) -> Iterator[tuple[str, str]]:
         config = self.image.config

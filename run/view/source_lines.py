@@ -1,6 +1,6 @@
 """Cycles by the kernel line that appended an instruction."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -9,7 +9,7 @@ from neuroncore_rtl.kernels.program.source import Line, SourceLine
 from neuroncore_rtl.run.report import Share
 from neuroncore_rtl.spec.isa import Engine
 
-__all__ = ["LineCycles", "costly_lines", "cycles_by_line", "line_table"]
+__all__ = ["LineCycles", "costly_lines", "cycles_by_line", "line_table", "short_code"]
 
 LINES = 8
 """Most lines of `costly_lines`."""
@@ -17,7 +17,7 @@ LINES = 8
 CODE = 60
 """Most characters of a line's text in a table."""
 
-_Key = TypeVar("_Key", bound=Hashable)
+_Key = TypeVar("_Key", Line, SourceLine)
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,15 @@ def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> dict[str, dict[
             "cycles": cost.cycles,
             "share": Share(cost.cycles / max(cycles, 1)),
             "records": cost.records,
-            "code": line.code if len(line.code) <= CODE else f"{line.code[: CODE - 3]}...",
+            "code": short_code(line),
         }
         for line, cost in lines.items()
     }
+
+
+def short_code(line: Line) -> str:
+    """Return the text of a line, at most `CODE` characters."""
+    return line.code if len(line.code) <= CODE else f"{line.code[: CODE - 3]}..."
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:
