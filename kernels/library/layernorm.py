@@ -2,7 +2,7 @@
 
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, as_rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import bn_aggr, bn_stats, tensor_scalar, tensor_tensor
-from neuroncore_rtl.kernels.tiling.transfer import Parameters, rows_like
+from neuroncore_rtl.kernels.tiling.transfer import RowVector, rows_like
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, STATS_ELEMENTS, Opcode
@@ -16,8 +16,8 @@ def layernorm(
     program: Program,
     y: Rows | Tensor,
     x: Rows | Tensor,
-    gamma: Parameters,
-    beta: Parameters,
+    gamma: RowVector,
+    beta: RowVector,
     epsilon: float = 1e-5,
 ) -> None:
     """Append y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row; gamma and beta are [columns].

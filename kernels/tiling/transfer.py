@@ -22,14 +22,14 @@ from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 
 __all__ = [
-    "SHARE", "Matrix", "Parameters", "aligned", "load", "load_row", "load_together", "matrix_of", "on_chip", "one_pass",
+    "SHARE", "Matrix", "RowVector", "aligned", "load", "load_row", "load_together", "matrix_of", "on_chip", "one_pass",
     "rows_like", "store",
 ]  # fmt: skip
 
 Matrix = Rows | HbmTensor
 """A matrix in SBUF, or in HBM as [rows, columns]."""
 
-Parameters = Rows | Tensor | HbmTensor
+RowVector = Rows | Tensor | HbmTensor
 """Parameters of a row-wise kernel, the same for all rows; see `rows_like`."""
 
 SHARE = 16 * LINE_BYTES
@@ -58,7 +58,7 @@ def on_chip(program: Program, matrix: Matrix | Tensor, parts: Sequence[slice] | 
 
 
 @located
-def rows_like(program: Program, vector: Parameters, like: Rows, name: str = "parameters") -> Rows:
+def rows_like(program: Program, vector: RowVector, like: Rows, name: str = "parameters") -> Rows:
     """Return parameters [columns], the same for all rows, in tiles like those of a matrix.
 
     Arguments:
