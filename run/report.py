@@ -183,7 +183,8 @@ def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     for name, row in zip((heading, *(f"  {name}" for name in value)), (titles, *cells), strict=True):
         texts = zip(columns, row, widths, strict=True)
-        yield name, "  ".join(cell if column in words else cell.rjust(width) for column, cell, width in texts).rstrip()
+        padded = (cell.ljust(width) if column in words else cell.rjust(width) for column, cell, width in texts)
+        yield name, "  ".join(padded).rstrip()
 
 
 def _readable(value: object) -> str:

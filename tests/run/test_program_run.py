@@ -168,7 +168,10 @@ def test_tensors_have_formats_by_name():
 def test_print_shows_the_cycles_of_lines():
     lines = str(run(double, {"x": VALUES}, preset="tiny", on="model")).splitlines()
     shown = [line for line in lines if line.startswith("  test_program_run.py:")]
-    assert len(shown) >= 3 and all(re.search(r" [\d,]+ +[\d.]+% +[\d,]+ instructions$", line) for line in shown)
+    assert len(shown) >= 3 and all(
+        re.search(r" [\d,]+ +[\d.]+% +[\d,]+ instructions  program.append", line) for line in shown
+    )
+    assert shown[1].endswith("program.append(tensor_scalar(out, tile, 2.0, AluOp.MULTIP...")
 
 
 @pytest.mark.parametrize(("fmt", "value"), [(INT8, 128), (INT8, 0.5), (INT32, np.nan), (INT32, -(2.0**31) - 512)])

@@ -102,8 +102,9 @@ def _line_table(done: Result) -> dict[str, dict[str, object]]:
     rows = line_table(done.lines, done.cycles)
     published = published_by_line(done.program.entries)
     for line in done.lines:
-        cost = published.get(line)
+        cost, code = published.get(line), rows[str(line)].pop("code")
         rows[str(line)] |= {"published": round(cost.cycles) if cost else "", "formula": cost.formula if cost else ""}
+        rows[str(line)] |= {"code": code}
     return rows
 
 
