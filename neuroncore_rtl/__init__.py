@@ -49,13 +49,25 @@ _MODULES = {
 
 _PACKAGE = Path(__file__).resolve().parent
 
-ROOT = _PACKAGE.parent if (_PACKAGE.parent / "pyproject.toml").is_file() else _PACKAGE
+IN_CLONE = (_PACKAGE.parent / "pyproject.toml").is_file()
+"""Whether the package is a clone's; an installed package has neither Makefile, documents nor tests."""
+
+ROOT = _PACKAGE.parent if IN_CLONE else _PACKAGE
 """The folder that contains all rooms: the repository's, or the installed package's."""
 
-_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neuroncore-rtl"
 
-SIM_BUILD = (ROOT if ROOT != _PACKAGE else _CACHE) / "sim_build"
-"""Generated files; safe to delete. An installed package writes them to the user's cache, one for all folders."""
+def _generated() -> Path:
+    if chosen := os.environ.get("NEURONCORE_RTL_FILES"):
+        return Path(chosen).absolute()
+    cache = os.environ.get("XDG_CACHE_HOME", "")  # the XDG specification ignores relative paths
+    return ROOT if IN_CLONE else Path(cache if os.path.isabs(cache) else Path.home() / ".cache") / "neuroncore-rtl"
+
+
+SIM_BUILD = _generated() / "sim_build"
+"""Generated files; safe to delete. An installed package writes them to the user's cache, one for all folders.
+
+The variable NEURONCORE_RTL_FILES names another folder to write them to.
+"""
 
 
 def __getattr__(name: str) -> Any:

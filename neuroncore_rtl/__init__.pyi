@@ -28,5 +28,6 @@ __all__ = [
     "nki_machine", "replicate", "run", "run_nki", "store", "streamed",
 ]  # fmt: skip
 
+IN_CLONE: bool
 ROOT: Path
 SIM_BUILD: Path
