@@ -65,11 +65,11 @@ class Share(float):
 class Report:
     """The outcome of a TEST.
 
-    `tb.tests.scenario` adds the comparison of memories, the failures of jobs, `test`, `settings` and `cycles`.
+    `tb.tests.scenario` adds the comparison of memories, the failures of jobs, `test`, `label`, `settings` and `cycles`.
 
     Arguments:
-        label: distinguishes records of a TEST, such as "full-bf16-512x512x512".
         test: name of the TEST.
+        label: distinguishes the records of a TEST; see `run.settings.Settings.label`.
         settings: values of the variables.
         names: names of the jobs, for their failures; empty for a single job.
         compared, mismatches: number of results compared with golden, and of different ones; no comparison is a failure.
@@ -83,8 +83,8 @@ class Report:
         judge: source of the verdict if not golden.
     """
 
-    label: str
     test: str = ""
+    label: str = ""
     settings: Mapping[str, object] = field(default_factory=dict)
     names: Sequence[str] = ()
     compared: int = 0
@@ -134,9 +134,9 @@ class Report:
         }
 
     def write(self, directory: Path = RESULTS) -> Path:
-        """Store the record atomically as `<test>-<label>.json`; return its path."""
+        """Store the record atomically as `<test>.json` or `<test>-<label>.json`; return its path."""
         directory.mkdir(parents=True, exist_ok=True)
-        path = directory / f"{self.test}-{self.label}.json"
+        path = directory / f"{'-'.join(filter(None, (self.test, self.label)))}.json"
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         unfinished.write_text(json.dumps(self.as_json(), indent=2) + "\n")
         unfinished.replace(path)

@@ -71,7 +71,7 @@ def run_session(settings: Settings) -> int:
     found = SESSIONS[settings.test](settings)
     board = f"the board at {settings.port}" if settings.port else "a simulated board"
     found["rows"] = {"on": board, **found["rows"]}
-    report = Report(test=f"host-{settings.test}", label=settings.preset, settings=settings.values, **found)
+    report = Report(test="host", label=settings.label, settings=settings.values, **found)
     report.show()
     print(f"record: {display_path(report.write())}")
     return report.exit_status

@@ -79,7 +79,6 @@ def _rows(settings: Settings, results: Iterable[Result]) -> Report:
             failures += [f"{names[-1]}: {line}" for line in result.differences]
             failures.append(f"{names[-1]}: HBM was {result.job.behaviour}")
     return Report(
-        label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
         names=names,
         rows={
             "programs": totals["programs"],

@@ -130,7 +130,6 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         print(measurement.line())
     wrong = [f"{m.case.name} of {m.elements}" for m in measurements if not m.as_expected]
     return Report(
-        label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
         rows={
             "measurements": len(measurements),
             "left out": len(CASES) - len(cases),

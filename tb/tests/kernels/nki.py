@@ -52,9 +52,7 @@ def _jobs(settings: Settings) -> Jobs:
         arguments = arguments_of(settings.inputs, np.random.default_rng(settings.seed))
         with report_errors():
             made = recorded(kernel, arguments, config, _grid(settings.grid), settings.order)
-        label = f"run-program-{config.rows}x{config.columns}"
-        label += f"-{settings.sim}" if settings.target == "core" else ""
-        job = program_job(made.program, made.inputs, label, hbm_of(settings))
+        job = program_job(made.program, made.inputs, "", hbm_of(settings))
     yield replace(job, subject=(made, arguments, reference))
 
 
@@ -80,7 +78,6 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         lines |= {"profile": display_path(done.profile), f"cycles_of_{done.busiest}": done.causes}
     pairs = zip(outputs, made.results, strict=True)
     return Report(
-        label=_label(settings),
         rows={
             "outputs": ", ".join(f"{list(one.shape)} {view.dtype}" for one, view in pairs),
             "records": len(made.program.entries),
@@ -90,12 +87,6 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
             **lines,
         },
     )
-
-
-def _label(settings: Settings) -> str:
-    name, config = re.sub(r"[^A-Za-z0-9_]+", "", settings.kernel.rpartition(":")[2]), settings.config
-    target = "" if settings.target == "model" else f"{settings.target}-"
-    return f"{target}{name}-{settings.preset}-{config.rows}x{config.columns}"
 
 
 def _line_table(done: Result) -> dict[str, dict[str, object]]:
@@ -117,7 +108,6 @@ def _listed(settings: Settings) -> Report:
             for name, function in kernels_in(load_kernel(path, settings.config)).items():
                 found[f"{file}:{name}"] = str(inspect.signature(function))
     return Report(
-        label="list",
         settings={"KERNEL": settings.kernel},
         judge="nothing ran",
         rows={

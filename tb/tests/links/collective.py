@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, G
 from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.stimulus.collective_programs import blocks_of, lists_side_by_side
 from neuroncore_rtl.tb.tests.links.options import collective_options, groups_of, instance_of, share_of
-from neuroncore_rtl.tb.tests.links.workloads import span_of, target_label, workload_job
+from neuroncore_rtl.tb.tests.links.workloads import span_of, workload_job
 from neuroncore_rtl.tb.tests.scenario import Scenario
 
 __all__ = ["ALLREDUCE", "TESTS", "ring_bound"]
@@ -51,7 +51,7 @@ BUS_SHARES = {
 """Least share of a rank's bytes on the bus, as NCCL's benchmarks count it."""
 
 
-def _jobs(name: str, kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
+def _jobs(kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
     instance, errors = instance_of(settings), share_of(settings)
     groups = groups_of(instance, settings.cores, settings.groups, settings.stride)
     values = settings.values
@@ -65,9 +65,6 @@ def _jobs(name: str, kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
         raise UsageError(f"BYTES must hold an element of each of {blocks} blocks, not {settings.bytes}")
     rng, op = np.random.default_rng(settings.seed), _OPS[values.get("OP", "sum")]
     workload = lists_side_by_side(rng, instance, kind, groups, count, dtype, op=op, **rounding)
-    label = f"{target_label(settings)}{instance.chips}x{settings.cores}-{settings.topology}-{settings.sim}"
-    if kind != CollectiveKind.BARRIER:
-        label += f"-{settings.dtype}-{settings.bytes}"
     size = blocks * count * element_bytes(dtype)
     reduced = 2 * size if dtype == CollectiveType.BF16 and not rounding["narrow"] else size
     yield workload_job(
@@ -77,16 +74,15 @@ def _jobs(name: str, kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
         behaviour=hbm_of(settings),
         errors=errors,
         check_axi=False,
-        name=name,
-        pictures=f"{name}-{label}",
-        subject=(label, kind, groups[0], size, reduced),
+        name="",
+        subject=(kind, groups[0], size, reduced),
     )
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     (done,) = results
     instance, workload, outcome = done.job.instance, done.job.workload, done.outcome
-    label, kind, group, size, reduced = done.job.subject
+    kind, group, size, reduced = done.job.subject
     _, end = span_of(instance, outcome)
     bound = ring_bound(instance, kind, group, size, reduced)
     cycles = max(done.cycles, 1)
@@ -96,7 +92,6 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     if kind in BUS_SHARES:
         measures["bus_bandwidth"] = f"{BUS_SHARES[kind](group.ranks) * size / cycles:.2f} bytes per cycle and rank"
     return Report(
-        label=label,
         ideal_cycles=bound,
         rows={
             "ranks": group.ranks,
@@ -138,7 +133,7 @@ def _test(name: str, kind: CollectiveKind, summary: str) -> Scenario:
         *(() if kind == CollectiveKind.BARRIER else _DATA),
         *(_REDUCTION if kind in (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER) else ()),
     )
-    return Scenario(name=name, summary=summary, options=options, jobs=partial(_jobs, name, kind), rows=_rows)
+    return Scenario(name=name, summary=summary, options=options, jobs=partial(_jobs, kind), rows=_rows)
 
 
 TESTS = tuple(

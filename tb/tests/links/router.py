@@ -155,16 +155,13 @@ def measures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> dict[
 def _jobs(settings: Settings) -> Iterator[DeviceJob]:
     instance = instance_of(settings)
     traffic = traffic_of(instance, settings)
-    label = f"{settings.pattern}-{instance.chips}-{settings.topology}-{settings.sim}"
     yield DeviceJob(
         on=FabricDevice(instance=instance),
         load=traffic,
         doing=f"{traffic.flits * CHANNELS * instance.cores:,} flits",
-        name="router",
-        pictures=f"router-{label}",
+        name="",
         instance=instance,
         title=f"{settings.pattern.replace('_', '-')} traffic",
-        subject=label,
         recorded=lambda outcome: link_tracks(instance, outcome.links.samples, credits=False),
     )
 
@@ -173,7 +170,6 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     (done,) = results
     instance, traffic, outcome = done.job.instance, done.job.load, done.outcome
     return Report(
-        label=done.job.subject,
         settings=dict(settings.values) | {"FLITS": traffic.flits * CHANNELS * instance.cores},
         compared=outcome.counters["received"].total(),
         mismatches=outcome.counters["wrong"],

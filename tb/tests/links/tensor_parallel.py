@@ -100,20 +100,17 @@ def _jobs(settings: Settings) -> Iterator[ImageJob]:
         stimulus.ordinary_codes(rng, fmt, rows * columns).reshape(rows, columns) for rows, columns in ((m, k), (k, n))
     )
     behaviour = replace(hbm_of(settings), rate=0, port_rate=256 * settings.bandwidth // core.hbm_ports)
-    label = f"{settings.preset}-{settings.chips}x{settings.cores}-{settings.topology}-{fmt.name}-{m}x{k}x{n}"
-    label += f"-{settings.strips}-{settings.sim}"
-    names = {"name": "tensor_parallel", "pictures": f"tensor_parallel-{label}"}
-    for reduce, own in ((True, names), (False, {"name": "tensor_parallel-alone"})):
+    for reduce, own in ((True, {"name": ""}), (False, {"name": "alone", "pictures": False})):
         with progress("making the programs"):
             images, shards = _images(instance, group, x, w, fmt, settings, reduce=reduce)
         given = {"behaviour": behaviour, "errors": errors, "core": settings.core} | own
-        yield ImageJob(machine=instance, images=images, subject=(label, group, x, w, shards), **given)
+        yield ImageJob(machine=instance, images=images, subject=(group, x, w, shards), **given)
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     whole, without = results
     instance, outcome = whole.job.instance, whole.outcome
-    label, group, x, w, shards = whole.job.subject
+    group, x, w, shards = whole.job.subject
     fmt, (m, k, n) = format_named(settings.dtype), (settings.m, settings.k, settings.n)
     with progress("golden product"):
         expected = expected_result(x, w, fmt, instance.core.rows, shards)
@@ -128,7 +125,6 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     far = f"the result is {allowed:.3g} times as far from float64's as rounding allows"
     columns = [outcome.parts[c].counters["tensor"]["columns"] for c in group.cores]
     return Report(
-        label=label,
         names=("with the all-reduces", "without"),
         compared=sum(result.size for result in found),
         mismatches=sum(int((result != expected).sum()) for result in found),

@@ -123,9 +123,6 @@ def _report(suite: str, settings: Settings, tests: Sequence[Test], left_out: Cou
             row.update(signature_words=len(test.reference))
         failures += [f"{test.path.name}: {problem}" for problem in problems]
     return Report(
-        test="oracle",
-        label=f"{suite}-{settings.sim}",
-        settings=dict(settings.values),
         compared=compared,
         mismatches=mismatches,
         rows={

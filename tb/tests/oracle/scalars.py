@@ -45,9 +45,6 @@ def report_of_scalars(
         if count:
             failures.append(f"{count:,} of {compared:,} results of {who} are not those of {suite}")
     return Report(
-        test="oracle",
-        label=f"{suite}-{settings.sim}",
-        settings=dict(settings.values),
         compared=compared,
         mismatches=sum(row.pop("differ") for row in table.values()),
         rows={
