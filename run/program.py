@@ -129,7 +129,7 @@ def run(
             raise UsageError("PROFILE must be 0 for a program without instructions, not 1")
         config, made = program.config, program
     order = settings.order if made is None else made.order
-    name = _file_name(f"run-{name}", config, target, settings.values | {"ORDER": order or Program.order})
+    name = _file_name(f"run-{name}", config, target, {**settings.values, "ORDER": order or Program.order})
     result = execute(program_job(program, inputs or {}, name, hbm_of(settings)), target)
     if result.failures:
         fault = result.outcome.parts[0].error if result.outcome else None
@@ -147,7 +147,7 @@ def _file_name(name: str, config: Config, on: Target, values: Mapping[str, objec
     preset = min((PRESET, *PRESETS), key=lambda name: len(changes(name)))
     own = {one.name.upper(): getattr(on, one.name) for one in fields(on)}
     own = {name: value for name, value in own.items() if isinstance(value, int | str)}
-    usual = _RUN.settings(PRESET=PRESET).values | {"ORDER": Program.order, "PROFILE": 0}
+    usual = {**_RUN.settings(PRESET=PRESET).values, "ORDER": Program.order, "PROFILE": 0}
     given = {"TARGET": on.name, "PRESET": preset, **changes(preset)}
     return Settings(given | {**values, **given, **own}, {**dict.fromkeys(given), **usual}).file_name(name)
 

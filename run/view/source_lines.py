@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.kernels.program.source import Line
+from neuroncore_rtl.run.report import Share
 from neuroncore_rtl.spec.isa import Engine
 
 __all__ = ["LineCycles", "cycles_by_line", "line_table"]
@@ -28,12 +29,17 @@ def cycles_by_line(image: Image, ran: Iterable[tuple[int, int, int | None]], end
     return {line: LineCycles(_covered(spans[line]), len(spans[line])) for line in sorted(spans)}
 
 
-def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> dict[str, dict[str, object]]:
+def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> list[dict[str, object]]:
     """Return the costs as a table for reports."""
-    return {
-        str(line): {"cycles": cost.cycles, "share": f"{cost.cycles / max(cycles, 1):.1%}", "records": cost.records}
+    return [
+        {
+            "line": str(line),
+            "cycles": cost.cycles,
+            "share": Share(cost.cycles / max(cycles, 1)),
+            "records": cost.records,
+        }
         for line, cost in lines.items()
-    }
+    ]
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:

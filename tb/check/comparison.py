@@ -126,7 +126,7 @@ class Comparison:
             rows={
                 **{f"cases_{fmt.name}": int(counts[fmt.code]) for fmt in FORMATS.values() if counts[fmt.code]},
                 "differ_from_golden": mismatches,
-                **({"compared_with_EXPECTED": expected, "differ_from_EXPECTED": wrong} if self.file else {}),
+                **({"compared_with_expected": expected, "differ_from_expected": wrong} if self.file else {}),
             },
             failures=tuple(failures),
         )

@@ -83,7 +83,7 @@ def _rows(settings: Settings, results: Iterable[Result]) -> Report:
         rows={
             "programs": totals["programs"],
             "core_cycles": totals["core_cycles"],
-            "bytes_compared": dict(compared),
+            "bytes_compared": {name.lower(): count for name, count in compared.items()},
             "instructions": dict(engines),
             "kinds_of_instruction": len(kinds),
             "waits_for_semaphores": totals["waits"],

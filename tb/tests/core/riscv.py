@@ -110,7 +110,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         rows={
             "program": name,
             "instructions": instructions,
-            "cycles_per_instruction": f"{outcome.cycles / instructions:.3f}" if instructions else None,
+            "cycles_per_instruction": outcome.cycles / instructions if instructions else None,
             **lockstep,
             "simulated_cycles_per_second": int(outcome.cycles / outcome.seconds),
             **({"console": outcome.console.rstrip("\n")} if outcome.console else {}),

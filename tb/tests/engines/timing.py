@@ -132,8 +132,8 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     return Report(
         rows={
             "measurements": len(measurements),
-            "left out": len(CASES) - len(cases),
-            "formulas": {case.name: formula(case, config) for case in cases},
+            "left_out": len(CASES) - len(cases),
+            "formulas": [{"instruction": case.name, "cycles": formula(case, config)} for case in cases],
         },
         failures=(f"cycles differ from the formulas of spec/costs.py: {', '.join(wrong)}",) if wrong else (),
     )

@@ -21,7 +21,7 @@ from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import DeviceJob, ImageJob
-from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.report import Report, Share
 from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Settings, core_options, integer
 from neuroncore_rtl.run.sim.packages import require_packages
@@ -112,7 +112,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     failures = [*found.failures]
     if accuracy < TARGET_ACCURACY:
         failures.append(f"accuracy must be at least {TARGET_ACCURACY:.0%}, not {accuracy:.2%}")
-    accuracies = {"accuracy": f"{accuracy:.2%}", "accuracy_of_numpy_FP32": f"{reference:.2%}"}
+    accuracies = {"accuracy": Share(accuracy), "accuracy_of_numpy_fp32": Share(reference)}
     rows = {"images": len(images), **accuracies, "config": settings.config.named, **found.rows}
     return replace(found, rows=rows, failures=failures)
 
@@ -128,7 +128,7 @@ def _core_rows(settings: Settings, layers: list[Layer], results: Sequence[Result
         wrong = () if result.failures else _disagreements(settings, layers, result, passes[-1])
         failures += [f"batch {batch.number}: {failure}" for failure in wrong]
         ideal += sum(_ideal_cycles(layers, len(batch.images), fmt, settings.config) for fmt in passes)
-        rows[f"batch_{batch.number}"] = f"{result.cycles:,} cycles; {'; '.join(run.console.splitlines())}"
+        rows[f"batch_{batch.number}"] = {"cycles": result.cycles, "console": "; ".join(run.console.splitlines())}
         files = {**result.files, **result.profile_rows}
         rows |= {f"batch_{batch.number}_{what}": path for what, path in files.items()}
     names = [f"batch {result.job.subject.number}" for result in results]

@@ -57,6 +57,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     shape = {"shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}"}
     bound = {"roofline": roofline("array", ideal, moved, config, settings.bandwidth)}
     bounds = {"ideal_cycles": ideal, "hbm_cycles": hbm_cycles(moved, config, settings.bandwidth)}
+    bounds["details"] = {"hbm_bytes_moved": moved}
     if target == "model":
         return Report(rows=shape | bound | results[0].rows, **bounds)
     if target == "engine":

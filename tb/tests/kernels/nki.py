@@ -18,7 +18,7 @@ from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, found_in, record
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.program import program_job
-from neuroncore_rtl.run.report import Report, display_path
+from neuroncore_rtl.run.report import Report, Share, display_path
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import (
     HBM_OPTIONS,
@@ -71,7 +71,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     if done.cycles is not None:
         lines = {
             "cycles_are": "open-RTL cycles, not a prediction of Trainium's",
-            "busy": {engine: f"{share:.1%}" for engine, share in done.utilisation.items()},
+            "busy": {engine: Share(share) for engine, share in done.utilisation.items()},
             "lines": _line_table(done),
         }
     if done.profile is not None:
@@ -81,7 +81,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         rows={
             "outputs": ", ".join(f"{list(one.shape)} {view.dtype}" for one, view in pairs),
             "records": len(made.program.entries),
-            "inserted": dict(made.inserted) or "nothing",
+            "inserted": [{"why": why, "instructions": count} for why, count in made.inserted.items()] or "nothing",
             **against,
             "config": config.named,
             **lines,
@@ -89,13 +89,11 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     )
 
 
-def _line_table(done: Result) -> dict[str, dict[str, object]]:
-    rows = line_table(done.lines, done.cycles)
+def _line_table(done: Result) -> list[dict[str, object]]:
     published = published_by_line(done.program.entries)
-    for line in done.lines:
-        cost = published.get(line)
-        rows[str(line)] |= {"published": round(cost.cycles) if cost else "", "formula": cost.formula if cost else ""}
-    return rows
+    costs = (published.get(line) for line in done.lines)
+    own = ({"published": round(cost.cycles), "formula": cost.formula} if cost else {} for cost in costs)
+    return [row | more for row, more in zip(line_table(done.lines, done.cycles), own, strict=True)]
 
 
 def _listed(settings: Settings) -> Report:
@@ -111,8 +109,11 @@ def _listed(settings: Settings) -> Report:
         settings={"KERNEL": settings.kernel},
         judge="nothing ran",
         rows={
-            "kernels": {kernel: {"arguments": arguments} for kernel, arguments in found.items()},
-            **{module: {name: {"how": how, "": note} for name, how, note in rows} for module, rows in calls().items()},
+            "kernels": [{"kernel": kernel, "arguments": arguments} for kernel, arguments in found.items()],
+            **{
+                module.replace(".", "_"): [{"call": name, "how": how, "note": note} for name, how, note in rows]
+                for module, rows in calls().items()
+            },
         },
     )
 

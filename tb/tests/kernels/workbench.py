@@ -160,8 +160,9 @@ class CoreWorkbench(Workbench):
         return matrix.elements(result.memory)
 
     def rows(self, settings: Settings, result: Result) -> Report:
-        bound = hbm_cycles(self._moved(), self.config, settings.bandwidth)
-        return replace(super().rows(settings, result), hbm_cycles=bound)
+        report, moved = super().rows(settings, result), self._moved()
+        bound = hbm_cycles(moved, self.config, settings.bandwidth)
+        return replace(report, hbm_cycles=bound, details={"hbm_bytes_moved": moved})
 
     def _activity(self, settings: Settings, result: Result) -> dict[str, object]:
         ideal = self._ideal_cycles()
@@ -239,14 +240,14 @@ class KernelScenario(Scenario):
         yield bench.job(self.name, settings)
 
 
-def error_figures(values: np.ndarray, reference: np.ndarray) -> dict[str, str]:
+def error_figures(values: np.ndarray, reference: np.ndarray) -> dict[str, float]:
     """Return the largest, root-mean-square and relative errors against float64."""
     error = np.abs(values - reference)
     size = np.abs(reference).max()
     relative = error[reference != 0] / np.abs(reference[reference != 0])
     return {
-        "max": f"{error.max():.3g}",
-        "rms": f"{np.sqrt(np.mean(error**2)):.3g}",
-        "max over largest result": f"{error.max() / size if size else 0:.3g}",
-        "median relative": f"{np.median(relative) if relative.size else 0:.3g}",
+        "max": float(error.max()),
+        "rms": float(np.sqrt(np.mean(error**2))),
+        "max_over_largest_result": float(error.max() / size if size else 0),
+        "median_relative": float(np.median(relative) if relative.size else 0),
     }

@@ -5,10 +5,11 @@ from functools import partial
 
 import numpy as np
 
+from neuroncore_rtl.run.check.link_table import link_rows
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Job
-from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.report import Report, Share
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, UsageError, choice, integer, switch
 from neuroncore_rtl.spec.instance import Instance
@@ -48,7 +49,7 @@ BUS_SHARES = {
     **dict.fromkeys(_SHARED, lambda n: (n - 1) / n),
     **dict.fromkeys((CollectiveKind.BROADCAST, CollectiveKind.SEND), lambda n: 1),
 }
-"""Least share of a rank's bytes on the bus, as NCCL's benchmarks count it."""
+"""Least share of a rank's bytes on the bus, as NCCL's benchmarks count it; `bus_bytes_per_cycle` is of each rank."""
 
 
 def _jobs(kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
@@ -88,9 +89,9 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     cycles = max(done.cycles, 1)
     measures = {}
     if bound is not None:
-        measures |= {"ring_bound_cycles": bound, "efficiency": f"{bound / cycles:.1%}"}
+        measures |= {"ring_bound_cycles": bound, "efficiency": Share(bound / cycles)}
     if kind in BUS_SHARES:
-        measures["bus_bandwidth"] = f"{BUS_SHARES[kind](group.ranks) * size / cycles:.2f} bytes per cycle and rank"
+        measures["bus_bytes_per_cycle"] = BUS_SHARES[kind](group.ranks) * size / cycles
     return Report(
         ideal_cycles=bound,
         rows={
@@ -101,20 +102,20 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
             "bytes_compared": done.compared,
             "waits": waits_of(outcome, sorted(workload.lists), cycles),
             **done.link_summary,
-            "simulated": f"{end / outcome.seconds:,.0f} cycles a second",
+            "simulated_cycles_per_second": round(end / outcome.seconds),
             **done.files,
         },
-        details={"links": done.links},
+        details={"links": link_rows(done.links)},
     )
 
 
-def waits_of(outcome: Outcome, cores: Sequence[int], cycles: int) -> dict[str, str]:
+def waits_of(outcome: Outcome, cores: Sequence[int], cycles: int) -> dict[str, Share]:
     """Return the shares of the cycles in which channels stall, by cause."""
     counted = [outcome.parts[core].counters["collective"] for core in cores]
     channels = [counters[f"channel{channel}"] for counters in counted for channel in range(CHANNELS)]
     names = [name for name in channels[0] if name.startswith("wait_")]
     totals = {name: sum(counters[name] for counters in channels) for name in names}
-    return {name.removeprefix("wait_"): f"{total / cycles / len(channels):.1%}" for name, total in totals.items()}
+    return {name.removeprefix("wait_"): Share(total / cycles / len(channels)) for name, total in totals.items()}
 
 
 _BYTES = "bytes of the longer of a rank's src and dst, rounded down to whole elements per block"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from neuroncore_rtl.run.check.link_table import link_summary, link_table
+from neuroncore_rtl.run.check.link_table import link_rows, link_summary, link_table
 from neuroncore_rtl.run.harness.hbm import random_hbm
 from neuroncore_rtl.run.job import Job
 from neuroncore_rtl.run.report import Report, progress
@@ -65,17 +65,17 @@ def _rows(settings: Settings, results: Iterable[Result]) -> Report:
         names=names,
         rows={
             "collectives": dict(sorted(kinds.items())),
-            "ranks": f"{min(ranks)} to {max(ranks)}",
-            "elements_from": {f"{size:,}": sizes[size] for size in sorted(sizes)},
+            "ranks": {"fewest": min(ranks), "most": max(ranks)},
+            "elements_from": {str(size): sizes[size] for size in sorted(sizes)},
             "instructions": sums["instructions"],
             "total_cycles": sums["cycles"],
-            "cores_busy": f"{together} of {instance.cores} on average, in the busiest batch",
+            "cores_busy": {"mean_of_busiest_batch": together, "cores": instance.cores},
             **link_summary(instance, links, sums["disturbed"]),
-            "simulated": f"{sums['cycles'] / max(sums['seconds'], 1e-9):,.0f} cycles a second",
+            "simulated_cycles_per_second": round(sums["cycles"] / max(sums["seconds"], 1e-9)),
             **files,
         },
         failures=failures,
-        details={"links": links},
+        details={"links": link_rows(links)},
     )
 
 

@@ -126,8 +126,8 @@ def _report(suite: str, settings: Settings, tests: Sequence[Test], left_out: Cou
         compared=compared,
         mismatches=mismatches,
         rows={
-            "tests": {group: dict(row) for group, row in table.items()},
-            "left_out": {why: {"files": count} for why, count in left_out.items()},
+            "tests": [{"group": group, **row} for group, row in table.items()],
+            "left_out": [{"why": why, "files": count} for why, count in left_out.items()],
         },
         failures=tuple(failures),
     )

@@ -123,7 +123,7 @@ def run_all_reduces(settings: Settings) -> Report:
         failures=tuple(failures),
         rows={
             "ranks": sorted({one.ranks for one in listed}),
-            "all_reduces": {name: dict(row) for name, row in table.items()},
+            "all_reduces": [{"kind": name, **row} for name, row in table.items()],
             "not_there": NOT_THERE,
         },
     )

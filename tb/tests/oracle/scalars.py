@@ -48,8 +48,8 @@ def report_of_scalars(
         compared=compared,
         mismatches=sum(row.pop("differ") for row in table.values()),
         rows={
-            "operations": {name: dict(row) for name, row in table.items()},
-            "left_out": {why: {"cases": count} for why, count in (left_out + reading.left_out).items()},
+            "operations": [{"operation": name, **row} for name, row in table.items()],
+            "left_out": [{"why": why, "cases": count} for why, count in (left_out + reading.left_out).items()],
         },
         failures=tuple(dict.fromkeys(failures)),
     )
