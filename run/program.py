@@ -28,7 +28,7 @@ from neuroncore_rtl.run.settings import (
     machine_of,
     unknown,
 )
-from neuroncore_rtl.run.targets import Target, execute, target_of
+from neuroncore_rtl.run.targets import TARGET_VARIABLES, Target, execute, target_of
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import Storage
 
@@ -109,7 +109,7 @@ def run(
     given = {name.upper(): int(value) if isinstance(value, bool) else value for name, value in others.items()}
     given |= {"TARGET": on} if isinstance(on, str) else {}
     settings = _RUN.settings(f"{name}={value}" for name, value in given.items() if value is not None)
-    target, name = target_of(settings) if isinstance(on, str) else on, "program"
+    target, name = target_of(settings.some(TARGET_VARIABLES)) if isinstance(on, str) else on, "program"
     if isinstance(program, Image):
         if inputs or has_machine or settings.order:
             raise UsageError("inputs, the machine and order must not be given for an image, which has them")

@@ -127,6 +127,10 @@ class Settings:
         except KeyError:
             raise AttributeError(f"this command has no option {name.upper()}") from None
 
+    def some(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return the values of those of the named variables that exist."""
+        return {name: self.values[name] for name in names if name in self.values}
+
     @property
     def non_defaults(self) -> dict[str, Any]:
         """Values that differ from their defaults."""

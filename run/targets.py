@@ -17,7 +17,7 @@ from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import Expected, ImageJob, Job
 from neuroncore_rtl.run.report import display_path, progress, recordings
 from neuroncore_rtl.run.result import Result, hbm_width
-from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.vectors import lanes_choice
 from neuroncore_rtl.run.view.link_picture import draw_links
 from neuroncore_rtl.run.view.profile.figures import Figures
@@ -27,7 +27,7 @@ from neuroncore_rtl.run.view.timeline import write_timeline
 from neuroncore_rtl.run.view.waves import waveform, write_save_file
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["BoardTarget", "Golden", "ModelTarget", "Rtl", "Target", "execute", "target_of"]
+__all__ = ["TARGET_VARIABLES", "BoardTarget", "Golden", "ModelTarget", "Rtl", "Target", "execute", "target_of"]
 
 NO_PROFILE = "PROFILE must be 0 for an engine alone, and for golden: the core and its timing model have profiles"
 
@@ -186,9 +186,9 @@ class BoardTarget(Target):
         return Result(job=job, target=self.name, cycles=outcome.cycles, outcome=outcome, **found)
 
 
-def target_of(settings: Settings) -> Target:
-    """Return the target that the variable TARGET names, by default the RTL."""
-    values, (kind, options) = settings.values, _TARGETS[settings.values.get("TARGET", "rtl")]
+def target_of(values: Mapping[str, Any]) -> Target:
+    """Return the target that the value of TARGET names, by default the RTL, from `TARGET_VARIABLES`."""
+    kind, options = _TARGETS[values.get("TARGET", "rtl")]
     return kind(**{option: values[option.upper()] for option in options if values.get(option.upper()) is not None})
 
 
@@ -202,6 +202,9 @@ _TARGETS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "model": (ModelTarget, ("latency", "bandwidth", "stall", "waves", "profile")),
 }
 """Targets by the value of TARGET: the class, and the variables that are its arguments."""
+
+TARGET_VARIABLES = ("TARGET", *sorted({option.upper() for _, options in _TARGETS.values() for option in options}))
+"""Variables that choose a target."""
 
 
 def execute(job: Job, on: Target) -> Result:

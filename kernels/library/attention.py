@@ -26,12 +26,9 @@ Finish = Callable[[Tensor, slice, slice], None]
 class Attended(NamedTuple):
     """Results of attention in SBUF; each tile has the rows of some queries and is a legal operand of the array.
 
-    The weights of head h are exp(scores * scale + biases[:, h]) * inverses[:, h].
-
-    Arguments:
-        out: output [queries, features], with the features of all heads side by side.
-        biases: negated largest score of each query and head, FP32 [queries, heads].
-        inverses: reciprocal of the sum of exponentials of each query and head, FP32 [queries, heads].
+    The weights of head h are exp(scores * scale + biases[:, h]) * inverses[:, h]. `out` is [queries, features], with
+    the features of all heads side by side. `biases`, the negated largest scores, and `inverses`, the reciprocal sums of
+    exponentials, are FP32 [queries, heads].
     """
 
     out: Rows
@@ -52,19 +49,11 @@ def attention(
 ) -> Attended:
     """Append and return softmax(q k.T * scale) v, the features of all heads side by side.
 
-    Arguments:
-        program: program to which the instructions are appended.
-        heads: operands of each head, all with the same number of queries and of keys, in formats that the array
-            multiplies in one pass.
-        matrix: identity matrix in the format of v; None to create it.
-        causal: whether to mask the keys later than each query; the last query has the position of the last key.
-        scale: positive factor of the scores; None for 1 / sqrt(width).
-        name: name of the result.
-        fmt: format of the result.
-        finish: function that appends the consumers of each finished tile of a head.
-
-    Raises:
-        ValueError: if shapes or formats do not match, or there are more queries than keys if causal.
+    The heads have the same number of queries and of keys, in formats that the array multiplies in one pass. `matrix` is
+    an identity matrix in the format of v. If `causal`, keys later than a query are masked; the last query has the
+    position of the last key. `scale` is positive, by default 1 / sqrt(width). `finish` appends the consumers of each
+    finished tile of a head. Raises ValueError if shapes or formats do not match, or there are more queries than keys if
+    causal.
     """
     queries, keys = _check(program.config.matmul_formats, heads, causal, scale)
     lanes, widths = program.lanes, [head.v.shape[1] for head in heads]
@@ -107,7 +96,6 @@ def _nothing(out: Tensor, rows: slice, columns: slice) -> None:
 
 
 def _check(formats: Sequence[Format], heads: Sequence[Head], causal: bool, scale: float | None) -> tuple[int, int]:
-    """Return the number of queries and the number of keys; ValueError if heads do not match."""
     (_, queries), (keys, _) = heads[0].q_t.shape, heads[0].v.shape
     allowed = [fmt for fmt in formats if fmt not in (FP32, INT8)]
     for q_t, k_t, v in heads:

@@ -12,10 +12,7 @@ STATS = OUTPUTS[Opcode.BN_STATS]
 
 
 def layernorm(program: Program, y: Rows, x: Rows, gamma: Rows, beta: Rows, epsilon: float = 1e-5) -> None:
-    """Append y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row.
-
-    Statistics of up to 512 columns are aggregated, so a row may have any length.
-    """
+    """Append y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row; a row may have any length."""
     scaled, pairs = scratch(program.space, "scaled", x), scratch(program.space, "moments", x, 2)
     for tile, out, gain, shift, middle, moments in tiles_of(x, y, gamma, beta, scaled, pairs):
         inverse_deviation(program, moments, tile, epsilon)

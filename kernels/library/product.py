@@ -40,15 +40,10 @@ def product(
 ) -> Rows:
     """Append and return the product a.T b, [M, N].
 
-    Arguments:
-        program: program to which the instructions are appended.
-        a: [K, M]. In SBUF, a tile may have at most as many rows as the array; from HBM, strips of columns are loaded.
-        b: [K, N], in the format of a, which the tensor engine must multiply; in SBUF in tiles like those of a.
-        name: name of the result.
-        fmt: format of the result.
-        parts: range of rows of each tile of the result, at most the columns of the array; None for tiles that may be
-            operands. Adjacent tiles share a pass of the array if each starts at a legal partition.
-        finish: function that appends the instructions from a piece of sums to the result; None to cast the sums.
+    a is [K, M]: in SBUF, a tile may have at most as many rows as the array; from HBM, strips of columns are loaded. b
+    is [K, N], in the format of a, which the tensor engine must multiply; in SBUF in tiles like those of a. `parts` are
+    the rows of each tile of the result, at most the columns of the array; None for tiles that may be operands. Adjacent
+    tiles share a pass of the array if each starts at a legal partition. `finish` replaces the cast of the sums.
     """
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[0]:
         raise ValueError(f"{name}: operands must be [K, M] and [K, N], not {list(a.shape)} and {list(b.shape)}")
@@ -90,7 +85,6 @@ def product(
 
 
 def _columns(program: Program, operand: Matrix, depth: Sequence[slice], columns: slice) -> list[Tensor]:
-    """Return columns of an operand as tensors in SBUF, one per tile of K; append their loads if necessary."""
     if isinstance(operand, HbmTensor):
         return list(load(program, operand[:, columns], depth).tiles)
     return [tile[:, columns] for tile in operand.tiles]
@@ -128,7 +122,6 @@ def accumulate_product(
 def _accumulate_groups(
     program: Program, stationary: Sequence[Tensor], moving: Sequence[Tensor], groups: Sequence[slice]
 ) -> list[Tensor]:
-    """Append and return the products for several groups of stationary columns, interleaved by tiles of K."""
     fmt, n = moving[0].format, moving[0].size
     # A separate bank for each group, so that draining one does not stall for the array.
     kind = INT32 if fmt is INT8 else FP32

@@ -16,10 +16,8 @@ def topk(program: Program, values: Rows, indices: Rows, x: Rows) -> None:
     """Append the search for the largest elements of each row of x, descending; ties are in order of position.
 
     `values` has a multiple of 8 columns in the format of x; `indices` has an integer format. NaNs are above all
-    numbers; if a row has more than 8 of them, positions repeat.
-
-    Raises:
-        ValueError: if a row has fewer elements than are searched for, or a length that the instructions cannot search.
+    numbers; if a row has more than 8 of them, positions repeat. Raises ValueError if a row is too short, or has a
+    length that the instructions cannot search.
     """
     columns, wanted = x.shape[1], values.shape[1]
     low, high = SEARCH_ELEMENTS

@@ -1,7 +1,4 @@
-"""Programs under construction: tensors, allocation, instructions, and the image that the core boots from.
-
-The instructions of the vector and the scalar engine are functions of `kernels.program.instructions`.
-"""
+"""Programs under construction: tensors, allocation, instructions, and the image that the core boots from."""
 
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.copies import dma_copy, dma_gather, dma_scatter

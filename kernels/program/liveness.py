@@ -33,8 +33,6 @@ class Reach(NamedTuple):
 
 
 class _Access(NamedTuple):
-    """One read or write by instruction `number` of a lane, with the fields of the accessed `Reach`."""
-
     low: int
     high: int
     first: int
@@ -121,7 +119,6 @@ def _insert(table: _Table, reach: Reach, lane: int, number: int) -> None:
 
 
 def _hide(table: _Table, reach: Reach, lane: int | None = None) -> None:
-    """Remove from a table the accesses that `reach` covers: those of one lane, or of all lanes if `lane` is None."""
     low, high, first, end, whole, pages, region = reach
     for page in pages:
         if table.get(page):

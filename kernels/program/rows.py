@@ -19,9 +19,8 @@ __all__ = ["Rows", "place_rows", "replicate", "scratch", "tiles_of"]
 class Rows:
     """On-chip matrix that is divided into tiles of rows, with one row per partition.
 
-    Arguments:
-        tiles: tensors of shape [columns], in order; by default with as many rows as there are partitions.
-        first: index of the first row, if this is a part of a larger matrix.
+    The tiles, [columns], have by default as many rows as there are partitions. `first` is the index of the first row in
+    a larger matrix.
     """
 
     tiles: tuple[Tensor, ...]
@@ -98,10 +97,7 @@ def place_rows(
 ) -> Rows:
     """Return a new matrix in SBUF, with `lanes` rows per tile, by default the number of partitions.
 
-    If it is part of a larger matrix, `first` is the number of its first row.
-
-    Raises:
-        ValueError: if the matrix has no elements or does not fit.
+    `first` is the number of its first row in a larger matrix. Raises ValueError if it has no elements or does not fit.
     """
     if rows < 1 or columns < 1:
         raise ValueError(f"{name}: shape must be at least 1 x 1, not {rows} x {columns}")
@@ -114,10 +110,7 @@ def place_rows(
 
 
 def replicate(row: Tensor, rows: int, lanes: int | None = None) -> Rows:
-    """Return a row of parameters, equal in every partition, as a matrix of equal rows.
-
-    A tile has `lanes` rows, by default the partitions of the row.
-    """
+    """Return a row of parameters as a matrix of equal rows, in tiles of `lanes`, by default the row's partitions."""
     lanes = lanes or row.partitions
     return Rows(tuple(row[: min(lanes, rows - first)] for first in range(0, rows, lanes)))
 

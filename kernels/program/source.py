@@ -32,9 +32,7 @@ class Line(NamedTuple):
 class SourceLine(NamedTuple):
     """Source lines of a kernel and of a user that called a function of this folder.
 
-    Arguments:
-        kernel: innermost line outside this folder.
-        user: innermost line also outside the library; often the same.
+    `kernel` is the innermost line outside this folder, `user` the innermost also outside the library; often the same.
     """
 
     kernel: Line
@@ -83,7 +81,6 @@ def caller() -> SourceLine:
 
 @lru_cache(4096)
 def _source(kernel_file: str, kernel_number: int, user_file: str, user_number: int) -> SourceLine:
-    """Return the `SourceLine` of two lines; calls with equal arguments return the same object."""
     return SourceLine(Line(kernel_file, kernel_number), Line(user_file, user_number))
 
 

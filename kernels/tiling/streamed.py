@@ -1,7 +1,6 @@
 """Row-wise kernels from HBM to HBM: tiles are loaded, computed and stored at the same time.
 
-Row-wise kernels such as softmax read and write tensors in SBUF. This module runs them on a matrix in HBM, a few tiles
-at a time. Each set of tiles has separate buffers, so that loads are prefetched as far as SBUF has room.
+Each set of tiles has separate buffers, so that loads are prefetched as far as SBUF has room.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,16 +29,10 @@ def streamed(
 ) -> None:
     """Append a kernel on matrices in HBM: for each tile of rows, the loads, the kernel and the stores.
 
-    Arguments:
-        program: program to which the instructions are appended.
-        kernel: function that appends the computation of tiles in SBUF. Its arguments are the program, the rows of all
-            `results`, of the `operands` that are not results, and of `shared`.
-        results: matrices [rows, columns] to write.
-        operands: matrices [rows, columns] to read; an operand that is also a result is updated in place.
-        shared: parameters [columns], the same for all rows.
-
-    Raises:
-        ValueError: if the matrices do not have the same rows, or SBUF has no room for a tile of each.
+    The arguments of the kernel, which works on tiles in SBUF, are the program, the rows of all `results`, of the
+    `operands` that are not results, and of `shared`. Results and operands are [rows, columns]; an operand that is also
+    a result is updated in place. `shared` are parameters [columns], the same for all rows. Raises ValueError if the
+    matrices do not have the same rows, or SBUF has no room for a tile of each.
     """
     space, lanes = program.space, program.config.partitions
     matrices = [*results, *(operand for operand in operands if operand not in results)]

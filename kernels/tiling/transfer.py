@@ -47,15 +47,9 @@ def on_chip(program: Program, matrix: Matrix, parts: Sequence[slice] | None = No
 
 
 def load(program: Program, source: HbmTensor, parts: Sequence[slice] | None = None) -> Rows:
-    """Append the load of a matrix to SBUF.
+    """Append the load of a matrix to SBUF, by default in tiles of as many rows as an operand of the array has.
 
-    Arguments:
-        program: program to which the copies are appended.
-        source: matrix [rows, columns].
-        parts: range of rows of each tile; None for tiles of as many rows as an operand of the array has.
-
-    Raises:
-        ValueError: if `source` is not a matrix.
+    Raises ValueError if `source` is not a matrix.
     """
     if len(source.shape) != 2:
         raise ValueError(f"{source.name}: shape must be [rows, columns], not {list(source.shape)}")
@@ -74,12 +68,8 @@ def load(program: Program, source: HbmTensor, parts: Sequence[slice] | None = No
 def load_together(program: Program, sources: Sequence[HbmTensor], step: int) -> list[Rows]:
     """Append the loads of several matrices, interleaved by columns.
 
-    An instruction that needs the first columns of all matrices can start before the others are loaded.
-
-    Arguments:
-        program: program to which the copies are appended.
-        sources: matrices [rows, columns].
-        step: columns per matrix before the next matrix; more if copies would otherwise be too short.
+    An instruction that needs the first columns of all matrices can start before the others are loaded. `step` is the
+    columns per matrix before the next matrix; more if copies would otherwise be too short.
     """
     config = program.config
     count = min(config.hbm_ports, HALVES)
@@ -102,11 +92,7 @@ def load_row(program: Program, source: HbmTensor, *, each: bool = False) -> Tens
     A format that the tensor engine multiplies in one pass is read from HBM once and multiplied by a column of ones,
     which copies it to all partitions. Other formats, such as FP32, are read from HBM for each partition.
 
-    Arguments:
-        program: program to which the instructions are appended.
-        source: the parameters.
-        each: whether to read any format from HBM for each partition, which is faster if the array has more work than
-            HBM.
+    `each` reads any format for each partition, which is faster if the array has more work than HBM.
     """
     lanes = program.lanes
     row = program.space.sbuf(source.name, source.format, source.shape, lanes)
@@ -127,11 +113,7 @@ def load_row(program: Program, source: HbmTensor, *, each: bool = False) -> Tens
 
 
 def store(program: Program, target: HbmTensor, source: Rows) -> None:
-    """Append the store of a matrix to HBM.
-
-    Raises:
-        ValueError: if the shapes differ.
-    """
+    """Append the store of a matrix to HBM; ValueError if the shapes differ."""
     if target.shape != source.shape:
         raise ValueError(f"{target.name}: shape must be {list(source.shape)}, not {list(target.shape)}")
     for part, tile in zip(source.parts, source.tiles, strict=True):
@@ -171,5 +153,4 @@ def _loading(program: Program, size: int) -> int:
 
 
 def _size(tile: Tensor) -> tuple[int, int]:
-    """Return the number of rows of a tile, and the bytes per row."""
     return tile.partitions, tile.size * tile.format.bits // 8

@@ -10,7 +10,7 @@ from neuroncore_rtl.run.program import ProgramFailed
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Command, Settings
-from neuroncore_rtl.run.targets import Target, execute, target_of
+from neuroncore_rtl.run.targets import TARGET_VARIABLES, Target, execute, target_of
 
 __all__ = ["Jobs", "Scenario", "run_jobs"]
 
@@ -53,7 +53,7 @@ def run_jobs(jobs: Jobs, on: Target, name: Callable[[str], str] = str) -> Iterat
 
 
 def _report(test: Scenario, settings: Settings) -> Report:
-    target, sums, failures = target_of(settings), Counter(), []
+    target, sums, failures = target_of(settings.some(TARGET_VARIABLES)), Counter(), []
     name = partial(settings.file_name, test.name)
 
     def summed() -> Iterator[Result]:

@@ -61,7 +61,6 @@ def _printed(target: str, test: str, *rest: str) -> str:
 
 
 def rows(text: str) -> dict[str, str]:
-    """Return the rows of a printed report by their headings."""
     found = (re.split(r"  +", line.strip(), maxsplit=1) for line in text.splitlines())
     return {row[0]: row[1] if len(row) > 1 else "" for row in found}
 
@@ -105,7 +104,6 @@ def tables() -> list:
             assert heads[0] == "variables"
             for variables, *values in lines:
                 words = (*command.split(), *variables.strip("`").split())
-                # These runs are long.
                 marks = pytest.mark.slow if "TEST=sr" in words else ()
                 named = dict(zip(heads[1:], values, strict=True))
                 cases.append(pytest.param(words, named, id=" ".join(words[1:]), marks=marks))

@@ -46,19 +46,9 @@ def by_name(path: Path) -> str:
 
 def sources() -> list[Path]:
     suffixes = (".py", ".v", ".c", ".h", ".S", ".cpp", ".sh")
-    files = [
-        path
-        for folder in (*ROOMS, "examples", "tests")
-        for path in (ROOT / folder).rglob("*")
-        if path.suffix in suffixes
-    ]
-    return [
-        *files,
-        *(ROOT / PACKAGE).glob("*.py"),
-        ROOT / "Makefile",
-        ROOT / "pyproject.toml",
-        *(ROOT / ".ci").iterdir(),
-    ]
+    found = (path for folder in (*ROOMS, "examples", "tests") for path in (ROOT / folder).rglob("*"))
+    files = [*(path for path in found if path.suffix in suffixes), *(ROOT / PACKAGE).glob("*.py")]
+    return [*files, ROOT / "Makefile", ROOT / "pyproject.toml", *(ROOT / ".ci").iterdir()]
 
 
 def prose(path: Path) -> Iterator[str]:

@@ -16,7 +16,7 @@ __all__ = ["hbm_after", "layer_results", "read_values", "run_golden", "run_golde
 
 
 def run_golden(image: Image, order: np.random.Generator | None = None) -> CoreOutcome:
-    """Return a core's outcome; `order` chooses at random between queues that are ready, default round robin."""
+    """Return a core's outcome; `order` chooses between ready queues at random, default round robin."""
     outcome = Core(image.config, image.memory(), order).run(image.base)
     assert (outcome.exit_code, outcome.error) == (0, None)
     return outcome
@@ -53,7 +53,6 @@ def read_values(tensor: HbmTensor, hbm: np.ndarray) -> np.ndarray:
 
 
 def layer_results(words: str, config: Config, rng, run=run_ordered) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return the results of a layer's TEST with its variables: by name, golden's and float64's."""
     test, *variables = words.split()
     bench, layer = CoreWorkbench(config), command_named(test)
     references = layer.build(bench, layer.settings(variables), rng)

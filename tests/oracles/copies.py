@@ -23,8 +23,8 @@ Window = tuple[int, int]
 _FORMATS = tuple(FORMATS.values())
 
 USED_BYTES = 1024  # bytes of a partition that copies use, few enough for overlaps
-SBUF_USED = 1 << 14  # bytes of a partition of SBUF that copies use
-INDEX_ADDRESS = SBUF_USED - 64  # address of the row numbers
+SBUF_USED = 1 << 14
+INDEX_ADDRESS = SBUF_USED - 64
 INDEX_LIMIT = 10  # row numbers are less than this
 
 
@@ -46,7 +46,6 @@ def is_apart(copy: DmaCopy, config: Config) -> bool:
 def any_copy(
     rng: np.random.Generator, config: Config, windows: Mapping[Storage, Window], elements: int, index: DmaIndex
 ) -> DmaCopy:
-    """Return a random, usually legal copy in windows [first, end) of bytes; `index` is for gathers and scatters."""
     rank = int(rng.integers(1, DMA_DIMENSIONS + 1))
     shape = [int(rng.choice((1, 2, 3, 4, 7, 16, elements))) for _ in range(rank)]
     while prod(shape) > elements:
@@ -78,7 +77,6 @@ def beyond(rng: np.random.Generator, limit: int, rows: np.ndarray, share: float)
 
 
 def _tensor(rng, config, fmt: Format, storage: Storage, shape, window: Window, rows: int | None) -> DmaTensor:
-    """Return a tensor in a window, usually on existing partitions; `rows`: number of its outermost dimension's rows."""
     rank, size = len(shape), fmt.bits // 8
     axis, partition = None, 0
     if storage != Storage.HBM:

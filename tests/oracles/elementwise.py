@@ -81,7 +81,6 @@ def _places(v) -> list[tuple[int, ...]]:
 
 
 def _along(place, base, name, v) -> int:
-    """Return base plus the offset of an index by the named steps."""
     return base + sum(i * v[f"{name}_step{d}"] for i, d in zip(place, (3, 2, 1, 0), strict=True))
 
 
@@ -164,7 +163,6 @@ class _Lane:
         return *place[:kept], *self.places[-1][kept:]
 
     def write(self, name, results) -> None:
-        """Write {index: value}, or a list of values in order."""
         if isinstance(results, list):
             few = [(0, 0, 0, k) for k in range(len(results))]
             results = dict(zip(few if self.opcode in _FEW else self.places, results, strict=True))
@@ -185,9 +183,6 @@ class _Lane:
             start = _address(self.v, name, place)
             data = int(code).to_bytes(fmt.bits // 8, "little")
             row[start : start + len(data)] = np.frombuffer(data, np.uint8)
-
-
-# Arithmetic
 
 
 def _signed(value: int) -> int:
@@ -249,9 +244,6 @@ def _fma(x, y, z):
         if exact != 0:
             return np.float32(round_exactly(exact, FP32))
     return np.float32(np.float64(x) * np.float64(y) + np.float64(z))
-
-
-# Opcodes
 
 
 def _tensor_scalar_reduce(lane):

@@ -41,7 +41,6 @@ def random_instruction(
 def random_memories(
     rng: np.random.Generator, config: Config, sizes: tuple[int, int], instruction: Elementwise
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return SBUF and PSUM, uint8 [partitions, bytes], with operands of interesting values."""
     writer = _writer(rng, config, Choices(), sizes)
     values = instruction.fields(config)
     for name in sorted(uses(values) & {"a", "b", "s0", "s1"}):
@@ -57,7 +56,6 @@ def random_memories(
 def random_access(
     rng: np.random.Generator, config: Config, fmt: Format, lanes: int, shape: tuple[int, ...], sizes: tuple[int, int]
 ) -> Access | None:
-    """Return a random access, possibly with overlapping elements, or None if it does not fit."""
     storage = Storage(int(rng.integers(2)))
     starts = range(0, storage_partitions(storage, config) - lanes + 1, config.quadrant)
     steps = rng.integers(-3, 4, len(shape))
@@ -74,7 +72,6 @@ def random_access(
 
 
 def _writer(rng, config, choices, sizes) -> Writer:
-    """Return a writer with an empty program, and first tensors anywhere in memories of random bytes."""
     memories = {
         storage: rng.integers(256, size=(storage_partitions(storage, config), size), dtype=np.uint8)
         for storage, size in zip((Storage.SBUF, Storage.PSUM), sizes, strict=True)

@@ -1,4 +1,4 @@
-"""Timing model within 5 % of the RTL's cycles, for every TEST on the core; TARGET=model."""
+"""Timing model within 5 % of the RTL's cycles, for every TEST on the core."""
 
 import pytest
 
@@ -90,7 +90,6 @@ BOARDS = [
 
 
 def far_off(cases):
-    """Print the table of the cases; return the rows in which the model deviates by more than 5 %."""
     rows = [measure(case) for case in cases]
     print(table(rows))
     return [row.row for row in rows if abs(row.deviation) > WITHIN]

@@ -1,4 +1,4 @@
-"""User programs run by `neuroncore_rtl.run.run`: arrays in and out, results, errors."""
+"""User programs run by `neuroncore_rtl.run.run`."""
 
 import json
 import re
@@ -23,7 +23,6 @@ VALUES = np.arange(-16, 16, dtype=np.float32).reshape(4, 8)
 
 
 def double(program):
-    """Compute y = 2 x in BF16; nothing writes `untouched`."""
     x, y = program.space.hbm("x", FP32, (4, 8)), program.space.hbm("y", BF16, (4, 8))
     program.space.hbm("untouched", FP32, (4, 8))
     tile, out = program.space.sbuf("tile", FP32, (8,)), program.space.sbuf("out", BF16, (8,))
@@ -191,30 +190,16 @@ def test_programs_that_do_not_fit_are_refused():
     def large(program):
         program.space.hbm("large", INT8, (513 << 20,))
 
+    tiny, far = {"preset": "tiny"}, Program(TINY).space.hbm("f", FP32, (1 << 22,))
     for kernel, inputs, options, message in (
         (Program(TINY), {}, {"preset": "small"}, "the machine must be the program's, .*rows=4.*, not Config"),
         (Program(Config(rows=4, columns=4, cores=2)), {}, {}, "a program must be of a core that is alone"),
-        (
-            twice,
-            {"x": VALUES},
-            {"preset": "tiny"},
-            "an input's name must name one tensor, not 2: give the tensor 'x' instead",
-        ),
-        (copy_kernel(FP32), [("x", VALUES)], {"preset": "tiny"}, "inputs must be arrays by names of tensors, .* not"),
-        (
-            copy_kernel(FP32),
-            {3: VALUES},
-            {"preset": "tiny"},
-            "an input must be named by a tensor in HBM or by its name",
-        ),
-        (
-            copy_kernel(FP32),
-            {Program(TINY).space.hbm("f", FP32, (1 << 22,)): np.zeros(1 << 22)},
-            {"preset": "tiny"},
-            "f: an input must be in the program's HBM, not at 0x80",
-        ),
+        (twice, {"x": VALUES}, tiny, "an input's name must name one tensor, not 2: give the tensor 'x' instead"),
+        (copy_kernel(FP32), [("x", VALUES)], tiny, "inputs must be arrays by names of tensors, .* not"),
+        (copy_kernel(FP32), {3: VALUES}, tiny, "an input must be named by a tensor in HBM or by its name"),
+        (copy_kernel(FP32), {far: np.zeros(1 << 22)}, tiny, "f: an input must be in the program's HBM, not at 0x80"),
         (copy_kernel(FP32), {}, {"preset": "tiny", "waves": 1}, "WAVES must be 0 for TARGET=golden, not 1"),
-        (large, {}, {"preset": "tiny"}, "tensors in HBM must have at most 536,870,912 bytes to be simulated, not 537,"),
+        (large, {}, tiny, "tensors in HBM must have at most 536,870,912 bytes to be simulated, not 537,"),
     ):
         with pytest.raises(ValueError, match=message):
             run(kernel, inputs, on="golden", **options)
@@ -240,16 +225,12 @@ def test_a_program_that_reads_what_it_has_not_written_fails(target, tmp_path):
         program.append(memset(tile[:, :6], 1.0))
         program.append(dma_copy(y, tile))
 
-    place = r"SBUF partition 0, byte 24 is not \(test_program_run.py:\d+\)"
-    with (
-        pytest.raises(ProgramFailed, match=f"src must be written before it is read, but {place}"),
-        recording_in(tmp_path),
-    ):
+    said = r"src must be written before it is read, but SBUF partition 0, byte 24 is not \(test_program_run.py:\d+\)"
+    with pytest.raises(ProgramFailed, match=said), recording_in(tmp_path):
         run(forgetful, preset="tiny", on=target)
 
 
 def test_importing_the_package_is_cheap():
-    """The simulator is imported on the first use of `run`."""
     names = "{'numpy', 'amaranth', 'neuroncore_rtl.run.sim'}"
     program = f"import sys, neuroncore_rtl.run; sys.exit(not {names}.isdisjoint(sys.modules))"
     subprocess.run([sys.executable, "-c", program], check=True)

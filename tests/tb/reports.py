@@ -30,7 +30,7 @@ def unreadable(value: object, where: str = "") -> Iterator[str]:
 
 
 def report_of(test: str, words: str = "") -> Report:
-    """Run a TEST with variables, as NAME=VALUE separated by blanks, and return its report."""
+    """Run a TEST with variables, NAME=VALUE, and return its report."""
     bench = command_named(test)
     report = bench.run(bench.settings(words.split()))
     record = report.as_json()
@@ -41,7 +41,6 @@ def report_of(test: str, words: str = "") -> Report:
 
 
 def passed(test: str, words: str = "") -> Report:
-    """Run a TEST that must pass; return its report."""
     report = report_of(test, words)
     assert report.problems == []
     return report

@@ -105,7 +105,7 @@ def run_all_reduces(settings: Settings) -> Report:
     with progress(f"inputs of {len(listed):,} all-reduces"):
         workload = workload_of(instance.cores, listed, settings.seed)
     job = engine_job(instance, workload, behaviour=hbm_of(engines), check_axi=False)
-    done = execute(job, target_of(engines))
+    done = execute(job, target_of(engines.values))
     table, failures = defaultdict(Counter), list(done.failures)
     for one in listed:
         row = table[one.name]

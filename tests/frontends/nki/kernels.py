@@ -1,4 +1,4 @@
-"""Kernel files from a few lines each, and their results on golden."""
+"""Kernel files from a few lines each."""
 
 from pathlib import Path
 from types import ModuleType
@@ -26,13 +26,8 @@ def write_kernel(
 ) -> str:
     """Write a kernel named `kernel`, and return its name for `run_nki`.
 
-    Arguments:
-        folder: folder of the file
-        body: lines of the kernel
-        older: use the first dialect
-        parameters: parameters of the kernel
-        out: shape and type of the HBM tensor `out`, created first and returned last; empty: the body does both
-        stores: tile copied to `out` after the body; empty: the body writes `out`
+    `body`: its lines; `older`: use the first dialect; `out`: shape and type of the HBM tensor `out`, created first and
+    returned last (empty: the body does both); `stores`: tile copied to `out` after the body.
     """
     file = folder / "kernel.py"
     rows = body.strip("\n").splitlines()
@@ -47,12 +42,10 @@ def write_kernel(
 
 
 def store_kernel(folder: Path, expression: str, out: str = "x.shape, x.dtype", parameters: str = "x") -> str:
-    """Write a kernel of the first dialect that stores one expression in `out`, and return its name."""
     return write_kernel(folder, "", True, parameters, out=out, stores=expression)
 
 
 def load_module(file: Path, text: str) -> ModuleType:
-    """Write a file, and return its module for a machine of preset tiny."""
     file.write_text(text)
     return load_kernel(file, PRESETS["tiny"])
 

@@ -1,4 +1,4 @@
-"""Functions of nki.language with random operands: each case draws them, calls the function, and sets the results."""
+"""Functions of nki.language with random operands, and the expected results."""
 
 from functools import partial
 
@@ -34,9 +34,6 @@ def assign(
         s.expect(y, np.where(holds, values, y.values), np.where(holds, error, 0))
         return
     s.gives(f"{y.name}[...] = {expression}", y, values, error)
-
-
-# -- element by element --------------------------------------------------------------------------------------------
 
 
 def binary(name: str, s: Sketch) -> None:
@@ -156,9 +153,6 @@ def rand(s: Sketch) -> None:
     s.gives(f"{y.name}[...] = nl.rand({y.shape}, dtype=nl.{dtype})", y, np.full(y.shape, 0.5), 0.5)
 
 
-# -- of several elements -----------------------------------------------------------------------------------------------
-
-
 def reduction(name: str, s: Sketch) -> None:
     shape = s.shape(4)
     axes = sorted({s.count(1, len(shape) - 1) for _ in range(s.count(1, 3))})
@@ -224,9 +218,6 @@ def matmul(s: Sketch) -> None:
     adds = s.chance(0.3)
     s.call(f"{y.name}[...] {'+' if adds else ''}= nl.matmul({a.name}, {b.name}, transpose_x={turned})")
     s.expect(y, (a.values.T if turned else a.values) @ b.values + (y.values if adds else 0))
-
-
-# -- views, copies -------------------------------------------------------------------------------------------------
 
 
 @case
@@ -304,9 +295,6 @@ def loop_reduce(s: Sketch) -> None:
     s.call(f"for i in nl.affine_range({rounds}):")
     s.call(f"    {total}[...] = nl.loop_reduce({terms.name}[:, i], op=nl.add, loop_indices=[i])")
     s.gives(f"nisa.tensor_copy(dst={y.name}, src={total})", y, terms.values.sum(1))
-
-
-# -- tensors of numbers ------------------------------------------------------------------------------------------------
 
 
 def fill(name: str, s: Sketch) -> None:

@@ -48,7 +48,6 @@ def compute(op: str, a: np.ndarray, b: np.ndarray, *, unsigned: bool | None) -> 
 
 
 def sign_of(*operands: Operand, target: str) -> bool | None:
-    """Return the `unsigned` argument of `computed` for operands and a target type."""
     if any(operand.is_float for operand in operands) or "float" in target:
         return None
     return any(operand.dtype == "uint32" for operand in operands)

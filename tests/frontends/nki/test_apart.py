@@ -1,4 +1,4 @@
-"""Operands and results without equal steps, or in memories and types that need an intermediate copy."""
+"""Operands and results without equal steps, or that need an intermediate copy."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,6 @@ nisa.dma_copy(dst=out, src=y)
 
 
 def compute(tmp_path, body, x, shape, dtype="float32", older=False):
-    """Return the tile `y` that a body computes from the tile `a`."""
     return result(write_kernel(tmp_path, LOADED.format(body=body), older, out=f"{shape}, nl.{dtype}"), x)
 
 

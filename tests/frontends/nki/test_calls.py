@@ -15,7 +15,6 @@ X = RNG.normal(size=(4, 24)).astype(np.float32)
 
 
 def instructions(kernel, *args):
-    """Return the number of instructions by name, and the run."""
     run = run_kernel(kernel, *args)
     return Counter(entry.instruction.name for entry in run.run.program.entries), run
 

@@ -1,4 +1,4 @@
-"""Shipped examples: they use every call, and the examples of sequences give numpy's results."""
+"""Shipped examples."""
 
 import ast
 from pathlib import Path

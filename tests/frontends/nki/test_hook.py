@@ -1,4 +1,4 @@
-"""Import hook: answers imports of the interface while a kernel's file is loaded, and has no lasting effect."""
+"""Import hook, active only while a kernel's file is loaded."""
 
 import importlib
 import logging
@@ -43,10 +43,8 @@ def test_an_installed_package_comes_back(tmp_path, monkeypatch):
 
 
 def test_libraries_of_the_host_side_have_names_alone(tmp_path):
-    module = load_module(
-        tmp_path / "host.py",
-        "import torch_xla.core.xla_model as xm\n\ndef main(x: xm.Thing):\n    return xm.device()\n",
-    )
+    text = "import torch_xla.core.xla_model as xm\n\ndef main(x: xm.Thing):\n    return xm.device()\n"
+    module = load_module(tmp_path / "host.py", text)
     with pytest.raises(ImportError, match="torch_xla.core.xla_model.device belongs to a library that is not installed"):
         module.main(1)
 
@@ -78,9 +76,8 @@ def test_modules_of_the_vendor_alone_can_be_imported(tmp_path):
         "import nki\nimport nki.collectives as ncc\nfrom nki.collectives import ReplicaGroup\n"
         "def kernel(x, dtype: nki.dtype, group: ReplicaGroup):\n    fast(x)\n",
     )
-    with pytest.raises(
-        ValueError, match="_pre_prod_kernels.deep.down.fast must be replaced.* internal to the vendor's compiler"
-    ):
+    message = "_pre_prod_kernels.deep.down.fast must be replaced.* internal to the vendor's compiler"
+    with pytest.raises(ValueError, match=message):
         module.kernel(1, 2, 3)
     with pytest.raises(ValueError, match="collectives.all_gather must be replaced.* runs on one core"):
         module.ncc.all_gather()
@@ -116,10 +113,8 @@ def test_packages_begin_where_the_outermost_one_does(tmp_path):
 def test_a_file_of_a_package_imports_from_its_parents(tmp_path):
     (tmp_path / "parts" / "more").mkdir(parents=True)
     (tmp_path / "parts" / "sizes.py").write_text("TWICE = 2.0\n")
-    module = load_module(
-        tmp_path / "parts" / "more" / "kernel.py",
-        "from ..sizes import TWICE\nimport nki\n@nki.jit\ndef kernel(x):\n    return x\n",
-    )
+    text = "from ..sizes import TWICE\nimport nki\n@nki.jit\ndef kernel(x):\n    return x\n"
+    module = load_module(tmp_path / "parts" / "more" / "kernel.py", text)
     assert module.TWICE == 2 and list(kernels_in(module)) == ["kernel"]
     assert not [name for name in sys.modules if name.startswith("parts")]
 
@@ -133,9 +128,8 @@ def test_a_kernel_imports_while_it_is_recorded(tmp_path):
         "    assert constants.oob_mode.skip and neuronxcc.nki.language is nl and bfloat16 is nl.bfloat16 and math.pi\n"
         "    project()\n"
     )
-    with pytest.raises(
-        ValueError, match="_private_kernels.qkv.project must be replaced.*internal to the vendor's compiler"
-    ):
+    message = "_private_kernels.qkv.project must be replaced.*internal to the vendor's compiler"
+    with pytest.raises(ValueError, match=message):
         run_kernel(f"{file}:main")
     assert "neuronxcc" not in sys.modules
 

@@ -1,4 +1,4 @@
-"""Indices in memory: rows of HBM by numbers in SBUF, in both dialects, and elements on chip."""
+"""Indices in memory: rows of HBM, and elements on chip."""
 
 from collections import Counter
 
@@ -16,7 +16,6 @@ SOME = np.array([[2], [-1], [9], [5]], np.int32)
 
 
 def copies(kernel, *args, **options):
-    """Return a kernel's outputs, its gathers and scatters, and inserted instructions."""
     done = run_kernel(kernel, *args, **options)
     moved = [entry.instruction for entry in done.run.program.entries if isinstance(entry.instruction, DmaCopy)]
     return done.outputs, [one for one in moved if one.gather or one.scatter], done.inserted
@@ -72,7 +71,6 @@ nl.store(out[1, t[i_p, 0], i_a, 2 + i_b], value=tile[i_p, i_a, 3 + i_b]{where})
 
 
 def test_rows_that_are_skipped_stay_as_they_are(tmp_path):
-    """The rows are in a zeroed tile, in blocks, and in a written tile, with and without a cast."""
     kernel = write_kernel(tmp_path, """
 i_p, i_f = nl.arange(4)[:, None], nl.arange(30)[None, :]
 t = nl.load(rows)
@@ -215,7 +213,6 @@ return out, near, plain
 
 
 def bf16(x):
-    """Return numbers of FP32 rounded to BF16, to nearest even."""
     bits = x.astype(np.float32).view(np.uint32)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16).view(np.float32)
 
@@ -332,7 +329,6 @@ return out
 
 
 def test_what_is_there_stays_from_round_to_round(tmp_path):
-    """Skipped rows, and parts that a round does not write, keep the values of an earlier round."""
     first = "for each in (parts, kept):\n    nisa.memset(dst=each, value=-1)"
     rows = np.array([[2, -1, 9, 5], [9, 3, -1, 9], [0, 12, 12, 1]], np.int32)[..., np.newaxis]
     held, expected = np.full(4, -1, np.float32), np.full((4, 9), -1, np.float32)

@@ -1,4 +1,4 @@
-"""Loops with dynamic bounds, registers, and addresses in registers: golden and the RTL against numpy."""
+"""Loops with dynamic bounds, registers, and addresses in registers."""
 
 from pathlib import Path
 
@@ -121,7 +121,6 @@ for i in nl.dynamic_range(4):
 
 
 def test_products_add_up_from_round_to_round(tmp_path):
-    """The body uses sums in PSUM, rows broadcast to all partitions, and an identity matrix, each created only once."""
     kernel = write_kernel(tmp_path, LOADED + """
 sums = nl.zeros((4, 8), dtype=nl.float32, buffer=nl.psum)
 row = nl.ndarray((1, 8), dtype=nl.float32, buffer=nl.sbuf)
@@ -168,7 +167,7 @@ nisa.dma_copy(dst=tile, src=x.reshape((4, 4, 8)).select(0, index))
 
 
 def test_a_place_lies_within_its_tensor(tmp_path):
-    """Four rows from row 12 on are the last ones; the next index would exceed the tensor."""
+    """Four rows from row 12 on are the last ones."""
     kernel = write_kernel(tmp_path, """
 register = nisa.register_alloc()
 nisa.register_load(register, n)
@@ -311,7 +310,6 @@ def test_lines_of_a_body_are_the_kernels_own(tmp_path):
 
 
 def test_on_the_rtl_as_on_golden(tmp_path):
-    """The device counts the rounds, and a transposition depends on the count."""
     kernel = write_kernel(tmp_path, LOADED + """
 scratch = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
 left = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
@@ -333,7 +331,7 @@ while count:
 
 
 def test_a_body_runs_once_before_its_condition_is_asked(tmp_path):
-    """The loop of published kernels: its body computes the next condition in HBM and returns it."""
+    """The body computes the next condition in HBM and returns it, as in published kernels."""
     kernel = write_kernel(tmp_path, """
 out = nl.ndarray((1, 8), dtype=nl.int32, buffer=nl.shared_hbm)
 condition = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.hbm)

@@ -1,4 +1,4 @@
-"""Calls with running results against numpy: registers that are reset, continued, loaded and stored."""
+"""Calls with running results against numpy."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,6 @@ return out, sums
 
 
 def outputs(tmp_path, body, *args):
-    """Return y and total after a body; further arguments are in the tiles t1, t2."""
     more = range(1, len(args))
     lines = TILES + "".join(MORE.format(n=n) for n in more) + body + END
     kernel = write_kernel(tmp_path, lines, parameters="x" + "".join(f", x{n}" for n in more))

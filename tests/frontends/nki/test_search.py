@@ -9,7 +9,6 @@ RNG = np.random.default_rng(41)
 
 
 def bounds(ids):
-    """Return start and end of each element's run of equal numbers; n and -1 for zeros."""
     n = len(ids)
     first = [next(j for j in range(i, -1, -1) if j == 0 or ids[j - 1] != ids[i]) for i in range(n)]
     last = [next(j for j in range(i, n) if j == n - 1 or ids[j + 1] != ids[i]) + 1 for i in range(n)]

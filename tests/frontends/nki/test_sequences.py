@@ -1,4 +1,4 @@
-"""Other calls that become several instructions, and operands with more dimensions than an instruction has."""
+"""Calls that become several instructions."""
 
 import numpy as np
 import pytest

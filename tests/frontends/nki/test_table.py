@@ -1,4 +1,4 @@
-"""Table of docs/nki.md: up to date with the sources, and without duplicate names."""
+"""Table of docs/nki.md."""
 
 from neuroncore_rtl.frontends.nki.dialects import unsupported
 from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, modules

@@ -1,4 +1,4 @@
-"""Partially written tiles that are read completely: zeros only in the remainder."""
+"""Partially written tiles: zeros only in the remainder."""
 
 import numpy as np
 import pytest

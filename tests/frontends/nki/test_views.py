@@ -1,4 +1,4 @@
-"""Views against numpy: indices, reshapes and patterns of tensors and arrays."""
+"""Views of tensors and arrays against numpy."""
 
 import numpy as np
 import pytest
@@ -18,12 +18,11 @@ RECORDING = Recording(Program(PRESETS["full"]), NkiTensor, OPERATORS)
 
 
 def tensor(*shape, memory=Memory.sbuf):
-    """Return a tensor, and an array of its elements' numbers."""
     return RECORDING.allocate(shape, DTYPES["float32"], memory), np.arange(np.prod(shape)).reshape(shape)
 
 
 def numbers(view):
-    """Return the number of every element of a view in its tensor, on chip partition times width plus element."""
+    """Return each element's number in its tensor, on chip partition times width plus element."""
     index = np.indices(view.shape)
     axes = [axis.start + sum(s * i for s, i in zip(axis.steps, index, strict=True))
             for axis in (view.element, view.partition, view.block)]  # fmt: skip

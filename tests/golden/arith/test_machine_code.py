@@ -1,4 +1,4 @@
-"""Loops and multiply-adds built in LLVM's intermediate language, against the same in Python."""
+"""Code in LLVM's intermediate language, against the same in Python."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,6 @@ from neuroncore_rtl.golden.arith.machine_code import (
 
 
 def polynomial(fused: bool):
-    """Return the builder of a function of coefficients, results, rows and length: Horner's rule at 1/2 per row."""
     builder, (coefficients, results, rows, length) = new_function("f", *[FLOAT.as_pointer()] * 2, INDEX, INDEX)
     with counted_range(builder, rows) as row:
         total = local(builder, FLOAT)

@@ -1,4 +1,4 @@
-"""FP32 operations against Berkeley SoftFloat; the comparison itself; known results; broadcasting."""
+"""FP32 operations against Berkeley SoftFloat."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Remainders against numpy's float32 and rational numbers, and their special values."""
+"""Remainders against numpy's float32 and rational numbers."""
 
 import math
 from fractions import Fraction

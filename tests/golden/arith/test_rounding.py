@@ -1,4 +1,4 @@
-"""Rounding to nearest even and stochastic rounding against ml_dtypes, gfloat, numpy's rint and rational numbers."""
+"""Rounding against ml_dtypes, gfloat, numpy's rint and rational numbers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Stochastic rounding: thresholds against gfloat; unbiased; idempotent; independent of order."""
+"""Stochastic rounding against gfloat; unbiased, idempotent, independent of order."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,6 @@ def test_discarded_part_is_cut_to_32_bits_and_no_shorter(fmt):
 
 
 def values_in_range(fmt) -> list[float]:
-    """Return values between two codes: a normal, one close to a code, negative if signed, a subnormal or fraction."""
     if not fmt.is_float:
         return [37.3, -5.001 if fmt.signed else 5.001, 0.25]
     last_place = 2.0**-fmt.mantissa_bits

@@ -1,4 +1,4 @@
-"""Collective model: bits against element-by-element Python, sums against float64, order against the specification."""
+"""Collective model against element-by-element Python and float64."""
 
 from dataclasses import replace
 
@@ -26,8 +26,6 @@ def part(group: G, rank: int = 0, kind: K = K.ALL_REDUCE, **options) -> Collecti
 
 
 class Run:
-    """A collective of a group, on memories of random bytes; `blocks` [rank] are the blocks of each rank's src."""
-
     def __init__(self, rng, first: Collective, in_place: bool = False, special: float = 0.05):
         self.size = first.count * np.dtype(oracle.STORAGE[first.dtype]).itemsize
         pitch = ALIGNMENT * (-(-self.size // ALIGNMENT) + int(rng.integers(3)))
@@ -61,7 +59,6 @@ class Run:
         return out
 
     def check(self) -> int:
-        """Execute, compare every byte of all memories, and return the number of bytes changed."""
         self.execute()
         for i, blocks in zip(self.instructions, oracle.results(self.blocks, self.instructions), strict=True):
             expected = self.before[i.core].copy()
@@ -73,7 +70,6 @@ class Run:
 
 
 def canonical(values: np.ndarray, instruction: Collective) -> np.ndarray:
-    """Return values with the canonical NaN if the collective computes them."""
     values = np.array(values)
     if instruction.kind in isa.REDUCTION_KINDS and instruction.dtype != T.INT32:
         pattern, bits = (np.uint16, 0x7FC0) if instruction.dtype == T.BF16 else (np.uint32, 0x7FC00000)
@@ -241,12 +237,7 @@ EXCHANGE = {"kind": K.ALL_TO_ALL, "count": 1, "pitch": 64, "dst": 64}
     [
         ({}, {"src": 32}, Rule.ALIGNMENT, "core 1: ALL_REDUCE: src_address must be a multiple of 64"),
         ({}, {"dst": 256}, Cause.AXI, "core 1: ALL_REDUCE: dst's bytes must end at 256, not at 272"),
-        (
-            {"count": 17},
-            {"count": 17, "src": 64},
-            None,
-            "core 1: ALL_REDUCE: src at 64 and dst at 0 must not overlap this way",
-        ),
+        ({"count": 17}, {"count": 17, "src": 64}, None, "core 1: ALL_REDUCE: src at 64 .* must not overlap this way"),
         (EXCHANGE, EXCHANGE, None, "must not overlap this way"),
     ],
 )

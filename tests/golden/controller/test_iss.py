@@ -1,4 +1,4 @@
-"""Golden hart against the RISC-V specification: self-checking programs, and equations written independently."""
+"""Golden hart: self-checking programs, and equations written independently."""
 
 import random
 from itertools import product
@@ -26,8 +26,6 @@ SPECIAL = (0, 1, 2, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, 0xFFFF_FFFE, 0xFFFF_F
 
 
 class Board:
-    """Registers that the test programs use besides the timer."""
-
     def __init__(self):
         self.external, self.code, self.console = 0, None, ""
 
@@ -48,7 +46,7 @@ class Board:
 
 
 def machine(image):
-    """Return a hart, its timer and its board; call `tick` before each step."""
+    """Return a hart, its timer and its board; `tick` is called before each step."""
     timer, board = Timer(), Board()
     regions = [(TIMER_COMPARE, 0xC000, timer), (0x4000_0000, 0x1000_0000, board)]
     return Hart(LocalMemory(image, size=MEMORY_BYTES), AddressMap(regions)), timer, board
@@ -74,14 +72,12 @@ def test_own_programs_pass(name):
 
 
 def execute(word, *, x=(), memory=b"", pc=LOCAL_BASE):
-    """Return a hart after one instruction, and its trace line."""
     hart = Hart(LocalMemory(word.to_bytes(4, "little") + memory), pc=pc)
     hart.x[1 : 1 + len(x)] = x
     return hart, hart.step()
 
 
 def pairs(seed, bits=32):
-    """Return all pairs of special words, and random pairs with a second word of `bits` bits."""
     rng = random.Random(seed)
     return [*product(SPECIAL, SPECIAL), *((rng.getrandbits(32), rng.getrandbits(bits)) for _ in range(50))]
 
@@ -120,7 +116,6 @@ def test_arithmetic(operation):
 
 @pytest.mark.parametrize("unsigned", (False, True))
 def test_division_truncates_and_has_no_traps(unsigned):
-    """Quotient * divisor + remainder == dividend, except for the specification's two special cases."""
     for a, b in pairs(seed=2, bits=12):
         _, quotient = execute(r_type(0x33, 3, 5 if unsigned else 4, 1, 2, 1), x=(a, b))
         _, remainder = execute(r_type(0x33, 3, 7 if unsigned else 6, 1, 2, 1), x=(a, b))

@@ -1,4 +1,4 @@
-"""Core model: queues and semaphores, errors, and the controller's view of them."""
+"""Core model: queues, semaphores and errors."""
 
 from dataclasses import replace
 
@@ -51,7 +51,6 @@ def at(queue, number=0):
 
 
 def machine(hbm, programs, order=None, config=CONFIG):
-    """Return a machine that has executed programs (queue: records) until each queue finished or stalled."""
     made = Machine(config, hbm, order)
     for queue, records in programs.items():
         write_records(hbm, at(queue), records)
@@ -67,7 +66,6 @@ def test_updates_set_add_and_subtract_in_order(hbm):
 
 
 def chain(rng, ordered=True):
-    """Return three queues' programs that copy words in an order fixed by waits, the words, and the expected result."""
     words = rng.integers(1 << 30, size=8).astype(np.uint32)
     expected, programs = words.copy(), {DMA0: [], DMA1: [], DMA1 + 1: []}
     for queue, one in word_copies(rng, range(DMA0, DMA1 + 2), 40, words=8, base=0x8000):
@@ -169,7 +167,6 @@ def test_errors_are_named():
 
 
 def case(number, *blocks):
-    """Return a core that runs a case of core_cases.c with blocks, each a queue and its records."""
     return Core(CONFIG, images.hand_image(CONFIG, 0, blocks, case=number).memory(HBM_BYTES))
 
 

@@ -1,4 +1,4 @@
-"""Cores of an instance on golden: collectives against the model of lists of collectives, deadlocks, errors."""
+"""Cores of an instance on golden: collectives, deadlocks, errors."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ ALL = Group(0, 1, 4)
 
 
 def run(programs, contents=None, changed=None, order=None):
-    """Return outcomes and images of programs or lists of collectives; `changed` replaces a core's first record."""
+    """Return outcomes and images; `changed` replaces a core's first record."""
     programs = [p if isinstance(p, Program) else collectives_program(CONFIG, p, BASE) for p in programs]
     images = [watched(program, limit=3000) for program in programs]
     memories = np.zeros((len(images), max(image.base + len(image.data) for image in images)), np.uint8)
@@ -79,7 +79,6 @@ def test_lists_of_collectives_do_what_they_do_without_cores(rng):
 
 
 def cases(arguments, records):
-    """Return the outcomes of one case per core, from its number, its cycles, and its collective queue's records."""
     images = [
         hand_image(CONFIG, 0, [(QUEUE, block)], case=number, limit=10_000, more=[cycles])
         for (number, cycles), block in zip(arguments, records, strict=True)

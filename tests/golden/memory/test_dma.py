@@ -1,4 +1,4 @@
-"""DMA model: copies against a loop over elements, casts against the elementwise engines."""
+"""DMA model against a loop over elements."""
 
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,6 @@ COPIES = 300
 
 
 def memories(rng):
-    """Return HBM, SBUF and PSUM with random bytes."""
     sbuf = np.zeros((CONFIG.partitions, SBUF_USED), np.uint8)
     psum = np.zeros((CONFIG.columns, CONFIG.psum_bytes), np.uint8)
     for memory in (sbuf, psum):
@@ -32,7 +31,6 @@ def memories(rng):
 
 
 def oracle(copy, *memories):
-    """Copy element by element, with the cast of the elementwise engines."""
     named = dict(zip((Storage.HBM, Storage.SBUF, Storage.PSUM), memories, strict=True))
     before = {storage: memory.copy() for storage, memory in named.items()}
 
@@ -104,7 +102,6 @@ def test_rows_before_a_wrong_row_number_are_done(kind, rng):
 
 @pytest.mark.parametrize("kind", ["gather", "scatter"])
 def test_rows_beyond_the_limit_are_skipped(kind, rng):
-    """Row numbers at and above the limit, and negative ones; the destination keeps its contents."""
     skipping = indexed(kind)
     skipping = replace(skipping, **{kind: replace(getattr(skipping, kind), skip=True)})
     for numbers in ([3, 5, 0, -1], [-(1 << 31), 4, 6, 4], [5, 6, 7, -5]):

@@ -1,4 +1,4 @@
-"""Activation functions against numpy, scipy and mpmath: accuracy, exact points, special values, monotonicity."""
+"""Activation functions against numpy, scipy and mpmath."""
 
 from dataclasses import replace
 
@@ -36,7 +36,6 @@ def in_domain(name: str, z: np.ndarray) -> np.ndarray:
 
 
 def bar(name: str) -> float:
-    """Return the largest permitted error in FP32 ulp."""
     return 0.6 if name in FINE else 1.7
 
 
@@ -247,7 +246,6 @@ def test_tables_are_what_the_script_makes(capsys):
 
 
 def rows(first: int = 0, end: int | None = None):
-    """Yield fields of rows of the control table, and the numbers of their segments."""
     for row in load_tables().control[first:end]:
         field = dict(zip(layout.CONTROL_FIELDS, row, strict=True))
         yield field, range(field["base"], field["base"] + (1 << field["bits"])) if any(row) else ()

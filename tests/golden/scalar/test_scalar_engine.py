@@ -1,4 +1,4 @@
-"""Scalar engine model: instructions against a lane-by-lane oracle, running sums, and a softmax."""
+"""Scalar engine model against a lane-by-lane oracle."""
 
 import dataclasses
 from functools import partial
@@ -29,7 +29,6 @@ def function(code, z, alpha):
 
 
 def test_instruction_is_the_oracle(rng):
-    """Every machine executes many instructions, so running sums persist from one instruction to the next."""
     written = stored = 0
     for config in MACHINES:
         engine = ScalarEngine(config)

@@ -1,4 +1,4 @@
-"""Tensor engine model: kernel against equation and SoftFloat, instructions against whole products."""
+"""Tensor engine model against equation and SoftFloat."""
 
 from functools import partial
 
@@ -71,7 +71,6 @@ def test_kernel_is_the_equation_on_every_pair_of_special_values():
 
 
 def multiply_in_psum(w, x, psum, masks=(None, None), **options):
-    """Return PSUM after `multiply_tiles`; check that surrounding words keep their values."""
     around = np.full((psum.shape[0] + 2, psum.shape[1] + 9), 0xABCD1234, np.uint32)
     inside = around[1:-1, 3:-6]
     inside[:] = psum
@@ -211,7 +210,6 @@ def test_what_does_not_fit_is_refused(function, arguments, message):
 
 
 def place(memory, matrix, address, stride):
-    """Write codes [k, count] to a memory, elements `stride` bytes apart."""
     for column in range(matrix.shape[1]):
         element = np.ascontiguousarray(matrix[:, column : column + 1])
         first = address + column * stride
@@ -219,13 +217,11 @@ def place(memory, matrix, address, stride):
 
 
 def any_start(rng, starts, count, limit, quadrant):
-    """Return a random row or column at which an operand of `count` rows or columns may start."""
     allowed = [start for start in starts if start + count <= limit and not allowed_start(start, count, quadrant)]
     return int(rng.choice(allowed))
 
 
 def run_tiled(rng, engine, a, b, fmt):
-    """Return PSUM's words after a [M, K] times b [K, N], by instructions on random tiles anywhere in the array."""
     config, size = engine.config, fmt.bits // 8
     (m, k), n = a.shape, b.shape[1]
     result = np.zeros((m, n), np.uint32)
@@ -280,7 +276,6 @@ def test_instructions_on_random_tiles_give_the_product(fmt, rng):
 
 
 def transpose(elements, fmt, flag=True):
-    """Return PSUM [m, k] after the product of the stationary operand [k, m] with an identity matrix."""
     rows, columns = elements.shape
     size = fmt.bits // 8
     identity = np.zeros((rows, rows), elements.dtype)

@@ -73,7 +73,6 @@ def test_impossible_memories_are_refused(wrong):
 
 
 def two_products():
-    """Return an image of two 8 x 8 x 12 products, one per section."""
     program = Program(TINY)
     for name in "ab":
         left, right = program.space.hbm(name, BF16, (8, 8)), program.space.hbm(name, BF16, (8, 12))

@@ -1,4 +1,4 @@
-"""ALU operations against Berkeley SoftFloat, numpy and Python integers, and their special values."""
+"""ALU operations against Berkeley SoftFloat, numpy and Python integers."""
 
 import math
 
@@ -26,7 +26,7 @@ def pairs(rng, count=COUNT):
 
 
 def softfloat_maximum(a, b):
-    """Return the IEEE 754-2019 maximum by comparisons; of zeros with different signs, the positive one."""
+    """Return the IEEE 754-2019 maximum; of zeros with different signs, the positive one."""
     larger = np.where(softfloat.less(a, b), b, a)
     larger = np.where(softfloat.equal(a, b), a & b, larger)
     return np.where(softfloat.less_equal(a, b) | softfloat.less_equal(b, a), larger, NAN)
@@ -37,7 +37,6 @@ def negated(words):
 
 
 def nonzero(words):
-    """Return whether words differ from zero; NaN does."""
     return ~softfloat.equal(words, np.zeros_like(words))
 
 
@@ -52,7 +51,6 @@ def integral(whole):
 
 
 def select_by_magnitude(first):
-    """Return the first pattern where the comparison of magnitudes holds, else the second."""
     return lambda a, b: canonical(np.where(first(a & MAGNITUDE, b & MAGNITUDE), a, b))
 
 

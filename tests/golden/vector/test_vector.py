@@ -1,4 +1,4 @@
-"""Vector engine model: instructions against a lane-by-lane oracle, functions against numpy."""
+"""Vector engine model against a lane-by-lane oracle."""
 
 import dataclasses
 from functools import partial
@@ -28,7 +28,6 @@ PER_OPCODE = 60
 
 
 def changed_by_one(rng, opcode, config, sizes=SIZES):
-    """Return the number of bytes that a random instruction changed, after comparison with the oracle."""
     instruction = random_instruction(rng, opcode, config, sizes)
     memories = random_memories(rng, config, sizes, instruction)
     ours = partial(VectorEngine(config).execute, instruction)

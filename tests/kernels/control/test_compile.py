@@ -1,4 +1,4 @@
-"""Compiler of control programs: layout, dependences on sources, and errors; other tests run the programs."""
+"""Compiler of control programs; other tests run the programs."""
 
 from pathlib import Path
 
@@ -46,10 +46,7 @@ def test_flags_and_headers_beside_the_source_count(tmp_path):
     [
         ("int main(void) { return x; }\n", "program.c cannot be compiled:\n(?s:.*)undeclared identifier 'x'"),
         ("void f(void) {}\n", "undefined symbol: main"),
-        (
-            "char data[40000] = {1};\nint main(void) { return data[1]; }\n",
-            "text and data must have at most half of local memory",
-        ),
+        ("char data[40000] = {1};\nint main() { return data[1]; }\n", "text and data must .* half of local memory"),
         ("volatile char data[30000];\nint main(void) { return data[1]; }\n", "variables must leave the stack 4 KiB"),
     ],
 )

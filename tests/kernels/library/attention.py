@@ -1,4 +1,4 @@
-"""Attention of one head as one program: two products with a softmax between them, from HBM to HBM."""
+"""Attention of one head as one program, from HBM to HBM."""
 
 from math import sqrt
 
@@ -15,7 +15,6 @@ from neuroncore_rtl.spec.formats import BF16, FP32
 
 
 def attention(rng, config, queries, keys, width):
-    """Return the image, the result's tensor, and softmax(q k^T / sqrt(width)) v in float64."""
     program = Program(config)
     space = program.space
     q, k = space.hbm("q", BF16, (width, queries)), space.hbm("k", BF16, (width, keys))

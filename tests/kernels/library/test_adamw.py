@@ -16,7 +16,6 @@ STEPS, SHAPE = 5, (5, 9)
 
 
 def run_steps(rng, values, gradient, again):
-    """Return the parameters after STEPS steps, in unrolled sections or in one that is repeated."""
     program, options = Program(Config(rows=5, columns=6)), AdamW(rate=0.01, beta1=0.8, beta2=0.99)
     p, g = (program.space.hbm(name, FP32, SHAPE) for name in "pg")
     out = program.space.hbm("out", FP32, SHAPE)

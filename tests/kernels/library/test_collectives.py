@@ -1,4 +1,4 @@
-"""Collectives in programs: the bytes they touch, dependences, and errors."""
+"""Collectives in programs: bytes, dependences and errors."""
 
 from dataclasses import replace
 
@@ -26,7 +26,6 @@ MOVING = sorted(set(K) - {K.SEND, K.RECEIVE, K.BARRIER})
 
 
 def near(rng, kind):
-    """Return all ranks' collectives, and the rank of the collective in which src and dst are close to each other."""
     count = int(rng.integers(1, 40))
     pitch = COLLECTIVE_ALIGNMENT * int(rng.integers(3, 6))
     ranks = on_every_rank(Collective(kind=kind, group=ALL, rank=0, root=2, count=count, dst=APART, pitch=pitch))
@@ -80,7 +79,6 @@ def test_nothing_else_of_a_collective_is_touched(rng):
 
 
 def copy_chain(config, rng):
-    """Return programs with copies on many queues that write src and read dst, twice, and the expected results."""
     images, results = [], []
     queues = range(3, 3 + config.dma_engines)
     values = rng.integers(-1000, 1000, (config.cores, 8)).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Products on the core: every shape and format, bit for bit, in every order that the semaphores permit."""
+"""Products on the core, in every order that the semaphores permit."""
 
 from itertools import pairwise
 from math import prod
@@ -26,7 +26,6 @@ SPLIT = Config(rows=64, columns=4)
 
 
 def product(rng, program, m, k, n, fmt, result=None, values=random_matrix, **options):
-    """Append a random product to a program; return its result tensor, golden's result, and the expected one."""
     a, b, space = values(rng, fmt, m, k), values(rng, fmt, k, n), program.space
     at, bt = space.hbm("a", fmt, (k, m)), space.hbm("b", fmt, (k, n))
     c = space.hbm("c", result or (INT32 if fmt is INT8 else FP32), (m, n))
@@ -62,7 +61,6 @@ def test_results_are_cast_and_finished_on_the_way(rng):
 
 
 def program_with_room(size):
-    """Return a program with `size` bytes of SBUF for operands, besides 32 lines for results."""
     program = Program(TINY)
     program.space.sbuf("taken", INT8, (len(program.space.room(Storage.SBUF)) - 32 * 128 - size,), kept=True)
     return program

@@ -1,4 +1,4 @@
-"""Linear layer on several cores: partial products and their sums bit for bit, in every order."""
+"""Linear layer on several cores, bit for bit."""
 
 from itertools import pairwise
 
@@ -28,16 +28,13 @@ def operands(rng, m, k, n):
 
 
 def run(config, shards, group, order=None):
-    """Return results and partial products, each [ranks, M, N]; cores outside the group are idle."""
     images = [build_image(collectives_program(config, [], 0))] * config.cores
     for core, shard in zip(group.cores, shards, strict=True):
         images[core] = shard.image
     outcomes = run_golden_instance(config, images, order)
     memories = [outcomes[core].hbm for core in group.cores]
-    return (
-        np.stack([getattr(shard, name).elements(hbm) for shard, hbm in zip(shards, memories, strict=True)])
-        for name in ("y", "partial")
-    )
+    pairs = [*zip(shards, memories, strict=True)]
+    return (np.stack([getattr(shard, name).elements(hbm) for shard, hbm in pairs]) for name in ("y", "partial"))
 
 
 def collectives(shard):

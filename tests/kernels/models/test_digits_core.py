@@ -1,4 +1,4 @@
-"""Digits network as one image of the core: results in HBM and console output, with one pass and with two."""
+"""Digits network as one image of the core."""
 
 from functools import cache
 
@@ -23,7 +23,6 @@ classifier_of = cache(Classifier)
 
 
 def run(config, images, threshold, rng=None, layers=LAYERS):
-    """Return the digits and probabilities, the console output, the image and the outcome of a batch."""
     classifier = classifier_of(config, len(images), sizes_of(layers))
     image = classifier.image(layers, images, encode, threshold)
     outcome = run_golden(image, rng)
@@ -32,11 +31,8 @@ def run(config, images, threshold, rng=None, layers=LAYERS):
 
 @pytest.mark.parametrize(
     ("config", "batch"),
-    [
-        *((preset_named(name), batch) for name, batch in (("fpga", 5), ("tiny", 9), ("small", 120), ("full", 360))),
-        (WIDE, 37),
-        (Config(rows=32, columns=12), 1),
-    ],
+    [(preset_named(name), batch) for name, batch in (("fpga", 5), ("tiny", 9), ("small", 120), ("full", 360))]
+    + [(WIDE, 37), (Config(rows=32, columns=12), 1)],
     ids=lambda value: f"{value.rows}x{value.columns}" if isinstance(value, Config) else str(value),
 )
 def test_every_machine_and_batch_agree_with_numpy(rng, config, batch):
@@ -51,7 +47,6 @@ def test_every_machine_and_batch_agree_with_numpy(rng, config, batch):
 
 @pytest.mark.parametrize("more", (False, True))
 def test_the_controller_branches_at_the_threshold(more):
-    """Threshold at the smallest probability of the first pass, and at the next larger number."""
     images = IMAGES[:24]
     _, first, *_ = run(WIDE, images, 0.0)
     least = np.sort(first.max(axis=1))[0]
@@ -85,9 +80,8 @@ def test_nothing_is_left_to_chance_within_a_section(threshold):
 def test_refusals():
     with pytest.raises(ValueError, match="largest: tensors in SBUF must end by byte"):
         Classifier(preset_named("tiny"), 30_000, sizes_of(LAYERS))
-    with pytest.raises(
-        ValueError, match="probabilities must have at most [0-9]+ columns, one piece of a product, not 200"
-    ):
+    message = "probabilities must have at most [0-9]+ columns, one piece of a product, not 200"
+    with pytest.raises(ValueError, match=message):
         Classifier(preset_named("tiny"), 8, (64, 48, 200))
 
 

@@ -12,7 +12,7 @@ TINY = preset_named("tiny")
 
 
 def triangle(config: Config = TINY) -> tuple[Program, HbmTensor, HbmTensor]:
-    """Return nested loops, the outer bound, and a list [16, 1] of 10 * outer + inner index, for inner < outer."""
+    """Return nested loops, the outer bound, and a list [16, 1] of 10 * outer + inner, for inner < outer."""
     program = Program(config)
     space, flow = program.space, program.flow
     given, log = space.hbm("given", INT32, (1,)), space.hbm("log", INT32, (16, 1))

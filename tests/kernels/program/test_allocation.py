@@ -1,4 +1,4 @@
-"""Allocation of temporaries: live tensors are disjoint; errors name the tensors."""
+"""Allocation of temporaries."""
 
 import inspect
 import re
@@ -21,7 +21,6 @@ BANK = CONFIG.psum_bank
 
 
 def random_steps(rng, space, count, storage, most):
-    """Return instructions that write and read one or two random temporaries, and the buffers' live ranges."""
     steps, live, lives = [], [], {}
     for number in range(count):
         touched = [live[rng.integers(len(live))] for _ in range(2 * (len(live) > 2))]

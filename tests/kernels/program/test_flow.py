@@ -1,4 +1,4 @@
-"""Registers and loops with dynamic bounds, on golden in every order that the semaphores permit."""
+"""Registers and loops with dynamic bounds on golden."""
 
 from dataclasses import replace
 
@@ -18,7 +18,6 @@ from tests.kernels.running import hbm_after
 
 
 def run(program, contents, rng, results):
-    """Return INT32 tensors after a run on golden, equal in program order and in a random one."""
     found = []
     for order in (None, rng):
         hbm = hbm_after(program, contents, order)
@@ -149,7 +148,6 @@ def test_a_program_without_registers_has_no_flow():
 
 
 def test_what_is_kept_from_round_to_round_keeps_its_place(rng):
-    """Tensors are a temporary written before the loop, one used only in the loop, and a table that is read by rows."""
     program = Program(TINY)
     space, flow = program.space, program.flow
     table, out = space.hbm("table", INT32, (6, 8)), space.hbm("out", INT32, (1, 8))

@@ -1,4 +1,4 @@
-"""List scheduling: the same bits as in program order, no additional errors, and fewer cycles."""
+"""List scheduling: the same bits in fewer cycles."""
 
 from contextlib import nullcontext
 
@@ -28,8 +28,6 @@ INPUTS, RESULTS, COLUMNS = 4, 6, 24
 
 
 class Steps:
-    """Random steps that repeatedly write and read a few temporaries and HBM tensors."""
-
     def __init__(self, seed: int, program: Program):
         self.rng, self.program = np.random.default_rng(seed), program
         config, space = program.config, program.space
@@ -41,7 +39,6 @@ class Steps:
                       self.store, self.store)  # fmt: skip
 
     def image(self, count: int):
-        """Append random steps; return the image with the same random inputs for every order."""
         self.load()
         for _ in range(count):
             self.kinds[self.rng.integers(len(self.kinds))]()
@@ -110,14 +107,11 @@ def test_both_orders_leave_the_same_bits(rng, number):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_program_is_laid_out_in_one_way(order):
-    """The layout of a program does not depend on programs that were built before."""
-
     def image():
         program = Program(TINY, order=order)
         for _ in range(9):
             tile, out = (program.space.sbuf(name, FP32, (COLUMNS,)) for name in ("tile", "out"))
             program.append(memset(tile, 1.0))
-            # Both are allocated at the same time.
             program.append(activation(out, tile, "exp", sum_into=program.space.sbuf("sum", FP32, ())))
         return build_image(program)
 
@@ -159,7 +153,6 @@ MOST = 100_000, 8_000  # bytes in the largest tile in SBUF and in PSUM
 
 
 def tight(rng, program: Program) -> None:
-    """Append tiles of all sizes, so large that few are live at a time."""
     space = program.space
     x = space.hbm("x", INT8, (4, 4096))
     before = []
@@ -210,7 +203,7 @@ def test_an_order_is_one_of_two():
 
 
 def pipeline(program: Program, tiles: int = 12) -> None:
-    """Append tiles with two products each, and an activation between them on which the tensor engine would stall."""
+    """Append tiles with two products each, and an activation between them that would stall the tensor engine."""
     space, lanes, columns = program.space, program.config.partitions, 128
     x, y = (space.hbm(name, BF16, (tiles, lanes, columns)) for name in "xy")
     weights = space.sbuf("weights", BF16, (lanes,))
@@ -245,7 +238,6 @@ def test_weights_stay_with_their_products():
 
 
 def lines(program):
-    """Return the kernel's line numbers of the tensor queue's instructions in order, without NOPs."""
     own = (entry for entry in program.entries if entry.queue == 0 and entry.lane is not None)
     return [entry.source.kernel.number for entry in own]
 
@@ -263,7 +255,6 @@ def test_a_kernel_may_keep_its_own_order():
 
 
 def test_products_with_a_step_between_them_that_one_makes_and_the_next_takes(rng):
-    """The products stay adjacent, yet cannot start before the step between them is done."""
     found, codes = [], rng.integers(0x3F00, 0x4000, (4, 8))
     for order in ORDERS:
         program = Program(TINY, order=order)

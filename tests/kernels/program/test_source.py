@@ -1,4 +1,4 @@
-"""Source lines in entries and errors: the kernel's line, and the line of the library's caller."""
+"""Source lines in entries and errors."""
 
 import inspect
 from pathlib import Path
@@ -17,7 +17,6 @@ TINY = preset_named("tiny")
 
 
 def next_line() -> str:
-    """Return the line after the call, formatted as in messages."""
     return f"{HERE}:{inspect.currentframe().f_back.f_lineno + 1}"
 
 

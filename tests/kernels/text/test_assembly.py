@@ -1,4 +1,4 @@
-"""Assembly language: round trip of all instructions, and errors."""
+"""Assembly language."""
 
 import numpy as np
 import pytest

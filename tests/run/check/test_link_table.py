@@ -1,4 +1,4 @@
-"""Links in reports: each event is attributed to its wire, also if the other end counted it."""
+"""Links in reports: each event is attributed to one wire."""
 
 import pytest
 
@@ -32,15 +32,8 @@ def test_errors_belong_to_the_wire_and_retries_to_its_sender():
     found[3] = counters(crc_errors=2, discarded=5)  # chip 1's receiver from chip 0
     table = link_table(RING, found, 120, dead=[5])
     assert list(table) == [link_name(RING, wire).removeprefix("link ") for wire in range(6)]
-    assert table["chip 0 up -> chip 1"] == {
-        "utilisation": 0.25,
-        "flits": 30,
-        "retries": 2,
-        "crc_errors": 2,
-        "discarded": 5,
-        "stalled_cycles": 7,
-        "dead": False,
-    }
+    counts = {"flits": 30, "retries": 2, "crc_errors": 2, "discarded": 5, "stalled_cycles": 7}
+    assert table["chip 0 up -> chip 1"] == {"utilisation": 0.25, "dead": False} | counts
     assert not table["chip 1 down -> chip 0"]["crc_errors"]
     assert [name for name, row in table.items() if row["dead"]] == ["chip 1 up -> chip 2", "chip 2 down -> chip 1"]
 

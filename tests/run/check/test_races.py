@@ -1,4 +1,4 @@
-"""Race detector: accesses of instructions against their execution, and races of runs and programs."""
+"""Race detector: accesses against execution, and races of runs and programs."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -32,7 +32,6 @@ TENSOR, VECTOR, SCALAR, DMA0, DMA1, DMA2 = range(6)
 
 
 def random_memories(rng):
-    """Return HBM, SBUF and PSUM with legal row numbers for gathers and scatters."""
     hbm = rng.integers(256, size=(1, HBM_BYTES)).astype(np.uint8)
     sbuf, psum = np.zeros((8, SBUF_USED), np.uint8), np.zeros((8, CONFIG.psum_bytes), np.uint8)
     for memory, size in ((sbuf, SIZES[0]), (psum, SIZES[1])):
@@ -47,7 +46,6 @@ def copies_of(memories):
 
 
 def masks_of(instruction, memories):
-    """Return masks of the bytes that an instruction reads and writes, by `touches_of`."""
     masks = [{storage: np.zeros(memory.shape, bool) for storage, memory in memories.items()} for _ in range(2)]
     for touch in touches_of(instruction, CONFIG):
         for start in touch.starts:
@@ -56,7 +54,6 @@ def masks_of(instruction, memories):
 
 
 def execute(instruction, memories):
-    """Execute an instruction of any engine on memories; the weights of a MultiplyMoving are ones of its format."""
     hbm, sbuf, psum = memories[Storage.HBM][0], memories[Storage.SBUF], memories[Storage.PSUM]
     if isinstance(instruction, DmaCopy):
         dma_copy(instruction, hbm, sbuf, psum)
@@ -110,7 +107,6 @@ def test_touches_are_what_execution_reads_and_writes(rng):
 
 @pytest.mark.parametrize("kind", [kind for kind in CollectiveKind if kind != CollectiveKind.RECEIVE])
 def test_a_collective_reads_and_writes_its_blocks(rng, kind):
-    """The bytes changed are in a rank's dst, and depend only on all ranks' src."""
     common = {"group": Group(0, 1, 3), "count": 37, "dtype": CollectiveType.BF16, "pitch": 128}
     ranks = [Collective(kind=kind, rank=n, src=64 * n, dst=1024 - 64 * n, root=1, **common) for n in range(3)]
     if kind == CollectiveKind.SEND:
@@ -137,7 +133,6 @@ def test_a_load_reads_its_columns():
 
 
 def copy(source, target, count=4, step=1, storage=Storage.HBM):
-    """Return a copy of `count` words to addresses `step` words apart."""
     src = DmaTensor(format=INT32, storage=Storage.HBM, address=source, steps=(1,))
     return DmaCopy(shape=(count,), src=src, dst=DmaTensor(format=INT32, storage=storage, address=target, steps=(step,)))
 
@@ -177,9 +172,7 @@ def test_a_queue_races_with_itself_only_with_overlap():
     assert not races((VECTOR, first, 0, 9), (VECTOR, second, 5, 15))
     assert races((VECTOR, first, 0, 9), (VECTOR, overlapping, 5, 15)) == [(0, 1)]
     assert not races((VECTOR, first, 0, 9), (VECTOR, elementwise(256, 64, overlap=True), 5, 15))
-    # The second instruction waits for the first one, and the last instruction for the second one.
     assert not races((VECTOR, first, 0, 9), (VECTOR, elementwise(512, 576), 4, 12), (VECTOR, overlapping, 5, 15))
-    # A NOP does not wait for the first instruction, and the last one does not wait for the NOP.
     assert races((VECTOR, first, 0, 9), (VECTOR, isa.Nop(), 4, 4), (VECTOR, overlapping, 5, 15)) == [(0, 2)]
     assert races((VECTOR, first, 0, 9), (SCALAR, elementwise(256, 64), 5, 15))
 
@@ -231,7 +224,6 @@ def test_races_of_random_runs_are_those_of_byte_masks(rng):
 
 
 def program_of(rng, length):
-    """Return copies of words on three queues, with their addresses."""
     chosen = enumerate(word_copies(rng, range(DMA0, DMA2 + 1), length))
     return [(queue, isa.RECORD_BYTES * number, record) for number, (queue, record) in chosen]
 
@@ -254,11 +246,7 @@ def test_without_a_needed_wait_it_is_not(rng):
 
 
 def ordered(producers, wait, *updates):
-    """Return whether the program orders a copy, which has `wait`, after the copy that writes its source.
-
-    The first copy of `producers` writes this source. `producers` are the queues of copies that each have the given
-    updates, by default an increment of semaphore 1.
-    """
+    """Return whether a copy with `wait` follows the copy by the first of `producers` that writes its source."""
     program = []
     for n, queue in enumerate(producers):
         writer = Record(instruction=copy(4 * n, 64 * (n + 1), count=1), updates=updates or (isa.Update(1),))
@@ -285,10 +273,8 @@ def nop_at(queue, *waits, updates=()):
 def test_nops_join(rng):
     """A copy that overwrites the sources of five others follows them, by NOPs in its queue or in another one."""
     queues = TENSOR, VECTOR, SCALAR, DMA0, DMA1
-    readers = [
-        (queue, 128 * n, Record(instruction=copy(64, 256 * (n + 1), count=1), updates=(isa.Update(n + 1),)))
-        for n, queue in enumerate(queues)
-    ]
+    copies = [Record(instruction=copy(64, 256 * n, count=1), updates=(isa.Update(n),)) for n in range(1, 6)]
+    readers = [(queue, 128 * n, copies[n]) for n, queue in enumerate(queues)]
     own = [nop_at(DMA2, (1, 1), (2, 1)), nop_at(DMA2, (3, 1), (4, 1))]
     other = [nop_at(TENSOR, (1, 1), (2, 1)), nop_at(SCALAR, (3, 1), (4, 1))]
     other = [(queue, address, replace(record, updates=(isa.Update(9),))) for queue, address, record in other]

@@ -1,4 +1,4 @@
-"""Error cases of a core: images with a failing record after their work, and the expected reports."""
+"""Error cases of a core, and the expected reports."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -48,7 +48,6 @@ class Case:
         return work.broken(self.queue, *self.records(work, self.queue), **self.options)
 
     def fault(self, image: Image) -> CoreFault:
-        """Return the expected report for that image."""
         if "blocks_elsewhere" in self.options:
             return CoreFault(self.queue, self.cause, self.options["blocks_elsewhere"][0].address, self.detail)
         (block,) = (block for block in image.blocks if block.queue == self.queue)
@@ -68,18 +67,14 @@ def nothing(work, queue):
 
 
 def usual(*updates, waits=()) -> Maker:
-    """Repeat the queue's last legal instruction."""
     return lambda work, queue: [record(work.last(queue), *updates, waits=waits)]
 
 
 def changed(**fields) -> Maker:
-    """Change fields of the queue's last instruction."""
     return lambda work, queue: [record(replace(work.last(queue, elsewhere=True), **fields))]
 
 
 def with_bits(place, width, value, waits=()) -> Maker:
-    """Overwrite bits of the queue's last record."""
-
     def make(work, queue):
         word = int.from_bytes(record(work.last(queue), waits=waits).encode(CONFIG), "little")
         word ^= (word >> place ^ value) % (1 << width) << place
@@ -101,8 +96,6 @@ def writing(address) -> Maker:
 
 
 def indexed(limit, gather) -> Maker:
-    """Gather or scatter rows 0, 1, 2, 3 of a table with fewer rows."""
-
     def make(work, queue):
         index = isa.DmaIndex(address=0x1C0, limit=limit)
         table, rows = hbm_place(work.base + images.RESULT + 0x100), place(0x1D0)
@@ -119,12 +112,10 @@ def operand(address, storage=Storage.SBUF) -> isa.Access:
 
 
 def overflowing(work, queue):
-    """Return a record that fills a semaphore, and one that overflows it."""
     return [record(work.last(queue), Update(9, SEMAPHORE_MAX)), record(work.last(queue), Update(9))]
 
 
 def falling_short(work, queue):
-    """Return a record that sets a semaphore, and a record that waits for a value less by 1."""
     return [record(work.last(queue), Update(10, 300)), record(work.last(queue), waits=[Wait(10, 301)])]
 
 

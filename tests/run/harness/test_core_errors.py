@@ -2,8 +2,7 @@
 
 """Errors on the core: it stops, reports record, queue and cause, and works after a reset.
 
-All cases run in one simulation, each followed by a correct image; in the end every byte of HBM, SBUF and PSUM equals
-golden's, so nothing was executed after an error.
+Each case is followed by a correct image; in the end all bytes equal golden's, so nothing ran after an error.
 """
 
 from dataclasses import replace
@@ -76,7 +75,6 @@ def test_images_with_a_wrong_header_are_not_booted():
 
 
 def test_traps_of_the_controller_are_golden_s():
-    """Each trapping access prints its cause and address."""
     result, (run,) = run_images([images.hand_image(CONFIG, 0, [], case=images.TRAPS)])
     assert (result.failures, result.mismatches) == ((), 0)
     assert run.exit_code == 0
@@ -92,7 +90,6 @@ def test_the_host_interrupts():
 
 
 def test_a_memory_that_does_not_answer_is_reported():
-    """The watchdog expires if its limit is below the latency of HBM; with a higher limit the image runs."""
     queues = [(images.DMA1, [Record(instruction=word_copy(0, 4))])]
     run = [images.hand_image(CONFIG, images.SLOT * n, queues, limit=limit) for n, limit in enumerate((1000, 20_000))]
     boots = [image.base for image in run]

@@ -22,7 +22,6 @@ SEED = 13
 
 @cache
 def images():
-    """Return two random programs, and one with an invalid record on the vector queue."""
     rng, found, base = np.random.default_rng(SEED), [], 0
     for _ in range(3):
         found.append(random_image(rng, CONFIG, 60, base))
@@ -49,7 +48,6 @@ def run(fault, chosen, *, dump=False):
 
 
 def test_a_core_of_another_shape_without_faults_passes():
-    """The tests of faults are significant only if this passes."""
     sound, broken = images()
     result, failures = run(Fault.NONE, sound, dump=True)
     assert not failures and set(result.mismatched_parts.values()) == {0}
@@ -78,13 +76,11 @@ def test_faults_are_noticed(fault, said):
 
 
 def test_a_write_beside_what_programs_use_is_noticed():
-    """The dump of on-chip memory contains the stray write."""
     result, _ = run(Fault.BEYOND, images()[0], dump=True)
     assert result.mismatched_parts["SBUF"] > 0
 
 
 def test_a_byte_that_differs_beyond_the_images_is_noticed():
-    """The byte is neither in the images nor in the dumps of SBUF and PSUM."""
     job = ImageJob(machine=CONFIG, images=images()[0], dump=True)
     expected = job.golden()
     memories = {"hbm": expected.memories["hbm"].copy()}

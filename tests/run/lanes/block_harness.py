@@ -1,7 +1,6 @@
-"""Harness that compares a block as modules with the same block as vectors, on the same random inputs.
+"""Harness that compares a block's modules and vectors on the same random inputs.
 
-Each port has a random mode: zero, all ones, sparse, dense, random, a few bits flipped, constant, or rarely changing.
-Resets and pauses of the clock are random as well.
+Each port has a random mode, such as sparse, constant or rarely changing. Resets and pauses of the clock are random.
 """
 
 from collections.abc import Mapping

@@ -82,8 +82,5 @@ def _module(file: Path) -> dict:
 
 def _equivalences(module: dict) -> dict[str, list]:
     """Return, for each pair, its two bits, which are the same net if proved equal, and the pair's common bit."""
-    return {
-        name: [cell["connections"][port][0] for port in "ABY"]
-        for name, cell in module["cells"].items()
-        if cell["type"] == "$equiv"
-    }
+    cells = ((name, cell["connections"]) for name, cell in module["cells"].items() if cell["type"] == "$equiv")
+    return {name: [ends[port][0] for port in "ABY"] for name, ends in cells}

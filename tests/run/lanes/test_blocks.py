@@ -1,4 +1,4 @@
-"""Blocks of lanes of the core, as vectors against modules: all outputs in all cycles."""
+"""Blocks of lanes of the core, as vectors against modules."""
 
 import json
 
@@ -18,7 +18,6 @@ LARGE = ("vector_lanes", "activation_lanes", "sbuf_partitions", "datapath")
 
 
 def design(block: Block) -> simulation.Design:
-    """Return the harness of a block; stores the vector library's source."""
     ports = {wiring.In: {"rst": 1}, wiring.Out: {}}
     for port, member, value in module_ports(block.component.signature, block.component):
         ports[member.flow][port] = len(value)
@@ -35,7 +34,6 @@ def design(block: Block) -> simulation.Design:
 
 
 def counts(block: Block, cycles: int) -> dict[str, int]:
-    """Return the numbers of cycles, edges and bits compared, and of cycles with a difference."""
     built = simulation.build(design(block))
     with simulation.run_directory(block.name) as directory:
         plusargs = [f"+CYCLES={cycles}", f"+verilator+seed+{SEED}"]

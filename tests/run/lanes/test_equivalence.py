@@ -1,4 +1,4 @@
-"""Formal equivalence of the netlists of blocks and lanes with Amaranth's modules; faults are detected."""
+"""Formal equivalence of the netlists of blocks and lanes with Amaranth's modules."""
 
 import json
 import random
@@ -44,7 +44,6 @@ CHANGED = ("fma.reference", "block_0.count_by1")
 
 @cache
 def extract(kind: str) -> tuple[dict[str, str], dict[str, dict]]:
-    """Return the RTLIL of a block and all its submodules, and the block and its lanes as Yosys' JSON, by name."""
     block = core_blocks()[kind]
     texts = below(block.name, block.component)
     return texts, netlists(block.name, block.of, texts)
@@ -58,7 +57,6 @@ def lanes_of(kind: str) -> list[str]:
 
 
 def check_proof(proof: Proof, netlist: LanesNetlist) -> Proof:
-    """Return the proof; check that it includes at least the outputs and the registers."""
     print(f"{netlist.name}: {proof.pairs} pairs, unproven {proof.unproven[:9]}, apart {proof.apart[:9]}")
     registers = sum(register.width for register in netlist.registers.values())
     assert proof.pairs >= registers + sum(map(len, netlist.outputs.values())) > 0
@@ -70,7 +68,6 @@ def write_rtlil(netlist: LanesNetlist, module: dict) -> str:
 
 
 def provable(names) -> list:
-    """Return the lanes or blocks to prove, with slow ones marked."""
     return [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in names if name not in UNPROVED]
 
 
@@ -96,7 +93,7 @@ def test_lanes_are_all_of_the_core():
     assert {prefix for block in core_blocks().values() for prefix in block.of} == set(LANES)
 
 
-Reading = tuple[str, LanesNetlist, dict]  # RTLIL of a module, its netlist, and its JSON
+Reading = tuple[str, LanesNetlist, dict]
 
 
 def column() -> Reading:
@@ -162,7 +159,6 @@ def exchanged_outputs(netlist: LanesNetlist) -> None:
 
 
 def never_held(netlist: LanesNetlist) -> None:
-    """Connect a register with enable by multiplexer to the multiplexer's other input."""
     for each in netlist.registers.values():
         before = netlist.cells.get(each.d[0][0])
         if before is not None and before.kind == "mux" and before.operands["A"][0] == (each.name, 0):

@@ -1,4 +1,4 @@
-"""The animation of the array shows what a run computed: numpy computes every number of it again."""
+"""The animation of the array: numpy computes every number again."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def numbers(svg: Path, style: str) -> dict[int, list[float]]:
-    """Return, by cycle, the numbers that a picture shows in a style, from left to right and from top to bottom."""
     groups = ElementTree.parse(svg).getroot().findall(f"{SVG}g")
     assert all(group.get("id").startswith("cycle") for group in groups)
     return {
@@ -64,7 +63,7 @@ def test_the_animation_shows_weights_operands_and_sums(pictures):
 
 @pytest.mark.parametrize("latency, columns", [(1, 4), (2, 6)])
 def test_every_partial_sum_is_numpys(tmp_path, rng, latency, columns):
-    """Two tiles of K, the second with an absent row; a slower multiply-accumulate; two tiles of columns."""
+    """Two tiles of K, the second with an absent row; a slower MAC; two tiles of columns."""
     config = replace(TINY, mac_latency=latency, columns=columns)
     a, b = (rng.integers(1, 8, shape) for shape in ((columns, 7), (7, 9)))
     vcd, product = record_product(a, b, config, tmp_path)

@@ -1,4 +1,4 @@
-"""Views of a run on an instance: timeline, picture and waveform agree with the report."""
+"""Views of a run on an instance."""
 
 from collections import namedtuple
 from functools import cache
@@ -24,8 +24,6 @@ Seen = namedtuple("Seen", "report timeline waveform save")
 
 @pytest.fixture(scope="module")
 def run_once(tmp_path_factory):
-    """Return a function that runs a TEST on a simulator, cached."""
-
     @cache
     def run(test: str, sim: str) -> Seen:
         top, words = TESTS[test]
@@ -43,7 +41,6 @@ of_each_test = pytest.mark.parametrize("test", [pytest.param("allreduce", marks=
 
 
 def area(points) -> float:
-    """Return the sum of a curve's values over all cycles."""
     return sum(value * (end - begin) for (begin, value), (end, _) in pairwise(points))
 
 

@@ -1,4 +1,4 @@
-"""Plots of rows: drawn if their columns exist, with the rows' values."""
+"""Plots of rows."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Integration of riscv-formal: list of checks and detection of a checkout; `make formal UNIT=riscv` runs the checks."""
+"""Integration of riscv-formal; `make formal UNIT=riscv` runs its checks."""
 
 import os
 
@@ -23,7 +23,7 @@ def test_checks_have_names_of_their_own():
 
 
 def test_machine_has_no_interface():
-    """The machine's processor lacks the ports of riscv-formal's interface; the processor for proofs adds only these."""
+    """Only the processor for proofs has the ports of riscv-formal's interface."""
     assert set(RvfiCpu.__annotations__) == {"rvfi"} and "rvfi" not in Cpu.__annotations__
     assert {"valid", "order", "insn", "trap", "pc_wdata", "mem_rmask"} <= set(RvfiPort().members)
 

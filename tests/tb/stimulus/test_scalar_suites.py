@@ -1,4 +1,4 @@
-"""Files of the suites FPgen and TestFloat, with handwritten cases: parsing, skipped cases, errors."""
+"""Files of the suites FPgen and TestFloat."""
 
 import numpy as np
 import pytest

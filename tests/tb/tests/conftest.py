@@ -14,5 +14,4 @@ def shared_cores(monkeypatch):
 
 @pytest.fixture
 def shared_engines(monkeypatch):
-    """Let TESTs of the vector and the scalar engine run on `BOTH`."""
     monkeypatch.setattr(elementwise, "ElementwiseDevice", lambda config, engines: BOTH)

@@ -19,14 +19,11 @@ __all__ = ["Case", "Measured", "measure", "table"]
 
 @dataclass(frozen=True)
 class Case:
-    """A TEST and its variables, NAME=VALUE separated by blanks."""
-
     test: str
     words: str
 
     @property
     def settings(self) -> Settings:
-        """Values of the variables; for a TEST without HBM parameters, with those of the core."""
         own = [word for word in self.words.split() if self.test != "program" or not word.startswith("LATENCY")]
         chosen = command_named(self.test).settings(own)
         if self.test != "program":
@@ -45,8 +42,6 @@ class Case:
 
 @dataclass(frozen=True)
 class Measured:
-    """Cycles of a case on RTL, and the model's prediction."""
-
     case: Case
     cycles: int
     model: Prediction

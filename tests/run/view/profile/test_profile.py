@@ -1,4 +1,4 @@
-"""Profile of a product on the smallest core, by RTL and by the timing model: its files against the core's counters."""
+"""Profile of a product on the smallest core, by RTL and by the timing model."""
 
 import json
 import re

@@ -21,14 +21,10 @@ def bench(sim: str) -> simulation.Build:
 
 
 def there() -> dict[int, int]:
-    """Return the reset value of every register by its offset."""
     values = {register.offset: 0 for register in at.HOST_REGISTERS}
     parameters = at.parameter_values(CONFIG)
-    values |= {
-        at.IDENTITY.offset: at.HOST_MAGIC,
-        at.VERSION.offset: at.HOST_VERSION,
-        at.PARAMETER_COUNT.offset: len(parameters),
-    }
+    values |= {at.IDENTITY.offset: at.HOST_MAGIC, at.VERSION.offset: at.HOST_VERSION}
+    values[at.PARAMETER_COUNT.offset] = len(parameters)
     values |= {at.PARAMETER_WORDS + 4 * n: value for n, value in enumerate(parameters.values())}
     counters = range(len(layout_places(core_counters(CONFIG))))
     return values | {at.counter_offset(number) + half: 0 for number in counters for half in (0, 4)}
@@ -36,5 +32,4 @@ def there() -> dict[int, int]:
 
 @pytest.mark.parametrize(("sim", "pause"), [("verilator", 0.3), ("icarus", 0)])
 def test_control_port(sim, pause):
-    """Run the cocotb tests, with and without pauses of the manager."""
     axi.run_axi(bench(sim), None, module="axi_lite_tests", there=[*there().items()], pause=pause, seed=3)

@@ -17,7 +17,6 @@ from tests.kernels.program.loops import TINY, triangle
 
 
 def converging():
-    """Return a program that halves FP32 numbers until none is above 1, and counts the rounds."""
     program = Program(TINY)
     space, flow = program.space, program.flow
     x, rounds = space.hbm("x", FP32, (1, 8)), space.hbm("rounds", INT32, (1, 1))
@@ -42,7 +41,6 @@ def converging():
 
 
 def run_on_rtl(image, latency=64):
-    """Run an image on RTL and compare it with golden; return HBM and the RTL's outcome."""
     job = ImageJob(machine=TINY, images=[image], behaviour=Hbm(latency=latency, size=1 << 20), limit=200_000)
     result = execute(job, Rtl())
     assert (result.failures, result.mismatches) == ((), 0)

@@ -1,4 +1,4 @@
-"""The controller's processor: every instruction compared with the golden hart, in random and handwritten programs."""
+"""The controller's processor against the golden hart."""
 
 from functools import cache
 
@@ -29,7 +29,6 @@ from tests.tb.reports import report_of
 
 
 def follow(program, *, code, sim="verilator", **options):
-    """Run a program with a given exit code and compare it with the golden hart; return outcome and comparison."""
     outcome = run_device(CpuDevice(), CpuWork(program=program, trace=True, **options), sim=sim)
     comparison = compare(program, outcome.events)
     assert comparison.mismatch is None and comparison.ended
@@ -88,7 +87,7 @@ FAULTS = (None, *SPOILT_INPUTS, *SPOILT_OUTPUTS)
 
 @cache
 def broken_cpu():
-    """A Cpu in a shell that corrupts the port with the index of the noise's seed, from 1 on; 0: none."""
+    """A Cpu that corrupts the port with the index of the noise's seed; 0: none."""
     body = 'integer fault; initial if (!$value$plusargs("seed=%d", fault)) fault = 0;\n'
     ports = {}
     for number, name in enumerate(FAULTS):
@@ -108,7 +107,6 @@ def broken_program():
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_broken_cpu_is_noticed(fault):
-    """The shell without a fault passes."""
     work = CpuWork(program=broken_program(), seed=FAULTS.index(fault), external=500, limit=200_000, trace=True)
     comparison = compare(broken_program(), run_device(broken_cpu(), work).events)
     print(comparison.mismatch)
@@ -117,7 +115,6 @@ def test_broken_cpu_is_noticed(fault):
 
 
 def test_silent_cpu_fails_the_bench(monkeypatch):
-    """A Cpu that retires nothing is reported; zero mismatches do not suffice."""
     mute = {"trace_valid": "", "fetch__response": "1'b0"}
     device = faulty(CpuDevice(), CPU, ports=mute, body="assign trace_valid = 0;")
     monkeypatch.setattr("neuroncore_rtl.tb.tests.core.riscv.CpuDevice", lambda: device)
@@ -165,7 +162,6 @@ def test_bench_says_what_an_elf_file_reports(tmp_path, code, problem):
 
 
 def modifying(between):
-    """Return a program that replaces the instruction after the next one, which is `between`."""
     old, new = i_type(0x13, 9, 0, 0, 1), i_type(0x13, 9, 0, 0, 2)
     start = [*load_constant(5, new), *load_constant(6, LOCAL_BASE + 4 * 6)]
     end = [*load_constant(7, TOHOST), i_type(0x13, 8, 0, 0, 1), s_type(0x23, 2, 7, 8, 0), j_type(0x6F, 0, 0)]

@@ -1,4 +1,4 @@
-"""Cycles of every instruction equal the formulas of `spec.costs`; the manual contains their table."""
+"""Cycles of every instruction equal the formulas of `spec.costs`."""
 
 from functools import partial
 
@@ -79,7 +79,6 @@ def test_a_deviation_from_the_published_cost_has_a_reason():
 
 
 def test_manual_has_the_table():
-    """`python -m neuroncore_rtl.tb.check.costs` prints it."""
     assert cost_table() in MANUAL.read_text()
 
 

@@ -1,4 +1,4 @@
-"""Handwritten digits on the RTL, from HBM to HBM, with one pass and with the controller's optional second pass."""
+"""Handwritten digits on the RTL, with an optional second pass."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Layers on the RTL of the core: bytes equal golden's, results are near float64."""
+"""Layers on the RTL of the core."""
 
 import pytest
 

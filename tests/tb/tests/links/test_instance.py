@@ -1,4 +1,4 @@
-"""Images on all cores of an instance: golden's bits despite link errors and late starts; faults are named."""
+"""Images on all cores of an instance: golden's bits despite link errors and late starts."""
 
 from dataclasses import replace
 
@@ -33,7 +33,6 @@ WATCHDOG = 3000  # cycles, more than the detection of a dead link takes
 
 
 def run_job(job, **options):
-    """Run a job; return its outcome, golden's outcomes, failures, and the number of bytes that differ from golden's."""
     expected = job.golden()
     outcome = run_device(broken_cores(), replace(job.work(1), limit=100_000, **options))
     mismatches = int((outcome.memories["hbm"] != expected.memories["hbm"]).sum())
@@ -41,13 +40,11 @@ def run_job(job, **options):
 
 
 def run(images, *, data=None, fault=Fault.NONE, **options):
-    """Run an image on every core, with the results of `run_job`."""
     behaviour = FaultyHbm(latency=8, fault=fault)
     return run_job(ImageJob(machine=INSTANCE, images=images, data=data, behaviour=behaviour), **options)
 
 
 def check(workload, *, behaviour=None, **options):
-    """Run a workload with its delays as delayed starts, compare it with golden, and return the outcome."""
     job = workload_job(INSTANCE, workload, SETTINGS, behaviour=behaviour or FaultyHbm(latency=8))
     outcome, _, failures, mismatches = run_job(job, **options)
     assert (failures, mismatches, outcome.ending) == ([], 0, Ending.FINISHED)
@@ -86,7 +83,6 @@ def test_a_barrier_waits_for_the_core_that_starts_last():
 
 @pytest.mark.parametrize("name, words", [("allreduce", "BYTES=2048"), ("collectives", "COUNT=10 BYTES=4096")])
 def test_a_test_runs_on_whole_cores(name, words, shared_cores):
-    """The same TEST as on engines only; its timeline contains the records of all cores and the links."""
     timeline = Timeline(ROOT / passed(name, f"{WORDS} {words}").rows["timeline"])
     cores = [f"core {core}" for core in range(4)]
     assert timeline.groups[:4] == cores and len(timeline.groups) == 8
@@ -109,12 +105,10 @@ def images_of(lists):
 
 
 def faults(runs):
-    """Return the error of each core as queue, cause and detail."""
     return [one.error and (one.error.queue, one.error.cause, one.error.detail) for one in runs]
 
 
 def stuck(other):
-    """Return the error of a core that never receives from another one."""
     return collective_queue(CONFIG), Cause.STUCK, 1 << 8 | other
 
 

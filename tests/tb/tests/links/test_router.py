@@ -1,4 +1,4 @@
-"""Traffic on small fabrics: passes on both simulators, and detects each of several faults.
+"""Traffic on small fabrics.
 
 One build contains all faults; a plusarg selects one. Without a fault it must pass.
 """
@@ -80,7 +80,6 @@ BROKEN = faulty(FabricDevice(instance=RING), r"link_node_[0-9_]+", ports=PORTS, 
 
 
 def run(sim: str, pattern: str, *, fault: int = NONE, **traffic):
-    """Run traffic on the ring with a fault; return the traffic, the outcome, and the failures."""
     partners = bench.partners_of(RING, pattern)
     chosen = {"flits": FLITS, "pattern": bench.PATTERNS[pattern], "partners": partners} | traffic
     given = Traffic(limit=LIMIT, patience=bench.PATIENCE, **chosen)

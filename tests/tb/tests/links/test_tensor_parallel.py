@@ -1,4 +1,4 @@
-"""TEST=tensor_parallel on four tiny cores: golden's bits despite link errors; a wrong sum is detected."""
+"""TEST=tensor_parallel on four tiny cores."""
 
 import numpy as np
 import pytest
