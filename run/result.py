@@ -15,7 +15,7 @@ from neuroncore_rtl.kernels.program.source import Line, SourceLine
 from neuroncore_rtl.run.arrays import numbers_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected
-from neuroncore_rtl.run.report import display_path
+from neuroncore_rtl.run.report import Share, display_path
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.stalls import MEANINGS, StallCause
 from neuroncore_rtl.run.view.source_lines import LineCycles, costly_lines, cycles_by_line, line_table, short_code
@@ -94,7 +94,7 @@ class Result:
     @property
     def bit_exact(self) -> bool | None:
         """True if every compared byte is golden's; None if nothing could be compared."""
-        return None if self.target in ("golden", "model") else self.compared > 0 and self.mismatches == 0
+        return self.mismatches == 0 if self.compared else None
 
     @property
     def rows(self) -> dict[str, object]:
@@ -115,7 +115,7 @@ class Result:
         rows = [*zip(self.causes.items(), map(MEANINGS.get, StallCause), strict=True)]
         rows.append((("sum", sum(self.causes.values())), "the cycles of the run"))
         table = {
-            name: {"cycles": count, "share": f"{count / max(run.cycles, 1):.1%}", "meaning": meaning}
+            name: {"cycles": count, "share": Share(count / max(run.cycles, 1)), "meaning": meaning}
             for (name, count), meaning in rows
         }
         lines = costly_lines(self.library_lines)
@@ -263,14 +263,12 @@ def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
     """Return rows of a report about a prediction of the timing model."""
     cycles = max(found.cycles, 1)
     waited = {queue: causes for queue, causes in found.waits.items() if any(causes.values())}
-    causes = dict.fromkeys(cause for own in waited.values() for cause in own)  # the engines' causes differ
     return {
         "records": len(found.records),
         "config": config.named,
-        "busy": {name: f"{count / cycles:.1%}" for name, count in found.busy.items() if count},
+        "busy": {name: Share(count / cycles) for name, count in found.busy.items() if count},
         "waits": {
-            queue: {cause: f"{own[cause] / cycles:.1%}" if cause in own else "" for cause in causes}
-            for queue, own in waited.items()
+            queue: {cause: Share(count / cycles) for cause, count in causes.items()} for queue, causes in waited.items()
         },
     }
 
@@ -324,11 +322,11 @@ def summary(run: Outcome, config: Config) -> dict[str, object]:
     moved = {name: sum(dma[name] for dma in counters["dma"]) for name in ("read_bytes", "write_bytes")}
     records = {queue_name(number, config): queue["records"] for number, queue in enumerate(counters["queues"])}
     queues = {
-        name: {"records": records[name]} | {cause: f"{count / cycles:.1%}" for cause, count in counts.items()}
+        name: {"records": records[name]} | {cause: Share(count / cycles) for cause, count in counts.items()}
         for name, counts in queue_cycles(run, config).items()
     }
     return {
-        "busy": {name: f"{value / cycles:.1%}" for name, value in engine_busy_cycles(run).items()},
+        "busy": {name: Share(value / cycles) for name, value in engine_busy_cycles(run).items()},
         "dma_bytes": moved,
         "queues": queues,
         "conflicts": {name: count for name, count in counters["conflicts"].items() if count},

@@ -71,7 +71,7 @@ class Rtl(Target):
         if self.profile and not isinstance(job, ImageJob):
             raise UsageError(NO_PROFILE)
         path = waveform(job.name) if self.waves and job.name else None
-        work = job.work(self.seed, sampled=job.pictures is not None, profiled=self.profile)
+        work = job.work(self.seed, sampled=bool(job.name) and job.pictures, profiled=self.profile)
         recorded = {"waves": path, "waves_levels": self.depth and self.depth + job.levels}
         with lanes_choice(self.lanes):
             outcome = run_device(job.device(waves=self.waves), work, sim=self.sim, doing=job.doing, **recorded)
@@ -253,12 +253,12 @@ def _compare(job: Job, result: Result, expected: Expected) -> dict[str, Any]:
 
 def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
     """Write the timeline of a run and the picture of its links; return their paths by kind."""
-    tracks = [*job.tracks(result.outcome)] if job.pictures and result.outcome else []
+    tracks = [*job.tracks(result.outcome)] if job.name and job.pictures and result.outcome else []
     if not tracks:
         return {}
-    files = {"timeline": display_path(write_timeline(recordings() / "timelines" / f"{job.pictures}.json", tracks))}
+    files = {"timeline": display_path(write_timeline(recordings() / "timelines" / f"{job.name}.json", tracks))}
     if job.instance is not None:
-        path = recordings() / "plots" / f"{job.pictures}.png"
+        path = recordings() / "plots" / f"{job.name}.png"
         files["picture"] = display_path(draw_links(path, job.instance, links, job.title, f"{result.cycles:,} cycles"))
     return files
 
@@ -266,10 +266,10 @@ def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
 def _profile(job: ImageJob, result: Result, bandwidth: int) -> tuple[Figures, Path]:
     (image,) = job.images
     if result.prediction is not None:
-        run = modelled_run(f"{job.pictures}-model", image, result.prediction)
+        run = modelled_run(str(job.name), image, result.prediction)
     else:
         assert result.outcome is not None
-        run = simulated_run(str(job.pictures), image, result.outcome.parts[0])
+        run = simulated_run(str(job.name), image, result.outcome.parts[0])
     with progress("writing the profile"):
         folder = (recordings() / "profiles" / run.name).absolute()
         return write_profile(folder, run, hbm_width(job.config, bandwidth)), folder

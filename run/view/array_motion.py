@@ -3,7 +3,7 @@
 Record the tensor engine alone at full depth with Icarus, then draw:
 
     make sim TEST=matmul TARGET=engine PRESET=tiny SIM=icarus WAVES=1 DEPTH=0 M=4 K=4 N=4
-    .venv/bin/python -m neuroncore_rtl.run.view.array_motion sim_build/waves/matmul.vcd array.svg
+    .venv/bin/python -m neuroncore_rtl.run.view.array_motion sim_build/waves/NAME.vcd array.svg
 
 Every number in the picture is a value of the waveform. CSS moves the picture, without JavaScript.
 """

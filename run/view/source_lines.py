@@ -51,17 +51,18 @@ def costly_lines(lines: Mapping[Line, LineCycles]) -> dict[Line, LineCycles]:
     return {line: lines[line] for line in sorted(largest)}
 
 
-def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> dict[str, dict[str, object]]:
+def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> list[dict[str, object]]:
     """Return the costs as a table for reports."""
-    return {
-        str(line): {
+    return [
+        {
+            "line": str(line),
             "cycles": cost.cycles,
             "share": Share(cost.cycles / max(cycles, 1)),
             "records": cost.records,
             "code": short_code(line),
         }
         for line, cost in lines.items()
-    }
+    ]
 
 
 def short_code(line: Line) -> str:

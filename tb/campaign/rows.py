@@ -1,6 +1,6 @@
 """The row of a TEST: its variables, the numbers of its report, and the reason of a failure."""
 
-import re
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from neuroncore_rtl.run.report import Report
@@ -9,11 +9,10 @@ from neuroncore_rtl.tb.campaign.task import FAILURE, Plain, Row
 __all__ = ["aligned_lines", "row_of"]
 
 _MEASURES = ("cycles", "ideal_cycles", "hbm_cycles", "utilisation", "compared", "mismatches", "bit_exact", "modelled")
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 
 
 def row_of(report: Report) -> Row:
-    """Return a report as a row; a nested heading gets a dot, a percentage becomes a number from 0 to 1."""
+    """Return a report as a row; a nested heading gets a dot, as does the name of a row of a nested table."""
     row: Row = {"test": report.test}
     row |= {name: value if isinstance(value, Plain) else str(value) for name, value in report.settings.items()}
     row |= {name: getattr(report, name) for name in _MEASURES}
@@ -24,11 +23,12 @@ def row_of(report: Report) -> Row:
 def _cells(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, Plain]]:
     for heading, value in values.items():
         name = prefix + heading.replace(" ", "_")
+        if isinstance(value, list) and value and isinstance(value[0], Mapping):
+            value = {str(first): dict(row) for (_, first), *row in (row.items() for row in value)}
         if isinstance(value, Mapping):
             yield from _cells(value, f"{name}.")
-        elif isinstance(value, str):
-            share = _SHARE.fullmatch(value)
-            yield name, round(float(share[1]) / 100, 6) if share else value
+        elif isinstance(value, float):
+            yield name, float(value) if math.isfinite(value) else None
         else:
             yield name, value if isinstance(value, Plain) else str(value)
 

@@ -4,6 +4,7 @@ import errno
 import signal
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import click
 
@@ -81,7 +82,7 @@ def _command(command: Command, run) -> click.Command:
 
     options = [
         click.Option([f"--{option.name.lower().replace('_', '-')}"], type=_Value(option), help=option.describe())
-        for option in command.options
+        for option in (replace(one, default=command.given.get(one.name, one.default)) for one in command.options)
     ]
     assignments = click.Argument(["assignments"], nargs=-1, metavar="[NAME=VALUE]...")
     words = {"help": command.summary, "short_help": command.summary}

@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 
 from neuroncore_rtl.run.settings import (
-    LANES_OPTION,
     PROFILE,
     SEED,
     SIM,
@@ -98,12 +97,11 @@ def image_named(name: str) -> Command:
     return _on_core(name, "an image")
 
 
-def _on_core(name: str, what: str, **defaults: int) -> Command:
-    bench, defaults = command_named(name), {"TARGET": "core"} | defaults
+def _on_core(name: str, what: str, **given: int) -> Command:
+    bench = command_named(name)
     if PROFILE not in bench.options:
         raise UsageError(f"TEST must be one that has {what}, {', '.join(profiled_tests())}, not {name!r}")
-    own = (option for option in bench.options if option is not LANES_OPTION)  # `Command` adds it again
-    return replace(bench, options=tuple(replace(one, default=defaults.get(one.name, one.default)) for one in own))
+    return replace(bench, given={"TARGET": "core", **given})
 
 
 def _of_preset(name: str, help: str) -> Option:

@@ -156,13 +156,13 @@ def test_names_are_those_of_gtkwave(tmp_path):
 def test_latest_waveform_is_of_the_core_or_of_the_engine(tmp_path):
     assert latest("matmul", tmp_path) is None
     (tmp_path / "waves").mkdir()
-    for age, name in enumerate(("core-matmul-small.vcd", "matmul.vcd", "core-matmul-tiny.vcd", "core-digits-tiny.vcd")):
+    for age, name in enumerate(("matmul-k8-waves1.vcd", "matmul.vcd", "matmul-m8-waves1.vcd", "digits-waves1-0.vcd")):
         path = tmp_path / "waves" / name
         path.touch()
         os.utime(path, (age, age))
-    assert latest("matmul", tmp_path).name == "core-matmul-tiny.vcd"
-    assert latest("digits", tmp_path).name == "core-digits-tiny.vcd"
-    (tmp_path / "waves" / "core-matmul-tiny.vcd").unlink()
+    assert latest("matmul", tmp_path).name == "matmul-m8-waves1.vcd"
+    assert latest("digits", tmp_path).name == "digits-waves1-0.vcd"
+    (tmp_path / "waves" / "matmul-m8-waves1.vcd").unlink()
     assert latest("matmul", tmp_path).name == "matmul.vcd"
 
 

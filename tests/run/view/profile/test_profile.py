@@ -180,7 +180,7 @@ def test_a_test_reports_its_profile(tmp_path):
     with recording_in(tmp_path):
         report = passed("matmul", f"PRESET=tiny M={M} K={K} N={N} PROFILE=1")
         modelled = report_of("matmul", f"PRESET=tiny M={M} K={K} N={N} TARGET=model PROFILE=1")
-    for one, end in ((report, "-verilator"), (modelled, "-model")):
+    for one, end in ((report, f"-n{N}-presettiny-profile1"), (modelled, "-targetmodel-presettiny-profile1")):
         table = one.rows["cycles_of_dma0"]
         assert table["sum"]["cycles"] == one.cycles == sum(row["cycles"] for row in table.values()) - one.cycles
         assert one.rows["profile"].endswith(end)

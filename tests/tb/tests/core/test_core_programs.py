@@ -30,7 +30,7 @@ def test_random_programs_are_golden():
     assert report.rows["races"] == 0
     assert report.rows["kinds_of_instruction"] >= 20
     assert min(report.rows["instructions"].values()) >= 20 and report.rows["instructions"]["queue"] >= 50
-    assert set(report.rows["bytes_compared"]) == {"HBM", "SBUF", "PSUM"}
+    assert set(report.rows["bytes_compared"]) == {"hbm", "sbuf", "psum"}
 
 
 @pytest.mark.slow

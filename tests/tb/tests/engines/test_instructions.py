@@ -210,9 +210,8 @@ def test_wrong_results_have_large_errors():
 def test_waveform_shows_opcodes_and_phases_as_words(test, engine, opcode, tmp_path):
     settings = command_named(test).settings("WAVES=1 COUNT=2 N=4 SIM=icarus ROWS=2 COLUMNS=2".split())
     with recording_in(tmp_path):
-        (result,) = run_jobs(
-            instructions.instruction_jobs(settings, "all", [opcode]), targets.target_of(settings.values)
-        )
+        jobs = instructions.instruction_jobs(settings, "all", [opcode])
+        (result,) = run_jobs(jobs, targets.target_of(settings.values), lambda end: test)
     assert result.bit_exact and not result.failures
     save = SaveFile(tmp_path / "waves" / f"{test}.gtkw")
     assert {f"{engine}: {group}" for group in ("commands", "steps", "results", "counters")} < set(save.groups)
@@ -246,7 +245,7 @@ def test_activation_reports_results_and_errors(shared_engines):
     report = passed("activation", "FUNC=gelu COUNT=8 DTYPE=bf16 SEED=2")
     assert report.compared > 4 * (192 + 16) * 1024
     assert [name for name in report.rows if name.startswith("error_of_")] == ["error_of_gelu"]
-    assert "ulp at" in report.rows["error_of_gelu"]
+    assert 0 < report.rows["error_of_gelu"]["ulp"] < 100
 
 
 def test_activation_fails_if_a_result_differs(shared_engines, monkeypatch):
