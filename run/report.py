@@ -79,6 +79,8 @@ class Report:
         rows: further rows of the table by heading; JSON values. A mapping of mappings becomes a nested table.
         failures: other reasons of a failure, a sentence each.
         details: further entries of the record, not in the table; JSON values.
+        curves: values of every step, by quantity and name of the curve, such as {"loss": {"sr": [2.3, ...]}}; in the
+            record, not in the table.
         modelled: whether the cycles are the timing model's; no RTL has run, and nothing was compared.
         judge: source of the verdict if not golden.
     """
@@ -95,6 +97,7 @@ class Report:
     rows: Mapping[str, object] = field(default_factory=dict)
     failures: Sequence[str] = ()
     details: Mapping[str, object] = field(default_factory=dict)
+    curves: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     modelled: bool = False
     judge: str | None = None
 
@@ -103,8 +106,9 @@ class Report:
         return self.ideal_cycles / self.cycles if self.cycles and self.ideal_cycles is not None else None
 
     @property
-    def bit_exact(self) -> bool:
-        return self.compared > 0 and self.mismatches == 0
+    def bit_exact(self) -> bool | None:
+        """Whether all results equal those of golden; None if none was compared."""
+        return self.mismatches == 0 if self.compared else None
 
     @property
     def problems(self) -> list[str]:
@@ -129,6 +133,7 @@ class Report:
             **{name: getattr(self, name) for name in figures},
             **self.rows,
             **self.details,
+            **({"curves": self.curves} if self.curves else {}),
             "problems": self.problems,
             "exit_status": self.exit_status,
         }
