@@ -83,6 +83,8 @@ CASES = [
     Case("matmul", "PRESET=tiny M=8 K=8 N=12"),
     Case("matmul", "PRESET=tiny M=20 K=12 N=40"),
     Case("matmul", "PRESET=tiny M=32 K=32 N=64 DTYPE=fp32"),
+    Case("matmul", "PRESET=tiny M=64 K=32 N=128 LATENCY=1000"),
+    Case("softmax", "PRESET=tiny M=40 N=96 LATENCY=2000"),
     Case("softmax", "PRESET=tiny M=64 N=512"),
     *[Case(test, "PRESET=tiny M=40 N=96") for test in ("softmax", "layernorm", "rmsnorm", "topk")],
     *[Case(test, "PRESET=tiny M=40 N=96") for test in ("softmax_backward", "crossentropy")],

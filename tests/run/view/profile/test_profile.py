@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 
+import duckdb
 import pytest
 from matplotlib import image as pictures
 
@@ -174,6 +175,14 @@ def test_pictures_are_drawn(folder):
     for name in ("timeline.png", "roofline.png"):
         drawn = pictures.imread(folder / name)
         assert min(drawn.shape[:2]) > 200 and len(set(map(tuple, drawn.reshape(-1, drawn.shape[2])[::97].tolist()))) > 5
+
+
+def test_the_data_of_the_timeline_are_all_spans_of_all_engines(folder, profile):
+    data = duckdb.read_parquet(str(folder / "timeline.parquet"))
+    assert {name for (name,) in data.project("queue").fetchall()} == {profile.queue_name(one) for one in profile.queues}
+    array = data.filter("what = 'multiply'").project("first_cycle, end_cycle").fetchall()
+    assert len(array) == sum(isinstance(ran.record.instruction, MultiplyMoving) for ran in profile.records)
+    assert all(0 <= begin < end <= profile.cycles for begin, end in array)
 
 
 def test_a_test_reports_its_profile(tmp_path):
