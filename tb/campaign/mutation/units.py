@@ -68,7 +68,10 @@ MUTATED_UNITS = {
     "multiply_add": Unit("FP32 multiply-add", lambda: Fp32Fma(4), files("arith/fp32"), 7, means=_of_integers_or_not),
     "alu": Unit("vector ALU", lambda: VectorAlu(), files("vector/alu"), 4),
     "search": Unit("search", Search, files("vector/search"), 20),
-    "psum": Unit("PSUM", lambda: Psum(3, 16, 1), files("memory/psum_traffic"), 6, means=_accepted_reads),
+    "psum": Unit(
+        "PSUM", lambda: Psum(3, 16, 1), files("memory/psum_traffic"), 0, means=_accepted_reads,
+        without=tuple(f"partitions.block0.partition{n}.add" for n in range(3)),
+    ),
     "mover": Unit("tensor sequencing: mover", lambda: Mover(Config(rows=2, columns=4)), files("tensor/sequencers")),
     "loader": Unit(
         "tensor sequencing: loader", lambda: StationaryLoader(Config(rows=2, columns=1024)), files("tensor/sequencers")
