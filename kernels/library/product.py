@@ -10,6 +10,7 @@ from math import ceil
 from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length, neighbours
 from neuroncore_rtl.kernels.tiling.transfer import Matrix, aligned, load, matrix_of
 from neuroncore_rtl.spec.config import PSUM_BANKS
@@ -28,6 +29,7 @@ Finish = Callable[[Tensor, Tensor, slice, slice], None]
 """Appends the instructions that finish a piece: destination in SBUF, sums in PSUM, rows and columns of the result."""
 
 
+@located
 def product(
     program: Program,
     a: Matrix | Tensor,
@@ -47,7 +49,8 @@ def product(
     """
     a, b = matrix_of(a, f"{name}: a"), matrix_of(b, f"{name}: b")
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[0]:
-        raise ValueError(f"{name}: operands must be [K, M] and [K, N], not {list(a.shape)} and {list(b.shape)}")
+        found = f"{list(a.shape)} and {list(b.shape)} (`transpose` gives a matrix its columns as rows)"
+        raise ValueError(f"{name}: operands must be [K, M] and [K, N], not {found}")
     if a.format != b.format or a.format not in program.config.matmul_formats:
         names = ", ".join(one.name for one in program.config.matmul_formats)
         found = f"{a.format.name} and {b.format.name}"

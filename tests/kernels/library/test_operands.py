@@ -6,7 +6,8 @@ import pytest
 from neuroncore_rtl import Program, Rows, dma_copy, load, replicate, run, store, streamed
 from neuroncore_rtl.kernels.library.attention import Head, attention
 from neuroncore_rtl.kernels.library.layernorm import layernorm
-from neuroncore_rtl.kernels.library.linear import linear
+from neuroncore_rtl.kernels.library.linear import linear, linear_t
+from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.rmsnorm import rmsnorm
 from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.library.transpose import transpose
@@ -126,6 +127,17 @@ def test_a_tensor_is_a_matrix_of_one_tile(rng):
     np.testing.assert_allclose(found["weights"], powers / powers.sum(1, keepdims=True), atol=2**-12)
 
 
+def test_a_residual_in_hbm_is_loaded(rng):
+    def layer(program):
+        space = program.space
+        x_t, w, before = (space.hbm(name, "bf16", (ROWS, ROWS)) for name in ("x_t", "w", "before"))
+        store(program, space.hbm("y", "fp32", (ROWS, ROWS)), linear(program, x_t, w, residual=before, fmt="fp32"))
+
+    inputs = {name: rng.integers(-3, 4, (ROWS, ROWS)) for name in ("x_t", "w", "before")}
+    found = run(layer, inputs, preset="tiny", on="golden").arrays["y"]
+    assert np.array_equal(found, inputs["x_t"].T @ inputs["w"] + inputs["before"])
+
+
 def test_a_view_has_a_format_by_name():
     tensor = Program(PRESETS["tiny"]).space.hbm("x", "fp32", (4,))
     assert tensor.bitcast("int32").format is INT32 and tensor.bitcast(INT32).format is INT32
@@ -179,6 +191,19 @@ REFUSED = {
     "x_t: format must be one that the array multiplies in one pass, such as bf16, not fp32": lambda: transpose(
         PROGRAM, SPACE.sbuf("wide", FP32, (4,))
     ),
+    r"y: operands must be \[K, M\] and \[K, N\], not \[10, 6\] and \[6, 6\] \(`transpose` gives": lambda: linear(
+        PROGRAM, X, SPACE.hbm("w", BF16, (6, 6))
+    ),
+    r"y: residual must be \[6, 6\] in tiles of 4 rows, not \[10, 6\] in tiles of \[4, 4, 2\]": lambda: linear(
+        PROGRAM, X, MATRIX, residual=X
+    ),
+    r"y: residual must be \[2, 6\] in tiles of 4 rows, not \[2, 6\] in tiles of \[1, 1\]": lambda: linear(
+        PROGRAM, TILE[:, :2], SPACE.hbm("w", BF16, (2, 6)), residual=Rows((TILE[:1], TILE[1:]))
+    ),
+    r"y_t: bias must be a vector \[6\] in HBM, or the result of `column_of`, not Tensor": lambda: linear_t(
+        PROGRAM, MATRIX, X, TILE
+    ),
+    r"c, a, b must be matrices in HBM \(`product` has others\), not Rows": lambda: matmul(PROGRAM, MATRIX, X, X),
     "y: b must be Rows, or a tensor": lambda: linear(PROGRAM, MATRIX, [[1.0]]),
 }
 """Messages, and calls that raise them."""
