@@ -9,7 +9,7 @@ import pytest
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.view.wave_drawing import draw_waves
 from neuroncore_rtl.run.view.wave_groups import Trace
-from neuroncore_rtl.tb.cli.wave_pictures import draw_core, draw_engine
+from neuroncore_rtl.tb.cli.wave_pictures import draw_core, draw_engine, draw_first_screen
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -79,9 +79,10 @@ def test_cycles_are_counted_from_the_origin(tmp_path):
             draw_waves(vcd, "top", GROUPS, cycles, "go")
 
 
-def test_the_picture_of_the_engine_is_up_to_date(tmp_path):
-    written = (ROOT / "docs" / "pictures" / "waves_engine.svg").read_text()
-    assert draw_engine(tmp_path) == written, "python -m neuroncore_rtl.tb.cli.wave_pictures writes it again"
+@pytest.mark.parametrize("name, draw", [("array", draw_first_screen), ("engine", draw_engine)])
+def test_the_picture_is_up_to_date(tmp_path, name, draw):
+    written = (ROOT / "docs" / "pictures" / f"waves_{name}.svg").read_text()
+    assert draw(tmp_path) == written, "python -m neuroncore_rtl.tb.cli.wave_pictures writes it again"
 
 
 @pytest.mark.slow
