@@ -39,9 +39,11 @@ def make_picture(settings: Settings) -> int:
     a, b = operands(settings)
     left, right = encode(a, fmt, "A"), encode(b, fmt, "B")
     changed = [np.count_nonzero(decode(words, fmt) != exact) for words, exact in ((left, a), (right, b))]
-    with progress(f"multiplying on {config.rows} x {config.columns} processing elements"):
+    elements = config.rows * config.columns
+    with progress(f"multiplying on {config.rows} x {config.columns} processing elements", "multiply", elements):
         drawn = run_product(left, right, fmt, config)
-    with progress(f"drawing {len(drawn.motion.frames)} cycles"):
+    frames = len(drawn.motion.frames)
+    with progress(f"drawing {frames} cycles", "draw", frames * elements):
         files = _draw(drawn.motion, recordings() / "pictures" / _name(settings, left, right))
     expected = matrix_product(left, right, fmt, config.rows)
     values = drawn.words.view(np.int32 if fmt is INT8 else np.float32)
