@@ -35,7 +35,7 @@ sim: $(READY) ## run a TEST in a simulator and compare every result bit for bit:
 picture: $(READY) ## draw a product in the array, moving and still: make picture TEST=matmul [M= K= N= A=file B=file SEED=]
 	@$(TB) picture $(if $(TEST),TEST=$(QUOTED_TEST)) $(VARIABLES)
 
-waves: $(READY) ## open the latest waveform of a TEST in GTKWave: make waves TEST=matmul
+waves: $(READY) ## open a waveform of a TEST in GTKWave, the latest or a new one: make waves TEST=matmul [NAME=VALUE ...]
 	@$(TB) waves $(QUOTED_TEST) $(VARIABLES)
 
 profile: $(READY) ## run a TEST on the core and write where its cycles went: make profile TEST=matmul [TARGET=model ...]

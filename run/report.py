@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.run.estimates import estimate, remark, remember
 
 __all__ = ["Report", "Share", "display_path", "progress", "recording_in", "recordings", "terminal"]
 
@@ -222,16 +223,27 @@ def _readable(value: object) -> str:
 
 
 @contextmanager
-def progress(text: str) -> Iterator[None]:
-    """Show on stderr that the activity `text` is in progress: a spinner on a terminal, else lines at start and end."""
+def progress(text: str, activity: str = "", size: float = 1) -> Iterator[None]:
+    """Show on stderr that something is in progress: a spinner on a terminal, else lines at start and end.
+
+    If it is expected to take long, the text says how long; see `run.estimates`.
+
+    Arguments:
+        text: the activity, for the reader.
+        activity: its name among the recorded durations; default `text`.
+        size: to which its duration is proportional.
+    """
     console = terminal(stderr=True)
     started = time.monotonic()
+    shown = text + remark(estimate(activity or text, size))
     if console.is_terminal:
         columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
         with Progress(*columns, console=console, transient=True) as display:
-            display.add_task(text)
+            display.add_task(shown)
             yield
     else:
-        console.print(f"{text} ...", markup=False)
+        console.print(f"{shown} ...", markup=False)
         yield
-    console.print(f"{text}: {time.monotonic() - started:.1f} s", markup=False)
+    seconds = time.monotonic() - started
+    remember(activity or text, seconds, size)
+    console.print(f"{text}: {seconds:.1f} s", markup=False)

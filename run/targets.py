@@ -93,7 +93,7 @@ class Golden(Target):
             raise UsageError(NO_PROFILE)
         if self.waves:
             raise UsageError("WAVES must be 0 for TARGET=golden, not 1")
-        with progress("golden"):
+        with progress("golden", f"golden: {job.name}, {job.doing}"):
             expected = job.golden()
         job.judge(expected)
         return Result(job=job, target=self.name, memories=expected.memories, expected=expected)
@@ -125,7 +125,7 @@ class ModelTarget(Target):
             raise UsageError(f"CORES must be 1 for TARGET=model, not {job.config.cores}")
         (image,), expected = job.images, None
         if job.computes or image.flow is not None:
-            with progress(f"golden: {job.note}" if job.note else "golden"):
+            with progress(f"golden: {job.note}" if job.note else "golden", f"golden: {job.name}, {job.doing}"):
                 expected = job.golden()
             job.judge(expected)
         options: dict[str, Any] = job.flow(expected.outcomes[0]) if expected else {}
@@ -214,7 +214,7 @@ def execute(job: Job, on: Target) -> Result:
     """
     expected = None
     if on.compares and type(job).golden is not Job.golden:  # golden knows such jobs
-        with progress("golden"):
+        with progress("golden", f"golden: {job.name}, {job.doing}"):
             expected = job.golden()
     result = on.execute(job)
     outcome, found = result.outcome, {}

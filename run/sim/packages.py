@@ -48,6 +48,10 @@ GROUPS = {
 """Groups by the name of their optional dependencies in pyproject.toml; `make test` installs all of them."""
 
 
+MEGABYTES_A_SECOND = 15
+"""Installed size per second at a usual connection."""
+
+
 def require_packages(*names: str) -> None:
     """Install groups of which a package is missing, with the versions of requirements.lock, and report it on stderr.
 
@@ -64,7 +68,8 @@ def _install(name: str) -> None:
     if not uv.is_file() or not (ROOT / "requirements.lock").is_file():
         raise MissingTool(f"packages are missing ({group.purpose}); install them: pip install 'neuroncore-rtl[{name}]'")
     modules = ", ".join(group.modules)
-    print(f"installing {modules} and their dependencies ({group.megabytes} MB, once)", file=sys.stderr, flush=True)
+    cost = f"{group.megabytes} MB, about {max(5, round(group.megabytes / MEGABYTES_A_SECOND))} s, once"
+    print(f"installing {modules} and their dependencies ({cost})", file=sys.stderr, flush=True)
     quiet = [] if sys.stderr.isatty() else ["--quiet"]
     chosen = ["--constraints", "requirements.lock", "--requirements", "pyproject.toml", "--extra", name]
     command = [str(uv), "pip", "install", *quiet, "--python", sys.executable, *chosen]

@@ -15,7 +15,17 @@ from neuroncore_rtl.run.view.diagram import svg_file, svg_text
 from neuroncore_rtl.run.view.wave_numbers import NUMBERS
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 
-__all__ = ["SECONDS", "Element", "Frame", "Motion", "array_signals", "check_array", "draw_motion", "read_motion"]
+__all__ = [
+    "SECONDS",
+    "Element",
+    "Frame",
+    "Motion",
+    "array_signals",
+    "check_array",
+    "draw_motion",
+    "is_shown",
+    "read_motion",
+]
 
 MOST = 8
 """Rows and columns of the largest array that a picture shows."""
@@ -94,9 +104,14 @@ class Motion:
         return max(self.frames, key=lambda frame: frame.working)
 
 
+def is_shown(config: Config) -> bool:
+    """Return whether an array is small enough for a picture."""
+    return max(config.rows, config.columns) <= MOST
+
+
 def check_array(config: Config) -> None:
     """Raise UsageError if an array is too large for a picture."""
-    if max(config.rows, config.columns) > MOST:
+    if not is_shown(config):
         raise UsageError(
             f"the array of a picture must have at most {MOST} x {MOST} elements, not {config.rows} x {config.columns}: "
             "choose PRESET=tiny, or ROWS and COLUMNS"

@@ -3,21 +3,22 @@
 `python -m neuroncore_rtl.tb.cli.array_picture` writes `docs/pictures/array.svg`, which moves, and `array_cycle.svg`.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.run.harness.engines.tensor_trial import try_engine
+from neuroncore_rtl.run.harness.engines.tensor_trial import Trial, try_engine
 from neuroncore_rtl.run.settings import UsageError, refusals
 from neuroncore_rtl.run.view.array_motion import Motion, array_signals, check_array, draw_motion, read_motion
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, Format
 from neuroncore_rtl.spec.isa import MultiplyMoving
 from neuroncore_rtl.tb.cli.matrices import encode
-from neuroncore_rtl.tb.stimulus.tensor_tiling import tiled_products
+from neuroncore_rtl.tb.stimulus.tensor_tiling import TiledProduct, tiled_products
 
-__all__ = ["A", "B", "DrawnProduct", "run_product", "write_pictures"]
+__all__ = ["A", "B", "DrawnProduct", "run_product", "try_product", "write_pictures"]
 
 A = np.array([[1, 2, 1, 3], [4, 1, 2, 1], [2, 3, 1, 2], [1, 1, 4, 2]])
 B = np.array([[2, 1, 3, 1], [1, 4, 1, 2], [3, 2, 2, 1], [1, 2, 1, 5]])
@@ -48,19 +49,30 @@ def run_product(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) -> Dr
     Raises:
         UsageError: if the array, the operands or the run are too large for a picture.
     """
-    check_array(config)
-    with refusals():
-        program, *more = tiled_products(a, b, fmt, config)
-    moved = sum(step.instruction.n for step in program.steps if isinstance(step.instruction, MultiplyMoving))
-    if more or moved > MOST_COLUMNS:
-        raise UsageError(
-            f"the product of a picture must move at most {MOST_COLUMNS} columns through the array, not "
-            f"{'more' if more else moved}: smaller M, K or N, or a larger array (ROWS, COLUMNS), make them fewer"
-        )
-    trial = try_engine(program, config, array_signals(config))
+    program, trial = try_product(a, b, fmt, config, array_signals(config))
     product = np.zeros((len(a), b.shape[1]), np.uint32)
     program.gather(trial.psum, product)
     return DrawnProduct(read_motion(trial.values, trial.cycles, config), product, program.tiles[0][2])
+
+
+def try_product(
+    a: np.ndarray, b: np.ndarray, fmt: Format, config: Config, names: Iterable[str] | None = None
+) -> tuple[TiledProduct, Trial]:
+    """Return the program of a product, see `run_product`, and its run with the signals `names`, or all.
+
+    Raises:
+        UsageError: if the array or the operands are too large for a picture.
+    """
+    check_array(config)
+    with refusals():
+        program, *more = tiled_products(a, b, fmt, config)
+        moved = sum(step.instruction.n for step in program.steps if isinstance(step.instruction, MultiplyMoving))
+        if more or moved > MOST_COLUMNS:
+            raise UsageError(
+                f"the product of a picture must move at most {MOST_COLUMNS} columns through the array, not "
+                f"{'more' if more else moved}: smaller M, K or N, or a larger array (ROWS, COLUMNS), make them fewer"
+            )
+        return program, try_engine(program, config, names)
 
 
 def write_pictures() -> None:

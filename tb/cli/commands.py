@@ -145,12 +145,13 @@ def show_help(test: str | None, words: tuple[str, ...]):
 
 @app.command()
 @click.argument("test", metavar="TEST")
-def waves(test: str):
-    """Open the latest waveform of a TEST in GTKWave."""
+@click.argument("assignments", metavar="[NAME=VALUE]...", nargs=-1)
+def waves(test: str, assignments: tuple[str, ...]):
+    """Open the latest waveform of a TEST in GTKWave; without one, or with variables, run the TEST first."""
     found = registry.command_named(test)
-    from neuroncore_rtl.run.view.waves import open_waves
+    from neuroncore_rtl.tb.cli.waves import open_waves
 
-    sys.exit(open_waves(found))
+    sys.exit(open_waves(found, assignments))
 
 
 ALL_COMMANDS: list[Command] = []

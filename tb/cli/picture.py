@@ -17,7 +17,7 @@ from neuroncore_rtl.spec.formats import INT8, format_named
 from neuroncore_rtl.tb.cli.array_picture import A, B, run_product
 from neuroncore_rtl.tb.cli.matrices import encode, read_matrix
 
-__all__ = ["make_picture"]
+__all__ = ["make_picture", "operands"]
 
 OPENER = "open" if sys.platform == "darwin" else "xdg-open"
 """Command that opens a file in its program."""
@@ -36,12 +36,14 @@ def make_picture(settings: Settings) -> int:
     """Multiply the matrices of `settings`, write the pictures, print a report, and return the exit status."""
     config, fmt = settings.config, format_named(settings.dtype)
     check_array(config)
-    a, b = _matrices(settings)
+    a, b = operands(settings)
     left, right = encode(a, fmt, "A"), encode(b, fmt, "B")
     changed = [np.count_nonzero(decode(words, fmt) != exact) for words, exact in ((left, a), (right, b))]
-    with progress(f"multiplying on {config.rows} x {config.columns} processing elements"):
+    elements = config.rows * config.columns
+    with progress(f"multiplying on {config.rows} x {config.columns} processing elements", "multiply", elements):
         drawn = run_product(left, right, fmt, config)
-    with progress(f"drawing {len(drawn.motion.frames)} cycles"):
+    frames = len(drawn.motion.frames)
+    with progress(f"drawing {frames} cycles", "draw", frames * elements):
         files = _draw(drawn.motion, recordings() / "pictures" / _name(settings, left, right))
     expected = matrix_product(left, right, fmt, config.rows)
     values = drawn.words.view(np.int32 if fmt is INT8 else np.float32)
@@ -67,7 +69,7 @@ def make_picture(settings: Settings) -> int:
     return report.exit_status
 
 
-def _matrices(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+def operands(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
     """Return A and B: from files, those of lesson 2, or random small integers."""
     given = {name: read_matrix(name, path) for name in ("A", "B") if (path := getattr(settings, name.lower()))}
     sizes = {name: settings.values[name] for name in ("M", "K", "N") if settings.values[name] is not None}

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from amaranth import Value
+from amaranth import Format, Signal, Value
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
-from neuroncore_rtl.run.harness.engines.tensor import TensorProgram
+from neuroncore_rtl.run.harness.engines.tensor import TensorProgram, check_steps
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["Trial", "try_engine"]
+__all__ = ["Place", "Trial", "try_engine"]
 
 
 @dataclass(frozen=True)
@@ -30,22 +30,37 @@ class Trial:
         cycles: number of cycles from the first instruction to the last PSUM word.
         values: by name of a signal, such as "mover.column_valid", its value in each cycle. The first instruction is
             offered in the first cycle.
+        places: the unit and the width of each signal.
     """
 
     psum: np.ndarray
     cycles: int
     values: Mapping[str, list[int]]
+    places: Mapping[str, "Place"]
 
 
-def try_engine(program: TensorProgram, config: Config, names: Iterable[str]) -> Trial:
-    """Run a legal program on the tensor engine, and return the values of the signals `names`.
+@dataclass(frozen=True)
+class Place:
+    """A signal in its unit: the names of the units around it, its own name, and its bits."""
+
+    units: tuple[str, ...]
+    name: str
+    bits: int
+
+
+def try_engine(program: TensorProgram, config: Config, names: Iterable[str] | None = None) -> Trial:
+    """Run a program on the tensor engine, and return the values of the signals `names`, or of all.
 
     Elaboration takes a second for 4 x 4 elements, and four for 8 x 8.
+
+    Raises:
+        ValueError: if an instruction is not legal.
     """
+    check_steps(program, config)
     engine: Any = TensorEngine(config)
     simulator: Any = Simulator(engine)
     inside = _signals(simulator)
-    watched = {name: Value.cast(inside[name]) for name in names}
+    watched = {name: inside[name][1] for name in (inside if names is None else names)}
     values: dict[str, list[int]] = {name: [] for name in watched}
     words: list[int] = []
     cycles = 0
@@ -94,27 +109,41 @@ def try_engine(program: TensorProgram, config: Config, names: Iterable[str]) -> 
     simulator.run()
     shape = (-1, config.columns)
     psum = np.frombuffer(b"".join(word.to_bytes(4 * config.columns, "little") for word in words), "<u4").reshape(shape)
-    return Trial(psum, cycles, values)
+    return Trial(psum, cycles, values, {name: inside[name][0] for name in watched})
 
 
-def _signals(simulator: Any) -> dict[str, Value]:
-    """Return all signals of a design by their path below the top level.
+def _signals(simulator: Any) -> dict[str, tuple[Place, Value]]:
+    """Return all signals of a design, and the fields of structures, by their path below the top level.
 
     If a unit has a port and an inner signal of the same name, the name is the port's, as in Verilog.
     """
     design = simulator._design
-    found: dict[str, Value] = {}
-    for one in design.fragments.values():
-        found |= {_path(one, name): signal for signal, name in one.signal_names.items()}
+    named = [
+        (one.name[1:], name, signal) for one in design.fragments.values() for signal, name in one.signal_names.items()
+    ]
     for unit, fragment in design.elaboratables.items():
         if isinstance(unit, wiring.Component):
-            ports = unit.signature.flatten(unit)
-            found |= {_path(design.fragments[fragment], "__".join(map(str, name))): port for name, _, port in ports}
+            units = design.fragments[fragment].name[1:]
+            named += [(units, "__".join(map(str, path)), port) for path, _, port in unit.signature.flatten(unit)]
+    found = {}
+    for units, name, value in named:
+        signal = Value.cast(value)
+        parts = _fields(name, signal._format) if isinstance(signal, Signal) else {name: signal}
+        found |= {".".join((*units, part)): (Place(units, part, len(one)), one) for part, one in parts.items()}
     return found
 
 
-def _path(fragment: Any, name: str) -> str:
-    return ".".join((*fragment.name[1:], name))
+def _fields(name: str, form: Any) -> dict[str, Value]:
+    """Return the value of a format of Amaranth, and those of its fields, by name."""
+    if isinstance(form, Format.Struct):
+        parts = {f"{name}.{field}": inner for field, inner in form._fields.items()}
+    elif isinstance(form, Format.Array):
+        parts = {f"{name}[{index}]": inner for index, inner in enumerate(form._fields)}
+    else:
+        return {name: form._value if isinstance(form, Format.Enum) else form._chunks[0][0]}
+    return {name: form._value} | {
+        path: value for part, inner in parts.items() for path, value in _fields(part, inner).items()
+    }
 
 
 class _Memory:

@@ -13,7 +13,7 @@ from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.tb.cli.matrices import encode, read_matrix
-from neuroncore_rtl.tb.cli.picture import _matrices, _name, make_picture
+from neuroncore_rtl.tb.cli.picture import _name, make_picture, operands
 from neuroncore_rtl.tb.cli.registry import COMMANDS
 
 PICTURE = next(command for command in COMMANDS if command.name == "picture")
@@ -79,7 +79,7 @@ def test_other_matrices_and_machines_have_other_names():
     runs = [(), ("SEED=2",), ("SEED=3",), ("MAC_LATENCY=2",), ("ROWS=5",), ("DTYPE=int8",), ("M=2",)]
     for words in runs:
         settings = PICTURE.settings(words)
-        names.add(_name(settings, *(encode(matrix, BF16) for matrix in _matrices(settings))))
+        names.add(_name(settings, *(encode(matrix, BF16) for matrix in operands(settings))))
     assert len(names) == len(runs)
 
 
