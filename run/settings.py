@@ -1,5 +1,6 @@
 """Variables of TESTs: options and their values, commands, and shared options."""
 
+import hashlib
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -97,6 +98,22 @@ class Option:
         return f"{self.help} ({details})" if details else self.help
 
 
+LONGEST = 100
+"""Characters after which a label is cut."""
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _word(value: object) -> str:
+    """Return a value as a word for names of files, equal only for equal values: a changed text or a path has a hash."""
+    if isinstance(value, Path):
+        return f"{re.sub(r'[^A-Za-z0-9_.]+', '_', value.stem)}_{_hash(str(value.absolute()))}"
+    word = re.sub(r"[^A-Za-z0-9_.]+", "_", str(value))
+    return word if word == str(value) else f"{word}_{_hash(str(value))}"
+
+
 @dataclass(frozen=True)
 class Settings:
     """Values and defaults of options, by their names; the option MAC_LATENCY is the attribute `mac_latency`."""
@@ -110,10 +127,24 @@ class Settings:
         except KeyError:
             raise AttributeError(f"this command has no option {name.upper()}") from None
 
+    def some(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return the values of those of the named variables that exist."""
+        return {name: self.values[name] for name in names if name in self.values}
+
     @property
     def non_defaults(self) -> dict[str, Any]:
         """Values that differ from their defaults."""
         return {name: value for name, value in self.values.items() if value != self.defaults.get(name, value)}
+
+    @property
+    def label(self) -> str:
+        """The values that differ from their defaults, such as "m13-k17-stall30", for names of files."""
+        label = "-".join(f"{name.lower()}{_word(value)}" for name, value in self.non_defaults.items())
+        return label if len(label) <= LONGEST else f"{label[:LONGEST].strip('-')}-{_hash(label)}"
+
+    def file_name(self, test: str, end: str = "") -> str:
+        """Return the name of a run's files; `end` distinguishes the jobs of a TEST."""
+        return "-".join(filter(None, (test, self.label, end)))
 
     @property
     def config(self) -> Config:
@@ -127,15 +158,19 @@ class Settings:
 
 @dataclass(frozen=True)
 class Command:
-    """A TEST, or another command; LANES is inserted after SIM; `run` returns a report or an exit status."""
+    """A TEST, or another command; LANES is inserted after SIM; `run` returns a report or an exit status.
+
+    `given` has values that the command's caller did not have to give; the options keep their defaults.
+    """
 
     name: str
     summary: str
     options: tuple[Option, ...]
     run: Callable[[Settings], Report | int]
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
-        if SIM in self.options:
+        if SIM in self.options and LANES_OPTION not in self.options:
             at = self.options.index(SIM) + 1
             object.__setattr__(self, "options", (*self.options[:at], LANES_OPTION, *self.options[at:]))
 
@@ -149,7 +184,7 @@ class Command:
         """Return settings from NAME=VALUE texts, parsed values and defaults; UsageError for an invalid text."""
         options = {option.name: option for option in self.options}
         defaults = {name: option.default for name, option in options.items()}
-        chosen: dict[str, Any] = defaults | values
+        chosen: dict[str, Any] = {**defaults, **self.given, **values}
         for assignment in assignments:
             name, equals, text = assignment.partition("=")
             if not equals:

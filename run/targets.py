@@ -17,7 +17,7 @@ from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import Expected, ImageJob, Job
 from neuroncore_rtl.run.report import display_path, progress, recordings
 from neuroncore_rtl.run.result import Result, hbm_width
-from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.vectors import lanes_choice
 from neuroncore_rtl.run.view.link_picture import draw_links
 from neuroncore_rtl.run.view.profile.figures import Figures
@@ -27,7 +27,7 @@ from neuroncore_rtl.run.view.timeline import write_timeline
 from neuroncore_rtl.run.view.waves import waveform, write_save_file
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["BoardTarget", "Golden", "ModelTarget", "Rtl", "Target", "execute", "target_of"]
+__all__ = ["TARGET_VARIABLES", "BoardTarget", "Golden", "ModelTarget", "Rtl", "Target", "execute", "target_of"]
 
 NO_PROFILE = "PROFILE must be 0 for an engine alone, and for golden: the core and its timing model have profiles"
 
@@ -71,7 +71,7 @@ class Rtl(Target):
         if self.profile and not isinstance(job, ImageJob):
             raise UsageError(NO_PROFILE)
         path = waveform(job.name) if self.waves and job.name else None
-        work = job.work(self.seed, sampled=job.pictures is not None, profiled=self.profile)
+        work = job.work(self.seed, sampled=bool(job.name) and job.pictures, profiled=self.profile)
         recorded = {"waves": path, "waves_levels": self.depth and self.depth + job.levels}
         with lanes_choice(self.lanes):
             outcome = run_device(job.device(waves=self.waves), work, sim=self.sim, doing=job.doing, **recorded)
@@ -186,9 +186,9 @@ class BoardTarget(Target):
         return Result(job=job, target=self.name, cycles=outcome.cycles, outcome=outcome, **found)
 
 
-def target_of(settings: Settings) -> Target:
-    """Return the target that the variable TARGET names, by default the RTL."""
-    values, (kind, options) = settings.values, _TARGETS[settings.values.get("TARGET", "rtl")]
+def target_of(values: Mapping[str, Any]) -> Target:
+    """Return the target that the value of TARGET names, by default the RTL, from `TARGET_VARIABLES`."""
+    kind, options = _TARGETS[values.get("TARGET", "rtl")]
     return kind(**{option: values[option.upper()] for option in options if values.get(option.upper()) is not None})
 
 
@@ -202,6 +202,9 @@ _TARGETS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "model": (ModelTarget, ("latency", "bandwidth", "stall", "waves", "profile")),
 }
 """Targets by the value of TARGET: the class, and the variables that are its arguments."""
+
+TARGET_VARIABLES = ("TARGET", *sorted({option.upper() for _, options in _TARGETS.values() for option in options}))
+"""Variables that choose a target."""
 
 
 def execute(job: Job, on: Target) -> Result:
@@ -250,12 +253,12 @@ def _compare(job: Job, result: Result, expected: Expected) -> dict[str, Any]:
 
 def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
     """Write the timeline of a run and the picture of its links; return their paths by kind."""
-    tracks = [*job.tracks(result.outcome)] if job.pictures and result.outcome else []
+    tracks = [*job.tracks(result.outcome)] if job.name and job.pictures and result.outcome else []
     if not tracks:
         return {}
-    files = {"timeline": display_path(write_timeline(recordings() / "timelines" / f"{job.pictures}.json", tracks))}
+    files = {"timeline": display_path(write_timeline(recordings() / "timelines" / f"{job.name}.json", tracks))}
     if job.instance is not None:
-        path = recordings() / "plots" / f"{job.pictures}.png"
+        path = recordings() / "plots" / f"{job.name}.png"
         files["picture"] = display_path(draw_links(path, job.instance, links, job.title, f"{result.cycles:,} cycles"))
     return files
 
@@ -263,10 +266,10 @@ def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
 def _profile(job: ImageJob, result: Result, bandwidth: int) -> tuple[Figures, Path]:
     (image,) = job.images
     if result.prediction is not None:
-        run = modelled_run(f"{job.pictures}-model", image, result.prediction)
+        run = modelled_run(str(job.name), image, result.prediction)
     else:
         assert result.outcome is not None
-        run = simulated_run(str(job.pictures), image, result.outcome.parts[0])
+        run = simulated_run(str(job.name), image, result.outcome.parts[0])
     with progress("writing the profile"):
         folder = (recordings() / "profiles" / run.name).absolute()
         return write_profile(folder, run, hbm_width(job.config, bandwidth)), folder

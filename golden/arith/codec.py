@@ -51,15 +51,10 @@ def canonical_value(value) -> np.ndarray:
 def operand(bits, fmt: Format, half: str | None = None) -> np.ndarray:
     """Return array operands as float32: values of at most 12 significand bits.
 
-    Arguments:
-        bits: codes of `fmt`, unsigned.
-        fmt: FP32 or one of `spec.formats.MAC_FORMATS`.
-        half: "hi" or "lo" for FP32, else None: the part of the value x to return. hi is x truncated to its 12 leading
-            significand bits, also if x is subnormal; hi is 0 only if x is 0. lo is x - hi, with the sign of x. If x
-            is an infinity or NaN, hi is x and lo is 0.
-
-    Raises:
-        ValueError: if the array does not multiply `fmt`, or `half` does not fit `fmt`.
+    `half` is None, or for FP32 "hi" or "lo": the part of the value x to return. hi is x truncated to its 12 leading
+    significand bits, also if x is subnormal; hi is 0 only if x is 0. lo is x - hi, with the sign of x. If x is an
+    infinity or NaN, hi is x and lo is 0. Raises ValueError if the array does not multiply `fmt`, or `half` does
+    not fit `fmt`.
     """
     if fmt == FP32:
         if half not in ("hi", "lo"):

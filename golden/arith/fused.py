@@ -60,7 +60,6 @@ def multiply_add_exactly(a, b, c) -> np.ndarray:
 
 @cache
 def _compiled():
-    """Return the compiled function (a, b, c, results, count): results[i] = a[i] * b[i] + c[i], rounded once."""
     builder, (*operands, results, count) = new_function("multiply_add", *[FLOAT.as_pointer()] * 4, INDEX)
     with counted_range(builder, count) as index:
         a, b, c = (builder.load(builder.gep(operand, [index])) for operand in operands)

@@ -42,9 +42,9 @@ def new_function(name: str, *kinds: ir.Type) -> tuple[IRBuilder, list[Value]]:
 
 
 def compile_function(builder: IRBuilder) -> Callable[..., None]:
-    """Return the built function as a callable; it accepts numbers, and an array for each pointer.
+    """Return the built function as a callable, which runs without the GIL and does not check types.
 
-    It does not check types, and it releases the GIL while it runs.
+    It accepts numbers, and an array for each pointer.
     """
     function = builder.function
     address, engine = load_compiled(_optimised(builder), function.name)

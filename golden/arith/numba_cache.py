@@ -61,7 +61,6 @@ def _compiled(module: str, name: str) -> str:
 
 
 def _digest(module: str) -> str:
-    """Return a hash of everything that the compiled code of a module depends on."""
     found = find_spec(module)
     assert found is not None and found.origin is not None
     sources = [Path(found.origin), *sorted((ROOT / "spec").rglob("*.py"))]

@@ -39,7 +39,6 @@ def power_fp32(a, b) -> np.ndarray:
 
 
 def _powers(size: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return size ** b for one-dimensional arrays: `size` has positive finite bases, `b` finite exponents."""
     out = np.empty(len(size), np.uint32)
     tables = (np.array(table, np.int64) for table in (constants.RECIPROCAL, constants.LOGARITHM, constants.EXPONENTIAL))
     powers = cached_function("neuroncore_rtl.golden.arith.power_kernel", "powers")

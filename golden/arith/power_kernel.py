@@ -97,10 +97,7 @@ def _exponential_of(product, grows, exponential):
 
 @njit(void(*[CPointer(uint32)] * 2, *[CPointer(int64)] * 3, CPointer(uint32), int64), **OPTIONS)
 def powers(size, b, reciprocal, logarithm, exponential, out, count):
-    """Write out[i] = size[i] ** b[i] for `count` FP32 bit patterns: positive finite bases and finite exponents.
-
-    The arrays `reciprocal`, `logarithm` and `exponential` are tables of `spec/power.py`.
-    """
+    """Write out[i] = size[i] ** b[i] for `count` FP32 bit patterns: positive finite bases and finite exponents."""
     size, b, out = carray(size, count), carray(b, count), carray(out, count)
     rows = 1 << constants.POWER_ROW_BITS
     reciprocal, logarithm, exponential = carray(reciprocal, rows), carray(logarithm, rows), carray(exponential, rows)

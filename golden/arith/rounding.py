@@ -54,22 +54,17 @@ def round_fp32(value_bits, fmt: Format, mode: str = "rne", random=None) -> np.nd
 
 
 def round_stochastic(value_bits, fmt: Format, seed: int, stream: int, index) -> np.ndarray:
-    """Round FP32 to a format stochastically; the codes depend only on (value, seed, stream, index).
-
-    The last three select the random word of each element, see `golden.arith.threefry.random_words`.
-    """
+    """Round FP32 stochastically with `golden.arith.threefry.random_words`."""
     return round_fp32(value_bits, fmt, "sr", random_words(seed, stream, index))
 
 
 def _last_place(exponent: np.ndarray, fmt: Format) -> np.ndarray:
-    """Return the exponent of a unit in the last place of `fmt` at biased FP32 exponents; 0 for integer formats."""
     if not isinstance(fmt, FloatFormat):
         return np.zeros_like(exponent)
     return np.maximum(exponent - FP32.bias, fmt.min_exponent) - fmt.mantissa_bits
 
 
 def _in_units_of(place: np.ndarray, significand: np.ndarray, exponent: np.ndarray):
-    """Return significand * 2**exponent / 2**place as integer part and 32-bit fraction."""
     right = np.clip(place - exponent, 0, 62)  # a shift by 56 already removes all 24 + 32 bits
     left = np.clip(exponent - place, 0, 32)  # positive for integer targets only; 2**(23 + 32) saturates each of them
     fixed = (significand << 32) >> right
@@ -85,7 +80,6 @@ def _float_code(sign, rounded, place, is_inf, is_nan, fmt: FloatFormat) -> np.nd
 
 
 def _integer_code(sign, rounded, is_inf, is_nan, fmt: IntFormat) -> np.ndarray:
-    """Return the code of a rounded magnitude and a sign, saturated to the range of `fmt`, in two's complement."""
     magnitude = np.where(is_inf, _ONE, rounded)
     value = np.clip(np.where(sign, -magnitude, magnitude), fmt.min, fmt.max)
     return (np.where(is_nan, 0, value) & ((1 << fmt.bits) - 1)).astype(storage_dtype(fmt))

@@ -46,10 +46,6 @@ def random_words(seed: int, stream: int, index) -> np.ndarray:
     It is word 0 of Threefry-2x32-20 with key (seed, stream) and counter (low, high half of the index). `seed` is a
     32-bit word of the run, `stream` a 32-bit word that differs between the uses of randomness in the run, `index` the
     element's logical index in its tensor, below 2**64.
-
-    Raises:
-        TypeError: if seed or stream is not an integer.
-        ValueError: if seed or stream does not fit in 32 bits, or an index is negative.
     """
     for name, word in (("seed", seed), ("stream", stream)):
         if not 0 <= index_of(word) < 1 << 32:

@@ -14,10 +14,7 @@ _TABLE_BITS = 16
 
 
 def widen(codes, fmt: Format) -> np.ndarray:
-    """Return codes of any format as FP32 bit patterns, exact; only 32-bit integers are rounded, to nearest even.
-
-    NaN becomes canonical, for FP32 too. Padding bits of TF32: see `golden.arith.decode`.
-    """
+    """Return codes as FP32 bit patterns, NaN canonical; exact, except that 32-bit integers round to nearest even."""
     codes = np.asarray(codes, storage_dtype(fmt))
     if fmt.bits <= _TABLE_BITS:
         return _table(fmt)[codes]

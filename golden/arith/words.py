@@ -15,15 +15,12 @@ BLOCK = 1 << 15
 
 
 def load_words(codes, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
-    """Return codes as words (uint32): FP32 patterns, or integers if `arithmetic` is an integer arithmetic."""
+    """Return codes as words (uint32): FP32 patterns, or integers of an integer `arithmetic`."""
     return integers(codes, cast("IntFormat", fmt)) if arithmetic else widen(codes, fmt)
 
 
 def store_words(words, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32, random=None) -> np.ndarray:
-    """Return words (uint32) as codes of a format: integers saturate, FP32 is rounded once.
-
-    Random words select stochastic rounding; None rounds to nearest even.
-    """
+    """Return words (uint32) as codes: integers saturate, FP32 is rounded once; stochastically with `random` words."""
     words = np.ascontiguousarray(words, np.uint32)
     if arithmetic:
         whole = words if arithmetic == Arithmetic.UINT32 else words.view(np.int32)
@@ -45,10 +42,7 @@ def store_words(words, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32, ra
 
 
 def _upper_half(words: np.ndarray) -> np.ndarray:
-    """Round FP32 to BF16, to nearest even; ten times as fast as `golden.arith.round_fp32`.
-
-    BF16 is the upper half of FP32. A carry out of the mantissa gives the next number, or infinity.
-    """
+    """Round FP32 to BF16, its upper half, to nearest even; ten times as fast as `golden.arith.round_fp32`."""
     half = np.uint32(16)
     codes = (words + (np.uint32(0x7FFF) + (words >> half & np.uint32(1))) >> half).astype(np.uint16)
     codes[np.isnan(words.view(np.float32))] = BF16.nan

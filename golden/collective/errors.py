@@ -8,12 +8,8 @@ __all__ = ["CollectiveError", "Deadlock"]
 class CollectiveError(Exception):
     """A collective cannot be executed.
 
-    Arguments:
-        message: text that names the cores and the fault.
-        core: core that reports the error.
-        cause: broken rule; DISAGREE if another rank's instruction differs; AXI if it reaches beyond the memory; None if
-            the machine does not detect the fault.
-        detail: error detail that the machine reports with the cause.
+    `core` reports the error. `cause` is the broken rule, DISAGREE if another rank's instruction differs, AXI if it
+    reaches beyond the memory, or None if the machine does not detect the fault. `detail` is the machine's error detail.
     """
 
     def __init__(self, message: str, core: int, cause: Rule | Cause | None = None, detail: int = 0):

@@ -34,10 +34,8 @@ _IN_PLACE = {
 def execute_group(instructions: list[Collective], memories: Mapping[int, np.ndarray]) -> None:
     """Execute one collective of a group on uint8 [bytes] memories; all blocks are read before any is written.
 
-    The instructions are legal and agree: one per rank in order, or a SEND and its RECEIVE.
-
-    Raises:
-        CollectiveError: if a block reaches beyond a memory, or src and dst overlap with an undefined result.
+    The instructions are legal and agree: one per rank in order, or a SEND and its RECEIVE. Raises CollectiveError if a
+    block reaches beyond a memory, or src and dst overlap with an undefined result.
     """
     kind, ranks = instructions[0].kind, len(instructions)
     sides = [_Side(instruction, memories[instruction.core]) for instruction in instructions]
@@ -63,7 +61,7 @@ def execute_group(instructions: list[Collective], memories: Mapping[int, np.ndar
 
 
 class _Side:
-    """Source and destination of one rank: lists of blocks, each a view of the rank's memory; perhaps empty lists."""
+    """Lists of source and destination blocks of one rank, each a view of the rank's memory."""
 
     def __init__(self, instruction: Collective, memory: np.ndarray):
         self.instruction = instruction
@@ -95,12 +93,10 @@ class _Side:
         return any(np.may_share_memory(source, target) for source in self.src for target in self.dst)
 
     def copy_source(self) -> np.ndarray:
-        """Return a copy of the codes in the blocks of src, [blocks, count]."""
         dtype = np.dtype(np.uint16 if self.instruction.dtype == CollectiveType.BF16 else np.uint32)
         count = self.instruction.count if self.src else 0
         return np.array([block.view(dtype.newbyteorder("<")) for block in self.src], dtype).reshape(-1, count or 1)
 
     def write_target(self, codes: np.ndarray) -> None:
-        """Write codes [blocks, count] to the blocks of dst; do nothing if this rank has no dst."""
         for block, code in zip(self.dst, codes, strict=False):
             block[:] = np.ascontiguousarray(code).view(np.uint8)

@@ -24,20 +24,16 @@ def segment_of(element, count: int, ranks: int, chunk: int) -> np.ndarray:
 
 
 def last_rank(kind: CollectiveKind, count: int, ranks: int, chunk: int, block: int = 0) -> np.ndarray:
-    """Return, for every element of a block, the rank that adds its value last.
-
-    That rank is the index of the element's segment; for REDUCE_SCATTER, `block`, the index of the block.
-    """
+    """Return, for every element, the index of the rank that adds last: its segment, or for REDUCE_SCATTER `block`."""
     if kind == CollectiveKind.REDUCE_SCATTER:
         return np.full(count, block)
     return segment_of(np.arange(count), count, ranks, chunk)
 
 
 def orders(last: np.ndarray, ranks: int) -> np.ndarray:
-    """Return the order in which the ranks add, int [ranks, elements].
+    """Return the order in which the ranks add, int [ranks, elements]; `last` is the rank that adds last, by element.
 
-    `last` is the rank that adds last, for every element. On channel 0 the ranks add in ascending order, on channel 1 in
-    descending order, modulo `ranks`.
+    On channel 0 the ranks add in ascending order, on channel 1 in descending order, modulo `ranks`.
     """
     element = np.arange(len(last))
     direction = 1 - 2 * channel_of(element, len(last))

@@ -17,10 +17,8 @@ _OPS = {ReduceOp.SUM: AluOp.ADD, ReduceOp.MAX: AluOp.MAX, ReduceOp.MIN: AluOp.MI
 def reduce_blocks(parts: np.ndarray, instructions: list[Collective], block: int = 0) -> np.ndarray:
     """Return the reduction of one block over all ranks, codes [count]; a NaN in FP32 or BF16 is canonical.
 
-    Arguments:
-        parts: codes [ranks, count] in memory: uint16 for BF16, else uint32.
-        instructions: one per rank. Stochastic rounding uses the seed and stream of the rank that adds last.
-        block: index of the block, for REDUCE_SCATTER.
+    `parts` are codes [ranks, count] in memory: uint16 for BF16, else uint32. `block` is the block's index, for
+    REDUCE_SCATTER.
     """
     first = instructions[0]
     bf16 = first.dtype == CollectiveType.BF16
@@ -42,7 +40,6 @@ def reduce_blocks(parts: np.ndarray, instructions: list[Collective], block: int 
 
 
 def _rounded(total: np.ndarray, last: np.ndarray, instructions: list[Collective]) -> np.ndarray:
-    """Round FP32 sums to BF16; stochastic rounding uses the seed and stream of the rank that added last (`last`)."""
     if not instructions[0].stochastic:
         return round_fp32(total, BF16)
     codes = np.empty(len(total), np.uint16)

@@ -46,8 +46,6 @@ def execute_lists(
 
 
 class _State:
-    """Progress of every core through its list of collectives."""
-
     def __init__(self, instructions: dict[int, list[Collective]], cores: int):
         self.instructions = instructions
         self.cores = cores
@@ -59,13 +57,11 @@ class _State:
         return [core for core in sorted(self.done) if self.done[core] < len(self.instructions[core])]
 
     def current(self, core: int) -> Collective | None:
-        """Return the collective that a core has reached; None at the end of its list, or without a list."""
         done = self.done.get(core, 0)
         listed = self.instructions.get(core, [])
         return listed[done] if done < len(listed) else None
 
     def due(self, core: int) -> Collective:
-        """Return the collective that an unfinished core has reached."""
         instruction = self.current(core)
         assert instruction is not None
         return instruction
@@ -86,10 +82,7 @@ class _State:
             raise CollectiveError(f"core {core}: {instruction.name}: {message} (rule {rule.name})", core, rule)
 
     def together(self, core: int) -> list[int] | None:
-        """Return the cores that execute this core's collective, in order of ranks; None until all have reached it.
-
-        Raises CollectiveError if two of them wait for each other and disagree.
-        """
+        """Return the cores that execute this core's collective, in order of ranks; None until all have reached it."""
         partners = partners_of(self.due(core))
         at = {partner: self.current(partner) for partner in partners}
         there = [partner for partner in partners if at[partner] and core in partners_of(at[partner])]
@@ -98,7 +91,6 @@ class _State:
         return partners if len(there) == len(partners) else None
 
     def deadlock(self) -> Deadlock:
-        """Return the error that lists, for each unfinished core, the cores that it waits for."""
         waiting, lines = {}, []
         for core in self.unfinished():
             instruction = self.due(core)

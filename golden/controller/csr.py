@@ -54,10 +54,7 @@ class ControlRegisters:
     """Registers of a hart in machine mode.
 
     Attributes:
-        values: values of the `_WRITABLE` registers, by number.
         cycle, instret, time: counters. The owner of the hart advances `cycle`, unless `cycle_inhibited`, and `time`.
-        timer_interrupt, external_interrupt: whether the interrupt is requested.
-        counts_instret: whether retired instructions are counted.
         instret_written: whether the current instruction wrote `instret`; it is then not counted.
     """
 
@@ -69,11 +66,7 @@ class ControlRegisters:
         self.instret_written = False
 
     def read(self, number: int) -> int:
-        """Return a register's value.
-
-        Raises:
-            UnknownRegister: if the register does not exist.
-        """
+        """Return a register's value; raise UnknownRegister if the register does not exist."""
         if number in self.values:
             value = self.values[number]
             return value | PREVIOUS_MODE if number == Csr.MSTATUS else value

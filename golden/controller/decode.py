@@ -50,18 +50,15 @@ class State(Protocol):
     waiting: bool
 
     def load(self, address: int, size: int) -> int:
-        """Return the unsigned value of `size` bytes at an address."""
+        """Return an unsigned value."""
         ...
 
     def store(self, address: int, size: int, value: int) -> None:
-        """Write `size` bytes to memory."""
+        """Write a value."""
 
 
 class RiscvInstruction(NamedTuple):
-    """Decoded instruction: index of the destination register (0 if none), and the function that executes it.
-
-    The function has the arguments hart and pc and returns the next pc.
-    """
+    """Destination register (0 if none), and function of hart and pc that executes the instruction and returns a pc."""
 
     rd: int
     execute: Callable[[State, int], int]
@@ -95,20 +92,17 @@ def _illegal(word: int):
 
 
 def _extended(value: int, bits: int) -> int:
-    """Return the lowest `bits` bits of `value`, sign-extended to a word."""
     sign = 1 << bits - 1
     return ((value & (1 << bits) - 1 ^ sign) - sign) & WORD_MASK
 
 
 def _immediate_of(form: str, word: int) -> int:
-    """Return an instruction's immediate, sign-extended to a word; `form` is its format."""
     parts = IMMEDIATES[form]
     value = sum((word >> place & (1 << width) - 1) << bit for place, width, bit in parts)
     return _extended(value, max(bit + width for _, width, bit in parts))
 
 
 def _fields(word: int) -> tuple[int, int, int, int, int]:
-    """Return the fields rd, funct3, rs1, rs2 and funct7 of an instruction word."""
     return word >> RD & 31 or DISCARD, word >> FUNCT3 & 7, word >> RS1 & 31, word >> RS2 & 31, word >> FUNCT7
 
 
@@ -295,7 +289,7 @@ _FORMS: dict[int, Callable] = {
     Opcode.JAL: _jal,
     Opcode.SYSTEM: _system,
 }
-"""By opcode, the function that returns an instruction's `execute`, or None if the instruction is illegal."""
+"""By opcode, the decoder of an instruction's `execute`; it returns None for an illegal instruction."""
 
 _WITHOUT_RD = (Opcode.MISC_MEM, Opcode.STORE, Opcode.BRANCH)
 """Opcodes without a destination in bits 11:7; those of FENCE are reserved."""

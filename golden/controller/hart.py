@@ -14,12 +14,9 @@ __all__ = ["Hart", "Retired"]
 class Retired(NamedTuple):
     """A line of the trace: an instruction that retired or trapped, or an interrupt.
 
-    Arguments:
-        pc: address of the instruction; for an interrupt, of the next instruction.
-        instruction: instruction word; 0 for an interrupt or a failed fetch.
-        rd: index of the destination register; 0 if none.
-        value: value written to the destination register; 0 if none.
-        cause: mcause of a trap or interrupt, else None.
+    `pc` is the address of the instruction; for an interrupt, of the next instruction. `instruction` is 0 for an
+    interrupt or a failed fetch. `rd` and `value` are the destination register and its new value, 0 if none. `cause` is
+    mcause of a trap or interrupt, else None.
     """
 
     pc: int
@@ -38,7 +35,6 @@ class Hart:
 
     Attributes:
         x: registers x[0] to x[31], and the `DISCARD` register x[32]; x[0] is 0.
-        pc: address of the next instruction.
         csr: control and status registers. The owner of the hart sets their interrupts and time counters.
         waiting: set by a wfi; `step` then returns None until an enabled interrupt is pending.
     """

@@ -21,11 +21,7 @@ class BootFault(Exception):
 
 
 def boot_program(hbm: np.ndarray, address: int, config: Config) -> bytes:
-    """Return the program of the image at `address`, rounded down to a multiple of RECORD_BYTES.
-
-    Raises:
-        BootFault: if a header word is wrong, or header or program cannot be read.
-    """
+    """Return the program of the image at `address`, rounded down to a multiple of RECORD_BYTES, or raise BootFault."""
     address &= -RECORD_BYTES
     words = np.frombuffer(_read_bytes(hbm, address, 4 * BOOT_WORDS), "<u4").tolist()
     _, size, program = words[:3]

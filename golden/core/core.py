@@ -29,14 +29,9 @@ SLICE = 500
 class CoreOutcome:
     """Result of a run; the memories are not copied.
 
-    Arguments:
-        exit_code: exit code of the controller's program; None if the program has not ended.
-        error: first reported error, or None.
-        records: (queue, HBM address) of every retired record, in order.
-        console: output of the program.
-        loaded: words that the program read from SBUF and PSUM, in order.
-        sbuf, psum: uint8 [partitions, bytes].
-        hbm: uint8 [bytes].
+    `exit_code` is None if the program has not ended, `error` the first reported error or None, `records` the (queue,
+    HBM address) of every retired record in order, `console` the program's output, `loaded` the words that the program
+    read from SBUF and PSUM, in order.
     """
 
     exit_code: int | None
@@ -55,15 +50,8 @@ class Core:
     The timer counts retired instructions. While the controller sleeps or stalls at a doorbell, the timer jumps to the
     next timer interrupt or watchdog report.
 
-    Arguments:
-        config: the machine's parameters.
-        hbm: uint8 [bytes], C-contiguous, used in place. Accesses beyond the array fail.
-        order, number, network: passed to `golden.core.machine.Machine`.
-
-    Attributes:
-        machine: queues, semaphores, engines.
-        registers: registers of the controller's address space.
-        hart: the controller; None before `run`, and after a failed boot.
+    `hbm`, uint8 [bytes], is used in place; accesses beyond it fail. `order`, `number` and `network` are those of
+    `golden.core.machine.Machine`. `hart` is None before `run`, and after a failed boot.
     """
 
     def __init__(
@@ -102,8 +90,7 @@ class Core:
     def steps(self, address: int = 0, instructions: int = 5_000_000) -> Generator[int, int, None]:
         """Run like `run`; whenever it stalls, yield the time of its next event, and receive the time to continue.
 
-        A caller that runs several cores always continues the core with the earliest time. So a core can wait for the
-        others until its watchdog reports.
+        The caller continues the core with the earliest time, so a core can wait for others until its watchdog reports.
         """
         if self.hart is None and not self._boot(address):
             return
@@ -147,10 +134,7 @@ class Core:
         return True
 
     def _execute(self, most: int) -> int:
-        """Execute at most `most` instructions, until the controller writes a register, sleeps or stalls.
-
-        Return the number of executed instructions.
-        """
+        """Execute at most `most` instructions, until a register write, sleep or stall; return their number."""
         hart, timer, registers = self.hart, self._timer, self.registers
         assert hart is not None
         csr = hart.csr
@@ -171,10 +155,6 @@ class Core:
         return most
 
     def _wakes(self, deadline: int | None) -> int | None:
-        """Return the time at which a sleeping or stalled controller continues, or None if no such time is known.
-
-        That is the timer interrupt or `deadline`, if not None, whichever is earlier.
-        """
         times = [] if deadline is None else [deadline]
         if not self._stalled and self._timer.now < self._timer.compare < NEVER:
             times.append(self._timer.compare)

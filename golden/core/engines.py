@@ -24,14 +24,8 @@ RECORDS = 1 << 16
 class Engines:
     """Functional models of all engines of a core, with the memories that they share.
 
-    Arguments:
-        config: the machine's parameters.
-        hbm: uint8 [bytes], for copies.
-        number: index of the core in its instance.
-        network: meeting point of collectives; None for a single core.
-
-    Attributes:
-        sbuf, psum: uint8 [partitions, bytes] and [columns, bytes], initially zero.
+    `network` is None for a single core. The memories `sbuf` and `psum`, uint8 [partitions or columns, bytes], are
+    initially zero.
     """
 
     def __init__(self, config: Config, hbm: np.ndarray, number: int = 0, network: Network | None = None):
@@ -58,8 +52,7 @@ class Engines:
 
         An illegal instruction has no effect.
 
-        Raises:
-            WaitingCores: if a collective must wait for other cores; execute it again later.
+        Raises WaitingCores if a collective must wait for other cores; execute it again later.
         """
         broken, instruction = self._decode(engine, body, self._context)
         if broken is not None:
@@ -78,7 +71,6 @@ class Engines:
 
 
 def _decode(config: Config, engine: Engine, body: int, context: Context) -> tuple[Broken | None, Instruction | None]:
-    """Decode the instruction in a record's body; return (broken rule, None), or (None, instruction) if legal."""
     kind = instruction_type(engine)
     values = kind.unpack(body)
     broken = kind.violation(engine, values, context)

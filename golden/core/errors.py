@@ -11,11 +11,8 @@ __all__ = ["CoreError", "Errors"]
 class CoreError:
     """Error that a core reports in its error registers.
 
-    Arguments:
-        cause: a `spec.isa.Rule` or a `spec.isa.Cause`.
-        queue: index of the queue.
-        address: HBM address of the record.
-        detail: value of ERROR_DETAIL; the meaning depends on the cause.
+    `cause` is a `spec.isa.Rule` or a `spec.isa.Cause`, on which the meaning of `detail` depends; `address` is the HBM
+    address of the record.
     """
 
     cause: int
@@ -29,7 +26,7 @@ class CoreError:
 
 
 class Errors:
-    """Error register of a core, which keeps the first error; after an error no queue issues records."""
+    """Error register; after an error no queue issues records."""
 
     def __init__(self):
         self.first: CoreError | None = None

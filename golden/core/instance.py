@@ -24,12 +24,8 @@ def run_instance(
     The core with the earliest time runs until its controller has written a register or executed some instructions. A
     collective takes no time: it ends on all cores when the last one reaches it.
 
-    Arguments:
-        config: configuration of every core; `cores` is their number.
-        memories: uint8 [bytes] of each core, C-contiguous, used in place.
-        bases: address of each core's image; None for 0.
-        order: see `golden.core.machine.Machine`.
-        instructions: maximum for each controller.
+    Each of the `memories`, uint8 [bytes], is used in place. `bases` are the addresses of the images, by default 0;
+    `instructions` is the maximum for each controller. For `order` see `golden.core.machine.Machine`.
     """
     if len(memories) != config.cores:
         raise ValueError(f"memories must have one entry for each of {config.cores} cores, not {len(memories)}")

@@ -20,16 +20,9 @@ __all__ = ["Machine"]
 class Machine:
     """All of a core except the controller: queues, semaphores, engines and error register.
 
-    Arguments:
-        config: the machine's parameters.
-        hbm: uint8 [bytes], C-contiguous, used in place.
-        order: chooses the next queue, record by record; None runs each queue in turn as far as it can.
-        number: index of the core in its instance.
-        network: meeting point of collectives; None for a single core.
-
-    Attributes:
-        engines, semaphores, errors, queues: models of the parts of the core.
-        trace: (queue, HBM address) of every retired record, in order.
+    `order` chooses the next queue, record by record; None runs each queue in turn as far as it can. `number` is the
+    core's index in its instance, `network` None for a single core. `trace` lists (queue, HBM address) of every retired
+    record, in order.
     """
 
     def __init__(
@@ -82,10 +75,7 @@ class Machine:
                 able.remove(queue)
 
     def report_deadlock(self) -> None:
-        """Report the watchdog's error, for the state in which all remaining records wait.
-
-        If a collective waits for another core, the error names that wait, else a wait for a semaphore.
-        """
+        """Report the watchdog's error: a wait of a collective for another core if one exists, else a semaphore wait."""
         awaited = self.engines.network.awaited(self.number)
         if awaited is not None:
             number = collective_queue(self.config)

@@ -18,17 +18,11 @@ class WaitingCores(Exception):
 
 
 class Network:
-    """Meeting point of an instance's cores: executes a collective when its whole group has reached it; untimed.
+    """Untimed network of an instance's cores, with the HBM of each: executes a collective when its group is complete.
 
     A collective that reaches beyond its core's memory fails as soon as the core reaches it. Two cores detect a
     disagreement only if one sends to the other on a channel on which the other expects its data; else they wait for
-    each other.
-
-    Arguments:
-        memories: HBM of each core, uint8 [bytes].
-
-    Attributes:
-        woken: cores with a collective that has ended or failed; the caller removes them.
+    each other. `woken` has the cores with a collective that has ended or failed; the caller removes them.
     """
 
     def __init__(self, memories: Mapping[int, np.ndarray]):
@@ -41,10 +35,7 @@ class Network:
     def execute(self, core: int, instruction: Collective) -> tuple[int, int] | None:
         """Execute a core's collective; return cause and detail if it fails, None when it has ended.
 
-        Each call must pass the same legal instruction until one returns.
-
-        Raises:
-            WaitingCores: if the group is incomplete; call again later.
+        Raises WaitingCores if the group is incomplete; call again with the same legal instruction.
         """
         if core not in self._at and core not in self._ended:
             self._at[core] = instruction
@@ -54,10 +45,7 @@ class Network:
         return self._ended.pop(core)
 
     def awaited(self, core: int) -> int | None:
-        """Return a core that `core` waits for, or None.
-
-        Cores that have not reached the collective are preferred, then neighbours on the ring.
-        """
+        """Return a core that `core` waits for, or None; cores that have not reached the collective are preferred."""
         if core not in self._at:
             return None
         group = partners_of(self._at[core])
@@ -67,7 +55,6 @@ class Network:
         return next(missing, others[0])
 
     def _is_there(self, core: int, other: int) -> bool:
-        """Return whether core `other` has reached a collective in which `core` takes part."""
         return other in self._at and core in partners_of(self._at[other])
 
     def _begin(self, core: int) -> None:
@@ -87,7 +74,6 @@ class Network:
                 del self._at[other]
 
     def _compare(self, core: int, other: int) -> None:
-        """Let the collective of `core` fail if the collective that `other` has reached does not match."""
         try:
             compare_signatures(self._at[core], self._at[other])
         except CollectiveError as error:
@@ -110,7 +96,6 @@ def _agree(one: Collective, other: Collective) -> bool:
 
 
 def _hear(one: Collective, other: Collective) -> bool:
-    """Return whether one core sends to the other on a channel on which the other expects data from this core."""
     return any(
         a.core == sources and b.core == targets
         for a, b in ((one, other), (other, one))
@@ -119,7 +104,7 @@ def _hear(one: Collective, other: Collective) -> bool:
 
 
 def _neighbours(instruction: Collective) -> tuple[int, ...]:
-    """Return, for both channels, the core to which a collective sends; each receives from the other channel's core."""
+    """Return the cores to which both channels send; each channel receives from the other channel's core."""
     cores, rank = instruction.group.cores, instruction.rank
     if instruction.kind in (CollectiveKind.SEND, CollectiveKind.RECEIVE):
         return (cores[instruction.root],) * CHANNELS

@@ -27,13 +27,9 @@ __all__ = ["Queue"]
 
 
 class _Record(NamedTuple):
-    """A fetched record.
+    """A fetched record: code of its engine, and its instruction word, not decoded.
 
-    Arguments:
-        engine: code of the engine that executes the record.
-        body: instruction word, not decoded.
-        waits: pairs of a semaphore and the minimum value to wait for.
-        updates: triples of a semaphore, an operation and a value.
+    A wait is a semaphore and its minimum value; an update a semaphore, an operation and a value.
     """
 
     engine: Engine
@@ -44,7 +40,6 @@ class _Record(NamedTuple):
 
 @lru_cache(1 << 16)
 def _record(word: int) -> _Record:
-    """Split a record's word into its fields; the cache avoids the work when a section runs again."""
     h = unpack(HEADER_FIELDS, word)
     waits = [(h[f"wait{n}_semaphore"], h[f"wait{n}_value"]) for n in (0, 1) if h[f"wait{n}"]]
     ops = [(n, UpdateOp(h[f"update{n}"])) for n in (0, 1)]
@@ -55,13 +50,8 @@ def _record(word: int) -> _Record:
 class Queue:
     """Queue of records: decodes and executes the record at its head, then retires it immediately.
 
-    Arguments:
-        number: index of the queue.
-        engines, semaphores, errors: models of the core's parts.
-        trace: list to which (queue, HBM address) of every retired record is appended.
-
-    Attributes:
-        rung, retired: number of records started by doorbells, and of records retired, since reset.
+    `trace` receives (queue, HBM address) of every retired record. `rung` and `retired` count the records started by
+    doorbells, and those retired, since reset.
     """
 
     def __init__(self, number: int, engines: Engines, semaphores: Semaphores, errors: Errors, trace: list):
@@ -102,7 +92,7 @@ class Queue:
         return self._blocks[0][0]
 
     def unmet(self) -> tuple[int, int] | None:
-        """Return the semaphore and minimum value of the next record's first unsatisfied wait, or None."""
+        """Return semaphore and minimum value of the next record's first unsatisfied wait, or None."""
         waits = self._record.waits if self._record else ()
         return next(((semaphore, value) for semaphore, value in waits if self._semaphores[semaphore] < value), None)
 
@@ -126,7 +116,6 @@ class Queue:
         return True
 
     def _fetch(self) -> bool:
-        """Read the next record from HBM; return False if that fails, which is reported as an error."""
         data: np.ndarray = self._engines.hbm[self.address : self.address + RECORD_BYTES]
         if len(data) < RECORD_BYTES:
             return self._report(Cause.FETCH, 0)

@@ -47,15 +47,10 @@ class Registers:
     """Registers from address REGISTERS on; each access must be of a whole word.
 
     An access fails without effect if the register does not exist, does not permit this direction or cannot hold the
-    value, or if a semaphore would overflow or underflow.
-
-    Arguments:
-        machine: the queues, semaphores and errors to show. Counters of cycles read 0.
+    value, or if a semaphore would overflow or underflow. Counters of cycles read 0.
 
     Attributes:
         exit_code: first value written to EXIT; None before.
-        console: bytes written to CONSOLE.
-        watchdog_limit: value of WATCHDOG_LIMIT.
         written: set by a write to any register, cleared by the core.
         moved: set by a write to a doorbell or semaphore, cleared by the core.
     """
@@ -105,11 +100,7 @@ class Registers:
         return registers[address] & WORD
 
     def store(self, address: int, size: int, value: int) -> None:
-        """Write a register; see `golden.controller.Bus`.
-
-        Raises:
-            Stall: at a doorbell without a free block slot; the write has no effect.
-        """
+        """Write a register; raise Stall, without effect, at a doorbell without a free block slot."""
         _check(size == 4, address)
         if (place := self._within(address, at.QUEUES, at.QUEUE_STRIDE)) is not None:
             self._store_queue(*place, value)
@@ -118,10 +109,6 @@ class Registers:
         self.written = True
 
     def _within(self, address: int, first: int, stride: int) -> tuple[int, int] | None:
-        """Return queue index and register offset of an address in a register group that exists per queue, else None.
-
-        `first` is the address of queue 0's registers, `stride` the distance to the next queue's.
-        """
         queue, offset = divmod(address - first, stride)
         return (queue, offset) if 0 <= queue < len(self._halves) else None
 
@@ -162,7 +149,6 @@ class Registers:
         self.moved = True
 
     def _store_semaphore(self, address: int, value: int) -> bool:
-        """Update the semaphore that an address selects; return False if the address selects no semaphore."""
         for first, op in _SEMAPHORE_OPS.items():
             if (semaphore := _semaphore(address, first)) is not None:
                 _check(value <= SEMAPHORE_MAX and self._machine.semaphores.update(semaphore, op, value), address)

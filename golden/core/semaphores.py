@@ -14,7 +14,6 @@ class Semaphores:
         self.values = [0] * count
 
     def __getitem__(self, semaphore: int) -> int:
-        """Return a semaphore's value."""
         return self.values[semaphore % len(self.values)]
 
     def update(self, semaphore: int, op: UpdateOp, value: int) -> bool:

@@ -10,11 +10,7 @@ __all__ = ["Window"]
 class Window:
     """Address window onto a memory: byte a of partition p is at address base + (p << pitch_bits) + a.
 
-    Arguments:
-        memory: uint8 [partitions, bytes].
-        base: first address of the window.
-        pitch_bits: log2 of the distance in bytes between partitions.
-        loaded: list to which every word read is appended.
+    `memory` is uint8 [partitions, bytes]. Every word read is appended to `loaded`.
     """
 
     def __init__(self, memory: np.ndarray, base: int, pitch_bits: int, loaded: list[int]):

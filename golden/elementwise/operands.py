@@ -23,11 +23,6 @@ class Operands:
     """Operands of a legal instruction; every tensor has the shape [partitions, 4 free dimensions, outermost first].
 
     `sbuf` and `psum` are the memories, uint8 [partitions, bytes].
-
-    Attributes:
-        partitions: number of lanes.
-        shape: counts of the four dimensions, outermost first.
-        arithmetic: arithmetic of the instruction.
     """
 
     def __init__(self, instruction: Elementwise, config: Config, sbuf: np.ndarray, psum: np.ndarray):
@@ -52,7 +47,7 @@ class Operands:
         return widen(self.codes(name), getattr(self.instruction, name).format)
 
     def scalar(self, name: str, arithmetic: Arithmetic | None = None) -> np.ndarray:
-        """Return scalar "s0" or "s1" as words that broadcast, in `arithmetic`, by default the instruction's."""
+        """Return scalar "s0" or "s1" as words in `arithmetic`, by default the instruction's."""
         scalar = getattr(self.instruction, name)
         if not isinstance(scalar, Pointer):
             return np.full((1,) * (DIMENSIONS + 1), scalar & 0xFFFF_FFFF, np.uint32)
@@ -75,13 +70,10 @@ class Operands:
         return words.reshape(self.partitions, -1)
 
     def write(self, words: np.ndarray, *, axes: int = 0, where: np.ndarray | None = None) -> None:
-        """Cast results to the format of dst and write them to dst.
+        """Cast results in the instruction's arithmetic, in row-major order, to the format of dst and write them.
 
-        Arguments:
-            words: results in the instruction's arithmetic, in row-major order.
-            axes: number of innermost dimensions that were reduced; stochastic rounding of a result uses the index of
-                its last operand element.
-            where: bool, False where dst keeps its value.
+        `axes` is the number of innermost dimensions that were reduced; stochastic rounding of a result uses the index
+        of its last operand element. Where `where` is False, dst keeps its value.
         """
         access, shape = self._access("dst")
         random = None
@@ -110,7 +102,6 @@ class Operands:
         scatter(self._memories[access.storage], access, codes)
 
     def _access(self, name: str) -> tuple[Access, tuple[int, ...]]:
-        """Return the access of tensor "a", "b" or "dst", and its counts; both are extended to four dimensions."""
         access = getattr(self.instruction, name)
         steps = (0,) * (DIMENSIONS - len(access.steps)) + tuple(access.steps)
         return replace(access, steps=steps), tuple(reversed(counts_of(self._fields, name)))
@@ -118,5 +109,4 @@ class Operands:
 
 @lru_cache(1 << 16)
 def _fields_of(instruction: Elementwise, config: Config) -> dict[str, int]:
-    """Return the value of every field of an instruction; the result is cached."""
     return instruction.fields(config)

@@ -66,10 +66,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class ClusterTiming:
-    """Cycles of each phase of a collective on a cluster.
-
-    `between`, the phase over the network, has 0 cycles with one instance.
-    """
+    """Cycles of each phase of a collective on a cluster; with one instance, `between`, over the network, is 0."""
 
     reduce_scatter: int
     between: int

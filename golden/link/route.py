@@ -64,7 +64,7 @@ def _sizes(instance: Instance) -> list[int]:
 
 
 def _places(instance: Instance, chip: int) -> list[int]:
-    """Return a chip's position in each dimension: the index in a ring; the column and the row in a torus."""
+    """Return a chip's index in a ring, or its column and row in a torus."""
     if instance.topology == Topology.RING:
         return [chip]
     return [chip % instance.width, chip // instance.width]

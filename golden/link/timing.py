@@ -69,13 +69,9 @@ class Parameters:
 class LinkCase:
     """A collective to be timed, on otherwise idle cores.
 
-    Arguments:
-        instance: parameters of the instance.
-        ranks, stride, base: number of ranks, distance between ranks and first core of the group.
-        count: number of elements of a block.
-        dtype, narrow: see `spec.isa.collective.Collective`.
-        chunk: granules of a segment; None for the value of `spec.isa.collective.best_chunk`.
-        kind: ALL_REDUCE, REDUCE_SCATTER or ALL_GATHER.
+    `ranks`, `stride` and `base` are number of ranks, distance between ranks and first core of the group. `count` is the
+    number of elements of a block, `chunk` the granules of a segment, by default `spec.isa.collective.best_chunk`. For
+    `dtype` and `narrow` see `spec.isa.collective.Collective`. `kind` is ALL_REDUCE, REDUCE_SCATTER or ALL_GATHER.
     """
 
     instance: Instance
@@ -121,10 +117,7 @@ def cycles_of(case: LinkCase, parameters: Parameters | None = None, rounds: int 
 
 
 def ideal_cycles(case: LinkCase) -> float:
-    """Return the cycles that a collective would need without latencies and if no link were shared by its channels.
-
-    These are the beats of the channel that carries more elements.
-    """
+    """Return the beats of the channel with more elements: the cycles without latencies and shared links."""
     first, end = case.part(0)
     step = (end - first) / (case.ranks if case.kind == _K.ALL_REDUCE else 1)
     wide, raw = (step * size / case.instance.link_bytes for size in _wire_bytes(case))
@@ -172,8 +165,6 @@ def _wire_bytes(case: LinkCase) -> tuple[int, int]:
 
 
 class _Ring:
-    """Timing of one channel of a collective: when each rank begins and ends to send its current segment."""
-
     def __init__(self, case: LinkCase, channel: int, parameters: Parameters):
         self.case, self.parameters = case, parameters
         begin, end = case.part(channel)
@@ -198,7 +189,6 @@ class _Ring:
         self.free: np.ndarray | None = None
 
     def _ways(self, channel: int) -> list[list[Hop]]:
-        """Return, for each rank, the route over which a channel sends to the next rank."""
         cores, n = self.case.group.cores, self.case.ranks
         return [route(self.case.instance, cores[r], cores[(r + 1 - 2 * channel) % n], channel) for r in range(n)]
 
@@ -229,7 +219,6 @@ class _Ring:
         return max(self.free.max(), memory + p.turn) + p.finish
 
     def _round(self, elements: np.ndarray) -> None:
-        """Advance all ranks by one round; `elements` has the number of elements of each rank's segment."""
         case, ranks = self.case, self.case.ranks
         wide, raw = _wire_bytes(case)
         lanes = case.instance.link_bytes / 4

@@ -16,16 +16,10 @@ __all__ = ["are_distinct", "footprint", "gather", "scatter", "strided_view"]
 
 
 def gather(memory: np.ndarray, access: Access | Pointer, partitions: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a copy of the codes that an access selects, [partitions, *shape].
+    """Return a copy of the codes that an access selects, [partitions, *shape]; a Pointer has the shape ().
 
-    Arguments:
-        memory: uint8 [partitions, bytes].
-        access: elements to read; a Pointer selects one element per partition, with the shape ().
-        partitions: number of lanes.
-        shape: count for each step of the access, outermost first.
-
-    Raises:
-        ValueError: if an element lies outside the memory, or the numbers of steps and counts differ.
+    The memory is uint8 [partitions, bytes]; `shape` has a count for each step of the access, outermost first. Raises
+    ValueError if an element lies outside the memory, or the numbers of steps and counts differ.
     """
     view = _elements(memory, access, partitions, shape)
     return view.astype(storage_dtype(access.format), order="C", copy=True)
@@ -34,13 +28,8 @@ def gather(memory: np.ndarray, access: Access | Pointer, partitions: int, shape:
 def scatter(memory: np.ndarray, access: Access, codes: np.ndarray, where: np.ndarray | None = None) -> None:
     """Write codes [partitions, *shape] to the elements of an access, in row-major order.
 
-    If several codes have one address, the last code remains.
-
-    Arguments:
-        memory: uint8 [partitions, bytes].
-        access: elements to write.
-        codes: codes of the access's format.
-        where: bool, False where the memory keeps its value; None to write all elements.
+    If several codes have one address, the last code remains. The memory, uint8 [partitions, bytes], keeps its value
+    where `where` is False.
     """
     partitions, *shape = codes.shape
     view = _elements(memory, access, partitions, tuple(shape))
@@ -67,7 +56,6 @@ def _steps(access: Access | Pointer) -> tuple[int, ...]:
 
 
 def _elements(memory: np.ndarray, access: Access | Pointer, partitions: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the elements of an access as a view of the memory, [partitions, *shape]."""
     steps = _steps(access)
     if len(steps) != len(shape):
         raise ValueError(f"steps must be one for each of {len(shape)} dimensions, not {steps!r}")

@@ -55,8 +55,6 @@ def dma_copy(instruction: DmaCopy, hbm: np.ndarray, sbuf: np.ndarray, psum: np.n
 
 
 class _Tensor:
-    """Tensor as an array of bytes: the offset of its first element, and a stride in bytes for each dimension."""
-
     def __init__(self, tensor: DmaTensor, memory: np.ndarray):
         self.format = tensor.format
         self.beyond = tensor.storage == Storage.HBM
@@ -66,7 +64,6 @@ class _Tensor:
         self.strides = tuple(step * (pitch if d == tensor.axis else size) for d, step in enumerate(tensor.steps))
 
     def row(self, number: int) -> "_Tensor":
-        """Return the elements with index `number` in the outermost dimension."""
         row = object.__new__(_Tensor)
         row.format, row.beyond, row.bytes = self.format, self.beyond, self.bytes
         row.offset = (self.offset + number * self.strides[0]) % (1 << HBM_ADDRESS_BITS)
@@ -74,7 +71,6 @@ class _Tensor:
         return row
 
     def view(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the codes as a view of the memory, of the given shape."""
         dtype = storage_dtype(self.format)
         low = high = self.offset
         for count, stride in zip(shape, self.strides, strict=True):
@@ -87,7 +83,6 @@ class _Tensor:
         return np.ndarray(shape, dtype.newbyteorder("<"), self.bytes, self.offset, self.strides)
 
     def write(self, codes: np.ndarray) -> None:
-        """Write codes to the elements of the tensor, in row-major order."""
         view = self.view(codes.shape)
         if are_distinct(self.strides, codes.shape):
             np.copyto(view, codes)
@@ -102,7 +97,6 @@ class _Tensor:
 
 
 def _cast(codes: np.ndarray, source: Format, target: Format) -> np.ndarray:
-    """Convert codes as TENSOR_COPY does; codes of the same format are copied unchanged."""
     if source == target:
         return codes
     arithmetic = Arithmetic.FP32

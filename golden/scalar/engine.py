@@ -24,9 +24,8 @@ class ScalarEngine:
 
     An instruction reads all sources before it writes; of two writes to one address the later one remains.
 
-    Attributes:
-        sums: uint32 [lanes], FP32 running sums, initially zero. An instruction without `sum_continue` restarts those of
-            its lanes from +0.
+    The FP32 running sums `sums`, uint32 [lanes], are initially zero. An instruction without `sum_continue` restarts
+    those of its lanes from +0.
     """
 
     def __init__(self, config: Config):

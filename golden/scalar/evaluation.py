@@ -54,7 +54,6 @@ _REDUCED_MASK = (1 << REDUCED_BITS) - 1
 
 @njit(inline="always")
 def _bit_length(value):
-    """Return the number of bits of a positive integer below 2**63."""
     n = 0
     for step in (32, 16, 8, 4, 2, 1):
         if value >> step:
@@ -75,7 +74,6 @@ def _decode(word):
 
 @njit(inline="always")
 def _round(magnitude, exponent, sign):
-    """Return the FP32 word of magnitude * 2**exponent, to nearest even."""
     if magnitude == 0:
         return sign << 31
     length = _bit_length(magnitude)
@@ -157,7 +155,6 @@ def _factor(factor, m, e, r):
 
 @njit(inline="always")
 def _scale_exponent(scale, e):
-    """Step 6: return the exponent that `scale` derives from the exponent e of z and adds to the result's."""
     if scale == _RECIPROCAL:
         return -e
     if scale == _ROOT:
@@ -169,7 +166,6 @@ def _scale_exponent(scale, e):
 
 @njit(inline="always")
 def _power_of_two(total, exponent, sign, exp2):
-    """Step 8: return the FP32 word of 2 ** u with a sign, where u is `total` at its scale `exponent`."""
     u = total >> min(SUM_POINT - _U_BITS - exponent, 63)
     s = exp2[u >> LOCAL_BITS & (1 << EXP2_INDEX_BITS) - 1]
     t = u & _LOCAL

@@ -17,11 +17,8 @@ _WINDOWS = np.array([(window(e) >> 40, window(e) & (1 << 40) - 1) for e in range
 def activate(function: Function | str, z, alpha: float | np.ndarray = 0.0, tables: Tables | None = None) -> np.ndarray:
     """Return f(z) in FP32, with subnormal numbers and the canonical NaN; docs/activation.md has the error bounds.
 
-    Arguments:
-        function: a function of `spec.functions`, or the name of one.
-        z: float32, any shape.
-        alpha: FP32 parameter of leaky_relu and dleaky_relu.
-        tables: contents of the hardware's tables; None for the repository's.
+    `alpha` is the parameter of leaky_relu and dleaky_relu; `tables`, contents of the hardware's tables, are by default
+    the repository's.
     """
     if not isinstance(function, Function):
         function = function_named(function)
@@ -44,7 +41,6 @@ def _arrays(tables: Tables | None, code: int) -> tuple[np.ndarray, np.ndarray, n
 
 
 def _special_words(function: Function, alpha: np.float32) -> np.ndarray:
-    """Return the FP32 words of a function's results at +0, -0, +Inf and -Inf."""
     words = []
     for (special, sign), z in zip(function.specials, np.array([0.0, -0.0, np.inf, -np.inf], np.float32), strict=True):
         if special.word is not None:

@@ -42,8 +42,7 @@ class TensorEngine:
         and only the rows that both instructions have. The memories are uint8 [rows, bytes], little-endian; each
         instruction reads one, and the other may be None.
 
-        Raises:
-            ValueError: if it is illegal after the previous instructions, or reads beyond the memory.
+        Raises ValueError if it is illegal after the previous instructions, or reads beyond the memory.
         """
         instruction.check(self._context)
         self.perform(instruction, stationary_memory, moving_memory)
@@ -81,7 +80,6 @@ class TensorEngine:
 
 
 def _elements(instruction: TensorInstruction, memory, count: int, stride: int) -> np.ndarray:
-    """Return the codes [k, count] that an instruction reads: `count` elements, `stride` bytes apart, in each row."""
     size = instruction.format.bits // 8
     rows, length = memory.shape
     end = instruction.address + (count - 1) * stride + size

@@ -40,10 +40,8 @@ def column_sums_equation(stationary, moving, *, stationary_present=None, moving_
 def accumulate_sums(psum, sums, integer: bool) -> np.ndarray:
     """Return the PSUM words (uint32) after column sums are added to them, or overwrite them.
 
-    Arguments:
-        psum: previous words; None to overwrite them.
-        sums: float32, NaN canonical.
-        integer: True adds the sums, then integers, as wrapping INT32; False adds FP32.
+    `psum` has the previous words, or is None to overwrite them. The sums are float32 with canonical NaN; `integer` adds
+    the sums, then integers, as wrapping INT32.
     """
     if integer:
         words = sums.astype(np.int32).view(np.uint32)
@@ -95,14 +93,9 @@ def multiply_tiles(
 ) -> None:
     """Compute the `column_sums` of one pass of the array and accumulate them in PSUM, as `accumulate_sums` does.
 
-    Arguments:
-        stationary: operand packed in tiles of TILE columns; at least K rows and M columns.
-        moving: operand packed in blocks of WIDTH columns; K rows and at least N columns.
-        psum: uint32 [M, N], columns contiguous; written in place.
-        accumulates: whether the sums are added to PSUM.
-        integer: whether PSUM holds INT32.
-        init: see `column_sums`.
-        fused: see `compile_pass`.
+    The stationary operand is packed in tiles of TILE columns and has at least K rows and M columns, the moving operand
+    in blocks of WIDTH columns, K rows and at least N columns. `psum`, uint32 [M, N] with contiguous columns, is written
+    in place; `integer` tells whether it holds INT32. For `init` see `column_sums`, for `fused` `compile_pass`.
     """
     (w, w_present), (x, x_present) = stationary, moving
     masked = w_present is not None or x_present is not None

@@ -16,16 +16,9 @@ TABLE_BITS = 16
 def array_operand(bits, fmt: Format, half: int = 0, skip_zero: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the values that the array multiplies for codes of `fmt`, and which of them are present.
 
-    Arguments:
-        bits: codes, unsigned, any shape.
-        fmt: one of `spec.formats.MATMUL_FORMATS`.
-        half: for FP32, 0 for the upper and 1 for the lower 12 bits of the significand; else 0. A zero lower half is
-            absent, so that an infinity times the lower half of 1.0 is not NaN.
-        skip_zero: True makes every zero absent, as a transpose requires for its moving operand.
-
-    Returns:
-        values: float32.
-        present: bool, False where the operand is absent; None if all are present.
+    `half` selects the upper (0) or lower (1) 12 bits of an FP32 significand; other formats have 0. A zero lower half is
+    absent, so that an infinity times the lower half of 1.0 is not NaN. `skip_zero` makes every zero absent, as a
+    transpose requires for its moving operand. The values are float32; presence is bool, or None if all are present.
     """
     if fmt == FP32:
         values = operand(bits, fmt, ("hi", "lo")[half])

@@ -54,12 +54,10 @@ def matrix_product(a_bits, b_bits, fmt: Format, rows: int) -> np.ndarray:
 
 
 def _halves(codes: np.ndarray, fmt: Format) -> list[Packed]:
-    """Return the operand of each pass of a product: two significand halves for FP32, else the whole operand."""
     return [array_operand(codes, fmt, half) for half in ((0, 1) if fmt == FP32 else (0,))]
 
 
 def _multiply(stationary: list[Packed], moving: list[Packed], psum: np.ndarray, rows: int, *, integer: bool) -> None:
-    """Compute a whole product in `psum`, which must contain zeros, in all passes; for the operands see `_halves`."""
     passes = PASSES if len(stationary) > 1 else PASSES[:1]
     for row in range(0, moving[0][0].shape[1], rows):
         for number, (own, other) in enumerate(passes):

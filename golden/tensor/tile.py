@@ -64,7 +64,6 @@ class _Pass:
                         self.write(builder.load(total), partition, builder.mul(block, INDEX(self.width)))
 
     def add_row(self, block: Value, tile: Value, row: Value, totals: list[Value]) -> None:
-        """Build the code that adds one row's products of a stationary tile and a moving block to the tile's sums."""
         builder = self.builder
         x = self.moving_row(self.moving, block, row, self.floats)
         present = self.moving_row(self.moving_present, block, row, self.flags) if self.masked else None
@@ -77,17 +76,14 @@ class _Pass:
             builder.store(found, place)
 
     def moving_row(self, array: Value, block: Value, row: Value, kind: ir.VectorType) -> Value:
-        """Return a vector with one row of a block of `array`, the moving operand or its mask."""
         place = self.place(array, block, self.builder.mul(row, INDEX(self.width)))
         return self.builder.load(self.builder.bitcast(place, kind.as_pointer()), align=1)
 
     def weight(self, array: Value, tile: Value, row: Value, number: int) -> Value:
-        """Return a vector filled with one value of a tile of `array`, the stationary operand or its mask."""
         inside = self.builder.add(self.builder.mul(row, INDEX(TILE)), INDEX(number))
         return self.spread(self.builder.load(self.place(array, tile, inside)))
 
     def write(self, sums: Value, partition: Value, column: Value) -> None:
-        """Build the code that stores a partition's sums in PSUM, or adds them, in the columns that exist."""
         builder, kind = self.builder, self.words if self.integer else self.floats
         place = builder.bitcast(self.place(self.psum, partition, column), kind.as_pointer())
         align = WORD_TYPE(4)
@@ -103,7 +99,6 @@ class _Pass:
         builder.call(self.masked_access("store", kind), (new, place, align, inside))
 
     def masked_access(self, what: str, kind: ir.VectorType) -> ir.Function:
-        """Return LLVM's masked vector load or store (`what`) for vectors of type `kind`."""
         name = f"llvm.masked.{what}.v{self.width}{'i32' if self.integer else 'f32'}.p0"
         flags, place = ir.VectorType(ir.IntType(1), self.width), kind.as_pointer()
         loads = ir.FunctionType(kind, [place, WORD_TYPE, flags, kind])
@@ -112,15 +107,12 @@ class _Pass:
         return module.globals.get(name) or ir.Function(module, loads if what == "load" else stores, name)
 
     def pieces(self, count: Value, size: int) -> Value:
-        """Return `count` / `size`, rounded up."""
         return self.builder.sdiv(self.builder.add(count, INDEX(size - 1)), INDEX(size))
 
     def place(self, array: Value, number: Value, inside: Value) -> Value:
-        """Return the pointer to element `inside` of tile, block or partition `number`."""
         return self.builder.gep(array, [self.builder.add(self.builder.mul(number, self.steps[array]), inside)])
 
     def spread(self, value: Any) -> Value:
-        """Return a vector filled with a value."""
         kind = ir.VectorType(value.type, self.width)
         one = self.builder.insert_element(kind(ir.Undefined), value, WORD_TYPE(0))
         return self.builder.shuffle_vector(one, kind(ir.Undefined), self.words(None))

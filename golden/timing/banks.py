@@ -12,13 +12,8 @@ __all__ = ["Banks"]
 class Banks:
     """Banks of SBUF and PSUM, and the PSUM ports that all requesters except the array share.
 
-    Attributes:
-        calendars: all tables, with `places`.
-        places: see `golden.timing.calendar.bank_places`.
-        sbuf_reads, sbuf_writes, psum_reads, psum_writes: tables.
-        owners, debts: for reads and writes, see `golden.timing.calendar.LinePort`.
-        line_buffers: of each line port, see `golden.timing.calendar.buffered_lines`.
-        engines: DMA engines that share each line port.
+    `owners` and `debts` are for reads and writes, see `golden.timing.calendar.LinePort`. `engines` are the DMA engines
+    that share each line port.
     """
 
     def __init__(self, config: Config):

@@ -79,10 +79,6 @@ def _reserve(calendar, cycle, bits):
 
 @njit(cache=True)
 def _higher_priority(priority, bank, sharing):
-    """Return the reservation bits with which higher priorities than `priority` block the bank of the mask `bank`.
-
-    For `sharing` see `LinePort`.
-    """
     bits = bank
     for other in range(VECTOR, priority, _BANKS):
         bits |= (1 if other >= sharing else bank) << other
@@ -91,7 +87,6 @@ def _higher_priority(priority, bank, sharing):
 
 @njit(cache=True)
 def _wins_turn(first, second, cycle, count):
-    """Return whether round-robin requester `first` has priority over `second` in `cycle`, of `count` requesters."""
     turn = cycle % count
     return not first < turn <= second if first < second else second < turn <= first
 
@@ -100,12 +95,8 @@ class LinePort(NamedTuple):
     """Line port (the DMA engines' port to SBUF and PSUM) with the reservation tables of its accesses.
 
     Arguments:
-        calendar: reservation table of the accessed memory, for reads or for writes.
         ports: reservation table of SBUF, which also records the accesses of line ports, even those to PSUM.
         owners: round-robin requester of each SBUF bank in each cycle.
-        debts: stall cycles before the next access of each round-robin requester.
-        port: index of the port; a port has one access per cycle.
-        number: index of the port among the round-robin requesters.
         sharing: in PSUM, the highest priority that shares the one access per cycle with lower ones; UNSHARED in SBUF.
         patience: stall cycles after which an access of the port has priority over the engines.
     """
@@ -123,13 +114,8 @@ class LinePort(NamedTuple):
 class Accesses(NamedTuple):
     """Accesses of a copy through a line port.
 
-    Arguments:
-        banks: index of the bank of each access of the copy.
-        first, count: index of the first access to reserve, and number of accesses.
-        begin: earliest cycle of the first access.
-        cycles: cycles over which the accesses are spread evenly.
-        interval: minimum cycles between accesses.
-        until: cycle from which no further access is reserved.
+    `banks` has the bank of each access of the copy. `first` and `count` select the accesses to reserve, spread evenly
+    over `cycles` from `begin` on, at least `interval` apart. No access is reserved from cycle `until` on.
     """
 
     banks: np.ndarray
@@ -143,11 +129,7 @@ class Accesses(NamedTuple):
 
 @njit(cache=True)
 def line_accesses(line, accesses):
-    """Reserve accesses of a `LinePort` before `until`.
-
-    Returns:
-        number of reserved accesses, cycle of the last one, total stall cycles due to busy banks.
-    """
+    """Reserve accesses of a `LinePort`; return their number, the cycle of the last one, and the total stall cycles."""
     calendar, ports, owners, debts, port, number, sharing, patience = line
     banks, first, count, begin, cycles, interval, until = accesses
     cycle, waited, port_bit, shared = begin - 1, 0, 1 << (_PORT + port), sharing < UNSHARED
@@ -188,15 +170,11 @@ def line_accesses(line, accesses):
 def buffered_lines(calendar, buffer, accesses, port, patience):
     """Reserve the SBUF writes of a line port. Lines with a busy bank wait in a buffer; later lines overtake them.
 
-    Arguments:
-        calendar: table of SBUF's writes.
-        buffer: write cycle of the line in each slot; there is one slot more than in hardware, for the line at the port.
-        accesses: an `Accesses`.
-        port: number of the port.
-        patience: cycles after which an accepted line has priority over the engines.
+    `buffer` has the write cycle of the line in each slot: one slot more than in hardware, for the line at the port.
+    After `patience` cycles an accepted line has priority over the engines.
 
-    Returns:
-        number of accepted lines, cycle of the last acceptance, stall cycles before acceptance, cycle of the last write.
+    Return the number of accepted lines, the cycle of the last acceptance, the stall cycles before acceptance, and the
+    cycle of the last write.
     """
     banks, first, count, begin, cycles, interval, until = accesses
     accepted, waited, written, port_bit = begin - 1, 0, begin, 1 << (_PORT + port)
@@ -268,12 +246,10 @@ def columns(calendars, moves):
 
 
 class Loads(NamedTuple):
-    """Timing of a LoadStationary, which reads the weights from SBUF in steps.
+    """Timing of a LoadStationary, which reads `count` steps of weights from SBUF, the first in cycle `begin` or later.
 
-    Arguments:
-        begin: earliest cycle of the first step.
-        count, address, step: number of steps, byte address of the first step in SBUF, and bytes between steps.
-        patience: stall cycles after which a step has priority over the engines.
+    `address` and `step` are the byte address of the first step, and the bytes between steps. After `patience` stall
+    cycles a step has priority over the engines.
     """
 
     begin: int
@@ -312,10 +288,7 @@ def load_steps(calendar, owners, debts, places, loads):
 
 @njit(cache=True)
 def _reserve_column(calendar, places, cycle, access, address, priority, sharing):
-    """Reserve an engine's access to one element of every partition, from `cycle` on; return the cycle of the access.
-
-    For `sharing` see `LinePort`.
-    """
+    """Reserve an engine's access to one element of every partition, from `cycle` on; return the cycle of the access."""
     memory = 2 if access[1] else 0
     bank = 1 << (address >> places[memory] & places[memory + 1])
     if not access[1]:
@@ -351,13 +324,9 @@ def begin_steps(first, written, depth, a, b, dst):
 
 
 class Walk(NamedTuple):
-    """Progress of an element-wise instruction through its elements.
+    """Progress of an element-wise instruction; for `state`, updated in place, and the operands see `begin_steps`.
 
-    Arguments:
-        state: see `begin_steps`; updated in place.
-        plan: a `golden.timing.plan.Plan` as a plain tuple: Numba's cache does not notice changes of other files.
-        shape: count of each of the four dimensions, outermost first.
-        a, b, dst: see `begin_steps`.
+    `plan` is a `golden.timing.plan.Plan` as a plain tuple: Numba's cache does not notice changes of other files.
     """
 
     state: np.ndarray
@@ -370,11 +339,7 @@ class Walk(NamedTuple):
 
 @njit(cache=True)
 def steps(calendars, priority, until, walk):
-    """Reserve memory cycles for the steps of an element-wise instruction that begin before cycle `until`.
-
-    Return whether all its steps are reserved. `calendars` is a `Calendars`, `walk` a `Walk`, `priority` VECTOR or
-    SCALAR.
-    """
+    """Reserve memory cycles for the steps that begin before cycle `until`; return whether all steps are reserved."""
     sbuf_reads, psum_reads, sbuf_writes, psum_writes, places = calendars
     state, plan, shape, a, b, dst = walk
     before, behind, interval, delay, depth, group, silent = plan

@@ -90,11 +90,7 @@ FLOW_CLEAR, FLOW_TO_CLEAR = 4, 2
 
 
 def flow_path(operations: Sequence[tuple[str, bool]]) -> ControlPath:
-    """Return the cycles of the control program `kernels/control/flow.c`.
-
-    Arguments:
-        operations: name of each executed operation, and whether the operation is a taken branch.
-    """
+    """Return the cycles of `kernels/control/flow.c` for executed operations (name, whether it branches)."""
     gaps = [FLOW_FIRST]
     for name, leaves in operations:
         if name == "RUN":
@@ -107,11 +103,7 @@ def flow_path(operations: Sequence[tuple[str, bool]]) -> ControlPath:
 
 
 class Controller:
-    """Rings the doorbells for an image's blocks, and records the end of its program.
-
-    `words` is the size of the control program with its arguments; for sections and path see
-    `golden.timing.predict`.
-    """
+    """Rings the doorbells for an image's blocks, and records the end of its program, which has `words` words."""
 
     def __init__(
         self,
@@ -147,7 +139,6 @@ class Controller:
         self._returned(booted + TO_MAIN)
 
     def _returned(self, cycle: int) -> None:
-        """Continue after `main` has started or `run_section` has returned."""
         path = self._path
         self._section, self._block = self._section + 1, 0
         if self._section == len(self._sections):
@@ -182,7 +173,6 @@ class Controller:
         self._agenda.at(self._agenda.now + TO_PLACE, self._ring)
 
     def _check(self) -> None:
-        """Check one queue of the section after another for idleness; at a busy queue, continue when it becomes idle."""
         section = self._sections[self._section]
         while self._block < len(section):
             queue = self._queues[section[self._block][0].queue]

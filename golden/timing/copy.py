@@ -28,15 +28,10 @@ class Copy:
     """A DMA copy and its progress. The copy moves in groups of beats.
 
     Arguments:
-        record, timed: record of the copy, and the cycles of that record.
-        source, target: accesses to the source tensor and to the destination tensor.
-        storages: memories of source and target.
-        groups: number of groups.
         casts: cycles that the cast unit needs for all elements; 0 without a cast.
         through: latency of the cast unit in cycles; 0 without a cast.
         rows: whether the copy is a gather or a scatter, which reads row numbers.
-        requested: number of groups requested from the source so far.
-        consumed: number of groups accepted by the destination side so far.
+        requested, consumed: number of groups requested from the source, and accepted by the destination side.
         arrived: for each arrived group that is not yet accepted, its beats and its first and last cycle.
         accepts_from: cycle from which the destination side accepts groups; 0 while unknown.
         written: cycle of the last write to SBUF.

@@ -70,7 +70,6 @@ class DmaEngine:
         self._agenda.at(verdict, self._judge)
 
     def _judge(self) -> None:
-        """Move the copy in the checker to the next stage if its check has ended and that stage is empty."""
         if self._held is None or self._judged is not None or self._agenda.now < self._held[1]:
             return
         self._judged, self._held = self._held[0], None
@@ -80,7 +79,6 @@ class DmaEngine:
     # Source side
 
     def _begin(self) -> None:
-        """Begin to read the source of the next copy, unless that copy must wait for an earlier copy."""
         copy = self._judged
         if copy is None or self._reading is not None or self._waiting is not None:
             return
@@ -97,7 +95,6 @@ class DmaEngine:
         self._agenda.at(now + 1, self._start_writing)
 
     def _request_group(self, copy: Copy) -> None:
-        """Request the next group of beats from the source, or stall until the read buffer has space."""
         number, now = copy.requested, self._agenda.now
         beats = copy.part(number, copy.source.beats)
         if beats > self._room:
@@ -132,12 +129,10 @@ class DmaEngine:
         self._accept_next()
 
     def _finish_source(self) -> None:
-        """Free the source side for the next copy, after all groups of a copy are requested."""
         self._reading = None
         self._begin()
 
     def _interval(self, side: int, cycle: int) -> int:
-        """Return the cycles between accesses of this engine: the number of active engines that share its line port."""
         return 1 + sum(other is not self and other.until[side] > cycle for other in self._mates)
 
     def _access(
@@ -151,10 +146,9 @@ class DmaEngine:
         cycles: int,
         then: Callable[[int], None],
     ) -> None:
-        """Reserve `count` accesses of a walk, from number `first` on, for the next cycles, and schedule the rest.
+        """Reserve `count` accesses of a walk from number `first` on, spread over `cycles` from `begin` on.
 
-        They are spread over `cycles` from `begin` on. `side`: 0 source, 1 destination. `then` is called with the last
-        cycle.
+        `side`: 0 source, 1 destination. `then` is called with the last cycle.
         """
         banks, psum = self._banks, copy.storages[side] == Storage.PSUM
         interval = self._interval(side, begin)
@@ -197,10 +191,7 @@ class DmaEngine:
         self._agenda.at(self._agenda.now + 1, self._begin)
 
     def _accept_next(self) -> None:
-        """Schedule `_consume` for the first arrived group, in the cycle in which the destination side can accept it.
-
-        The delay makes the engines reserve memory banks in the order of cycles.
-        """
+        """Schedule `_consume` for when the first arrived group can be accepted, so that banks are reserved in order."""
         copy = self._writing
         if copy is not None and copy.arrived and not self._accepting:
             self._accepting = True
@@ -245,7 +236,6 @@ class DmaEngine:
         self._finish_group(beats, max(end, written - 1))
 
     def _finish_group(self, beats: int, end: int) -> None:
-        """Free the read buffer's space of a consumed group at cycle `end`, and schedule the next group."""
         self._accepting = False
         self._agenda.at(max(end, self._agenda.now), self._free, beats)
         self._accept_next()
@@ -257,7 +247,6 @@ class DmaEngine:
             self._request_group(copy)
 
     def _finish_copy(self, copy: Copy) -> None:
-        """Free the destination side for the next copy, after all groups are written on chip or sent to HBM."""
         if not copy.to_hbm and self._unanswered:
             self._late = copy  # copies finish in order
             return

@@ -64,7 +64,6 @@ class ElementwiseEngine:
         self._agenda.at(verdict, self._judge)
 
     def _judge(self) -> None:
-        """Move the instruction in the checker to the next stage if its check has ended and that stage is empty."""
         if self._held is None or self._judged is not None or self._agenda.now < self._held[1]:
             return
         self._judged, self._held = self._held[0], None
@@ -72,7 +71,6 @@ class ElementwiseEngine:
         self.queue.engine_ready()
 
     def _load(self) -> None:
-        """Begin the next checked instruction if the previous instruction has done its last step."""
         if self._judged is None or self._running:
             return
         record, timed = self._judged
@@ -94,10 +92,6 @@ class ElementwiseEngine:
         self._agenda.at(first if self._priority == SCALAR else self._agenda.now, self._step, (record, timed), walk)
 
     def _step(self, job: Job, walk: Walk) -> None:
-        """Reserve memory cycles for an instruction's steps up to `AHEAD` cycles ahead; a later event reserves the rest.
-
-        When the last step is reserved, schedule the end of the instruction and its retirement.
-        """
         done = steps(self._calendars, self._priority, self._agenda.now + AHEAD[self._priority], tuple(walk))
         state = walk.state
         last = int(state[LAST_STEP])

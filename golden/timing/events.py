@@ -7,11 +7,7 @@ __all__ = ["Agenda"]
 
 
 class Agenda:
-    """Event queue: calls functions in the order of their cycles; within a cycle, in the order of insertion.
-
-    Attributes:
-        now: current cycle.
-    """
+    """Event queue: calls functions in the order of their cycles; within a cycle, in the order of insertion."""
 
     def __init__(self):
         self.now = 0

@@ -30,9 +30,7 @@ class Fetcher:
     def fetch(self, accepted: Callable[[], None], arrived: Callable[[int], None]) -> None:
         """Request a record from HBM in the current cycle.
 
-        Arguments:
-            accepted: called in the cycle in which the request is accepted.
-            arrived: called with the cycle in which the record is at the head of its queue.
+        `accepted` is called in the cycle of acceptance, `arrived` with the cycle in which the record heads its queue.
         """
         self._waiting.append((accepted, arrived))
         self._serve_soon()

@@ -110,15 +110,7 @@ class _Limited:
         self._busy = [[False, False] for _ in range(ports)]
 
     def add(self, port: int, way: int, due: int, beats: int, call: Call) -> None:
-        """Append a group of beats to the waiting groups of a port and direction.
-
-        Arguments:
-            port: index of the port.
-            way: direction; 0 for a read, 1 for a write.
-            due: first cycle in which a beat of the group may be moved.
-            beats: number of beats.
-            call: called with the cycles of the first and the last beat.
-        """
+        """Append a group of beats, none before cycle `due`; `way` is 0 for a read, 1 for a write."""
         self._waiting[port][way].append((due, beats, call))
         if not self._busy[port][way]:
             self._busy[port][way] = True

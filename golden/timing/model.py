@@ -78,16 +78,12 @@ def predict(
 ) -> Prediction:
     """Predict the run of an image on its core.
 
-    Arguments:
-        image: an image with the stock control program, or with a program that starts sections in the same way. An image
-            with a flow needs `sections` and `path` (`golden.timing.flow_path`), as its branches depend on values.
-        memory: timing of HBM.
-        sections: sections in the order in which they run, with repetitions; None for the order in the image.
-        path: timing of the control program; None for the stock program's.
+    An image with a flow needs `sections` and `path` (`golden.timing.flow_path`), as its branches depend on values.
 
-    Raises:
-        ValueError: if the core is part of an instance, a record waits forever, or an image with a flow lacks `sections`
-            or `path`.
+    The image has the stock control program, or one that starts sections in the same way. `sections` are in the order in
+    which they run, with repetitions, by default the order in the image. `path` is the timing of the control program, by
+    default the stock program's. Raises ValueError if the core is part of an instance, a record waits forever, or a flow
+    lacks `sections` or `path`.
     """
     config = image.config
     if config.cores > 1:

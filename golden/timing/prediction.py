@@ -10,13 +10,9 @@ __all__ = ["Prediction", "Timed"]
 class Timed:
     """Cycles in which a record reaches each stage, counted from the start of the run.
 
-    Arguments:
-        queue: index of the record's queue.
-        address: HBM address of the record.
-        fetched: cycle in which the record is available at its queue.
-        ready: cycle in which the record is at the head of its queue and all its semaphore waits are satisfied.
-        issued, retired: cycles of issue and retirement, see `run.harness.outcome.Event`.
-        began: cycle in which the first column of a MultiplyMoving enters the array.
+    `ready` is the cycle in which the record is at the head of its queue and all its semaphore waits are satisfied;
+    `began` the cycle in which the first column of a MultiplyMoving enters the array. For `issued` and `retired` see
+    `run.harness.outcome.Event`. `address` is the HBM address of the record.
     """
 
     queue: int
@@ -47,7 +43,6 @@ class Prediction:
     waits: Mapping[str, Mapping[str, int]]
 
     def __add__(self, other: "Prediction") -> "Prediction":
-        """Return this run followed by another: cycles and stalls are added; records keep the cycles of their runs."""
         return Prediction(
             cycles=self.cycles + other.cycles,
             records=[*self.records, *other.records],

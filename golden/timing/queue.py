@@ -45,17 +45,10 @@ def offer(agenda: Agenda, model: EngineModel, again: Callable[[], None], give: C
 class Queue:
     """Timing model of one queue of records.
 
-    Arguments:
-        number: index of the queue.
-        ahead: maximum number of records that the queue prefetches.
-        agenda, fetcher, semaphores: event queue, fetch unit and semaphores of the core.
-        model: engine of the queue.
-        trace: list to which each issued record is appended.
+    `ahead` is the maximum number of records that the queue prefetches. `trace` receives each issued record.
 
     Attributes:
-        pending: records of started blocks that have not finished.
         idle_since: cycle since which no record is pending.
-        waits: number of stall cycles by cause.
         on_place, on_idle: called when a block slot becomes free, and when no record is pending; or None.
     """
 
@@ -174,7 +167,6 @@ class Queue:
         self._agenda.at(self._update(timed.retired + 1, record) + 1, self._finish)
 
     def _update(self, cycle: int, record: Record) -> int:
-        """Schedule a record's semaphore updates from `cycle` on; return the cycle of the last update, else `cycle`."""
         taken = cycle
         for number, update in enumerate(record.updates):
             taken = self._semaphores.update(taken + (number > 0), update)

@@ -50,16 +50,11 @@ def walk_of(tensor: DmaTensor, shape: tuple[int, ...], rows: bool, config: Confi
 def _count_accesses(
     length: int, jumps: tuple[tuple[int, int], ...], address: int, beat: int, grid: int, pitch: int, banks: int
 ) -> Walk:
-    """Return the accesses to equally spaced runs of `length` contiguous bytes.
+    """Return the accesses to runs of `length` contiguous bytes, the first at `address`.
 
-    Arguments:
-        length: bytes of a run.
-        jumps: count, and step in bytes, of each dimension in which the runs repeat.
-        address: address of the first run.
-        beat: bytes of an on-chip access or HBM beat, which is aligned to its size.
-        grid: bytes of a burst, which does not cross a multiple of this size.
-        pitch: bytes from the start of one bank's line to the next bank's; 0 for HBM.
-        banks: number of banks.
+    `jumps` has count and step in bytes of each dimension in which the runs repeat. An on-chip access or HBM beat is
+    aligned to its size `beat`; a burst does not cross a multiple of `grid`. `pitch` is the distance in bytes between
+    adjacent banks' lines, 0 for HBM.
     """
     runs = prod(count for count, _ in jumps)
     if not pitch:

@@ -67,7 +67,6 @@ def scan(a, b, start, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, ar
 
 
 def _extreme(choose: Callable, words: np.ndarray, arithmetic: Arithmetic) -> np.ndarray:
-    """Return the maximum or minimum over the last dimension of words [..., n], as the ALU computes them."""
     if arithmetic == Arithmetic.UINT32:
         return choose(words, -1)
     if arithmetic == Arithmetic.INT32:
@@ -77,7 +76,6 @@ def _extreme(choose: Callable, words: np.ndarray, arithmetic: Arithmetic) -> np.
 
 
 def _in_order(op: AluOp, start, words: np.ndarray) -> np.ndarray:
-    """Return `start` [...] combined by `op` with words [..., n], one after another, in FP32."""
     rows = np.ascontiguousarray(words, np.uint32).view(np.float32)
     results = np.array(np.broadcast_to(start, rows.shape[:-1]), np.uint32)
     _compiled(op)(rows, results, results.size, rows.shape[-1])
@@ -86,10 +84,6 @@ def _in_order(op: AluOp, start, words: np.ndarray) -> np.ndarray:
 
 @cache
 def _compiled(op: AluOp):
-    """Return the compiled function (rows, totals, count, length) that combines each total with its row by `op`.
-
-    NaN results have arbitrary payloads.
-    """
     builder, (rows, totals, count, length) = new_function("in_order", *[FLOAT.as_pointer()] * 2, INDEX, INDEX)
     combine = builder.fadd if op is AluOp.ADD else builder.fmul
     with counted_range(builder, count) as row:

@@ -46,7 +46,6 @@ def match_replace8(words, values, replacement, arithmetic: Arithmetic = Arithmet
 
 
 def _order(words: np.ndarray, arithmetic: Arithmetic) -> np.ndarray:
-    """Return an int64 for each word: the integers have the order of the values, and equal values equal integers."""
     if arithmetic:
         return (words if arithmetic == Arithmetic.UINT32 else words.view(np.int32)).astype(np.int64)
     magnitude = (words & _MAGNITUDE).astype(np.int64)

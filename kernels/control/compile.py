@@ -48,20 +48,14 @@ class CompilationFailed(ValueError):
 class ControlProgram:
     """Program for the controller.
 
-    Arguments:
-        bytes: contents of local memory from LOCAL_BASE on, a multiple of 16; argument words follow.
-        symbols: address of each symbol of the program, by name.
+    `bytes` are the contents of local memory from LOCAL_BASE on, a multiple of 16; argument words follow.
     """
 
     bytes: "builtins.bytes"
     symbols: Mapping[str, int]
 
     def image(self, arguments: Sequence[int] = ()) -> "builtins.bytes":
-        """Return the program with its argument words.
-
-        Raises:
-            ValueError: if the arguments overlap the variables of the program.
-        """
+        """Return the program with its argument words; ValueError if they overlap the variables of the program."""
         image = self.bytes + b"".join(word.to_bytes(4, "little") for word in arguments)
         room = self.symbols["bss_start"] - LOCAL_BASE
         if len(image) > room:
@@ -87,15 +81,9 @@ def compile_program(
 ) -> ControlProgram:
     """Compile and link a program, or return it from the cache.
 
-    Arguments:
-        sources: C (.c) and assembly (.S) files; headers may lie beside them.
-        runtime: further sources, including the definition of _start.
-        script: linker script.
-        flags: further compiler arguments, such as "-DN=4".
-        local_bytes: size of the local memory.
-
-    Raises:
-        CompilationFailed: if a source is missing or of another type, or the compiler or the linker fails.
+    The sources are C (.c) and assembly (.S) files; headers may lie beside them. The `runtime` includes the definition
+    of _start. `flags` are further compiler arguments, such as "-DN=4". Raises CompilationFailed if a source is missing
+    or of another type, or the compiler or the linker fails.
     """
     sources = [Path(source).resolve() for source in sources]
     for source in sources:
@@ -112,7 +100,6 @@ def compile_program(
 
 
 def _key(sources: Sequence[Path], runtime: Sequence[Path], script: Path, flags: Sequence[str], local_bytes: int) -> str:
-    """Return a hash of everything that a compiled program depends on."""
     headers = sorted({header for folder in {HERE, *(s.parent for s in sources)} for header in folder.glob("*.h")})
     files = [(path.name, path.read_text()) for path in (*sources, *headers, *runtime, script)]
     version = importlib.metadata.version("ziglang")

@@ -24,10 +24,8 @@ class ElfError(ValueError):
 class Elf:
     """Linked program.
 
-    Arguments:
-        image: contents of memory from LOCAL_BASE on, zeros between segments.
-        symbols: address of each symbol, by name; a global symbol has precedence over a local one.
-        compressed: whether the program may contain compressed instructions, which the processor does not support.
+    `image` is the contents of memory from LOCAL_BASE on, zeros between segments. In `symbols`, a global symbol has
+    precedence over a local one. The processor does not support `compressed` instructions.
     """
 
     image: bytes
@@ -38,10 +36,8 @@ class Elf:
 def read_elf(path: Path, memory_bytes: int = LOCAL_BYTES, name: str | None = None) -> Elf:
     """Return the program of an ELF file.
 
-    It must fit `memory_bytes` from LOCAL_BASE on. Messages call it `name`, by default its path.
-
-    Raises:
-        ElfError: if it is not for this processor, does not fit, or is damaged.
+    It must fit `memory_bytes` from LOCAL_BASE on. Messages call it `name`, by default its path. Raises ElfError if it
+    is not for this processor, does not fit, or is damaged.
     """
     name = str(path) if name is None else name
     with path.open("rb") as file:
@@ -72,7 +68,6 @@ def _check_header(elf: ELFFile, name: str) -> None:
 
 
 def _check_extent(elf: ELFFile, name: str) -> None:
-    """Raise ElfError if a segment, or a table that describes segments, extends beyond the end of the file."""
     segments = list(enumerate(elf.iter_segments("PT_LOAD")))
     parts = [("its program headers", elf["e_phoff"], elf["e_phnum"] * elf["e_phentsize"])]
     parts.append(("its section headers", elf["e_shoff"], elf["e_shnum"] * elf["e_shentsize"]))

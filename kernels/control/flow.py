@@ -52,12 +52,8 @@ class Label:
 class ControlOperation:
     """One operation that the controller executes: an instruction on registers, a branch or the run of a section.
 
-    Arguments:
-        code: the operation.
-        a: address of a register, or index of a section.
-        b: address of a register, or a constant.
-        label: target of a branch.
-        source: line of the kernel.
+    `a` is the address of a register or the index of a section, `b` the address of a register or a constant, `label` the
+    target of a branch, `source` the line of the kernel.
     """
 
     code: Code

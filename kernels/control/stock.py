@@ -15,14 +15,9 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive records of a queue in HBM.
+    """Consecutive records of a queue in HBM, at most 65,535, from an address that is a multiple of 128.
 
-    Arguments:
-        queue: index of the queue.
-        address: address of the first record, a multiple of 128.
-        count: number of records, 1 to 65,535.
-        section: index of the section; all blocks of a section retire before the next section starts.
-        semaphores: semaphores that the section uses.
+    All blocks of a section retire before the next section starts. The section uses the `semaphores`.
     """
 
     queue: int
@@ -38,10 +33,7 @@ def stock_program(
     """Return the stock program that starts blocks, grouped by section, and its argument words.
 
     `runs` are section numbers in the order of execution, with repeats; None runs each section once, in the order of the
-    blocks.
-
-    Raises:
-        ValueError: if a section in `runs` has no blocks.
+    blocks. Raises ValueError if a section in `runs` has no blocks.
     """
     sections = section_words(blocks)
     runs = [*sections] if runs is None else runs

@@ -11,7 +11,7 @@ Sums of earlier blocks are rescaled to the maximum so far, so that any number of
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from neuroncore_rtl.kernels.library.product import accumulate_product
 from neuroncore_rtl.kernels.library.transpose import transpose_tiles
@@ -39,24 +39,22 @@ HIDDEN = -(2.0**100)
 
 
 class Head(NamedTuple):
-    """Operands of a head in SBUF.
+    """Operands of a head: `Rows`, matrices in HBM, which `attention` loads, or a tensor in SBUF as a single tile.
+
+    Several heads of queries may have the same keys and values (grouped queries).
 
     Arguments:
-        q_t: transposed queries [width, queries].
         k_t: transposed keys [width, keys], in tiles of the same rows as q_t.
         v: values [keys, features], in tiles that are legal operands and results of the array.
     """
 
-    q_t: Rows
-    k_t: Rows
-    v: Rows
+    q_t: Any  # Rows, HbmTensor or Tensor; Rows within `Queries`
+    k_t: Any
+    v: Any
 
 
 def hide(program: Program, scores: Tensor, own: int) -> None:
-    """Hide, for each query, the scores of the keys after the last key that it sees.
-
-    The first query sees the keys up to column `own`, and each further query sees one more key.
-    """
+    """Hide the scores of later keys: the first query sees keys up to column `own`, each next query one more."""
     visible = min(max(0, own + 1), scores.size)
     if visible < scores.size:
         index, hidden = Index(base=own - visible, partition=1, steps=(-1,)), scores[:, visible:]
@@ -68,18 +66,10 @@ def hide(program: Program, scores: Tensor, own: int) -> None:
 class Queries:
     """Attention of one head for a tile of queries.
 
-    Arguments:
-        program: program to which the instructions are appended.
-        head: operands of the head.
-        rows: range of the indices of the queries.
-        past: number of keys before the position of query 0; None if no key is masked.
-        scale: factor of the scores.
-        matrix: identity matrix in the format of v.
-        copies: iterator of functions that return a copy instruction from PSUM to SBUF, on alternating engines.
-        out: destination of the result.
-        bias: destination of the negated largest scores.
-        inverse: destination of the reciprocal sums of exponentials.
-        finish: function that appends the consumers of `out`.
+    `rows` are the indices of the queries, and `past` keys lie before the position of query 0; None masks no key.
+    `matrix` is an identity matrix in the format of v, `copies` yields functions that return a copy instruction from
+    PSUM to SBUF, on alternating engines. `finish` appends the consumers of `out`; for `bias` and `inverse` see
+    `kernels.library.attention.Attended`.
     """
 
     program: Program
@@ -101,10 +91,7 @@ class Queries:
         self._values: dict[int, Tensor] = {}
 
     def blocks(self) -> Iterator[Iterator[None]]:
-        """Yield, for each block of keys, a generator that appends the block's instructions step by step.
-
-        See `kernels.tiling.pipeline.pipelined`.
-        """
+        """Yield, for each block of keys, the generator of its steps; see `kernels.tiling.pipeline.pipelined`."""
         keys = self.head.v.shape[0] if self.past is None else self.past + self.rows.stop
         seen = [
             tile[: keys - part.start]
@@ -116,10 +103,6 @@ class Queries:
             yield self._steps(parts[few], seen[few], parts[few][-1] is parts[-1])
 
     def _steps(self, parts: Sequence[slice], values: Sequence[Tensor], last: bool) -> Iterator[None]:
-        """Append the instructions for a block of keys, and yield after each step.
-
-        `parts` are the block's tiles of keys, `values` the tiles of v for these keys.
-        """
         program, space = self.program, self.program.space
         keys = slice(parts[0].start, parts[-1].stop)
         scores = accumulate_product(
@@ -156,10 +139,6 @@ class Queries:
             self.finish()
 
     def _keep(self, number: int, columns: slice, sums: Tensor, rescale: Tensor | None, last: bool) -> None:
-        """Append the update of the accumulated values, columns `columns`, with a block's product.
-
-        They are first multiplied by `rescale`, which is None for the first block.
-        """
         if rescale is not None:
             sums = self._rescaled_sum(sums, rescale, self._values[number])
         if last:
@@ -172,15 +151,9 @@ class Queries:
         self._values[number] = sums
 
     def _exponentials(self, scores: Tensor, first: int, bias: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Append the negated maximum so far, the exponentials exp(scores * scale + bias) and their sums.
+        """Append and return exponentials and their sums; `bias` receives the negated maximum so far.
 
-        Return the exponentials and the sums.
-
-        Arguments:
-            scores: scores of a block, in PSUM.
-            first: index of the first key of the block.
-            bias: destination of the negated maximum.
-            before: negated maximum over all earlier blocks; None for the first block.
+        `first` is the index of the block's first key, `before` the negated maximum over all earlier blocks, or None.
         """
         program, space, n = self.program, self.program.space, scores.partitions
         scaled, weights = (space.sbuf("scores", fmt, scores.shape, n) for fmt in (FP32, self.head.v.format))
@@ -196,7 +169,6 @@ class Queries:
         return weights, total
 
     def _transpose(self, weights: Tensor, lengths: Sequence[int]) -> list[Tensor]:
-        """Append the transposition of attention weights; return one tensor per tile of keys, of the given lengths."""
         n, found = weights.partitions, []
         ends = [*accumulate(lengths, initial=0)]
         for size, alike in groupby(map(slice, ends, ends[1:]), key=length):
@@ -211,7 +183,6 @@ class Queries:
         return found
 
     def _rescaled_sum(self, new: Tensor, rescale: Tensor, old: Tensor) -> Tensor:
-        """Append and return new + old * rescale."""
         place = self.program.space.sbuf("values", FP32, new.shape, new.partitions)
         self.program.append(scalar_tensor_tensor(place, old, rescale, AluOp.MULTIPLY, new, AluOp.ADD))
         return place

@@ -14,8 +14,7 @@ def collectives_program(config: Config, instructions: Sequence[Collective], base
 
     The image starts at `base`, a multiple of 128, above all regions that the collectives touch in HBM.
 
-    Raises:
-        ValueError: if a collective is illegal, or touches an address from `base` on.
+    Raises ValueError if a collective is illegal, or touches an address from `base` on.
     """
     program = Program(config, base, core=instructions[0].core if instructions else 0)
     for instruction in instructions:

@@ -23,10 +23,7 @@ __all__ = ["ConvWindow", "conv2d"]
 
 @dataclass(frozen=True, kw_only=True)
 class ConvWindow:
-    """Stride and padding of a convolution, each as (vertical, horizontal).
-
-    The padding is the number of zeros on each side of the image.
-    """
+    """Stride and padding of a convolution, (vertical, horizontal); the padding is zeros on each side of the image."""
 
     stride: tuple[int, int] = (1, 1)
     padding: tuple[int, int] = (0, 0)
@@ -40,11 +37,7 @@ class ConvWindow:
                     raise ValueError(f"{name} must be two integers of at least {least}, not {other!r}")
 
     def places(self, image: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
-        """Return the height and width of the output.
-
-        Raises:
-            ValueError: if the filter is larger than the padded image.
-        """
+        """Return the height and width of the output; ValueError if the filter is larger than the padded image."""
         padded = tuple(pixels + 2 * more for pixels, more in zip(image, self.padding, strict=True))
         if padded[0] < size[0] or padded[1] < size[1]:
             raise ValueError(f"a filter must fit the padded image {list(padded)}, not be {list(size)}")
@@ -61,19 +54,13 @@ def conv2d(
     function: str = "identity",
     *,
     name: str = "y",
-    fmt: Format = BF16,
+    fmt: Format | str = BF16,
 ) -> Rows:
     """Append and return y = function(w * x + bias), in tiles of channels of shape [height, width].
 
-    Arguments:
-        program: program to which the instructions are appended.
-        x: [channels, height, width] in HBM, or in SBUF in tiles of channels like the result of this kernel.
-        w: filter [height, width, channels of x, channels of y], in the floating-point format of x.
-        bias: [channels of y].
-        window: stride and padding.
-        function: function of the scalar engine, applied to the FP32 sum.
-        name: name of the result.
-        fmt: format of the result.
+    x is [channels, height, width] in HBM, or in SBUF in tiles of channels like the result of this kernel. w is [height,
+    width, channels of x, channels of y], in the floating-point format of x; the bias is [channels of y]. `function` is
+    a function of the scalar engine, applied to the FP32 sum.
     """
     image, channels = _image(x), x.shape[0]
     if len(w.shape) != 4 or w.shape[2] != channels:
@@ -107,7 +94,6 @@ def _image(x: HbmTensor | Rows) -> tuple[int, int]:
 
 
 def _padded(program: Program, x: HbmTensor | Rows, image: tuple[int, int], window: ConvWindow) -> Rows:
-    """Return the image in SBUF with a border of zeros; append the loads or copies that this needs."""
     (down, across), (height, width), tiles = window.padding, image, []
     parts = x.parts if isinstance(x, Rows) else cut(0, x.shape[0], program.config.rows)
     for number, part in enumerate(parts):
@@ -129,7 +115,6 @@ def _padded(program: Program, x: HbmTensor | Rows, image: tuple[int, int], windo
 
 
 def _filter(program: Program, w: HbmTensor, part: slice) -> Tensor:
-    """Append the loads of the weights of the input channels `part`; return the weights, by filter position."""
     down, across, _, channels = w.shape
     tile = program.space.sbuf(w.name, w.format, (down, across, channels), length(part))
     for y, x in places_of(range(down), range(across)):
@@ -138,7 +123,6 @@ def _filter(program: Program, w: HbmTensor, part: slice) -> Tensor:
 
 
 def _pieces(words: int, pitch: int, height: int, width: int, window: ConvWindow) -> list[tuple[slice, slice]]:
-    """Split the output image into pieces (rows, columns) that fit into a PSUM bank of `words` words."""
     line = pitch if window.stride == (1, 1) else width
     if line > words:
         return [(row, part) for row in cut(0, height, 1) for part in cut(0, width, words)]
@@ -153,7 +137,6 @@ def _sums(
     piece: tuple[slice, slice],
     window: ConvWindow,
 ) -> Tensor:
-    """Append and return the convolution sums of the output channels `part` in a piece of y, [rows, columns]."""
     (rows, columns), (down, across), fmt = piece, window.stride, image[0].format
     together = window.stride == (1, 1) and length(rows) > 1
     pitch = image[0].shape[1] if together else length(columns)

@@ -18,25 +18,19 @@ __all__ = ["column_of", "linear", "linear_t"]
 def linear_t(
     program: Program,
     w: Matrix,
-    x_t: Matrix,
+    x_t: Matrix | Tensor,
     bias: HbmTensor | Mapping[int, Tensor] | None = None,
     function: str = "identity",
     *,
     name: str = "y_t",
-    fmt: Format = BF16,
+    fmt: Format | str = BF16,
     parts: Sequence[slice] | None = None,
 ) -> Rows:
     """Append and return y_t = function(w.T x_t + bias), [outputs, tokens], for consumers that sum over outputs.
 
-    Arguments:
-        program: program to which the instructions are appended.
-        w: [inputs, outputs].
-        x_t: [inputs, tokens].
-        bias: [outputs] in HBM, or the result of `column_of`.
-        function: function of the scalar engine, applied to the FP32 sum plus bias in one instruction.
-        name: name of the result.
-        fmt: format of the result.
-        parts: rows of each tile, as in `kernels.library.product.product`.
+    w is [inputs, outputs], x_t [inputs, tokens]. The bias is [outputs] in HBM, or the result of `column_of`.
+    `function` is one of the scalar engine, applied to the FP32 sum plus bias in one instruction. `parts` is as in
+    `kernels.library.product.product`.
     """
     biases = column_of(program, bias, w.shape[1], parts) if isinstance(bias, HbmTensor) else bias or {}
 
@@ -49,26 +43,18 @@ def linear_t(
 
 def linear(
     program: Program,
-    x_t: Matrix,
+    x_t: Matrix | Tensor,
     w: Matrix,
     bias: HbmTensor | Tensor | None = None,
     residual: Rows | None = None,
     *,
     name: str = "y",
-    fmt: Format = BF16,
+    fmt: Format | str = BF16,
 ) -> Rows:
     """Append and return y = x w + bias + residual, [tokens, outputs], for consumers that work on a token's features.
 
-    The additions are in FP32, the bias first.
-
-    Arguments:
-        program: program to which the instructions are appended.
-        x_t: [inputs, tokens].
-        w: [inputs, outputs].
-        bias: [outputs] in HBM, or the result of `load_row`.
-        residual: [tokens, outputs], in tiles like the result's.
-        name: name of the result.
-        fmt: format of the result.
+    The additions are in FP32, the bias first. x_t is [inputs, tokens], w [inputs, outputs]; the bias is [outputs] in
+    HBM, or the result of `load_row`. The residual is [tokens, outputs], in tiles like the result's.
     """
     if bias is not None and bias.shape != w.shape[1:]:
         raise ValueError(f"{bias.name}: shape must be {list(w.shape[1:])}, not {list(bias.shape)}")

@@ -76,17 +76,11 @@ def matmul(
 ) -> None:
     """Append C = A x B.
 
-    Arguments:
-        program: program to which the instructions are appended. They use all of PSUM and all free bytes of SBUF.
-        c: [M, N] in any format; FP32 sums, or INT32 for INT8, are cast.
-        a: A transposed, [K, M].
-        b: [K, N], in the format of a.
-        finish: function that appends the instructions from a piece of sums to the result; None to copy the sums.
-        strips: consecutive ranges of rows of C, from row 0 on, that are computed one after another; None for one.
-        stored: function that appends the consumers of a strip.
-
-    Raises:
-        ValueError: if shapes or formats do not match, or SBUF has no room for a tile of both operands.
+    The instructions use all of PSUM and all free bytes of SBUF. c is [M, N] in any format; FP32 sums, or INT32 for
+    INT8, are cast. a is A transposed, [K, M]; b is [K, N] in the format of a. `finish` replaces the copy of the sums.
+    `strips` are consecutive ranges of rows of C, from row 0 on, computed one after another; `stored` appends the
+    consumers of a strip. Raises ValueError if shapes or formats do not match, or SBUF has no room for a tile of both
+    operands.
     """
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[0] or c.shape != (a.shape[1], b.shape[1]):
         raise ValueError(f"c, a, b must be [M, N], [K, M], [K, N], not {c.shape!r}, {a.shape!r}, {b.shape!r}")
@@ -167,8 +161,7 @@ class _Kernel:
     def _groups_in_time(self) -> int:
         """Return the least number of groups per block with which HBM, loading all operands, keeps up with the array.
 
-        A tile of B serves all groups, and a tile of A serves one. If loading A alone is slower than the array, no
-        number is enough.
+        A tile of B serves all groups, a tile of A one. If loading A alone is too slow, no number is enough.
         """
         columns = min(self.config.psum_words, self.c.shape[1])
         # HBM also delivers the records of each load: of the copy, and of the tensor engine for every group.
@@ -181,7 +174,6 @@ class _Kernel:
         return min(PSUM_BANKS, ceil(b / spare)) if spare > 0 else PSUM_BANKS
 
     def _resident(self, room: int) -> Resident:
-        """Return the cache in SBUF for tiles of A and B, of at most `room` bytes per partition."""
         self.panels, uses = {}, {}
         for number, block in enumerate(self.blocks):
             for group in block.groups:
@@ -199,7 +191,6 @@ class _Kernel:
         return Resident([places[:, n].address for n in range(count)], self.depth, uses, self._load)
 
     def _panels(self, block: OutputBlock, group: OutputGroup) -> tuple[Panel, Panel]:
-        """Return the columns of A and of B, as panels, that a group of outputs multiplies."""
         columns = self.config.columns
         pitch = -(-columns // LOAD_COLUMNS) * LOAD_COLUMNS
         # A panel of A has at most as many rows of C as a PSUM bank has words, and as a block has.
@@ -212,8 +203,8 @@ class _Kernel:
     def _chunks(self, number: int) -> Iterator[slice]:
         """Yield the chunks of K of a block: single tiles first, then longer chunks.
 
-        There are just enough single tiles that no operand is late for the first group, which then finishes first. If
-        HBM is slower than the array, longer chunks only let the first group drain before the last one is finished.
+        There are just enough single tiles that no operand is late for the first group. If HBM is slower than the array,
+        longer chunks only let the first group drain before the last one is finished.
         """
         block, depth = self.blocks[number], len(self.depth)
         panels = [self._panels(block, group) for group in block.groups]
@@ -233,7 +224,6 @@ class _Kernel:
             yield chunk
 
     def _load_cycles(self, block: OutputBlock) -> float:
-        """Return the cycles that HBM needs to deliver the operands of a block that are not in SBUF."""
         wanted = {}
         for group in block.groups:
             a, b = self._panels(block, group)
@@ -294,12 +284,10 @@ class _Kernel:
             accumulate, parts = True, [group.columns]
 
     def _pieces(self, group: OutputGroup) -> list[slice]:
-        """Return the columns of each store of a group: at most half of the group's columns, to start stores early."""
         half = ceil(length(group.columns) / 2)
         return cut(group.columns.start, group.columns.stop, min(DRAIN, max(EARLY, self.config.columns, half)))
 
     def _drain(self, group: OutputGroup, sums: Tensor, parts: int) -> None:
-        """Append the stores of a group's sums to HBM, each piece of columns as `parts` copies."""
         m = length(group.rows)
         for columns in self._pieces(group):
             first = columns.start - group.columns.start
@@ -324,6 +312,5 @@ class _Kernel:
 
 
 def _cut_at(columns: slice, pieces: Sequence[slice]) -> list[slice]:
-    """Split a range of columns at the starts of the pieces within the range."""
     bounds = [columns.start, *(p.start for p in pieces if columns.start < p.start < columns.stop), columns.stop]
     return [slice(*pair) for pair in pairwise(bounds)]

@@ -31,12 +31,7 @@ class Scales(NamedTuple):
 
 
 class Normed(NamedTuple):
-    """Result of `postnorm`, [tokens, outputs].
-
-    Arguments:
-        y: normalised rows.
-        sums: rows before the normalisation, FP32.
-    """
+    """Result of `postnorm`, [tokens, outputs], and the FP32 `sums` before the normalisation."""
 
     y: Rows
     sums: Rows
@@ -52,7 +47,7 @@ def postnorm(
     *,
     epsilon: float = 1e-5,
     name: str = "y",
-    fmt: Format = BF16,
+    fmt: Format | str = BF16,
 ) -> Normed:
     """Append and return layernorm(x w + bias + residual) * gamma + beta.
 
@@ -99,10 +94,6 @@ def _normalise(
     scales: tuple[Tensor, Tensor],
     epsilon: float,
 ) -> None:
-    """Append out = (x - mean) / sqrt(variance + epsilon) * gamma + beta, for each out and its columns of x.
-
-    It works in pieces, so that both engines overlap and consumers can start early.
-    """
     mean, factor, shift = (moments[:, column : column + 1] for column in range(3))
     program.append(bn_aggr(moments[:, :2], stats))
     program.append(tensor_scalar(factor, factor, epsilon, AluOp.ADD, -0.5, AluOp.POWER))

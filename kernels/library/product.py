@@ -11,7 +11,7 @@ from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
 from neuroncore_rtl.kernels.tiling.blocks import cut, length, neighbours
-from neuroncore_rtl.kernels.tiling.transfer import Matrix, aligned, load
+from neuroncore_rtl.kernels.tiling.transfer import Matrix, aligned, load, matrix_of
 from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32, Format
 
@@ -30,26 +30,22 @@ Finish = Callable[[Tensor, Tensor, slice, slice], None]
 
 def product(
     program: Program,
-    a: Matrix,
-    b: Matrix,
+    a: Matrix | Tensor,
+    b: Matrix | Tensor,
     *,
     name: str = "product",
-    fmt: Format = BF16,
+    fmt: Format | str = BF16,
     parts: Sequence[slice] | None = None,
     finish: Finish | None = None,
 ) -> Rows:
     """Append and return the product a.T b, [M, N].
 
-    Arguments:
-        program: program to which the instructions are appended.
-        a: [K, M]. In SBUF, a tile may have at most as many rows as the array; from HBM, strips of columns are loaded.
-        b: [K, N], in the format of a, which the tensor engine must multiply; in SBUF in tiles like those of a.
-        name: name of the result.
-        fmt: format of the result.
-        parts: range of rows of each tile of the result, at most the columns of the array; None for tiles that may be
-            operands. Adjacent tiles share a pass of the array if each starts at a legal partition.
-        finish: function that appends the instructions from a piece of sums to the result; None to cast the sums.
+    a is [K, M]: in SBUF, a tile may have at most as many rows as the array; from HBM, strips of columns are loaded. b
+    is [K, N], in the format of a, which the tensor engine must multiply; in SBUF in tiles like those of a. `parts` are
+    the rows of each tile of the result, at most the columns of the array; None for tiles that may be operands. Adjacent
+    tiles share a pass of the array if each starts at a legal partition. `finish` replaces the cast of the sums.
     """
+    a, b = matrix_of(a, f"{name}: a"), matrix_of(b, f"{name}: b")
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[0]:
         raise ValueError(f"{name}: operands must be [K, M] and [K, N], not {list(a.shape)} and {list(b.shape)}")
     if a.format != b.format or a.format not in program.config.matmul_formats:
@@ -90,7 +86,6 @@ def product(
 
 
 def _columns(program: Program, operand: Matrix, depth: Sequence[slice], columns: slice) -> list[Tensor]:
-    """Return columns of an operand as tensors in SBUF, one per tile of K; append their loads if necessary."""
     if isinstance(operand, HbmTensor):
         return list(load(program, operand[:, columns], depth).tiles)
     return [tile[:, columns] for tile in operand.tiles]
@@ -128,7 +123,6 @@ def accumulate_product(
 def _accumulate_groups(
     program: Program, stationary: Sequence[Tensor], moving: Sequence[Tensor], groups: Sequence[slice]
 ) -> list[Tensor]:
-    """Append and return the products for several groups of stationary columns, interleaved by tiles of K."""
     fmt, n = moving[0].format, moving[0].size
     # A separate bank for each group, so that draining one does not stall for the array.
     kind = INT32 if fmt is INT8 else FP32

@@ -16,10 +16,8 @@ BASE = 10_000.0
 def angles(tokens: int, width: int, base: float = BASE, first: int = 0) -> np.ndarray:
     """Return the angle of each pair of features, float64 [tokens, width / 2].
 
-    `first` is the position of the first token, `base` about the ratio of the fastest to the slowest rotation.
-
-    Raises:
-        ValueError: if the width is odd.
+    `first` is the position of the first token, `base` about the ratio of the fastest to the slowest rotation. Raises
+    ValueError if the width is odd.
     """
     if width < 2 or width % 2:
         raise ValueError(f"a head must have an even number of features, not {width}")
@@ -27,7 +25,7 @@ def angles(tokens: int, width: int, base: float = BASE, first: int = 0) -> np.nd
 
 
 def rope(
-    program: Program, x: Rows, cosines: Rows, sines: Rows, *, name: str = "turned", fmt: Format | None = None
+    program: Program, x: Rows, cosines: Rows, sines: Rows, *, name: str = "turned", fmt: Format | str | None = None
 ) -> Rows:
     """Append and return x, [tokens, heads * width], with the pair of features i and i + width / 2 rotated.
 

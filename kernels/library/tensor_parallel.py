@@ -32,13 +32,9 @@ WORD = FP32.bits // 8
 
 
 class Shard(NamedTuple):
-    """Program of one rank of a tensor-parallel product Y = X W.
+    """Program and image of one rank of a tensor-parallel product Y = X W.
 
-    Arguments:
-        image: image of the program.
-        y: result [M, N] in the rank's HBM; the partial product if there are no collectives.
-        partial: the rank's partial product [M, N] in HBM.
-        program: the program.
+    `y`, [M, N] in the rank's HBM, is the partial product if there are no collectives; `partial` is always that product.
     """
 
     image: Image
@@ -50,10 +46,8 @@ class Shard(NamedTuple):
 def row_strips(m: int, n: int, strips: int, columns: int) -> list[slice]:
     """Split the rows of an FP32 matrix [m, n] into strips, as evenly as possible.
 
-    All strips except the last have a multiple of `columns` rows, and start at a legal address of a collective.
-
-    Raises:
-        ValueError: if so many strips are not possible.
+    All strips except the last have a multiple of `columns` rows, and start at a legal address of a collective. Raises
+    ValueError if so many strips are not possible.
     """
     words = COLLECTIVE_ALIGNMENT // WORD
     step = lcm(columns, words // gcd(n, words))
@@ -78,16 +72,9 @@ def tensor_parallel_programs(
 ) -> list[Shard]:
     """Return the program of every rank of a group, in order of ranks.
 
-    Arguments:
-        machine: the instance, or the parameters of one of its cores.
-        group: cores that share the work.
-        x: codes of `fmt`, [M, K]; K is at least the number of ranks.
-        w: codes of `fmt`, [K, N].
-        fmt: format that the tensor engine multiplies with FP32 sums.
-        strips: number of strips of Y.
-        reduce: whether to add the partial products; False omits only the collectives.
-        base: HBM address of every image.
-        order: as in `Program`.
+    `machine` is the instance, or the parameters of one of its cores. x [M, K] and w [K, N] are codes of `fmt`, which
+    the tensor engine multiplies with FP32 sums; K is at least the number of ranks. `strips` is the number of strips of
+    Y. `reduce` False omits only the collectives. `base` is the HBM address of every image; `order` is as in `Program`.
     """
     config = machine.core if isinstance(machine, Instance) else machine
     if x.ndim != 2 or w.ndim != 2 or x.shape[1] != w.shape[0]:

@@ -24,9 +24,7 @@ def addresses(steps: Sequence[ProgramStep], space: Allocator) -> dict[int, int]:
 
     A buffer that several sections touch is live during the whole program, since sections may be skipped or repeated.
 
-    Raises:
-        ValueError: if a buffer is read before it is written.
-        OutOfMemory: if no free range fits a buffer.
+    Raises ValueError if a buffer is read before it is written, OutOfMemory if no free range fits a buffer.
     """
     first, last = _lives(steps, space.buffers)
     lives = {number: (first[number], last[number]) for number in first}
@@ -54,17 +52,13 @@ def addresses(steps: Sequence[ProgramStep], space: Allocator) -> dict[int, int]:
 
 
 def peak(found: dict[int, int], space: Allocator, storage: Storage) -> int:
-    """Return the byte address, in a partition, behind the highest range of `storage` that is in use.
-
-    `found` has the address of every buffer, by buffer number.
-    """
+    """Return the byte address, in a partition, behind the highest buffer of `storage`; `found` is from `addresses`."""
     ends = (at + space.buffers[number].size for number, at in found.items())
     own = (end for end, number in zip(ends, found, strict=True) if space.buffers[number].storage == storage)
     return max(own, default=space.fixed_end(storage))
 
 
 def _lives(steps: Sequence[ProgramStep], buffers: Mapping[int, Buffer]) -> tuple[dict[int, int], dict[int, int]]:
-    """Return the index of the first step that touches each buffer, and the index of the last step; by buffer number."""
     first, last = {}, {}
     for number, step in enumerate(steps):
         for buffer in step.touched:
@@ -79,7 +73,6 @@ def _lives(steps: Sequence[ProgramStep], buffers: Mapping[int, Buffer]) -> tuple
 
 
 def _no_room(number: int, live: Iterable[int], sources: Mapping[int, SourceLine], space: Allocator) -> str:
-    """Return the error message for a buffer without room, with a list of the live buffers, largest first."""
     wanted = space.buffers[number]
     beside = [(space.buffers[other], sources[other]) for other in live]
     beside = sorted((one for one in beside if one[0].storage == wanted.storage), key=lambda one: -one[0].size)
@@ -92,7 +85,7 @@ def _no_room(number: int, live: Iterable[int], sources: Mapping[int, SourceLine]
 
 
 class _Ring:
-    """Next-fit allocator for one memory, with a list of free address ranges (bytes within a partition)."""
+    """Next-fit allocator for one memory; addresses are bytes within a partition."""
 
     def __init__(self, room: range, bank: int):
         self._bank = bank
@@ -100,7 +93,6 @@ class _Ring:
         self._next = room.start
 
     def take(self, buffer: Buffer) -> int | None:
-        """Allocate a range for a buffer and return its address; None if none fits."""
         here = bisect_left(self._starts, self._next)
         # The range that contains `_next` starts before it.
         around = [*range(max(0, here - 1), len(self._starts)), *range(here)]
@@ -114,7 +106,6 @@ class _Ring:
         return None
 
     def give(self, start: int, size: int) -> None:
-        """Free the range of `size` bytes at the address `start`."""
         end, piece = start + size, bisect_left(self._starts, start)
         if piece < len(self._starts) and self._starts[piece] == end:
             end = self._ends[piece]

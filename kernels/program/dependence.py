@@ -24,10 +24,7 @@ EVERYTHING = sys.maxsize
 
 @dataclass
 class Dependences:
-    """Dependence analysis of instructions in program order; `counts` has the number of instructions in each lane.
-
-    A lane is a sequence of instructions that complete in order.
-    """
+    """Dependence analysis of instructions in program order; `counts` has the number of instructions in each lane."""
 
     lanes: int
     queues: int
@@ -61,10 +58,7 @@ class Dependences:
         return bool(self._live.last(reads, known, written=True))
 
     def drop_implied(self, waits: dict[int, int]) -> dict[int, int]:
-        """Return `waits`, the count of completed instructions to wait for in each lane, without redundant waits.
-
-        A wait is redundant if the instruction of another wait completes only after that count is reached.
-        """
+        """Return `waits` without implied ones: another awaited instruction completes only after their instructions."""
         clocks = {lane: self._clocks[lane][count - 1] for lane, count in waits.items()}
         return {
             lane: count

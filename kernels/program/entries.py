@@ -14,13 +14,9 @@ __all__ = ["Entry", "ProgramStep", "records_of"]
 class ProgramStep(NamedTuple):
     """Instruction in the form and order in which a kernel appended it.
 
-    Arguments:
-        instruction: the instruction; its `overlap` is ignored.
-        section: index of the instruction's section, from 0.
-        queue: queue of the instruction; None for the queue of its engine, or for a copy any DMA queue.
-        source: line of the kernel that appended the instruction.
-        buffers: buffer number of each written region, then of each read region; 0 for a region of fixed address.
-        in_order: whether the queue must start this step after all earlier steps of the queue with `in_order` set.
+    The instruction's `overlap` is ignored. `queue` None is the queue of the engine, or for a copy any DMA queue.
+    `source` is the line of the kernel that appended the instruction. `buffers` has the buffer number of each written
+    region, then of each read region; 0 for a fixed address. A queue starts its steps with `in_order` in program order.
     """
 
     instruction: Instruction
@@ -40,16 +36,10 @@ class ProgramStep(NamedTuple):
 class Entry:
     """Instruction of a queue, in its final position.
 
-    Arguments:
-        position: index in the program.
-        section: index of the instruction's section, from 0.
-        queue: queue of the instruction.
-        lane: lane of the instruction, a sequence of instructions that complete in order; None for a NOP.
-        number: index of the instruction in the lane; 0 for a NOP.
-        instruction: the instruction, with `overlap` set by dependence analysis.
-        waits: pairs of a lane and the number of its instructions that must have completed before this one starts.
-        source: line of the kernel that appended the instruction; for a NOP, that of the next instruction.
-        buffers: as in `ProgramStep`; empty for a NOP.
+    Instructions of a lane complete in order; `number` is the index in the lane, which is None for a NOP. `overlap` is
+    set by dependence analysis. A wait is a lane and the number of its instructions that must have completed before this
+    one starts. `source` is the line of the kernel that appended the instruction, or for a NOP the next
+    instruction. `buffers` are as in `ProgramStep`; empty for a NOP.
     """
 
     position: int
@@ -64,13 +54,10 @@ class Entry:
 
 
 def records_of(entries: Sequence[Entry], semaphores: range) -> list[Record]:
-    """Return the record of every entry of a program.
+    """Return the record of every entry of a program; ValueError if there are too few semaphores.
 
     A semaphore counts the awaited instructions of one lane; when it is at its maximum, the lane continues with the next
     free semaphore. Each section starts again with the first semaphore.
-
-    Raises:
-        ValueError: if there are too few semaphores.
     """
     places = _places(entries, semaphores)
     return [
@@ -84,7 +71,6 @@ def records_of(entries: Sequence[Entry], semaphores: range) -> list[Record]:
 
 
 def _places(entries: Sequence[Entry], semaphores: range) -> dict[tuple[int | None, int], tuple[int, int]]:
-    """Return, for each pair of a lane and a count that some entry waits for, the semaphore and the awaited value."""
     sections = {(entry.lane, entry.number + 1): entry.section for entry in entries}
     awaited = {wait for entry in entries for wait in entry.waits}
     places, section, lane, value = {}, None, None, 0

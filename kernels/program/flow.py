@@ -82,8 +82,6 @@ class Flow:
         """Append the operation that runs a section."""
         self._operations.append(ControlOperation(Code.RUN, section))
 
-    # -- registers -------------------------------------------------------------------------------------------------
-
     @located
     def register(self, value: "int | Register | None" = None, name: str = "register") -> Register:
         """Return a new register, set to `value` at this point if one is given."""
@@ -121,17 +119,12 @@ class Flow:
         self._check_integer(tensor)
         self._program.append(dma_copy(_element(tensor), register.word))
 
-    # -- loops -----------------------------------------------------------------------------------------------------
-
     @located
     def loop(self, lower: int | Register, upper: int | Register, step: int = 1) -> AbstractContextManager[Register]:
         """Repeat the instructions that are appended in the context, for each value of range(lower, upper, step).
 
         The returned register is the counter. Both bounds, 32-bit integers or registers, are read once, before the first
-        round. The step is a positive constant.
-
-        Raises:
-            ValueError: if a bound or the step is not of this kind.
+        round. The step is a positive constant. Raises ValueError if a bound or the step is not of this kind.
         """
         if not isinstance(step, Integral) or not 1 <= step < 1 << 31:
             raise ValueError(f"a loop's step must be a constant integer of at least 1, not {step!r}")
@@ -150,7 +143,6 @@ class Flow:
 
     @contextmanager
     def _again(self, branch: ControlOperation, register: Register, *last: ControlOperation) -> Iterator[Register]:
-        """Repeat the instructions of the context, then `last`, until `branch` at the start of a round ends the loop."""
         self._program.start_section()
         self._open.append(branch.source)
         start = Label(len(self._operations))
@@ -163,7 +155,6 @@ class Flow:
         self._open.pop()
 
     def _between(self, code: Code, a: int, b: int = 0) -> None:
-        """Append a control operation that executes after all instructions appended so far."""
         self._program.start_section()
         self._operations.append(ControlOperation(code, a, b, source=caller()))
 
@@ -183,6 +174,5 @@ class Flow:
 
 
 def _element(tensor: Tensor | HbmTensor) -> Tensor | HbmTensor:
-    """Return a one-element tensor in a register's shape; 32-bit elements are viewed as INT32, a register's format."""
     tensor = tensor.bitcast(INT32) if tensor.format.bits == INT32.bits else tensor
     return tensor.reshape(1) if isinstance(tensor, Tensor) else tensor.reshape(1, 1)

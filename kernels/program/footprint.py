@@ -27,7 +27,6 @@ def check_apart(instruction: Instruction) -> None:
 
 
 def _byte_span(region: Region) -> tuple[int, int]:
-    """Return a region's first byte address and the address after its end; for a temporary, offsets in the buffer."""
     low, high = region.span
     start = 0 if region.storage == Storage.HBM else low - offset_of(low)
     return low - start, high - start

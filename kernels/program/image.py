@@ -32,19 +32,11 @@ assert 4 * BOOT_WORDS <= HEADER_BYTES
 class Image:
     """Image of a program: the bytes to write to HBM, and tables that describe them.
 
-    Arguments:
-        config: the machine.
-        base: HBM address of the first byte, where the core boots.
-        data: the bytes.
-        blocks: blocks of records, in the order in which the control program starts the blocks.
-        records: records of each block.
-        control: addresses of the control program's symbols, by name.
-        entries: entries of each block, for tools; may be empty.
-        space: allocator of the tensors, for tools; may be None.
-        runs: as in `build_image`.
-        flow: control operations of a program with registers or loops.
-        registers: registers of the program's control flow.
-        rounds: maximum number of rounds that all loops together may run.
+    `base` is the HBM address of the first byte, where the core boots; `blocks` and their `records` are in the order in
+    which the control program starts them. `control` has the addresses of the control program's symbols. For tools,
+    `entries` has the entries of each block and `space` the allocator; they may be empty and None. `runs` is as in
+    `build_image`. `flow` are the control operations of a program with registers or loops; all loops together may run
+    `rounds` rounds.
     """
 
     config: Config
@@ -71,7 +63,6 @@ class Image:
         return self.entries[block][number]
 
     def _place(self, address: int) -> tuple[int, int]:
-        """Return the index of the block that has a record at an HBM address, and the record's index in that block."""
         block = bisect_right(self.blocks, address, key=lambda block: block.address) - 1
         if block >= 0:
             number, rest = divmod(address - self.blocks[block].address, RECORD_BYTES)
@@ -101,16 +92,11 @@ def build_image(
 ) -> Image:
     """Return the image of a program.
 
-    Arguments:
-        program: instructions and tensors.
-        contents: pairs of a tensor in HBM, or a view of one, and the initial codes; other tensors are zero.
-        runs: sections in the order in which the stock program runs them, with repeats; None for each once.
-        control: compiled control program; None for the stock program.
-        arguments: returns the argument words of a compiled control program, given the blocks.
-
-    Raises:
-        ValueError: if there are too few semaphores, `runs` names an unknown section, `runs` or `control` is given for a
-            program with registers or loops, or the argument words do not fit.
+    `contents` are pairs of a tensor in HBM, or a view of one, and the initial codes; other tensors are zero. `runs` are
+    sections in the order in which the stock program runs them, with repeats; None for each once. `control` replaces the
+    stock program; `arguments` returns its argument words, given the blocks. Raises ValueError if there are too few
+    semaphores, `runs` names an unknown section, `runs` or `control` is given for a program with registers or loops, or
+    the argument words do not fit.
     """
     config, base = program.config, program.base
     flow = None if program.flow.is_plain else tuple(program.flow.operations())
@@ -159,10 +145,7 @@ _Part = tuple[int, int, list[tuple[Entry, Record]]]
 
 
 def _parts(program: Program) -> list[_Part]:
-    """Split entries and records into parts of at most a block, ordered by their first records.
-
-    In this order, each block waits only for records of blocks that are already started.
-    """
+    """Split entries and records into parts, so that each waits only for records of blocks that are already started."""
     parts: list[_Part] = []
     current: dict[tuple[int, int], list[tuple[Entry, Record]]] = {}
     for entry, record in zip(program.entries, program.records(), strict=True):
@@ -176,7 +159,6 @@ def _parts(program: Program) -> list[_Part]:
 
 
 def _semaphore_counts(parts: Sequence[_Part], semaphores: range) -> dict[int, int]:
-    """Return, for each section, the number of semaphores from `semaphores.start` up to the last one that is used."""
     counts: dict[int, int] = {}
     for section, _, part in parts:
         used = (1 + semaphores.index(update.semaphore) for _, record in part for update in record.updates)

@@ -57,11 +57,6 @@ def schedule(steps: Sequence[ProgramStep], space: Allocator, share: float) -> li
 
 
 class _Schedule:
-    """List scheduling of one section: simulates the engines and starts the most urgent ready unit on each free queue.
-
-    A unit is a `SchedulingUnit`: instructions that stay together.
-    """
-
     def __init__(
         self,
         steps: Sequence[ProgramStep],
@@ -88,7 +83,6 @@ class _Schedule:
         self._oldest = self._now = 0
 
     def order(self) -> list[ProgramStep]:
-        """Return the steps of the section in scheduled order; every copy has a queue."""
         found: list[ProgramStep] = []
         for unit in self._units:
             self._release(unit)
@@ -107,7 +101,6 @@ class _Schedule:
         return found
 
     def _begin(self) -> list[ProgramStep]:
-        """Start a unit on each free queue that has one ready; return the steps of the started units."""
         found: list[ProgramStep] = []
         while awake := self._awake & self._free:
             self._awake = set()
@@ -121,7 +114,6 @@ class _Schedule:
         return found
 
     def _latest_starts(self) -> list[float]:
-        """Return the latest time at which each `SchedulingUnit` may start without a delay of the busiest engine."""
         ports = self._config.hbm_ports
         work: dict[tuple[int | None, bool], float] = {}
         due, latest = [], 0.0
@@ -140,21 +132,18 @@ class _Schedule:
         return due
 
     def _turn(self, queue: int) -> tuple[int, int]:
-        """Return the sort key of a free queue: DMA queues are ordered by the load of their HBM ports, least first."""
         return (sum(self._port(queue)) if queue in self._copying else 0), queue
 
     def _port(self, queue: int) -> list[int]:
         return self._ports[(queue - self._copying.start) % len(self._ports)]
 
     def _release(self, unit: SchedulingUnit) -> None:
-        """Add a unit to the ready list of its queue if all units on which it depends have completed."""
         if not unit.before:
             heaps = self._ready[unit.queue]
             self._awake.update((unit.queue,) if unit.queue is not None else self._copying)
             heappush(heaps[not self._room.needed(unit.number)], (self._starts[unit.number], unit.number))
 
     def _next(self, queue: int) -> SchedulingUnit | None:
-        """Return the ready unit with the earliest latest start that a free queue can start; None if there is none."""
         queues = (queue, None) if queue in self._copying else (queue,)
         ready = []
         if self._oldest < len(self._units):
@@ -172,7 +161,6 @@ class _Schedule:
         return self._units[min(ready)[1]] if ready else None
 
     def _start(self, unit: SchedulingUnit, queue: int) -> None:
-        """Start a unit on a queue: schedule the end of its work there and its completion."""
         begin = self._now
         if unit.copies:
             port = self._port(queue)
@@ -184,7 +172,6 @@ class _Schedule:
         self._issue(unit, over + unit.delay)
 
     def _issue(self, unit: SchedulingUnit, over: int) -> None:
-        """Mark a unit as started, to complete at time `over`."""
         heappush(self._events, (over, unit.number, -1))
         self._room.take(unit.number, self._oldest)
         self._started[unit.number] = True
@@ -194,7 +181,6 @@ class _Schedule:
             self._wake()
 
     def _finish(self, unit: SchedulingUnit) -> None:
-        """Complete a unit: free its buffers, and release the units that depend on it."""
         self._room.give(unit.number)
         self._wake()
         for other in unit.after:
@@ -202,9 +188,9 @@ class _Schedule:
             self._release(other)
 
     def _in_order(self) -> list[ProgramStep]:
-        """Start units that wait for each other because their steps interleave; return the steps in program order.
+        """Start units that wait for each other because their steps interleave, until every started unit is complete.
 
-        Program order is always legal. It is followed until every started unit is complete.
+        Program order is always legal.
         """
         places = {number: unit for unit in self._units if not self._started[unit.number] for number in unit.steps}
         begun, found, end = [], [], self._units[self._oldest].steps[0]
@@ -221,6 +207,5 @@ class _Schedule:
         return found
 
     def _wake(self) -> None:
-        """Search the queues again that had a ready unit but too little memory, since memory may now be free."""
         self._awake |= self._blocked
         self._blocked.clear()

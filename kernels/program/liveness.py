@@ -33,8 +33,6 @@ class Reach(NamedTuple):
 
 
 class _Access(NamedTuple):
-    """One read or write by instruction `number` of a lane, with the fields of the accessed `Reach`."""
-
     low: int
     high: int
     first: int
@@ -102,7 +100,7 @@ class LiveRegions:
         return found
 
     def add(self, lane: int, number: int, reads: Iterable[Reach], writes: Iterable[Reach]) -> None:
-        """Add the accesses of instruction `number` of a lane."""
+        """Add the accesses of the instruction with index `number` in `lane`; drop earlier accesses that they cover."""
         for reach in writes:
             _hide(self._writes, reach)
             _hide(self._reads, reach)
@@ -121,7 +119,6 @@ def _insert(table: _Table, reach: Reach, lane: int, number: int) -> None:
 
 
 def _hide(table: _Table, reach: Reach, lane: int | None = None) -> None:
-    """Remove from a table the accesses that `reach` covers: those of one lane, or of all lanes if `lane` is None."""
     low, high, first, end, whole, pages, region = reach
     for page in pages:
         if table.get(page):

@@ -26,11 +26,8 @@ ScalarOperand = int | float | Tensor
 class Draw:
     """Selection of the random words that stochastic rounding or dropout uses for the elements of dst.
 
-    Arguments:
-        seed: 32 bits, the same for a whole run.
-        stream: 32 bits that must differ between independent uses of random words in a run.
-        index: index of each element, with a step for each free dimension; None for row-major order with the
-            partitions outermost.
+    `seed` is the same for a whole run; `stream` must differ between independent uses of random words in a run. Both
+    have 32 bits. `index` is None for row-major order with the partitions outermost.
     """
 
     seed: int
@@ -114,7 +111,6 @@ def elementwise(
 
 
 def _few(tensor: Tensor, count: int, rank: int) -> Access:
-    """Return the access to `count` elements of one dimension in an instruction of `rank` dimensions."""
     if tensor.size != count:
         raise ValueError(f"{tensor.name}: elements of a partition must be {count}, not {list(tensor.shape)}")
     access = tensor.reshape(count).access()

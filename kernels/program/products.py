@@ -21,12 +21,10 @@ WORD = FP32.bits // 8
 
 @located
 def load_stationary(a: Tensor, *, half: int = 0, column: int = 0) -> LoadStationary:
-    """Return the instruction that loads a [k, m] into the array, as the stationary operand of the next products.
+    """Return the instruction that loads a, [k, m] in SBUF, as the stationary operand of the next products.
 
-    Arguments:
-        a: tensor in SBUF with adjacent columns; the first one is aligned to four elements.
-        half: half of the FP32 significands, 0 for the upper one, 1 for the lower one; 0 for other formats.
-        column: column of the array for the first column of a; the first partition of the results.
+    The columns of a are adjacent, the first one aligned to four elements. `half` selects the half of FP32 significands,
+    0 for the upper one, 1 for the lower one. `column` is the first column of the array and partition of the results.
     """
     _check_operand(a, half)
     if len(a.shape) != 1 or (a.size > 1 and a.steps != (1,)):
@@ -46,12 +44,10 @@ def multiply_moving(
 ) -> MultiplyMoving:
     """Return the instruction for `result` = a.T b, or result += a.T b; a is the loaded stationary operand.
 
-    Arguments:
-        result: [m, n] in a bank of PSUM, adjacent words, FP32, or INT32 for INT8; its partitions are the columns of a.
-        b: [k, n] in SBUF, in the partitions of a, with a constant step between elements.
-        half: as in `load_stationary`.
-        accumulate: whether to add the product to the result instead of overwriting the result.
-        transpose: b is an identity matrix: result = a.T bit for bit, including infinities and the sign of zeros.
+    The result is [m, n] in a bank of PSUM, adjacent words, FP32, or INT32 for INT8; its partitions are the columns of
+    a. b is [k, n] in SBUF, in the partitions of a, with a constant step between elements. `half` is as in
+    `load_stationary`. For `transpose`, b is an identity matrix: result = a.T bit for bit, including infinities and the
+    sign of zeros.
     """
     _check_operand(b, half)
     check_on_chip(result)
@@ -92,7 +88,6 @@ def _check_operand(tensor: Tensor, half: int) -> None:
 
 
 def _step(tensor: Tensor) -> int:
-    """Return the constant step between a tensor's elements in row-major order; ValueError if there is none, or < 0."""
     (step,) = tensor.reshape(tensor.size).steps
     if tensor.size > 1 and step < 0:
         raise ValueError(f"{tensor.name}: elements must have ascending addresses, not steps {list(tensor.steps)}")

@@ -54,19 +54,13 @@ class Program:
     Arguments:
         config: parameters of the machine.
         base: HBM address of the program's image, a multiple of 128; tensors follow the image's header.
-        semaphores: semaphores of each section, zero when it starts; the control program may use the others; None for
-            all.
+        semaphores: semaphores of each section, zero when it starts; by default all, else the control program may use
+            the others.
         core: index of the core in its instance.
         order: "program" for program order in each queue; "scheduled" to keep engines busy, with the same results, if
             the program then fits in memory.
         tile: rows and columns of the array that library kernels use; None for all. Sums along K are rounded per tile,
             so a program with the same tile gives the same bits on every array that is large enough.
-
-    Attributes:
-        space: allocator of the tensors.
-        flow: registers and loops.
-        loads: queues for the next loads, in rotation.
-        stores: queues for the next stores, in rotation.
     """
 
     config: Config
@@ -114,7 +108,7 @@ class Program:
 
     @property
     def lanes(self) -> int:
-        """Maximum number of rows of a tile that can be an operand of the array and also a result of the array."""
+        """Most rows of a tile that is an operand and a result of the array: the smaller of `rows` and `columns`."""
         return min(self.rows, self.columns)
 
     @property
@@ -136,14 +130,9 @@ class Program:
     def append(self, instruction: isa.Instruction, queue: int | None = None) -> None:
         """Append an instruction; its `overlap` is ignored.
 
-        Arguments:
-            instruction: instruction of an engine, not a NOP.
-            queue: queue of a copy; None to rotate among the DMA engines.
-
-        Raises:
-            ValueError: if the instruction is illegal or a NOP, uses a tensor of another program, continues sums that
-                its section has not started, overwrites a source other than element for element, or the queue is not of
-                its engine.
+        `queue` is the queue of a copy; None rotates among the DMA engines. Raises ValueError if the instruction is
+        illegal or a NOP, uses a tensor of another program, continues sums that its section has not started, overwrites
+        a source other than element for element, or the queue is not of its engine.
         """
         if not isinstance(instruction, isa.Instruction) or instruction.lane is None:
             raise ValueError(f"instruction must be of an engine, not {getattr(instruction, 'name', instruction)}")
@@ -166,10 +155,7 @@ class Program:
     def insert(self, number: int, instruction: isa.Instruction) -> None:
         """Insert an instruction before step `number`, in the section and with the source line of that step.
 
-        It must not depend on the state of its engine, nor change it.
-
-        Raises:
-            ValueError: if the instruction is illegal.
+        It must be legal, and not depend on the state of its engine, nor change it.
         """
         instruction.moved(_in_buffer).check(isa.Context(self.config, core=self.core))
         buffers = buffers_of((*instruction.writes, *instruction.reads))
@@ -205,19 +191,11 @@ class Program:
 
     @property
     def entries(self) -> list[Entry]:
-        """Instructions and NOPs in their final order.
-
-        Raises:
-            ValueError: as `kernels.program.allocation.addresses`.
-        """
+        """Instructions and NOPs in final order; raises ValueError as `kernels.program.allocation.addresses`."""
         return self._lay_out()[1]
 
     def records(self) -> list[isa.Record]:
-        """Return the record of every entry.
-
-        Raises:
-            ValueError: if there are too few semaphores, or as `entries`.
-        """
+        """Return the record of every entry; ValueError if there are too few semaphores, or as `entries`."""
         return records_of(self.entries, self.semaphores)
 
     def end(self, storage: Storage) -> int:
@@ -228,7 +206,6 @@ class Program:
 
     @collector_paused()
     def _lay_out(self) -> tuple[dict[int, int], list[Entry]]:
-        """Return the address of every buffer, by buffer number, and the entries in their final order."""
         known, places, entries = self._laid_out
         # Kept tensors reduce the room for temporaries.
         wanted = len(self._steps), self.space.fixed_end(Storage.SBUF), self.space.fixed_end(Storage.PSUM), self.order
@@ -238,7 +215,6 @@ class Program:
         return places, entries
 
     def _schedule(self) -> tuple[dict[int, int], list[Entry]] | None:
-        """Return buffer addresses and entries after list scheduling; None if not requested, or memory is too small."""
         for share in SHARES if self.order == "scheduled" else ():
             try:
                 return self._allocate(schedule(self._steps, self.space, share))
@@ -247,7 +223,6 @@ class Program:
         return None
 
     def _allocate(self, steps: list[ProgramStep]) -> tuple[dict[int, int], list[Entry]]:
-        """Return buffer addresses and entries for steps in the given order."""
         places = addresses(steps, self.space)
         sequence = Synchronisation(self.config)
 

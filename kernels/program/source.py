@@ -1,5 +1,6 @@
 """Source lines: the line of a kernel that appended an instruction, for timelines and error messages."""
 
+import linecache
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -25,6 +26,16 @@ class Line(NamedTuple):
     file: str
     number: int
 
+    @property
+    def code(self) -> str:
+        """The statement that begins in the line, without indentation; empty if there is no such file."""
+        text = ""
+        for line in linecache.getlines(self.file)[self.number - 1 :]:
+            text = f"{text} {line.strip()}".strip()
+            if text.count("(") <= text.count(")"):
+                break
+        return text.replace("( ", "(")
+
     def __str__(self) -> str:
         return f"{os.path.basename(self.file)}:{self.number}"
 
@@ -32,9 +43,7 @@ class Line(NamedTuple):
 class SourceLine(NamedTuple):
     """Source lines of a kernel and of a user that called a function of this folder.
 
-    Arguments:
-        kernel: innermost line outside this folder.
-        user: innermost line also outside the library; often the same.
+    `kernel` is the innermost line outside this folder, `user` the innermost also outside the library; often the same.
     """
 
     kernel: Line
@@ -83,7 +92,6 @@ def caller() -> SourceLine:
 
 @lru_cache(4096)
 def _source(kernel_file: str, kernel_number: int, user_file: str, user_number: int) -> SourceLine:
-    """Return the `SourceLine` of two lines; calls with equal arguments return the same object."""
     return SourceLine(Line(kernel_file, kernel_number), Line(user_file, user_number))
 
 

@@ -22,9 +22,7 @@ def part(shape: _Sizes, steps: _Sizes, key: Iterable) -> tuple[int, _Sizes, _Siz
 
     The key has integers, slices, None, and at most one `...`; without it the last dimensions are whole.
 
-    Raises:
-        TypeError: if an index is none of these.
-        IndexError: if there are too many indices, or one is out of range.
+    Raises TypeError for another index, IndexError if there are too many indices, or one is out of range.
     """
     key = tuple(key)
     dots = sum(index is Ellipsis for index in key)
@@ -79,7 +77,7 @@ def broadcast(shape: _Sizes, steps: _Sizes, wanted: _Sizes) -> _View:
 
 
 def _array(shape: _Sizes, steps: _Sizes) -> np.ndarray:
-    """Return a numpy array with these strides but no memory of this size, to let numpy compute the steps of views."""
+    """Return an array with these strides but no memory of this size, to let numpy compute the steps of views."""
     return as_strided(np.zeros(1, np.int8), shape, steps)
 
 

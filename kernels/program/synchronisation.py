@@ -86,7 +86,6 @@ class Synchronisation:
         return waits
 
     def _waits(self, queue: int, waits: dict[int, int]) -> list[tuple[int, int]]:
-        """Record a queue's waits in the dependence analysis; return them in the form of `Entry.waits`."""
         for lane, count in waits.items():
             self._order.wait(queue, lane, count)
         return [*waits.items()]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from neuroncore_rtl.kernels.program import strides
-from neuroncore_rtl.spec.formats import Format
+from neuroncore_rtl.spec.formats import Format, format_named
 from neuroncore_rtl.spec.isa import Access, DmaTensor, Pointer, Storage
 
 __all__ = ["HbmTensor", "Tensor"]
@@ -37,7 +37,6 @@ class _Strided:
 
     @property
     def size(self) -> int:
-        """Number of elements; for an on-chip tensor, in each partition."""
         return prod(self.shape)
 
     def reshape(self, *shape: int) -> Self:
@@ -49,7 +48,6 @@ class _Strided:
             raise ValueError(f"{self.name}: a view of shape {shape!r} is not possible for {old}") from None
 
     def permute(self, *axes: int) -> Self:
-        """Return a view with the dimensions permuted; for an on-chip tensor, the free dimensions."""
         return self._view(*strides.permute(self.shape, self.steps, axes))
 
     def broadcast_to(self, *shape: int) -> Self:
@@ -59,14 +57,14 @@ class _Strided:
         except ValueError:
             raise ValueError(f"{self.name}: shape must broadcast to {shape!r}, not {self.shape!r}") from None
 
-    def bitcast(self, fmt: Format) -> Self:
+    def bitcast(self, fmt: Format | str) -> Self:
         """Return a view of the same bits in a format of the same size."""
+        fmt = format_named(fmt) if isinstance(fmt, str) else fmt
         if fmt.bits != self.format.bits:
             raise ValueError(f"{self.name}: format must have {self.format.bits} bits, not {fmt.name!r}")
         return replace(self, format=fmt)
 
     def _part(self, key: Iterable, **rows: int) -> Self:
-        """Return a view of the part that an index selects; `rows` are the fields of an on-chip tensor's partitions."""
         try:
             start, shape, steps = strides.part(self.shape, self.steps, key)
         except (IndexError, TypeError) as wrong:
@@ -84,16 +82,9 @@ class _Strided:
 class Tensor(_Strided):
     """Tensor in SBUF or PSUM, or a view of one.
 
-    Arguments:
-        name: name of the tensor in error messages.
-        format: format of the elements.
-        address: byte address of the element of index (0, ..., 0) in every partition.
-        partitions: number of partitions.
-        shape: free dimensions, outermost first.
-        partition: index of the first partition.
-        storage: SBUF or PSUM.
-        steps: distance in elements from one index to the next, for each free dimension; None for contiguous
-            elements in row-major order.
+    `address` is the byte address of the element of index (0, ..., 0) in every partition, `partition` the index of the
+    first partition. The shape has the free dimensions, outermost first. `steps` are the distances in elements from one
+    index to the next, by default of contiguous elements in row-major order.
     """
 
     partitions: int
@@ -103,10 +94,7 @@ class Tensor(_Strided):
     def __getitem__(self, key) -> Self:
         """Return a part: a slice of consecutive partitions, then an index, slice, None or ... for the free dimensions.
 
-        Raises:
-            TypeError: if an index has another type.
-            ValueError: if the slice of partitions has a step, or is empty.
-            IndexError: if an index is out of range.
+        Raises ValueError if the slice of partitions has a step or is empty; else the errors of numpy.
         """
         rows, *free = key if isinstance(key, tuple) else (key,)
         if rows is Ellipsis:
@@ -159,11 +147,7 @@ class HbmTensor(_Strided):
         return self.shape, DmaTensor(format=self.format, address=self.address, storage=self.storage, steps=self.steps)
 
     def elements(self, memory: np.ndarray) -> np.ndarray:
-        """Return the codes, unsigned integers, as a view of the bytes of HBM, uint8 [bytes] from address 0.
-
-        Raises:
-            ValueError: if the tensor exceeds them.
-        """
+        """Return the codes, unsigned integers, as a view of HBM, uint8 [bytes]; ValueError if the tensor exceeds it."""
         spans = [(count - 1) * step for count, step in zip(self.shape, self.steps, strict=True)]
         low, high = (sum(pick(span, 0) for span in spans) for pick in (min, max))
         first, end = (self.address + step * self.format.bits // 8 for step in (low, high + 1))

@@ -17,16 +17,9 @@ __all__ = ["SchedulingUnit", "units_of"]
 class SchedulingUnit:
     """Instructions of a queue that must stay together: each uses the engine state of the one before.
 
-    Arguments:
-        number: index of the unit, in program order.
-        queue: queue of the instructions; None for any DMA queue.
-        copies: whether the unit is a copy.
-        stores: whether the unit writes to HBM.
-        steps: indices of its instructions among the section's steps.
-        cycles: cycles for which the unit occupies its engine.
-        delay: further cycles until its results are available.
-        before: number of units on which this unit depends and that have not completed.
-        after: units that depend on this unit.
+    `queue` is None for any DMA queue. `steps` are indices among the section's steps, `cycles` those for which the unit
+    occupies its engine, and `delay` further cycles until its results are available. `before` counts the units on which
+    this unit depends and that have not completed; the units `after` depend on it.
     """
 
     number: int

@@ -1,8 +1,7 @@
 """Tiling of a product C[M, N]: groups of one PSUM bank each, and blocks of groups that share operands.
 
-A block has up to eight groups of the same columns of C. To shorten the last stores, the next-to-last group is cut in
-halves and the last one into ever narrower pieces. If HBM is slower than the array, the last group has only two pieces,
-because every piece also costs records.
+To shorten the last stores, the next-to-last group is cut in halves and the last one into ever narrower pieces. If HBM
+is slower than the array, the last group has only two pieces, because every piece also costs records.
 """
 
 from collections.abc import Sequence
@@ -33,10 +32,7 @@ def length(part: slice) -> int:
 def neighbours(parts: Sequence[slice], most: int, quadrant: int | None = None) -> list[slice]:
     """Group adjacent parts that together have at most `most` rows; return each group as a slice of `parts`.
 
-    Arguments:
-        parts: adjacent slices of rows.
-        most: maximum rows of joined parts.
-        quadrant: partitions per quadrant, if each part must be a legal access within the joined tile; otherwise None.
+    `quadrant` is the partitions per quadrant if each part must be a legal access within the joined tile, else None.
     """
     found, first = [], 0
     for number in range(1, len(parts) + 1):
@@ -79,12 +75,7 @@ class OutputBlock:
 def blocks(strip: slice, m: int, n: int, config: Config, first: int = PSUM_BANKS) -> list[OutputBlock]:
     """Divide a strip of an m x n result into blocks, in the order of computation.
 
-    Arguments:
-        strip: range of rows of the strip.
-        m: number of rows of the result.
-        n: number of columns of the result.
-        config: machine parameters.
-        first: maximum number of groups in the first block; less than the default if HBM is slower than the array.
+    The first block has at most `first` groups; less than the default if HBM is slower than the array.
     """
     width = ceil(n / ceil(n / config.psum_words))
     tiles = cut(strip.start, strip.stop, config.columns)
@@ -115,7 +106,6 @@ def _divided(group: OutputGroup, parts: list[slice]) -> list[OutputGroup]:
 
 
 def _last(columns: slice, late: bool, config: Config) -> list[slice]:
-    """Split the columns of the last group: into two if `late` (HBM is the bottleneck), else by repeated halving."""
     least = _least(config)
     if late:
         last = max(least, length(columns) // LAST)

@@ -20,13 +20,8 @@ SHARE = 8
 class Column:
     """Cache in SBUF for the first tiles of an operand [K, 1]; a tile has one element per row of the array.
 
-    Arguments:
-        program: program to which the loads are appended.
-        source: the operand; an operand of several columns has no tiles here.
-
-    Attributes:
-        tiles: number of tiles, a multiple of the block that one TRANSPOSE converts.
-        size: bytes per partition that all tiles together occupy.
+    An operand of several columns has no tiles here. `tiles` is their number, a multiple of the block that one TRANSPOSE
+    converts; `size` the bytes per partition that all occupy.
     """
 
     def __init__(self, program: Program, source: HbmTensor):

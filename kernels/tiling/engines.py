@@ -23,13 +23,8 @@ class TilingEngines:
     An engine has two copies in flight, which suffices if they are long. More engines per port would only conflict in
     SBUF and delay an urgent copy behind a later one, so they serve short copies only.
 
-    Arguments:
-        program: program to which the copies are appended.
-        queues: queues of the engines; the first `hbm_ports` use one port each.
-        shortest: beats of the shortest copy.
-
-    Attributes:
-        are_alone: whether no two engines in use share a port.
+    The first `hbm_ports` of the queues use one port each. `shortest` is the beats of the shortest copy. `are_alone`
+    tells whether no two engines in use share a port.
     """
 
     def __init__(self, program: Program, queues: Sequence[int], shortest: int):

@@ -13,9 +13,7 @@ __all__ = ["pipelined"]
 def pipelined(tiles: Iterable[Iterator[None]]) -> None:
     """Append the steps of all tiles, interleaved: each round runs one step of every started tile, the newest first.
 
-    Arguments:
-        tiles: one generator per tile, which appends the instructions of a step before each yield; a temporary should
-            live for few steps.
+    A tile's generator appends the instructions of a step before each yield; a temporary should live for few steps.
     """
     waiting, under_way, done = iter(tiles), [], object()
     while under_way := [*islice(waiting, 1), *under_way]:

@@ -21,11 +21,8 @@ __all__ = ["Panel", "Resident"]
 class Panel:
     """Range of columns of an operand, cached tile by tile along K; each tile occupies one slot in SBUF.
 
-    Arguments:
-        source: the operand, [K, all columns].
-        columns: the range.
-        grain: columns of a stationary tile; 1 for a moving operand.
-        pitch: elements between the starts of stationary tiles in SBUF, at least `grain`.
+    `source` is the operand, [K, all columns]. `grain` is the columns of a stationary tile; 1 for a moving operand.
+    `pitch` is the elements between the starts of stationary tiles in SBUF, at least `grain`.
     """
 
     source: HbmTensor
@@ -44,12 +41,9 @@ class Panel:
         return (tile * self.pitch + rest) * self.source.format.bits // 8
 
     def pieces(self, columns: slice, width: int, first: int) -> list[slice]:
-        """Split columns into copies; return the columns of each copy, which are adjacent in SBUF.
+        """Split columns into copies of at most `width`; return the columns of each copy, which are adjacent in SBUF.
 
-        Arguments:
-            columns: range of columns to load.
-            width: maximum number of columns of a copy.
-            first: number of columns of the first copy; each later copy is as wide as all earlier copies together.
+        The first copy has `first` columns; each later copy is as wide as all earlier copies together.
         """
         found, start = [], columns.start
         while start < columns.stop:
@@ -68,7 +62,6 @@ class _Slot:
     there: list[slice] = field(default_factory=list)
 
     def absent(self, columns: slice) -> list[slice]:
-        """Return the parts of `columns` that are not loaded."""
         found, start = [], columns.start
         for part in (*self.there, slice(columns.stop, columns.stop)):
             if start < min(part.start, columns.stop):
@@ -83,12 +76,8 @@ class _Slot:
 class Resident:
     """Cache of operand tiles in SBUF.
 
-    Arguments:
-        addresses: addresses of the slots.
-        depth: tiles of K, as rows of the operands.
-        uses: indices of the blocks that use each panel, ascending.
-        load: function that appends a copy; its arguments are the target, the source and whether an instruction is
-            already waiting for the data.
+    `depth` are the tiles of K, `uses` the ascending indices of the blocks that use each panel. `load` appends a copy;
+    its arguments are the target, the source and whether an instruction is already waiting for the data.
     """
 
     def __init__(
@@ -116,12 +105,8 @@ class Resident:
     def bring(self, panel: Panel, k: int, columns: slice, width: int, first: int | None = None) -> list[slice]:
         """Append the copies that load the absent columns of a tile; return the columns of each copy.
 
-        Arguments:
-            panel: panel of the tile.
-            k: index of the tile along K.
-            columns: range of columns that must be in SBUF.
-            width: maximum columns of a copy.
-            first: columns of the first copy if an instruction is already waiting for it, otherwise None.
+        `first` is the columns of the first copy if an instruction is already waiting for it, otherwise None; `width`
+        the maximum of the others.
         """
         place = self._place(panel, k)
         pieces = [piece for part in place.absent(columns) for piece in panel.pieces(part, width, first or width)]

@@ -40,9 +40,8 @@ class AdamW:
 class Correction:
     """Bias correction of AdamW's moments, which start at zero; each factor is a number or one element per partition.
 
-    Arguments:
-        pace: corrected learning rate, rate / (1 - beta1**step).
-        scale: factor of the second moment, 1 / (1 - beta2**step).
+    `pace` is the corrected learning rate, rate / (1 - beta1**step); `scale` the factor of the second moment,
+    1 / (1 - beta2**step).
     """
 
     pace: ScalarOperand
@@ -64,11 +63,8 @@ def adamw(
     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g**2;
     p = (1 - rate decay) p - rate / (1 - beta1**step) m / (sqrt(v / (1 - beta2**step)) + epsilon)
 
-    Steps are numbered from 1. `seed` selects stochastic rounding of p, with a stream per step; None rounds to nearest
-    even.
-
-    Raises:
-        ValueError: if the step is below 1.
+    Steps are numbered from 1; ValueError otherwise. `seed` selects stochastic rounding of p, with a stream per step;
+    None rounds to nearest even.
     """
     if step < 1:
         raise ValueError(f"step must be at least 1, not {step!r}")
@@ -85,8 +81,7 @@ def update(
 ) -> tuple[Tensor, Tensor]:
     """Append the first part of a step, which updates the moments m and v but not the parameters p.
 
-    Returns:
-        m / (sqrt(v / (1 - beta2**step)) + epsilon) and (1 - rate decay) p, in FP32.
+    Return m / (sqrt(v / (1 - beta2**step)) + epsilon) and (1 - rate decay) p, in FP32.
     """
     o, space = options, program.space
     a, b, c = (space.sbuf(f"{name} of {p.name}", FP32, p.shape, p.partitions) for name in ("direction", "b", "decayed"))

@@ -35,12 +35,9 @@ __all__ = ["AttentionGradients", "attention_backward"]
 
 
 class AttentionGradients(NamedTuple):
-    """Gradients of attention, BF16, with all heads side by side, in tiles that are legal operands of the array.
+    """Gradients of attention, BF16: q and k [queries or keys, width], v [keys, features].
 
-    Arguments:
-        q: gradient of the queries, [queries, width].
-        k: gradient of the keys, [keys, width].
-        v: gradient of the values, [keys, features].
+    All heads lie side by side, in tiles that are legal operands of the array.
     """
 
     q: Rows
@@ -60,17 +57,8 @@ def attention_backward(
 ) -> AttentionGradients:
     """Append and return the gradients of q, k and v.
 
-    Arguments:
-        program: program to which the instructions are appended.
-        heads: operands of `kernels.library.attention.attention`, BF16.
-        attended: result of `attention` for these operands.
-        dout: gradient of `attended.out`, BF16 in the same tiles.
-        matrix: BF16 identity matrix; None to create it.
-        causal: as in `attention`.
-        scale: as in `attention`.
-
-    Raises:
-        ValueError: if a format is not BF16, or the tiles of dout differ from the result.
+    The operands of `heads` and `dout`, in the tiles of `attended.out`, must be BF16, else ValueError. `matrix` is a
+    BF16 identity matrix; None to create it. `causal` and `scale` are as in `attention`.
     """
     for name, one in (("dout", dout), *((name, getattr(head, name)) for head in heads for name in Head._fields)):
         if one.format is not BF16:
@@ -130,19 +118,7 @@ def _of_queries(program: Program, heads: Sequence[Head], attended: Attended, dou
 
 
 class _Head(NamedTuple):
-    """Gradient computation of one head: operands and destinations.
-
-    Arguments:
-        program: program to which the instructions are appended.
-        head: operands of attention.
-        results: destinations of the gradients.
-        dout: gradient of the head's output, [queries, features].
-        shifts: value per query, [queries, 1], see `_of_queries`.
-        means: value per query, [queries, 1], see `_of_queries`.
-        matrix: identity matrix.
-        past: as in `kernels.library.attention_tile.Queries`.
-        scale: factor of the scores.
-    """
+    """Gradient computation of one head. `shifts` and `means` are [queries, 1], see `_of_queries`."""
 
     program: Program
     head: Head
@@ -155,7 +131,6 @@ class _Head(NamedTuple):
     scale: float
 
     def append(self) -> None:
-        """Append the computation of the head's gradients, for one block of keys after another."""
         program, matrix, parts = self.program, self.matrix, self.head.v.parts
         dout_t = transpose(program, self.dout, matrix, "dout_t")
         v_t = transpose(program, self.head.v, matrix, "v_t")
@@ -170,8 +145,6 @@ class _Head(NamedTuple):
 
 
 class _Block:
-    """Block of keys with the attention weights p and score gradients ds of all queries that see one of its keys."""
-
     def __init__(self, head: _Head, parts: Sequence[slice], dout_t: Rows, v_t: Rows):
         self._head, self._program, self._parts = head, head.program, parts
         self._first, space = parts[0].start, head.program.space
@@ -193,17 +166,14 @@ class _Block:
             self._weights[number], self._slopes[number] = p, ds
 
     def values(self, places: Sequence[Tensor]) -> None:
-        """Append the gradient dv of the block's values, with the destinations `places`."""
         for place, sums, columns in self._over_queries(places, self._weights, self._head.dout):
             self._program.append(activation(place[:, columns], sums, "identity", bias=-0.0))
 
     def keys(self, places: Sequence[Tensor], q: Rows) -> None:
-        """Append the gradient dk of the block's keys, with the destinations `places`."""
         for place, sums, columns in self._over_queries(places, self._slopes, q):
             self._program.append(tensor_scalar(place[:, columns], sums, self._head.scale, AluOp.MULTIPLY))
 
     def transpose(self) -> dict[int, dict[int, Tensor]]:
-        """Append the transposition of ds; return the tiles, by index of the queries' tile, then of the keys' tile."""
         found: dict[int, dict[int, Tensor]] = {number: {} for number in self._slopes}
         for place, part in enumerate(self._parts):
             rows = [(number, self._head.dout.parts[number]) for number in self._slopes if part in self._visible(number)]
@@ -226,8 +196,7 @@ class _Block:
     ) -> None:
         """Append dq, or the part of it that the keys so far contribute.
 
-        `before` has the FP32 sums of earlier blocks, by tile of queries and piece of columns; the new sums replace
-        them.
+        `before` has the FP32 sums of earlier blocks, replaced by the new ones.
         """
         program, space = self._program, self._program.space
         for number, tiles in slopes_t.items():
@@ -247,7 +216,6 @@ class _Block:
     def _over_queries(
         self, places: Sequence[Tensor], stationary: dict[int, Tensor], moving: Rows
     ) -> Iterator[tuple[Tensor, Tensor, slice]]:
-        """Append products that sum over queries; yield the destination tile, the sums and the columns of each."""
         for place, part in zip(places, self._parts, strict=True):
             numbers = [number for number in stationary if part in self._visible(number)]
             for columns in cut(0, place.size, self._program.config.psum_words):
@@ -256,19 +224,16 @@ class _Block:
                 yield place, accumulate_product(self._program, weights, operands, self._own(part)), columns
 
     def _visible(self, number: int) -> list[slice]:
-        """Return the block's tiles of keys that the tile of queries with index `number` sees at least in part."""
         past, rows = self._head.past, self._head.dout.parts[number]
         return [part for part in self._parts if past is None or part.start < past + rows.stop]
 
     def _is_last(self, number: int) -> bool:
-        """Return whether the tile of queries with index `number` sees no key after the block."""
         past, end = self._head.past, self._parts[-1].stop
         return end == self._head.head.v.shape[0] or (
             past is not None and end >= past + self._head.dout.parts[number].stop
         )
 
     def _own(self, part: slice) -> slice:
-        """Return a range of keys relative to the first key of the block."""
         return slice(part.start - self._first, part.stop - self._first)
 
 

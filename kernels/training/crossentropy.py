@@ -21,10 +21,7 @@ def crossentropy(program: Program, loss: Rows, dlogits: Rows, logits: Rows, labe
     """Append loss = ln(sum(exp(logits))) - logits[label] and dlogits = (softmax(logits) - onehot(label)) * scale.
 
     Logits are [tokens, classes], labels INT32 [tokens, 1]. For a label that is not a class, logits[label] and
-    onehot(label) are 0. A scale of 1 / tokens gives the gradient of the mean loss.
-
-    Raises:
-        ValueError: if the scale is zero.
+    onehot(label) are 0. A scale of 1 / tokens gives the gradient of the mean loss; 0 raises ValueError.
     """
     if not scale:
         raise ValueError(f"crossentropy: scale must not be zero, not {scale!r}")

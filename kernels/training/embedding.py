@@ -42,7 +42,6 @@ def embedding_backward(
 
 
 def _within(matrix: Rows | None, part: slice) -> Rows | None:
-    """Return the tiles of a matrix that start within the rows `part`."""
     if matrix is None:
         return None
     pairs = zip(matrix.parts, matrix.tiles, strict=True)

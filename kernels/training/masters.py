@@ -26,17 +26,8 @@ class Masters:
     All are stored contiguously, so that the optimiser streams them as one matrix [rows, columns]. The padding between
     them stays zero.
 
-    Arguments:
-        space: allocator of the program.
-        shapes: shapes of the parameters, by name.
-        gradients: number of gradients per parameter; the optimiser uses their sum.
-
-    Attributes:
-        values: parameters in FP32, the masters.
-        first: first moments of AdamW.
-        second: second moments of AdamW.
-        copies: BF16 copies of the masters.
-        gradients: list of matrices; each has one gradient of every parameter.
+    `values` are the masters in FP32, `first` and `second` AdamW's moments, `copies` the BF16 copies. `gradients` is a
+    list of matrices; the optimiser uses their sum.
     """
 
     def __init__(self, space: Allocator, shapes: Mapping[str, tuple[int, ...]], gradients: int = 1):

@@ -17,19 +17,8 @@ class Parameter:
     All tiles are in one tensor, [tiles, columns] in each of `lanes` partitions, so that one instruction of the
     optimiser processes the whole matrix. Missing rows of the last tile stay zero.
 
-    Arguments:
-        space: allocator of the program.
-        name: name of the matrix.
-        fmt: format of the values; moments and gradient are FP32.
-        rows: number of rows of the matrix.
-        columns: number of columns of the matrix.
-        lanes: number of rows of a tile, at most `Program.lanes`.
-
-    Attributes:
-        values: values of the parameters.
-        first: first moments of AdamW.
-        second: second moments of AdamW.
-        gradient: gradient of the values.
+    `fmt` is the format of the values; moments and gradient are FP32. `lanes`, the rows of a tile, are at most
+    `Program.lanes`. `first` and `second` are AdamW's moments.
     """
 
     def __init__(self, space: Allocator, name: str, fmt: Format, rows: int, columns: int, lanes: int):

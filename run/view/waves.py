@@ -64,15 +64,15 @@ _HARNESSES = {
 """Lines to show by harness, with the name of its Verilog file as the key."""
 
 
-def waveform(test: str, root: Path | None = None) -> Path:
-    """Return the path of a TEST's or run's waveform."""
-    return (root or recordings()) / "waves" / f"{test}.vcd"
+def waveform(name: str, root: Path | None = None) -> Path:
+    """Return the path of the waveform of a run."""
+    return (root or recordings()) / "waves" / f"{name}.vcd"
 
 
 def latest(test: str, root: Path = SIM_BUILD) -> Path | None:
     """Return the latest waveform of a TEST, if any."""
     directory = root / "waves"
-    recorded = [*directory.glob(f"{test}.vcd"), *directory.glob(f"core-{test}-*.vcd")]
+    recorded = [*directory.glob(f"{test}.vcd"), *directory.glob(f"{test}-*.vcd")]
     return max(recorded, key=lambda path: path.stat().st_mtime, default=None)
 
 

@@ -1,7 +1,6 @@
 """The row of a TEST: its variables, the numbers of its report, and the reason of a failure."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from neuroncore_rtl.run.report import Report
@@ -10,13 +9,12 @@ from neuroncore_rtl.tb.campaign.task import CURVES, FAILURE, Plain, Row
 __all__ = ["aligned_lines", "row_of"]
 
 _MEASURES = ("cycles", "ideal_cycles", "hbm_cycles", "utilisation", "compared", "mismatches", "bit_exact", "modelled")
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 
 
 def row_of(report: Report) -> Row:
     """Return a report as a row.
 
-    A nested heading gets a dot, a percentage becomes a number from 0 to 1, a number that is not finite None.
+    A nested heading gets a dot, as does the name of a row of a nested table; a number that is not finite becomes None.
     """
     row: Row = {"test": report.test}
     row |= {name: value if isinstance(value, Plain) else str(value) for name, value in report.settings.items()}
@@ -43,11 +41,10 @@ def _finite(value: Plain) -> Plain:
 def _cells(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, Plain]]:
     for heading, value in values.items():
         name = prefix + heading.replace(" ", "_")
+        if isinstance(value, list) and value and isinstance(value[0], Mapping):
+            value = {str(first): dict(row) for (_, first), *row in (row.items() for row in value)}
         if isinstance(value, Mapping):
             yield from _cells(value, f"{name}.")
-        elif isinstance(value, str):
-            share = _SHARE.fullmatch(value)
-            yield name, round(float(share[1]) / 100, 6) if share else value
         else:
             yield name, _finite(value) if isinstance(value, Plain) else str(value)
 

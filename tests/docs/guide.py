@@ -1,6 +1,6 @@
-"""Runner of a document's Python blocks, in order and in one namespace.
+"""Runner of a document's Python blocks, each followed by its output in a text block.
 
-A text block after a Python block is its output. `python -m tests.docs.guide` updates it in the document.
+`python -m tests.docs.guide` updates the outputs in the document.
 """
 
 import contextlib

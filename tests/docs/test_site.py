@@ -104,9 +104,8 @@ def test_search_finds_a_page(browser, address):
     browser.get(f"{address}/index.html")
     browser.find_element("css selector", ".md-search__input").click()
     browser.find_element("css selector", ".md-search__input").send_keys("PSUM")
-    results = WebDriverWait(browser, 60).until(
-        lambda page: page.find_elements("css selector", ".md-search-result__item")
-    )
+    wait, item = WebDriverWait(browser, 60), ".md-search-result__item"
+    results = wait.until(lambda page: page.find_elements("css selector", item))
     assert len(results) > 3 and "psum" in results[0].text.lower()
 
 

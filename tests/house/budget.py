@@ -21,13 +21,11 @@ def lines_of(folder: str) -> int:
 
 
 def over(lines: dict[str, int], most: dict[str, int]) -> list[str]:
-    """Return a sentence for each folder above its limit or without one."""
     rule = "{} must have at most {:,} lines, not {:,}: write less, or raise its budget and say why"
     return [rule.format(folder, most.get(folder, 0), n) for folder, n in lines.items() if n > most.get(folder, 0)]
 
 
 def main() -> None:
-    """Print the table; exit with the sentences of `over`, if any."""
     most = budgets()
     lines = {folder: lines_of(folder) for folder in most}
     for folder, count in lines.items():

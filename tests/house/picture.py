@@ -52,7 +52,6 @@ def rooms_of(graph: grimp.ImportGraph, folder: str) -> dict[str, set[str]]:
 
 
 def panel(folder: str, below: dict[str, set[str]], x: float, y: float) -> list[str]:
-    """Draw the rooms of a folder from top to bottom, with an arc for every import."""
     order = [*TopologicalSorter(below).static_order()][::-1]
     if not folder:
         order = sorted(order, key=FOLDERS.index, reverse=True)

@@ -97,7 +97,6 @@ def texts(source: str, suffix: str) -> Iterator[Text]:
 
 
 def findings(pieces: list[Text]) -> Iterator[Finding]:
-    """Yield the habits in pieces of prose."""
     for kind, line, text in pieces:
         if kind == "name":
             if text in _PARTICIPLES:
@@ -111,7 +110,6 @@ def findings(pieces: list[Text]) -> Iterator[Finding]:
 
 
 def rates(pieces: list[Text]) -> dict[str, float]:
-    """Return the rate of each habit in pieces of prose, and their number of words."""
     count = Counter(finding.habit for finding in findings(pieces))
     words = sum(len(_WORD.findall(piece.text)) for piece in pieces if piece.kind != "name")
     kinds = Counter(piece.kind for piece in pieces)
@@ -124,12 +122,10 @@ def rates(pieces: list[Text]) -> dict[str, float]:
 
 
 def above(found: dict[str, float]) -> list[str]:
-    """Return the habits whose rate is above its limit."""
     return [habit for habit, most in LIMITS.items() if found[habit] > most]
 
 
 def _files() -> dict[str, list[Path]]:
-    """Return the files of Python and Markdown that git tracks, by their folder at the top; "." for those at the top."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
     folders = defaultdict(list)
     for name in listed.split("\0"):
@@ -140,7 +136,6 @@ def _files() -> dict[str, list[Path]]:
 
 
 def main() -> None:
-    """Print the table and the findings; exit with a sentence for each folder above a limit."""
     failures = []
     print(f"{'folder':16} {'words':>7} " + " ".join(f"{habit:>11}" for habit in LIMITS))
     for folder, files in sorted(_files().items()):

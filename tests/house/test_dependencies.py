@@ -23,7 +23,6 @@ def normal(name: str) -> str:
 
 
 def names(requirements) -> set[str]:
-    """Return the packages named by requirement lines such as `name[extra]==1.0`."""
     return {normal(re.match(r"[\w.-]+", line)[0]) for line in requirements if not line.startswith("#")}
 
 

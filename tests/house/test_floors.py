@@ -61,6 +61,5 @@ def test_package_links_every_folder(folder):
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_folders_have_few_files(folder):
-    """At most 24 files per folder, to keep it readable."""
     for room in {file.parent for file in (ROOT / folder).rglob("*") if "__pycache__" not in file.parts}:
         assert len([file.name for file in room.iterdir() if file.is_file()]) <= 24, room

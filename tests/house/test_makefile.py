@@ -10,7 +10,6 @@ from neuroncore_rtl.tb.cli.overview import MAKEFILE
 
 
 def dry_run(*words: str, **environment: str) -> str:
-    """Return the last command that make would execute."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     command = ["make", "--dry-run", "--old-file=.venv/complete", *words]
     finished = subprocess.run(command, cwd=MAKEFILE.parent, env=inherited | environment, capture_output=True, text=True)
@@ -30,6 +29,7 @@ def dry_run(*words: str, **environment: str) -> str:
         (["sim", "TEST=a; b"], ["sim", "a; b"]),
         (["oracle", "SUITE=fpgen", "FROM=it's a"], ["oracle", "SUITE=fpgen", "FROM=it's a"]),
         (["verilog", "PRESET=full"], ["verilog", "PRESET=full"]),
+        (["picture", "TEST=matmul", "A=a b.csv"], ["picture", "TEST=matmul", "A=a b.csv"]),
         (["-j4", "waves", "TEST=mac", "PYTHON=python3"], ["waves", "mac"]),
     ],
 )

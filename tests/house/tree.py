@@ -15,7 +15,6 @@ FOLDERS = ("spec", "hdl", "golden", "kernels", "run", "frontends", "tb", "bench"
 
 @cache
 def imports(source: str) -> set[str]:
-    """Return a module's imports; `from a import b` as a.b."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):

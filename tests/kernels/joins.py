@@ -19,7 +19,7 @@ __all__ = ["join_image"]
 
 
 def join_image(config: Config) -> tuple[Image, list[tuple[HbmTensor, int]]]:
-    """Return the image, where all queues read a tensor before it is overwritten, and HBM tensors with final codes."""
+    """Return the image and HBM tensors with final codes; all queues read a tensor before it is overwritten."""
     columns = 8 + config.dma_engines
     program = Program(config)
     space = program.space

@@ -11,7 +11,6 @@ __all__ = ["word_copies"]
 def word_copies(
     rng: np.random.Generator, queues: range, length: int, *, words: int = 12, base: int = 0
 ) -> list[tuple[int, Record]]:
-    """Return `length` records with queues in order; each adds 1 to its queue's semaphore; `words` start at `base`."""
     counts, users, program = dict.fromkeys(queues, 0), {}, []
     for _ in range(length):
         source, target = (int(word) for word in rng.permutation(words)[:2])

@@ -67,7 +67,6 @@ def _stochastic(value, seed: int, stream: int, element: int):
 
 
 def reduced(parts: list[np.ndarray], instructions: list[Collective], block: int = 0) -> np.ndarray:
-    """Return the reduction of one block of all ranks, in its `STORAGE` type."""
     first = instructions[0]
     narrow, bf16 = ml_dtypes.bfloat16, first.dtype == T.BF16
     out = []
@@ -139,7 +138,6 @@ def random_collective(rng, *, cores=128, kind=None, ranks=None, count=None, chun
 
 
 def large_collective(rng, **options) -> Collective:
-    """Return a random legal collective with addresses, pitch and count of any size."""
     one, bits = random_collective(rng, **options), int(rng.integers(1, 31))
     count = int(rng.integers(1, 1 << bits))
     pitch = -(-count * element_bytes(one.dtype) // COLLECTIVE_ALIGNMENT) * COLLECTIVE_ALIGNMENT

@@ -83,7 +83,6 @@ def _coordinate(kind: int, m: int, e: int) -> tuple[int, int, int]:
 
 
 def _polynomial(control: dict[str, int], x: int, z: tuple[int, int], alpha: int) -> tuple[int, int]:
-    """Return the polynomial's value and its exponent."""
     if control["source"] == Source.Z:
         return z[0] << 10, z[1]
     if control["source"] == Source.ALPHA:

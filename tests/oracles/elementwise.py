@@ -15,9 +15,7 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode, power_fp32, round_fp32, threefry2x32
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, UINT32
-from neuroncore_rtl.spec.isa import AluOp, Opcode
-from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
-from neuroncore_rtl.spec.isa.fields import unpack
+from neuroncore_rtl.spec.isa import AluOp, Opcode, access, fields
 from tests.oracles.exact import round_exactly
 
 __all__ = ["INTEGER", "execute"]
@@ -73,7 +71,7 @@ def _is_integer(v) -> bool:
 
 
 def _pointer(v, number):
-    return unpack(POINTER_FIELDS, v[f"scalar{number}"])
+    return fields.unpack(access.POINTER_FIELDS, v[f"scalar{number}"])
 
 
 def _places(v) -> list[tuple[int, ...]]:
@@ -81,7 +79,6 @@ def _places(v) -> list[tuple[int, ...]]:
 
 
 def _along(place, base, name, v) -> int:
-    """Return base plus the offset of an index by the named steps."""
     return base + sum(i * v[f"{name}_step{d}"] for i, d in zip(place, (3, 2, 1, 0), strict=True))
 
 
@@ -164,7 +161,6 @@ class _Lane:
         return *place[:kept], *self.places[-1][kept:]
 
     def write(self, name, results) -> None:
-        """Write {index: value}, or a list of values in order."""
         if isinstance(results, list):
             few = [(0, 0, 0, k) for k in range(len(results))]
             results = dict(zip(few if self.opcode in _FEW else self.places, results, strict=True))
@@ -185,9 +181,6 @@ class _Lane:
             start = _address(self.v, name, place)
             data = int(code).to_bytes(fmt.bits // 8, "little")
             row[start : start + len(data)] = np.frombuffer(data, np.uint8)
-
-
-# Arithmetic
 
 
 def _signed(value: int) -> int:
@@ -249,9 +242,6 @@ def _fma(x, y, z):
         if exact != 0:
             return np.float32(round_exactly(exact, FP32))
     return np.float32(np.float64(x) * np.float64(y) + np.float64(z))
-
-
-# Opcodes
 
 
 def _tensor_scalar_reduce(lane):

@@ -1,4 +1,4 @@
-"""Known results that golden and the hardware units must give, by a name that describes the case."""
+"""Known results of golden and the hardware units, by case."""
 
 from collections.abc import Iterable, Mapping
 
@@ -22,7 +22,6 @@ __all__ = ["ALU", "ARITHMETIC", "RANDOM123", "ROUNDED", "SATURATED", "WIDENED", 
 
 
 def assert_known(rows: Mapping[str, tuple], found: Iterable[int]) -> None:
-    """Compare results with the last word of each row."""
     expected = {special: hex(row[-1]) for special, row in rows.items()}
     assert {special: hex(word) for special, word in zip(rows, found, strict=True)} == expected
 

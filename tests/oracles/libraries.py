@@ -42,7 +42,6 @@ GFLOAT = {
 
 
 def fp32_values(bits: np.ndarray) -> np.ndarray:
-    """Return the float64 values of FP32 patterns, converted by the processor."""
     with np.errstate(invalid="ignore"):
         return bits.view(np.float32).astype(np.float64)
 
@@ -53,7 +52,6 @@ def ml_dtypes_decode(bits: np.ndarray, fmt: FloatFormat) -> np.ndarray:
 
 
 def ml_dtypes_round(value_bits: np.ndarray, fmt: FloatFormat) -> np.ndarray:
-    """Return codes of FP32 patterns rounded to nearest even, with the library's NaN."""
     with np.errstate(all="ignore"):
         return value_bits.view(np.float32).astype(ML_DTYPES[fmt]).view(f"uint{fmt.bits}")
 

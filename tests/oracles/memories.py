@@ -8,7 +8,6 @@ __all__ = ["changed_bytes"]
 
 
 def changed_bytes(before: Sequence[np.ndarray], ours: Callable, theirs: Callable, *what) -> int:
-    """Apply two models to copies of memories, compare, and return the number of bytes changed; failures show `what`."""
     after = [[memory.copy() for memory in before] for _ in range(2)]
     for model, memories in zip((ours, theirs), after, strict=True):
         model(*memories)

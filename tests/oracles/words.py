@@ -19,10 +19,8 @@ def floats(patterns) -> np.ndarray:
 
 
 def on_words(function: Callable, *operands) -> np.ndarray:
-    """Return a function's float32 results as bit patterns, from operands as bit patterns."""
     return function(*map(floats, operands)).view(np.uint32)
 
 
 def every_code(fmt: Format) -> np.ndarray:
-    """Return the codes of a format in order, their padding bits zero."""
     return np.arange(0, 1 << fmt.bits, 1 << getattr(fmt, "padding_bits", 0)).astype(storage_dtype(fmt))

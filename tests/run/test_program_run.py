@@ -1,4 +1,4 @@
-"""User programs run by `neuroncore_rtl.run.run`: arrays in and out, results, errors."""
+"""User programs run by `neuroncore_rtl.run.run`."""
 
 import json
 import re
@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 import neuroncore_rtl
-from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy, dma_gather
-from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy, tensor_scalar
-from neuroncore_rtl.run import run
+from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy, dma_gather, instructions
+from neuroncore_rtl.run import report, run
 from neuroncore_rtl.run.program import ProgramFailed, ProgramJob
-from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP8E4M3, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import AluOp
@@ -23,12 +21,11 @@ VALUES = np.arange(-16, 16, dtype=np.float32).reshape(4, 8)
 
 
 def double(program):
-    """Compute y = 2 x in BF16; nothing writes `untouched`."""
     x, y = program.space.hbm("x", FP32, (4, 8)), program.space.hbm("y", BF16, (4, 8))
     program.space.hbm("untouched", FP32, (4, 8))
     tile, out = program.space.sbuf("tile", FP32, (8,)), program.space.sbuf("out", BF16, (8,))
     program.append(dma_copy(tile, x))
-    program.append(tensor_scalar(out, tile, 2.0, AluOp.MULTIPLY))
+    program.append(instructions.tensor_scalar(out, tile, 2.0, AluOp.MULTIPLY))
     program.append(dma_copy(y, out))
 
 
@@ -41,7 +38,7 @@ def copy_kernel(fmt):
 
 
 def test_a_kernel_on_the_rtl(tmp_path):
-    with recording_in(tmp_path):
+    with report.recording_in(tmp_path):
         result = run(double, {"x": VALUES}, preset="tiny", stall=30, latency=20)
     assert result.bit_exact and result.compared > 4 * VALUES.size
     assert list(result.arrays) == ["y"] and np.array_equal(result.arrays["y"], 2 * VALUES)
@@ -65,7 +62,7 @@ def test_a_bit_that_differs_is_told(tmp_path, monkeypatch):
         return expected
 
     monkeypatch.setattr(ProgramJob, "golden", wrong)
-    with recording_in(tmp_path):
+    with report.recording_in(tmp_path):
         result = run(double, {"x": VALUES}, preset="tiny")
     assert (result.bit_exact, result.mismatches) == (False, 1) and "bit-exact         no" in str(result)
 
@@ -79,7 +76,7 @@ def test_golden_knows_the_arrays_alone():
 
 def test_the_timing_model_adds_cycles_that_no_rtl_has_run(tmp_path):
     model = run(double, {"x": VALUES}, preset="tiny", on="model", latency=100)
-    with recording_in(tmp_path):
+    with report.recording_in(tmp_path):
         rtl = run(double, {"x": VALUES}, preset="tiny", latency=100)
     assert np.array_equal(model.arrays["y"], rtl.arrays["y"]) and model.bit_exact is None
     assert abs(model.cycles - rtl.cycles) <= 0.05 * rtl.cycles and set(model.utilisation) == set(rtl.utilisation)
@@ -171,7 +168,10 @@ def test_tensors_have_formats_by_name():
 def test_print_shows_the_cycles_of_lines():
     lines = str(run(double, {"x": VALUES}, preset="tiny", on="model")).splitlines()
     shown = [line for line in lines if line.startswith("  test_program_run.py:")]
-    assert len(shown) >= 3 and all(re.search(r" [\d,]+ +[\d.]+% +[\d,]+ instructions$", line) for line in shown)
+    assert len(shown) >= 3 and all(
+        re.search(r" [\d,]+ +[\d.]+% +[\d,]+ instructions  program.append", line) for line in shown
+    )
+    assert shown[1].endswith("program.append(tensor_scalar(out, tile, 2.0, AluOp.MULTIP...")
 
 
 @pytest.mark.parametrize(("fmt", "value"), [(INT8, 128), (INT8, 0.5), (INT32, np.nan), (INT32, -(2.0**31) - 512)])
@@ -191,30 +191,16 @@ def test_programs_that_do_not_fit_are_refused():
     def large(program):
         program.space.hbm("large", INT8, (513 << 20,))
 
+    tiny, far = {"preset": "tiny"}, Program(TINY).space.hbm("f", FP32, (1 << 22,))
     for kernel, inputs, options, message in (
         (Program(TINY), {}, {"preset": "small"}, "the machine must be the program's, .*rows=4.*, not Config"),
         (Program(Config(rows=4, columns=4, cores=2)), {}, {}, "a program must be of a core that is alone"),
-        (
-            twice,
-            {"x": VALUES},
-            {"preset": "tiny"},
-            "an input's name must name one tensor, not 2: give the tensor 'x' instead",
-        ),
-        (copy_kernel(FP32), [("x", VALUES)], {"preset": "tiny"}, "inputs must be arrays by names of tensors, .* not"),
-        (
-            copy_kernel(FP32),
-            {3: VALUES},
-            {"preset": "tiny"},
-            "an input must be named by a tensor in HBM or by its name",
-        ),
-        (
-            copy_kernel(FP32),
-            {Program(TINY).space.hbm("f", FP32, (1 << 22,)): np.zeros(1 << 22)},
-            {"preset": "tiny"},
-            "f: an input must be in the program's HBM, not at 0x80",
-        ),
+        (twice, {"x": VALUES}, tiny, "an input's name must name one tensor, not 2: give the tensor 'x' instead"),
+        (copy_kernel(FP32), [("x", VALUES)], tiny, "inputs must be arrays by names of tensors, .* not"),
+        (copy_kernel(FP32), {3: VALUES}, tiny, "an input must be named by a tensor in HBM or by its name"),
+        (copy_kernel(FP32), {far: np.zeros(1 << 22)}, tiny, "f: an input must be in the program's HBM, not at 0x80"),
         (copy_kernel(FP32), {}, {"preset": "tiny", "waves": 1}, "WAVES must be 0 for TARGET=golden, not 1"),
-        (large, {}, {"preset": "tiny"}, "tensors in HBM must have at most 536,870,912 bytes to be simulated, not 537,"),
+        (large, {}, tiny, "tensors in HBM must have at most 536,870,912 bytes to be simulated, not 537,"),
     ):
         with pytest.raises(ValueError, match=message):
             run(kernel, inputs, on="golden", **options)
@@ -227,9 +213,9 @@ def test_a_program_that_reports_an_error_fails(target, tmp_path):
         tile, numbers = program.space.sbuf("tile", FP32, (8,)), program.space.sbuf("numbers", INT32, (1,))
         program.append(dma_copy(numbers, rows))
         program.append(dma_gather(tile, table, numbers[:, 0]))
-        program.append(tensor_copy(tile, tile))
+        program.append(instructions.tensor_copy(tile, tile))
 
-    with pytest.raises(ProgramFailed, match=r"INDEX.* \(row 4\)"), recording_in(tmp_path):
+    with pytest.raises(ProgramFailed, match=r"INDEX.* \(row 4\)"), report.recording_in(tmp_path):
         run(gather, {"rows": [[1], [4], [0], [0]]}, preset="tiny", on=target)
 
 
@@ -237,19 +223,15 @@ def test_a_program_that_reports_an_error_fails(target, tmp_path):
 def test_a_program_that_reads_what_it_has_not_written_fails(target, tmp_path):
     def forgetful(program):
         y, tile = program.space.hbm("y", FP32, (4, 8)), program.space.sbuf("tile", FP32, (8,))
-        program.append(memset(tile[:, :6], 1.0))
+        program.append(instructions.memset(tile[:, :6], 1.0))
         program.append(dma_copy(y, tile))
 
-    place = r"SBUF partition 0, byte 24 is not \(test_program_run.py:\d+\)"
-    with (
-        pytest.raises(ProgramFailed, match=f"src must be written before it is read, but {place}"),
-        recording_in(tmp_path),
-    ):
+    said = r"src must be written before it is read, but SBUF partition 0, byte 24 is not \(test_program_run.py:\d+\)"
+    with pytest.raises(ProgramFailed, match=said), report.recording_in(tmp_path):
         run(forgetful, preset="tiny", on=target)
 
 
 def test_importing_the_package_is_cheap():
-    """The simulator is imported on the first use of `run`."""
     names = "{'numpy', 'amaranth', 'neuroncore_rtl.run.sim'}"
     program = f"import sys, neuroncore_rtl.run; sys.exit(not {names}.isdisjoint(sys.modules))"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -34,6 +34,7 @@ def test_beyond_every_range_is_refused(name, ends):
         ("sbuf_bytes", 5000, ValueError, "^sbuf_bytes must be a multiple of 1024, two lines of every bank, not 5000$"),
         ("lane_partitions", 3, ValueError, "^lane_partitions must be a power of two, not 3$"),
         ("lane_partitions", 2, ValueError, "^lane_partitions must be 1 with vector_division, .*_statistics, not 2$"),
+        ("line_bytes", 8, ValueError, r"^line_bytes must be at least hbm_bytes \(16\), not 8$"),
         ("hbm_ports", 3, ValueError, r"^hbm_ports must be at most dma_engines \(2\), not 3$"),
     ],
 )
@@ -47,11 +48,6 @@ def test_lanes_serve_as_many_partitions_each():
     assert few.with_overrides(lane_partitions=4).partitions == 4
     with pytest.raises(ValueError, match=r"^lane_partitions must divide the larger of rows and columns \(6\), not 4$"):
         few.with_overrides(rows=6, lane_partitions=4)
-
-
-def test_a_line_has_room_for_a_beat():
-    with pytest.raises(ValueError, match=r"^line_bytes must be at least hbm_bytes \(32\), not 16$"):
-        PRESETS["small"].with_overrides(line_bytes=16)
 
 
 def test_a_line_has_room_for_what_the_array_loads_at_once():

@@ -25,7 +25,6 @@ touched bytes, which must be independent of the instructions' methods."""
 
 
 def elementwise(opcode: Opcode) -> Elementwise:
-    """Return an instruction that is legal for most opcodes."""
     fmt = INT32 if opcode in (Opcode.FIND_INDEX8, Opcode.IOTA) else FP32
     op0 = AluOp.IS_GT if opcode == Opcode.AFFINE_SELECT else AluOp.MAX
     return Elementwise(
@@ -96,9 +95,8 @@ def test_bits_and_fields_and_instructions_are_each_other_s_inverse(example):
     full = isa.decode_instruction(example.engine, word | 1 << width_of(example.layout), CONFIG)
     assert (full.reads, full.writes) == (example.reads, example.writes)
     unused = full.unused(values)
-    assert {name: full.fields(CONFIG)[name] for name in values if name not in unused} == {
-        name: value for name, value in values.items() if name not in unused
-    }
+    used = values.keys() - unused
+    assert {name: full.fields(CONFIG)[name] for name in used} == {name: values[name] for name in used}
     short = full.shortened()
     assert short.encode(CONFIG) == full.encode(CONFIG)
     assert (short.reads, short.writes) == (example.reads, example.writes)

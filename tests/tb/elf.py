@@ -1,4 +1,4 @@
-"""ELF files with small programs for the controller's processor."""
+"""ELF files for the controller's processor."""
 
 import struct
 
@@ -14,7 +14,7 @@ def image(*words):
 
 
 def elf(*, machine=243, bits=32, kind=2, entry=LOCAL_BASE, symbols=None, code=1, address=LOCAL_BASE):
-    """Return the bytes of an ELF file with some symbols: a program that writes `code` to the word `tohost`."""
+    """Return an ELF file with a program that writes `code` to the word `tohost`."""
     ident = b"\x7fELF" + bytes([bits // 32, 1, 1]) + bytes(9)
     if bits == 64:
         return ident + struct.pack("<HHIQQQIHHHHHH", kind, machine, 1, entry, 0, 0, 0, 64, 0, 0, 64, 0, 0)

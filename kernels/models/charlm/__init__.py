@@ -17,11 +17,7 @@ TEXT = Path(__file__).with_name("sonnets.txt")
 
 @dataclass(frozen=True)
 class Text:
-    """Text and its alphabet: each distinct character has a number.
-
-    Arguments:
-        text: the characters.
-    """
+    """Text and its alphabet: each distinct character has a number."""
 
     text: str
 
@@ -36,11 +32,7 @@ class Text:
         return self.encode(self.text)
 
     def encode(self, words: str) -> np.ndarray:
-        """Return the numbers of characters, int64.
-
-        Raises:
-            ValueError: if a character does not occur in the text.
-        """
+        """Return the numbers of characters, int64; ValueError if a character does not occur in the text."""
         for place, character in enumerate(words):
             if character not in self.characters:
                 raise ValueError(

@@ -25,22 +25,9 @@ SETUP, STEP, OPEN, WRITE = range(4)
 class LanguageModel:
     """Program that trains the network and then generates text with the network.
 
-    Arguments:
-        config: parameters of the machine.
-        sizes: dimensions of the network.
-        text: number of characters of the training text.
-        batch: number of windows per training step.
-        steps: number of training steps.
-        options: hyperparameters.
-        order: as in `Program`.
-        tile: as in `Program`.
-
-    Attributes:
-        windows: training data.
-        page: prompt and output.
-
-    Raises:
-        ValueError: if the text is not longer than a window, or SBUF has no room.
+    `text` is the number of characters of the training text, `batch` the windows per training step. `order` and `tile`
+    are as in `Program`. `windows` are the training data, `page` is prompt and output. Raises ValueError if the text is
+    not longer than a window, or SBUF has no room.
     """
 
     def __init__(
@@ -88,16 +75,10 @@ class LanguageModel:
     ) -> Image:
         """Return the image of the program with its data.
 
-        Arguments:
-            text: number of each character of the training text.
-            starts: position in the text of each window's first character, for all steps.
-            parameters: initial parameters by name.
-            prompt: number of each character of the prompt.
-            written: number of characters to write after the prompt.
-            encode: function that converts float values to codes of a format.
-
-        Raises:
-            ValueError: if a window exceeds the text, or prompt and written characters exceed the context.
+        Text and prompt are numbers of characters. `starts` are the positions in the text of each window's first
+        character, for all steps; `written` is the number of characters to write after the prompt. `encode` converts
+        float values to codes of a format. Raises ValueError if a window exceeds the text, or prompt and written
+        characters exceed the context.
         """
         last = len(text) - self.sizes.context - 1
         if not 0 <= np.min(starts) <= np.max(starts) <= last:

@@ -29,11 +29,9 @@ __all__ = ["CharlmTrainer", "Windows"]
 class Windows(NamedTuple):
     """Training data and losses in HBM.
 
-    Arguments:
-        text: number of each character of the training text, INT32 [characters, 1].
-        starts: position in the text of the first character of each window, for all steps, INT32 [windows, 1]; at least
-            one character follows each window.
-        losses: destination of the cross entropy of every character, FP32 [windows * context, 1].
+    `text` has the number of each character, INT32 [characters, 1]; `starts` the position in it of the first character
+    of each window, for all steps, INT32 [windows, 1]. At least one character follows each window. `losses` receives the
+    cross entropy of every character, FP32 [windows * context, 1].
     """
 
     text: HbmTensor
@@ -75,7 +73,6 @@ class CharlmTrainer:
         self._masters.descend(program, correction, self._options)
 
     def _window_gradients(self, number: int) -> None:
-        """Append the computation of a window's losses, and of the gradients of all parameters for this window."""
         program, sizes, copy = self._program, self._sizes, self._masters.copy
         inputs, labels = self._characters()
         x = _sum(program, embedding(program, copy("embedding"), inputs), load(program, copy("position")))
@@ -103,7 +100,6 @@ class CharlmTrainer:
         store(program, gradient("embedding"), embedding_backward(program, sizes.characters, inputs, dx))
 
     def _characters(self) -> tuple[Rows, Rows]:
-        """Append and return the window's characters and the characters that follow each of them, INT32 [context, 1]."""
         program, text = self._program, self._windows.text
         start, rows, behind = (
             program.space.sbuf(name, INT32, shape, self._window.partitions)
@@ -116,12 +112,10 @@ class CharlmTrainer:
         return inputs, labels
 
     def _column(self, counter: Tensor) -> Rows:
-        """Return `counter`, which has one element per character of the window, as a matrix [context, 1]."""
         return Rows(tuple(counter[: length(part), tile : tile + 1] for tile, part in enumerate(self._tiles)))
 
 
 def _sum(program: Program, characters: Rows, positions: Rows) -> Rows:
-    """Append and return the sum of two matrices."""
     result = scratch(program.space, "x", characters, fmt=BF16)
     for out, one, other in tiles_of(result, characters, positions):
         program.append(tensor_tensor(out, one, other, AluOp.ADD))

@@ -34,10 +34,9 @@ NONE = -1
 class Page(NamedTuple):
     """Prompt and generated text in HBM, indexed by position.
 
-    Arguments:
-        prompt: number of each character of the prompt, padded with `NONE`, INT32 [context, 1].
-        scores: score of each possible next character at each position, FP32 [context, characters].
-        written: number of the character with the highest score, the lowest of equal ones, INT32 [context, 1].
+    `prompt` is padded with `NONE`, INT32 [context, 1]. `scores` are those of each possible next character, FP32
+    [context, characters]. `written` is the character with the highest score, the lowest of equal ones, INT32 [context,
+    1].
     """
 
     prompt: HbmTensor
@@ -48,8 +47,7 @@ class Page(NamedTuple):
 class CharlmWriter:
     """Two sections of a program: the setup, appended at construction, and a character.
 
-    Raises:
-        ValueError: if the vector engine cannot search this number of distinct characters.
+    Raises ValueError if the vector engine cannot search this number of distinct characters.
     """
 
     def __init__(self, program: Program, masters: Masters, sizes: Sizes, page: Page):

@@ -36,11 +36,9 @@ def gradients(parameters: list[np.ndarray], images: np.ndarray, labels: np.ndarr
 def shard_gradients(ranks: int, seed: int) -> np.ndarray:
     """Return the gradient that each rank computes on its shard before the first training step.
 
-    All shards have the same number of images, so the average over ranks is the gradient over all of them. Surplus
-    images are dropped. `seed` determines the initial weights and the shards.
-
-    Returns:
-        float32 [ranks, parameters]: first weight, row by row, first bias, second weight, second bias.
+    A row of the result, float32 [ranks, parameters], has the gradients of first weight, row by row, first bias, second
+    weight and second bias. All shards have the same number of images, so the average over ranks is the gradient over
+    all of them. Surplus images are dropped. `seed` determines the initial weights and the shards.
     """
     images, labels = training_set()
     rng = np.random.default_rng(seed)

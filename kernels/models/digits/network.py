@@ -45,18 +45,9 @@ NETWORK_PASSES = (BF16, FP32)
 class Classifier:
     """Program that classifies a batch of images of digits.
 
-    Arguments:
-        config: parameters of the machine.
-        batch: number of images.
-        sizes: number of pixels, of hidden units and of digits.
-        order: as in `Program`.
-
-    Attributes:
-        probabilities: FP32 [batch, digits] in HBM.
-        digits: most probable digit, INT32 [batch] in HBM.
-
-    Raises:
-        ValueError: if SBUF has no room for the batch, or a row of probabilities is more than one piece of a product.
+    `sizes` are the numbers of pixels, of hidden units and of digits; `order` is as in `Program`. `probabilities`, FP32
+    [batch, digits], and `digits`, the most probable ones, INT32 [batch], are in HBM. Raises ValueError if SBUF has no
+    room for the batch, or a row of probabilities is more than one piece of a product.
     """
 
     def __init__(self, config: Config, batch: int, sizes: tuple[int, int, int], order: str = Program.order):
@@ -95,13 +86,10 @@ class Classifier:
         encode: Callable[[np.ndarray, Format], np.ndarray],
         threshold: float = 0.5,
     ) -> Image:
-        """Return the image that classifies a batch.
+        """Return the image that classifies a batch of images, float32 [batch, pixels].
 
-        Arguments:
-            layers: parameters of both layers.
-            images: float32 [batch, pixels].
-            encode: function that converts float32 values to codes of a format.
-            threshold: an image is uncertain if its largest probability is below this value.
+        `encode` converts float32 values to codes of a format. An image is uncertain if its largest probability is below
+        `threshold`.
         """
         contents = [(self._biases[n], encode(layer.bias, FP32)) for n, layer in enumerate(layers)]
         for fmt in NETWORK_PASSES:
@@ -119,7 +107,6 @@ class Classifier:
         return build_image(self.program, contents, control=control, arguments=arguments)
 
     def _classify(self, fmt: FloatFormat) -> None:
-        """Append the computation of both layers, with operands in the format `fmt`."""
         hidden, (first, second) = self._hidden[fmt], self._weights[fmt]
         matmul(self.program, hidden, first, self._images[fmt], self._finish_hidden)
         matmul(self.program, self.probabilities, hidden, second, self._finish_output)

@@ -63,23 +63,14 @@ class _Layer:
 class DigitsTrainer:
     """Program that trains the network.
 
-    Arguments:
-        config: parameters of the machine.
-        examples: number of images in the training set.
-        sizes: number of pixels, of hidden units and of digits.
-        batch: number of images per step.
-        steps: number of training steps.
-        options: hyperparameters.
-        seed: seed of stochastic rounding of the weights; None for rounding to nearest even.
-        tile: as in `Program`.
+    `examples` is the number of images in the training set, `sizes` the numbers of pixels, of hidden units and of
+    digits, `batch` the images per step. `seed` selects stochastic rounding of the weights, None rounding to nearest
+    even. `tile` is as in `Program`. Raises ValueError if a batch is larger than the training set, or SBUF has no room.
 
     Attributes:
         losses: cross entropy of every image in every step, FP32 [steps * batch, 1] in HBM.
         parameters: weight BF16 [in, out] and bias FP32 [out] of both layers, alternating, in HBM; initial and final
             values.
-
-    Raises:
-        ValueError: if a batch is larger than the training set, or SBUF has no room.
     """
 
     def __init__(
@@ -142,7 +133,6 @@ class DigitsTrainer:
         return zip(own, self.parameters, strict=True)
 
     def _set_up(self) -> None:
-        """Append the section that initialises SBUF."""
         program, space, lanes = self.program, self.program.space, self.program.lanes
         for own, source in self._all:
             own.load(program, source)
@@ -158,11 +148,9 @@ class DigitsTrainer:
             program.append(iota(counter, Index(partition=1, steps=(lanes,))))
 
     def _column(self, counter: Tensor) -> Rows:
-        """Return `counter`, which has one element per image of the batch, as a matrix [batch, 1]."""
         return Rows(tuple(counter[: length(part), tile : tile + 1] for tile, part in enumerate(self._tiles)))
 
     def _advance(self) -> None:
-        """Append the next step's row numbers, which wrap at the end of the training set."""
         program, examples = self.program, self._images.shape[0]
         beyond = program.space.sbuf("beyond", INT32, self._rows.shape, self._rows.partitions)
         for counter in (self._rows, self._numbers):
@@ -171,7 +159,6 @@ class DigitsTrainer:
         program.append(tensor_tensor(self._rows, self._rows, beyond, AluOp.SUBTRACT))
 
     def _step(self) -> None:
-        """Append a training step; with stochastic rounding, also a section per step that rounds the weights."""
         program, (first, second) = self.program, self._layers
         rows = self._column(self._rows)
         images, labels = embedding(program, self._images, rows), embedding(program, self._labels, rows)
@@ -192,7 +179,6 @@ class DigitsTrainer:
         self._descend()
 
     def _forward(self, layer: _Layer, x: Rows) -> Rows:
-        """Append and return x w + bias, FP32 [images, outputs]."""
         program, bias = self.program, layer.bias.values
 
         def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
@@ -202,7 +188,6 @@ class DigitsTrainer:
         return product(program, x_t, layer.weight.rows, name="sums", fmt=FP32, finish=finish)
 
     def _backward(self, layer: _Layer, errors: Rows, slopes: Rows) -> Rows:
-        """Append and return (errors w.T) * slopes, BF16 [images, inputs]."""
         program = self.program
         factors = slopes.by_first
 
@@ -214,13 +199,11 @@ class DigitsTrainer:
         return product(program, errors_t, w_t, name="errors", finish=finish)
 
     def _gradients(self, layer: _Layer, x: Rows, errors: Rows) -> None:
-        """Append the gradients of a layer: x.T errors for the weight, and the bias gradient in every partition."""
         ones = Rows(tuple(self._ones[: tile.partitions] for tile in errors.tiles))
         layer.weight.set_gradient(self.program, x, errors)
         layer.bias.set_gradient(self.program, ones, errors)
 
     def _descend(self) -> None:
-        """Append the AdamW update of all parameters."""
         program, options = self.program, self._options
         correction = next_correction(program, self._powers, options)
         rounded: list[tuple[Any, tuple[Any, Any]]] = []
@@ -237,7 +220,6 @@ class DigitsTrainer:
                 descend(program, one.values, *parts, correction, draw)
 
     def _store(self) -> None:
-        """Append the stores of the parameters to HBM."""
         for own, target in self._all:
             own.store(self.program, target)
 

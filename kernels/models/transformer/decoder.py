@@ -34,35 +34,21 @@ __all__ = ["Cache", "Owners", "decoder", "owners"]
 
 
 class Cache(NamedTuple):
-    """Keys and values of all tokens so far, BF16 in HBM.
-
-    Arguments:
-        keys_t: transposed keys [features, positions].
-        values: values [positions, features].
-    """
+    """Keys, transposed [features, positions], and values [positions, features] of all tokens so far, BF16 in HBM."""
 
     keys_t: HbmTensor
     values: HbmTensor
 
 
 class Owners(NamedTuple):
-    """Masks that map features to heads: 1 where a feature belongs to a head, else 0.
-
-    Arguments:
-        by_features: the mask with one row per feature, BF16 [features, heads].
-        by_heads: the mask with one row per head, FP32 [heads, features].
-    """
+    """Masks, 1 where a feature belongs to a head, else 0: BF16 [features, heads], and FP32 [heads, features]."""
 
     by_features: Rows
     by_heads: Rows
 
 
 def owners(program: Program, features: int, heads: int) -> Owners:
-    """Append and return the masks of the heads of a decoder layer, once for all tokens.
-
-    Raises:
-        ValueError: if heads do not divide the features.
-    """
+    """Append and return a layer's masks, once for all tokens; ValueError if heads do not divide the features."""
     if heads < 1 or features % heads:
         raise ValueError(f"heads must divide the {features} features of a token, not {heads}")
     width, lanes = features // heads, program.lanes
@@ -109,7 +95,6 @@ def decoder(
 
 
 def _remember(program: Program, cache: Cache, k_t: Rows, v: Rows, position: Tensor) -> None:
-    """Append the stores of a token's key and value to the cache."""
     features, positions = cache.keys_t.shape
     column = cache.keys_t.reshape(features * positions, 1)
     for part, tile in zip(k_t.parts, k_t.tiles, strict=True):
@@ -121,7 +106,6 @@ def _remember(program: Program, cache: Cache, k_t: Rows, v: Rows, position: Tens
 
 
 def _attend(program: Program, q_t: Rows, own: Owners, cache: Cache, position: Tensor, matrix: Tensor) -> Rows:
-    """Append and return the attention softmax(q k.T / sqrt(width)) v of all heads, side by side, [features, 1]."""
     (features, positions), heads = cache.keys_t.shape, own.by_heads.shape[0]
     queries_t = scratch(program.space, "queries_t", own.by_features, fmt=BF16)
     for out, owned, q in tiles_of(queries_t, own.by_features, q_t):

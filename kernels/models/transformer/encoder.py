@@ -45,15 +45,8 @@ class EncoderWeights(NamedTuple):
 class Encoded(NamedTuple):
     """Result of an encoder layer, and intermediate results for its gradient.
 
-    Arguments:
-        last: the output y, and the operand of the normalisation that gives y.
-        x_t: x with its features along the partitions.
-        heads: operands of attention.
-        attended: result of attention.
-        attended_t: `attended.out` with its features along the partitions.
-        middle: the intermediate result h, and the operand of the normalisation that gives h.
-        middle_t: h with its features along the partitions.
-        hidden_t: gelu(h up + bias) with its features along the partitions.
+    `last` is the output y, `middle` the intermediate result h, each with the operand of the normalisation that gives
+    it. `heads` are the operands of attention, `attended` is its result. `hidden_t` is gelu(h up + bias).
     """
 
     last: Normed
@@ -72,10 +65,7 @@ def encoder(
     """Append and return an encoder layer of x, BF16 [tokens, features], in tiles that may be operands of the array.
 
     Weights have the format of x; vectors may be FP32, but then load more slowly. If `causal`, a token sees only tokens
-    up to itself.
-
-    Raises:
-        ValueError: if heads do not divide the features, or shapes or formats do not match.
+    up to itself. Raises ValueError if heads do not divide the features, or shapes or formats do not match.
     """
     features = x.shape[1]
     if heads < 1 or features % heads:
@@ -99,7 +89,6 @@ def encoder(
 
 
 def _heads(program: Program, x_t: Rows, weights: EncoderWeights, row: Tensor, matrix: Tensor, heads: int) -> list[Head]:
-    """Append and return the operands of attention for each head; its queries and keys start at partition 0."""
     width = x_t.shape[0] // heads
     each = cut(0, width, program.lanes)
     parts = [slice(head * width + part.start, head * width + part.stop) for head in range(heads) for part in each]

@@ -62,7 +62,6 @@ def encoder_backward(
 
 
 def _normalise_backward(program: Program, x: Rows, scales: Scales, dy: Rows, gradients: Scales, epsilon: float) -> Rows:
-    """Append the gradients of a normalisation; return the gradient of its input."""
     found = layernorm_backward(program, x, scales.gamma, dy, epsilon=epsilon, name="dsums")
     _store(program, gradients.gamma, found.gamma)
     _store(program, gradients.beta, found.beta)
@@ -70,7 +69,6 @@ def _normalise_backward(program: Program, x: Rows, scales: Scales, dy: Rows, gra
 
 
 def _dense(program: Program, x: Rows, dy: Rows, gradients: Dense) -> None:
-    """Append the gradients of a linear layer's parameters."""
     store(program, gradients.w, weight_gradient(program, x, dy))
     _store(program, gradients.bias, bias_gradient(program, dy))
 

@@ -130,7 +130,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         losses["exact"] = _descend(x, y, settings.steps)[None]
     untiled = np.array_equal(_accumulate(start, addends, settings), codes(own_sums["sr"]))
     plot = _plot(settings, sums, losses)
-    rows = bench.rows(settings, result) if result.outcome else Report(label=f"golden-{settings.dtype}")
+    rows = bench.rows(settings, result) if result.outcome else Report()
     extra = {
         "sum": {name: _spread(values[:, -1], sums["exact"][0, -1]) for name, values in sums.items()},
         **({"squared_error": {name: float(np.mean(loss[:, -1])) for name, loss in losses.items()}} if losses else {}),
@@ -182,7 +182,7 @@ def _plot(settings: Settings, sums: Mapping[str, np.ndarray], losses: Mapping[st
         axes.legend(frameon=False)
         axes.spines[["top", "right"]].set_visible(False)
         data += _data(title, curves)
-    return write_plot(figure, recordings() / "plots" / f"sr-{settings.dtype}.png", data)
+    return write_plot(figure, recordings() / "plots" / f"{settings.file_name('sr')}.png", data)
 
 
 def _data(experiment: str, curves: Mapping[str, np.ndarray]) -> list[dict[str, object]]:

@@ -37,7 +37,6 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 __all__ = ["TEST", "image_of", "model_of"]
 
 LINES = 20  # approximate number of steps with a line in the report
-SIZES = ("SEQ", "BATCH", "DIM", "HEADS", "HIDDEN", "LAYERS", "STEPS", "RATE")
 
 
 @dataclass(frozen=True)
@@ -101,12 +100,6 @@ def image_of(model: LanguageModel, task: Task) -> Image:
     return model.image(text.numbers, task.starts.ravel(), task.start, text.encode(task.prompt), task.written, encode)
 
 
-def _label(settings: Settings) -> str:
-    machine = f"{settings.preset}-{settings.config.rows}x{settings.config.columns}"
-    machine += f"-tile{settings.tile}" if settings.tile else ""
-    return f"{machine}-{'x'.join(str(settings.values[name]) for name in SIZES)}"
-
-
 def _jobs(settings: Settings) -> Jobs:
     task = task_of(settings)
     with refusals():
@@ -114,7 +107,7 @@ def _jobs(settings: Settings) -> Jobs:
         check_room(model.program.space.fixed_end(Storage.HBM))
         image = image_of(model, task)
     note = f"{settings.steps:,} steps, {task.inputs} characters"
-    yield learning.learning_job(image, settings, f"charlm-{_label(settings)}", note, (task, model))
+    yield learning.learning_job(image, settings, note, (task, model))
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Report:
@@ -123,7 +116,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     with progress("float64"):
         losses, parameters = language_model.trained(task.start, task.sizes, task.windows, task.options)
         written = language_model.written_text(parameters, task.sizes, task.text.encode(task.prompt), task.written)
-    lines, label = _Lines(task, model, result), _label(settings)
+    lines = _Lines(task, model, result)
     title = f"Shakespeare's sonnets, AdamW, rate {settings.rate / 1e6:g}"
     both = {"core": lines.losses, "float64": losses}
     curves = [
@@ -138,14 +131,12 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         "characters": lines.characters(),
         "writes": _one_line(task.prompt + lines.text),
         "float64 writes": _one_line(task.prompt + task.text.decode(written)),
-        **learning.draw_losses(f"charlm-{label}", title, curves),
+        **learning.draw_losses(settings.file_name("charlm"), title, curves),
         **learning.learning_rows(result),
     }
-    label, target = learning.target_rows(label, settings, results)
     failures = (*learning.golden_failures(result), *learning.disagreements(lines.losses))
     return Report(
-        label=label,
-        rows=rows | target,
+        rows=rows | learning.target_rows(settings, results),
         ideal_cycles=learning.ideal_training_cycles(result.job.images[0]),
         failures=failures,
         curves={"loss": {name: own.tolist() for name, own in both.items()}},

@@ -38,12 +38,11 @@ def training_options(preset: str) -> tuple[Option, ...]:
     return TARGET, *core_options("core", None, preset)[1:]
 
 
-def learning_job(image: Image, settings: Settings, name: str, note: str, subject: object = None) -> ImageJob:
-    """Return the job of an image that trains a network."""
+def learning_job(image: Image, settings: Settings, note: str, subject: object = None, name: str = "") -> ImageJob:
+    """Return the job of an image that trains a network; name: see `Job`."""
     simulated = {"limit": LIMIT * len(image.runs)} if settings.target == "core" else {}
-    name = f"{name}-{settings.sim}" if settings.target == "core" else name
-    names = {"name": f"core-{name}", "pictures": name, "note": note, "subject": subject}
-    return ImageJob(machine=settings.config, images=[image], behaviour=hbm_of(settings), **simulated, **names)
+    given = {"name": name, "note": note, "subject": subject, "behaviour": hbm_of(settings)}
+    return ImageJob(machine=settings.config, images=[image], **simulated, **given)
 
 
 def learning_rows(result: Result) -> dict[str, object]:
@@ -53,13 +52,12 @@ def learning_rows(result: Result) -> dict[str, object]:
     return {"busy": result.rows["busy"], **result.files, **result.profile_rows}
 
 
-def target_rows(label: str, settings: Settings, results: Sequence[Result]) -> tuple[str, dict[str, object]]:
-    """Return the label of a report, and its rows of the timing model, of golden or of the core."""
+def target_rows(settings: Settings, results: Sequence[Result]) -> dict[str, object]:
+    """Return the rows of a report about the timing model, golden or the core."""
     predictions = [result.prediction for result in results if result.prediction]
     if predictions:
-        return label, predicted_rows(sum(predictions[1:], predictions[0]), settings.config)
-    label = f"golden-{label}" if settings.target == "golden" else f"core-{label}-{settings.sim}"
-    return label, {"config": settings.config.named}
+        return predicted_rows(sum(predictions[1:], predictions[0]), settings.config)
+    return {"config": settings.config.named}
 
 
 def golden_failures(result: Result) -> Iterator[str]:

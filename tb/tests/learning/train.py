@@ -102,12 +102,6 @@ def reference(task: Task, batch: int, steps: int) -> Trained:
     return Trained(np.array(losses), parameters)
 
 
-def _label(settings: Settings) -> str:
-    label = f"{settings.preset}-{settings.config.rows}x{settings.config.columns}-{settings.round}"
-    label += f"-{settings.hidden}-{settings.batch}x{settings.steps}-{settings.rate}"
-    return f"{label}-tile{settings.tile}" if settings.tile else label
-
-
 def _jobs(settings: Settings) -> Jobs:
     require_packages("references")
     task = task_of(settings)
@@ -116,7 +110,7 @@ def _jobs(settings: Settings) -> Jobs:
             trainer = trainer_of(settings, task, name)
             image = trainer.image(task.images, task.labels, task.start, encode)
         note = f"{settings.steps:,} steps, {ROUNDINGS[name]}"
-        yield learning.learning_job(image, settings, f"train-{_label(settings)}-{name}", note, (name, trainer))
+        yield learning.learning_job(image, settings, note, (name, trainer), name)
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Report:
@@ -129,12 +123,11 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         failures += [f"{name}: {failure}" for failure in found]
     names = list(curves)
     curves["float64"] = reference(task, settings.batch, settings.steps)
-    label = _label(settings)
-    rows = _outcome_rows(curves, task) | _plot(curves, settings, label) | notes
-    label, target = learning.target_rows(label, settings, results)
+    rows = _outcome_rows(curves, task) | _plot(curves, settings) | notes
+    rows |= learning.target_rows(settings, results)
     ideal = sum(learning.ideal_training_cycles(result.job.images[0]) for result in results)
     losses = {"loss": {name: found.losses.tolist() for name, found in curves.items()}}
-    return Report(label=label, names=names, rows=rows | target, ideal_cycles=ideal, failures=failures, curves=losses)
+    return Report(names=names, rows=rows, ideal_cycles=ideal, failures=failures, curves=losses)
 
 
 def _outcome_rows(curves: Mapping[str, Trained], task: Task) -> dict[str, object]:
@@ -146,14 +139,15 @@ def _outcome_rows(curves: Mapping[str, Trained], task: Task) -> dict[str, object
     }
 
 
-def _plot(curves: Mapping[str, Trained], settings: Settings, label: str) -> dict[str, str]:
+def _plot(curves: Mapping[str, Trained], settings: Settings) -> dict[str, str]:
     styles = {"sr": ("tab:blue", "-"), "rne": ("tab:red", "-"), "float64": ("black", "--")}
     drawn = []
     for name, found in curves.items():
         rounding = f"BF16 weights, {ROUNDINGS[name]}" if name in ROUNDINGS else name
         what = f"{rounding}: {found.accuracy:.1%} right"
         drawn.append(learning.Curve(name, found.losses, what, *styles[name], faint=name in ROUNDINGS))
-    return learning.draw_losses(f"train-{label}", f"Handwritten digits, AdamW, rate {settings.rate / 1e6:g}", drawn)
+    title = f"Handwritten digits, AdamW, rate {settings.rate / 1e6:g}"
+    return learning.draw_losses(settings.file_name("train"), title, drawn)
 
 
 TEST = Scenario(

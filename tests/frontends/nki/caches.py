@@ -1,4 +1,4 @@
-"""Attention over caches of keys and values: arguments of published kernels, and numpy references."""
+"""Attention over caches of keys and values."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -29,7 +29,6 @@ NOWHERE = 10_000
 
 
 def next_tokens_arguments(tokens: int, context: int, turned: bool) -> tuple:
-    """Return arguments of a step that adds tokens to contexts of two sequences; `turned`: one column per key token."""
     batch, size, heads, places = 2, 64, 4, 1024
     used = np.zeros((batch, heads, tokens, context), np.uint8)
     for sequence in range(batch):
@@ -64,7 +63,6 @@ class Sequence:
 
 
 def sequences(block: int) -> list[Sequence]:
-    """Return the sequences, with blocks of `block` tokens anywhere in the caches; block 0 is unused."""
     sizes = [*PROMPTS, *((1, context) for context in STEPS)]
     needed = [-(-context // block) for _, context in sizes]
     free = np.split(np.random.default_rng(13).permutation(sum(needed)) + 1, np.cumsum(needed)[:-1])
@@ -73,14 +71,10 @@ def sequences(block: int) -> list[Sequence]:
 
 
 class Plan(NamedTuple):
-    """Tiles of scores of some sequences and their contexts.
+    """Tiles of scores of some sequences: `queries` [tiles, rows] and `tables` of blocks [tiles, blocks].
 
-    Arguments:
-        queries: rows of a tile, [tiles, rows]
-        tables: blocks of its context, [tiles, blocks]
-        seen: whether a row attends to a token of the context, in the kernel's load order, [tiles, rows, columns]
-        goes_on: whether the next tile has the same rows, [tiles]
-        last: last tile of each group of rows
+    `seen` [tiles, rows, columns], in the kernel's load order: the row attends to that token. `goes_on`: the next tile
+    has the same rows. `last`: last tile of each group of rows.
     """
 
     queries: np.ndarray
@@ -91,7 +85,6 @@ class Plan(NamedTuple):
 
 
 def _plan(given: list[Sequence], rows: int, unrolled: int, block: int) -> Plan:
-    """Return tiles of `rows` rows and blocks of `block` tokens, a multiple of `unrolled` tiles."""
     tiles = []
     for one in given:
         for row, column in product(range(0, one.new, rows), range(0, one.context, COLUMNS)):
@@ -111,7 +104,6 @@ def _plan(given: list[Sequence], rows: int, unrolled: int, block: int) -> Plan:
 
 
 def paged_arguments(unrolled: int, block: int) -> tuple:
-    """Return arguments of a paged attention; `unrolled`: tiles per round of a loop, `block`: tokens per cache block."""
     size, heads, given = 64, 2, sequences(block)
     tokens, blocks = sum(one.new for one in given), 1 + sum(len(one.table) for one in given)
     own = normal(1, heads, tokens, size), normal(1, 1, size, tokens), normal(1, 1, tokens, size)
@@ -134,7 +126,6 @@ def paged_arguments(unrolled: int, block: int) -> tuple:
 
 
 def paged(q, k, v, keys, values, *rest) -> np.ndarray:
-    """Return the attention of new tokens to their sequences' contexts and preceding new tokens."""
     result = np.zeros(q.shape)
     for one in sequences(keys.shape[2]):
         part = slice(one.first, one.first + one.new)

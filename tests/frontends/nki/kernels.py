@@ -1,4 +1,4 @@
-"""Kernel files from a few lines each, and their results on golden."""
+"""Kernel files from a few lines each."""
 
 from pathlib import Path
 from types import ModuleType
@@ -26,13 +26,9 @@ def write_kernel(
 ) -> str:
     """Write a kernel named `kernel`, and return its name for `run_nki`.
 
-    Arguments:
-        folder: folder of the file
-        body: lines of the kernel
-        older: use the first dialect
-        parameters: parameters of the kernel
-        out: shape and type of the HBM tensor `out`, created first and returned last; empty: the body does both
-        stores: tile copied to `out` after the body; empty: the body writes `out`
+    `body`: its lines; `older`: use the first dialect; `out`: shape and type of the HBM tensor `out`, created first and
+    returned last (empty: the body does both); `stores`: tile copied to `out` after the body, or, without `out`, tiles
+    that are returned in HBM tensors of their shapes and types.
     """
     file = folder / "kernel.py"
     rows = body.strip("\n").splitlines()
@@ -40,6 +36,10 @@ def write_kernel(
         rows.insert(0, f"out = nl.ndarray({out}, buffer=nl.shared_hbm)")
         rows += [f"nl.store(out, value={stores})" if older else f"nisa.dma_copy(dst=out, src={stores})"] * bool(stores)
         rows.append("return out")
+    elif stores:
+        tiles = stores.split(", ")
+        rows += [f"hbm_{a} = nl.ndarray({a}.shape, dtype={a}.dtype, buffer=nl.shared_hbm)" for a in tiles]
+        rows += [*(f"nisa.dma_copy(dst=hbm_{a}, src={a})" for a in tiles), f"return hbm_{', hbm_'.join(tiles)}"]
     lines = "".join(f"    {row}\n" for row in rows)
     header = HEADER.format(package="neuronxcc.nki" if older else "nki")
     file.write_text(f"{header}@nki.jit\ndef kernel({parameters}):\n{lines}")
@@ -47,12 +47,10 @@ def write_kernel(
 
 
 def store_kernel(folder: Path, expression: str, out: str = "x.shape, x.dtype", parameters: str = "x") -> str:
-    """Write a kernel of the first dialect that stores one expression in `out`, and return its name."""
     return write_kernel(folder, "", True, parameters, out=out, stores=expression)
 
 
 def load_module(file: Path, text: str) -> ModuleType:
-    """Write a file, and return its module for a machine of preset tiny."""
     file.write_text(text)
     return load_kernel(file, PRESETS["tiny"])
 

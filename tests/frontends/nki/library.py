@@ -1,4 +1,4 @@
-"""Kernels of aws-neuron/nki-library by their paths in a checkout, as in `tests.frontends.nki.published`."""
+"""Kernels of aws-neuron/nki-library."""
 
 import numpy as np
 
@@ -11,32 +11,27 @@ EXPERIMENTAL = "src/nkilib_src/nkilib/experimental/"
 
 
 def projected(x, weights, bias=0) -> np.ndarray:
-    """Return heads (batch, heads, size, length) times weights, one token per row."""
     return np.einsum("bnds,ndh->bsh", x, weights.reshape(*x.shape[1:3], -1)) + bias
 
 
 def convolved(x, filters, bias, stride, padding) -> np.ndarray:
-    """Return a convolution of (batch, channels, length) with filters (length, channels, results)."""
     x = np.pad(x, ((0, 0), (0, 0), padding))
     views = np.lib.stride_tricks.sliding_window_view(x, len(filters), 2)[:, :, ::stride]
     return np.einsum("nclk,kco->nol", views, filters) + bias[:, None]
 
 
 def losses(logits, targets, *sizes) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cross entropy of rows, and their log-sum-exps."""
     most = logits.max(1, keepdims=True)
     sums = most[:, 0] + np.log(np.exp(logits - most).sum(1))
     return sums - logits[np.arange(len(logits)), targets], sums
 
 
 def places(x) -> np.ndarray:
-    """Return the indices of nonzero elements, padded by -1, and their number."""
     (found,) = np.nonzero(x[0])
     return np.concatenate([found, np.full(x.shape[1] - len(found), -1), [len(found)]])[None]
 
 
 def added(a, b, tiles) -> np.ndarray:
-    """Return the sum of the first `tiles` tiles of 128 rows."""
     return np.where(np.arange(len(a))[:, None] < 128 * tiles, a + b, 0)
 
 

@@ -1,4 +1,4 @@
-"""Backward pass of a mixture of two experts: arguments of a published kernel, and a numpy reference."""
+"""Backward pass of a mixture of two experts."""
 
 from types import SimpleNamespace
 
@@ -17,7 +17,6 @@ STORED = 512
 
 
 def gradient_arguments(tokens: int) -> tuple:
-    """Return arguments for `tokens` tokens and one for padding, in one block per expert."""
     rng = np.random.default_rng(11)
 
     def random_bf16(*shape: int, scale: float = 1.0) -> np.ndarray:
@@ -42,7 +41,6 @@ def gradient_arguments(tokens: int) -> tuple:
 
 
 def gradients(hidden, _, affinities, _1, up, _2, kept, down, _3, made, places, expert_of, dy, *rest) -> tuple:
-    """Return the derivatives with respect to tokens, affinities, and both experts' weights."""
     by_hidden, by_affinity, by_up, by_down = (np.zeros(x.shape) for x in (hidden, affinities, up, down))
     for own, (e,), (gate, value), result in zip(places.reshape(-1, BLOCK), expert_of, kept, made, strict=True):
         by_affinity[2 * own + e, 0] = (dy[own] * result).sum(1)

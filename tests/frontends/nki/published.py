@@ -12,8 +12,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.runtime.run import rounded
-from tests.frontends.nki.caches import next_tokens, next_tokens_arguments, paged, paged_arguments
-from tests.frontends.nki.mixture import gradient_arguments, gradients
+from tests.frontends.nki import caches, mixture
 
 __all__ = ["PUBLISHED", "REFUSED", "Published"]
 
@@ -22,16 +21,10 @@ RNG = np.random.default_rng(0)
 
 @dataclass(frozen=True)
 class Published:
-    """A published kernel.
+    """A published kernel: its `file` in the checkout, and its arguments in the kernel's order.
 
-    Arguments:
-        file: path in the checkout
-        function: name in the file
-        arguments: arrays with their types, and values, in the kernel's order
-        expected: function from the rounded arguments to one or more arrays
-        grid: programs along each axis
-        error: largest permitted error, relative to the largest number
-        rtl: whether the RTL takes only minutes
+    `expected`: function from the rounded arguments to one or more arrays; `grid`: programs along each axis; `error`:
+    largest permitted error, relative to the largest number; `rtl`: whether the RTL takes only minutes.
     """
 
     file: str
@@ -44,19 +37,14 @@ class Published:
 
     @property
     def name(self) -> str:
-        """Return the file's folder and the function, for a test."""
         causal = any(argument is True for argument in self.arguments)
         return f"{self.file.split('/')[-2]}/{self.function}" + "-causal" * causal
 
     def results(self) -> tuple[np.ndarray, ...]:
-        given = [rounded(x[0], dtype_of(x[1]).machine_format) if isinstance(x, tuple) and _is_array(x[0]) else x
-                 for x in self.arguments]  # fmt: skip
+        given = [rounded(x[0], dtype_of(x[1]).machine_format)
+                 if isinstance(x, tuple) and isinstance(x[0], np.ndarray) else x for x in self.arguments]  # fmt: skip
         found = self.expected(*given)
         return found if isinstance(found, tuple) else (found,)
-
-
-def _is_array(value: object) -> bool:
-    return isinstance(value, np.ndarray)
 
 
 def normal(*shape: int, dtype: str = "fp32", scale: float = 1.0) -> tuple[np.ndarray, str]:
@@ -81,7 +69,6 @@ def softmax(x: np.ndarray) -> np.ndarray:
 
 
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float = 1.0, causal: bool = False) -> np.ndarray:
-    """Return the attention of queries, keys and values, one token per row."""
     scores = q @ np.swapaxes(k, -1, -2) * scale
     if causal:
         scores[..., ~np.tri(*scores.shape[-2:], dtype=bool)] = -9984
@@ -89,13 +76,12 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float = 1.0, c
 
 
 def attention_of_many(q, k, v, scale: float, causal: bool) -> np.ndarray:
-    """Return the attention of queries and keys, one token per column, computed for 1/16 of the queries at a time."""
     rows = np.split(q[0].T, 16)
     return np.concatenate([attention(own, k[0].T, v[0], scale) for own in rows])[None]
 
 
 def mamba(delta, u, a, b, c) -> np.ndarray:
-    """Return the selective scan: (batch, channels, length) of states (channels, states)."""
+    """Return the selective scan: (batch, channels, length)."""
     result = np.zeros_like(delta)
     for state in range(a.shape[1]):
         decay = np.exp(delta * a[None, :, state, None])
@@ -116,7 +102,6 @@ def rmsnorm(x, epsilon: float = 0.0) -> np.ndarray:
 
 
 def rotated(q, k, cos, sin) -> np.ndarray:
-    """Return rotary embeddings of queries and keys, (batch, heads, length, size)."""
     half = q.shape[-1] // 2
     turn = [np.concatenate([-x[..., half:], x[..., :half]], -1) for x in (q, k)]
     return np.stack([x * cos[:, None] + t * sin[:, None] for x, t in zip((q, k), turn, strict=True)])
@@ -139,7 +124,6 @@ def doubled(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 def nearest(x, shape) -> np.ndarray:
-    """Return an image (batch, height, width, channels) resized by nearest pixels."""
     rows, columns = (np.floor(np.arange(shape[d]) * x.shape[d] / shape[d]).astype(int) for d in (1, 2))
     return x[:, rows][:, :, columns]
 
@@ -149,7 +133,7 @@ def windows(x, size: int) -> np.ndarray:
 
 
 def scattered(operand, source) -> np.ndarray:
-    """Return the sums of source at the largest pixel of each 3 x 3 window (stride 2) of operand, padded by one."""
+    """Return the sums of source at the largest pixel of each 3 x 3 window of operand."""
     n, c, height, width = operand.shape
     padded = np.full((n, c, height + 2, width + 2), -np.inf)
     padded[:, :, 1:-1, 1:-1] = operand
@@ -177,7 +161,6 @@ def attention_gradients(q, k, v, dy, causal: bool = True) -> tuple[np.ndarray, .
 
 
 def backward_arguments() -> tuple:
-    """Return arguments of a causal attention's backward pass, including the forward results."""
     q, k, v, dy = (bf16(1, 1, 64, 2048) for _ in range(4))
     turned = [np.swapaxes(rounded(x[0], dtype_of("bf16").machine_format).astype(np.float64), -1, -2) for x in (q, k, v)]
     scores = turned[0] @ np.swapaxes(turned[1], -1, -2) / 8
@@ -189,7 +172,6 @@ def backward_arguments() -> tuple:
 
 
 def expert_arguments(width: int, block: int = 128) -> tuple:
-    """Return arguments of two experts with a given width: 200 tokens and one for padding, in three blocks."""
     hidden, tokens = RNG.normal(size=(201, 4096)), np.full(3 * block, 200, np.int32)
     hidden[200] = 0
     order = RNG.permutation(200)
@@ -211,14 +193,12 @@ def experts(hidden, affinities, up, down, block, tokens, expert_of, *output) -> 
 
 
 def quantized_rows(x, *rest) -> np.ndarray:
-    """Return rows in FP8, scaled to a largest number of 240, followed by the bytes of the scale."""
     scale = (np.abs(x).max(-1, keepdims=True) * np.float32(1 / 240)).astype(np.float32)
     fp8 = ml_dtypes.float8_e4m3
     return np.concatenate([(x / scale).astype(fp8), scale.view(fp8)], -1).astype(np.float32)
 
 
 def rows_of_240(*shape: int) -> tuple[np.ndarray, str]:
-    """Return rows of integers up to 240, each row times a power of two."""
     x = RNG.integers(-239, 240, shape).astype(np.float32)
     x[..., 5] = 240
     return x * 2.0 ** RNG.integers(-3, 4, (*shape[:-1], 1)), "bf16"
@@ -233,13 +213,11 @@ def quantized_product(a, b, scale, *blocks) -> np.ndarray:
 
 
 def turned_pairs(x, cos, sin, *out) -> np.ndarray:
-    """Return a rotary embedding of (size, ...), with the halves as pairs."""
     upper, lower = np.split(x, 2)
     return np.concatenate([upper * cos - lower * sin, lower * cos + upper * sin])
 
 
 def convolved(x, filters, out, padding) -> np.ndarray:
-    """Return a convolution of images (batch, channels, height, width), padded by zeros."""
     x = np.pad(x, ((0, 0), (0, 0), *padding))
     views = np.lib.stride_tricks.sliding_window_view(x, filters.shape[2:], (2, 3))
     return np.einsum("nchwij,ocij->nohw", views, filters)
@@ -253,13 +231,11 @@ TUTORIAL, REFERENCE, TEAM = (
 
 
 def add(files: str | tuple[str, ...], functions: str, arguments: tuple, expected, **more) -> None:
-    """Add each of some functions in each of some files to the table."""
     for file in (files,) if isinstance(files, str) else files:
         _ROWS.extend(Published(file, function, arguments, expected, **more) for function in functions.split())
 
 
 def both(path: str) -> tuple[str, str]:
-    """Return the path of a tutorial in both repositories."""
     return f"{TUTORIAL}{path}", f"nki/examples/{path}"
 
 
@@ -346,7 +322,7 @@ def _team_experts() -> None:
     add(TEAM + "blockwise_mm.py", "blockwise_mm_baseline_while",
         (again, *expert_arguments(128), zeros(201, 4096), None, None, kept),
         lambda again, *rest: experts(*rest))  # fmt: skip
-    add(TEAM + "blockwise_mm_bwd.py", "blockwise_mm_bwd", gradient_arguments(200), gradients)
+    add(TEAM + "blockwise_mm_bwd.py", "blockwise_mm_bwd", mixture.gradient_arguments(200), mixture.gradients)
     add(TEAM + "rmsnorm_quant.py", "rmsnorm_quant",
         (rows_of_240(2, 160, 512), normal(512), 0.0, zeros(2, 160, 516, dtype="float8_e4m3"), "Quant"), quantized_rows,
         error=0)  # fmt: skip
@@ -357,11 +333,11 @@ def _team_experts() -> None:
 
 
 def _team_attention() -> None:
-    for tokens in (next_tokens_arguments(1, 512, True), next_tokens_arguments(4, 640, False)):
-        add(TEAM + "attention_token_gen.py", "attention_token_gen_kernel", tokens, next_tokens)
-    for tokens in (paged_arguments(2, 4), paged_arguments(1, 32)):
-        add(TEAM + "flash_paged_attn_varlen/varlen_attention_kernel.py", "flash_paged_attention_varlen", tokens, paged,
-            grid=(1, 1))  # fmt: skip
+    for tokens in (caches.next_tokens_arguments(1, 512, True), caches.next_tokens_arguments(4, 640, False)):
+        add(TEAM + "attention_token_gen.py", "attention_token_gen_kernel", tokens, caches.next_tokens)
+    for tokens in (caches.paged_arguments(2, 4), caches.paged_arguments(1, 32)):
+        add(TEAM + "flash_paged_attn_varlen/varlen_attention_kernel.py", "flash_paged_attention_varlen", tokens,
+            caches.paged, grid=(1, 1))  # fmt: skip
     gradients_of = tuple(bf16(1, 2, 64, 384) for _ in range(4))
     gradients_of += (zeros(1, 2, 64, 384),) * 3
     for causal in (False, True):

@@ -1,4 +1,4 @@
-"""Calls of nki.isa with random operands: each case draws them, appends the call, and sets the expected results."""
+"""Calls of nki.isa with random operands, and the expected results."""
 
 from math import prod
 
@@ -12,11 +12,7 @@ CALLS, case = cases()
 
 
 def kind(s: Sketch) -> tuple[str, ...]:
-    """Return types of operands that may be combined: floats and integers, or integers only."""
     return s.any(TYPES, TYPES, INTEGERS)
-
-
-# -- the tensor engine ---------------------------------------------------------------------------------------------
 
 
 @case
@@ -45,7 +41,7 @@ def nc_matmul(s: Sketch) -> None:
 
 
 def random_factors(s: Sketch, count: int) -> tuple[int, ...]:
-    """Return a random reshape of `count` elements, with 0 for the open first dimension."""
+    """Return a random reshape, with 0 for the open first dimension."""
     parts = [n for n in range(1, count + 1) if count % n == 0]
     first = s.any(*parts)
     return s.any((0, count), (0, first, count // first), (0, 1, first, count // first))
@@ -57,9 +53,6 @@ def nc_transpose(s: Sketch) -> None:
     (_, *free), (_, *rest) = random_factors(s, columns), random_factors(s, rows)
     a, y = s.source((rows, *free), dtype), s.target((columns, *rest), dtype)
     s.gives(f"nisa.nc_transpose(dst={y.name}, data={a.name})", y, a.flat.T.reshape(y.shape))
-
-
-# -- element by element --------------------------------------------------------------------------------------------
 
 
 @case
@@ -77,7 +70,6 @@ def memset(s: Sketch) -> None:
 
 
 def operation(s: Sketch, operands: tuple[Operand, ...], target: str, *, first: bool = False) -> str:
-    """Return a random operation that supports operands of these types."""
     integers = sign_of(*operands, target=target) is not None
     expected = s.any(*PLAIN, *(BITS if integers else ()), *(ROUNDINGS if first and not integers else ()))
     # A negative number has no bit pattern in an unsigned type.
@@ -99,18 +91,15 @@ def tensor_tensor(s: Sketch) -> None:
 
 
 def shifted_off(op: str, values: np.ndarray, dtype: str) -> np.ndarray:
-    """Return the result of a shift; unsigned types drop high bits."""
     bits = np.iinfo(dtype).bits if op == "left_shift" and dtype.startswith("u") else 64
     return values if bits == 64 else values % (1 << bits)
 
 
 def broadcast(column: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return a number, or one per partition, with a shape that broadcasts over the partitions' elements."""
     return column if column.ndim == 0 else column.reshape(-1, *(1,) * (values.ndim - 1))
 
 
 def scalar_operation(s: Sketch, a: Operand, y: Operand, values: np.ndarray, number: int) -> tuple[str, np.ndarray]:
-    """Return arguments for a scalar operation, and its result on values."""
     unsigned = sign_of(a, target=y.dtype)
     integer = unsigned is not None
     op = operation(s, (a,), y.dtype, first=True)
@@ -128,7 +117,7 @@ def scalar_operation(s: Sketch, a: Operand, y: Operand, values: np.ndarray, numb
 
 
 def without_uint32(types: tuple[str, ...]) -> tuple[str, ...]:
-    """Return types without uint32, because chains of its operations would need more than 32 bits."""
+    """Omit uint32, because chains of its operations would need more than 32 bits."""
     return tuple(name for name in types if name != "uint32")
 
 
@@ -218,7 +207,6 @@ FUNCTIONS = {
 
 
 def scaled_operand(s: Sketch, shape: tuple[int, ...], op: str) -> tuple[Operand, str, np.ndarray]:
-    """Return an operand, the arguments for scale and bias, and the scaled and biased numbers."""
     positive = op in ("sqrt", "log")
     a = s.source(shape, s.any(*TYPES), low=1 if positive else -4)
     z, text = a.values.astype(np.float64), ""
@@ -246,7 +234,6 @@ def activation(s: Sketch) -> None:
 
 
 def expect_sums(s: Sketch, total: Operand, values: np.ndarray, near: np.ndarray) -> None:
-    """Expect the sums of partitions, with one rounding per term."""
     flat = values.reshape(len(values), -1)
     whole = np.all(flat * 16 == np.rint(flat * 16)) and np.abs(flat).sum() < 2**19 and not near.any()
     error = 0.0 if whole else (near.reshape(flat.shape).sum(1) + np.abs(flat).sum(1) * flat.shape[1] * 2.0**-24)
@@ -262,9 +249,6 @@ def activation_reduce(s: Sketch) -> None:
     s.gives(f"nisa.activation_reduce(dst={y.name}, op=nl.{op}, data={a.name}{text}, reduce_op=nl.add, "
             f"reduce_res={total.name})", y, expected, near)  # fmt: skip
     expect_sums(s, total, expected, near)
-
-
-# -- reductions, statistics, searches --------------------------------------------------------------------------------
 
 
 @case
@@ -342,7 +326,6 @@ def places(row: np.ndarray, values: np.ndarray) -> list[int]:
 
 
 def search_values(s: Sketch, a: Operand) -> Operand:
-    """Return the eight largest elements of an operand, in any order, sometimes with one replaced."""
     values = -np.sort(-a.flat, 1)[:, :8]
     if s.chance():
         values = values[:, s.rng.permutation(8)]
@@ -381,11 +364,7 @@ def nc_match_replace8(s: Sketch) -> None:
     s.expect(y, left.reshape(a.shape))
 
 
-# -- indices as numbers --------------------------------------------------------------------------------------------
-
-
 def pattern(s: Sketch, shape: tuple[int, ...]) -> tuple[str, np.ndarray]:
-    """Return arguments that number elements, and the numbers."""
     steps, offset, across = [s.count(-9, 9) for _ in shape[1:]], s.count(-50, 50), s.count(-9, 9)
     index = np.indices(shape)
     expected = offset + across * index[0] + sum(step * at for step, at in zip(steps, index[1:], strict=True))

@@ -1,4 +1,4 @@
-"""Calls of nki.isa for moves, searches, selections, random numbers and registers, with random operands."""
+"""Moves, searches, selections, random numbers and registers of nki.isa, with random operands."""
 
 import numpy as np
 
@@ -14,11 +14,7 @@ OLDER, older = cases()
 PLACES = "hbm", "sbuf", "psum"
 
 
-# -- copies --------------------------------------------------------------------------------------------------------
-
-
 def rows_by_numbers(s: Sketch) -> None:
-    """Copy rows of HBM, selected by row numbers on chip, from or to HBM; sometimes numbers out of range are skipped."""
     rows, shape, skips = s.count(1, 20), s.shape(3), s.chance(0.4)
     whole = (rows, *shape[1:])
     at = numbers(s, (shape[0], 1), rows + (3 if skips else 0))
@@ -74,9 +70,6 @@ def dma_transpose(s: Sketch) -> None:
     s.gives(f"nisa.dma_transpose(dst={y.name}, src={a.name}, axes={s.any(None, order)})", y, a.values.transpose(order))
 
 
-# -- from partition to partition -----------------------------------------------------------------------------------
-
-
 @case
 def nc_stream_shuffle(s: Sketch) -> None:
     shape, dtype = s.shape(3), s.any(*TYPES)
@@ -102,9 +95,6 @@ def tensor_partition_reduce(s: Sketch) -> None:
     expected = ufunc.reduce(a.values, axis=0, keepdims=True)
     average = op == "average"
     s.expect(y, expected / shape[0] if average else expected, np.abs(expected) * 2.0**-22 if average else 0.0)
-
-
-# -- indices -------------------------------------------------------------------------------------------------------
 
 
 @case
@@ -133,7 +123,6 @@ def nonzero_with_count(s: Sketch) -> None:
 
 
 def numbers(s: Sketch, shape: tuple[int, ...], below: int, memory: str | None = None) -> Operand:
-    """Return integers from 0 to `below` - 1."""
     dtype = s.any(*(name for name in INTEGERS if below - 1 <= np.iinfo(name).max))
     return s.source(shape, dtype, s.rng.integers(0, below, shape), memory=memory)
 
@@ -162,7 +151,6 @@ def local_gather(s: Sketch) -> None:
 
 
 def dynamic_view(s: Sketch, operand: Operand, number: Operand) -> str:
-    """Return a view of an operand at an index of its first free dimension; the index is in memory."""
     return s.any(f"{operand.name}.select(1, {number.name})", f"{operand.name}[:, {number.name}]")
 
 
@@ -183,9 +171,6 @@ def tensor_copy_dynamic_dst(s: Sketch) -> None:
     expected = y.values.copy()
     expected[:, at.values[0, 0]] = cast(a.values, y.dtype)
     s.gives(f"nisa.tensor_copy_dynamic_dst(dst={dynamic_view(s, y, at)}, src={a.name})", y, expected)
-
-
-# -- running results -------------------------------------------------------------------------------------------------
 
 
 @case
@@ -222,7 +207,6 @@ def tensor_scalar_cumulative(s: Sketch) -> None:
 
 
 def largest(s: Sketch, lanes: int, values: np.ndarray) -> str:
-    """Return the arguments that also compute the maximum of a selection; sometimes return none."""
     if s.chance():
         return ""
     total = s.target((lanes, 1), s.any(*FLOATS))
@@ -292,9 +276,6 @@ def activate2(s: Sketch) -> None:
     s.gives(f"nisa.activate2(dst={y.name}, op=nl.{op}, data={a.name}{text}, relu_param=0.25)", y, expected, near)
 
 
-# -- random numbers --------------------------------------------------------------------------------------------------
-
-
 @case
 def dropout(s: Sketch) -> None:
     a, y = s.pair(6, FLOATS, FLOATS)
@@ -323,16 +304,12 @@ def rand2(s: Sketch) -> None:
     s.expect(y, np.broadcast_to((least + most) / 2, y.shape), np.broadcast_to((most - least) / 2, y.shape))
 
 
-# -- registers -------------------------------------------------------------------------------------------------------
-
-
 def element(s: Sketch, operand: Operand) -> tuple[str, tuple[int, ...]]:
     place = tuple(s.count(0, n - 1) for n in operand.shape)
     return f"{operand.name}[{', '.join(f'{at}:{at + 1}' for at in place)}]", place
 
 
 def register(s: Sketch, call: str) -> None:
-    """Copy a number between tensors by registers, including a given call."""
     a = s.source(s.shape(2), s.any(*INTEGERS), memory=s.any(*PLACES), repeats=False)
     y = s.target(s.shape(2), s.any(*INTEGERS), memory=s.any(*PLACES))
     (given, at), (taken, to) = element(s, a), element(s, y)
@@ -353,11 +330,7 @@ for _name in ("register_alloc", "register_load", "register_move", "register_stor
     CALLS[_name] = lambda s, name=_name: register(s, name)
 
 
-# -- the first dialect ------------------------------------------------------------------------------------------------
-
-
 def expression(s: Sketch, shape: tuple[int, ...]) -> tuple[str, np.ndarray]:
-    """Return an index expression over a shape, and its numbers."""
     parts = []
     for d, n in enumerate(shape):
         parts.append(f"nl.arange({n})[{', '.join(':' if d == e else 'None' for e in range(len(shape)))}]")

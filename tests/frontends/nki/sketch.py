@@ -1,8 +1,7 @@
 """Kernels with random operands, and their expected results.
 
-A `Sketch` builds a kernel line by line, together with numpy's result. Operands are views of larger tensors:
-strided parts, access patterns, other shapes and orders of dimensions, repeated elements, any quadrant of the
-partitions, SBUF or PSUM. The whole tensor around a result is returned and compared, to detect stray writes.
+Operands are views of larger tensors: strided parts, access patterns, other shapes and orders of dimensions, repeated
+elements, any quadrant of the partitions. The whole tensor around a result is compared, to detect stray writes.
 """
 
 from collections.abc import Callable
@@ -57,14 +56,9 @@ def round_fp32(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Operand:
-    """A view in a kernel.
+    """A view in a kernel, with `values` in float64 or int64.
 
-    Arguments:
-        name: name of the kernel's variable
-        values: contents, float64 or int64
-        dtype: type of the elements
-        base: of a result, index of the returned tensor around it
-        part: numpy's view of the result in that tensor
+    Of a result: `base` is the index of the returned tensor around it, `part` is numpy's view of it in that tensor.
     """
 
     name: str
@@ -97,8 +91,6 @@ class _Result:
 
 
 class Sketch:
-    """A kernel under construction with random operands, in the first dialect if `older`, and expected results."""
-
     def __init__(self, seed: object, older: bool = False):
         self.rng = np.random.default_rng(seed)
         self.older = older
@@ -106,8 +98,6 @@ class Sketch:
         self.arguments: list[tuple[np.ndarray, str]] = []
         self.results: list[_Result] = []
         self.names = 0
-
-    # -- draws ---------------------------------------------------------------------------------------------------
 
     def any(self, *choices):
         return choices[self.rng.integers(len(choices))]
@@ -119,7 +109,6 @@ class Sketch:
         return bool(self.rng.random() < share)
 
     def shape(self, most: int = 3, lanes: int = LANES, elements: int = MOST, least: int = 1) -> tuple[int, ...]:
-        """Return a random shape: partitions, and `least` to `most` free dimensions, sometimes of one element."""
         free = [1 if self.chance(0.15) else self.count(1, 7) for _ in range(self.count(least, most))]
         while prod(free) > elements:
             free[int(np.argmax(free))] -= 1
@@ -132,19 +121,15 @@ class Sketch:
             return self.rng.integers(int(low), int(high) + 1, shape)
         return cast(self.rng.integers(int(4 * low), int(4 * high) + 1, shape) / 4, dtype)
 
-    # -- operands --------------------------------------------------------------------------------------------------
-
     def name(self, prefix: str) -> str:
         self.names += 1
         return f"{prefix}{self.names}"
 
     def argument(self, values: np.ndarray, dtype: str) -> str:
-        """Add an argument in HBM; return its name."""
         self.arguments.append((values.copy(), dtype))
         return f"x{len(self.arguments) - 1}"
 
     def start(self, partitions: int) -> int:
-        """Return a partition at which an engine's lanes may start."""
         if partitions > LANES:
             return 0
         starts = [s for s in range(0, LANES, QUADRANT) if s + partitions <= LANES]
@@ -172,7 +157,6 @@ class Sketch:
         return Operand(name, np.broadcast_to(values, shape), dtype)
 
     def pair(self, most: int, sources: tuple, targets: tuple, **options) -> tuple[Operand, Operand]:
-        """Return a source and a target of the same shape, with types drawn from two lists; options as of `source`."""
         shape = self.shape(most)
         return self.source(shape, self.any(*sources), **options), self.target(shape, self.any(*targets))
 
@@ -180,7 +164,6 @@ class Sketch:
         return self.source((lanes, 1), dtype or self.any(*FLOATS), repeats=False, low=low, high=high)
 
     def scalar(self, lanes: int, integer: bool, low: float = -4, high: float = 4) -> tuple[str, np.ndarray]:
-        """Return a number or a column: its text in the kernel, and its values."""
         if self.chance():
             value = self.count(int(low), int(high)) if integer else self.count(int(4 * low), int(4 * high)) / 4
             return repr(value), np.array(value)
@@ -205,7 +188,6 @@ class Sketch:
         return base
 
     def _layout(self, shape, dtype, low, high, memory, backwards, wide) -> tuple[str, str, np.ndarray, np.ndarray]:
-        """Return a tensor's name, the text of a view of it, its numbers, and numpy's view of them."""
         near = memory != "hbm"
         held, free = self.name("t"), list(shape[1:])
         first = self.start(shape[0]) if near else self.count(0, 3)
@@ -260,8 +242,6 @@ class Sketch:
         base = self.numbers((rows, *free), dtype, low, high)
         return held, f"[{named}]", base, base[lanes]
 
-    # -- calls -----------------------------------------------------------------------------------------------------
-
     def call(self, line: str) -> None:
         self.lines += line.strip("\n").splitlines()
 
@@ -289,7 +269,6 @@ class Sketch:
             result.most = result.least
 
     def expect_either(self, target: Operand, values: np.ndarray, other: np.ndarray, call: str = "") -> None:
-        """Allow two values for each element."""
         self.expect(target, values, call=call)
         result, kept = self.results[target.base], target.part.copy()
         before = result.least.copy()
@@ -299,7 +278,6 @@ class Sketch:
         assert np.array_equal(result.least, before)
 
     def draw(self, case: "Case") -> None:
-        """Append a case's call, and copies of its results to HBM."""
         before = len(self.results)
         case(self)
         for number, result in enumerate(self.results[before:], start=before):
@@ -308,7 +286,6 @@ class Sketch:
             self.lines.append(f"nisa.dma_copy(dst=out{number}, src={result.name})")
 
     def check(self, folder: Path, target: str = "golden") -> None:
-        """Run the kernel, and compare all tensors that contain results."""
         self.lines.append(f"return {', '.join(f'out{number}' for number in range(len(self.results)))}")
         parameters = ", ".join(f"x{n}" for n in range(len(self.arguments)))
         kernel = write_kernel(folder, "\n".join(self.lines), self.older, parameters)
@@ -335,7 +312,6 @@ Case = Callable[[Sketch], None]
 
 
 def cases() -> tuple[dict[str, Case], Callable[[Case], Case]]:
-    """Return a table of cases by name, and the decorator that registers one."""
     table: dict[str, Case] = {}
 
     def case(draw: Case) -> Case:

@@ -8,7 +8,6 @@ from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, MultiplyMoving, 
 
 
 def elementwise(opcode, formats=(FP32, FP32, FP32), storage=Storage.SBUF, count=100, **fields):
-    """Return an instruction with `count` elements per partition; formats of dst, a and b, and the memory of b."""
     dst, a, b = (Access(format=fmt, address=1024 * n, steps=(1,)) for n, fmt in enumerate(formats))
     b = Access(format=formats[2], address=2048, steps=(1,), storage=storage)
     return Elementwise(opcode=opcode, partitions=4, shape=(count,), dst=dst, a=a, b=b, **fields)

@@ -1,4 +1,4 @@
-"""Copies on chip: on the engine named by the kernel or on the least busy one, with the same bits."""
+"""Copies on chip, on the engine named by the kernel or on the least busy one."""
 
 from collections import Counter
 
@@ -15,7 +15,6 @@ X = np.random.default_rng(8).normal(size=(4, 24)).astype(np.float32)
 
 
 def opcodes(kernel, *args):
-    """Return the number of on-chip instructions by name, and the run."""
     done = run_kernel(kernel, *args)
     names = Counter(step.instruction.name for step in done.run.program.steps)
     del names["DMA_COPY"]
@@ -23,7 +22,6 @@ def opcodes(kernel, *args):
 
 
 def copying(folder, engine, dtype="x.dtype"):
-    """Write a kernel that copies its argument on chip, on an engine and to a type."""
     return write_kernel(folder, f"""
 a, b = nl.ndarray(x.shape, dtype=x.dtype), nl.ndarray(x.shape, dtype={dtype})
 nisa.dma_copy(dst=a, src=x)
@@ -50,7 +48,6 @@ def test_integers_stay_on_the_vector_engine(tmp_path):
 
 
 def all_numbers(dtype):
-    """Return all numbers of a format; for FP32, random numbers that include special values."""
     fmt = dtype_of(dtype).machine_format
     codes = random_codes(np.random.default_rng(4), fmt, 4096) if fmt.bits == 32 else np.arange(1 << fmt.bits)
     with np.errstate(invalid="ignore"):

@@ -92,10 +92,8 @@ rows(X, np.array([[0], [3], [last], [1]], np.int32))
 
 def test_a_grid_that_is_none_is_refused_where_it_is_called(tmp_path):
     found = host(tmp_path, f"{DOUBLED}\nlater = doubled[0]")
-    with (
-        pytest.raises(ValueError, match=r"a grid must have integers of at least 1, not \(0,\)"),
-        nki_machine(preset="tiny"),
-    ):
+    message = r"a grid must have integers of at least 1, not \(0,\)"
+    with pytest.raises(ValueError, match=message), nki_machine(preset="tiny"):
         found["later"](X)
 
 

@@ -1,4 +1,4 @@
-"""Unsigned types, masks, remainders and rounding to integers, on golden against numpy."""
+"""Unsigned types, masks, remainders and rounding to integers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Masked operands, bit casts, and single numbers as indices, in the first dialect."""
+"""Masked operands, bit casts, and single numbers as indices."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,6 @@ return out
 @pytest.mark.parametrize("form", ["nl.where(keys, tile, 0.5", "nl.where(keys, tile, other", "nl.where(keys, 0.5, tile"])
 @pytest.mark.parametrize("columns, taken", [(6, 2), (8, 4), (5, 1)])
 def test_a_masked_selection_beyond_the_end_is_written_where_the_mask_holds(tmp_path, form, columns, taken):
-    """The mask cuts a slice that exceeds the tensor; masked elements keep their values."""
     kernel = write_kernel(tmp_path, f"""
 held, tile, keys = nl.full((4, columns), -1.0, dtype=nl.float32), nl.load(x), nl.load(y)
 other = tile * 2.0

@@ -1,4 +1,4 @@
-"""All calls of the interface with random shapes, views, formats and memories, against numpy."""
+"""All calls with random shapes, views, formats and memories, against numpy."""
 
 import pytest
 
@@ -30,7 +30,6 @@ FUNCTIONS_OF_NO_TENSOR = {
 
 
 def sketch_of(name: str, seed: int) -> Sketch:
-    """Return a kernel of one case, in its dialect or a random one."""
     older = name.endswith("first dialect") or (name.startswith("nl.") and (seed + len(name)) % 2 == 1)
     sketch = Sketch((seed, *name.encode()), older)
     sketch.draw(CASES[name])
@@ -54,7 +53,6 @@ def test_call_on_more_random_operands(tmp_path, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(CASES), 12))
 def test_calls_on_the_rtl(tmp_path, first):
-    """In both dialects, many calls per kernel."""
     names = list(CASES)[first : first + 12]
     for older in (False, True):
         sketch = Sketch((first, older), older)

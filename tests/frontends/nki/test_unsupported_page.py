@@ -1,4 +1,4 @@
-"""Page docs/unsupported.md: it names every call and type of the interface that is rejected."""
+"""Page docs/unsupported.md."""
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.frontends.nki.dialects.unsupported import ISA, LANGUAGE

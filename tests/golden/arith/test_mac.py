@@ -36,7 +36,6 @@ def test_special_values(x, w, acc, expected):
 
 
 def halves(x: int, w: int, acc: int, *passes: str) -> int:
-    """Return the accumulator after FP32 passes, each named by a half of x and a half of w."""
     for name in passes:
         acc = mac(np.uint32(x), np.uint32(w), np.uint32(acc), FP32, *name.split("*"))
     return int(acc)

@@ -1,4 +1,4 @@
-"""Cache of functions that Numba compiled: hits, recompilation after a change, loading without Numba."""
+"""Cache of functions that Numba compiled."""
 
 import subprocess
 import sys
@@ -33,7 +33,6 @@ print("numba" in sys.modules)
 
 @pytest.fixture
 def compiled(tmp_path, monkeypatch):
-    """Return a function that writes and runs a module, and returns its results and the number of compilations."""
     monkeypatch.setattr(numba_cache, "SIM_BUILD", tmp_path / "sim_build")
     monkeypatch.setattr(numba_cache, "ROOT", tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,4 +1,4 @@
-"""Power against mpmath, exactly representable results, and the special cases of IEEE 754."""
+"""Power against mpmath, exact results, and the special cases of IEEE 754."""
 
 import mpmath
 import numpy as np
@@ -72,7 +72,6 @@ def test_common_exponents(exponent, rng):
 
 
 def test_borders_of_the_logarithm_table(rng):
-    """Bases on both sides of a row's end, with exponents that give results of all sizes."""
     borders = with_neighbours([ONE + (row << 17) for row in range(-64, 65)])
     a = np.repeat(borders[borders != ONE], 20)
     b = words(rng.uniform(-150, 128, len(a)) / np.log2(a.view(np.float32).astype(np.float64)))
@@ -80,7 +79,7 @@ def test_borders_of_the_logarithm_table(rng):
 
 
 def test_borders_of_the_exponential_table():
-    """Powers of two with exponents on both sides of a row's end (the exponents are the results' logarithms)."""
+    """Powers of two: the exponents, on both sides of a row's end, are the results' logarithms."""
     b = with_neighbours(words([octave + row / 64 for octave in (-149, -127, -1, 0, 127) for row in range(64)]))
     assert_within_bound(*ordinary(np.full(len(b), 0x40000000, np.uint32), b), "exponential table")
 
@@ -102,7 +101,6 @@ def test_bases_next_to_one_with_huge_exponents(rng):
 
 
 def test_largest_error_of_twenty_million():
-    """The largest error among 21 million random powers compared with the C library's float64 power."""
     a, b = np.array([0x3F7FF399], np.uint32), np.array([0xC8E4E5B0], np.uint32)
     assert errors(a, b) == pytest.approx(0.5291, abs=1e-4)
 

@@ -1,4 +1,4 @@
-"""Threefry-2x32 against its authors' known answers, and the random words of tensor elements."""
+"""Threefry-2x32 against its authors' known answers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Link timing model against a model of every beat, bounds, and calculations by hand; calibration; several instances."""
+"""Link timing model against a model of every beat, bounds, and calculations by hand."""
 
 from dataclasses import replace
 
@@ -11,7 +11,6 @@ from neuroncore_rtl.golden.link.timing import LinkCase, Parameters, calibrate, c
 from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology
 from neuroncore_rtl.spec.isa.collective import GRANULE, CollectiveKind, CollectiveType
 
-SEED = 1123
 RING = Instance(chips=8, link_bytes=16, link_latency=3)
 K, T = CollectiveKind, CollectiveType
 
@@ -99,7 +98,6 @@ def test_long_vectors_are_near_the_links_limit_and_short_ones_are_latency(kind, 
 
 
 def test_one_element_is_latency_alone():
-    # Of two ranks one sends a beat; the other adds and sends a beat back.
     p = Parameters(router=2, link=4, turn=10, operation=0, start=20, memory=0, finish=30)
     local, across = 2, 2 + 2 + 4 + 3
     one = case(ranks=2, count=4, base=2)  # cores 2 and 3, both of chip 1
@@ -141,15 +139,12 @@ def test_everything_that_is_slower_takes_longer():
 
 
 def test_calibration_finds_what_the_measurements_were_made_with():
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(1123)
     # At the size where the bottleneck changes from the memory to the start the model has a kink; test far from it.
     known = Parameters(memory=40)
     truth = replace(known, turn=31, operation=3.5, start=55)
-    cases = [
-        case(ranks=ranks, count=count, chunk=chunk)
-        for ranks in (4, 16)
-        for count, chunk in ((1, None), (3000, 1), (30_000, 4), (100_000, None))
-    ]
+    sizes = ((1, None), (3000, 1), (30_000, 4), (100_000, None))
+    cases = [case(ranks=ranks, count=count, chunk=chunk) for ranks in (4, 16) for count, chunk in sizes]
     exact = [(one, cycles_of(one, truth)) for one in cases]
     found = calibrate(exact, known)
     for name in timing.CALIBRATED:

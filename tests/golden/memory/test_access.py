@@ -1,4 +1,4 @@
-"""Strided reads and writes of accesses, against a loop over every element and byte."""
+"""Strided reads and writes against a loop over every byte."""
 
 import itertools
 
@@ -18,14 +18,12 @@ SIZES = 512, 256
 
 
 def elements(access, shape):
-    """Return the byte address of each element in row-major order."""
     size = access.format.bits // 8
     places = itertools.product(*map(range, shape))
     return [access.address + size * sum(i * s for i, s in zip(place, access.steps, strict=True)) for place in places]
 
 
 def cases(rng, n):
-    """Return random accesses with lanes and shape: negative steps, repeated and overlapping elements, every format."""
     found = []
     formats = list(FORMATS.values())
     while len(found) < n:

@@ -1,4 +1,4 @@
-"""DMA model: copies against a loop over elements, casts against the elementwise engines."""
+"""DMA model against a loop over elements."""
 
 from dataclasses import replace
 from functools import partial
@@ -11,8 +11,7 @@ from neuroncore_rtl.golden.elementwise import load_words, store_words
 from neuroncore_rtl.golden.memory.dma import DmaFault, dma_copy
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, UINT32
-from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Storage
-from neuroncore_rtl.spec.isa.alu import Arithmetic
+from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Storage, alu
 from tests.oracles.copies import INDEX_ADDRESS, INDEX_LIMIT, SBUF_USED, USED_BYTES, beyond, places, random_copy
 from tests.oracles.memories import changed_bytes
 
@@ -23,7 +22,6 @@ COPIES = 300
 
 
 def memories(rng):
-    """Return HBM, SBUF and PSUM with random bytes."""
     sbuf = np.zeros((CONFIG.partitions, SBUF_USED), np.uint8)
     psum = np.zeros((CONFIG.columns, CONFIG.psum_bytes), np.uint8)
     for memory in (sbuf, psum):
@@ -32,7 +30,6 @@ def memories(rng):
 
 
 def oracle(copy, *memories):
-    """Copy element by element, with the cast of the elementwise engines."""
     named = dict(zip((Storage.HBM, Storage.SBUF, Storage.PSUM), memories, strict=True))
     before = {storage: memory.copy() for storage, memory in named.items()}
 
@@ -52,9 +49,9 @@ def oracle(copy, *memories):
         data = bytes(int(before[place[0]][byte(*place)]) for place in source)
         if copy.src.format != copy.dst.format:
             codes = np.frombuffer(data, storage_dtype(copy.src.format))
-            arithmetic = Arithmetic.FP32
+            arithmetic = alu.Arithmetic.FP32
             if not (copy.src.format.is_float or copy.dst.format.is_float):
-                arithmetic = Arithmetic.UINT32 if copy.src.format is UINT32 else Arithmetic.INT32
+                arithmetic = alu.Arithmetic.UINT32 if copy.src.format is UINT32 else alu.Arithmetic.INT32
             data = store_words(load_words(codes, copy.src.format, arithmetic), copy.dst.format, arithmetic).tobytes()
         for place, value in zip(target, data, strict=True):
             named[place[0]][byte(*place)] = value
@@ -104,7 +101,6 @@ def test_rows_before_a_wrong_row_number_are_done(kind, rng):
 
 @pytest.mark.parametrize("kind", ["gather", "scatter"])
 def test_rows_beyond_the_limit_are_skipped(kind, rng):
-    """Row numbers at and above the limit, and negative ones; the destination keeps its contents."""
     skipping = indexed(kind)
     skipping = replace(skipping, **{kind: replace(getattr(skipping, kind), skip=True)})
     for numbers in ([3, 5, 0, -1], [-(1 << 31), 4, 6, 4], [5, 6, 7, -5]):

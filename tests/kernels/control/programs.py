@@ -19,6 +19,5 @@ PROGRAMS = {"traps": 0, "interrupts": 0, "counters": 0, "library": 42, "unhandle
 
 @cache
 def executable(name: str) -> Executable:
-    """Return a compiled program, which ends by writing its code to EXIT."""
     program = compile_program([HERE / f"{name}.c"], flags=[f"-DMEMORY_END={LOCAL_BASE + MEMORY_BYTES:#x}u"])
     return Executable(program.image(ARGUMENTS), EXIT)

@@ -1,4 +1,4 @@
-"""Attention of one head as one program: two products with a softmax between them, from HBM to HBM."""
+"""Attention of one head as one program, from HBM to HBM."""
 
 from math import sqrt
 
@@ -7,15 +7,13 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.softmax import softmax
-from neuroncore_rtl.kernels.program import Program, build_image
-from neuroncore_rtl.kernels.program.instructions import activation
+from neuroncore_rtl.kernels.program import Program, build_image, instructions
 from neuroncore_rtl.kernels.tiling.streamed import streamed
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.formats import BF16, FP32
 
 
 def attention(rng, config, queries, keys, width):
-    """Return the image, the result's tensor, and softmax(q k^T / sqrt(width)) v in float64."""
     program = Program(config)
     space = program.space
     q, k = space.hbm("q", BF16, (width, queries)), space.hbm("k", BF16, (width, keys))
@@ -23,7 +21,7 @@ def attention(rng, config, queries, keys, width):
     scores, weights = space.hbm("scores", FP32, (queries, keys)), space.hbm("weights", BF16, (queries, keys))
 
     def scaled(stage, sums, rows, columns):
-        program.append(activation(stage, sums, "identity", scale=1 / sqrt(width)))
+        program.append(instructions.activation(stage, sums, "identity", scale=1 / sqrt(width)))
 
     matmul(program, scores, q, k, scaled)
     streamed(program, softmax, [weights], [scores])

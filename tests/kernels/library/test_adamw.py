@@ -3,8 +3,7 @@
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.program import Program, Rows, build_image
-from neuroncore_rtl.kernels.program.instructions import memset
+from neuroncore_rtl.kernels.program import Program, Rows, build_image, instructions
 from neuroncore_rtl.kernels.tiling.transfer import load, store
 from neuroncore_rtl.kernels.training.adamw import AdamW, adamw, descend, first_powers, next_correction, update
 from neuroncore_rtl.run.arrays import encode
@@ -16,14 +15,13 @@ STEPS, SHAPE = 5, (5, 9)
 
 
 def run_steps(rng, values, gradient, again):
-    """Return the parameters after STEPS steps, in unrolled sections or in one that is repeated."""
     program, options = Program(Config(rows=5, columns=6)), AdamW(rate=0.01, beta1=0.8, beta2=0.99)
     p, g = (program.space.hbm(name, FP32, SHAPE) for name in "pg")
     out = program.space.hbm("out", FP32, SHAPE)
     parameters, slopes = load(program, p), load(program, g)
     moments = [Rows((program.space.sbuf(name, FP32, SHAPE[1:], SHAPE[0]),)) for name in "mv"]
     for one in moments:
-        program.append(memset(one.tiles[0], 0.0))
+        program.append(instructions.memset(one.tiles[0], 0.0))
     powers = first_powers(program, SHAPE[0])
     program.start_section()
     tiles = [matrix.tiles[0] for matrix in (parameters, *moments, slopes)]

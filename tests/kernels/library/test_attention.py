@@ -26,7 +26,6 @@ def random_operand(rng, program, name, shape, spread=1.0):
 
 
 def heads_of(rng, program, count, queries, keys, width, features, spread=1.0):
-    """Return loaded heads, the tensors that they are loaded from with their codes, and their values."""
     heads, inputs, numbers = [], [], []
     for number in range(count):
         shapes = {"q_t": (width, queries), "k_t": (width, keys), "v": (keys, features)}
@@ -84,7 +83,6 @@ def test_scores_of_any_size_do_not_overflow(rng):
 
 
 def test_tiles_are_finished_when_they_are_there(rng):
-    """Each call gets the tile's position; the tiles stored by `finish` equal the result."""
     program = Program(CONFIGS["odd"])
     heads, inputs, _ = heads_of(rng, program, 3, 12, 14, 4, 7)
     early, y = (program.space.hbm(name, BF16, (12, 21)) for name in ("early", "y"))

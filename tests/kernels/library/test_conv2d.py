@@ -1,4 +1,4 @@
-"""Convolutions with any window on golden, with any order of queues, against float64; two in sequence without HBM."""
+"""Convolutions with any window on golden, with any order of queues, against float64."""
 
 import numpy as np
 import pytest

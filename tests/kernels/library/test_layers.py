@@ -1,4 +1,4 @@
-"""The TEST of each layer on golden, with any order of queues and any configuration, against float64."""
+"""The TEST of each layer on golden, with any order of queues, against float64."""
 
 import numpy as np
 import pytest

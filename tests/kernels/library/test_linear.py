@@ -1,4 +1,4 @@
-"""Linear layers of any size on golden, with any order of queues, bit for bit equal to the product's equation."""
+"""Linear layers of any size on golden, bit for bit."""
 
 import numpy as np
 import pytest
@@ -44,10 +44,8 @@ def test_more_columns_than_a_bank_and_parts_of_a_pass(rng):
     results = []
     for width, config in ((4, Config(rows=16, columns=16)), (6, Config(rows=16, columns=16)), (1, TINY)):
         program = Program(config)
-        (a, left), (b, right) = (
-            operand(rng, program, "a", BF16, (20, 24)),
-            operand(rng, program, "b", BF16, (20, 530)),
-        )
+        a, left = operand(rng, program, "a", BF16, (20, 24))
+        b, right = operand(rng, program, "b", BF16, (20, 530))
         c = program.space.hbm("c", FP32, (24, 530))
         found = product(program, a, b, fmt=FP32, parts=[slice(first, first + width) for first in range(0, 24, width)])
         assert [tile.partitions for tile in found.tiles] == [width] * (24 // width)

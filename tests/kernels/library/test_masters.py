@@ -1,4 +1,4 @@
-"""AdamW on FP32 parameters (masters) that are streamed from HBM: close to float64 for any shapes and gradients."""
+"""AdamW on FP32 parameters (masters) streamed from HBM, against float64."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,6 @@ CONFIGS = {"tiny": preset_named("tiny"), "wide": Config(rows=5, columns=6, dma_e
 
 
 def run_steps(config, shapes, values, gradients, order):
-    """Return the masters, and HBM, after STEPS steps with the same gradients (a list of arrays by name)."""
     program = Program(config)
     masters = Masters(program.space, shapes, len(gradients))
     powers = first_powers(program, config.partitions)

@@ -1,4 +1,4 @@
-"""Largest elements of rows and their indices, equal to a stable sort's for all elements."""
+"""Largest elements of rows and their indices."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,6 @@ INFINITE = float("inf")
 
 
 def find_largest(x, k, fmt, rng):
-    """Return values and indices of the k largest elements of each row of x, with a random order of queues."""
     program = Program(TINY)
     source, values = program.space.hbm("x", fmt, x.shape), program.space.hbm("values", fmt, (len(x), k))
     places = program.space.hbm("places", INT32, (len(x), k))
@@ -28,7 +27,6 @@ def find_largest(x, k, fmt, rng):
 @pytest.mark.parametrize("k", (8, 16, 24))
 @pytest.mark.parametrize("fmt", (FP32, BF16), ids=("fp32", "bf16"))
 def test_no_place_is_named_twice(k, fmt, rng):
-    """Rows with few and many -inf, only -inf, +inf, and repeated numbers."""
     x = np.round(rng.normal(0, 3, (9, 24)))
     for row, count in enumerate((0, 1, 7, 12, 20, 24)):
         x[row, rng.permutation(24)[:count]] = -INFINITE

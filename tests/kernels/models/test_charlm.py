@@ -1,4 +1,4 @@
-"""Character language model on golden: any machine and any sizes learn and write the same as float64."""
+"""Character language model on golden, against float64."""
 
 from dataclasses import replace
 
@@ -26,7 +26,6 @@ CONFIGS = {
 
 
 def run_model(config, sizes, starts, options, prompt, written, order, start):
-    """Return the losses [windows, context], the characters written, and the parameters."""
     model = LanguageModel(config, sizes, len(TEXT.numbers), starts.shape[1], len(starts), options)
     image = model.image(TEXT.numbers, starts.ravel(), start, TEXT.encode(prompt), written, encode)
     outcome = run_ordered(image, order)
@@ -41,7 +40,6 @@ def round_to_bf16(start):
 
 
 def check_written(page, parameters, sizes, prompt):
-    """Check that each written character has (nearly) the highest score in float64."""
     characters = [*TEXT.encode(prompt), *page]
     scores = language_model.scores(parameters, sizes, np.array(characters[:-1]))[len(prompt) - 1 :]
     assert (scores[np.arange(len(page)), page] > scores.max(axis=1) - 0.05).all()

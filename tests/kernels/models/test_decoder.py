@@ -1,4 +1,4 @@
-"""Decoder with its cache: each token equals the causal layer's on all tokens, with any order of queues."""
+"""Decoder with its cache against the causal layer."""
 
 import numpy as np
 import pytest

@@ -1,12 +1,11 @@
-"""Digits network as one image of the core: results in HBM and console output, with one pass and with two."""
+"""Digits network as one image of the core."""
 
 from functools import cache
 
 import numpy as np
 import pytest
 
-from neuroncore_rtl.kernels.models.digits import Layer, classify, held_out, load
-from neuroncore_rtl.kernels.models.digits.network import NETWORK_PASSES, Classifier
+from neuroncore_rtl.kernels.models.digits import Layer, classify, held_out, load, network
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
@@ -19,11 +18,10 @@ IMAGES, _ = held_out()
 WIDE = Config(rows=6, columns=20, dma_engines=3, hbm_ports=2)
 
 
-classifier_of = cache(Classifier)
+classifier_of = cache(network.Classifier)
 
 
 def run(config, images, threshold, rng=None, layers=LAYERS):
-    """Return the digits and probabilities, the console output, the image and the outcome of a batch."""
     classifier = classifier_of(config, len(images), sizes_of(layers))
     image = classifier.image(layers, images, encode, threshold)
     outcome = run_golden(image, rng)
@@ -32,11 +30,8 @@ def run(config, images, threshold, rng=None, layers=LAYERS):
 
 @pytest.mark.parametrize(
     ("config", "batch"),
-    [
-        *((preset_named(name), batch) for name, batch in (("fpga", 5), ("tiny", 9), ("small", 120), ("full", 360))),
-        (WIDE, 37),
-        (Config(rows=32, columns=12), 1),
-    ],
+    [(preset_named(name), batch) for name, batch in (("fpga", 5), ("tiny", 9), ("small", 120), ("full", 360))]
+    + [(WIDE, 37), (Config(rows=32, columns=12), 1)],
     ids=lambda value: f"{value.rows}x{value.columns}" if isinstance(value, Config) else str(value),
 )
 def test_every_machine_and_batch_agree_with_numpy(rng, config, batch):
@@ -51,7 +46,6 @@ def test_every_machine_and_batch_agree_with_numpy(rng, config, batch):
 
 @pytest.mark.parametrize("more", (False, True))
 def test_the_controller_branches_at_the_threshold(more):
-    """Threshold at the smallest probability of the first pass, and at the next larger number."""
     images = IMAGES[:24]
     _, first, *_ = run(WIDE, images, 0.0)
     least = np.sort(first.max(axis=1))[0]
@@ -73,7 +67,7 @@ def test_what_the_controller_counts_is_in_hbm():
         _, rough, *_ = run(WIDE, images, 0.0)
         counts = [int((part.max(axis=1) < np.float32(threshold)).sum()) for part in (rough, exact)]
         assert counts[0] > 0
-        lines = zip(NETWORK_PASSES, counts, strict=True)
+        lines = zip(network.NETWORK_PASSES, counts, strict=True)
         assert console == "".join(f"{fmt.name}: unsure of {count} of 24 images\n" for fmt, count in lines)
 
 
@@ -84,11 +78,10 @@ def test_nothing_is_left_to_chance_within_a_section(threshold):
 
 def test_refusals():
     with pytest.raises(ValueError, match="largest: tensors in SBUF must end by byte"):
-        Classifier(preset_named("tiny"), 30_000, sizes_of(LAYERS))
-    with pytest.raises(
-        ValueError, match="probabilities must have at most [0-9]+ columns, one piece of a product, not 200"
-    ):
-        Classifier(preset_named("tiny"), 8, (64, 48, 200))
+        network.Classifier(preset_named("tiny"), 30_000, sizes_of(LAYERS))
+    message = "probabilities must have at most [0-9]+ columns, one piece of a product, not 200"
+    with pytest.raises(ValueError, match=message):
+        network.Classifier(preset_named("tiny"), 8, (64, 48, 200))
 
 
 def test_other_networks(rng):

@@ -1,4 +1,4 @@
-"""Digits network in numpy: layers, images, shipped accuracy, training; gradients against finite differences."""
+"""Digits network in numpy; gradients against finite differences."""
 
 import math
 

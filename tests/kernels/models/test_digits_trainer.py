@@ -1,4 +1,4 @@
-"""Training of the digits network as one image: results against float64, order of images, random words per step."""
+"""Training of the digits network as one image."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,6 @@ CONFIGS = {
 
 
 def task(rng, options):
-    """Return a task of five classes of images: a bright pixel per class, and noise."""
     labels = rng.integers(0, SIZES[2], EXAMPLES)
     images = rng.uniform(0, 0.5, (EXAMPLES, SIZES[0]))
     images[np.arange(EXAMPLES), labels] = 1
@@ -35,7 +34,6 @@ def task(rng, options):
 
 
 def train(task, config, batch, steps, seed=None, order=None):
-    """Return the losses [steps * batch] and the parameters after training on golden."""
     trainer = DigitsTrainer(config, EXAMPLES, SIZES, batch, steps, task.options, seed)
     outcome = run_ordered(trainer.image(task.images, task.labels, task.start, encode), order)
     return [read_values(tensor, outcome.hbm) for tensor in (trainer.losses, *trainer.parameters)]

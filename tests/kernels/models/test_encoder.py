@@ -1,4 +1,4 @@
-"""Encoder layer on golden, with any order of queues and any configuration, against float64."""
+"""Encoder layer on golden, with any order of queues, against float64."""
 
 import numpy as np
 import pytest

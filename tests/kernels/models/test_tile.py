@@ -1,4 +1,4 @@
-"""Equal results on different machines, for kernels that use the same rows and columns of the array (a tile)."""
+"""Equal results on different machines for kernels with the same rows and columns (a tile)."""
 
 import numpy as np
 import pytest
@@ -16,14 +16,12 @@ MACHINES = ("PRESET=tiny", "PRESET=tiny ROWS=5 COLUMNS=6", "PRESET=small HBM_POR
 
 
 def build_trainer(settings):
-    """Return the image, losses and parameters of the digits network."""
     task = train.task_of(settings)
     trainer = train.trainer_of(settings, task, "sr")
     return trainer.image(task.images, task.labels, task.start, encode), [trainer.losses, *trainer.parameters]
 
 
 def build_writer(settings):
-    """Return the image of a language model, its losses, scores, and characters written."""
     task = charlm.task_of(settings)
     model = charlm.model_of(settings, task)
     return charlm.image_of(model, task), [model.windows.losses, model.page.scores, model.page.written]
@@ -31,7 +29,6 @@ def build_writer(settings):
 
 def layer(name):
     def build(settings):
-        """Return the image of a layer's TEST, and its results."""
         bench = CoreWorkbench(settings.config, tile=settings.tile)
         results = command_named(name).build(bench, settings, np.random.default_rng(3))
         return build_image(bench.program, bench.contents, runs=bench.runs), [place for place, _ in results.values()]
@@ -63,7 +60,7 @@ def test_the_same_bits_on_every_machine(test):
 
 
 def test_without_a_tile_sums_are_rounded_elsewhere():
-    """Sums without a tile must have other bits; otherwise the test above could not fail."""
+    """Otherwise the test above could not fail."""
     small = bytes_of("encoder_backward", "PRESET=tiny")
     assert bytes_of("encoder_backward", "PRESET=tiny", "TILE=4") == small != bytes_of("encoder_backward", "PRESET=full")
 

@@ -1,12 +1,11 @@
-"""Registers and loops with dynamic bounds, on golden in every order that the semaphores permit."""
+"""Registers and loops with dynamic bounds on golden."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.core import Core
-from neuroncore_rtl.golden.timing import predict
+from neuroncore_rtl.golden import core, timing
 from neuroncore_rtl.kernels.control import ROUNDS_CODE, trace_operations
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, dma_gather, dma_scatter
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy, tensor_scalar, tensor_tensor
@@ -18,7 +17,6 @@ from tests.kernels.running import hbm_after
 
 
 def run(program, contents, rng, results):
-    """Return INT32 tensors after a run on golden, equal in program order and in a random one."""
     found = []
     for order in (None, rng):
         hbm = hbm_after(program, contents, order)
@@ -122,7 +120,7 @@ def test_a_loop_that_does_not_end_is_ended():
     with flow.loop(0, 3), flow.loop_while(flow.register(1)):
         program.append(memset(t, 0.0))
     image = build_image(program)
-    outcome = Core(TINY, image.memory()).run()
+    outcome = core.Core(TINY, image.memory()).run()
     assert outcome.exit_code & ROUNDS_CODE and outcome.error is None and len(outcome.records) == 8
     assert "test_flow.py" in str(image.flow[outcome.exit_code ^ ROUNDS_CODE].source)
 
@@ -130,12 +128,12 @@ def test_a_loop_that_does_not_end_is_ended():
 def test_the_operations_of_a_run_are_told_from_what_the_controller_read():
     program, given, _ = triangle()
     image = build_image(program, [(given, np.array([3]))])
-    outcome = Core(TINY, image.memory()).run()
+    outcome = core.Core(TINY, image.memory()).run()
     names = [operation.code.name for operation, _ in trace_operations(image.flow, outcome.loaded)]
     assert names.count("AGAIN") == 3 + 3 and names[-1] == "END" and names.count("UNLESS_LESS") == 4 + 3 + 3
     assert len([*trace_operations(image.flow, outcome.loaded[:-1])]) < len(names)
     with pytest.raises(ValueError, match="sections and path must be given for an image with registers or loops"):
-        predict(image)
+        timing.predict(image)
 
 
 def test_a_program_without_registers_has_no_flow():
@@ -149,7 +147,6 @@ def test_a_program_without_registers_has_no_flow():
 
 
 def test_what_is_kept_from_round_to_round_keeps_its_place(rng):
-    """Tensors are a temporary written before the loop, one used only in the loop, and a table that is read by rows."""
     program = Program(TINY)
     space, flow = program.space, program.flow
     table, out = space.hbm("table", INT32, (6, 8)), space.hbm("out", INT32, (1, 8))

@@ -1,14 +1,11 @@
-"""Tensor views against numpy, instructions against their definition, and sufficiency of waits."""
+"""Tensor views, instructions against their definition, and sufficiency of waits."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.golden.memory import gather, scatter
-from neuroncore_rtl.golden.scalar import activate
-from neuroncore_rtl.golden.vector import dropped
+from neuroncore_rtl.golden import arith, memory, scalar, vector
 from neuroncore_rtl.kernels.program import Allocator, Draw, Program, Tensor, row_major
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.footprint import overlap as meet
@@ -27,23 +24,20 @@ ADD, SUBTRACT, MULTIPLY, MAX = AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY, AluOp.
 
 
 class Machine:
-    """Memories of both engines, with an allocator for tensors."""
-
     def __init__(self):
         self.space = Allocator(CONFIG)
         self.memories = {Storage.SBUF: np.zeros((8, 4096), np.uint8), Storage.PSUM: np.zeros((8, 1024), np.uint8)}
 
     def tensor(self, values, fmt=FP32, name="x", storage=Storage.SBUF):
-        """Return a new tensor with values [8, ...], integers unchanged and others converted to floats."""
         values = np.asarray(values)
         place = self.space.sbuf if storage == Storage.SBUF else self.space.psum
         tensor = place(name, fmt, values.shape[1:], len(values), kept=True)
-        scatter(self.memories[storage], tensor.access(), encode(values, fmt))
+        memory.scatter(self.memories[storage], tensor.access(), encode(values, fmt))
         return tensor
 
     def values(self, tensor):
-        codes = gather(self.memories[tensor.storage], tensor.access(), tensor.partitions, tensor.shape)
-        return decode(codes, tensor.format)
+        codes = memory.gather(self.memories[tensor.storage], tensor.access(), tensor.partitions, tensor.shape)
+        return arith.decode(codes, tensor.format)
 
     def run(self, *program):
         built = Program(CONFIG)
@@ -53,7 +47,6 @@ class Machine:
         self.memories = dict(zip(self.memories, after, strict=True))
 
     def expect(self, tensor, values, *program):
-        """Run instructions and check the resulting values of a tensor."""
         self.run(*program)
         assert np.array_equal(self.values(tensor), values), program[-1].name
 
@@ -64,7 +57,6 @@ def machine():
 
 
 def x(*shape):
-    """Return small nonzero numbers [8, *shape]."""
     return (np.arange(8 * int(np.prod(shape))) * 7 % 23 - 11.5).reshape(8, *shape)
 
 
@@ -86,7 +78,7 @@ def test_views_are_those_of_numpy(machine, rng):
     for view, expected in cases:
         assert view.shape == expected.shape[1:] and view.partitions == len(expected)
         assert np.array_equal(machine.values(view), expected)
-    assert np.array_equal(machine.values(t.bitcast(BF16)), decode(values.astype(np.uint16), BF16))
+    assert np.array_equal(machine.values(t.bitcast(BF16)), arith.decode(values.astype(np.uint16), BF16))
 
 
 def test_refusals_of_tensors(machine):
@@ -97,17 +89,9 @@ def test_refusals_of_tensors(machine):
         (lambda: t[4:4], ValueError, "x: partitions must be consecutive and at least one"),
         (lambda: t[:, 4], IndexError, "out of bounds"),
         (lambda: t[:, [0, 1]], TypeError, r"x: an index must be an integer, a slice, None or ..., not \[0, 1\]"),
-        (
-            lambda: t.permute(1, 0).reshape(24),
-            ValueError,
-            r"x: a view of shape \(24,\) is not possible for",
-        ),
+        (lambda: t.permute(1, 0).reshape(24), ValueError, r"x: a view of shape \(24,\) is not possible for"),
         (lambda: t.bitcast(BF16), ValueError, "x: format must have 32 bits, not 'bf16'"),
-        (
-            lambda: t.pointer(),
-            ValueError,
-            r"x: a scalar must be one element per partition in SBUF, not \[4, 6\] in SBUF",
-        ),
+        (lambda: t.pointer(), ValueError, r"x: a scalar must be one element .* in SBUF, not \[4, 6\] in SBUF"),
         (
             lambda: Tensor(name="y", format=FP32, address=0, partitions=1, shape=(2,), steps=()),
             ValueError,
@@ -256,7 +240,7 @@ def test_places_and_random_words(machine):
     gone = machine.values(out) == 0
     assert 0.3 < gone.mean() < 0.7
     assert np.array_equal(machine.values(out), np.where(gone, 0, x(2, 8)))
-    assert dropped([0], isa.dropout(out, a, 0.5, Draw(seed=3)).s0) == [True]
+    assert vector.dropped([0], isa.dropout(out, a, 0.5, Draw(seed=3)).s0) == [True]
 
 
 def test_stochastic_rounding_does_not_depend_on_the_tiling(machine):
@@ -281,7 +265,7 @@ def test_activations_and_their_sums(machine):
     a = x(3, 4) / 8
     ta, out, bias, total = machine.tensor(a), machine.tensor(a * 0), machine.tensor(x(1)), machine.tensor(x(1) * 0)
     machine.run(isa.activation(out, ta, "exp", 0.5, bias, sum_into=total))
-    expected = activate("exp", (a / 2 + x(1)[:, :, None]).astype(np.float32))
+    expected = scalar.activate("exp", (a / 2 + x(1)[:, :, None]).astype(np.float32))
     assert_same_bits(machine.values(out).astype(np.float32), expected)
     assert np.allclose(machine.values(total)[:, 0], expected.sum((1, 2)), rtol=1e-5)
     machine.run(isa.activation(out, ta, "relu"), isa.activation(out, ta, "relu", sum_continue=True, sum_into=total))
@@ -300,10 +284,7 @@ def test_refusals_of_instructions(machine):
         (lambda: isa.match_replace8(a, a, b, 0), r"b: elements of a partition must be 8, not \[4\]"),
         (lambda: isa.tensor_scalar(a, a, b, ADD), r"b: a scalar must be one element per partition in SBUF, not \[4\]"),
         (lambda: isa.memset(i, 0.5), "s0 must be a 32-bit integer if all formats are integers, not 0.5"),
-        (
-            lambda: isa.memset(i, 1 << 32),
-            "s0 must be a 32-bit integer if all formats are integers, not 4294967296",
-        ),
+        (lambda: isa.memset(i, 1 << 32), "s0 must be a 32-bit integer if all formats are integers, not 4294967296"),
         (lambda: isa.activation(a, a, "cube"), "function must be one of identity, .*, not 'cube'"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -344,7 +325,7 @@ def test_writing_over_a_source(machine):
 
 
 def random_program(rng, length, sizes):
-    """Return random instructions with records; none overwrites its own sources, and `overlap` flags are arbitrary."""
+    """Return instructions with records; none overwrites its sources, `overlap` flags are arbitrary."""
     program = Program(CONFIG)
     while len(program.entries) < length:
         opcode = Opcode.ACTIVATE if rng.random() < 0.5 else list(Opcode)[rng.integers(len(Opcode) - 1)]

@@ -1,4 +1,4 @@
-"""List scheduling: the same bits as in program order, no additional errors, and fewer cycles."""
+"""List scheduling: the same bits in fewer cycles."""
 
 from contextlib import nullcontext
 
@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.timing import predict
-from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, liveness, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program import units as dependences
 from neuroncore_rtl.kernels.program.allocation import OutOfMemory
 from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy, tensor_tensor
-from neuroncore_rtl.kernels.program.liveness import LiveRegions
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.run import run
 from neuroncore_rtl.spec.config import Config, preset_named
@@ -20,7 +19,6 @@ from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Colle
 from neuroncore_rtl.tb.stimulus.core_programs import execute_in_order, random_core_program
 from tests.kernels.running import run_golden
 
-SEED = 6174
 TINY = preset_named("tiny")
 CONFIGS = (TINY, Config(rows=8, columns=8, dma_engines=4, hbm_ports=2), Config(rows=6, columns=5, dma_engines=1))
 
@@ -28,8 +26,6 @@ INPUTS, RESULTS, COLUMNS = 4, 6, 24
 
 
 class Steps:
-    """Random steps that repeatedly write and read a few temporaries and HBM tensors."""
-
     def __init__(self, seed: int, program: Program):
         self.rng, self.program = np.random.default_rng(seed), program
         config, space = program.config, program.space
@@ -41,11 +37,10 @@ class Steps:
                       self.store, self.store)  # fmt: skip
 
     def image(self, count: int):
-        """Append random steps; return the image with the same random inputs for every order."""
         self.load()
         for _ in range(count):
             self.kinds[self.rng.integers(len(self.kinds))]()
-        return build_image(self.program, [(self.x, np.random.default_rng(SEED).integers(0, 1 << 16, self.x.shape))])
+        return build_image(self.program, [(self.x, np.random.default_rng(6174).integers(0, 1 << 16, self.x.shape))])
 
     def one(self):
         return self.tiles[-1 - self.rng.integers(min(len(self.tiles), 6))]
@@ -110,14 +105,11 @@ def test_both_orders_leave_the_same_bits(rng, number):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_program_is_laid_out_in_one_way(order):
-    """The layout of a program does not depend on programs that were built before."""
-
     def image():
         program = Program(TINY, order=order)
         for _ in range(9):
             tile, out = (program.space.sbuf(name, FP32, (COLUMNS,)) for name in ("tile", "out"))
             program.append(memset(tile, 1.0))
-            # Both are allocated at the same time.
             program.append(activation(out, tile, "exp", sum_into=program.space.sbuf("sum", FP32, ())))
         return build_image(program)
 
@@ -137,7 +129,7 @@ def test_random_instructions_of_every_kind_leave_the_same_bits(rng):
 
 @pytest.mark.parametrize("written", [True, False], ids=["what is read", "what is overwritten"])
 def test_a_dependence_that_is_left_out_is_seen(rng, monkeypatch, written):
-    class Forgetful(LiveRegions):
+    class Forgetful(liveness.LiveRegions):
         def last(self, regions, known=None, **options):
             found = super().last(regions, known, **options)
             return {} if options["written"] == written else found
@@ -159,7 +151,6 @@ MOST = 100_000, 8_000  # bytes in the largest tile in SBUF and in PSUM
 
 
 def tight(rng, program: Program) -> None:
-    """Append tiles of all sizes, so large that few are live at a time."""
     space = program.space
     x = space.hbm("x", INT8, (4, 4096))
     before = []
@@ -210,7 +201,7 @@ def test_an_order_is_one_of_two():
 
 
 def pipeline(program: Program, tiles: int = 12) -> None:
-    """Append tiles with two products each, and an activation between them on which the tensor engine would stall."""
+    """Append tiles with two products each, and an activation between them that would stall the tensor engine."""
     space, lanes, columns = program.space, program.config.partitions, 128
     x, y = (space.hbm(name, BF16, (tiles, lanes, columns)) for name in "xy")
     weights = space.sbuf("weights", BF16, (lanes,))
@@ -245,7 +236,6 @@ def test_weights_stay_with_their_products():
 
 
 def lines(program):
-    """Return the kernel's line numbers of the tensor queue's instructions in order, without NOPs."""
     own = (entry for entry in program.entries if entry.queue == 0 and entry.lane is not None)
     return [entry.source.kernel.number for entry in own]
 
@@ -263,7 +253,6 @@ def test_a_kernel_may_keep_its_own_order():
 
 
 def test_products_with_a_step_between_them_that_one_makes_and_the_next_takes(rng):
-    """The products stay adjacent, yet cannot start before the step between them is done."""
     found, codes = [], rng.integers(0x3F00, 0x4000, (4, 8))
     for order in ORDERS:
         program = Program(TINY, order=order)

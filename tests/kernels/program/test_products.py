@@ -1,4 +1,4 @@
-"""Products of tiles by tensors: addresses and shapes derive from the tensors; errors name them."""
+"""Products of tiles by tensors."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,6 @@ CONFIG = Config(rows=8, columns=6, dma_engines=2)
 
 
 def on_chip(program, fmt, k, m, n, **options):
-    """Return operands [k, m] and [k, n], and a tensor for their product, allocated between other tensors."""
     space = program.space
     space.sbuf("odd", INT8, (1,), kept=True)
     space.psum("before", FP32, (3,), kept=True)

@@ -1,4 +1,4 @@
-"""Programs of the core: conflicts are ordered, no circular waits, and results independent of the order of execution."""
+"""Programs of the core: results do not depend on the order of execution."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import AluOp, DmaCopy, Elementwise, LoadStationary, MultiplyMoving, Nop, Record, UpdateOp
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC
 from neuroncore_rtl.tb.stimulus.core_programs import CoreChoices, execute_in_order, garbled_image, random_core_program
-from tests.kernels.joins import join_image
-from tests.kernels.running import run_golden
+from tests.kernels import joins, running
 from tests.oracles.touched import touched
 
 SEED = 8128
@@ -34,7 +33,6 @@ CONFIGS = (
 
 
 def new_program(columns, hbm="x", sbuf="t", config=TINY, **options):
-    """Return a program, and FP32 tensors [4, columns] in HBM and in SBUF, one per letter of their names."""
     program = Program(config, **options)
     rows = (program.space.hbm(name, FP32, (4, columns)) for name in hbm)
     return program, *rows, *(program.space.sbuf(name, FP32, (columns,), kept=True) for name in sbuf)
@@ -121,7 +119,7 @@ def test_any_order_that_the_semaphores_allow_gives_the_same_memory(rng, number):
     image = program.image()
     expected = execute_in_order(image, program.program).hbm
     for _ in range(3):
-        outcome = run_golden(garbled_image(rng, image), rng)
+        outcome = running.run_golden(garbled_image(rng, image), rng)
         differing += [image.locate(address)[1] for _, address in outcome.records] != program.program.records()
         for tensor in program.results.values():
             assert np.array_equal(tensor.elements(outcome.hbm), tensor.elements(expected))
@@ -170,18 +168,18 @@ def test_what_does_not_fit_goes_to_nops(rng):
     values = np.arange(16, dtype=np.float32).reshape(4, 4)
     image = build_image(program, [(x, values.view(np.uint32))])
     for order in (None, rng, rng):
-        assert np.array_equal(y.elements(run_golden(image, order).hbm).view(np.float32), 2 * values)
+        assert np.array_equal(y.elements(running.run_golden(image, order).hbm).view(np.float32), 2 * values)
 
 
 @pytest.mark.parametrize("engines", [1, 2, 5, 8])
 def test_an_instruction_waits_for_every_other_lane(rng, engines):
-    image, results = join_image(Config(rows=4, columns=4, dma_engines=engines))
+    image, results = joins.join_image(Config(rows=4, columns=4, dma_engines=engines))
     (joined,) = (part for block, part in zip(image.blocks, image.records, strict=True) if block.queue == 1)
     # Both lanes of the tensor queue, the scalar queue, and all DMA queues.
     assert sum(len(record.waits) for record in joined) == 3 + engines and not any(r.updates for r in joined[:-1])
     assert [record.instruction.name for record in joined] == ["NOP"] * ((2 + engines) // 2) + ["MEMSET"]
     for order in (None, *[rng] * 5):
-        hbm = run_golden(image, order).hbm
+        hbm = running.run_golden(image, order).hbm
         assert all((tensor.elements(hbm) == code).all() for tensor, code in results)
 
 
@@ -208,16 +206,10 @@ def test_refusals():
         (lambda: program.append(isa.memset(t, 0.0), queue=2), "queue must be one of vector, not 2"),
         (lambda: program.append(Nop()), "instruction must be of an engine, not NOP"),
         (lambda: program.append(dma_copy(t[:, 1:], t[:, :7])), "DMA_COPY: dst must be apart from src"),
-        (
-            lambda: program.append(multiply_moving(result, t)),
-            "MULTIPLY_MOVING: a MultiplyMoving must follow a LoadStationary",
-        ),
+        (lambda: program.append(multiply_moving(result, t)), "MULTIPLY_MOVING: a .* must follow a LoadStationary"),
         (lambda: dma_copy(t, x[:, :3]), r"x: shape must broadcast to \(4, 8\) of t, not \(4, 3\)"),
         (lambda: dma_copy(t, x, order=(0, 0)), r"order must be a permutation of the 2 dimensions of x, not \(0, 0\)"),
-        (
-            lambda: dma_gather(t, x, small[:, 0]),
-            "small: row numbers must be 4 partitions of int32 or uint32, not 4 of int8",
-        ),
+        (lambda: dma_gather(t, x, small[:, 0]), "small: row numbers must be 4 .* of int32 or uint32, not 4 of int8"),
         (lambda: dma_gather(t, x[:, :4], t[:, 0]), r"x: rows must have the shape \(8,\) of t, not \(4,\)"),
         (lambda: program.append(None), "instruction must be of an engine, not None"),
         (lambda: dma_copy(t, 3.0), "the operands of a copy must be tensors, not 3.0"),
@@ -228,10 +220,7 @@ def test_refusals():
             lambda: program.append(isa.activation(u, u, "exp", sum_into=t[:, 0].reshape(), sum_continue=True)),
             "ACTIVATE: there must be an earlier instruction in the section to continue from",
         ),
-        (
-            lambda: program.append(isa.memset(foreign, 0.0)),
-            "MEMSET: a tensor is a temporary of another program",
-        ),
+        (lambda: program.append(isa.memset(foreign, 0.0)), "MEMSET: a tensor is a temporary of another program"),
         (lambda: program.space.hbm("y", FP32, (-16,)), r"y: shape must be integers of at least 0, .*, not \(-16,\)"),
         (lambda: program.space.sbuf("y", FP32, 4), r"y: shape must be integers of at least 0, .*, not 4"),
         (lambda: Program(TINY, core=1), "core must be between 0 and 0, not 1"),
@@ -282,7 +271,7 @@ def test_copies_are_those_of_numpy(rng):
     ):
         program.append(copy)
     image = build_image(program, [(x, values), (table, entries), (numbers, np.stack([chosen, some], 1))])
-    hbm = run_golden(image, rng).hbm
+    hbm = running.run_golden(image, rng).hbm
     for name, array in expected.items():
         assert np.array_equal(results[name].elements(hbm), array), name
 
@@ -295,26 +284,23 @@ def test_any_section_can_be_left_out_or_run_again(rng, chosen):
             program.append(dma_copy(t, x))
             program.append(isa.tensor_scalar(t, t, 10**number, AluOp.ADD))
             program.append(dma_copy(x, t))
-            # Overwrite the tensor, so that an instruction that starts too early does not find the right numbers.
+            # An instruction that starts too early reads wrong numbers.
             program.append(isa.memset(t, -1e6))
         if number < 2:
             program.start_section()
     lane_sections = {(e.lane, e.number + 1): e.section for e in program.entries}
     assert all(lane_sections[wait] == entry.section for entry in program.entries for wait in entry.waits)
-    used = {
-        (entry.section, one.semaphore)
-        for entry, record in zip(program.entries, program.records(), strict=True)
-        for one in (*record.waits, *record.updates)
-    }
+    records = zip(program.entries, program.records(), strict=True)
+    used = {(e.section, one.semaphore) for e, record in records for one in (*record.waits, *record.updates)}
     assert {section for section, _ in used} == {0, 1, 2} and len({semaphore for _, semaphore in used}) < len(used)
     image = build_image(program, [(x, np.zeros((4, 8)))], runs=chosen)
     expected = 2 * sum(10**number for number in chosen)
     for order in (None, rng, rng):
-        assert (x.elements(run_golden(image, order).hbm).view(np.float32) == expected).all()
+        assert (x.elements(running.run_golden(image, order).hbm).view(np.float32) == expected).all()
 
 
 def test_sections_without_limit(rng):
-    """Each section restarts the few semaphores; a section that does not exist is an error."""
+    """Each section restarts the few semaphores."""
     program, x, t = new_program(8, semaphores=range(7, 11))
     for _ in range(100):
         program.append(dma_copy(t, x))
@@ -322,7 +308,7 @@ def test_sections_without_limit(rng):
         program.append(dma_copy(x, t))
         program.start_section()
     image = build_image(program, [(x, np.zeros((4, 8)))])
-    assert (x.elements(run_golden(image, rng).hbm).view(np.float32) == 100).all()
+    assert (x.elements(running.run_golden(image, rng).hbm).view(np.float32) == 100).all()
     with pytest.raises(ValueError, match=r"runs must name sections that have blocks, \[.* 99\], not \[100, 200\]"):
         build_image(program, runs=[0, 100, 200, 3])
 
@@ -358,4 +344,4 @@ def test_an_image_has_a_header_and_its_records_at_their_addresses(monkeypatch):
             assert Record.decode(memory[address : address + 128].tobytes(), TINY).encode(TINY) == record.encode(TINY)
     with pytest.raises(KeyError, match="no record starts at address 0x400"):
         image.locate(0x400)
-    assert (x.elements(run_golden(image).hbm).view(np.float32) == 5).all()
+    assert (x.elements(running.run_golden(image).hbm).view(np.float32) == 5).all()

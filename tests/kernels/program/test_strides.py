@@ -1,4 +1,4 @@
-"""Views of strided elements against numpy: shape, steps and first element, for all kinds of indices."""
+"""Views of strided elements against numpy."""
 
 import numpy as np
 import pytest
@@ -8,14 +8,11 @@ from neuroncore_rtl.kernels.program import strides
 
 
 def random_array(rng):
-    """Return a shape with some extents of 0 or 1, and steps, some negative."""
     rank = int(rng.integers(0, 5))
     return tuple(map(int, rng.integers(0, 6, rank))), tuple(map(int, rng.integers(-40, 40, rank)))
 
 
 def random_key(rng, rank):
-    """Return random integers, slices, None and `...`, some out of range, sometimes too many."""
-
     def end():
         return None if rng.random() < 0.3 else int(rng.integers(-8, 8))
 

@@ -1,4 +1,4 @@
-"""The page of parameters: up to date, and its figures are those of the pages that it cites."""
+"""The page of parameters."""
 
 import re
 
@@ -11,7 +11,6 @@ FIGURE = re.compile(r"(?<![\w.#])\d[\d,.]*\d(?!\w)|(?<![\w.#])\d(?![\w.,])")
 
 
 def figures(text: str) -> list[str]:
-    """Return the numbers in a text, outside of links."""
     return FIGURE.findall(re.sub(r"\]\([^)]*\)", " ", text))
 
 

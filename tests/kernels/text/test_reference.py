@@ -1,4 +1,4 @@
-"""Reference page: up to date with the sources, and complete."""
+"""The reference page."""
 
 from neuroncore_rtl.kernels.text.reference import PAGE, page
 from neuroncore_rtl.spec import isa, memory_map

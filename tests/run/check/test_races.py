@@ -1,4 +1,4 @@
-"""Race detector: accesses of instructions against their execution, and races of runs and programs."""
+"""Race detector: accesses against execution, and races of runs and programs."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -6,12 +6,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from neuroncore_rtl.golden import core, scalar, tensor, vector
 from neuroncore_rtl.golden.collective import execute_lists as golden_collectives
-from neuroncore_rtl.golden.core import Machine
 from neuroncore_rtl.golden.memory.dma import dma_copy
-from neuroncore_rtl.golden.scalar import ScalarEngine
-from neuroncore_rtl.golden.tensor import TensorEngine
-from neuroncore_rtl.golden.vector import VectorEngine
 from neuroncore_rtl.run.check.races import Execution, find_races, race_events
 from neuroncore_rtl.run.check.touches import touches_of
 from neuroncore_rtl.spec import isa
@@ -20,9 +17,8 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT32, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import DmaCopy, DmaTensor, Elementwise, MultiplyMoving, Record, Storage, Wait
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
 from neuroncore_rtl.tb.check.ordering import find_unordered
-from tests.oracles.chains import word_copies
+from tests.oracles import chains, instructions
 from tests.oracles.copies import INDEX_ADDRESS, INDEX_LIMIT, SBUF_USED, random_copy
-from tests.oracles.instructions import random_instruction
 
 SEED = 1729
 CONFIG = Config(rows=8, columns=8, dma_engines=3)
@@ -32,7 +28,6 @@ TENSOR, VECTOR, SCALAR, DMA0, DMA1, DMA2 = range(6)
 
 
 def random_memories(rng):
-    """Return HBM, SBUF and PSUM with legal row numbers for gathers and scatters."""
     hbm = rng.integers(256, size=(1, HBM_BYTES)).astype(np.uint8)
     sbuf, psum = np.zeros((8, SBUF_USED), np.uint8), np.zeros((8, CONFIG.psum_bytes), np.uint8)
     for memory, size in ((sbuf, SIZES[0]), (psum, SIZES[1])):
@@ -47,7 +42,6 @@ def copies_of(memories):
 
 
 def masks_of(instruction, memories):
-    """Return masks of the bytes that an instruction reads and writes, by `touches_of`."""
     masks = [{storage: np.zeros(memory.shape, bool) for storage, memory in memories.items()} for _ in range(2)]
     for touch in touches_of(instruction, CONFIG):
         for start in touch.starts:
@@ -56,15 +50,14 @@ def masks_of(instruction, memories):
 
 
 def execute(instruction, memories):
-    """Execute an instruction of any engine on memories; the weights of a MultiplyMoving are ones of its format."""
     hbm, sbuf, psum = memories[Storage.HBM][0], memories[Storage.SBUF], memories[Storage.PSUM]
     if isinstance(instruction, DmaCopy):
         dma_copy(instruction, hbm, sbuf, psum)
     elif isinstance(instruction, Elementwise):
-        engine = ScalarEngine if instruction.opcode in isa.SCALAR_OPCODES else VectorEngine
+        engine = scalar.ScalarEngine if instruction.opcode in isa.SCALAR_OPCODES else vector.VectorEngine
         engine(CONFIG).execute(instruction, sbuf, psum)
     else:
-        engine = TensorEngine(CONFIG)
+        engine = tensor.TensorEngine(CONFIG)
         engine.psum[:] = psum.view(np.uint32)
         weights = isa.LoadStationary(format=instruction.format, k=8, m=8, address=0)
         engine.execute(weights, np.ones((8, 64), np.uint8), None)
@@ -77,7 +70,7 @@ def random_of_any_engine(rng):
     if kind < 2:
         return random_copy(rng, CONFIG, HBM_BYTES)
     if kind < 4:
-        instruction = random_instruction(rng, isa.Opcode(int(rng.choice(list(isa.Opcode)))), CONFIG, SIZES)
+        instruction = instructions.random_instruction(rng, isa.Opcode(int(rng.choice(list(isa.Opcode)))), CONFIG, SIZES)
         return replace(instruction, function=0)  # others are slow to compile, and access the same bytes
     fmt = MATMUL_FORMATS[rng.integers(len(MATMUL_FORMATS))]
     size = fmt.bits // 8
@@ -110,7 +103,6 @@ def test_touches_are_what_execution_reads_and_writes(rng):
 
 @pytest.mark.parametrize("kind", [kind for kind in CollectiveKind if kind != CollectiveKind.RECEIVE])
 def test_a_collective_reads_and_writes_its_blocks(rng, kind):
-    """The bytes changed are in a rank's dst, and depend only on all ranks' src."""
     common = {"group": Group(0, 1, 3), "count": 37, "dtype": CollectiveType.BF16, "pitch": 128}
     ranks = [Collective(kind=kind, rank=n, src=64 * n, dst=1024 - 64 * n, root=1, **common) for n in range(3)]
     if kind == CollectiveKind.SEND:
@@ -137,7 +129,6 @@ def test_a_load_reads_its_columns():
 
 
 def copy(source, target, count=4, step=1, storage=Storage.HBM):
-    """Return a copy of `count` words to addresses `step` words apart."""
     src = DmaTensor(format=INT32, storage=Storage.HBM, address=source, steps=(1,))
     return DmaCopy(shape=(count,), src=src, dst=DmaTensor(format=INT32, storage=storage, address=target, steps=(step,)))
 
@@ -177,9 +168,7 @@ def test_a_queue_races_with_itself_only_with_overlap():
     assert not races((VECTOR, first, 0, 9), (VECTOR, second, 5, 15))
     assert races((VECTOR, first, 0, 9), (VECTOR, overlapping, 5, 15)) == [(0, 1)]
     assert not races((VECTOR, first, 0, 9), (VECTOR, elementwise(256, 64, overlap=True), 5, 15))
-    # The second instruction waits for the first one, and the last instruction for the second one.
     assert not races((VECTOR, first, 0, 9), (VECTOR, elementwise(512, 576), 4, 12), (VECTOR, overlapping, 5, 15))
-    # A NOP does not wait for the first instruction, and the last one does not wait for the NOP.
     assert races((VECTOR, first, 0, 9), (VECTOR, isa.Nop(), 4, 4), (VECTOR, overlapping, 5, 15)) == [(0, 2)]
     assert races((VECTOR, first, 0, 9), (SCALAR, elementwise(256, 64), 5, 15))
 
@@ -231,8 +220,7 @@ def test_races_of_random_runs_are_those_of_byte_masks(rng):
 
 
 def program_of(rng, length):
-    """Return copies of words on three queues, with their addresses."""
-    chosen = enumerate(word_copies(rng, range(DMA0, DMA2 + 1), length))
+    chosen = enumerate(chains.word_copies(rng, range(DMA0, DMA2 + 1), length))
     return [(queue, isa.RECORD_BYTES * number, record) for number, (queue, record) in chosen]
 
 
@@ -254,11 +242,7 @@ def test_without_a_needed_wait_it_is_not(rng):
 
 
 def ordered(producers, wait, *updates):
-    """Return whether the program orders a copy, which has `wait`, after the copy that writes its source.
-
-    The first copy of `producers` writes this source. `producers` are the queues of copies that each have the given
-    updates, by default an increment of semaphore 1.
-    """
+    """Return whether a copy with `wait` follows the copy by the first of `producers` that writes its source."""
     program = []
     for n, queue in enumerate(producers):
         writer = Record(instruction=copy(4 * n, 64 * (n + 1), count=1), updates=updates or (isa.Update(1),))
@@ -285,10 +269,8 @@ def nop_at(queue, *waits, updates=()):
 def test_nops_join(rng):
     """A copy that overwrites the sources of five others follows them, by NOPs in its queue or in another one."""
     queues = TENSOR, VECTOR, SCALAR, DMA0, DMA1
-    readers = [
-        (queue, 128 * n, Record(instruction=copy(64, 256 * (n + 1), count=1), updates=(isa.Update(n + 1),)))
-        for n, queue in enumerate(queues)
-    ]
+    copies = [Record(instruction=copy(64, 256 * n, count=1), updates=(isa.Update(n),)) for n in range(1, 6)]
+    readers = [(queue, 128 * n, copies[n]) for n, queue in enumerate(queues)]
     own = [nop_at(DMA2, (1, 1), (2, 1)), nop_at(DMA2, (3, 1), (4, 1))]
     other = [nop_at(TENSOR, (1, 1), (2, 1)), nop_at(SCALAR, (3, 1), (4, 1))]
     other = [(queue, address, replace(record, updates=(isa.Update(9),))) for queue, address, record in other]
@@ -341,7 +323,7 @@ def test_overlap_is_judged_in_a_program():
 def test_a_trace_of_the_golden_core_is_judged(rng):
     program = program_of(rng, 30)
     hbm = np.zeros(HBM_BYTES, np.uint8)
-    machine = Machine(CONFIG, hbm)
+    machine = core.Machine(CONFIG, hbm)
     for queue in (DMA0, DMA1, DMA2):
         first, records = 0x800 * queue, [record for q, _, record in program if q == queue]
         data = b"".join(record.encode(CONFIG) for record in records)

@@ -1,4 +1,4 @@
-"""Detection of section runs from the records that started, for repeated and alternating sections."""
+"""Detection of section runs from the records that started."""
 
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Output for products that differ: the first tile, decimal numbers, and the command."""
+"""Output for products that differ."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,6 @@ def test_nothing_is_printed_of_equal_products(capsys):
 
 
 def test_the_first_tile_its_numbers_and_the_command(capsys):
-    """Tiles are in row-major order, although an element of a tile to the right is in an earlier row."""
     expected = np.zeros((40, 40), np.uint32)
     found = expected.copy()
     found[17, 3], found[20, 1] = words(1.5, -0.0)

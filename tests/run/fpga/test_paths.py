@@ -1,4 +1,4 @@
-"""Timing paths in a netlist of modules, from register to register, cell by cell."""
+"""Timing paths from register to register in a netlist of modules."""
 
 import json
 
@@ -57,11 +57,7 @@ WAYS = {
     "a multiplexer's choice": ({"m": cell("L6MUX21", D0=90, D1=91, SD=2, Z=3)}, 3, CLOCK_TO_Q + SELECT + WIRE),
     "a multiplier": ({"m": cell("MULT18X18D", A0=2, B0=90, P3=3)}, 3, CLOCK_TO_Q + MULTIPLIER + WIRE),
     "a carry chain": (
-        {
-            "low": cell("CCU2C", A0=2, COUT=20),
-            "middle": cell("CCU2C", CIN=20, COUT=21),
-            "high": cell("CCU2C", CIN=21, S1=3),
-        },
+        {"a": cell("CCU2C", A0=2, COUT=20), "b": cell("CCU2C", CIN=20, COUT=21), "c": cell("CCU2C", CIN=21, S1=3)},
         3,
         CLOCK_TO_Q + CARRY_IN + WIRE + CARRY + CARRY_OUT,
     ),

@@ -14,7 +14,6 @@ from neuroncore_rtl.run.fpga.synthesis import Netlist, without_brackets
 
 
 def netlist(folder, name, cells, attributes=()):
-    """Return a netlist on disk: one module with cells by type and count."""
     folder.mkdir()
     module = {
         "attributes": dict.fromkeys(attributes, 1),
@@ -79,8 +78,6 @@ def test_deep_queues_of_clocked_memory_are_block_ram_and_short_ones_registers():
 
 
 class Twice(wiring.Component):
-    """Two counters with one connected output among four."""
-
     out: Out(8)
 
     def elaborate(self, platform):

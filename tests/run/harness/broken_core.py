@@ -53,7 +53,6 @@ SHELLS = {
 
 @cache
 def broken_core(watches_gates: bool = False) -> FaultyDevice:
-    """Return the core with all faults; `watches_gates`: monitor its clock gates."""
     changed = CoreDevice(machine=CONFIG, watches_gates=watches_gates)
     for module, (ports, body, event) in SHELLS.items():
         text = f"""

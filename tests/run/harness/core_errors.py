@@ -1,4 +1,4 @@
-"""Error cases of a core: images with a failing record after their work, and the expected reports."""
+"""Error cases of a core, and the expected reports."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -9,12 +9,11 @@ import numpy as np
 from neuroncore_rtl.kernels.control import Block
 from neuroncore_rtl.kernels.program import Image
 from neuroncore_rtl.run.harness.cores import CoreFault
-from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec import isa, memory_map
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import Cause, DmaCopy, Engine, Opcode, Record, Rule, Storage, Update, Wait
 from neuroncore_rtl.spec.isa.record import HEADER_BITS, RECORD_BYTES, SEMAPHORE_MAX
-from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 from tests.oracles.copies import word_copy
 from tests.run.harness import core_images as images
 from tests.run.harness.core_images import DMA0, DMA1, DONE, NEVER, SCALAR, TENSOR, VECTOR, Work, hbm_place, place
@@ -48,7 +47,6 @@ class Case:
         return work.broken(self.queue, *self.records(work, self.queue), **self.options)
 
     def fault(self, image: Image) -> CoreFault:
-        """Return the expected report for that image."""
         if "blocks_elsewhere" in self.options:
             return CoreFault(self.queue, self.cause, self.options["blocks_elsewhere"][0].address, self.detail)
         (block,) = (block for block in image.blocks if block.queue == self.queue)
@@ -68,18 +66,14 @@ def nothing(work, queue):
 
 
 def usual(*updates, waits=()) -> Maker:
-    """Repeat the queue's last legal instruction."""
     return lambda work, queue: [record(work.last(queue), *updates, waits=waits)]
 
 
 def changed(**fields) -> Maker:
-    """Change fields of the queue's last instruction."""
     return lambda work, queue: [record(replace(work.last(queue, elsewhere=True), **fields))]
 
 
 def with_bits(place, width, value, waits=()) -> Maker:
-    """Overwrite bits of the queue's last record."""
-
     def make(work, queue):
         word = int.from_bytes(record(work.last(queue), waits=waits).encode(CONFIG), "little")
         word ^= (word >> place ^ value) % (1 << width) << place
@@ -101,8 +95,6 @@ def writing(address) -> Maker:
 
 
 def indexed(limit, gather) -> Maker:
-    """Gather or scatter rows 0, 1, 2, 3 of a table with fewer rows."""
-
     def make(work, queue):
         index = isa.DmaIndex(address=0x1C0, limit=limit)
         table, rows = hbm_place(work.base + images.RESULT + 0x100), place(0x1D0)
@@ -119,12 +111,10 @@ def operand(address, storage=Storage.SBUF) -> isa.Access:
 
 
 def overflowing(work, queue):
-    """Return a record that fills a semaphore, and one that overflows it."""
     return [record(work.last(queue), Update(9, SEMAPHORE_MAX)), record(work.last(queue), Update(9))]
 
 
 def falling_short(work, queue):
-    """Return a record that sets a semaphore, and a record that waits for a value less by 1."""
     return [record(work.last(queue), Update(10, 300)), record(work.last(queue), waits=[Wait(10, 301)])]
 
 
@@ -189,7 +179,7 @@ CASES = {
 }  # fmt: skip
 
 HEADERS = (
-    *((0, 0x3243_4E51), (1, 6), (1, LOCAL_BYTES + 4), (2, HBM_END), (2, 64), (3, CONFIG.rows + 1), (4, 8)),
+    *((0, 0x3243_4E51), (1, 6), (1, memory_map.LOCAL_BYTES + 4), (2, HBM_END), (2, 64), (3, CONFIG.rows + 1), (4, 8)),
     *((5, CONFIG.dma_engines + 1), (6, 2), (7, 1)),
 )
 """Illegal header words of an image: index and value."""

@@ -1,4 +1,4 @@
-"""Handwritten images: a little work for each engine, and arbitrary additional records."""
+"""Handwritten images with a little work for each engine."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -25,19 +25,19 @@ __all__ = [
 
 TENSOR, VECTOR, SCALAR, DMA0, DMA1 = range(5)
 
-SLOT = 0x4000  # bytes of HBM for each image
+SLOT = 0x4000
 DATA, RESULT, RECORDS = 0x400, 0x800, 0x1000  # offsets in a slot
 
 DONE, NEVER, FAILED = 5, 6, 7
 """Semaphores: incremented when the work is done; by a record that never executes; and by the failing record."""
 
-PARTITIONS = 4  # partitions of SBUF and PSUM that the work uses
+PARTITIONS = 4
 
 CASES = Path(__file__).with_name("core_cases.c")
 RUN, CATCH, TRAPS, HOST, TWICE, WINDOWS, TIMER, SEMAPHORE, POLL, DOORBELLS, REFUSED, RESCUE = range(12)
 LATE, ASLEEP, NUMBER = range(12, 15)  # cases of core_cases.c
 
-WATCHDOG_LIMIT = 2000  # cycles
+WATCHDOG_LIMIT = 2000
 
 
 def cases() -> ControlProgram:
@@ -45,7 +45,7 @@ def cases() -> ControlProgram:
 
 
 def watched(program: Program, contents=(), limit: int = WATCHDOG_LIMIT) -> Image:
-    """Return a program's image, started by these tests' control program with its watchdog."""
+    """Return the image of a program, started by the control program core_cases.c with its watchdog."""
     return build_image(program, contents, control=cases(), arguments=lambda blocks: [RUN, limit, *_sections(blocks)])
 
 
@@ -98,7 +98,6 @@ def hbm_place(address: int, steps: tuple[int, ...] = (4, 1), fmt=FP32) -> DmaTen
 
 
 def place(address: int, fmt=FP32) -> DmaTensor:
-    """Return rows of words in SBUF, one per partition."""
     return DmaTensor(format=fmt, storage=Storage.SBUF, address=address, steps=(1, 1), axis=0)
 
 
@@ -124,13 +123,12 @@ class Work:
             self.queues[queue].append(Record(instruction=instruction, waits=waits, updates=(Update(number),)))
 
     def elementwise(self, opcode: Opcode, address: int, dst: int, storage: Storage = Storage.SBUF) -> isa.Elementwise:
-        """Return an instruction on 4 words per partition."""
         a, out = isa.Access(format=FP32, address=address, storage=storage), isa.Access(format=FP32, address=dst)
         scale = {"s0": 0x3F80_0000} if opcode == Opcode.ACTIVATE else {}
         return isa.Elementwise(opcode=opcode, partitions=PARTITIONS, shape=(4,), a=a, dst=out, **scale)
 
     def last(self, queue: int, elsewhere: bool = False):
-        """Return an instruction for a queue that differs from the work's and has a result, at one of two addresses."""
+        """Return an instruction, different from the work's, with a result at one of two addresses."""
         match queue:
             case 0:
                 psum = 512 + 512 * elsewhere
@@ -142,7 +140,6 @@ class Work:
         return word_copy(self.base + DATA, self.base + RESULT + 0x80 + 4 * queue + 0x40 * elsewhere)
 
     def finished(self) -> Image:
-        """Return the image of the work, with an additional record on each queue."""
         after = [Record(instruction=self.last(queue), waits=(Wait(DONE, 1),)) for queue in range(len(self.queues))]
         queues = [(queue, [*records, after[queue]]) for queue, records in enumerate(self.queues)]
         return hand_image(self.config, self.base, queues, self.contents)

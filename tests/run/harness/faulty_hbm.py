@@ -1,4 +1,4 @@
-"""HBM behaviour that also selects a fault of the device."""
+"""HBM behaviour with the number of a device's fault."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,6 @@ __all__ = ["FaultyHbm"]
 
 @dataclass(frozen=True, kw_only=True)
 class FaultyHbm(Hbm):
-    """HBM's behaviour, and the number of the device's fault; 0: none."""
-
     fault: int = 0
 
     def plusargs(self):

@@ -1,4 +1,4 @@
-"""Host software with the simulated board without a core, on lines that drop and corrupt bytes."""
+"""Host software with the simulated board, on lines that drop and corrupt bytes."""
 
 import random
 
@@ -10,8 +10,6 @@ from neuroncore_rtl.spec.host_link import CONTROL_RESET, IDENTITY_WORD, BoardReg
 
 
 class BadLine:
-    """Transport that flips a bit, drops the end, or adds a byte of every second frame, in either direction."""
-
     def __init__(self, line, py_rng: random.Random):
         self._line, self._dice, self._frames, self.disturbed = line, py_rng, 0, 0
 
@@ -51,8 +49,6 @@ def test_memory_on_a_line_that_loses_and_changes_bytes(py_rng):
 
 
 class Deaf:
-    """Transport that never receives an answer."""
-
     def exchange(self, data: bytes, wanted: int) -> bytes:
         return b""
 

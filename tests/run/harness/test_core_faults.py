@@ -13,21 +13,19 @@ from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause
+from tests.run.harness import core_images, faulty_hbm
 from tests.run.harness.broken_core import CONFIG, Fault, broken_core
-from tests.run.harness.core_images import VECTOR, random_image
-from tests.run.harness.faulty_hbm import FaultyHbm
 
 SEED = 13
 
 
 @cache
 def images():
-    """Return two random programs, and one with an invalid record on the vector queue."""
     rng, found, base = np.random.default_rng(SEED), [], 0
     for _ in range(3):
-        found.append(random_image(rng, CONFIG, 60, base))
+        found.append(core_images.random_image(rng, CONFIG, 60, base))
         base += -(-len(found[-1].data) // 4096) * 4096
-    (block,) = (block for block in found[-1].blocks if block.queue == VECTOR)
+    (block,) = (block for block in found[-1].blocks if block.queue == core_images.VECTOR)
     data = bytearray(found[-1].data)
     data[block.address + RECORD_BYTES * (block.count // 2) - found[-1].base] &= ~7
     return found[:2], replace(found[-1], data=bytes(data))
@@ -40,7 +38,7 @@ class BrokenJob(ImageJob):
 
 def run(fault, chosen, *, dump=False):
     print(f"seed {SEED}")
-    behaviour = FaultyHbm(latency=16, stall=20, seed=SEED, fault=fault)
+    behaviour = faulty_hbm.FaultyHbm(latency=16, stall=20, seed=SEED, fault=fault)
     job = BrokenJob(machine=CONFIG, images=chosen, behaviour=behaviour, limit=200_000, dump=dump, may_fail=True)
     result = execute(job, Rtl())
     failures = [*result.failures, *result.differences]
@@ -49,7 +47,6 @@ def run(fault, chosen, *, dump=False):
 
 
 def test_a_core_of_another_shape_without_faults_passes():
-    """The tests of faults are significant only if this passes."""
     sound, broken = images()
     result, failures = run(Fault.NONE, sound, dump=True)
     assert not failures and set(result.mismatched_parts.values()) == {0}
@@ -78,13 +75,11 @@ def test_faults_are_noticed(fault, said):
 
 
 def test_a_write_beside_what_programs_use_is_noticed():
-    """The dump of on-chip memory contains the stray write."""
     result, _ = run(Fault.BEYOND, images()[0], dump=True)
     assert result.mismatched_parts["SBUF"] > 0
 
 
 def test_a_byte_that_differs_beyond_the_images_is_noticed():
-    """The byte is neither in the images nor in the dumps of SBUF and PSUM."""
     job = ImageJob(machine=CONFIG, images=images()[0], dump=True)
     expected = job.golden()
     memories = {"hbm": expected.memories["hbm"].copy()}

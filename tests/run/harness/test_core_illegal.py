@@ -23,7 +23,6 @@ PLACE = 0x20000  # bytes of HBM for each image
 
 
 def flipped(rng, count):
-    """Yield images, three in four with one changed record, the others with several."""
     for number in range(count):
         image = random_image(rng, CONFIG, 12, number * PLACE)
         assert len(image.data) <= PLACE
@@ -37,10 +36,8 @@ def test_whatever_records_say_the_core_ends_and_writes_only_what_they_name(count
     dump, places = dump_image(CONFIG, count * PLACE)
     images = [*(program.image for program in programs), dump]
     memory = join_images(images)
-    boots, behaviour = (
-        [image.base for image in images],
-        Hbm(latency=20, stall=20, reorder=60, size=len(memory), seed=SEED),
-    )
+    behaviour = Hbm(latency=20, stall=20, reorder=60, size=len(memory), seed=SEED)
+    boots = [image.base for image in images]
     work = CoreWork(memories=memory[None], boots=boots, behaviour=behaviour, limit=300_000)
     outcome = run_device(CoreDevice(machine=CONFIG), work)
     runs, (hbm,) = list(outcome.parts.values()), outcome.memories["hbm"]

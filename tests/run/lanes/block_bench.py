@@ -1,4 +1,4 @@
-"""cocotb part of test_blocks.py: waits for the end and stores the counts."""
+"""cocotb part of test_blocks.py."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,6 @@ from cocotb.triggers import RisingEdge
 
 @cocotb.test()
 async def compares(dut):
-    """Run all cycles of the harness and write its counts to a file."""
     await RisingEdge(dut.done)
     counts = {name: int(getattr(dut, name).value) for name in ("cycles", "edges", "compared", "wrong")}
     Path("counts.json").write_text(json.dumps(counts))

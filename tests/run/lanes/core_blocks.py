@@ -18,8 +18,6 @@ KINDS = ("activation_lanes", "datapath", "psum_partitions", "sbuf_partitions", "
 
 @dataclass(frozen=True)
 class Block:
-    """A block of lanes: its component, and the prefixes of its lanes' names."""
-
     name: str
     component: wiring.Component
     of: tuple[str, ...]

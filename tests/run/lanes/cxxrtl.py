@@ -1,4 +1,4 @@
-"""Yosys' simulator CXXRTL as the oracle; only the loop around it is ours."""
+"""Yosys' simulator CXXRTL as the oracle."""
 
 import ctypes
 from collections.abc import Mapping
@@ -55,7 +55,6 @@ extern "C" void simulate(int cycles, int instances, const uint32_t* given, const
 
 
 def yosys(script: str) -> str:
-    """Return the output of Amaranth's bundled Yosys."""
     return find_yosys(lambda version: True).run(["-q", "-"], script, ignore_warnings=True)
 
 

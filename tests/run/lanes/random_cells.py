@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 __all__ = ["LANE", "RandomCells"]
 
-LANE = "random_lane"  # name of the module
+LANE = "random_lane"
 
 INPUTS = {
     **{f"own_{width}": width for width in (1, 2, 5, 8, 16, 31, 32, 33, 48, 63, 64, 70, 130)},
@@ -32,7 +32,7 @@ EDGES = (1, 2, 31, 32, 33, 63, 64)  # widths around word boundaries
 
 @dataclass
 class RandomCells:
-    """Builder of the module's text: `repeats` cells per kind, corner cases if `odd`; `kinds` by output."""
+    """Builder of the module's text: `repeats` cells per kind; `kinds` by output."""
 
     py_rng: random.Random
     repeats: int
@@ -73,15 +73,12 @@ class RandomCells:
     def text(self) -> str:
         return "\n".join([f"module \\{LANE}", *self.wires, *self.cells, "end", ""])
 
-    # Operands
-
     def width(self, kind: str = "", most: int = 64) -> int:
         if kind in ("not", "pos", "mux", *BITWISE, *EQUALITY, *REDUCTIONS) and self.py_rng.random() < 0.2:
             return self.py_rng.randint(65, 130)
         return min(most, self.py_rng.choice(EDGES) if self.py_rng.random() < 0.4 else self.py_rng.randint(1, most))
 
     def value(self, width: int, pool: dict[str, int] | None = None) -> str:
-        """Return random bits: a slice, a concatenation, or a repeated bit."""
         pool = pool or self.py_rng.choice(self.pools)
         parts, left = [], width
         while left:
@@ -103,8 +100,6 @@ class RandomCells:
             left -= length
         return parts[0] if len(parts) == 1 else "{ " + " ".join(parts) + " }"
 
-    # Cells
-
     def wire(self, width: int, kind: str = "") -> str:
         name = f"\\w{len(self.wires)}"
         self.wires.append(f"wire width {width} {name}")
@@ -117,7 +112,6 @@ class RandomCells:
         self.cells.append("end")
 
     def cell(self, kind: str, width: int, **operands: tuple[str, int, bool]) -> str:
-        """Add a cell with operands (value, width, signed); return its result."""
         result = self.wire(width)
         parameters: dict[str, object] = {"Y_WIDTH": width}
         for port, (_, size, signed) in operands.items():
@@ -126,7 +120,6 @@ class RandomCells:
         return result
 
     def show(self, kind: str, value: str, width: int) -> None:
-        """Connect a result to an output, directly or through a register, and make it available to other cells."""
         name = f"o{len(self.outputs)}"
         if self.py_rng.random() < 0.5:
             held = self.flip_flop("dff", width, value)
@@ -150,7 +143,6 @@ class RandomCells:
         return result, y
 
     def binary(self, kind: str, *, a=None, b=None, y=None, signed=None, shown=True) -> tuple[str, int]:
-        """Add a cell with two operands; widths `a`, `b`, `y` and `signed` are random by default."""
         draw = self.py_rng.random
         both = draw() < 0.5
         a_signed, b_signed = signed or (both, both)
@@ -178,7 +170,6 @@ class RandomCells:
         self.show("mux", result, width)
 
     def selects(self, count: int, pool: dict[str, int] | None = None) -> str:
-        """Return a one-hot or zero select."""
         index = self.value(3, pool)
         cases = self.py_rng.sample(range(8), count)
         bits = [self.cell("eq", 1, A=(index, 3, False), B=(f"3'{case:03b}", 3, False)) for case in cases]
@@ -191,7 +182,6 @@ class RandomCells:
         self.show("pmux", result, width)
 
     def cone(self, width: int, depth: int = 0) -> str:
-        """Return the result of several cells, used only once."""
         values = []
         for _ in range(4):
             kind = self.py_rng.choice((*ARITHMETIC, *BITWISE))
@@ -218,8 +208,6 @@ class RandomCells:
     def branch(self) -> None:
         width = self.width()
         self.show("branch", self.choice(width, 1), width)
-
-    # State
 
     def flip_flop(self, kind: str, width: int, d: str, pool: dict[str, int] | None = None) -> str:
         if self.py_rng.random() < 0.5:

@@ -1,4 +1,4 @@
-"""Cells in lanes against Yosys' simulator, bit for bit, at every instruction set level of this processor."""
+"""Cells in lanes against Yosys' simulator, at every instruction set level of this processor."""
 
 import ctypes
 import hashlib
@@ -9,10 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from neuroncore_rtl.run.lanes import wrapper
+from neuroncore_rtl.run.lanes import extraction, netlist, wrapper
 from neuroncore_rtl.run.lanes.block_code import BlockCode
-from neuroncore_rtl.run.lanes.extraction import netlists
-from neuroncore_rtl.run.lanes.netlist import CELLS, FLIP_FLOPS
 from neuroncore_rtl.run.sim import vectors
 from tests.run.lanes.cxxrtl import Oracle, yosys
 from tests.run.lanes.random_cells import LANE, RandomCells
@@ -29,14 +27,11 @@ LEVELS = list(vectors.LEVELS)
 
 @dataclass
 class Case:
-    """A random lane, the inputs of its instances, and the oracle's outputs: bits[cycles, instances, bits]."""
-
     cells: RandomCells
     given: dict[str, np.ndarray]
     expected: np.ndarray
 
     def texts(self) -> dict[str, str]:
-        """Return the RTLIL of the block of instances, and of the lane."""
         return {BLOCK: block(self.cells), LANE: self.cells.text()}
 
 
@@ -50,7 +45,6 @@ def words_of(bits: np.ndarray) -> np.ndarray:
 
 
 def random_bits(rng: np.random.Generator, count: int, width: int) -> np.ndarray:
-    """Return corner cases and random values: bits[count, width]."""
     bits = rng.integers(0, 2, (count, width), np.uint8)
     kinds = rng.integers(0, 9, count)
     bits[kinds == 0] = 0
@@ -65,7 +59,6 @@ def random_bits(rng: np.random.Generator, count: int, width: int) -> np.ndarray:
 
 
 def block(cells: RandomCells) -> str:
-    """Return the module with all instances: ports concatenated, late inputs from registers."""
     lines, instances, place, common = [], [[] for _ in range(INSTANCES)], 0, 0
     for port, width in cells.inputs.items():
         if port.startswith("common"):
@@ -122,7 +115,6 @@ def case(tmp_path_factory) -> Case:
 
 
 def load_library(code: BlockCode, level: str) -> ctypes.CDLL:
-    """Return the library of a block at one of the processor's levels."""
     text = wrapper.source(code)
     label = f"{BLOCK}-{hashlib.sha256((text + vectors.compiler_sources()).encode()).hexdigest()[:16]}"
     (vectors.SIM_BUILD / "lanes").mkdir(parents=True, exist_ok=True)
@@ -131,7 +123,6 @@ def load_library(code: BlockCode, level: str) -> ctypes.CDLL:
 
 
 def simulate_lanes(case: Case, library: ctypes.CDLL) -> np.ndarray:
-    """Return the outputs of the library's instances after each edge: bits[cycles, instances, bits]."""
     cells = case.cells
     own = [case.given[port].reshape(CYCLES, -1) for port in cells.inputs if not port.startswith("common")]
     common = [case.given[port][:, 0] for port in cells.inputs if port.startswith("common")]
@@ -151,7 +142,6 @@ def simulate_lanes(case: Case, library: ctypes.CDLL) -> np.ndarray:
 
 
 def complaints(case: Case, found: np.ndarray) -> list[str]:
-    """Return a message for each output that differs, with its first difference."""
     differs, place, result = found != case.expected, 0, []
     for port, width in case.cells.outputs.items():
         wrong = np.argwhere(differs[..., place : place + width].any(axis=-1))
@@ -167,16 +157,15 @@ def complaints(case: Case, found: np.ndarray) -> list[str]:
 
 @pytest.fixture(scope="module")
 def codes(case) -> dict[str, BlockCode]:
-    """Return the code of the random cells, as generated and optimised as lanes are."""
     texts = case.texts()
     script = "".join(f"read_rtlil <<rtlil\n{text}\nrtlil\n" for text in texts.values())
     drawn = json.loads(yosys(f"{script}hierarchy -top {BLOCK}\nwrite_json\n"))["modules"]
-    return {"drawn": BlockCode(drawn, BLOCK), "optimised": BlockCode(netlists(BLOCK, (LANE,), texts), BLOCK)}
+    return {"drawn": BlockCode(drawn, BLOCK), "optimised": BlockCode(extraction.netlists(BLOCK, (LANE,), texts), BLOCK)}
 
 
 def test_cells_are_of_every_kind(case):
     drawn = {line.split()[1].removeprefix("$") for line in case.cells.cells if line.startswith("cell $")}
-    assert drawn == {*CELLS, *FLIP_FLOPS, "mem_v2"}
+    assert drawn == {*netlist.CELLS, *netlist.FLIP_FLOPS, "mem_v2"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Blocks that cannot be vectorised remain unchanged, with a message that names the cell."""
+"""Blocks that cannot be vectorised, with a message that names the cell."""
 
 import pytest
 
@@ -86,7 +86,6 @@ MEMORY = r"""cell $mem_v2 \words
 
 
 def binary(kind: str, width: int = 80) -> str:
-    """Return a cell with two operands of 80 bits."""
     parameters = [f"parameter \\{port}_WIDTH {bits}" for port, bits in (("A", 80), ("B", 80), ("Y", width))]
     signs = ["parameter \\A_SIGNED 0", "parameter \\B_SIGNED 0"]
     connections = ["connect \\A \\held_a", "connect \\B \\held_b", f"connect \\Y \\result [{width - 1}:0]"]
@@ -101,7 +100,6 @@ def memory(**odd: object) -> str:
 
 
 def texts(cell: str, *, clock: str = "\\clk", held: bool = True) -> dict[str, str]:
-    """Return the RTLIL of a block of two lanes with a cell, with registers before it if `held`."""
     ffs = {port: FLIP_FLOP.format(d=port[-1], q=port) for port in ("held_a", "held_b")}
     wires = {port: f"connect \\{port} \\{port[-1]}" for port in ("held_a", "held_b")}
     return {"odd_block": BLOCK.format(clock=clock), "odd_lane": LANE.format(**(ffs if held else wires), cell=cell)}
@@ -117,10 +115,7 @@ REASONS = {
         "odd_block: output y depends on input a within a cycle; a register",
     ),
     "another clock": (texts(binary("and"), clock="\\a [0]"), "odd_block: first has a separate clock"),
-    "transparent memory": (
-        texts(memory(transparent=1)),
-        "odd_lane: words forwards a write of the same cycle",
-    ),
+    "transparent memory": (texts(memory(transparent=1)), "odd_lane: words forwards a write of the same cycle"),
     "memory without a clock": (texts(memory(clocked=0)), "odd_lane: words is read within a cycle"),
     "falling edge": (texts(memory(rising=0)), "odd_lane: words is not clocked by the rising edge"),
     "memory with a reset": (texts(memory(reset="\\held_b [7]")), "odd_lane: memory words has a reset"),

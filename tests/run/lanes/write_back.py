@@ -1,4 +1,4 @@
-"""Writer of netlists as RTLIL, for comparison with the module that they were read from."""
+"""Writer of netlists as RTLIL."""
 
 from collections.abc import Iterable, Mapping
 
@@ -32,11 +32,8 @@ def names_of(module: Mapping) -> dict[str, list[Bit | None]]:
     for driver, whole in drivers.items():
         for source, nets in chunks(driver, whole):
             bits.update({net: (source, place) for place, net in enumerate(nets)})
-    return {
-        name: [bits.get(net) for net in what["bits"]]
-        for name, what in module["netnames"].items()
-        if not what["hide_name"] and name not in module["ports"]
-    }
+    nets = {name: net for name, net in module["netnames"].items() if not net["hide_name"]}
+    return {name: [bits.get(bit) for bit in net["bits"]] for name, net in nets.items() if name not in module["ports"]}
 
 
 class _Writer:
@@ -76,7 +73,6 @@ class _Writer:
         self.lines.append(f"wire width {width} {direction} {self.ports} \\{port}")
 
     def _connect(self, wire: str, bits: Mapping[int, Bit]) -> None:
-        """Drive these bits of a public wire."""
         if bits:
             driven = _concatenation(f"{_identifier(wire)} [{place}]" for place in bits)
             self.lines.append(f"connect {driven} {self._value(list(bits.values()))}")
@@ -176,7 +172,6 @@ def _identifier(name: str) -> str:
 
 
 def _part(port: str) -> tuple[str, int]:
-    """Return the port of a part, and the part's first bit."""
     name, _, first = port.removesuffix("]").partition("[")
     return name, int(first or 0)
 

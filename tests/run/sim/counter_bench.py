@@ -1,4 +1,4 @@
-"""cocotb part of the counter in test_simulation.py; EXPECTED is its value after five cycles."""
+"""cocotb part of test_simulation.py; EXPECTED is the value after five cycles."""
 
 import os
 
@@ -13,7 +13,6 @@ PERIOD_NS = 10
 
 @cocotb.test()
 async def counts(dut):
-    """Check that the counter is EXPECTED five cycles after its reset."""
     Clock(dut.clk, PERIOD_NS, unit="ns").start()
     dut.rst.value = 1
     await ClockCycles(dut.clk, 2)
@@ -25,6 +24,5 @@ async def counts(dut):
 
 @cocotb.test(timeout_time=int(os.environ.get(TIMEOUT_VARIABLE, 1000)), timeout_unit="ns")
 async def hangs(dut):
-    """Wait for an event that never occurs."""
     Clock(dut.clk, PERIOD_NS, unit="ns").start()
     await RisingEdge(dut.never)

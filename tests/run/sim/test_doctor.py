@@ -1,4 +1,4 @@
-"""run.sim.doctor: each missing tool is named with the command that installs it."""
+"""run.sim.doctor: each missing tool with its command."""
 
 from functools import cache
 

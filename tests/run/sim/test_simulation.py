@@ -1,4 +1,4 @@
-"""run.sim.simulation: builds are complete, cached and shared between processes; their errors are reported."""
+"""run.sim.simulation: builds, their cache, and errors."""
 
 import json
 import os
@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from neuroncore_rtl import ROOT, SIM_BUILD
-from neuroncore_rtl.run.sim import paths, seal, simulation, verilator
-from neuroncore_rtl.run.sim.doctor import MissingTool
+from neuroncore_rtl.run.sim import doctor, paths, seal, simulation, verilator
 from neuroncore_rtl.run.sim.simulation import (
     BuildFailed,
     Design,
@@ -102,7 +101,6 @@ def test_hierarchical_build_counts_and_records_waves(sim, root):
     ],
 )
 def test_failed_run_raises_its_message_and_keeps_its_directory(sim, root, tmp_path, testcase, options, message):
-    """A simulation that hangs ends in simulated time."""
     with pytest.raises(SimulationFailed, match=message):
         check(counter(sim, root=root), tmp_path, testcase=testcase, **options)
     (kept,) = (tmp_path / "runs").iterdir()
@@ -135,7 +133,6 @@ def test_lint_warning_ends_the_build(root):
 
 
 def test_run_time_library_is_compiled_once(root, tmp_path):
-    """A second build takes all object files of the run-time library from the first build."""
     counter(root=root)
     (library,) = (root / "verilator").glob("runtime-*")
     copied = tmp_path / "verilator" / library.name
@@ -150,7 +147,6 @@ def test_run_time_library_is_compiled_once(root, tmp_path):
 
 @pytest.fixture
 def calls(tmp_path):
-    """Compile a file through `OBJECT_CACHE` with each list of options; return the compiler's calls."""
     compiler = tmp_path / "compiler"
     compiler.write_text('#!/bin/sh\necho "$*" >> calls\nwhile [ "$1" != -o ]; do shift; done\necho object > "$2"\n')
     compiler.chmod(0o755)
@@ -294,7 +290,7 @@ def test_unknown_simulator_is_refused(root):
 @pytest.mark.parametrize("simulator, packages", [("verilator", "make"), ("icarus", "iverilog")])
 def test_missing_tools_are_named(simulator, packages, root, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingTool, match=f" is missing .*install (it|them): apt install {packages}$"):
+    with pytest.raises(doctor.MissingTool, match=f" is missing .*install (it|them): apt install {packages}$"):
         counter(simulator, root=root)
 
 
@@ -314,10 +310,8 @@ def test_no_process_outlives_an_interrupted_command(number, status, tmp_path):
     state = Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
 
     def gone() -> bool:
-        # Killed, but perhaps not yet reaped by its new parent.
         return not state.exists() or state.read_text().split()[2] == "Z"
 
-    # The parent of a killed process needs a moment.
     for _ in range(1000):
         if gone():
             break

@@ -1,4 +1,4 @@
-"""Choice of vector or scalar lanes, which affects only the simulation's speed."""
+"""Choice of vector or scalar lanes."""
 
 import os
 

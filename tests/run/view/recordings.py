@@ -29,7 +29,6 @@ class Waveform:
             return self.recorded[shown.replace("\\", "")]
 
     def high(self, name: str) -> list[bool]:
-        """Return whether a one-bit signal was 1, just before each clock edge."""
         changes, value, values = iter([*self[name].tv, (float("inf"), "x")]), "x", []
         time, following = next(changes)
         for edge in self.edges:
@@ -40,7 +39,6 @@ class Waveform:
         return values
 
     def values(self, name: str) -> list[int]:
-        """Return the values of a signal in order, without unknown ones."""
         return [int(value, 2) for _, value in self[name].tv if "x" not in value]
 
     def last(self, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Groups of a waveform: one per link direction and one per engine, named and ordered."""
+"""Groups of a waveform: one per link direction and one per engine."""
 
 import pytest
 
@@ -11,7 +11,6 @@ INSTANCES = [Instance(chips=11), Instance(chips=6, topology=Topology.TORUS, widt
 
 
 def signals_of_views(instance: Instance, top: str) -> set[str]:
-    """Return the names of the `counters` signals, one for each link direction and each engine."""
     text = link_views(instance, "fabric", "counters[{}]", disturbed="x[{}]", waves=True) + engine_views(instance)
     names = [part.split()[-2] for part in text.split("(.clk(clk)")[:-1] for part in [part + " ("]]
     return {f"{top}.{name}.counters" for name in names}
@@ -45,7 +44,7 @@ def test_a_waveform_that_is_too_shallow_has_no_views():
 
 
 def test_of_one_core_its_insides_are_shown():
-    """The core's signals have the names of a waveform of a single core, under the core's name in the instance."""
+    """They have the names of a single core's waveform, under the core's name in the instance."""
     inside = [*(f"queue{queue}.clk" for queue in range(6)), "dma0.clk", "dma1.clk", "axi0.clk"]
     found = signals_of_views(INSTANCES[0], "machines") | {f"machines.log_{core}.clk" for core in range(22)}
     found |= {f"machines.cores.chip_{chip}.core1.{name}" for chip in range(11) for name in inside}

@@ -1,4 +1,4 @@
-"""Picture of an instance: an arrow for every wire, without overlaps."""
+"""Picture of an instance."""
 
 import duckdb
 import numpy as np

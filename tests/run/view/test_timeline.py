@@ -1,4 +1,4 @@
-"""Timelines: slices of all records and collectives with their cycles, without overlap per track; curves of links."""
+"""Timelines: slices of records and collectives, and curves of links."""
 
 from itertools import pairwise
 
@@ -21,8 +21,6 @@ INSTANCE = Instance(chips=2, width=2, link_bytes=8, core=CONFIG)
 
 @pytest.fixture
 def write_and_read(tmp_path):
-    """Return a function that writes a timeline and reads it back."""
-
     def write(*groups) -> Timeline:
         path = write_timeline(tmp_path / "run", groups)
         assert path == tmp_path / "run.json"
@@ -90,7 +88,6 @@ def test_slices_of_a_core_say_what_they_are(write_and_read):
 
 
 def test_an_instance_has_every_core_and_the_links(write_and_read):
-    """A group per core, in order; collectives name their ranks; the curves of the links follow."""
     events = (EVENTS[:2], [Event(5, 0x500, 30, 80)], [], [Event(5, 0x500, 40, 90)])
     cores = [tracks_of(f"core {core}", own, INSTANCE.core) for core, own in enumerate(events)]
     samples = [LinkSample(16, [0] * 4, [counters(3)] * 4), LinkSample(32, [1] * 4, [counters(3)] * 4)]

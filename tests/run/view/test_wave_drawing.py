@@ -1,4 +1,4 @@
-"""Drawings of waveforms show the values of the VCD in the cycles in which it has them."""
+"""Drawings of waveforms."""
 
 import enum
 from pathlib import Path
@@ -30,7 +30,6 @@ CYCLES = ["0go xword xsum", "1go b101word", "b1010word b001111111100000000000000
 
 
 def recorded(folder: Path) -> Path:
-    """Write a waveform of `CYCLES`, with a rising edge of the clock at the end of each."""
     path = folder / "a.vcd"
     widths = {"clk": 1, "go": 1, "word": 4, "sum": 32}
     lines = ["$scope module top $end", *(f"$var wire {bits} {name} {name} $end" for name, bits in widths.items())]
@@ -79,12 +78,7 @@ def test_cycles_are_counted_from_the_origin(tmp_path):
             draw_waves(vcd, "top", GROUPS, cycles, "go")
 
 
-def test_the_picture_of_the_engine_is_up_to_date(tmp_path):
-    written = (ROOT / "docs" / "pictures" / "waves_engine.svg").read_text()
-    assert draw_engine(tmp_path) == written, "python -m neuroncore_rtl.tb.cli.wave_pictures writes it again"
-
-
-@pytest.mark.slow
-def test_the_picture_of_the_core_is_up_to_date(tmp_path):
-    written = (ROOT / "docs" / "pictures" / "waves_core.svg").read_text()
-    assert draw_core(tmp_path) == written, "python -m neuroncore_rtl.tb.cli.wave_pictures writes it again"
+@pytest.mark.parametrize("draw", [draw_engine, pytest.param(draw_core, marks=pytest.mark.slow)])
+def test_the_picture_is_up_to_date(draw, tmp_path):
+    written = (ROOT / "docs" / "pictures" / f"{draw.__name__.replace('draw', 'waves')}.svg").read_text()
+    assert draw(tmp_path) == written, "python -m neuroncore_rtl.tb.cli.wave_pictures writes it again"

@@ -1,4 +1,4 @@
-"""Words of collectives: round trip, signatures, legality rules, chunk sizes."""
+"""Words of collectives."""
 
 import re
 from dataclasses import replace
@@ -28,7 +28,6 @@ def violation(values, core=10, cores=CORES):
 
 
 def random_fields(rng) -> dict[str, int]:
-    """Return random fields, with the fixed opcode and valid codes of `op` and `dtype`."""
     values = {name: rng.getrandbits(width) for name, width in words.COLLECTIVE_FIELDS}
     values |= {"opcode": Collective.opcode, "stride": rng.randrange(-64, 64)}
     return values | {name: rng.randrange(3) for name in ("op", "dtype")}

@@ -1,4 +1,4 @@
-"""Legality rules of elementwise instructions: each broken separately, and its message; words."""
+"""Legality rules of elementwise instructions."""
 
 import re
 from functools import partial
@@ -10,8 +10,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, INT16, INT32
 from neuroncore_rtl.spec.functions import FUNCTIONS
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, AluOp, Elementwise, Pointer, Rule
-from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, elementwise_violation
-from neuroncore_rtl.spec.isa.elementwise.rules import JUDGES
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, elementwise_violation, rules
 
 SEED = 3141
 CONFIG = Config(rows=128, columns=64)
@@ -107,7 +106,7 @@ REFUSED = [(rule, broken, message) for rule, cases in _REFUSED.items() for messa
 @pytest.mark.parametrize(("rule", "refused", "message"), REFUSED)
 def test_rule_is_broken_alone_and_named(rule, refused, message):
     values = refused.fields(CONFIG)
-    assert [broken for broken, judge in JUDGES if next(judge(values, CONFIG), None)] == [rule]
+    assert [broken for broken, judge in rules.JUDGES if next(judge(values, CONFIG), None)] == [rule]
     named, words = elementwise_violation(values, CONFIG, EVERY)
     assert named is rule and re.search(r" must (be|end|lie) ", words)
     with pytest.raises(ValueError, match=f"^{refused.opcode.name}: .*{message}.* \\(rule {rule.name}\\)$"):
@@ -138,20 +137,14 @@ def test_opcode_of_another_engine_or_of_none():
         ("vector_statistics", Rule.OPCODE, instruction(O.BN_STATS), "opcode must be one that .* not BN_STATS"),
         ("vector_random", Rule.OPCODE, instruction(O.DROPOUT), "opcode must be one that .* not DROPOUT"),
         ("vector_random", Rule.ROUNDING, copy(stochastic=True), "rounding must be to nearest even, not"),
-        (
-            "scalar_trigonometry",
-            Rule.OPERATION,
-            activate(function=FUNCTIONS["cos"].code),
-            "function must be .* not cos",
-        ),
+        ("scalar_trigonometry", Rule.OPERATION, activate(function=FUNCTIONS["cos"].code), "function must .* not cos"),
         ("scalar_random", Rule.ROUNDING, activate(stochastic=True), "rounding must be to nearest even, not"),
     ],
 )
 def test_an_instruction_for_a_missing_unit_is_refused_with_the_parameter(unit, rule, refused, message):
     refused.check(isa.Context(CONFIG))
-    with pytest.raises(
-        ValueError, match=rf"{message}.*: this machine has no \w+ unit \({unit}=0\) \(rule {rule.name}\)$"
-    ):
+    said = rf"{message}.*: this machine has no \w+ unit \({unit}=0\) \(rule {rule.name}\)$"
+    with pytest.raises(ValueError, match=said):
         refused.check(isa.Context(CONFIG.with_overrides(**{unit: 0})))
 
 
@@ -159,10 +152,8 @@ def test_an_instruction_for_a_missing_unit_is_refused_with_the_parameter(unit, r
 def test_unknown_format(field, place):
     legal = instruction(O.TENSOR_SCALAR, s0=Pointer(format=FP32, address=0))
     values = legal.fields(CONFIG) | {field: 13 << 20 if field == "scalar0" else 13}
-    assert elementwise_violation(values, CONFIG, EVERY) == (
-        Rule.FORMAT,
-        f"{place}'s format must be the code of one of {', '.join(FORMATS)}, not 13",
-    )
+    message = f"{place}'s format must be the code of one of {', '.join(FORMATS)}, not 13"
+    assert elementwise_violation(values, CONFIG, EVERY) == (Rule.FORMAT, message)
 
 
 def test_of_several_rules_the_lowest_is_named():
@@ -200,7 +191,6 @@ def test_where_lanes_may_start(lanes, starts):
 
 
 def test_any_word_is_judged(py_rng):
-    """For any bits the verdict is a broken rule or None, and a legal instruction accesses only existing memory."""
     legal = instruction(O.SCALAR_TENSOR_TENSOR).encode(CONFIG)
     verdicts = dict.fromkeys([None, *ELEMENTWISE_RULES], 0)
     for _ in range(20_000):

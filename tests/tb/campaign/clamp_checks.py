@@ -1,4 +1,4 @@
-"""Tests of the clamp, with and without gaps; `clamp` assigns them to units."""
+"""Tests of the clamp; `clamp` assigns them to units."""
 
 from neuroncore_rtl.hdl.verilog.conversion import to_verilog
 from neuroncore_rtl.run.harness.run import run_harness
@@ -48,7 +48,6 @@ def test_all():
 
 
 def test_all_in_harness():
-    """A checksum of the outputs for all inputs, up and down."""
     seen = 0
     for number in NUMBERS:
         seen = (seen * 31 + expected(number) + 256 * (expected(number) == 200)) % (1 << 32)

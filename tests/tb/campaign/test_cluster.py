@@ -1,4 +1,4 @@
-"""Campaigns on a scheduler and workers of dask.distributed, in processes that tests can kill."""
+"""Campaigns on workers of dask.distributed, in processes that tests can kill."""
 
 import os
 import shutil
@@ -26,8 +26,6 @@ from tests.tb.campaign.jobs import statuses
 
 
 class Cluster:
-    """A scheduler and workers on this machine, with logs in `folder`."""
-
     def __init__(self, folder):
         self.folder = folder
         with socket.socket() as free:
@@ -46,7 +44,6 @@ class Cluster:
         return process
 
     def scheduler(self, workers=0):
-        """Start a scheduler and its workers; return the scheduler's process."""
         process = self._start("dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port))
         for _ in range(workers):
             self.worker()
@@ -99,9 +96,8 @@ def test_a_worker_that_is_killed_in_mid_run_costs_nothing(dask, tmp_path):
 @pytest.mark.slow
 def test_a_scheduler_that_is_restarted_costs_nothing(dask, tmp_path):
     scheduler = dask.scheduler(workers=1)
-    rows = rows_of(
-        tmp_path, jobs.tasks(jobs.log_and_square, 24, str(tmp_path / "log"), 0.2), ClusterExecutor(dask.address)
-    )
+    tasks = jobs.tasks(jobs.log_and_square, 24, str(tmp_path / "log"), 0.2)
+    rows = rows_of(tmp_path, tasks, ClusterExecutor(dask.address))
     found = [next(rows) for _ in range(5)]
     scheduler.kill()
     scheduler.wait()
@@ -138,8 +134,6 @@ def test_a_scheduler_that_stays_away_is_an_error_and_rows_are_kept(dask, tmp_pat
 
 
 def test_a_scheduler_may_be_lost_while_it_is_asked():
-    """The lost scheduler is noticed when a task is submitted."""
-
     def nthreads():
         raise OSError("Timed out trying to connect")
 
@@ -168,7 +162,7 @@ def copied_project(folder):
 
 @pytest.mark.slow
 def test_a_build_is_sent_to_workers_of_other_folders(dask, tmp_path):
-    """Two projects in separate folders: the second worker receives and runs the first one's build."""
+    """The second worker has another project's folder, and receives the build."""
     dask.scheduler()
     places = [copied_project(tmp_path / name) for name in ("one", "two")]
     for place in places:
@@ -196,7 +190,6 @@ def test_other_sources_are_refused(dask, tmp_path):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # warnings of dask-jobqueue
 def test_jobs_of_a_queue(tmp_path, monkeypatch):
-    """dask-jobqueue can run jobs as local processes for tests."""
     pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is optional")
     config = pytest.importorskip("dask.config")
     monkeypatch.setitem(cluster.QUEUES, "local", "dask_jobqueue.local:LocalCluster")

@@ -1,4 +1,4 @@
-"""Plots of rows: drawn if their columns exist, with the rows' values."""
+"""Plots of rows."""
 
 from math import inf, isnan, nan
 from statistics import stdev
@@ -148,14 +148,13 @@ def test_there_is_no_picture_without_its_columns(tmp_path, draw):
 def test_the_row_of_a_report():
     report = Report(
         test="softmax", label="", settings={"M": 4, "DTYPE": None}, compared=8, mismatches=1, cycles=20,
-        ideal_cycles=10, rows={
-            "busy": {"tensor": "12.5%"}, "dma bytes": {"read_bytes": 3}, "what": "x", "far": inf, "part": Share(0.5),
-        },
+        ideal_cycles=10, rows={"busy": {"tensor": Share(0.125)}, "dma bytes": {"read_bytes": 3}, "what": "x",
+              "far": inf, "lines": [{"line": "a.py:5", "cycles": 7}]},
         curves={"loss": {"sr": [2.0, nan]}},
     )  # fmt: skip
     assert row_of(report) == {
         "test": "softmax", "M": 4, "DTYPE": None, "cycles": 20, "ideal_cycles": 10, "hbm_cycles": None,
         "utilisation": 0.5, "compared": 8, "mismatches": 1, "bit_exact": False, "modelled": False, "busy.tensor": 0.125,
-        "dma_bytes.read_bytes": 3, "what": "x", "far": None, "part": 0.5, "curves": {"loss": {"sr": [2.0, None]}},
-        "failure": "1 of 8 results differ from the golden model",
+        "dma_bytes.read_bytes": 3, "what": "x", "far": None, "lines.a.py:5.cycles": 7,
+        "curves": {"loss": {"sr": [2.0, None]}}, "failure": "1 of 8 results differ from the golden model",
     }  # fmt: skip

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Guarantees about submodules' outputs in proofs: assumed if consistent, on existing ports only."""
+"""Guarantees about submodules' outputs in proofs."""
 
 import re
 from functools import partial
@@ -23,7 +23,6 @@ LIMIT = 200  # a clamp's largest output
 
 
 def limits(folder, bits):
-    """Return mutants of the second of two clamps, each with one bit of its limit inverted."""
     mutants_of(rtlil_of(Two()), 1, 1, folder)
     second = re.search(r"^module \\top\.unit\.second\n.*?^end$", (folder / PREPARED).read_text(), re.M | re.S)
     (cell,) = re.findall(r"cell \$gt (\S+)", second[0])

@@ -1,4 +1,4 @@
-"""Campaigns on local processes: every task has exactly one row, despite killed workers and failures."""
+"""Campaigns on local processes: every task has exactly one row."""
 
 import errno
 import itertools
@@ -79,7 +79,7 @@ def test_a_task_that_kills_its_workers_is_named_and_others_are_not(tmp_path):
 
 
 class Suspicious(LocalExecutor):
-    """One worker that runs all submitted tasks together; if a task kills the worker, all are blamed, as in dask."""
+    """One worker for all submitted tasks; if a task kills the worker, all are blamed, as in dask."""
 
     def __init__(self):
         super().__init__(1)
@@ -137,7 +137,6 @@ def test_the_first_of_a_group_ends_before_the_others_begin(tmp_path):
 
 
 def test_tasks_without_an_end_are_run_until_the_time_is_over(tmp_path, capsys):
-    """The first task of each group finishes before the others start; tasks with known results are skipped."""
     made = []
 
     def endless():

@@ -1,4 +1,4 @@
-"""make soak: random cases, shrinking of failures, and detection, storage and replay of a defect."""
+"""make soak: random cases, shrinking, storage and replay of failures."""
 
 import json
 import os
@@ -83,7 +83,6 @@ def test_a_case_is_what_its_seed_and_index_say():
 
 @pytest.mark.parametrize("number", range(len(SUBJECTS)))
 def test_a_file_of_a_case_has_all_of_it(number):
-    """The case from a file equals the drawn case, and has fewer instructions, smaller, calmer and plainer variants."""
     case = drawn_case(SEED, number * PER_MACHINE)
     again = case_of(case.text)
     assert again.text == case.text and again.lines() == case.lines() and again.covers() == case.covers()
@@ -101,8 +100,6 @@ def test_a_file_of_a_case_has_all_of_it(number):
 
 @dataclass(frozen=True)
 class Numbers:
-    """Stand-in for a case: numbers that fail in combination, a number as machine, and a number as disturbance."""
-
     items: tuple[int, ...]
     machine: int = 9
     disturbed: int = 1
@@ -132,8 +129,6 @@ def shrink_numbers(fails, tries=1000, builds=100, count=200):
 
 
 def test_a_failure_is_cut_down_to_what_it_takes():
-    """The failure needs two distant numbers and not the simplest machine; the second number may be smaller."""
-
     def fails(case):
         return 3 in case.items and any(item >= 20 for item in case.items) and case.machine >= 4
 
@@ -177,8 +172,6 @@ def test_kinds_of_failures_are_told_apart():
 
 
 class InProcess:
-    """Executor in this process, so that monkeypatched defects apply."""
-
     workers = 1
 
     def __enter__(self):
@@ -203,7 +196,6 @@ class InProcess:
 
 
 def run_soak(monkeypatch, tmp_path, *words):
-    """Soak the tensor engine in this process; return the command's result."""
     monkeypatch.setattr(draw, "TURNS", ("tensor",))
     monkeypatch.setattr(soak, "SOAKS", tmp_path / "soak")
     monkeypatch.setattr(soak, "executor_of", lambda settings: InProcess())
@@ -211,7 +203,7 @@ def run_soak(monkeypatch, tmp_path, *words):
 
 
 def golden_with_a_defect(device, work, *, doing):
-    """Return golden's result with a bit of the last word inverted if the engine transposes several columns."""
+    """Invert a bit of golden's result if the engine transposes several columns."""
     program, items, drains, moves = work.program, [], list(work.program.drains), 0
     for step in program.steps:
         items.append(step.instruction)
@@ -229,7 +221,6 @@ def golden_with_a_defect(device, work, *, doing):
 
 
 def check_that_it_is_found_and_repeated(monkeypatch, tmp_path, done, most):
-    """Check that the soak reports a failure of a few instructions, and that the printed command repeats it."""
     assert done.exit_code == 1, done.output
     [(left, path)] = re.findall(r"^  (\d+) of \d+ instructions remain: make soak CASE=(\S+)$", done.output, re.M)
     assert 1 <= int(left) <= most, done.output
@@ -250,7 +241,6 @@ def test_a_defect_is_found_cut_down_kept_and_repeated(monkeypatch, tmp_path):
         # A multiplication that transposes two columns, the weights that it needs, and the read of a word.
         kinds = [getattr(item, "name", "read") for item in soak.read_case(soak.Path(path)).items]
         assert sorted(kinds) == ["LOAD_STATIONARY", "MULTIPLY_MOVING", "read"]
-        # Known results are not recomputed.
         assert "1 tasks, 1 known: 0 passed, 1 failed" in run_soak(patch, tmp_path, "RUNS=1").output
     (tmp_path / "case.json").write_text("{}")
     refused = CliRunner().invoke(app, ["soak", f"CASE={tmp_path / 'case.json'}"])
@@ -260,7 +250,6 @@ def test_a_defect_is_found_cut_down_kept_and_repeated(monkeypatch, tmp_path):
 
 
 def test_replayed_programs_are_legal():
-    """A shrunk program without an instruction that another one needs is rejected."""
     case = drawn_case(SEED, TURNS.index("tensor") * PER_MACHINE)
     loads = {n for n, item in enumerate(case.items) if getattr(item, "name", "") == "LOAD_STATIONARY"}
     with pytest.raises(ValueError, match="MULTIPLY_MOVING"):
@@ -269,7 +258,6 @@ def test_replayed_programs_are_legal():
 
 @pytest.mark.slow
 def test_a_defect_of_the_hardware_is_found_cut_down_kept_and_repeated(monkeypatch, tmp_path):
-    """A fault built into the RTL sometimes inverts the last bit of a sum."""
     design = TensorDevice.design
     shell = "    wire [31:0] sum; assign out = {sum[31:1], sum[0] ^ (sum[22:20] == 3'd5)};"
 

@@ -1,4 +1,4 @@
-"""Sweep files: conversion to valid runs, or an error that names the file and the key."""
+"""Sweep files: valid runs, or an error with file and key."""
 
 import pytest
 

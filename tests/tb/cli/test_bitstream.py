@@ -1,4 +1,4 @@
-"""Bitstreams: an error with resource counts if the design does not fit; the small one is built."""
+"""Bitstreams: resource counts if the design does not fit."""
 
 import pytest
 
@@ -31,7 +31,6 @@ def test_variable_wrong(word, message):
 
 @pytest.mark.parametrize(("clocks", "tried", "packed"), [((36.5, 39.0, None, 38.0), 4, 2), ((None, 41.0, 42.0), 2, 2)])
 def test_the_fastest_of_the_seeds_is_packed(clocks, tried, packed, tmp_path, monkeypatch, capsys):
-    """Seeds are tried until one meets the frequency; a seed without a reported clock fails."""
     seeds = []
 
     def route(command, directory, log, doing):

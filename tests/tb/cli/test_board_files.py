@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Files for board designers: ports, constants, descriptions, and a testbench that checks an image without Python."""
+"""Files for board designers, and a testbench that checks an image without Python."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def description(board) -> dict:
 def image() -> Path:
     result = CliRunner().invoke(app, ["image", "matmul", *IMAGE])
     assert result.exit_code == 0, result.output
-    return SIM_BUILD / "images" / "matmul-tiny-M4-K4-N4"
+    return SIM_BUILD / "images" / "matmul-m4-k4-n4-presettiny"
 
 
 def run(*command: str, cwd: Path, **environment: str) -> tuple[int, str]:
@@ -58,7 +58,6 @@ def run(*command: str, cwd: Path, **environment: str) -> tuple[int, str]:
 
 
 def icarus(board: Path, out: Path, *sources: str) -> None:
-    """Build the testbench without any warning."""
     require("iverilog")
     sources = sources or ("-c", f"{TESTBENCH}.f")
     command = ("iverilog", "-g2012", "-Wall", "-DROOM=16384", "-s", TESTBENCH, "-o", str(out), *sources)

@@ -1,4 +1,4 @@
-"""Command line: lists of tests and variables, errors that name the valid choices."""
+"""Command line: lists of tests and variables, errors."""
 
 import errno
 import importlib
@@ -44,7 +44,6 @@ FIXTURE = Command(
 
 @pytest.fixture
 def cli(monkeypatch, tmp_path):
-    """A command line with only the fixture as TEST; call it with words."""
     module = ModuleType("neuroncore_rtl.tb.tests.core.fixture")
     module.TEST = FIXTURE
     monkeypatch.setitem(sys.modules, "neuroncore_rtl.tb.tests.core.fixture", module)
@@ -146,7 +145,6 @@ def test_help_of_a_test_lists_its_options(cli):
 
 
 def sections_of(text: str) -> dict[str, dict[str, str]]:
-    """Return the rows of each section of a help without line breaks in its descriptions."""
     sections = {}
     for line in text.splitlines():
         if line.endswith(":") and not line.startswith(" "):
@@ -196,7 +194,6 @@ def help_of(one, complete: bool):
 
 
 def sections_of_machine(sections) -> dict[str, str]:
-    """Return the parameters of the machine that a help text lists."""
     rows = [row for heading, rows in sections.items() if heading.startswith("machine, ") for row in rows.items()]
     return {name.rstrip("="): text for name, text in rows}
 

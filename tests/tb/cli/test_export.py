@@ -1,4 +1,4 @@
-"""Exported Verilog: reproducible, and accepted without warnings by Verilator, Yosys and Icarus."""
+"""Exported Verilog, accepted without warnings by Verilator, Yosys and Icarus."""
 
 import json
 import os
@@ -34,14 +34,12 @@ CORE_CONFIG = PRESETS["tiny"]  # shares the slow elaboration of its modules with
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory) -> Path:
-    """Return the export directory: the tensor engine of `CONFIG`, all other modules of `CORE_CONFIG`."""
     directory = tmp_path_factory.mktemp("exported")
     write(CONFIG, directory, ["tensor_engine"])
     return write(CORE_CONFIG, directory, [engine for engine in ELABORATED_ENGINES if engine != "tensor_engine"])
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
-    """Run a program that must exit with status 0, and return its output."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     finished = subprocess.run(command, cwd=cwd, env=os.environ | environment, **pipes)
     assert finished.returncode == 0, finished.stdout
@@ -100,7 +98,6 @@ def test_text_does_not_depend_on_the_process():
 
 
 def description_of(exported: Path, engine: str) -> tuple[dict, dict[str, tuple[str, int]]]:
-    """Return a module's description, and direction and width of each port, checked against the Verilog."""
     record = json.loads((exported / f"{engine}.json").read_text())
     text = (exported / f"{engine}.v").read_text()
     header = re.search(rf"^module {engine}\((.*?)\);", text, re.MULTILINE | re.DOTALL)[1]
@@ -110,7 +107,6 @@ def description_of(exported: Path, engine: str) -> tuple[dict, dict[str, tuple[s
 
 
 def bits_of(record: dict) -> int:
-    """Return the total width of the fields of an engine's instruction."""
     return sum(field["width"] for field in record["instruction"]["fields"])
 
 

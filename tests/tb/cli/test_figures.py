@@ -1,4 +1,4 @@
-"""Figures in documents: found, replaced by values of records, and blocks replaced by command output."""
+"""Figures in documents: values of records, and output of commands."""
 
 import json
 import subprocess
@@ -35,7 +35,6 @@ def page(monkeypatch, tmp_path):
 
 @pytest.fixture
 def commands(monkeypatch):
-    """The commands run; each prints a line, and fails if it contains SEED=9."""
     lines = []
 
     def run(command, **options):

@@ -1,4 +1,4 @@
-"""`make formal`: invalid variables, output, and exit status of a failed proof."""
+"""`make formal`: variables, output and exit status."""
 
 import re
 

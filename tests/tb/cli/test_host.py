@@ -1,4 +1,4 @@
-"""Sessions with a simulated board: programs sent by UART, results bit for bit."""
+"""Sessions with a simulated board, bit for bit."""
 
 import pytest
 
@@ -31,7 +31,6 @@ def test_on_the_core(capsys, test):
 
 @pytest.mark.slow
 def test_a_program_that_computes_something_else_is_noticed(capsys, monkeypatch):
-    """One weight on the board differs from golden's."""
     loaded = HostPort.run_image
 
     def run_image(port, image):

@@ -1,4 +1,4 @@
-"""Pictures of the documents: up to date with the module that draws them, well-formed, and inside their frames."""
+"""Pictures of the documents."""
 
 from xml.etree import ElementTree
 

@@ -1,4 +1,4 @@
-"""make sweep, from its file to table, rows and plots."""
+"""make sweep, from its file to plots."""
 
 import json
 import re
@@ -17,7 +17,6 @@ MODELLED = 'test = "matmul"\n[settings]\nTARGET = "model"\nPRESET = "tiny"\n[swe
 
 @pytest.fixture
 def run_sweep(tmp_path, monkeypatch):
-    """Return a function that runs a sweep file on two workers and returns the command's result."""
     monkeypatch.setattr(sweep, "SWEEPS", tmp_path / "sweeps")
     spec = tmp_path / "mine.toml"
 
@@ -39,7 +38,6 @@ def test_a_sweep_has_a_table_rows_and_pictures(run_sweep, tmp_path):
     cycles = [row["cycles"] for row in Store(folder / "rows.jsonl").rows()]
     assert all(f"{count:,}" in done.output for count in cycles) and len(cycles) == 3
     assert "sweep: 4 tasks, 3 known: 4 passed" in run_sweep(MODELLED.replace("16]", "16, 32]")).output
-    # A known row is reused unchanged.
     lines = (folder / "rows.jsonl").read_text().splitlines()
     assert len(lines) == 4
     (folder / "rows.jsonl").write_text("".join(json.dumps({**json.loads(line), "cycles": 77}) + "\n" for line in lines))

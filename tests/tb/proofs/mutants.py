@@ -10,7 +10,6 @@ __all__ = ["change"]
 
 
 def change(monkeypatch: pytest.MonkeyPatch, method: Callable, was: str, now: str) -> None:
-    """Replace the only occurrence of `was` in a method's source, for the rest of a test."""
     source = textwrap.dedent(inspect.getsource(method))
     assert source.count(was) == 1, f"{was!r} occurs {source.count(was)} times in {method.__qualname__}"
     made: dict[str, Callable] = {}

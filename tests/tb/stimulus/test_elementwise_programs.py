@@ -1,4 +1,4 @@
-"""Random programs of TEST=vector: they detect each of several single mistakes of the ALU."""
+"""Random programs of TEST=vector detect single mistakes of the ALU."""
 
 from functools import cache
 from importlib import import_module
@@ -9,8 +9,7 @@ import pytest
 
 from neuroncore_rtl.run.elementwise import expected_memories
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Opcode, Storage
-from neuroncore_rtl.spec.isa.alu import AluOp
+from neuroncore_rtl.spec.isa import VECTOR_OPCODES, AluOp, Opcode, Storage
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_elementwise_program
 
 alu = import_module("neuroncore_rtl.golden.vector.alu")  # a function has the same name
@@ -33,7 +32,6 @@ sound_memories = cache(execute)
 
 
 def without_signed_zeros(words):
-    """Return sort keys for which -0 equals +0."""
     words = np.where(words.view(np.uint32) == 0x8000_0000, 0, words.view(np.uint32)).astype(np.uint32)
     return words.view(np.int32) ^ (words.view(np.int32) >> 31 & np.int32(0x7FFFFFFF))
 
@@ -60,7 +58,6 @@ def test_a_mistake_at_a_corner_shows(mistake, seed, monkeypatch):
 
 
 def test_what_psum_has_no_room_for_is_in_sbuf():
-    """With a small PSUM, operands that exceed it are in SBUF; smaller operands are in either memory."""
     short = CONFIG.with_overrides(psum_words=16)
     program_drawn = random_elementwise_program(np.random.default_rng(5), short, 150, Choices(opcodes=(Opcode.BN_AGGR,)))
     sources = [(one.a.storage, prod(one.shape) * one.a.format.bits // 8) for one in program_drawn.instructions]

@@ -1,4 +1,4 @@
-"""Random programs of TEST=riscv: they contain the corner cases of every division."""
+"""Random programs of TEST=riscv have all corner cases of divisions."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,6 @@ LEAST, MINUS_ONE = 1 << 31, (1 << 32) - 1
 
 @pytest.fixture(scope="module")
 def operands():
-    """Return the operands of each division executed by a program, by function."""
     program = random_riscv_program(np.random.default_rng(1), 10_000, memory_bytes=MEMORY_BYTES)
     hart = Hart(LocalMemory(program.image, size=MEMORY_BYTES))
     found = {function: set() for function in DIVISIONS.values()}

@@ -1,4 +1,4 @@
-"""Inputs of reductions equal those of nccl-tests, computed by its functions compiled for a host."""
+"""Inputs of reductions equal those of nccl-tests."""
 
 import zlib
 

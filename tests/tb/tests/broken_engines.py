@@ -1,4 +1,4 @@
-"""Small instances of collective engines or whole cores, with several faults built in and selected by a plusarg."""
+"""Small instances of collective engines or whole cores; a plusarg selects a fault."""
 
 import enum
 from functools import cache
@@ -24,7 +24,7 @@ ENGINES = Instance(chips=2, width=2, link_bytes=8, link_latency=1, core=PRESETS[
 
 WORDS = "CHIPS=2 TARGET=core"
 SETTINGS = command_named("allreduce").settings(WORDS.split())
-CORES = instance_of(SETTINGS)  # instance with whole cores
+CORES = instance_of(SETTINGS)
 
 DISAGREEMENTS = {
     "count": {"count": 99},
@@ -42,7 +42,6 @@ def broken_engines() -> FaultyDevice:
 
 @cache
 def broken_cores(watches_gates: bool = False) -> FaultyDevice:
-    """Return the cores of `CORES`, with monitored AXI ports and, on request, monitored clock gates."""
     return _broken(CoreDevice(machine=CORES, watches_gates=watches_gates), CORES.core.hbm_bytes)
 
 

@@ -1,4 +1,4 @@
-"""Builds and comparisons shared by the tests of the vector and the scalar engine."""
+"""Builds and comparisons for the vector and the scalar engine."""
 
 import numpy as np
 
@@ -11,14 +11,14 @@ from tests.hdl.tensor.engines import faulty
 
 __all__ = ["BOTH", "IMAGE", "SHARED", "SMALLEST", "check_case", "run_broken", "smallest"]
 
-SHARED = PRESETS["tiny"]  # machine of the shared Verilator build; another machine costs half a minute
+SHARED = PRESETS["tiny"]  # another machine would need another Verilator build, of half a minute
 
 SMALLEST = Config(rows=2, columns=2)  # machine for Icarus, which is slow
 
-IMAGE = 1 << 13  # bytes of a partition used by programs on `SMALLEST`
+IMAGE = 1 << 13
 
 
-BOTH = ElementwiseDevice(config=SHARED)  # both engines of `SHARED`
+BOTH = ElementwiseDevice(config=SHARED)
 
 
 def smallest(*engines: str) -> ElementwiseDevice:
@@ -36,7 +36,6 @@ def run_broken(engine: str, shell: dict, choices: Choices, count: int) -> Differ
 
 
 def check_case(device: ElementwiseDevice, count: int, choices: Choices, *, stall, seed, size=1 << 15, sim="verilator"):
-    """Compare a random program, which uses `size` bytes per partition, with golden."""
     print(f"seed {seed}, {count} instructions, stall {stall}")
     config = device.config
     program = random_elementwise_program(np.random.default_rng(seed), config, count, choices, bytes_per_partition=size)

@@ -1,4 +1,4 @@
-"""Handmade runs: a program, and chosen cycles in which its records are fetched, issued and retired."""
+"""Handmade runs: cycles in which records are fetched, issued and retired."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -27,7 +27,6 @@ def hand_run(kernel: Kernel, times: Times, cycles: int = 1000, busy: Mapping[int
 
 
 def soonest_run(kernel: Kernel, cycles_of: Callable[[Entry], int]) -> ProfiledRun:
-    """Return a run in which every record is issued as soon as possible and takes `cycles_of` its entry."""
     program = Program(TINY)
     kernel(program)
     ends, free, times = {}, {}, []

@@ -1,4 +1,4 @@
-"""Causes of stalls: every cycle of an engine has the correct one, in programs with handmade times."""
+"""Causes of stalls in programs with handmade times."""
 
 from dataclasses import replace
 
@@ -25,14 +25,12 @@ def loaded(program):
 
 
 def passed_on(program):
-    """Append an instruction of the vector engine, and a consumer on the scalar engine."""
     here = tile(program)
     program.append(memset(here, 1.0))
     program.append(activation(tile(program, "out"), here, "exp"))
 
 
 def stored(program):
-    """Append a store, and an instruction of the vector engine that overwrites its source."""
     y, here = program.space.hbm("y", FP32, (4, 8)), tile(program)
     program.append(memset(here, 1.0))
     program.append(dma_copy(y, here))
@@ -40,7 +38,6 @@ def stored(program):
 
 
 def alone(program):
-    """Append two independent instructions of one engine."""
     program.append(memset(tile(program), 1.0))
     program.append(memset(tile(program, "other"), 1.0))
 
@@ -49,17 +46,14 @@ def spans(run, queue):
     return [(begin, end, cause.name) for begin, end, cause in spans_of(causes_of(run, queue))]
 
 
+STARTED = 0, 100, "START"
+
 CASES = {
     # Stalled queue; cycles of fetch, issue and retirement of records; the stalls of that queue, by hand.
-    "data": (loaded, VECTOR, [(90, 100, 400), (95, 404, 450)], [(0, 100, "START"), (100, 404, "DATA")]),
-    "result": (passed_on, SCALAR, [(90, 100, 300), (92, 304, 350)], [(0, 100, "START"), (100, 304, "RESULT")]),
-    "place": (
-        stored,
-        VECTOR,
-        [(90, 100, 120), (90, 124, 500), (101, 504, 550)],
-        [(0, 100, "START"), (120, 504, "PLACE")],
-    ),
-    "record": (alone, VECTOR, [(90, 100, 150), (380, 381, 400)], [(0, 100, "START"), (150, 381, "RECORD")]),
+    "data": (loaded, VECTOR, [(90, 100, 400), (95, 404, 450)], [STARTED, (100, 404, "DATA")]),
+    "result": (passed_on, SCALAR, [(90, 100, 300), (92, 304, 350)], [STARTED, (100, 304, "RESULT")]),
+    "place": (stored, VECTOR, [(90, 100, 120), (90, 124, 500), (101, 504, 550)], [STARTED, (120, 504, "PLACE")]),
+    "record": (alone, VECTOR, [(90, 100, 150), (380, 381, 400)], [STARTED, (150, 381, "RECORD")]),
 }
 
 
@@ -82,18 +76,11 @@ def test_an_engine_waits_for_itself_while_it_fills_and_drains():
         program.append(multiply_moving(program.space.psum("sums", FP32, (8,), 4), b))
 
     run = hand_run(product, [(50, 60, 80), (55, 82, 100), (60, 84, 90), (61, 104, 150)], busy={TENSOR: [(110, 118)]})
-    assert spans(run, TENSOR) == [
-        (0, 60, "START"),
-        (60, 104, "RESULT"),
-        (104, 110, "ENGINE"),
-        (118, 150, "ENGINE"),
-        (150, 1000, "END"),
-    ]
+    waits = [(0, 60, "START"), (60, 104, "RESULT"), (104, 110, "ENGINE"), (118, 150, "ENGINE"), (150, 1000, "END")]
+    assert spans(run, TENSOR) == waits
 
 
 def test_what_is_done_last_is_the_cause():
-    """An instruction waits for a load and for another engine's result: the later one is the whole stall's cause."""
-
     def kernel(program):
         x, here, there = program.space.hbm("x", FP32, (4, 8)), tile(program), tile(program, "there")
         program.append(dma_copy(here, x))
@@ -130,15 +117,11 @@ def test_a_wait_that_another_record_has_taken_up_has_the_cause_of_what_it_is_for
         run = soonest_run(kernel, lambda entry, slow=slow: 500 if entry.queue == slow and entry.number == 0 else 20)
         spent = counted_stalls(causes_of(run, VECTOR))
         assert sum(spent.values()) == run.cycles
-        assert (
-            max(set(spent) - {StallCause.START, StallCause.END, StallCause.BUSY}, key=spent.get) == cause
-            and spent[cause] > 400
-        )
+        causes = set(spent) - {StallCause.START, StallCause.END, StallCause.BUSY}
+        assert max(causes, key=spent.get) == cause and spent[cause] > 400
 
 
 def test_between_sections_the_controller_works():
-    """An idle engine stalls on the controller until the next section starts."""
-
     def kernel(program):
         loaded(program)
         program.start_section()
@@ -151,7 +134,6 @@ def test_between_sections_the_controller_works():
 
 
 def test_a_section_may_run_again():
-    """Each run waits for the records of the same run."""
     once = hand_run(loaded, [(90, 100, 150), (90, 154, 200)])
     records = list(once.records)
     for n, ran in enumerate(once.records, 2):
@@ -165,8 +147,6 @@ def test_a_section_may_run_again():
 def test_a_run_that_broke_off():
     run = hand_run(loaded, [(90, 100, None), (95, 1000, None)])
     assert spans(run, VECTOR) == [(0, 100, "START"), (100, 1000, "DATA")]
-    assert counted_stalls(causes_of(run, SCALAR)) == dict.fromkeys(StallCause, 0) | {
-        StallCause.START: 100,
-        StallCause.END: 900,
-    }
+    stalls = {StallCause.START: 100, StallCause.END: 900}
+    assert counted_stalls(causes_of(run, SCALAR)) == dict.fromkeys(StallCause, 0) | stalls
     assert run.busiest == DMA0

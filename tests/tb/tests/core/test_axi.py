@@ -11,30 +11,24 @@ import pytest
 from neuroncore_rtl.golden.memory.dma import dma_copy
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
 from neuroncore_rtl.hdl.memory.axi import MAX_BEATS
-from neuroncore_rtl.hdl.queue.boot import Boot
-from neuroncore_rtl.hdl.queue.fetch import Fetcher
+from neuroncore_rtl.hdl.queue import boot, fetch
 from neuroncore_rtl.hdl.queue.record import RecordBeat
 from neuroncore_rtl.run.harness.hbm import Hbm, read_memory, write_memory
 from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.spec import formats, isa, memory_map
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import INT8
-from neuroncore_rtl.spec.isa import RECORD_BYTES, DmaCopy, DmaTensor, Storage, queue_count
-from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC
 from neuroncore_rtl.tb.tests.core import axi
 
 SEED = 5
 
 PATIENT = {"hbm": Hbm(latency=20), "pause": 0}
-HOSTILE = {
-    "hbm": Hbm(latency=9, gap=2, port_rate=256 * 12, rate=256 * 20, stall=80, reorder=128, interleave=True),
-    "pause": 0.4,
-}
+REORDERING = Hbm(latency=9, gap=2, port_rate=256 * 12, rate=256 * 20, stall=80, reorder=128, interleave=True)
+HOSTILE = {"hbm": REORDERING, "pause": 0.4}
 """Minimal buffers and every permitted reordering."""
 
 
 @cache
 def bench(sim: str, size: int, ports: int, each: int) -> tuple[simulation.Build, dict]:
-    """Return a build of `axi.HbmBench` and the settings of its tests."""
     built = simulation.build(axi.design(axi.HbmBench(size, ports, each)), sim)
     return built, {"managers": ports * each, "beat": size, "size": axi.BENCH_BYTES, "max_beats": MAX_BEATS}
 
@@ -61,7 +55,6 @@ def test_managers_read_what_they_wrote(sim, shape, mood, rounds, tmp_path):
 
 
 def test_errors_are_answered(sim):
-    """Accesses to the error ranges that the test sets, and to addresses above the memory's size, get errors."""
     built, known = bench(sim, 16, 2, 2)
     end = axi.BENCH_BYTES // 2
     for hbm, decerr in (
@@ -72,7 +65,6 @@ def test_errors_are_answered(sim):
 
 
 def timing(tmp_path, hbm: Hbm, bursts: int, length: int, cycles: int = 400) -> dict[str, np.ndarray]:
-    """Return the cycles of each channel's handshakes at manager 0."""
     built, known = bench("verilator", 16, 2, 2)
     path = tmp_path / "events.json"
     settings = known | {"bursts": bursts, "length": length, "cycles": cycles, "events": str(path.resolve())}
@@ -85,7 +77,6 @@ def timing(tmp_path, hbm: Hbm, bursts: int, length: int, cycles: int = 400) -> d
 
 @pytest.mark.parametrize("latency", [1, 64])
 def test_latency(latency, tmp_path):
-    """The arbiter adds one cycle; bursts are back to back."""
     events = timing(tmp_path, Hbm(latency=latency), bursts=8, length=16)
     assert events["r"][0] - events["ar"][0] == latency + 1
     assert (events["b"] - events["w"][15::16] == latency + 1).all()
@@ -105,8 +96,7 @@ def test_bandwidth_is_shared(limit, tmp_path):
     assert abs(events["b"][-1] - events["r"][-1]) <= 16
 
 
-def random_copy(rng: random.Random, memory: np.ndarray, src: int, dst: int, size: int) -> DmaCopy:
-    """Return a copy between two equal parts of HBM, and apply it to `memory`."""
+def random_copy(rng: random.Random, memory: np.ndarray, src: int, dst: int, size: int) -> isa.DmaCopy:
     shape, steps, spans = [], ([], []), [0, 0]
     run = 1
     for _ in range(rng.randint(1, 4)):
@@ -121,10 +111,10 @@ def random_copy(rng: random.Random, memory: np.ndarray, src: int, dst: int, size
         run = max(spans) + 1
     addresses = [start + rng.randrange(size - span) for start, span in zip((src, dst), spans, strict=True)]
     tensors = [
-        DmaTensor(format=INT8, address=address, storage=Storage.HBM, steps=tuple(own))
+        isa.DmaTensor(format=formats.INT8, address=address, storage=isa.Storage.HBM, steps=tuple(own))
         for address, own in zip(addresses, steps, strict=True)
     ]
-    copy = DmaCopy(shape=tuple(shape), src=tensors[0], dst=tensors[1])
+    copy = isa.DmaCopy(shape=tuple(shape), src=tensors[0], dst=tensors[1])
     dma_copy(copy, memory, None, None)
     return copy
 
@@ -135,7 +125,7 @@ UNITS = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=16)
 @cache
 def units_bench() -> simulation.Build:
     engines = {f"dma{number}": DmaEngine(UNITS) for number in range(UNITS.dma_engines)}
-    bench = axi.RamBench(UNITS.hbm_bytes, {"boot": Boot(UNITS), "fetcher": Fetcher(UNITS), **engines})
+    bench = axi.RamBench(UNITS.hbm_bytes, {"boot": boot.Boot(UNITS), "fetcher": fetch.Fetcher(UNITS), **engines})
     return simulation.build(axi.design(bench), "icarus")
 
 
@@ -145,16 +135,14 @@ def test_units_use_a_ram(pause, tmp_path):
     rng = random.Random(SEED)
     size, part = 1 << 16, 1 << 13
     memory = np.frombuffer(bytearray(rng.randbytes(size)), np.uint8)
-    words = (IMAGE_MAGIC, 1000, 0x180, UNITS.rows, UNITS.columns, UNITS.dma_engines, UNITS.cores, 0)
+    words = (memory_map.IMAGE_MAGIC, 1000, 0x180, UNITS.rows, UNITS.columns, UNITS.dma_engines, UNITS.cores, 0)
     memory[:32] = np.frombuffer(struct.pack("<8I", *words), np.uint8)
     (tmp_path / "content").write_bytes(memory)
-    requests = [[rng.randrange(0, 4 * part, RECORD_BYTES) for _ in range(8)] for _ in range(queue_count(UNITS))]
+    requests = [[rng.randrange(0, 4 * part, isa.RECORD_BYTES) for _ in range(8)] for _ in range(isa.queue_count(UNITS))]
     loaded = dict(enumerate(struct.unpack("<250I", memory[0x180 : 0x180 + 1000])))
-    records = [[int.from_bytes(memory[a : a + RECORD_BYTES], "little") for a in asked] for asked in requests]
-    copies = [
-        [random_copy(rng, memory, (2 + engine) * part, (4 + 2 * engine) * part, 2000) for _ in range(4)]
-        for engine in range(2)
-    ]
+    records = [[int.from_bytes(memory[a : a + isa.RECORD_BYTES], "little") for a in asked] for asked in requests]
+    parts = ((2 * part, 4 * part), (3 * part, 6 * part))
+    copies = [[random_copy(rng, memory, src, dst, 2000) for _ in range(4)] for src, dst in parts]
     files = {name: str((tmp_path / name).resolve()) for name in ("content", "found", "after")}
     encoded = [[copy.encode() for copy in of_engine] for of_engine in copies]
     settings = {"requests": requests, "copies": encoded, "boot": 0, "size": size, "pause": pause, "seed": SEED}

@@ -1,19 +1,16 @@
-"""Random programs for all engines on the core: bytes equal golden's under any HBM behaviour, without races."""
+"""Random programs for all engines on the core, under any HBM behaviour."""
 
 import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.timing import predict
-from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
-from neuroncore_rtl.kernels.program.instructions import tensor_tensor
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, instructions
 from neuroncore_rtl.run import job as run_job
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.sim import simulation
-from neuroncore_rtl.run.sim.doctor import require
+from neuroncore_rtl.run.sim import doctor, simulation
 from neuroncore_rtl.run.targets import Rtl, execute
+from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.isa import AluOp
 from tests.kernels.joins import join_image
 from tests.run.harness.core_images import Work
 from tests.tb.reports import passed, report_of
@@ -22,7 +19,6 @@ TINY = PRESETS["tiny"]
 
 
 def run_sound(image, sim="verilator", **options):
-    """Run an image, check that all bytes equal golden's, and return the result and the core's outcome."""
     result = execute(run_job.ImageJob(machine=image.config, images=[image], **options), Rtl(sim=sim))
     assert (result.failures, result.mismatches) == ((), 0)
     return result, result.outcome.parts[0]
@@ -34,7 +30,7 @@ def test_random_programs_are_golden():
     assert report.rows["races"] == 0
     assert report.rows["kinds_of_instruction"] >= 20
     assert min(report.rows["instructions"].values()) >= 20 and report.rows["instructions"]["queue"] >= 50
-    assert set(report.rows["bytes_compared"]) == {"HBM", "SBUF", "PSUM"}
+    assert set(report.rows["bytes_compared"]) == {"hbm", "sbuf", "psum"}
 
 
 @pytest.mark.slow
@@ -42,7 +38,6 @@ def test_random_programs_are_golden():
     "words",
     [
         "COUNT=1000 SEED=1000",
-        # More columns than rows and fewer, several HBM ports, wide and narrow ones.
         "COUNT=32 ROWS=8 COLUMNS=4 HBM_BYTES=64 DMA_ENGINES=5 HBM_PORTS=3",
         "COUNT=32 ROWS=5 COLUMNS=16 HBM_BYTES=8",
     ],
@@ -52,8 +47,6 @@ def test_many_random_programs_are_golden(words):
 
 
 def test_a_byte_that_differs_fails_the_bench(monkeypatch):
-    """A changed byte of golden's SBUF is found in the dump of on-chip memory."""
-
     def disturbed(config, hbm, images):
         expected = sound(config, hbm, images)
         hbm[-0x9000] ^= 1
@@ -69,26 +62,18 @@ def test_a_byte_that_differs_fails_the_bench(monkeypatch):
 @pytest.mark.slow
 def test_icarus_runs_an_image_alike():
     """Icarus, unlike Verilator, propagates undefined values, and simulates without clock gating."""
-    require("iverilog")
+    doctor.require("iverilog")
     image = Work(TINY, 0, np.random.default_rng(1)).finished()
     options = {"behaviour": Hbm(latency=100, size=1 << 20), "limit": 20_000}
     runs = [run_sound(image, sim, **options)[1] for sim in simulation.SIMULATORS]
     assert runs[0] == runs[1] and runs[0].cycles > 1000 and runs[0].exit_code == 0
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        pytest.param(TINY, id="tiny"),
-        pytest.param(
-            TINY.with_overrides(rows=8, dma_engines=5, hbm_ports=3, hbm_bytes=64),
-            marks=pytest.mark.slow,
-            id="eight producers",
-        ),
-    ],
-)
+EIGHT_PRODUCERS = TINY.with_overrides(rows=8, dma_engines=5, hbm_ports=3, hbm_bytes=64)
+
+
+@pytest.mark.parametrize("config", [TINY, pytest.param(EIGHT_PRODUCERS, marks=pytest.mark.slow)])
 def test_an_instruction_waits_for_every_other_lane(config):
-    """NOPs in the vector queue wait for both lanes of the tensor queue, the scalar queue and all DMA queues."""
     image, results = join_image(config)
     result, done = run_sound(image, behaviour=Hbm(latency=64), limit=None, dump=True)
     assert all((tensor.elements(result.memory) == code).all() for tensor, code in results)
@@ -100,17 +85,16 @@ def test_an_instruction_waits_for_every_other_lane(config):
 
 
 def test_sections_run_again_on_the_core():
-    """One image has several steps: a counter on chip persists, and the first section is repeated between the steps."""
     program = Program(TINY)
     space = program.space
-    x, y = (space.hbm(name, FP32, (4, 8)) for name in "xy")
-    total = space.sbuf("total", FP32, (8,))
+    x, y = (space.hbm(name, formats.FP32, (4, 8)) for name in "xy")
+    total = space.sbuf("total", formats.FP32, (8,))
     program.append(dma_copy(total, x))
     program.start_section()
     for _ in range(3):
-        t = space.sbuf("t", FP32, (8,))
+        t = space.sbuf("t", formats.FP32, (8,))
         program.append(dma_copy(t, x))
-        program.append(tensor_tensor(total, total, t, AluOp.ADD))
+        program.append(instructions.tensor_tensor(total, total, t, isa.AluOp.ADD))
     program.append(dma_copy(y, total))
     ones = np.full((4, 8), 0x3F800000)
     for runs, sum_of_all in (([0, 1, 1, 1, 1], 13), ([0, 1, 0, 1], 4)):

@@ -1,4 +1,4 @@
-"""Illegal instructions: an engine reports rule and instruction, does not write, and stops."""
+"""Illegal instructions: an engine reports the rule, does not write, and stops."""
 
 from dataclasses import replace
 
@@ -18,10 +18,8 @@ from tests.tb.tests.instructions import BOTH, IMAGE, SHARED, SMALLEST, smallest
 
 OPCODES = {"vector": tuple(sorted(VECTOR_OPCODES)), "scalar": tuple(sorted(SCALAR_OPCODES))}
 
-BREAKABLE = {
-    "vector": ELEMENTWISE_RULES,
-    "scalar": ELEMENTWISE_RULES - {Rule.ARITHMETIC, Rule.DESTINATION, Rule.ROUNDING, Rule.PORTS},
-}
+LACKED = {Rule.ARITHMETIC, Rule.DESTINATION, Rule.ROUNDING, Rule.PORTS}
+BREAKABLE = {"vector": ELEMENTWISE_RULES, "scalar": ELEMENTWISE_RULES - LACKED}
 """Rules that each engine's instructions can break; an ACTIVATE has one source and FP32 arithmetic, so fewer rules."""
 
 
@@ -34,7 +32,6 @@ def without_sums(program):
 
 
 def illegal(rng, config, engine, rule, program):
-    """Return an instruction that breaks a rule, otherwise similar to a program's."""
     legal = [record.word for record in program.records if record.engine == engine]
     word = illegal_word(rng, config, OPCODES[engine], rule, legal)
     assert word is not None, f"no instruction of the {engine} engine breaks {rule.name}"
@@ -46,7 +43,7 @@ def violation(record, config):
 
 
 def interspersed(rng, config, program, each):
-    """Return a program's records with `each` illegal ones per rule among them, and the expected errors by engine."""
+    """Return records with `each` illegal ones per rule, and the expected errors by engine."""
     among = []
     for engine, rules in BREAKABLE.items():
         among += [illegal(rng, config, engine, rule, program) for rule in sorted(rules) for _ in range(each)]
@@ -71,7 +68,7 @@ def compare(outcome, program, instructions, config):
 
 @pytest.mark.parametrize(("stall", "seed"), ((0, 1), (100, 2)))
 def test_every_rule_is_enforced_and_nothing_else_is_touched(stall, seed):
-    """Engines are reset after each error, so one run has hundreds; legal instructions between errors are executed."""
+    """Engines are reset after each error, so that one run has hundreds of them."""
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
     program = without_sums(
@@ -89,7 +86,6 @@ def test_every_rule_is_enforced_and_nothing_else_is_touched(stall, seed):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_engine_stops_at_the_first_error(engine):
-    """Later instructions of the engine are not executed, earlier ones are completed."""
     rng = np.random.default_rng(4)
     program = random_elementwise_program(rng, SHARED, 40, Choices(opcodes=OPCODES[engine]), bytes_per_partition=1 << 14)
     records = list(program.records)
@@ -101,7 +97,6 @@ def test_engine_stops_at_the_first_error(engine):
 
 
 def refused_on_icarus(**shell):
-    """Run a small program with three illegal instructions on an engine in an optional faulty shell; return errors."""
     device = faulty(smallest("vector"), "vector_engine", **shell) if shell else smallest("vector")
     rng = np.random.default_rng(5)
     choices = Choices(opcodes=OPCODES["vector"], slow=False)
@@ -123,7 +118,6 @@ def test_icarus_refuses_alike():
 
 
 def test_wrong_cause_and_missing_error_are_noticed():
-    """The tests above depend on the error port being checked."""
     body = "wire [40:0] found; assign error = {found[40:9], found[8:1] + 8'd1, found[0]};"
     assert refused_on_icarus(ports={"error": "found"}, body=body) == [(cause + 1, number) for cause, number in REFUSALS]
     with pytest.raises(SimulationFailed, match="did not finish"):

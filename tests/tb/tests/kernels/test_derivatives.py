@@ -10,7 +10,6 @@ STEP = 1e-6
 
 
 def slopes_of(function, *arguments):
-    """Return the derivatives, by differences, of a randomly weighted sum of results with respect to each argument."""
     found = []
     for argument in arguments:
         slope = np.zeros_like(argument)

@@ -25,12 +25,10 @@ DEGENERATE = ((1, 1, 1), (1, 37, 1), (5, 1, 7), (1, 33, 40), (40, 33, 1))  # M, 
 
 
 def words(value):
-    """Return the label of a shape or of options in a test's name."""
     return "x".join(map(str, value)) if isinstance(value, tuple | dict) else None
 
 
 def operands(fmt, shape, seed=SEED):
-    """Return random matrices A [M, K] and B [K, N] with special values; print the seed."""
     m, k, n = shape
     print(f"seed {seed}, {m} x {k} x {n} {fmt.name}")
     rng = np.random.default_rng(seed)
@@ -38,7 +36,6 @@ def operands(fmt, shape, seed=SEED):
 
 
 def check(fmt, shape, config, **options):
-    """Multiply, compare with golden bit for bit, and return the counters."""
     a, b = operands(fmt, shape)
     on = Rtl(sim=options.pop("sim", "verilator"))
     result, counters = products.multiply_on_core(a, b, fmt, config, on, **options)

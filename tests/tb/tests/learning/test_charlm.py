@@ -1,4 +1,4 @@
-"""Training on the sonnets on the RTL, with a line per step; errors."""
+"""Training on the sonnets on the RTL."""
 
 from dataclasses import replace
 
@@ -45,7 +45,6 @@ def test_golden_gives_the_losses_of_the_timing_model_without_cycles():
 
 
 def test_a_step_that_differs_has_it_in_its_line(monkeypatch):
-    """Golden's loss of the second step is changed."""
     golden = ImageJob.golden
 
     def wrong(job):
@@ -61,8 +60,6 @@ def test_a_step_that_differs_has_it_in_its_line(monkeypatch):
 
 
 def test_a_network_that_does_not_learn_fails_the_bench(monkeypatch):
-    """The rate's sign is inverted."""
-
     def task_of(settings, task_of=charlm.task_of):
         task = task_of(settings)
         return replace(task, options=replace(task.options, rate=-task.options.rate))

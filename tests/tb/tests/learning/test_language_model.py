@@ -1,4 +1,4 @@
-"""Language model in float64: gradients against finite differences, and training that reduces the loss."""
+"""Language model in float64."""
 
 import numpy as np
 

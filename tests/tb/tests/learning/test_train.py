@@ -1,4 +1,4 @@
-"""Training of the digits network on the RTL; the bench fails for a network that does not learn."""
+"""Training of the digits network on the RTL."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -41,8 +41,6 @@ def test_curves_of_both_roundings_are_numbers_in_the_record_and_beside_the_plot(
 
 
 def test_a_network_that_does_not_learn_fails_the_bench(monkeypatch):
-    """The rate's sign is inverted."""
-
     def task_of(settings, task_of=train.task_of):
         task = task_of(settings)
         return replace(task, options=replace(task.options, rate=-task.options.rate))

@@ -1,4 +1,4 @@
-"""Collectives on the RTL: golden's bits despite link errors; disagreements, dead links and broken engines are named."""
+"""Collectives on the RTL: golden's bits despite link errors."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -47,7 +47,6 @@ def retired(outcome):
 
 
 def compare(workload, outcome) -> tuple[int, list[str]]:
-    """Return the number of bytes that differ from golden's, and the other failures."""
     expected = workload.memories.copy()
     golden_run(workload.lists, {core: expected[core] for core in workload.lists}, INSTANCE.cores)
     return int((expected != outcome.memories["hbm"]).sum()), failures_of(workload, outcome)
@@ -107,7 +106,6 @@ def test_samples_of_the_links_end_with_what_is_counted_at_the_end():
 
 
 def apart(change, group=ALL):
-    """Return the outcome of an all-reduce with another collective on core 2."""
     one = Collective(kind=CollectiveKind.ALL_REDUCE, group=group, rank=0, count=100, dst=4096)
     lists = {core: [replace(one, rank=rank)] for rank, core in enumerate(group.cores)}
     lists[2] = [replace(lists[2][0], **change)]

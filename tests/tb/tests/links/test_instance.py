@@ -1,4 +1,4 @@
-"""Images on all cores of an instance: golden's bits despite link errors and late starts; faults are named."""
+"""Images on all cores of an instance: golden's bits despite link errors and late starts."""
 
 from dataclasses import replace
 
@@ -8,17 +8,15 @@ import pytest
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.run.check.image_failures import explain_fault
-from neuroncore_rtl.run.harness.collective_faults import link_name
+from neuroncore_rtl.run.harness import collective_faults, link_view
 from neuroncore_rtl.run.harness.cores import CoreDevice, CoreWork
-from neuroncore_rtl.run.harness.link_view import Cut
 from neuroncore_rtl.run.harness.outcome import Ending
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.spec.isa import Cause, collective_queue
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
 from neuroncore_rtl.tb.stimulus.collective_programs import lists_side_by_side, random_workload
-from neuroncore_rtl.tb.tests.links import collective
-from neuroncore_rtl.tb.tests.links.workloads import collective_events, workload_job
+from neuroncore_rtl.tb.tests.links import collective, workloads
 from tests.run.harness.core_images import watched
 from tests.run.harness.faulty_hbm import FaultyHbm
 from tests.run.view.recordings import Timeline
@@ -33,7 +31,6 @@ WATCHDOG = 3000  # cycles, more than the detection of a dead link takes
 
 
 def run_job(job, **options):
-    """Run a job; return its outcome, golden's outcomes, failures, and the number of bytes that differ from golden's."""
     expected = job.golden()
     outcome = run_device(broken_cores(), replace(job.work(1), limit=100_000, **options))
     mismatches = int((outcome.memories["hbm"] != expected.memories["hbm"]).sum())
@@ -41,14 +38,12 @@ def run_job(job, **options):
 
 
 def run(images, *, data=None, fault=Fault.NONE, **options):
-    """Run an image on every core, with the results of `run_job`."""
     behaviour = FaultyHbm(latency=8, fault=fault)
     return run_job(ImageJob(machine=INSTANCE, images=images, data=data, behaviour=behaviour), **options)
 
 
 def check(workload, *, behaviour=None, **options):
-    """Run a workload with its delays as delayed starts, compare it with golden, and return the outcome."""
-    job = workload_job(INSTANCE, workload, SETTINGS, behaviour=behaviour or FaultyHbm(latency=8))
+    job = workloads.workload_job(INSTANCE, workload, SETTINGS, behaviour=behaviour or FaultyHbm(latency=8))
     outcome, _, failures, mismatches = run_job(job, **options)
     assert (failures, mismatches, outcome.ending) == ([], 0, Ending.FINISHED)
     assert any(one.events for one in outcome.parts.values())
@@ -59,7 +54,7 @@ def check(workload, *, behaviour=None, **options):
 def test_each_kind_is_golden(kind):
     workload = lists_side_by_side(np.random.default_rng(kind), INSTANCE, kind, [ALL], 199, CollectiveType.BF16)
     outcome = check(workload)
-    retired = [[event.retired for event in own] for own in collective_events(INSTANCE, outcome)]
+    retired = [[event.retired for event in own] for own in workloads.collective_events(INSTANCE, outcome)]
     assert [len(own) - own.count(None) for own in retired] == [len(workload.lists[core]) for core in range(4)]
     size = workload.memories.shape[1]
     changed = (outcome.memories["hbm"][:, :size] != workload.memories).any(axis=1)
@@ -79,14 +74,13 @@ def test_a_barrier_waits_for_the_core_that_starts_last():
         np.random.default_rng(4), INSTANCE, CollectiveKind.BARRIER, [ALL], 0, CollectiveType.FP32
     )
     outcome = check(replace(workload, delays={0: [0], 1: [900], 2: [20], 3: [0]}))
-    events = [event for (event,) in collective_events(INSTANCE, outcome)]
+    events = [event for (event,) in workloads.collective_events(INSTANCE, outcome)]
     assert max(event.issued for event in events) == events[1].issued > 900
     assert min(event.retired for event in events) > events[1].issued > 500 + events[0].issued
 
 
 @pytest.mark.parametrize("name, words", [("allreduce", "BYTES=2048"), ("collectives", "COUNT=10 BYTES=4096")])
 def test_a_test_runs_on_whole_cores(name, words, shared_cores):
-    """The same TEST as on engines only; its timeline contains the records of all cores and the links."""
     timeline = Timeline(ROOT / passed(name, f"{WORDS} {words}").rows["timeline"])
     cores = [f"core {core}" for core in range(4)]
     assert timeline.groups[:4] == cores and len(timeline.groups) == 8
@@ -109,12 +103,10 @@ def images_of(lists):
 
 
 def faults(runs):
-    """Return the error of each core as queue, cause and detail."""
     return [one.error and (one.error.queue, one.error.cause, one.error.detail) for one in runs]
 
 
 def stuck(other):
-    """Return the error of a core that never receives from another one."""
     return collective_queue(CONFIG), Cause.STUCK, 1 << 8 | other
 
 
@@ -155,8 +147,8 @@ def test_a_core_that_waits_for_those_that_wait_is_stuck():
 def test_a_dead_link_is_an_error_of_the_cores_at_it():
     wire = 1
     images = images_of({core: [all_reduce(core, count=2000, src=64)] * 3 for core in range(4)})
-    outcome, _, failures, _ = run(images, cut=Cut(wire=wire, cycle=1500))
-    assert wire in outcome.links.dead and link_name(INSTANCE, wire) == "link chip 0 down -> chip 1"
+    outcome, _, failures, _ = run(images, cut=link_view.Cut(wire=wire, cycle=1500))
+    assert wire in outcome.links.dead and collective_faults.link_name(INSTANCE, wire) == "link chip 0 down -> chip 1"
     errors = [one.error for one in outcome.parts.values()]
     assert {error.cause for error in errors} <= {Cause.LINK, Cause.STUCK}
     details = {error.detail for error in errors if error.cause == Cause.LINK}
