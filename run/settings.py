@@ -262,10 +262,21 @@ PROFILE = integer("PROFILE", None, "1 writes a profile of a run on the core or o
 RECORDED = (SIM, WAVES, DEPTH)
 """Variables for the simulator and the waveform of a run."""
 
-_STALL = "rate, in 256ths of the cycles, of random pauses on every stream and memory port that the harness drives"
+_STALL = (
+    "rate, in 256ths of the cycles, of random pauses on every stream and memory port that the harness drives: "
+    "tests the machine under backpressure, costs cycles"
+)
 STALL = integer("STALL", 0, _STALL, 0, 240)
-LATENCY = integer("LATENCY", 64, "cycles from an HBM address to its data", 1, 2000)
-BANDWIDTH = integer("BANDWIDTH", 0, "most bytes per cycle of HBM, 0 for the width of its ports", 0, 1024)
+_LATENCY = (
+    "cycles from an HBM address to its data, a property of the memory: each DMA engine hides as many as it buffers "
+    "beats (DMA_BEATS), more delay the engines"
+)
+LATENCY = integer("LATENCY", 64, _LATENCY, 1, 2000)
+_BANDWIDTH = (
+    "most bytes per cycle of HBM, reads and writes together, a property of the memory; "
+    "0 for the width of its ports, HBM_PORTS * HBM_BYTES each way"
+)
+BANDWIDTH = integer("BANDWIDTH", 0, _BANDWIDTH, 0, 1024)
 HBM_OPTIONS = (LATENCY, BANDWIDTH, STALL)
 """Behaviour of HBM."""
 
@@ -278,9 +289,15 @@ BOARD_OPTIONS = (
 )
 """For TARGET=board."""
 
-_ORDER = "instructions of each queue in program order, or scheduled to keep the engines busy"
+_ORDER = (
+    "instructions of each queue in program order, or scheduled to keep the engines busy: "
+    "usually fewer cycles, a longer preparation"
+)
 ORDER = choice("ORDER", Program.order, _ORDER, ORDERS)
-_TILE = "rows and columns of the array that kernels use, all unless given: the same TILE, the same bits on every PRESET"
+_TILE = (
+    "rows and columns of the array that kernels use, all unless given: the same TILE gives the same bits on every "
+    "PRESET, and a smaller one than the array costs cycles"
+)
 TILE_OPTION = integer("TILE", None, _TILE, 1, 128)
 
 

@@ -10,8 +10,16 @@ from neuroncore_rtl.run.settings import SEED, unknown
 from neuroncore_rtl.tb.campaign.task import CURVES, Row, Status
 
 __all__ = [
-    "ALWAYS", "Spread", "check_measures", "combination_of", "combinations", "measures_of", "ratio_name", "spread_of",
-    "statistics_of", "with_ratios",
+    "ALWAYS",
+    "Spread",
+    "check_measures",
+    "combination_of",
+    "combinations",
+    "ratio_name",
+    "shown_measures",
+    "spread_of",
+    "statistics_of",
+    "with_ratios",
 ]  # fmt: skip
 
 ALWAYS = ("cycles", "utilisation")
@@ -67,7 +75,7 @@ def check_measures(rows: Sequence[Row], chosen: Sequence[str]) -> None:
             raise unknown("a name in measures", name, numbers)
 
 
-def measures_of(rows: Sequence[Row], chosen: Sequence[str]) -> list[str]:
+def shown_measures(rows: Sequence[Row], chosen: Sequence[str]) -> list[str]:
     """Return the columns of the measures of one TEST.
 
     Arguments:

@@ -69,7 +69,8 @@ def command_help(one: Command, line: str, width: int, complete: bool = False) ->
         "variables": [(f"{option.name}=", option.describe()) for option in one.options if option.name not in machine],
     }
     for group in ParameterGroup:
-        rows = [(f"{name}=", machine[name].sentence) for name in shown if machine[name].group is group]
+        own = [machine[name] for name in shown if machine[name].group is group]
+        rows = [(f"{each.name.upper()}=", f"{each.sentence} Buys: {each.benefit}. Costs: {each.cost}.") for each in own]
         sections[f"machine, {group} (default: the preset's value)"] = rows
     if len(shown) < len(machine):
         more = f"{len(machine) - len(shown)} more parameters of the machine, and the values of each preset"

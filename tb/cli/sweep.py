@@ -18,7 +18,7 @@ from neuroncore_rtl.tb.campaign.plots import draw_campaign_roofline, draw_chips,
 from neuroncore_rtl.tb.campaign.rows import aligned_lines, row_of
 from neuroncore_rtl.tb.campaign.run import campaign, exit_status
 from neuroncore_rtl.tb.campaign.store import Store
-from neuroncore_rtl.tb.campaign.summary import check_measures, measures_of, ratio_name, statistics_of, with_ratios
+from neuroncore_rtl.tb.campaign.summary import check_measures, ratio_name, shown_measures, statistics_of, with_ratios
 from neuroncore_rtl.tb.campaign.sweep_spec import Point, Sweep, sweep_of
 from neuroncore_rtl.tb.campaign.task import CURVES, Row, Task, key_of, sources
 from neuroncore_rtl.tb.cli.registry import command_named
@@ -94,7 +94,7 @@ def _write(folder: Path, rows: Sequence[Row], spec: Sweep) -> None:
     by_test: Mapping[str, list[Row]] = defaultdict(list)
     for point, row in zip(spec.points, rows, strict=True):
         by_test[point.test].append({**row, "test": point.test})
-    measures = {test: measures_of(own, spec.measures) for test, own in by_test.items()}
+    measures = {test: shown_measures(own, spec.measures) for test, own in by_test.items()}
     for test, values in spec.baselines.items():
         by_test[test] = with_ratios(by_test[test], swept, measures[test], values)
     found = [row for own in by_test.values() for row in own]

@@ -117,7 +117,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     task, curves, notes, failures = task_of(settings), {}, {}, []
     for result in results:
         name, trainer = result.job.subject
-        notes |= {f"{name} {what}": note for what, note in learning.learning_rows(result).items()}
+        notes |= {f"{name}_{what}": note for what, note in learning.learning_rows(result).items()}
         curves[name] = learned(trainer, result.memory)
         found = (*learning.golden_failures(result), *learning.disagreements(curves[name].losses))
         failures += [f"{name}: {failure}" for failure in found]

@@ -18,14 +18,14 @@ SWEPT = ("RATE", "SEED")
 
 
 def test_the_usual_measures_are_the_numbers_that_vary():
-    assert summary.measures_of(ROWS, ()) == ["cycles", "loss.sr.last"]
+    assert summary.shown_measures(ROWS, ()) == ["cycles", "loss.sr.last"]
     many = [{**row, **{f"m{n}": row["SEED"] for n in range(9)}} for row in ROWS]
-    assert len(summary.measures_of(many, ())) == 1 + summary.MOST
+    assert len(summary.shown_measures(many, ())) == 1 + summary.MOST
 
 
 def test_chosen_measures_include_all_below_their_name():
-    assert summary.measures_of(ROWS, ("accuracy", "loss")) == ["cycles", "accuracy", "loss.sr.last"]
-    assert summary.measures_of(ROWS, ("busy", "acc")) == ["cycles", "busy.tensor"]
+    assert summary.shown_measures(ROWS, ("accuracy", "loss")) == ["cycles", "accuracy", "loss.sr.last"]
+    assert summary.shown_measures(ROWS, ("busy", "acc")) == ["cycles", "busy.tensor"]
     with pytest.raises(UsageError, match="a name in measures must be one of .*, not 'acuracy'; did you mean accuracy"):
         summary.check_measures(ROWS, ("loss", "acuracy"))
     summary.check_measures([], ("los",))  # a sweep of which all runs broke

@@ -48,7 +48,8 @@ def test_the_example_of_seeds_has_curves_statistics_and_ratios(run_sweep, tmp_pa
     """With fewer seeds and steps, and a second rate."""
     text = (ROOT / "examples" / "seeds.toml").read_text().replace("seeds = 20", "seeds = 2\nbaseline = {RATE = 9000}")
     text = (
-        re.sub("RATE = .*|STEPS = .*", "", text) + 'STEPS = 4\nPRESET = "tiny"\nBATCH = 8\n[sweep]\nRATE = [9000, 1]\n'
+        re.sub("(?m)^(RATE|STEPS) = .*", "", text)
+        + 'STEPS = 4\nPRESET = "tiny"\nBATCH = 8\n[sweep]\nRATE = [9000, 1]\n'
     )
     done = run_sweep(text)
     folder = tmp_path / "sweeps" / "mine"
