@@ -22,7 +22,7 @@ QUOTED_TEST = '$(subst ','\'',$(TEST))'
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
-.PHONY: help sim waves profile verilog image synth bitstream host formal mutate oracle sweep soak test lint format bench figures docs doctor lock clean
+.PHONY: help sim picture waves profile verilog image synth bitstream host formal mutate oracle sweep soak test lint format bench figures docs doctor lock clean
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
@@ -31,6 +31,9 @@ help: $(READY) ## list targets, TESTs and presets; make help TEST=matmul lists v
 
 sim: $(READY) ## run a TEST in a simulator and compare every result bit for bit: make sim TEST=matmul [NAME=VALUE ...]
 	@$(TB) sim $(QUOTED_TEST) $(VARIABLES)
+
+picture: $(READY) ## draw a product in the array, moving and still: make picture TEST=matmul [M= K= N= A=file B=file SEED=]
+	@$(TB) picture $(if $(TEST),TEST=$(QUOTED_TEST)) $(VARIABLES)
 
 waves: $(READY) ## open the latest waveform of a TEST in GTKWave: make waves TEST=matmul
 	@$(TB) waves $(QUOTED_TEST) $(VARIABLES)

@@ -81,6 +81,8 @@ class Report:
             of mappings becomes a nested table, as does a list of mappings, in which the first value names a row.
         failures: other reasons of a failure, a sentence each.
         details: further entries of the record, not in the table; JSON values.
+        curves: values of every step, by quantity and name of the curve, such as {"loss": {"sr": [2.3, ...]}}; in the
+            record, not in the table.
         modelled: whether the cycles are the timing model's; no RTL has run, and nothing was compared.
         judge: source of the verdict if not golden.
     """
@@ -97,6 +99,7 @@ class Report:
     rows: Mapping[str, object] = field(default_factory=dict)
     failures: Sequence[str] = ()
     details: Mapping[str, object] = field(default_factory=dict)
+    curves: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     modelled: bool = False
     judge: str | None = None
 
@@ -132,6 +135,7 @@ class Report:
             **{name: getattr(self, name) for name in figures},
             **self.rows,
             **self.details,
+            **({"curves": self.curves} if self.curves else {}),
             "problems": self.problems,
             "exit_status": self.exit_status,
         }
@@ -201,7 +205,8 @@ def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     for name, row in zip((heading, *(f"  {name}" for name in value)), (titles, *cells), strict=True):
         texts = zip(columns, row, widths, strict=True)
-        yield name, "  ".join(cell if column in words else cell.rjust(width) for column, cell, width in texts).rstrip()
+        padded = (cell.ljust(width) if column in words else cell.rjust(width) for column, cell, width in texts)
+        yield name, "  ".join(padded).rstrip()
 
 
 def _readable(value: object) -> str:

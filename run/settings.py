@@ -264,10 +264,10 @@ RECORDED = (SIM, WAVES, DEPTH)
 
 _STALL = "rate, in 256ths of the cycles, of random pauses on every stream and memory port that the harness drives"
 STALL = integer("STALL", 0, _STALL, 0, 240)
-LATENCY = integer("LATENCY", 64, "cycles from an HBM address to its data", 1, 200)
+LATENCY = integer("LATENCY", 64, "cycles from an HBM address to its data", 1, 2000)
 BANDWIDTH = integer("BANDWIDTH", 0, "most bytes per cycle of HBM, 0 for the width of its ports", 0, 1024)
 HBM_OPTIONS = (LATENCY, BANDWIDTH, STALL)
-"""Behaviour of HBM; its model holds twice 200 cycles of beats."""
+"""Behaviour of HBM."""
 
 RUN_OPTIONS = (SEED, *HBM_OPTIONS, *RECORDED, PROFILE)
 """Variables of a run."""

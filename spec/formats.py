@@ -143,4 +143,4 @@ def format_of(code: int) -> Format:
     for fmt in FORMATS.values():
         if fmt.code == code:
             return fmt
-    raise ValueError(f"a format's code must be below {len(FORMATS)}, not {code!r}")
+    raise ValueError(f"a format's code must be from 0 to {len(FORMATS) - 1}, not {code!r}")

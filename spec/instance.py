@@ -55,12 +55,11 @@ class Instance:
                 raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
         if self.link_bytes & (self.link_bytes - 1):
             raise ValueError(f"link_bytes must be a power of two, not {self.link_bytes!r}")
-        if self.topology == Topology.TORUS and (
-            self.width < 2 or self.chips < 2 * self.width or self.chips % self.width
-        ):
-            raise ValueError(
-                f"chips of a torus must form 2 or more rows of {self.width} chips, at least 2, not {self.chips!r}"
-            )
+        if self.topology == Topology.TORUS and self.width < 2:
+            raise ValueError(f"width of a torus must be at least 2, not {self.width!r}")
+        if self.topology == Topology.TORUS and (self.chips < 2 * self.width or self.chips % self.width):
+            rule = f"a multiple of width={self.width}, at least {2 * self.width}"
+            raise ValueError(f"chips of a torus must be {rule}, not {self.chips!r}")
 
         object.__setattr__(self, "core", replace(self.core, cores=self.cores))
 

@@ -47,7 +47,7 @@ class ReadPort(wiring.Signature):
         valid: a request; stable until accepted.
         address: byte address; stable until accepted.
         ready: the request is accepted at the end of this cycle.
-        data: `width` bits per partition, partition 0 lowest, `latency` cycles after acceptance.
+        data: `width` bits per partition, partition 0 lowest, `LATENCY` cycles after acceptance.
     """
 
     LATENCY = timing.READ_LATENCY

@@ -18,12 +18,12 @@ __all__ = ["column_of", "linear", "linear_t"]
 def linear_t(
     program: Program,
     w: Matrix,
-    x_t: Matrix,
+    x_t: Matrix | Tensor,
     bias: HbmTensor | Mapping[int, Tensor] | None = None,
     function: str = "identity",
     *,
     name: str = "y_t",
-    fmt: Format = BF16,
+    fmt: Format | str = BF16,
     parts: Sequence[slice] | None = None,
 ) -> Rows:
     """Append and return y_t = function(w.T x_t + bias), [outputs, tokens], for consumers that sum over outputs.
@@ -43,13 +43,13 @@ def linear_t(
 
 def linear(
     program: Program,
-    x_t: Matrix,
+    x_t: Matrix | Tensor,
     w: Matrix,
     bias: HbmTensor | Tensor | None = None,
     residual: Rows | None = None,
     *,
     name: str = "y",
-    fmt: Format = BF16,
+    fmt: Format | str = BF16,
 ) -> Rows:
     """Append and return y = x w + bias + residual, [tokens, outputs], for consumers that work on a token's features.
 

@@ -12,7 +12,13 @@ __all__ = ["swiglu_t"]
 
 
 def swiglu_t(
-    program: Program, gate: Matrix, up: Matrix, x_t: Matrix, *, name: str = "swiglu_t", fmt: Format = BF16
+    program: Program,
+    gate: Matrix,
+    up: Matrix,
+    x_t: Matrix | Tensor,
+    *,
+    name: str = "swiglu_t",
+    fmt: Format | str = BF16,
 ) -> Rows:
     """Append and return silu(x gate) * (x up), [hidden, tokens], for consumers that contract over hidden units.
 

@@ -100,7 +100,7 @@ class LiveRegions:
         return found
 
     def add(self, lane: int, number: int, reads: Iterable[Reach], writes: Iterable[Reach]) -> None:
-        """Add the accesses of instruction `number` of a lane."""
+        """Add the accesses of the instruction with index `number` in `lane`; drop earlier accesses that they cover."""
         for reach in writes:
             _hide(self._writes, reach)
             _hide(self._reads, reach)

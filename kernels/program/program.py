@@ -108,7 +108,7 @@ class Program:
 
     @property
     def lanes(self) -> int:
-        """Maximum number of rows of a tile that can be an operand of the array and also a result of the array."""
+        """Most rows of a tile that is an operand and a result of the array: the smaller of `rows` and `columns`."""
         return min(self.rows, self.columns)
 
     @property

@@ -157,18 +157,18 @@ def search_path() -> Path:
 
 
 def library_paths(labels: Iterable[str]) -> list[Path]:
-    """Return the paths of libraries of this machine's level; they need not exist."""
+    """Return the paths of the vector libraries `labels` for this computer's instructions; they need not exist."""
     return [search_path() / f"lib{label}.so" for label in labels]
 
 
 def compile_libraries(labels: Iterable[str]) -> list[Path]:
-    """Return the paths of libraries for this machine's level; compile missing ones."""
+    """Return the paths of the vector libraries `labels` for this computer's instructions; compile missing ones."""
     with ThreadPoolExecutor(max_workers=2) as pool:
         return list(pool.map(compile_library, labels))
 
 
 def compile_library(label: str, of: str | None = None) -> Path:
-    """Return a library's path for the level `of`, by default this machine's; compile it if missing."""
+    """Return a library's path for the level `of`, by default this computer's; compile it if missing."""
     of = of or level()
     library = libraries_folder / of / f"lib{label}.so"
     library.parent.mkdir(parents=True, exist_ok=True)

@@ -11,20 +11,24 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from neuroncore_rtl import ROOT, SIM_BUILD
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.sim.parcels import noted
 
 __all__ = [
-    "BUILDS", "FAILURE", "Plain", "Row", "Status", "Task", "WorkerDied", "WorkersLost", "broken_row", "key_of",
-    "perform", "sources",
+    "BUILDS", "CURVES", "FAILURE", "Plain", "Row", "Status", "Task", "WorkerDied", "WorkersLost", "broken_row",
+    "key_of", "perform", "sources",
 ]  # fmt: skip
 
 Plain = str | int | float | bool | None
 """Type of a cell of a row; a float is finite."""
 
-Row = dict[str, Plain]
+Row = dict[str, Any]
+"""Plain values by column, and in the column `CURVES` the values of all steps, by quantity and name of the curve."""
+
+CURVES = "curves"
 
 FAILURE = "failure"
 """Column of the reason of a failure; empty or absent if the run has passed."""
@@ -125,7 +129,7 @@ def _logged(task: Task, log) -> Row:
 
 def _check(row: Row) -> None:
     for name, value in row.items():
-        if not isinstance(value, Plain):
+        if name != CURVES and not isinstance(value, Plain):
             raise TypeError(f"a cell of a row must be a plain value, not {name} of type {type(value).__name__}")
     json.dumps(row, allow_nan=False)
 

@@ -34,6 +34,8 @@ class _Errors(click.Group):
     def invoke(self, ctx: click.Context):
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise _Interrupted from error
         except (UsageError, WrongChoice) as error:
             refusal = click.ClickException(str(error))
             refusal.exit_code = 2
@@ -164,7 +166,14 @@ def add_commands(commands: Iterable[Command]) -> None:
 add_commands(registry.COMMANDS)
 
 
+class _Interrupted(BaseException):
+    """Ctrl-C, hidden from click, which reports it as `Aborted!` with status 1."""
+
+
 def main() -> None:
     """Run the command line; a termination signal also ends the simulators that it started."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    app(prog_name="python -m neuroncore_rtl")
+    try:
+        app(prog_name="python -m neuroncore_rtl")
+    except _Interrupted:
+        raise KeyboardInterrupt from None

@@ -14,12 +14,14 @@ from neuroncore_rtl.run.settings import (
     UsageError,
     choice,
     configuration_options,
+    dtype_option,
     integer,
     later,
     switch,
     unknown,
 )
 from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.formats import MATMUL_FORMATS
 from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
 from neuroncore_rtl.tb.campaign.options import CAMPAIGN_OPTIONS
 
@@ -125,7 +127,23 @@ PROVED = ("arbiters", "axi", "link", "queue", "riscv", "semaphores")
 SUITES = ("riscv-tests", "riscv-arch-test", "fpgen", "testfloat", "nccl-tests")
 _FROM = "location of the suite: a folder, a file or a program, see docs/oracles.md; nccl-tests needs none"
 
+_SIZES = (("M", "rows of A and C"), ("K", "columns of A, rows of B"), ("N", "columns of B and C"))
+_MATRIX = "file of matrix {}, decimals in rows, as text, CSV or .npy; default small integers"
+
 COMMANDS = (
+    Command(
+        name="picture",
+        summary="Draw a matrix product in the systolic array, moving and still, from a run of the RTL.",
+        options=(
+            choice("TEST", "matmul", "what is drawn", ("matmul",)),
+            *(integer(name, None, f"{what}; default 4, or as the files have", 1, 64) for name, what in _SIZES),
+            *(Option(name=name, type=Path, default=None, help=_MATRIX.format(name)) for name in "AB"),
+            replace(SEED, default=None, help="seed of random small integers, instead of the matrices of lesson 2"),
+            dtype_option(fmt.name for fmt in MATMUL_FORMATS),
+            *configuration_options("tiny"),
+        ),
+        run=later("tb.cli.picture", "make_picture", "plots"),
+    ),
     Command(
         name="verilog",
         summary="Export a configuration: Verilog, file lists, JSON descriptions, and files for a board.",

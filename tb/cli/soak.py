@@ -50,7 +50,8 @@ def soak_machine(settings: Settings) -> int:
         except KeyboardInterrupt:
             interrupted = True
             found.close()
-    _print(folder, rows)
+    if rows or not interrupted:
+        _print(folder, rows)
     return 130 if interrupted else exit_status(rows) if rows else 1
 
 

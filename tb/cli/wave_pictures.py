@@ -13,11 +13,17 @@ import numpy as np
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.hdl.tensor.instruction import TensorOpcode
 from neuroncore_rtl.run.report import recording_in
+from neuroncore_rtl.run.targets import Rtl
 from neuroncore_rtl.run.view.wave_drawing import draw_waves
 from neuroncore_rtl.run.view.wave_groups import traces
+from neuroncore_rtl.run.view.waves import waveform
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.tb.cli.array_picture import A, B, record_product
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.tb.cli.array_picture import A, B
+from neuroncore_rtl.tb.cli.matrices import encode
 from neuroncore_rtl.tb.cli.registry import command_named
+from neuroncore_rtl.tb.tests.kernels.products import product_jobs
+from neuroncore_rtl.tb.tests.scenario import run_jobs
 
 __all__ = ["draw_core", "draw_engine", "write_wave_pictures"]
 
@@ -71,8 +77,10 @@ CORE = {
 
 def draw_engine(folder: Path) -> str:
     """Draw the signals of the tensor engine for a product with two tiles of K; `folder` receives the waveform."""
-    vcd, _ = record_product(np.hstack([A, A[:, ::-1]]), np.vstack([B, B]), PRESETS["tiny"], folder)
-    return draw_waves(vcd, "tensor", ENGINE, range(1, 19), "valid")
+    a, b = encode(np.hstack([A, A[:, ::-1]]), BF16), encode(np.vstack([B, B]), BF16)
+    with recording_in(folder):
+        [*run_jobs(product_jobs(a, b, BF16, PRESETS["tiny"], name="array"), Rtl(sim="icarus", waves=True, depth=0))]
+        return draw_waves(waveform("array"), "tensor", ENGINE, range(1, 19), "valid")
 
 
 def draw_core(folder: Path) -> str:

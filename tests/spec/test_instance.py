@@ -34,7 +34,10 @@ def test_values_out_of_range_are_refused(name, value, error, message):
 
 @pytest.mark.parametrize(("chips", "width"), [(4, 4), (6, 4), (4, 1), (2, 2)])
 def test_a_torus_has_two_rows_and_columns(chips, width):
-    with pytest.raises(ValueError, match=rf"chips of a torus must form 2 or more rows of {width} chips, at least 2"):
+    rule = (
+        rf"chips .* must be a multiple of width={width}, at least {2 * width}" if width > 1 else "width .* at least 2"
+    )
+    with pytest.raises(ValueError, match=f"{rule}, not {chips if width > 1 else width}$"):
         Instance(chips=chips, width=width, topology=Topology.TORUS)
 
 

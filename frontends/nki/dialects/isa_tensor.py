@@ -203,7 +203,7 @@ def transposed(r: Recording, sums: Tensor, source: Tensor) -> None:
 
 
 def stationary_operand(r: Recording, view: View) -> Tensor:
-    """Return a stationary operand: contiguous, aligned to four columns, in SBUF where a row group may start."""
+    """Return a view as a stationary operand, copied if necessary: contiguous in SBUF, as the array loads it."""
     tensor, fmt = lanes_tensor(r, spread(r, view)), view.dtype.machine_format
     flat = as_row(tensor)
     step = LOAD_COLUMNS * tensor.format.bits // 8
@@ -214,7 +214,7 @@ def stationary_operand(r: Recording, view: View) -> Tensor:
 
 
 def _moving(r: Recording, view: View, row: int) -> Tensor:
-    """Return a moving operand: elements of constant step, in SBUF, in the partitions from `row` on.
+    """Return a view as a moving operand, copied if necessary: of constant step, in SBUF, in partitions from `row` on.
 
     `row` must be the first partition of the stationary operand.
     """

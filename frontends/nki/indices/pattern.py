@@ -107,7 +107,7 @@ class Pattern:
 
     def step_along(self, dim: int) -> int:
         if not -self.ndim <= dim < self.ndim:
-            raise ValueError(f"{self.name}: indirect_dim must be below {self.ndim}, not {dim}")
+            raise ValueError(f"{self.name}: indirect_dim must be from {-self.ndim} to {self.ndim - 1}, not {dim}")
         step = self.element.steps[dim]
         if dim == self.lanes or self.block.steps[dim] or step < 1:
             raise ValueError(f"{self.name}: an index in memory must be along elements, not along dimension {dim}")

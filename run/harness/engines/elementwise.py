@@ -175,7 +175,7 @@ def _programs(work: ElementwiseWork) -> dict[str, list[EngineRecord]]:
 
 
 def _without_repetitions(text: str) -> str:
-    """Return the texts of both engines with each shared module once."""
+    """Return a Verilog text without the second copies of modules, which both engines contain."""
     seen = set()
 
     def once(found: re.Match) -> str:

@@ -156,17 +156,17 @@ def negative(piece):
 
 
 def odd(*pieces):
-    """Return the recipe of an odd function: pairs (last exponent, piece) for positive z."""
+    """Return an odd function's pieces for positive and negative z, from pairs (largest exponent, piece) for z > 0."""
     return pieces, tuple((last, negative(piece)) for last, piece in pieces)
 
 
 def even(*pieces):
-    """Return the recipe of an even function: pairs (last exponent, piece)."""
+    """Return an even function's pieces for positive and negative z: the same pairs (largest exponent of z, piece)."""
     return pieces, pieces
 
 
 def gate(cdf, above=2, near=0, tail_to=3):
-    """Return the rows of z times a cumulative distribution, with the last exponents of its pieces."""
+    """Return the pieces of z times a cumulative distribution; each serves z up to its largest exponent."""
     below = mirrored(cdf)
     tail = negative(power(times(below)))
     return (
@@ -176,7 +176,7 @@ def gate(cdf, above=2, near=0, tail_to=3):
 
 
 def gate_slope(slope, above=1, settled=2, near=0, tail_to=3):
-    """Return the rows of a gate's derivative, with the last exponents of its pieces."""
+    """Return the pieces of a gate's derivative; each serves z up to its largest exponent."""
     below = mirrored(slope)
     return (
         ((above, direct(slope)), (settled, near_one(slope)), (LAST, ONE)),
@@ -244,4 +244,4 @@ RECIPES = {
     "mish": gate(mish_over_z, above=3, near=1, tail_to=6),
     "arctan": odd((-1, times_z(arctan_over_z)), (LAST - 1, direct(mp.atan)), (LAST, outer(mp.atan))),
 }  # fmt: skip
-"""Pieces of every function for positive and negative z, each with the last exponent (or parity) that it serves."""
+"""Pieces of every function for positive and negative z, each with the largest exponent of z, or parity, of its use."""

@@ -25,9 +25,9 @@ class TensorInstruction(Instruction):
     """Common part of both tensor instructions.
 
     Arguments:
-        format: format of the operand in memory.
+        format: number format in memory of the operand, stationary or moving.
         half: half of an FP32 significand: 0 the upper, 1 the lower 12 bits; 0 for other formats.
-        k: number of rows of the operand; other rows of the array contribute nothing.
+        k: number of rows of the operand, stationary or moving; other rows of the array contribute nothing.
         address: byte address of the first element in every partition.
         row: first row of the array, and first partition of SBUF; the start of a quadrant.
         column: first column of the array, and first partition of PSUM; the start of a quadrant, and a multiple of

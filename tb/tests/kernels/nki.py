@@ -93,7 +93,8 @@ def _line_table(done: Result) -> list[dict[str, object]]:
     published = published_by_line(done.program.entries)
     costs = (published.get(line) for line in done.lines)
     own = ({"published": round(cost.cycles), "formula": cost.formula} if cost else {} for cost in costs)
-    return [row | more for row, more in zip(line_table(done.lines, done.cycles), own, strict=True)]
+    rows = zip(line_table(done.lines, done.cycles), own, strict=True)
+    return [{"line": row.pop("line"), **more, **row} for row, more in rows]
 
 
 def _listed(settings: Settings) -> Report:

@@ -138,7 +138,12 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         "data": display_path(plot.with_suffix(".csv")),
     }
     failures = () if untiled else ("the sums differ from those of one tensor without tiles",)
-    return replace(rows, rows={**rows.rows, **extra}, failures=failures)
+    curves = {
+        quantity: {name: values.mean(axis=0).tolist() for name, values in own.items()}
+        for quantity, own in (("sum", sums), ("squared_error", losses))
+        if own
+    }
+    return replace(rows, rows={**rows.rows, **extra}, failures=failures, curves=curves)
 
 
 def _spread(ends: np.ndarray, exact: float) -> dict[str, float]:

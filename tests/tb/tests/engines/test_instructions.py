@@ -5,14 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuroncore_rtl.run import elementwise
+from neuroncore_rtl.run import elementwise, targets
 from neuroncore_rtl.run.elementwise import work_of
 from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
-from neuroncore_rtl.run.targets import Rtl, execute, target_of
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.functions import FUNCTIONS
@@ -182,7 +181,7 @@ EXACT_TO_4_ULP = ("exp", "ln", "sqrt", "rsqrt", "reciprocal")
 
 
 def test_errors_of_the_functions_are_within_their_bounds(shared_engines):
-    result = execute(activation.error_job(list(FUNCTIONS.values()), SHARED, samples=400), Rtl())
+    result = targets.execute(activation.error_job(list(FUNCTIONS.values()), SHARED, samples=400), targets.Rtl())
     assert result.bit_exact and result.compared > 4 * 400 * len(FUNCTIONS)
     found = activation.errors_by_name(result)
     for name, largest in found.items():
@@ -212,7 +211,7 @@ def test_waveform_shows_opcodes_and_phases_as_words(test, engine, opcode, tmp_pa
     settings = command_named(test).settings("WAVES=1 COUNT=2 N=4 SIM=icarus ROWS=2 COLUMNS=2".split())
     with recording_in(tmp_path):
         jobs = instructions.instruction_jobs(settings, "all", [opcode])
-        (result,) = run_jobs(jobs, target_of(settings.values), lambda end: test)
+        (result,) = run_jobs(jobs, targets.target_of(settings.values), lambda end: test)
     assert result.bit_exact and not result.failures
     save = SaveFile(tmp_path / "waves" / f"{test}.gtkw")
     assert {f"{engine}: {group}" for group in ("commands", "steps", "results", "counters")} < set(save.groups)

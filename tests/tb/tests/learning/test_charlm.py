@@ -33,6 +33,15 @@ def test_the_same_on_every_run_of_a_seed():
     assert all(report.modelled and not report.problems and report.cycles > 0 for report in reports)
     steps = [report.rows["steps"] for report in reports]
     assert steps[0] == steps[1] != steps[2]
+    losses = reports[0].as_json()["curves"]["loss"]
+    assert losses["core"] == [row["loss"] for row in steps[0].values()] and len(losses["float64"]) == 2
+
+
+def test_golden_gives_the_losses_of_the_timing_model_without_cycles():
+    model, golden = (report_of("charlm", f"{SMALL} TARGET={target} STEPS=2") for target in ("model", "golden"))
+    assert golden.modelled and not golden.problems and golden.cycles is None
+    assert golden.curves == model.curves and golden.rows["writes"] == model.rows["writes"]
+    assert "cycles" in model.rows["steps"]["1"] and "cycles" not in golden.rows["steps"]["1"]
 
 
 def test_a_step_that_differs_has_it_in_its_line(monkeypatch):

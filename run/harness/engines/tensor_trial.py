@@ -1,0 +1,134 @@
+"""The tensor engine in Amaranth's own simulator: no Verilog, no build, every signal. For small arrays and programs.
+
+The testbench is the harness `run/harness/engines/tensor.v` without pauses, so it gives the same cycles.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from amaranth import Value
+from amaranth.lib import wiring
+from amaranth.sim import Simulator
+
+from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS
+from neuroncore_rtl.hdl.tensor.engine import TensorEngine
+from neuroncore_rtl.run.harness.engines.tensor import TensorProgram
+from neuroncore_rtl.spec.config import Config
+
+__all__ = ["Trial", "try_engine"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run of the tensor engine.
+
+    Arguments:
+        psum: the drained words, uint32 [words, partitions].
+        cycles: number of cycles from the first instruction to the last PSUM word.
+        values: by name of a signal, such as "mover.column_valid", its value in each cycle. The first instruction is
+            offered in the first cycle.
+    """
+
+    psum: np.ndarray
+    cycles: int
+    values: Mapping[str, list[int]]
+
+
+def try_engine(program: TensorProgram, config: Config, names: Iterable[str]) -> Trial:
+    """Run a legal program on the tensor engine, and return the values of the signals `names`.
+
+    Elaboration takes a second for 4 x 4 elements, and four for 8 x 8.
+    """
+    engine: Any = TensorEngine(config)
+    simulator: Any = Simulator(engine)
+    inside = _signals(simulator)
+    watched = {name: Value.cast(inside[name]) for name in names}
+    values: dict[str, list[int]] = {name: [] for name in watched}
+    words: list[int] = []
+    cycles = 0
+
+    async def bench(ctx) -> None:
+        nonlocal cycles
+        memories = [
+            _Memory(engine.stationary, STATIONARY_BITS, program.stationary),
+            _Memory(engine.moving, MOVING_BITS, program.moving),
+        ]
+        offered, drained, retired, reading, busy = 0, 0, 0, False, True
+        requests = [
+            (drain.moves, drain.psum + word, word + 1 == drain.words)
+            for drain in program.drains
+            for word in range(drain.words)
+        ]
+        while busy or offered < len(program.steps) or requests or reading:
+            step = program.steps[offered] if offered < len(program.steps) else None
+            valid = step is not None and drained >= step.drains
+            ctx.set(engine.instructions.valid, valid)
+            if step is not None:
+                ctx.set(Value.cast(engine.instructions.payload), step.instruction.encode())
+            for memory in memories:
+                memory.answer(ctx)
+            reads = bool(requests) and retired >= requests[0][0]
+            ctx.set(engine.psum.valid, reads)
+            if reads:
+                ctx.set(engine.psum.address, 4 * requests[0][1])
+            if reading:
+                words.append(ctx.get(engine.psum.data))
+            for name, signal in watched.items():
+                values[name].append(ctx.get(signal))
+            busy = bool(ctx.get(engine.busy))
+            cycles += busy or offered < len(program.steps)
+            offered += valid and ctx.get(engine.instructions.ready)
+            retired += ctx.get(engine.retired)
+            for memory in memories:
+                memory.accept(ctx)
+            reading = reads and bool(ctx.get(engine.psum.ready))
+            if reading:
+                drained += requests.pop(0)[2]
+            await ctx.tick()
+
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    shape = (-1, config.columns)
+    psum = np.frombuffer(b"".join(word.to_bytes(4 * config.columns, "little") for word in words), "<u4").reshape(shape)
+    return Trial(psum, cycles, values)
+
+
+def _signals(simulator: Any) -> dict[str, Value]:
+    """Return all signals of a design by their path below the top level.
+
+    If a unit has a port and an inner signal of the same name, the name is the port's, as in Verilog.
+    """
+    design = simulator._design
+    found: dict[str, Value] = {}
+    for one in design.fragments.values():
+        found |= {_path(one, name): signal for signal, name in one.signal_names.items()}
+    for unit, fragment in design.elaboratables.items():
+        if isinstance(unit, wiring.Component):
+            ports = unit.signature.flatten(unit)
+            found |= {_path(design.fragments[fragment], "__".join(map(str, name))): port for name, _, port in ports}
+    return found
+
+
+def _path(fragment: Any, name: str) -> str:
+    return ".".join((*fragment.name[1:], name))
+
+
+class _Memory:
+    """Operand memory, uint8 [rows, bytes], behind a read port that it accepts in every cycle."""
+
+    def __init__(self, port, bits: int, content: np.ndarray):
+        self.port, self.size = port, bits // 8
+        self.content = np.pad(content, ((0, 0), (0, self.size)))
+        self.data = deque([0] * port.signature.latency)
+
+    def answer(self, ctx) -> None:
+        ctx.set(self.port.ready, 1)
+        ctx.set(self.port.data, self.data.popleft())
+
+    def accept(self, ctx) -> None:
+        address = ctx.get(self.port.address) if ctx.get(self.port.valid) else 0
+        self.data.append(int.from_bytes(self.content[:, address : address + self.size].tobytes(), "little"))
