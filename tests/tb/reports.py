@@ -36,7 +36,8 @@ def report_of(test: str, words: str = "") -> Report:
     record = report.as_json()
     del record["settings"]  # values of variables, some of them texts
     if test not in LEARNING:
-        assert [*unreadable(record)] == []
+        wrong = [*unreadable(record)]
+        assert not wrong, wrong
     return report
 
 

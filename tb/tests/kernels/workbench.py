@@ -120,7 +120,7 @@ class Workbench(ABC):
         errors = {}
         for name, (matrix, reference) in self.references.items() if result.memories else ():
             numbers = decode(np.ascontiguousarray(self.codes(matrix, result)), matrix.format)
-            errors[f"error_of_{name}"] = error_figures(numbers, reference)
+            errors[f"error_of_{name.replace('.', '_')}"] = error_figures(numbers, reference)
         return Report(
             ideal_cycles=max(self._ideal_cycles().values()),
             rows=config | self._activity(settings, result) | errors,
