@@ -11,10 +11,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuroncore_rtl import ROOT
+from neuroncore_rtl import IN_CLONE, ROOT
 from neuroncore_rtl.run.sim.doctor import MissingTool
 
-__all__ = ["GROUPS", "Group", "require_packages"]
+__all__ = ["GROUPS", "Group", "require_clone", "require_packages"]
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,22 @@ def require_packages(*names: str) -> None:
     Raises:
         MissingTool: if Python runs outside of a clone's `.venv`, or if a package cannot be fetched.
     """
-    for name in names:
-        if GROUPS[name].is_missing:
-            _install(name)
+    missing, uv = [name for name in names if GROUPS[name].is_missing], Path(sys.executable).with_name("uv")
+    if missing and not (IN_CLONE and uv.is_file()):
+        purposes, groups = "; ".join(GROUPS[name].purpose for name in missing), ",".join(missing)
+        raise MissingTool(f"packages are missing ({purposes}); install them: pip install 'neuroncore-rtl[{groups}]'")
+    for name in missing:
+        _install(name, uv)
 
 
-def _install(name: str) -> None:
-    group, uv = GROUPS[name], Path(sys.executable).with_name("uv")
-    if not uv.is_file() or not (ROOT / "requirements.lock").is_file():
-        raise MissingTool(f"packages are missing ({group.purpose}); install them: pip install 'neuroncore-rtl[{name}]'")
+def require_clone(command: str) -> None:
+    """Raise MissingTool in an installed package, for a command that needs documents or tests."""
+    if not IN_CLONE:
+        raise MissingTool(f"{command} needs a clone of the repository, with its documents and tests: run make there")
+
+
+def _install(name: str, uv: Path) -> None:
+    group = GROUPS[name]
     modules = ", ".join(group.modules)
     print(f"installing {modules} and their dependencies ({group.megabytes} MB, once)", file=sys.stderr, flush=True)
     quiet = [] if sys.stderr.isatty() else ["--quiet"]

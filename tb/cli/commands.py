@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import click
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.run.report import display_path
+from neuroncore_rtl.run.report import PLAIN_WIDTH, display_path
 from neuroncore_rtl.run.settings import Command, Option, Settings, UsageError
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.paths import UnreadableFolder
@@ -139,7 +139,8 @@ def show_help(test: str | None, words: tuple[str, ...]):
 
     if wrong := [word for word in words if word not in ("ALL=0", "ALL=1")]:
         raise UsageError(f"a variable of help must be ALL=0 or ALL=1, not {wrong[0]!r}")
-    show(test, words[-1:] == ("ALL=1",), ALL_COMMANDS)
+    summaries = {name: command.get_short_help_str(PLAIN_WIDTH) for name, command in app.commands.items()}
+    show(test, words[-1:] == ("ALL=1",), ALL_COMMANDS, summaries)
 
 
 @app.command()

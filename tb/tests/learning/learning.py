@@ -14,6 +14,7 @@ from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Settings
+from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.run.view.plotting import new_figure
 from neuroncore_rtl.spec.costs import busy_cycles
 from neuroncore_rtl.tb.tests.figures import write_figure
@@ -27,7 +28,8 @@ LIMIT = 5_000_000  # cycle limit of a section
 
 
 def learning_job(image: Image, settings: Settings, name: str, note: str, subject: object = None) -> ImageJob:
-    """Return the job of an image that trains a network."""
+    """Return the job of an image that trains a network; its losses are plotted after the run."""
+    require_packages("plots")
     simulated = {} if settings.target == "model" else {"limit": LIMIT * len(image.runs)}
     name = name if settings.target == "model" else f"{name}-{settings.sim}"
     names = {"name": f"core-{name}", "pictures": name, "note": note, "subject": subject}
