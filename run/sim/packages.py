@@ -11,10 +11,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.table import Table
+from rich.text import Text
+
 from neuroncore_rtl import IN_CLONE, ROOT
 from neuroncore_rtl.run.sim.doctor import MissingTool
 
-__all__ = ["GROUPS", "Group", "require_clone", "require_packages"]
+__all__ = ["GROUPS", "Group", "group_table", "require_clone", "require_packages"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,20 @@ def require_clone(command: str) -> None:
     """Raise MissingTool in an installed package, for a command that needs documents or tests."""
     if not IN_CLONE:
         raise MissingTool(f"{command} needs a clone of the repository, with its documents and tests: run make there")
+
+
+def group_table() -> Table:
+    """Return the table of the groups for `make doctor`, with the commands that install them."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("packages", "found", "what for", "MB", "installed by"):
+        table.add_column(heading, overflow="fold", justify="right" if heading == "MB" else "left")
+    for name, group in GROUPS.items():
+        row = [name, "yes", group.purpose, str(group.megabytes), ""]
+        if group.is_missing:
+            row[1] = "no"
+            row[4] = "its first use, or make test" if IN_CLONE else f"pip install 'neuroncore-rtl[{name}]'"
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _install(name: str, uv: Path) -> None:

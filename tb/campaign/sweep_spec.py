@@ -22,11 +22,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuroncore_rtl.run.settings import SEED, Command, Settings, UsageError
+from neuroncore_rtl.run.settings import SEED, Command, Settings, UsageError, unknown
 
 __all__ = ["MOST", "Point", "points_of"]
 
 MOST = 100_000
+KEYS = ("test", "seeds", "settings", "sweep")
 Values = Mapping[str, object]
 
 
@@ -63,9 +64,9 @@ def _errors_at(place: str) -> Iterator[None]:
 
 
 def _points(spec: Values, command_named: Callable[[str], Command]) -> Iterator[Point]:
-    unknown = sorted(set(spec) - {"test", "seeds", "settings", "sweep"})
-    if unknown:
-        raise UsageError(f"a key must be test, seeds, settings or sweep, not {unknown[0]!r}")
+    for key in spec:
+        if key not in KEYS:
+            raise unknown("a key", key, KEYS)
     settings, blocks = spec.get("settings", {}), spec.get("sweep", {})
     if not isinstance(settings, dict):
         raise UsageError(f"settings must be a table, not {settings!r}")

@@ -124,10 +124,11 @@ def image():
 
 @app.command()
 def doctor():
-    """List installed and missing tools with the commands that install them."""
+    """List installed and missing tools and packages with the commands that install them."""
     from neuroncore_rtl.run.sim.doctor import show_tools
+    from neuroncore_rtl.run.sim.packages import group_table
 
-    sys.exit(show_tools())
+    sys.exit(show_tools(group_table()))
 
 
 @app.command("help")
