@@ -94,7 +94,7 @@ figures: $(READY) ## run the commands shown in the documents, and update their o
 docs: $(READY) ## build the documentation site into sim_build/site; SERVE=1 shows it on http://localhost:8000
 	@$(TB) docs $(VARIABLES)
 
-doctor: $(READY) ## list installed and missing tools with the commands that install them
+doctor: $(READY) ## list installed and missing tools and packages with the commands that install them
 	@$(TB) doctor
 
 lock: $(READY) ## resolve the dependencies of pyproject.toml again, into requirements.lock

@@ -17,7 +17,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.estimates import estimate, remark, remember
 
-__all__ = ["Report", "Share", "display_path", "progress", "recording_in", "recordings", "terminal"]
+__all__ = ["PLAIN_WIDTH", "Report", "Share", "display_path", "progress", "recording_in", "recordings", "terminal"]
 
 RESULTS = SIM_BUILD / "results"
 """Folder of the JSON records."""

@@ -10,9 +10,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from neuroncore_rtl import IN_CLONE
 from neuroncore_rtl.kernels.program.program import ORDERS, Program
 from neuroncore_rtl.run.report import Report
-from neuroncore_rtl.run.sim.packages import require_packages
+from neuroncore_rtl.run.sim.packages import require_clone, require_packages
 from neuroncore_rtl.run.sim.simulation import SIMULATORS
 from neuroncore_rtl.run.sim.vectors import WAYS
 from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
@@ -21,8 +22,8 @@ from neuroncore_rtl.spec.parameters import parameters
 __all__ = [
     "BOARD_OPTIONS", "HBM_OPTIONS", "LANES_OPTION", "LATENCY", "ORDER", "PROFILE", "RECORDED", "RUN_OPTIONS", "SEED",
     "SIM", "STALL", "TILE_OPTION", "WAVES", "Command", "Option", "Settings", "UsageError", "check_room", "choice",
-    "configuration_options", "core_options", "dtype_option", "integer", "later", "machine_of", "refusals", "switch",
-    "unknown",
+    "configuration_options", "core_options", "dtype_option", "integer", "later", "machine_of", "refusals",
+    "shell_command", "switch", "unknown",
 ]  # fmt: skip
 
 
@@ -178,7 +179,7 @@ class Command:
         """Return the shell command that repeats a run with these settings, except the values in `changed`."""
         values = {**settings.values, **changed}
         words = [f"{one.name}={values[one.name]}" for one in self.options if values[one.name] != one.default]
-        return " ".join(["make sim", f"TEST={self.name}", *words])
+        return shell_command("sim", self.name, *words)
 
     def settings(self, assignments: Iterable[str] = (), **values: object) -> Settings:
         """Return settings from NAME=VALUE texts, parsed values and defaults; UsageError for an invalid text."""
@@ -195,10 +196,22 @@ class Command:
         return Settings(chosen, defaults)
 
 
-def later(module: str, name: str, *groups: str) -> Callable[[Settings], object]:
-    """Return a function of a module that is imported at the call, after the packages of `groups` are installed."""
+def shell_command(target: str, test: str = "", *words: str) -> str:
+    """Return the shell command of a target and a TEST: make's, or, without a Makefile, the installed program's."""
+    if IN_CLONE:
+        return " ".join(["make", target, *([f"TEST={test}"] if test else []), *words])
+    return " ".join(["neuroncore-rtl", target, *([test] if test else []), *words])
+
+
+def later(module: str, name: str, *groups: str, clone: str = "") -> Callable[[Settings], object]:
+    """Return a function of a module that is imported at the call, after the packages of `groups` are installed.
+
+    `clone` names a command that an installed package lacks, because it needs documents or tests.
+    """
 
     def call(settings: Settings) -> object:
+        if clone:
+            require_clone(clone)
         require_packages(*groups)
         return getattr(importlib.import_module(f"neuroncore_rtl.{module}"), name)(settings)
 

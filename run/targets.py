@@ -18,6 +18,7 @@ from neuroncore_rtl.run.job import Expected, ImageJob, Job
 from neuroncore_rtl.run.report import display_path, progress, recordings
 from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.run.sim.vectors import lanes_choice
 from neuroncore_rtl.run.view.link_picture import draw_links
 from neuroncore_rtl.run.view.profile.figures import Figures
@@ -213,6 +214,8 @@ def execute(job: Job, on: Target) -> Result:
     Raises UsageError if the target cannot execute the job, SimulationFailed if the simulation does not end.
     """
     expected = None
+    if on.profile:
+        require_packages("plots")  # before a run that takes long
     if on.compares and type(job).golden is not Job.golden:  # golden knows such jobs
         with progress("golden", f"golden: {job.name}, {job.doing}"):
             expected = job.golden()

@@ -24,12 +24,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from neuroncore_rtl.run.settings import SEED, Command, Settings, UsageError
+from neuroncore_rtl.run.settings import SEED, Command, Settings, UsageError, unknown
 
 __all__ = ["MOST", "Point", "Sweep", "sweep_of"]
 
 MOST = 100_000
-KEYS = {"test", "seeds", "settings", "sweep", "measures", "baseline"}
+KEYS = ("test", "seeds", "settings", "sweep", "measures", "baseline")
 Values = Mapping[str, object]
 
 
@@ -117,9 +117,9 @@ def _errors_at(place: str) -> Iterator[None]:
 
 
 def _points(spec: Values, command_named: Callable[[str], Command]) -> Iterator[Point]:
-    unknown = sorted(set(spec) - KEYS)
-    if unknown:
-        raise UsageError(f"a key must be {', '.join(sorted(KEYS))}, not {unknown[0]!r}")
+    for key in spec:
+        if key not in KEYS:
+            raise unknown("a key", key, KEYS)
     settings, blocks = spec.get("settings", {}), spec.get("sweep", {})
     if not isinstance(settings, dict):
         raise UsageError(f"settings must be a table, not {settings!r}")

@@ -9,7 +9,7 @@ from dataclasses import replace
 import click
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.run.report import display_path
+from neuroncore_rtl.run.report import PLAIN_WIDTH, display_path
 from neuroncore_rtl.run.settings import Command, Option, Settings, UsageError
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.paths import UnreadableFolder
@@ -125,10 +125,11 @@ def image():
 
 @app.command()
 def doctor():
-    """List installed and missing tools with the commands that install them."""
+    """List installed and missing tools and packages with the commands that install them."""
     from neuroncore_rtl.run.sim.doctor import show_tools
+    from neuroncore_rtl.run.sim.packages import group_table
 
-    sys.exit(show_tools())
+    sys.exit(show_tools(group_table()))
 
 
 @app.command("help")
@@ -140,7 +141,8 @@ def show_help(test: str | None, words: tuple[str, ...]):
 
     if wrong := [word for word in words if word not in ("ALL=0", "ALL=1")]:
         raise UsageError(f"a variable of help must be ALL=0 or ALL=1, not {wrong[0]!r}")
-    show(test, words[-1:] == ("ALL=1",), ALL_COMMANDS)
+    summaries = {name: command.get_short_help_str(PLAIN_WIDTH) for name, command in app.commands.items()}
+    show(test, words[-1:] == ("ALL=1",), ALL_COMMANDS, summaries)
 
 
 @app.command()

@@ -243,13 +243,13 @@ COMMANDS = (
             switch("HOLES", 0, "1 tests only the holes of the record again, with the current tests"),
             switch("RUN", 1, "0 runs nothing and prints the existing records"),
         ),
-        run=later("tb.campaign.mutation.command", "mutate_units", "fpga", "develop"),
+        run=later("tb.campaign.mutation.command", "mutate_units", "fpga", "develop", clone="mutate"),
     ),
     Command(
         name="docs",
         summary="Build the documentation site with strict links.",
         options=(switch("SERVE", 0, "1 serves the site on http://localhost:8000 and rebuilds it when a file changes"),),
-        run=later("tb.cli.docs", "build_site", "docs"),
+        run=later("tb.cli.docs", "build_site", "docs", clone="docs"),
     ),
     Command(
         name="figures",
@@ -258,6 +258,6 @@ COMMANDS = (
             choice("ONLY", None, "run only commands that contain this text"),
             switch("RUN", 1, "0 runs nothing and updates figures from the existing records"),
         ),
-        run=later("tb.cli.figures", "check_figures"),
+        run=later("tb.cli.figures", "check_figures", clone="figures"),
     ),
 )

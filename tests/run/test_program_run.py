@@ -129,6 +129,14 @@ REFUSED = {
     r"x: shape must be \(4, 8\), not \(8, 4\)": {"inputs": {"x": VALUES.T}},
     "y: elements must be numbers, or codes of bf16 as uint16, not uint8": {"inputs": {"y": VALUES.astype(np.uint8)}},
     "x: elements must be numbers, or codes of fp32 as uint32, not complex64": {"inputs": {"x": VALUES * 1j}},
+    "inputs must be arrays by names of tensors, .*, not 3": {"inputs": 3},
+    "an input must be named by a tensor in HBM or by its name, not by 3": {"inputs": {3: VALUES}},
+    "x: elements must form an array of shape .4, 8.; ": {"inputs": {"x": [[1.0, 2.0], [3.0]]}},
+    r"x: shape must be \(4, 8\), not \(\)": {"inputs": {"x": "abc"}},
+    "rows must be an integer, not": {"rows": 4.5},
+    "SEED must be an integer from 0 to .*, not '1.5'": {"seed": 1.5},
+    "WAVES must be an integer from 0 to 1, not 'yes'": {"waves": "yes"},
+    "ORDER must be one of program, scheduled, not": {"order": 3},
     "gone: an input must be in the program's HBM, not at 0x8000": {
         "inputs": {HbmTensor(name="gone", format=FP32, address=0x8000, shape=(1,)): [1.0]}
     },
@@ -156,6 +164,12 @@ def test_parameters_of_the_machine_are_variables():
         run(program, dma_engines=1, on="golden")
     with pytest.raises(ValueError, match="a program must be a Program, a kernel or an Image, not 3"):
         run(3)
+
+
+@pytest.mark.parametrize("machine", [None, 3, "tiny", Config])
+def test_machine_of_a_program_is_a_config(machine):
+    with pytest.raises(TypeError, match=r"the machine must be a Config, such as PRESETS\['small'\], not "):
+        Program(machine)
 
 
 def test_tensors_have_formats_by_name():

@@ -29,6 +29,7 @@ from neuroncore_rtl.run.settings import (
     integer,
     refusals,
 )
+from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.formats import BF16, format_named
 from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench
@@ -90,6 +91,7 @@ def _sum_of(settings: Settings) -> tuple[float, list[float]]:
 
 
 def _jobs(settings: Settings) -> Jobs:
+    require_packages("plots")
     runs, steps, fmt = settings.m, settings.steps, format_named(settings.dtype)
     start, addends = _sum_of(settings)
     rng = np.random.default_rng(settings.seed)

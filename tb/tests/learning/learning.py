@@ -14,6 +14,7 @@ from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.report import display_path, recordings
 from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Option, Settings, choice, core_options
+from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.costs import busy_cycles
 
@@ -40,6 +41,7 @@ def training_options(preset: str) -> tuple[Option, ...]:
 
 def learning_job(image: Image, settings: Settings, note: str, subject: object = None, name: str = "") -> ImageJob:
     """Return the job of an image that trains a network; name: see `Job`."""
+    require_packages("plots")  # before a run that takes long
     simulated = {"limit": LIMIT * len(image.runs)} if settings.target == "core" else {}
     given = {"name": name, "note": note, "subject": subject, "behaviour": hbm_of(settings)}
     return ImageJob(machine=settings.config, images=[image], **simulated, **given)

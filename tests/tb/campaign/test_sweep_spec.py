@@ -58,7 +58,7 @@ def test_a_file_counts_by_what_is_in_it(tmp_path):
     "text, said",
     [
         ("test = ", "SPEC must be a file of TOML; .*mine.toml: "),
-        ('tests = "matmul"', "a key must be baseline, measures, seeds, settings, sweep, test, not 'tests'"),
+        ('tests = "matmul"', "a key must be one of test, seeds, settings, sweep, measures, baseline, not 'tests'; did"),
         ("[sweep]\nM = 1", "test must be the name of a TEST in sweep or at the top, not None"),
         ('[sweep]\ntest = "gone"', "sweep: TEST must be one of matmul, .*, not 'gone'"),
         ('test = "matmul"\n[sweep]\nM = [1, 0]', "sweep, M: M must be an integer from 1 to 1048576, not '0'"),
