@@ -15,7 +15,7 @@ from neuroncore_rtl.run.view.array_motion import Motion, array_signals, check_ar
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, Format
 from neuroncore_rtl.spec.isa import MultiplyMoving
-from neuroncore_rtl.tb.cli.matrices import encode
+from neuroncore_rtl.tb.cli.matrices import encode_matrix
 from neuroncore_rtl.tb.stimulus.tensor_tiling import TiledProduct, tiled_products
 
 __all__ = ["A", "B", "DrawnProduct", "run_product", "try_product", "write_pictures"]
@@ -78,7 +78,7 @@ def try_product(
 def write_pictures() -> None:
     """Write both pictures of the documents."""
     folder = ROOT / "docs" / "pictures"
-    motion = run_product(encode(A, BF16), encode(B, BF16), BF16, PRESETS["tiny"]).motion
+    motion = run_product(encode_matrix(A, BF16), encode_matrix(B, BF16), BF16, PRESETS["tiny"]).motion
     (folder / "array.svg").write_text(draw_motion(motion))
     (folder / "array_cycle.svg").write_text(draw_motion(motion, motion.busiest))
 

@@ -9,7 +9,7 @@ from neuroncore_rtl.golden.arith import round_fp32
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.formats import Format
 
-__all__ = ["encode", "read_matrix"]
+__all__ = ["encode_matrix", "read_matrix"]
 
 MOST = 64
 """Rows and columns of the largest matrix."""
@@ -49,7 +49,7 @@ def _rows(text: str) -> list[list[str]]:
     return rows
 
 
-def encode(matrix: np.ndarray, fmt: Format, name: str = "a matrix") -> np.ndarray:
+def encode_matrix(matrix: np.ndarray, fmt: Format, name: str = "a matrix") -> np.ndarray:
     """Return the codes of the nearest numbers of a format, uint32.
 
     Raises:

@@ -15,7 +15,7 @@ from neuroncore_rtl.run.view.array_motion import SECONDS, Motion, check_array, d
 from neuroncore_rtl.run.view.raster import svg_to_png, write_gif
 from neuroncore_rtl.spec.formats import INT8, format_named
 from neuroncore_rtl.tb.cli.array_picture import A, B, run_product
-from neuroncore_rtl.tb.cli.matrices import encode, read_matrix
+from neuroncore_rtl.tb.cli.matrices import encode_matrix, read_matrix
 
 __all__ = ["make_picture", "operands"]
 
@@ -37,7 +37,7 @@ def make_picture(settings: Settings) -> int:
     config, fmt = settings.config, format_named(settings.dtype)
     check_array(config)
     a, b = operands(settings)
-    left, right = encode(a, fmt, "A"), encode(b, fmt, "B")
+    left, right = encode_matrix(a, fmt, "A"), encode_matrix(b, fmt, "B")
     changed = [np.count_nonzero(decode(words, fmt) != exact) for words, exact in ((left, a), (right, b))]
     elements = config.rows * config.columns
     with progress(f"multiplying on {config.rows} x {config.columns} processing elements", "multiply", elements):

@@ -22,7 +22,7 @@ from neuroncore_rtl.run.view.waves import signals, waveform
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.tb.cli.array_picture import A, B
-from neuroncore_rtl.tb.cli.matrices import encode
+from neuroncore_rtl.tb.cli.matrices import encode_matrix
 from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.cli.waves import record_waves
 from neuroncore_rtl.tb.tests.kernels.products import product_jobs
@@ -89,7 +89,7 @@ def draw_first_screen(folder: Path) -> str:
 
 def draw_engine(folder: Path) -> str:
     """Draw the signals of the tensor engine for a product with two tiles of K; `folder` receives the waveform."""
-    a, b = encode(np.hstack([A, A[:, ::-1]]), BF16), encode(np.vstack([B, B]), BF16)
+    a, b = encode_matrix(np.hstack([A, A[:, ::-1]]), BF16), encode_matrix(np.vstack([B, B]), BF16)
     with recording_in(folder):
         [*run_jobs(product_jobs(a, b, BF16, PRESETS["tiny"], name="array"), Rtl(sim="icarus", waves=True, depth=0))]
         return draw_waves(waveform("array"), "tensor", ENGINE, range(1, 19), "valid")

@@ -14,7 +14,7 @@ from neuroncore_rtl.run.view.trial_waves import write_trial
 from neuroncore_rtl.run.view.waves import latest, waveform, write_save_file
 from neuroncore_rtl.spec.formats import format_named
 from neuroncore_rtl.tb.cli.array_picture import try_product
-from neuroncore_rtl.tb.cli.matrices import encode
+from neuroncore_rtl.tb.cli.matrices import encode_matrix
 from neuroncore_rtl.tb.cli.picture import operands
 from neuroncore_rtl.tb.cli.registry import COMMANDS
 
@@ -33,7 +33,7 @@ def record_waves(test: Command, assignments: Sequence[str]) -> Path:
         settings = picture.settings(assignments)
         if is_shown(settings.config):
             fmt = format_named(settings.dtype)
-            a, b = (encode(matrix, fmt, name) for matrix, name in zip(operands(settings), "AB", strict=True))
+            a, b = (encode_matrix(matrix, fmt, name) for matrix, name in zip(operands(settings), "AB", strict=True))
             with progress("recording every signal of the tensor engine"):
                 path = write_trial(try_product(a, b, fmt, settings.config)[1], waveform(test.name))
             write_save_file(path)

@@ -185,7 +185,7 @@ def test_print_shows_the_cycles_of_lines():
     assert len(shown) >= 3 and all(
         re.search(r" [\d,]+ +[\d.]+% +[\d,]+ instructions  program.append", line) for line in shown
     )
-    assert shown[1].endswith("program.append(tensor_scalar(out, tile, 2.0, AluOp.MULTIP...")
+    assert shown[1].endswith("program.append(instructions.tensor_scalar(out, tile, 2.0,...")
 
 
 @pytest.mark.parametrize(("fmt", "value"), [(INT8, 128), (INT8, 0.5), (INT32, np.nan), (INT32, -(2.0**31) - 512)])

@@ -76,9 +76,13 @@ def test_system_verilator_is_preferred_if_it_is_new_enough(printed, origin, monk
 
 
 def test_doctor_lists_groups_of_packages(monkeypatch):
-    monkeypatch.setitem(packages.GROUPS, "plots", replace(packages.GROUPS["plots"], modules=("no_such_module",)))
+    monkeypatch.setitem(
+        packages.PACKAGE_GROUPS, "plots", replace(packages.PACKAGE_GROUPS["plots"], modules=("no_such_module",))
+    )
     lines = CliRunner().invoke(app, ["doctor"]).stdout.splitlines()
-    shown = {words[0]: words[1] for line in lines if len(words := line.split()) > 1 and words[0] in packages.GROUPS}
-    assert shown.keys() == packages.GROUPS.keys() and shown["plots"] == "no"
+    shown = {
+        words[0]: words[1] for line in lines if len(words := line.split()) > 1 and words[0] in packages.PACKAGE_GROUPS
+    }
+    assert shown.keys() == packages.PACKAGE_GROUPS.keys() and shown["plots"] == "no"
     monkeypatch.setattr(packages, "IN_CLONE", False)
     assert "pip install 'neuroncore-rtl[plots]'" in CliRunner().invoke(app, ["doctor"]).stdout

@@ -14,7 +14,7 @@ from neuroncore_rtl.run.view.array_motion import _short, draw_motion
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.tb.cli.array_picture import A, B, run_product
-from neuroncore_rtl.tb.cli.matrices import encode
+from neuroncore_rtl.tb.cli.matrices import encode_matrix
 from neuroncore_rtl.tb.tests.kernels.products import counters_of, gathered, product_jobs
 from neuroncore_rtl.tb.tests.scenario import run_jobs
 
@@ -38,7 +38,7 @@ def numbers(svg: Path, style: str) -> dict[int, list[float]]:
 def pictures(tmp_path_factory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("array")
     target, still = folder / "array.svg", folder / "array_cycle.svg"
-    motion = run_product(encode(A, BF16), encode(B, BF16), BF16, TINY).motion
+    motion = run_product(encode_matrix(A, BF16), encode_matrix(B, BF16), BF16, TINY).motion
     target.write_text(draw_motion(motion))
     still.write_text(draw_motion(motion, motion.busiest))
     return target, still
@@ -75,7 +75,7 @@ def test_every_partial_sum_is_numpys(rng, parameters):
     config = replace(TINY, **parameters)
     columns, latency = config.columns, config.mac_latency
     a, b = (rng.integers(1, 8, shape) for shape in ((columns, 7), (7, 9)))
-    drawn = run_product(encode(a, BF16), encode(b, BF16), BF16, config)
+    drawn = run_product(encode_matrix(a, BF16), encode_matrix(b, BF16), BF16, config)
     assert (drawn.words.view(np.float32) == a @ b).all() and not drawn.transposed
     motion = drawn.motion
     expected = [np.cumsum(a.T[k, :, None] * b[k, None, :], axis=0) for k in (slice(0, 4), slice(4, 7))]
@@ -97,7 +97,7 @@ def test_every_partial_sum_is_numpys(rng, parameters):
 def test_the_cycles_are_those_of_the_harness(sizes):
     """Amaranth's simulator and the harness of Icarus offer instructions and read PSUM in the same cycles."""
     m, k, n = sizes
-    a, b = encode(np.ones((m, k)), BF16), encode(np.ones((k, n)), BF16)
+    a, b = encode_matrix(np.ones((m, k)), BF16), encode_matrix(np.ones((k, n)), BF16)
     results = [*run_jobs(product_jobs(a, b, BF16, TINY), Rtl(sim="icarus"))]
     drawn = run_product(a, b, BF16, TINY)
     assert drawn.motion.cycles == counters_of(results)["cycles"]
@@ -106,13 +106,13 @@ def test_the_cycles_are_those_of_the_harness(sizes):
 
 def test_operands_of_a_narrow_machine_are_decoded():
     """A processing element with 8 bits of significand holds the same numbers in other words."""
-    motion = run_product(encode(A, BF16), encode(B, BF16), BF16, replace(TINY, significand_bits=8)).motion
+    motion = run_product(encode_matrix(A, BF16), encode_matrix(B, BF16), BF16, replace(TINY, significand_bits=8)).motion
     weights = [float(motion.busiest.elements[row][column].weight) for row in range(4) for column in range(4)]
     assert weights == A.T.ravel().tolist()
 
 
 def test_what_cannot_be_shown_is_refused():
-    ones = encode(np.ones((4, 64)), BF16)
+    ones = encode_matrix(np.ones((4, 64)), BF16)
     with pytest.raises(UsageError, match=r"^the array of a picture must have at most 8 x 8 elements, not 16 x 16"):
         run_product(ones, ones.T, BF16, PRESETS["small"])
     with pytest.raises(UsageError, match=r"must move at most 100 columns through the array, not 4096:"):

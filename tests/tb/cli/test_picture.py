@@ -12,7 +12,7 @@ from neuroncore_rtl.golden.tensor import matrix_product
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.formats import BF16
-from neuroncore_rtl.tb.cli.matrices import encode, read_matrix
+from neuroncore_rtl.tb.cli.matrices import encode_matrix, read_matrix
 from neuroncore_rtl.tb.cli.picture import _name, make_picture, operands
 from neuroncore_rtl.tb.cli.registry import COMMANDS
 
@@ -46,7 +46,7 @@ def test_the_last_row_shows_goldens_product(tmp_path, draw, rng):
     files, output = draw(f"A={tmp_path / 'a.npy'}", f"B={tmp_path / 'b.csv'}", "PRESET=tiny")
     assert re.search(r"^rounded +12 numbers of A and 18 of B to bf16$", output, re.MULTILINE)
     assert re.search(r"^array holds +A, and the columns of B move$", output, re.MULTILINE)
-    expected = matrix_product(encode(a, BF16), encode(b, BF16), BF16, 4).view(np.float32)
+    expected = matrix_product(encode_matrix(a, BF16), encode_matrix(b, BF16), BF16, 4).view(np.float32)
     group = ElementTree.parse(files[".svg"]).getroot().findall("{http://www.w3.org/2000/svg}g")[-1]
     sums = [float(text.text) for text in group if text.get("class") == "sum"]
     assert np.allclose(sums, expected[:, ::-1].ravel(), rtol=0, atol=0.06)
@@ -79,7 +79,7 @@ def test_other_matrices_and_machines_have_other_names():
     runs = [(), ("SEED=2",), ("SEED=3",), ("MAC_LATENCY=2",), ("ROWS=5",), ("DTYPE=int8",), ("M=2",)]
     for words in runs:
         settings = PICTURE.settings(words)
-        names.add(_name(settings, *(encode(matrix, BF16) for matrix in operands(settings))))
+        names.add(_name(settings, *(encode_matrix(matrix, BF16) for matrix in operands(settings))))
     assert len(names) == len(runs)
 
 
@@ -96,7 +96,7 @@ def test_other_matrices_and_machines_have_other_names():
 )
 def test_a_file_that_is_no_matrix_is_refused(tmp_path, text, rule):
     with pytest.raises(UsageError, match=f"^A must .*{rule}"):
-        encode(read_matrix("A", write(tmp_path / "a.txt", text)), BF16, "A")
+        encode_matrix(read_matrix("A", write(tmp_path / "a.txt", text)), BF16, "A")
 
 
 def test_shapes_that_contradict_the_files_are_refused(tmp_path):
