@@ -1,5 +1,6 @@
 """Pictures of a profile: timeline and roofline."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
@@ -131,7 +132,7 @@ def draw_roofline(path: Path, figures: Figures) -> Path:
     return _saved(figure, path, [reach | {"array_operations_per_cycle": peak, "hbm_bytes_per_cycle": width}])
 
 
-def _saved(figure, path: Path, rows: list[dict[str, object]]) -> Path:
+def _saved(figure, path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
     write_plot(figure, path, rows)
     figure.clear()
     return path

@@ -130,7 +130,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         **learning.loss_rows(both),
         "characters": lines.characters(),
         "writes": _one_line(task.prompt + lines.text),
-        "float64 writes": _one_line(task.prompt + task.text.decode(written)),
+        "float64_writes": _one_line(task.prompt + task.text.decode(written)),
         **learning.draw_losses(settings.file_name("charlm"), title, curves),
         **learning.learning_rows(result),
     }
@@ -201,7 +201,7 @@ class _Lines:
         if self._result.outcome is None:
             return {}
         found, golden = codes
-        return {"bit-exact": "bit-exact" if np.array_equal(found[row], golden[row]) else "differs from golden"}
+        return {"golden": "bit-exact" if np.array_equal(found[row], golden[row]) else "differs from golden"}
 
 
 TEST = Scenario(
