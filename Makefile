@@ -22,7 +22,7 @@ QUOTED_TEST = '$(subst ','\'',$(TEST))'
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
-.PHONY: help sim waves profile verilog image synth bitstream host formal mutate oracle sweep soak test lint format bench figures docs doctor lock clean
+.PHONY: help sim picture waves profile verilog image synth bitstream host formal mutate oracle sweep soak test lint format bench figures docs doctor lock clean
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
@@ -32,7 +32,10 @@ help: $(READY) ## list targets, TESTs and presets; make help TEST=matmul lists v
 sim: $(READY) ## run a TEST in a simulator and compare every result bit for bit: make sim TEST=matmul [NAME=VALUE ...]
 	@$(TB) sim $(QUOTED_TEST) $(VARIABLES)
 
-waves: $(READY) ## open the latest waveform of a TEST in GTKWave: make waves TEST=matmul
+picture: $(READY) ## draw a product in the array, moving and still: make picture TEST=matmul [M= K= N= A=file B=file SEED=]
+	@$(TB) picture $(if $(TEST),TEST=$(QUOTED_TEST)) $(VARIABLES)
+
+waves: $(READY) ## open a waveform of a TEST in GTKWave, the latest or a new one: make waves TEST=matmul [NAME=VALUE ...]
 	@$(TB) waves $(QUOTED_TEST) $(VARIABLES)
 
 profile: $(READY) ## run a TEST on the core and write where its cycles went: make profile TEST=matmul [TARGET=model ...]
@@ -91,7 +94,7 @@ figures: $(READY) ## run the commands shown in the documents, and update their o
 docs: $(READY) ## build the documentation site into sim_build/site; SERVE=1 shows it on http://localhost:8000
 	@$(TB) docs $(VARIABLES)
 
-doctor: $(READY) ## list installed and missing tools with the commands that install them
+doctor: $(READY) ## list installed and missing tools and packages with the commands that install them
 	@$(TB) doctor
 
 lock: $(READY) ## resolve the dependencies of pyproject.toml again, into requirements.lock

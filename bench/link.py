@@ -14,7 +14,7 @@ from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.hdl.link.router import Router
 from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.tables import table
-from neuroncore_rtl.run.view.plotting import new_figure
+from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.instance import INSTANCES
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
 from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE
@@ -82,8 +82,12 @@ def plot_model(path: Path) -> dict[str, dict[int, float]]:
     axes.minorticks_off()
     axes.grid(alpha=0.3)
     axes.legend()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=100)
+    rows = [
+        {"chips": chips, "gbits_per_s_per_instance": NETWORKS[name], "milliseconds": float(time)}
+        for name, times in found.items()
+        for chips, time in times.items()
+    ]
+    write_plot(figure, path, rows, dpi=100)
     return found
 
 

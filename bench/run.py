@@ -45,7 +45,8 @@ def _measure(settings: Settings) -> int:
         for table in tables(record):
             console.print(table)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / ("bench.json" if settings.part == "all" else f"bench-{settings.part}.json")
+    others = Settings(settings.some(("SIZE", "LANES")), settings.defaults)
+    path = RESULTS / f"{others.file_name('bench' if settings.part == 'all' else f'bench-{settings.part}')}.json"
     path.write_text(json.dumps(record, indent=2) + "\n")
     console.print(f"record: {display_path(path)}", markup=False, soft_wrap=True)
     return 0 if _is_right(record) else 1

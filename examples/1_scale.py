@@ -4,19 +4,16 @@ import sys
 
 import numpy as np
 
-from neuroncore_rtl.kernels.program import Program, dma_copy
+from neuroncore_rtl import AluOp, Program, dma_copy, run
 from neuroncore_rtl.kernels.program.instructions import tensor_scalar
-from neuroncore_rtl.run import run
-from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.isa import AluOp
 
 ROWS, COLUMNS = 4, 200
 
 
 def scale(program: Program) -> None:
     space = program.space
-    x, y = space.hbm("x", FP32, (ROWS, COLUMNS)), space.hbm("y", FP32, (ROWS, COLUMNS))
-    tile = space.sbuf("tile", FP32, (COLUMNS,), ROWS)  # one partition per row
+    x, y = space.hbm("x", "fp32", (ROWS, COLUMNS)), space.hbm("y", "fp32", (ROWS, COLUMNS))
+    tile = space.sbuf("tile", "fp32", (COLUMNS,), ROWS)  # one partition per row
 
     program.append(dma_copy(tile, x))
     program.append(tensor_scalar(tile, tile, 3.0, AluOp.MULTIPLY))

@@ -4,11 +4,8 @@ import sys
 
 import numpy as np
 
-from neuroncore_rtl.kernels.program import Program, dma_copy
+from neuroncore_rtl import AluOp, Program, dma_copy, run
 from neuroncore_rtl.kernels.program.instructions import activation, scalar_tensor_tensor, tensor_scalar
-from neuroncore_rtl.run import run
-from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.spec.isa import AluOp
 
 ROWS, COLUMNS = 72, 96
 EPSILON = 1e-5
@@ -16,14 +13,18 @@ EPSILON = 1e-5
 
 def rmsnorm(program: Program) -> None:
     space, lanes = program.space, program.config.partitions
-    x, y = space.hbm("x", BF16, (ROWS, COLUMNS)), space.hbm("y", BF16, (ROWS, COLUMNS))
-    gamma = space.hbm("gamma", FP32, (COLUMNS,))
+    x, y = space.hbm("x", "bf16", (ROWS, COLUMNS)), space.hbm("y", "bf16", (ROWS, COLUMNS))
+    gamma = space.hbm("gamma", "fp32", (COLUMNS,))
 
-    gain = space.sbuf("gain", FP32, (COLUMNS,))
+    gain = space.sbuf("gain", "fp32", (COLUMNS,))
     program.append(dma_copy(gain, gamma))  # the same in every partition
     # Double buffering: one tile is loaded or stored while the other is computed.
     places = [
-        (space.sbuf("tile", BF16, (COLUMNS,)), space.sbuf("square", FP32, (COLUMNS,)), space.sbuf("scale", FP32, (1,)))
+        (
+            space.sbuf("tile", "bf16", (COLUMNS,)),
+            space.sbuf("square", "fp32", (COLUMNS,)),
+            space.sbuf("scale", "fp32", (1,)),
+        )
         for _ in range(2)
     ]
     for number, first in enumerate(range(0, ROWS, lanes)):

@@ -4,29 +4,27 @@ import sys
 
 import numpy as np
 
-from neuroncore_rtl.kernels.program import Program, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl import Program, dma_copy, load_stationary, multiply_moving, run
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
-from neuroncore_rtl.run import run
-from neuroncore_rtl.spec.formats import BF16, FP32
 
 K, M, N = 40, 4, 100
 
 
 def product(program: Program) -> None:
     space, depth = program.space, program.config.rows
-    a, b, c = space.hbm("a", BF16, (K, M)), space.hbm("b", BF16, (K, N)), space.hbm("c", FP32, (M, N))
-    sums = space.psum("sums", FP32, (N,), M)
+    a, b, c = space.hbm("a", "bf16", (K, M)), space.hbm("b", "bf16", (K, N)), space.hbm("c", "fp32", (M, N))
+    sums = space.psum("sums", "fp32", (N,), M)
 
     for first in range(0, K, depth):
         part = slice(first, min(first + depth, K))  # one partition per row of the array
-        stationary = space.sbuf("stationary", BF16, (M,), part.stop - part.start)
-        moving = space.sbuf("moving", BF16, (N,), part.stop - part.start)
+        stationary = space.sbuf("stationary", "bf16", (M,), part.stop - part.start)
+        moving = space.sbuf("moving", "bf16", (N,), part.stop - part.start)
         program.append(dma_copy(stationary, a[part]))
         program.append(dma_copy(moving, b[part]))
         program.append(load_stationary(stationary))
         program.append(multiply_moving(sums, moving, accumulate=first > 0))
 
-    out = space.sbuf("out", FP32, (N,), M)
+    out = space.sbuf("out", "fp32", (N,), M)
     program.append(tensor_copy(out, sums))
     program.append(dma_copy(c, out))
 

@@ -8,10 +8,8 @@ from math import erf
 
 import numpy as np
 
-from neuroncore_rtl.kernels.program import Program, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl import Program, dma_copy, load_stationary, multiply_moving, run
 from neuroncore_rtl.kernels.program.instructions import activation
-from neuroncore_rtl.run import run
-from neuroncore_rtl.spec.formats import BF16, FP32
 
 INPUTS, OUTPUTS, TOKENS = 12, 10, 600
 
@@ -22,25 +20,25 @@ def tiles(size: int, step: int) -> list[slice]:
 
 def linear_gelu(program: Program) -> None:
     space, config = program.space, program.config
-    x, w = space.hbm("x", BF16, (INPUTS, TOKENS)), space.hbm("w", BF16, (INPUTS, OUTPUTS))
-    b, y = space.hbm("b", FP32, (OUTPUTS,)), space.hbm("y", BF16, (OUTPUTS, TOKENS))
+    x, w = space.hbm("x", "bf16", (INPUTS, TOKENS)), space.hbm("w", "bf16", (INPUTS, OUTPUTS))
+    b, y = space.hbm("b", "fp32", (OUTPUTS,)), space.hbm("y", "bf16", (OUTPUTS, TOKENS))
 
     # Operands used more than once stay in SBUF: one tile per `config.rows` inputs.
     depth = tiles(INPUTS, config.rows)
     weights, moving = [], []
     for number, part in enumerate(depth):
         rows = part.stop - part.start
-        weights.append(space.sbuf(f"w{number}", BF16, (OUTPUTS,), rows))
-        moving.append(space.sbuf(f"x{number}", BF16, (TOKENS,), rows))
+        weights.append(space.sbuf(f"w{number}", "bf16", (OUTPUTS,), rows))
+        moving.append(space.sbuf(f"x{number}", "bf16", (TOKENS,), rows))
         program.append(dma_copy(weights[-1], w[part]))
         program.append(dma_copy(moving[-1], x[part]))
 
     words = config.psum_words
-    sums = space.psum("sums", FP32, (2, words))  # two banks: one accumulates while the other is read
+    sums = space.psum("sums", "fp32", (2, words))  # two banks: one accumulates while the other is read
     turn = 0
     for outputs in tiles(OUTPUTS, config.columns):
         count = outputs.stop - outputs.start
-        bias = space.sbuf("bias", FP32, (1,), count)
+        bias = space.sbuf("bias", "fp32", (1,), count)
         program.append(dma_copy(bias, b[outputs, None]))
         for tokens in tiles(TOKENS, words):
             width = tokens.stop - tokens.start
@@ -48,7 +46,7 @@ def linear_gelu(program: Program) -> None:
             for k in range(len(depth)):
                 program.append(load_stationary(weights[k][:, outputs]))
                 program.append(multiply_moving(bank, moving[k][:, tokens], accumulate=k > 0))
-            out = space.sbuf("out", BF16, (width,), count)
+            out = space.sbuf("out", "bf16", (width,), count)
             program.append(activation(out, bank, "gelu", bias=bias))
             program.append(dma_copy(y[outputs, tokens], out))
 

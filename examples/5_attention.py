@@ -10,7 +10,8 @@ from math import sqrt
 
 import numpy as np
 
-from neuroncore_rtl.kernels.program import Program, Tensor, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl import AluOp, Program, dma_copy, load_stationary, multiply_moving, run
+from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program.instructions import (
     activation,
     affine_select,
@@ -20,9 +21,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_reduce,
     tensor_scalar,
 )
-from neuroncore_rtl.run import run
-from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.spec.isa import AluOp, Index
+from neuroncore_rtl.spec.isa import Index
 
 QUERIES, KEYS, WIDTH = 24, 40, 4
 
@@ -33,7 +32,7 @@ def tiles(size: int, step: int) -> list[slice]:
 
 def identity_matrix(program: Program, size: int) -> Tensor:
     """Return an identity matrix: ones, kept where partition - column = 0."""
-    ones, identity = (program.space.sbuf(name, BF16, (size,), size) for name in ("ones", "identity"))
+    ones, identity = (program.space.sbuf(name, "bf16", (size,), size) for name in ("ones", "identity"))
     program.append(memset(ones, 1.0))
     program.append(affine_select(identity, ones, Index(partition=1, steps=(-1,)), AluOp.IS_EQUAL, 0.0))
     return identity
@@ -41,27 +40,27 @@ def identity_matrix(program: Program, size: int) -> Tensor:
 
 def attention(program: Program) -> None:
     space, size = program.space, min(program.config.rows, program.config.columns)
-    q, k = space.hbm("q", BF16, (WIDTH, QUERIES)), space.hbm("k", BF16, (WIDTH, KEYS))
-    v, out = space.hbm("v", BF16, (KEYS, WIDTH)), space.hbm("out", FP32, (QUERIES, WIDTH))
+    q, k = space.hbm("q", "bf16", (WIDTH, QUERIES)), space.hbm("k", "bf16", (WIDTH, KEYS))
+    v, out = space.hbm("v", "bf16", (KEYS, WIDTH)), space.hbm("out", "fp32", (QUERIES, WIDTH))
     identity = identity_matrix(program, size)
 
-    keys = space.sbuf("keys", BF16, (KEYS,), WIDTH)
+    keys = space.sbuf("keys", "bf16", (KEYS,), WIDTH)
     program.append(dma_copy(keys, k))
-    values = [space.sbuf("values", BF16, (WIDTH,), part.stop - part.start) for part in tiles(KEYS, size)]
+    values = [space.sbuf("values", "bf16", (WIDTH,), part.stop - part.start) for part in tiles(KEYS, size)]
     for tile, part in zip(values, tiles(KEYS, size), strict=True):
         program.append(dma_copy(tile, v[part]))
 
-    scores, turned, sums = (space.psum(name, FP32, (512,)) for name in ("scores", "turned", "sums"))  # one bank each
+    scores, turned, sums = (space.psum(name, "fp32", (512,)) for name in ("scores", "turned", "sums"))  # one bank each
     for queries in tiles(QUERIES, size):
         n = queries.stop - queries.start
-        stationary = space.sbuf("queries", BF16, (n,), WIDTH)
+        stationary = space.sbuf("queries", "bf16", (n,), WIDTH)
         program.append(dma_copy(stationary, q[:, queries]))
         program.append(load_stationary(stationary))
         program.append(multiply_moving(scores[:n, :KEYS], keys))
 
         # weights = exp((scores - max) / sqrt(d)); the activation also sums them.
-        weights = space.sbuf("weights", BF16, (KEYS,), n)
-        lowest, total = space.sbuf("lowest", FP32, (1,), n), space.sbuf("total", FP32, (1,), n)
+        weights = space.sbuf("weights", "bf16", (KEYS,), n)
+        lowest, total = space.sbuf("lowest", "fp32", (1,), n), space.sbuf("total", "fp32", (1,), n)
         program.append(tensor_reduce(lowest, scores[:n, :KEYS], AluOp.MAX, negate=True))
         program.append(tensor_scalar(lowest, lowest, 1 / sqrt(WIDTH), AluOp.MULTIPLY))
         program.append(
@@ -71,14 +70,14 @@ def attention(program: Program) -> None:
 
         for number, part in enumerate(tiles(KEYS, size)):
             count = part.stop - part.start
-            turned_weights = space.sbuf("turned weights", BF16, (n,), count)
+            turned_weights = space.sbuf("turned weights", "bf16", (n,), count)
             program.append(load_stationary(weights[:, part]))
             program.append(multiply_moving(turned[:count, :n], identity[:n, :n], transpose=True))
             program.append(tensor_copy(turned_weights, turned[:count, :n]))
             program.append(load_stationary(turned_weights))
             program.append(multiply_moving(sums[:n, :WIDTH], values[number], accumulate=number > 0))
 
-        result = space.sbuf("result", FP32, (WIDTH,), n)
+        result = space.sbuf("result", "fp32", (WIDTH,), n)
         program.append(tensor_scalar(result, sums[:n, :WIDTH], total, AluOp.MULTIPLY))
         program.append(dma_copy(out[queries], result))
 

@@ -1,15 +1,18 @@
 """`python -m neuroncore_rtl`: the command line behind the Makefile, with the commands of tb/ and of bench/."""
 
+import signal
 import sys
 
 _report = sys.excepthook
 
 
 def _report_in_a_line(kind, error, trace) -> None:
-    """Report an interrupt in one line, also while modules are being imported."""
-    if issubclass(kind, KeyboardInterrupt):
-        sys.exit("interrupted")
-    _report(kind, error, trace)
+    """Report Ctrl-C in one line, also while modules are being imported."""
+    if not issubclass(kind, KeyboardInterrupt):
+        return _report(kind, error, trace)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends what Python still does at its end
+    print("interrupted", file=sys.stderr)
+    sys.exit(130)
 
 
 sys.excepthook = _report_in_a_line

@@ -1,9 +1,12 @@
 """The runtime: runs a program on the simulated machine, the numpy model, the timing model or a board.
 
-`run` is the entry point; its first use imports the modules that simulate.
+`run` is the entry point; its first use imports the modules that simulate. This package itself can be called like it,
+because `neuroncore_rtl.run` is its name too.
 """
 
-from typing import TYPE_CHECKING
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neuroncore_rtl.run.program import ProgramFailed, run
@@ -23,3 +26,11 @@ def __getattr__(name: str):
 
         return getattr(program, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _CallablePackage(ModuleType):
+    def __call__(self, *args, **options) -> Any:
+        return self.run(*args, **options)
+
+
+sys.modules[__name__].__class__ = _CallablePackage

@@ -54,7 +54,11 @@ def codes_of(tensor: HbmTensor, given: ArrayLike) -> np.ndarray:
     Unsigned integers of the format's size are codes. Other numbers are rounded to FP32 and then to nearest even; for an
     integer format they must be integers in its range.
     """
-    fmt, given = tensor.format, np.asarray(given)
+    fmt = tensor.format
+    try:
+        given = np.asarray(given)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{tensor.name}: elements must form an array of shape {tensor.shape!r}; {error}") from None
     if given.shape != tensor.shape:
         raise ValueError(f"{tensor.name}: shape must be {tensor.shape!r}, not {given.shape!r}")
     if given.dtype == storage_dtype(fmt):

@@ -58,8 +58,9 @@ class Job:
     """Work that a target executes, and the rules that judge the outcome.
 
     Arguments:
-        name: name of the waveform; None: no waveform.
-        pictures: name of the timeline, the picture of the links and the profile; None: no such files.
+        name: name of the files: waveform, timeline, picture of the links, profile; None: no files. A job of a TEST has
+            only the end of the name, which distinguishes it from the TEST's other jobs; "": the only job.
+        pictures: whether the timeline and the picture of the links are written.
         subject: source of the job, for the code that judges the result.
 
     Attributes:
@@ -71,7 +72,7 @@ class Job:
     """
 
     name: str | None = None
-    pictures: str | None = None
+    pictures: bool = True
     subject: Any = None
 
     doing = ""

@@ -1,8 +1,8 @@
 """`run`: executes a program, a kernel or an image on a target."""
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
 
 from neuroncore_rtl.golden.core import CoreOutcome
@@ -21,6 +21,7 @@ from neuroncore_rtl.run.settings import (
     BOARD_OPTIONS,
     RUN_OPTIONS,
     Command,
+    Settings,
     UsageError,
     check_room,
     choice,
@@ -28,7 +29,7 @@ from neuroncore_rtl.run.settings import (
     unknown,
 )
 from neuroncore_rtl.run.targets import TARGET_VARIABLES, Target, execute, target_of
-from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import Storage
 
 __all__ = ["PRESET", "ProgramFailed", "ProgramJob", "program_job", "run"]
@@ -127,25 +128,38 @@ def run(
         if target.profile and not program.entries:
             raise UsageError("PROFILE must be 0 for a program without instructions, not 1")
         config, made = program.config, program
-    label = f"run-{name}-{config.rows}x{config.columns}" + (f"-{settings.sim}" if target.name == "rtl" else "")
-    result = execute(program_job(program, inputs or {}, label, hbm_of(settings)), target)
+    order = settings.order if made is None else made.order
+    name = _file_name(f"run-{name}", config, target, {**settings.values, "ORDER": order or Program.order})
+    result = execute(program_job(program, inputs or {}, name, hbm_of(settings)), target)
     if result.failures:
         fault = result.outcome.parts[0].error if result.outcome else None
         raise ProgramFailed("\n".join(result.failures), row_beyond(fault, result.job.memories[0], config))
     return replace(result, program=made)
 
 
-def program_job(program: Program | Image, inputs: Inputs, label: str, behaviour: Hbm) -> "ProgramJob":
-    """Return the job of a program or image for a lone core.
+def _file_name(name: str, config: Config, on: Target, values: Mapping[str, object]) -> str:
+    """Return the name of a run's files: `name`, and what differs from the defaults, for the machine from a preset."""
 
-    For `inputs` see `run`; `label` is part of the names of the recorded files.
-    """
+    def changes(preset: str) -> dict[str, object]:
+        usual = asdict(PRESETS[preset])
+        return {name.upper(): value for name, value in asdict(config).items() if value != usual[name]}
+
+    preset = min((PRESET, *PRESETS), key=lambda name: len(changes(name)))
+    own = {one.name.upper(): getattr(on, one.name) for one in fields(on)}
+    own = {name: value for name, value in own.items() if isinstance(value, int | str)}
+    usual = {**_RUN.settings(PRESET=PRESET).values, "ORDER": Program.order, "PROFILE": 0}
+    given = {"TARGET": on.name, "PRESET": preset, **changes(preset)}
+    return Settings(given | {**values, **given, **own}, {**dict.fromkeys(given), **usual}).file_name(name)
+
+
+def program_job(program: Program | Image, inputs: Inputs, name: str, behaviour: Hbm) -> "ProgramJob":
+    """Return the job of a program or image for a lone core; `inputs`: see `run`, `name`: see `Job`."""
     if not isinstance(program, Image):
         if program.config.cores > 1:
             raise UsageError(f"a program must be of a core that is alone, not of one of {program.config.cores}")
         check_room(program.end(Storage.HBM))
         program = build_image(program, list(contents(inputs, program.space.hbm_tensors)))
-    return ProgramJob(machine=program.config, images=[program], behaviour=behaviour, name=label, pictures=label)
+    return ProgramJob(machine=program.config, images=[program], behaviour=behaviour, name=name)
 
 
 @dataclass(frozen=True, kw_only=True)

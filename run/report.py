@@ -1,6 +1,7 @@
 """Reports of TESTs: table, JSON record and progress display."""
 
 import json
+import math
 import os
 import re
 import time
@@ -14,8 +15,9 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.run.estimates import estimate, remark, remember
 
-__all__ = ["Report", "Share", "display_path", "progress", "recording_in", "recordings", "terminal"]
+__all__ = ["PLAIN_WIDTH", "Report", "Share", "display_path", "progress", "recording_in", "recordings", "terminal"]
 
 RESULTS = SIM_BUILD / "results"
 """Folder of the JSON records."""
@@ -65,26 +67,29 @@ class Share(float):
 class Report:
     """The outcome of a TEST.
 
-    `tb.tests.scenario` adds the comparison of memories, the failures of jobs, `test`, `settings` and `cycles`.
+    `tb.tests.scenario` adds the comparison of memories, the failures of jobs, `test`, `label`, `settings` and `cycles`.
 
     Arguments:
-        label: distinguishes records of a TEST, such as "full-bf16-512x512x512".
         test: name of the TEST.
+        label: distinguishes the records of a TEST; see `run.settings.Settings.label`.
         settings: values of the variables.
         names: names of the jobs, for their failures; empty for a single job.
         compared, mismatches: number of results compared with golden, and of different ones; no comparison is a failure.
         cycles: None if the TEST does not measure them.
         ideal_cycles: cycles that the run would need without stalls.
         hbm_cycles: fewest cycles in which HBM moves the operands and results; None without HBM.
-        rows: further rows of the table by heading; JSON values. A mapping of mappings becomes a nested table.
+        rows: further rows of the table by heading, with "_" for a blank; JSON values, percentages as `Share`. A mapping
+            of mappings becomes a nested table, as does a list of mappings, in which the first value names a row.
         failures: other reasons of a failure, a sentence each.
         details: further entries of the record, not in the table; JSON values.
+        curves: values of every step, by quantity and name of the curve, such as {"loss": {"sr": [2.3, ...]}}; in the
+            record, not in the table.
         modelled: whether the cycles are the timing model's; no RTL has run, and nothing was compared.
         judge: source of the verdict if not golden.
     """
 
-    label: str
     test: str = ""
+    label: str = ""
     settings: Mapping[str, object] = field(default_factory=dict)
     names: Sequence[str] = ()
     compared: int = 0
@@ -95,6 +100,7 @@ class Report:
     rows: Mapping[str, object] = field(default_factory=dict)
     failures: Sequence[str] = ()
     details: Mapping[str, object] = field(default_factory=dict)
+    curves: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     modelled: bool = False
     judge: str | None = None
 
@@ -103,8 +109,9 @@ class Report:
         return self.ideal_cycles / self.cycles if self.cycles and self.ideal_cycles is not None else None
 
     @property
-    def bit_exact(self) -> bool:
-        return self.compared > 0 and self.mismatches == 0
+    def bit_exact(self) -> bool | None:
+        """Whether all results are golden's; None if nothing was compared."""
+        return self.mismatches == 0 if self.compared else None
 
     @property
     def problems(self) -> list[str]:
@@ -123,20 +130,22 @@ class Report:
     def as_json(self) -> dict[str, object]:
         cycles = ("cycles", "ideal_cycles", "hbm_cycles", "utilisation")
         figures = (*cycles, "compared", "mismatches", "bit_exact", "modelled")
-        return {
+        record = {
             "test": self.test,
-            "settings": {name: str(one) if isinstance(one, Path) else one for name, one in self.settings.items()},
+            "settings": self.settings,
             **{name: getattr(self, name) for name in figures},
             **self.rows,
             **self.details,
+            **({"curves": self.curves} if self.curves else {}),
             "problems": self.problems,
             "exit_status": self.exit_status,
         }
+        return {name: _plain(value) for name, value in record.items()}
 
     def write(self, directory: Path = RESULTS) -> Path:
-        """Store the record atomically as `<test>-<label>.json`; return its path."""
+        """Store the record atomically as `<test>.json` or `<test>-<label>.json`; return its path."""
         directory.mkdir(parents=True, exist_ok=True)
-        path = directory / f"{self.test}-{self.label}.json"
+        path = directory / f"{'-'.join(filter(None, (self.test, self.label)))}.json"
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         unfinished.write_text(json.dumps(self.as_json(), indent=2) + "\n")
         unfinished.replace(path)
@@ -168,10 +177,24 @@ class Report:
             yield "compared", f"nothing with the golden model: passed as {self.judge} says"
         elif not self.modelled:
             yield "compared", f"{self.compared:,}"
-            yield "bit-exact", "yes" if self.bit_exact else "no"
+            if self.bit_exact is not None:
+                yield "bit-exact", _readable(self.bit_exact)
+
+
+def _plain(value: object) -> object:
+    """Return a value for JSON, which has no paths, infinities and NaN."""
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value
 
 
 def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
+    if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
+        value = {name: dict(row) for (_, name), *row in (row.items() for row in value)}
     if not (isinstance(value, Mapping) and value and all(isinstance(row, Mapping) for row in value.values())):
         yield heading, _readable(value)
         return
@@ -183,28 +206,44 @@ def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     for name, row in zip((heading, *(f"  {name}" for name in value)), (titles, *cells), strict=True):
         texts = zip(columns, row, widths, strict=True)
-        yield name, "  ".join(cell if column in words else cell.rjust(width) for column, cell, width in texts).rstrip()
+        padded = (cell.ljust(width) if column in words else cell.rjust(width) for column, cell, width in texts)
+        yield name, "  ".join(padded).rstrip()
 
 
 def _readable(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_readable(part)}" for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return (", " if any(isinstance(part, str) for part in value) else " ").join(map(_readable, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.1%}" if isinstance(value, Share) else f"{value:.5g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return "none" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 @contextmanager
-def progress(text: str) -> Iterator[None]:
-    """Show on stderr that the activity `text` is in progress: a spinner on a terminal, else lines at start and end."""
+def progress(text: str, activity: str = "", size: float = 1) -> Iterator[None]:
+    """Show on stderr that something is in progress: a spinner on a terminal, else lines at start and end.
+
+    If it is expected to take long, the text says how long; see `run.estimates`.
+
+    Arguments:
+        text: the activity, for the reader.
+        activity: its name among the recorded durations; default `text`.
+        size: to which its duration is proportional.
+    """
     console = terminal(stderr=True)
     started = time.monotonic()
+    shown = text + remark(estimate(activity or text, size))
     if console.is_terminal:
         columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
         with Progress(*columns, console=console, transient=True) as display:
-            display.add_task(text)
+            display.add_task(shown)
             yield
     else:
-        console.print(f"{text} ...", markup=False)
+        console.print(f"{shown} ...", markup=False)
         yield
-    console.print(f"{text}: {time.monotonic() - started:.1f} s", markup=False)
+    seconds = time.monotonic() - started
+    remember(activity or text, seconds, size)
+    console.print(f"{text}: {seconds:.1f} s", markup=False)

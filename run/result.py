@@ -1,6 +1,6 @@
 """Results of a run: memories, cycles, their causes, and the comparison with golden."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,22 +11,18 @@ import numpy as np
 from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.kernels.program import HbmTensor, Program
 from neuroncore_rtl.kernels.program.image import Image
-from neuroncore_rtl.kernels.program.source import Line
+from neuroncore_rtl.kernels.program.source import Line, SourceLine
 from neuroncore_rtl.run.arrays import numbers_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected
-from neuroncore_rtl.run.report import display_path
+from neuroncore_rtl.run.report import Share, display_path
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.stalls import MEANINGS, StallCause
-from neuroncore_rtl.run.view.source_lines import LineCycles, cycles_by_line
+from neuroncore_rtl.run.view.source_lines import LineCycles, costly_lines, cycles_by_line, line_table, short_code
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, Storage, queue_name
 
 __all__ = ["Result", "hbm_cycles", "hbm_width", "predicted_rows", "roofline"]
-
-
-LINES = 8
-"""Most lines of a kernel in the table of a result, those with the most cycles."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +94,7 @@ class Result:
     @property
     def bit_exact(self) -> bool | None:
         """True if every compared byte is golden's; None if nothing could be compared."""
-        return None if self.target in ("golden", "model") else self.compared > 0 and self.mismatches == 0
+        return self.mismatches == 0 if self.compared else None
 
     @property
     def rows(self) -> dict[str, object]:
@@ -112,17 +108,22 @@ class Result:
 
     @property
     def profile_rows(self) -> dict[str, object]:
-        """Rows of a report about the profile: its folder, and the cycles of the busiest engine by cause."""
+        """Rows of a report about the profile: folder, cycles of the busiest engine by cause, and of costly lines."""
         if self.profiled is None or self.profile is None:
             return {}
         run = self.profiled.run
         rows = [*zip(self.causes.items(), map(MEANINGS.get, StallCause), strict=True)]
         rows.append((("sum", sum(self.causes.values())), "the cycles of the run"))
         table = {
-            name: {"cycles": count, "share": f"{count / max(run.cycles, 1):.1%}", "meaning": meaning}
+            name: {"cycles": count, "share": Share(count / max(run.cycles, 1)), "meaning": meaning}
             for (name, count), meaning in rows
         }
-        return {"profile": display_path(self.profile), f"cycles_of_{self.busiest}": table}
+        lines = costly_lines(self.library_lines)
+        return {
+            "profile": display_path(self.profile),
+            f"cycles_of_{self.busiest}": table,
+            "cycles_of_lines": line_table(lines, run.cycles),
+        }
 
     @cached_property
     def utilisation(self) -> dict[str, float]:
@@ -145,15 +146,23 @@ class Result:
 
     @cached_property
     def lines(self) -> dict[Line, LineCycles]:
-        """Engine cycles of the instructions of each line of the kernel; see `run.view.source_lines`."""
+        """Engine cycles of the instructions of each line of the user's kernel; see `run.view.source_lines`."""
+        return self._cycles_by_line(lambda source: source.user)
+
+    @cached_property
+    def library_lines(self) -> dict[Line, LineCycles]:
+        """Cycles of the lines that append the instructions, in the kernel or in the library's kernels that it calls."""
+        return self._cycles_by_line(lambda source: source.kernel)
+
+    def _cycles_by_line(self, line: Callable[[SourceLine], Line]) -> dict[Line, LineCycles]:
         if self.prediction is not None:
             records = self.prediction.records
         elif self.outcome is not None and self.outcome.parts:
             records = self.outcome.parts[0].events
         else:
             return {}
-        ran = ((one.address, one.issued, one.retired) for one in records)
-        return cycles_by_line(self.image, ran, self.cycles or 0)
+        ran = ((self.image.entry(one.address), one.issued, one.retired) for one in records)
+        return cycles_by_line(ran, self.cycles or 0, line)
 
     @property
     def timeline(self) -> Path | None:
@@ -220,14 +229,14 @@ class Result:
 
     def _costly_lines(self) -> Iterator[str]:
         """Yield the lines of the kernel with the most cycles, in their order in the file."""
-        largest = sorted(self.lines, key=lambda line: -self.lines[line].cycles)[:LINES]
-        width = max(map(len, map(str, largest)), default=0)
-        if largest:
+        lines = costly_lines(self.lines)
+        width = max(map(len, map(str, lines)), default=0)
+        if lines:
             yield "lines of the kernel, cycles of its instructions"
-        for line in sorted(largest):
-            cost = self.lines[line]
+        for line, cost in lines.items():
             share = f"{cost.cycles / (self.cycles or 1):.1%}"
-            yield f"  {line!s:{width}}  {cost.cycles:>11,}  {share:>6}  {cost.records:>9,} instructions"
+            count = f"{cost.cycles:>11,}  {share:>6}  {cost.records:>9,} instructions"
+            yield f"  {line!s:{width}}  {count}  {short_code(line)}".rstrip()
 
     def _table(self) -> Iterator[tuple[str, str]]:
         config = self.image.config
@@ -254,14 +263,12 @@ def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
     """Return rows of a report about a prediction of the timing model."""
     cycles = max(found.cycles, 1)
     waited = {queue: causes for queue, causes in found.waits.items() if any(causes.values())}
-    causes = dict.fromkeys(cause for own in waited.values() for cause in own)  # the engines' causes differ
     return {
         "records": len(found.records),
         "config": config.named,
-        "busy": {name: f"{count / cycles:.1%}" for name, count in found.busy.items() if count},
+        "busy": {name: Share(count / cycles) for name, count in found.busy.items() if count},
         "waits": {
-            queue: {cause: f"{own[cause] / cycles:.1%}" if cause in own else "" for cause in causes}
-            for queue, own in waited.items()
+            queue: {cause: Share(count / cycles) for cause, count in causes.items()} for queue, causes in waited.items()
         },
     }
 
@@ -315,11 +322,11 @@ def summary(run: Outcome, config: Config) -> dict[str, object]:
     moved = {name: sum(dma[name] for dma in counters["dma"]) for name in ("read_bytes", "write_bytes")}
     records = {queue_name(number, config): queue["records"] for number, queue in enumerate(counters["queues"])}
     queues = {
-        name: {"records": records[name]} | {cause: f"{count / cycles:.1%}" for cause, count in counts.items()}
+        name: {"records": records[name]} | {cause: Share(count / cycles) for cause, count in counts.items()}
         for name, counts in queue_cycles(run, config).items()
     }
     return {
-        "busy": {name: f"{value / cycles:.1%}" for name, value in engine_busy_cycles(run).items()},
+        "busy": {name: Share(value / cycles) for name, value in engine_busy_cycles(run).items()},
         "dma_bytes": moved,
         "queues": queues,
         "conflicts": {name: count for name, count in counters["conflicts"].items() if count},

@@ -1,5 +1,6 @@
 """Variables of TESTs: options and their values, commands, and shared options."""
 
+import hashlib
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,9 +10,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from neuroncore_rtl import IN_CLONE
 from neuroncore_rtl.kernels.program.program import ORDERS, Program
 from neuroncore_rtl.run.report import Report
-from neuroncore_rtl.run.sim.packages import require_packages
+from neuroncore_rtl.run.sim.packages import require_clone, require_packages
 from neuroncore_rtl.run.sim.simulation import SIMULATORS
 from neuroncore_rtl.run.sim.vectors import WAYS
 from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
@@ -20,8 +22,8 @@ from neuroncore_rtl.spec.parameters import parameters
 __all__ = [
     "BOARD_OPTIONS", "HBM_OPTIONS", "LANES_OPTION", "LATENCY", "ORDER", "PROFILE", "RECORDED", "RUN_OPTIONS", "SEED",
     "SIM", "STALL", "TILE_OPTION", "WAVES", "Command", "Option", "Settings", "UsageError", "check_room", "choice",
-    "configuration_options", "core_options", "dtype_option", "integer", "later", "machine_of", "refusals", "switch",
-    "unknown",
+    "configuration_options", "core_options", "dtype_option", "integer", "later", "machine_of", "refusals",
+    "shell_command", "switch", "unknown",
 ]  # fmt: skip
 
 
@@ -97,6 +99,22 @@ class Option:
         return f"{self.help} ({details})" if details else self.help
 
 
+LONGEST = 100
+"""Characters after which a label is cut."""
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _word(value: object) -> str:
+    """Return a value as a word for names of files, equal only for equal values: a changed text or a path has a hash."""
+    if isinstance(value, Path):
+        return f"{re.sub(r'[^A-Za-z0-9_.]+', '_', value.stem)}_{_hash(str(value.absolute()))}"
+    word = re.sub(r"[^A-Za-z0-9_.]+", "_", str(value))
+    return word if word == str(value) else f"{word}_{_hash(str(value))}"
+
+
 @dataclass(frozen=True)
 class Settings:
     """Values and defaults of options, by their names; the option MAC_LATENCY is the attribute `mac_latency`."""
@@ -120,6 +138,16 @@ class Settings:
         return {name: value for name, value in self.values.items() if value != self.defaults.get(name, value)}
 
     @property
+    def label(self) -> str:
+        """The values that differ from their defaults, such as "m13-k17-stall30", for names of files."""
+        label = "-".join(f"{name.lower()}{_word(value)}" for name, value in self.non_defaults.items())
+        return label if len(label) <= LONGEST else f"{label[:LONGEST].strip('-')}-{_hash(label)}"
+
+    def file_name(self, test: str, end: str = "") -> str:
+        """Return the name of a run's files; `end` distinguishes the jobs of a TEST."""
+        return "-".join(filter(None, (test, self.label, end)))
+
+    @property
     def config(self) -> Config:
         """The preset with the given parameters; UsageError if they contradict each other."""
         overrides = {name: self.values.get(name.upper()) for name in Config.RANGES}
@@ -131,15 +159,19 @@ class Settings:
 
 @dataclass(frozen=True)
 class Command:
-    """A TEST, or another command; LANES is inserted after SIM; `run` returns a report or an exit status."""
+    """A TEST, or another command; LANES is inserted after SIM; `run` returns a report or an exit status.
+
+    `given` has values that the command's caller did not have to give; the options keep their defaults.
+    """
 
     name: str
     summary: str
     options: tuple[Option, ...]
     run: Callable[[Settings], Report | int]
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
-        if SIM in self.options:
+        if SIM in self.options and LANES_OPTION not in self.options:
             at = self.options.index(SIM) + 1
             object.__setattr__(self, "options", (*self.options[:at], LANES_OPTION, *self.options[at:]))
 
@@ -147,13 +179,13 @@ class Command:
         """Return the shell command that repeats a run with these settings, except the values in `changed`."""
         values = {**settings.values, **changed}
         words = [f"{one.name}={values[one.name]}" for one in self.options if values[one.name] != one.default]
-        return " ".join(["make sim", f"TEST={self.name}", *words])
+        return shell_command("sim", self.name, *words)
 
     def settings(self, assignments: Iterable[str] = (), **values: object) -> Settings:
         """Return settings from NAME=VALUE texts, parsed values and defaults; UsageError for an invalid text."""
         options = {option.name: option for option in self.options}
         defaults = {name: option.default for name, option in options.items()}
-        chosen: dict[str, Any] = defaults | values
+        chosen: dict[str, Any] = {**defaults, **self.given, **values}
         for assignment in assignments:
             name, equals, text = assignment.partition("=")
             if not equals:
@@ -164,10 +196,22 @@ class Command:
         return Settings(chosen, defaults)
 
 
-def later(module: str, name: str, *groups: str) -> Callable[[Settings], object]:
-    """Return a function of a module that is imported at the call, after the packages of `groups` are installed."""
+def shell_command(target: str, test: str = "", *words: str) -> str:
+    """Return the shell command of a target and a TEST: make's, or, without a Makefile, the installed program's."""
+    if IN_CLONE:
+        return " ".join(["make", target, *([f"TEST={test}"] if test else []), *words])
+    return " ".join(["neuroncore-rtl", target, *([test] if test else []), *words])
+
+
+def later(module: str, name: str, *groups: str, clone: str = "") -> Callable[[Settings], object]:
+    """Return a function of a module that is imported at the call, after the packages of `groups` are installed.
+
+    `clone` names a command that an installed package lacks, because it needs documents or tests.
+    """
 
     def call(settings: Settings) -> object:
+        if clone:
+            require_clone(clone)
         require_packages(*groups)
         return getattr(importlib.import_module(f"neuroncore_rtl.{module}"), name)(settings)
 
@@ -231,12 +275,23 @@ PROFILE = integer("PROFILE", None, "1 writes a profile of a run on the core or o
 RECORDED = (SIM, WAVES, DEPTH)
 """Variables for the simulator and the waveform of a run."""
 
-_STALL = "rate, in 256ths of the cycles, of random pauses on every stream and memory port that the harness drives"
+_STALL = (
+    "rate, in 256ths of the cycles, of random pauses on every stream and memory port that the harness drives: "
+    "tests the machine under backpressure, costs cycles"
+)
 STALL = integer("STALL", 0, _STALL, 0, 240)
-LATENCY = integer("LATENCY", 64, "cycles from an HBM address to its data", 1, 200)
-BANDWIDTH = integer("BANDWIDTH", 0, "most bytes per cycle of HBM, 0 for the width of its ports", 0, 1024)
+_LATENCY = (
+    "cycles from an HBM address to its data, a property of the memory: each DMA engine hides as many as it buffers "
+    "beats (DMA_BEATS), more delay the engines"
+)
+LATENCY = integer("LATENCY", 64, _LATENCY, 1, 2000)
+_BANDWIDTH = (
+    "most bytes per cycle of HBM, reads and writes together, a property of the memory; "
+    "0 for the width of its ports, HBM_PORTS * HBM_BYTES each way"
+)
+BANDWIDTH = integer("BANDWIDTH", 0, _BANDWIDTH, 0, 1024)
 HBM_OPTIONS = (LATENCY, BANDWIDTH, STALL)
-"""Behaviour of HBM; its model holds twice 200 cycles of beats."""
+"""Behaviour of HBM."""
 
 RUN_OPTIONS = (SEED, *HBM_OPTIONS, *RECORDED, PROFILE)
 """Variables of a run."""
@@ -247,9 +302,15 @@ BOARD_OPTIONS = (
 )
 """For TARGET=board."""
 
-_ORDER = "instructions of each queue in program order, or scheduled to keep the engines busy"
+_ORDER = (
+    "instructions of each queue in program order, or scheduled to keep the engines busy: "
+    "usually fewer cycles, a longer preparation"
+)
 ORDER = choice("ORDER", Program.order, _ORDER, ORDERS)
-_TILE = "rows and columns of the array that kernels use, all unless given: the same TILE, the same bits on every PRESET"
+_TILE = (
+    "rows and columns of the array that kernels use, all unless given: the same TILE gives the same bits on every "
+    "PRESET, and a smaller one than the array costs cycles"
+)
 TILE_OPTION = integer("TILE", None, _TILE, 1, 128)
 
 

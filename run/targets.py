@@ -18,6 +18,7 @@ from neuroncore_rtl.run.job import Expected, ImageJob, Job
 from neuroncore_rtl.run.report import display_path, progress, recordings
 from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.run.sim.vectors import lanes_choice
 from neuroncore_rtl.run.view.link_picture import draw_links
 from neuroncore_rtl.run.view.profile.figures import Figures
@@ -71,7 +72,7 @@ class Rtl(Target):
         if self.profile and not isinstance(job, ImageJob):
             raise UsageError(NO_PROFILE)
         path = waveform(job.name) if self.waves and job.name else None
-        work = job.work(self.seed, sampled=job.pictures is not None, profiled=self.profile)
+        work = job.work(self.seed, sampled=bool(job.name) and job.pictures, profiled=self.profile)
         recorded = {"waves": path, "waves_levels": self.depth and self.depth + job.levels}
         with lanes_choice(self.lanes):
             outcome = run_device(job.device(waves=self.waves), work, sim=self.sim, doing=job.doing, **recorded)
@@ -93,7 +94,7 @@ class Golden(Target):
             raise UsageError(NO_PROFILE)
         if self.waves:
             raise UsageError("WAVES must be 0 for TARGET=golden, not 1")
-        with progress("golden"):
+        with progress("golden", f"golden: {job.name}, {job.doing}"):
             expected = job.golden()
         job.judge(expected)
         return Result(job=job, target=self.name, memories=expected.memories, expected=expected)
@@ -125,7 +126,7 @@ class ModelTarget(Target):
             raise UsageError(f"CORES must be 1 for TARGET=model, not {job.config.cores}")
         (image,), expected = job.images, None
         if job.computes or image.flow is not None:
-            with progress(f"golden: {job.note}" if job.note else "golden"):
+            with progress(f"golden: {job.note}" if job.note else "golden", f"golden: {job.name}, {job.doing}"):
                 expected = job.golden()
             job.judge(expected)
         options: dict[str, Any] = job.flow(expected.outcomes[0]) if expected else {}
@@ -213,8 +214,10 @@ def execute(job: Job, on: Target) -> Result:
     Raises UsageError if the target cannot execute the job, SimulationFailed if the simulation does not end.
     """
     expected = None
+    if on.profile:
+        require_packages("plots")  # before a run that takes long
     if on.compares and type(job).golden is not Job.golden:  # golden knows such jobs
-        with progress("golden"):
+        with progress("golden", f"golden: {job.name}, {job.doing}"):
             expected = job.golden()
     result = on.execute(job)
     outcome, found = result.outcome, {}
@@ -253,12 +256,12 @@ def _compare(job: Job, result: Result, expected: Expected) -> dict[str, Any]:
 
 def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
     """Write the timeline of a run and the picture of its links; return their paths by kind."""
-    tracks = [*job.tracks(result.outcome)] if job.pictures and result.outcome else []
+    tracks = [*job.tracks(result.outcome)] if job.name and job.pictures and result.outcome else []
     if not tracks:
         return {}
-    files = {"timeline": display_path(write_timeline(recordings() / "timelines" / f"{job.pictures}.json", tracks))}
+    files = {"timeline": display_path(write_timeline(recordings() / "timelines" / f"{job.name}.json", tracks))}
     if job.instance is not None:
-        path = recordings() / "plots" / f"{job.pictures}.png"
+        path = recordings() / "plots" / f"{job.name}.png"
         files["picture"] = display_path(draw_links(path, job.instance, links, job.title, f"{result.cycles:,} cycles"))
     return files
 
@@ -266,10 +269,10 @@ def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
 def _profile(job: ImageJob, result: Result, bandwidth: int) -> tuple[Figures, Path]:
     (image,) = job.images
     if result.prediction is not None:
-        run = modelled_run(f"{job.pictures}-model", image, result.prediction)
+        run = modelled_run(str(job.name), image, result.prediction)
     else:
         assert result.outcome is not None
-        run = simulated_run(str(job.pictures), image, result.outcome.parts[0])
+        run = simulated_run(str(job.name), image, result.outcome.parts[0])
     with progress("writing the profile"):
         folder = (recordings() / "profiles" / run.name).absolute()
         return write_profile(folder, run, hbm_width(job.config, bandwidth)), folder

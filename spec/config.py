@@ -78,8 +78,8 @@ class Config:
         cores: number of cores in the instance; 1 to 128; more than 1 add a collective engine and links to every core.
         sbuf_bytes: SBUF capacity in bytes per partition; 1 KiB to 192 KiB, a multiple of two lines of every bank
             (NeuronCore-v2: 192 KiB).
-        sbuf_banks: number of SBUF banks per partition, interleaved by lines; 2, 4 or 8; a bank reads one line and
-            writes one line per cycle.
+        sbuf_banks: number of SBUF banks per partition, which is the SBUF bandwidth in reads and in writes per cycle; 2,
+            4 or 8, interleaved by lines; a bank serves one read and one write per cycle.
         line_bytes: line size of SBUF in bytes, which is the width of a bank in one partition; 8, 16, 32 or 64, at least
             hbm_bytes, and at least 16 if the array has more than two columns.
         psum_words: FP32 words per PSUM bank and partition, which limit the length of a moving tile; a power of two from

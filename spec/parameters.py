@@ -1,4 +1,4 @@
-"""Table of a machine's parameters: group, meaning, values and default of each field of `spec.config.Config`."""
+"""Table of a machine's parameters: group, meaning, values, benefit and cost of each field of `spec.config.Config`."""
 
 import inspect
 import re
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from neuroncore_rtl.spec.config import SCALAR_UNITS, VECTOR_UNITS, Config
 
-__all__ = ["PARAMETER_GROUPS", "Parameter", "ParameterGroup", "parameters", "parse_arguments"]
+__all__ = ["PARAMETER_GROUPS", "TRADES", "Parameter", "ParameterGroup", "parameters", "parse_arguments"]
 
 
 class ParameterGroup(StrEnum):
@@ -38,6 +38,77 @@ PARAMETER_GROUPS: dict[ParameterGroup, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+TRADES: dict[str, tuple[str, str]] = {
+    "rows": (
+        "more products per cycle: rows * columns of them",
+        "a row of multipliers, an SBUF partition and its lanes each; rows * mac_latency cycles until the first sum",
+    ),
+    "columns": (
+        "more products per cycle: rows * columns of them",
+        "a column of multipliers and a PSUM partition each; columns / 4 cycles to load weights",
+    ),
+    "mac_latency": (
+        "a faster clock: 112 instead of 29 MHz with 5 stages on an ECP5",
+        "registers, and one cycle per row and stage in each product",
+    ),
+    "significand_bits": (
+        "12: products of FP16, TF32 and FP32",
+        "larger multipliers, and decoders of 502 instead of 133 LUT4 at the edge of the array",
+    ),
+    "add_latency": (
+        "a faster clock: PSUM reaches 47 MHz with 4 stages, 30 with 2",
+        "columns that accumulate in the same word are add_latency + 2 cycles apart",
+    ),
+    "edge_latency": ("a shorter path from SBUF to the array", "registers, and one cycle per stage in each product"),
+    "vector_latency": (
+        "a faster clock: a lane reaches 61 MHz with 6 stages and without optional units, 11.9 MHz with 1 and all units",
+        "a reduction takes one cycle per element and stage, a scan two",
+    ),
+    "vector_division": ("division and remainders", "a divider in each lane; 8 cycles per element"),
+    "vector_power": ("powers of elements", "a power unit in each lane; 14 cycles per element"),
+    "vector_search": ("the eight largest elements of a row, and their positions", "a search unit in each lane"),
+    "vector_statistics": ("mean and variance of a row in one instruction", "a statistics unit in each lane"),
+    "vector_random": ("dropout and stochastic rounding", "a generator of random words in each lane"),
+    "lane_partitions": (
+        "fewer lanes: 2 saves 13,000 LUT places of an ECP5 with 2 partitions",
+        "n cycles per step of vector and scalar engine",
+    ),
+    "scalar_depth": ("a faster clock: 52.5 MHz with 2, 22.2 with 1", "registers, and 21 cycles per instruction"),
+    "scalar_trigonometry": ("sine and cosine", "7 multipliers in each lane"),
+    "scalar_random": ("stochastic rounding of activations", "a generator of random words in each lane"),
+    "hbm_ports": ("HBM bandwidth: hbm_ports * hbm_bytes per cycle", "an AXI port and an SBUF line port each"),
+    "hbm_bytes": ("HBM bandwidth, and a record in 128 / hbm_bytes beats", "wires and buffers of that width"),
+    "sbuf_bytes": ("larger tiles, so less traffic to HBM", "block RAM in each partition"),
+    "sbuf_banks": (
+        "SBUF bandwidth, so fewer stalls of engines and DMA: 2 instead of 8 adds 4.3 % to the cycles of a softmax",
+        "memories and selectors in each partition",
+    ),
+    "line_bytes": (
+        "SBUF bandwidth of wide HBM ports; line_bytes must be at least hbm_bytes",
+        "wider memories and selectors: 8 instead of 64 shortens the wires of preset fpga by a tenth",
+    ),
+    "psum_words": ("longer moving tiles, so fewer weight loads", "block RAM in each PSUM partition"),
+    "psum_banks": (
+        "PSUM bandwidth: fewer stalls of vector and scalar engine",
+        "memories and selectors in each partition: 2 instead of 8 saves 2,100 LUT places of an ECP5",
+    ),
+    "local_bytes": ("longer control programs", "block RAM, twice"),
+    "port_latency": ("a faster clock, as it cuts the slowest path", "one to four cycles per instruction and unit"),
+    "dma_engines": ("more copies at the same time", "8,749 LUT places of an ECP5 each"),
+    "dma_beats": ("full HBM bandwidth at a latency of up to that many cycles", "block RAM from 128 beats, LUTs at 32"),
+    "cast_lanes": ("faster copies that change the format", "a converter each in every DMA engine"),
+    "cast_latency": ("a faster clock", "registers, and one cycle per stage in each cast"),
+    "cores": ("more cores, with collectives between them", "a complete core with its HBM each"),
+    "semaphores": ("more dependences at the same time", "LUTs, a copy for each reader"),
+    "records_ahead": (
+        "short instructions without stalls: a record per 9 cycles with 8 in flight, per 19 with 4, per 37 with 2",
+        "a buffer of records in each queue",
+    ),
+    "counters": ("reports of busy cycles, stalls and conflicts", "registers and adders in all units"),
+}  # fmt: skip
+"""What a larger value of each parameter, or a unit that it adds, buys, and what it costs."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
     """One parameter of a machine.
@@ -46,6 +117,7 @@ class Parameter:
         name: field of `Config`.
         group: part of the machine.
         sentence: meaning, unit and values; ends with a full stop.
+        benefit, cost: see `TRADES`.
         low, high: smallest and largest value.
         choices: allowed values if not every integer of the range is allowed, otherwise empty.
         default: value in each preset that gives no other value; None if every preset must give a value.
@@ -54,6 +126,8 @@ class Parameter:
     name: str
     group: ParameterGroup
     sentence: str
+    benefit: str
+    cost: str
     low: int
     high: int
     choices: tuple[int, ...]
@@ -64,12 +138,17 @@ def parameters() -> dict[str, Parameter]:
     """Return all parameters by name, in the order of `Config`'s fields.
 
     Raises:
-        ValueError: if these fields, the entries of `Config`'s docstring and the names in `PARAMETER_GROUPS` differ.
+        ValueError: if these fields differ from the entries of `Config`'s docstring, or from the names in
+            `PARAMETER_GROUPS` or `TRADES`.
     """
     group_of = {name: group for group, names in PARAMETER_GROUPS.items() for name in names}
     sentences = parse_arguments(inspect.getdoc(Config) or "")
     defaults = {field.name: None if field.default is MISSING else int(field.default) for field in fields(Config)}
-    for place, names in (("the docstring of Config", set(sentences)), ("PARAMETER_GROUPS", set(group_of))):
+    for place, names in (
+        ("the docstring of Config", set(sentences)),
+        ("PARAMETER_GROUPS", set(group_of)),
+        ("TRADES", set(TRADES)),
+    ):
         if different := names ^ set(defaults):
             raise ValueError(f"{place} must name the fields of Config; different: {', '.join(sorted(different))}")
     return {
@@ -77,6 +156,8 @@ def parameters() -> dict[str, Parameter]:
             name=name,
             group=group_of[name],
             sentence=sentences[name],
+            benefit=TRADES[name][0],
+            cost=TRADES[name][1],
             low=Config.RANGES[name][0],
             high=Config.RANGES[name][1],
             choices=_choices(name),

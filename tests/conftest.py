@@ -7,8 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
-from neuroncore_rtl.run.sim.simulation import SIMULATORS
+from neuroncore_rtl.run.sim import doctor, simulation
 
 _SEED = 20260401
 """Seed of modules without `SEED`."""
@@ -32,11 +31,11 @@ def py_rng(request) -> random.Random:
     return random.Random(_seed_of(request))
 
 
-@pytest.fixture(params=SIMULATORS)
+@pytest.fixture(params=simulation.SIMULATORS)
 def sim(request) -> str:
     """Return each simulator."""
     if request.param == "icarus":
-        require("iverilog")
+        doctor.require("iverilog")
     return request.param
 
 
@@ -51,7 +50,7 @@ def pytest_runtest_setup(item):
     """Skip a test or fixture that raises MissingTool for Icarus; with REQUIRE_ICARUS it fails."""
     try:
         return (yield)
-    except MissingTool as error:
+    except doctor.MissingTool as error:
         if "iverilog" not in str(error) or os.environ.get("REQUIRE_ICARUS"):
             raise
         pytest.skip(str(error))
@@ -72,5 +71,5 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_report_header() -> str | None:
-    icarus = TOOLS["iverilog"]
+    icarus = doctor.TOOLS["iverilog"]
     return None if icarus.locate() else f"Icarus is missing: its tests are skipped (optional; {icarus.install})"

@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.tensor.checker import TensorChecker
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.run.report import display_path, progress
 from neuroncore_rtl.run.tables import table
-from neuroncore_rtl.run.view.plotting import new_figure
+from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
 
 __all__ = ["cycles_of_product", "depth_tables", "measure_depth", "plot", "utilisation"]
@@ -63,17 +63,18 @@ def plot(rows: list[dict[str, object]], path: Path) -> None:
         axes.grid(alpha=0.3)
     panels[0, 0].legend(title="significands")
     axes = panels[1, 1]
+    data = [{name: row[name] for name in ("significand_bits", "mac_latency", *dict(CURVES))} for row in rows]
     for size in (SIZE, 2 * SIZE):
         shares = {n: utilisation(PRESETS["full"].with_overrides(mac_latency=n), size) for n in Mac.CUTS}
         axes.plot(list(shares), [100 * share for share in shares.values()], "o-", label=f"{size} x {size} x {size}")
+        data += [{"size": size, "mac_latency": n, "utilisation": share} for n, share in shares.items()]
     axes.set(ylabel="utilisation of 128 x 128, %", ylim=(90, 100), xticks=list(Mac.CUTS))
     axes.grid(alpha=0.3)
     axes.legend()
     for axes in panels[1]:
         axes.set_xlabel("mac_latency, stages")
     figure.suptitle("A multiply-accumulate on an ECP5 (LFE5U-85F, speed grade 6)")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=100)
+    write_plot(figure, path, data, dpi=100)
 
 
 def depth_tables(record: dict[str, object]) -> list[Table]:

@@ -21,9 +21,8 @@ from neuroncore_rtl.run.report import RESULTS, display_path, terminal
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.tables import table
 
-__all__ = ["label", "run_synthesis"]
+__all__ = ["run_synthesis"]
 
-ELSEWHERE = ("UNIT", "FAMILY", "PRESET", "SEEDS", "NETLIST")  # variables that `label` omits
 WHOLE = "core"
 
 
@@ -61,17 +60,17 @@ def run_synthesis(settings: Settings) -> int:
     console = terminal()
     _show(console, record)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"synth-{label(settings)}.json"
+    path = RESULTS / f"{_file_name(settings)}.json"
     path.write_text(json.dumps(record, indent=2) + "\n")
     console.print(f"record: {display_path(path)}", markup=False, soft_wrap=True)
     return 0 if record.get("bit_exact", True) and "refused" not in record else 1
 
 
-def label(settings: Settings) -> str:
-    """Return the name of a record: unit, family, preset and values that differ from the preset's."""
-    own = (f"{name.lower()}{value}" for name, value in settings.non_defaults.items() if name not in ELSEWHERE)
-    netlist = ("netlist",) if settings.netlist else ()
-    return "-".join((settings.unit, settings.family, settings.preset, *own, *netlist))
+def _file_name(settings: Settings) -> str:
+    """Return the name of a record: unit, family, preset, and other values that differ from the defaults."""
+    named = ("UNIT", "FAMILY", "PRESET")
+    others = Settings(settings.some(name for name in settings.values if name not in named), settings.defaults)
+    return others.file_name("-".join(("synth", *settings.some(named).values())))
 
 
 def _show(console: Console, record: Mapping) -> None:

@@ -18,7 +18,7 @@ from neuroncore_rtl.bench.silicon.published import PublishedTime
 from neuroncore_rtl.run.report import display_path, progress
 from neuroncore_rtl.run.settings import LATENCY
 from neuroncore_rtl.run.tables import table
-from neuroncore_rtl.run.view.plotting import new_figure
+from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.formats import format_named
 
 __all__ = ["BAR", "formula_reasons", "is_off", "measure_silicon", "silicon_tables"]
@@ -114,8 +114,12 @@ def _plot(found: dict[str, object], path: Path) -> None:
     axes.minorticks_off()
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8, loc="lower left")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=100)
+    data = [
+        {"name": row["name"], "ratio": float(row["ratio"])}
+        | {kind: bool(row.get(kind)) for kind in ("fitted", "ceiling")}
+        for row in rows[::-1]
+    ]
+    write_plot(figure, path, data, dpi=100)
 
 
 def _why(name: str) -> str:

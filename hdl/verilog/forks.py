@@ -4,8 +4,10 @@ import gc
 import multiprocessing
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 
@@ -38,7 +40,8 @@ class Forks:
 
     def __exit__(self, *exception) -> None:
         for _, process in self._running.values():
-            process.terminate()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the programs that it runs
             process.join()
 
     def submit(self, name: str, function: Callable, *arguments, first: bool = False, joined: bool = False) -> None:
@@ -81,6 +84,8 @@ class Forks:
             receiver, sender = _context.Pipe(duplex=False)
             process = _context.Process(target=_answer, args=(sender, calls), daemon=True)
             process.start()
+            with suppress(ProcessLookupError):
+                os.setpgid(process.pid, process.pid)  # a terminal interrupts only this process, which ends the others
             sender.close()
             self._running[receiver] = calls, process
 
@@ -90,7 +95,8 @@ def _may_join(one: _Call, other: _Call) -> bool:
 
 
 def _answer(sender: Connection, calls: list[_Call]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal interrupts all its processes; the parent ends this one
+    os.setpgid(0, 0)
+    threading.Thread(target=_follow_parent, daemon=True).start()
     gc.disable()  # the process ends before a collection would pay off
     function = calls[0].function
     try:
@@ -101,6 +107,12 @@ def _answer(sender: Connection, calls: list[_Call]) -> None:
     except Exception as error:
         answer = None, error
     sender.send(answer)
+
+
+def _follow_parent() -> None:
+    """Kill this process, and the programs that it runs, when its parent ends, even if that was killed."""
+    multiprocessing.parent_process().join()
+    os.killpg(0, signal.SIGKILL)
 
 
 def _result(result, error: Exception | None):

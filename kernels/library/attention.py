@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 from neuroncore_rtl.kernels.library.attention_tile import Head, Queries
 from neuroncore_rtl.kernels.library.transpose import identity
-from neuroncore_rtl.kernels.program import Program, Rows, Tensor, place_rows
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, as_rows, place_rows
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.pipeline import pipelined
+from neuroncore_rtl.kernels.tiling.transfer import load
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, Format
 
 __all__ = ["Attended", "Head", "attention"]
@@ -36,6 +38,7 @@ class Attended(NamedTuple):
     inverses: Rows
 
 
+@located
 def attention(
     program: Program,
     heads: Sequence[Head],
@@ -44,17 +47,26 @@ def attention(
     causal: bool = False,
     scale: float | None = None,
     name: str = "attended",
-    fmt: Format = BF16,
+    fmt: Format | str = BF16,
     finish: Finish | None = None,
 ) -> Attended:
     """Append and return softmax(q k.T * scale) v, the features of all heads side by side.
 
-    The heads have the same number of queries and of keys, in formats that the array multiplies in one pass. `matrix` is
-    an identity matrix in the format of v. If `causal`, keys later than a query are masked; the last query has the
-    position of the last key. `scale` is positive, by default 1 / sqrt(width). `finish` appends the consumers of each
-    finished tile of a head. Raises ValueError if shapes or formats do not match, or there are more queries than keys if
-    causal.
+    Arguments:
+        program: program to which the instructions are appended.
+        heads: operands of each head, all with the same number of queries and of keys, in formats that the array
+            multiplies in one pass. A matrix in HBM is loaded once, even if several heads have it.
+        matrix: identity matrix in the format of v; None to create it.
+        causal: whether to mask the keys later than each query; the last query has the position of the last key.
+        scale: positive factor of the scores; None for 1 / sqrt(width).
+        name: name of the result.
+        fmt: format of the result.
+        finish: function that appends the consumers of each finished tile of a head.
+
+    Raises:
+        ValueError: if shapes or formats do not match, or there are more queries than keys if causal.
     """
+    heads = _loaded(program, heads)
     queries, keys = _check(program.config.matmul_formats, heads, causal, scale)
     lanes, widths = program.lanes, [head.v.shape[1] for head in heads]
     ends = [sum(widths[: number + 1]) for number in range(len(heads))]
@@ -91,6 +103,19 @@ def attention(
     return Attended(out, biases, inverses)
 
 
+def _loaded(program: Program, heads: Sequence[Head]) -> list[Head]:
+    """Return the heads with operands in SBUF; append the load of each matrix in HBM."""
+    if not heads or not all(isinstance(head, tuple) and len(head) == len(Head._fields) for head in heads):
+        raise ValueError(f"attention: heads must be a list of Head(q_t, k_t, v), at least one, not {heads!r}")
+    sources = dict.fromkeys(one for head in heads for one in head if isinstance(one, HbmTensor))
+    loaded = {source: load(program, source) for source in sources}
+
+    def rows(name: str, one: Rows | Tensor | HbmTensor) -> Rows:
+        return loaded[one] if isinstance(one, HbmTensor) else as_rows(one, name)
+
+    return [Head(*map(rows, Head._fields, head)) for head in heads]
+
+
 def _nothing(out: Tensor, rows: slice, columns: slice) -> None:
     """Do nothing: the default `finish`, which appends no consumers."""
 
@@ -109,6 +134,9 @@ def _check(formats: Sequence[Format], heads: Sequence[Head], causal: bool, scale
             names = ", ".join(fmt.name for fmt in allowed)
             found = ", ".join(one.format.name for one in (q_t, k_t, v))
             raise ValueError(f"q_t, k_t, v: formats must be among {names}, the same for q_t and k_t, not {found}")
+        parts = [[tile.partitions for tile in one.tiles] for one in (q_t, k_t)]
+        if parts[0] != parts[1]:
+            raise ValueError(f"k_t: tiles must have the rows of q_t's, {parts[0]}, not {parts[1]}")
     if causal and queries > keys:
         raise ValueError(f"queries must be at most the {keys} keys if causal, not {queries}")
     if scale is not None and not scale > 0:

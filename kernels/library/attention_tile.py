@@ -11,7 +11,7 @@ Sums of earlier blocks are rescaled to the maximum so far, so that any number of
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from neuroncore_rtl.kernels.library.product import accumulate_product
 from neuroncore_rtl.kernels.library.transpose import transpose_tiles
@@ -39,16 +39,18 @@ HIDDEN = -(2.0**100)
 
 
 class Head(NamedTuple):
-    """Operands of a head in SBUF.
+    """Operands of a head: `Rows`, matrices in HBM, which `attention` loads, or a tensor in SBUF as a single tile.
+
+    Several heads of queries may have the same keys and values (grouped queries).
 
     Arguments:
         k_t: transposed keys [width, keys], in tiles of the same rows as q_t.
         v: values [keys, features], in tiles that are legal operands and results of the array.
     """
 
-    q_t: Rows
-    k_t: Rows
-    v: Rows
+    q_t: Any  # Rows, HbmTensor or Tensor; Rows within `Queries`
+    k_t: Any
+    v: Any
 
 
 def hide(program: Program, scores: Tensor, own: int) -> None:

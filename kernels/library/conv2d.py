@@ -54,7 +54,7 @@ def conv2d(
     function: str = "identity",
     *,
     name: str = "y",
-    fmt: Format = BF16,
+    fmt: Format | str = BF16,
 ) -> Rows:
     """Append and return y = function(w * x + bias), in tiles of channels of shape [height, width].
 

@@ -1,13 +1,20 @@
 """Gaussian error linear unit, forward and backward."""
 
-from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
+from neuroncore_rtl.kernels.program import Program, Rows, Tensor, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["gelu"]
 
 
-def gelu(program: Program, y: Rows, dx: Rows, x: Rows, dy: Rows, function: str = "gelu") -> None:
+def gelu(
+    program: Program,
+    y: Rows | Tensor,
+    dx: Rows | Tensor,
+    x: Rows | Tensor,
+    dy: Rows | Tensor,
+    function: str = "gelu",
+) -> None:
     """Append the function and its gradient.
 
     y = gelu(x);  dx = gelu'(x) * dy

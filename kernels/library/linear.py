@@ -7,23 +7,25 @@ from neuroncore_rtl.kernels.library.product import product
 from neuroncore_rtl.kernels.library.transpose import identity, transpose_tiles
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy, tensor_tensor
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
-from neuroncore_rtl.kernels.tiling.transfer import Matrix, load, load_row, one_pass
+from neuroncore_rtl.kernels.tiling.transfer import Matrix, load, load_row, matrix_of, on_chip, one_pass
 from neuroncore_rtl.spec.formats import BF16, Format
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["column_of", "linear", "linear_t"]
 
 
+@located
 def linear_t(
     program: Program,
     w: Matrix,
-    x_t: Matrix,
+    x_t: Matrix | Tensor,
     bias: HbmTensor | Mapping[int, Tensor] | None = None,
     function: str = "identity",
     *,
     name: str = "y_t",
-    fmt: Format = BF16,
+    fmt: Format | str = BF16,
     parts: Sequence[slice] | None = None,
 ) -> Rows:
     """Append and return y_t = function(w.T x_t + bias), [outputs, tokens], for consumers that sum over outputs.
@@ -32,6 +34,9 @@ def linear_t(
     `function` is one of the scalar engine, applied to the FP32 sum plus bias in one instruction. `parts` is as in
     `kernels.library.product.product`.
     """
+    if not isinstance(bias, HbmTensor | Mapping | None):
+        rule = f"a vector [{w.shape[1]}] in HBM, or the result of `column_of`"
+        raise ValueError(f"{name}: bias must be {rule}, not {type(bias).__name__}")
     biases = column_of(program, bias, w.shape[1], parts) if isinstance(bias, HbmTensor) else bias or {}
 
     def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
@@ -41,25 +46,34 @@ def linear_t(
     return product(program, w, x_t, name=name, fmt=fmt, parts=parts, finish=finish)
 
 
+@located
 def linear(
     program: Program,
-    x_t: Matrix,
+    x_t: Matrix | Tensor,
     w: Matrix,
     bias: HbmTensor | Tensor | None = None,
-    residual: Rows | None = None,
+    residual: Matrix | Tensor | None = None,
     *,
     name: str = "y",
-    fmt: Format = BF16,
+    fmt: Format | str = BF16,
 ) -> Rows:
     """Append and return y = x w + bias + residual, [tokens, outputs], for consumers that work on a token's features.
 
     The additions are in FP32, the bias first. x_t is [inputs, tokens], w [inputs, outputs]; the bias is [outputs] in
-    HBM, or the result of `load_row`. The residual is [tokens, outputs], in tiles like the result's.
+    HBM, or the result of `load_row`. The residual is [tokens, outputs], in HBM, or on chip in tiles
+    like the result's.
     """
     if bias is not None and bias.shape != w.shape[1:]:
         raise ValueError(f"{bias.name}: shape must be {list(w.shape[1:])}, not {list(bias.shape)}")
     row = load_row(program, bias) if isinstance(bias, HbmTensor) else bias
-    before = residual.by_first if residual else {}
+    before = {}
+    if residual is not None:
+        rows, shape = on_chip(program, residual), (matrix_of(x_t, f"{name}: x_t").shape[1], w.shape[1])
+        parts = cut(0, shape[0], program.lanes)
+        if rows.shape != shape or rows.parts != parts:
+            rule, found = f"{list(shape)} in tiles of {program.lanes} rows", [tile.partitions for tile in rows.tiles]
+            raise ValueError(f"{name}: residual must be {rule}, not {list(rows.shape)} in tiles of {found}")
+        before = rows.by_first
 
     def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
         added = [] if row is None else [row[: sums.partitions, columns]]

@@ -24,6 +24,7 @@ from math import ceil
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import LAST, OutputBlock, OutputGroup, blocks, cut, length
 from neuroncore_rtl.kernels.tiling.column import Column
 from neuroncore_rtl.kernels.tiling.engines import LONG, TilingEngines, beats
@@ -64,6 +65,7 @@ STAGES = 32
 """Finished pieces in flight to HBM for which SBUF has room beside the operands."""
 
 
+@located
 def matmul(
     program: Program,
     c: HbmTensor,
@@ -82,6 +84,9 @@ def matmul(
     consumers of a strip. Raises ValueError if shapes or formats do not match, or SBUF has no room for a tile of both
     operands.
     """
+    for matrix in (c, a, b):
+        if not isinstance(matrix, HbmTensor):
+            raise ValueError(f"c, a, b must be matrices in HBM (`product` has others), not {type(matrix).__name__}")
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[0] or c.shape != (a.shape[1], b.shape[1]):
         raise ValueError(f"c, a, b must be [M, N], [K, M], [K, N], not {c.shape!r}, {a.shape!r}, {b.shape!r}")
     if a.format != b.format or a.format not in program.config.matmul_formats:

@@ -47,7 +47,7 @@ def postnorm(
     *,
     epsilon: float = 1e-5,
     name: str = "y",
-    fmt: Format = BF16,
+    fmt: Format | str = BF16,
 ) -> Normed:
     """Append and return layernorm(x w + bias + residual) * gamma + beta.
 

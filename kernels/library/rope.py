@@ -25,7 +25,7 @@ def angles(tokens: int, width: int, base: float = BASE, first: int = 0) -> np.nd
 
 
 def rope(
-    program: Program, x: Rows, cosines: Rows, sines: Rows, *, name: str = "turned", fmt: Format | None = None
+    program: Program, x: Rows, cosines: Rows, sines: Rows, *, name: str = "turned", fmt: Format | str | None = None
 ) -> Rows:
     """Append and return x, [tokens, heads * width], with the pair of features i and i + width / 2 rotated.
 

@@ -8,7 +8,7 @@ from neuroncore_rtl.spec.isa import AluOp
 __all__ = ["softmax"]
 
 
-def softmax(program: Program, y: Rows, x: Rows) -> None:
+def softmax(program: Program, y: Rows | Tensor, x: Rows | Tensor) -> None:
     """Append y = exp(x - max) / sum(exp(x - max)), row by row; intermediate values are FP32."""
     waiting = None
     powers = scratch(program.space, "powers", x)

@@ -4,6 +4,7 @@ from neuroncore_rtl.kernels.library.linear import linear_t
 from neuroncore_rtl.kernels.library.product import product
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor
 from neuroncore_rtl.kernels.program.instructions import tensor_tensor
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.transfer import Matrix
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.spec.isa import AluOp
@@ -11,8 +12,15 @@ from neuroncore_rtl.spec.isa import AluOp
 __all__ = ["swiglu_t"]
 
 
+@located
 def swiglu_t(
-    program: Program, gate: Matrix, up: Matrix, x_t: Matrix, *, name: str = "swiglu_t", fmt: Format = BF16
+    program: Program,
+    gate: Matrix,
+    up: Matrix,
+    x_t: Matrix | Tensor,
+    *,
+    name: str = "swiglu_t",
+    fmt: Format | str = BF16,
 ) -> Rows:
     """Append and return silu(x gate) * (x up), [hidden, tokens], for consumers that contract over hidden units.
 

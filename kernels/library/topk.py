@@ -1,6 +1,6 @@
 """Largest elements of each row, and their positions."""
 
-from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
+from neuroncore_rtl.kernels.program import Program, Rows, Tensor, as_rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import find_index8, match_replace8, max8
 from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
 
@@ -12,13 +12,14 @@ def rounded_up(k: int) -> int:
     return -(-k // VALUES8) * VALUES8
 
 
-def topk(program: Program, values: Rows, indices: Rows, x: Rows) -> None:
+def topk(program: Program, values: Rows | Tensor, indices: Rows | Tensor, x: Rows | Tensor) -> None:
     """Append the search for the largest elements of each row of x, descending; ties are in order of position.
 
     `values` has a multiple of 8 columns in the format of x; `indices` has an integer format. NaNs are above all
     numbers; if a row has more than 8 of them, positions repeat. Raises ValueError if a row is too short, or has a
     length that the instructions cannot search.
     """
+    values, indices, x = (as_rows(one, name) for one, name in ((values, "values"), (indices, "indices"), (x, "x")))
     columns, wanted = x.shape[1], values.shape[1]
     low, high = SEARCH_ELEMENTS
     if not low <= columns <= high:

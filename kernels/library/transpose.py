@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 
-from neuroncore_rtl.kernels.program import Program, Rows, Tensor, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program import Program, Rows, Tensor, as_rows, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import activation, affine_select, memset
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
-from neuroncore_rtl.kernels.tiling.transfer import aligned
+from neuroncore_rtl.kernels.tiling.transfer import aligned, one_pass
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index
 
 __all__ = ["identity", "transpose", "transpose_tiles"]
 
 
-def identity(program: Program, fmt: Format) -> Tensor:
+def identity(program: Program, fmt: Format | str) -> Tensor:
     """Append and return an identity matrix in SBUF, as large as the array."""
     size = program.lanes
     ones, matrix = (program.space.sbuf(name, fmt, (size,), size) for name in ("ones", "identity"))
@@ -21,13 +22,23 @@ def identity(program: Program, fmt: Format) -> Tensor:
     return matrix
 
 
-def transpose(program: Program, x: Rows, matrix: Tensor, name: str = "x_t") -> Rows:
+@located
+def transpose(program: Program, x: Rows | Tensor, matrix: Tensor | None = None, name: str = "x_t") -> Rows:
     """Append and return x.T, bit for bit, in tiles that may be operands of the array.
 
-    The tiles of x must be operands, in a format that the array multiplies in one pass. `matrix` is an identity matrix
-    in this format.
+    `matrix` is an identity matrix in the format of x; None to create it.
+
+    Raises:
+        ValueError: if the array does not multiply the format in one pass, or a tile has more rows than an operand.
     """
-    rows, columns = x.shape
+    x = as_rows(x, "x")
+    (rows, columns), most = x.shape, max(tile.partitions for tile in x.tiles)
+    if not one_pass(program.config, x.format):
+        rule = "format must be one that the array multiplies in one pass, such as bf16"
+        raise ValueError(f"{name}: {rule}, not {x.format.name}")
+    if most > program.lanes:
+        raise ValueError(f"{name}: tiles of x must have at most {program.lanes} rows, as `load` makes them, not {most}")
+    matrix = matrix or identity(program, x.format)
     tiles = []
     for part in cut(0, columns, program.lanes):
         tile = program.space.sbuf(f"{name}[{part.start}:{part.stop}]", x.format, (rows,), length(part))

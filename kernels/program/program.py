@@ -75,6 +75,8 @@ class Program:
     stores: Iterator[int] = field(init=False)
 
     def __post_init__(self):
+        if not isinstance(self.config, Config):
+            raise TypeError(f"the machine must be a Config, such as PRESETS['small'], not {self.config!r}")
         if self.semaphores is None:
             self.semaphores = range(self.config.semaphores)
         if not 0 <= self.core < self.config.cores:

@@ -3,28 +3,46 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from numbers import Integral
 
 import numpy as np
 
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.operands import Draw
-from neuroncore_rtl.kernels.program.tensor import Tensor
+from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import Index
 
-__all__ = ["Rows", "place_rows", "replicate", "scratch", "tiles_of"]
+__all__ = ["Rows", "as_rows", "place_rows", "replicate", "scratch", "tiles_of"]
 
 
 @dataclass(frozen=True)
 class Rows:
     """On-chip matrix that is divided into tiles of rows, with one row per partition.
 
-    The tiles, [columns], have by default as many rows as there are partitions. `first` is the index of the first row in
-    a larger matrix.
+    Arguments:
+        tiles: tensors of shape [columns], in order; by default with as many rows as there are partitions.
+        first: index of the first row, if this is a part of a larger matrix.
+
+    Raises:
+        ValueError: if there is no tile, or the tiles differ in columns or format.
     """
 
     tiles: tuple[Tensor, ...]
     first: int = 0
+
+    def __post_init__(self):
+        tiles = self.tiles if isinstance(self.tiles, tuple | list) else ()
+        if not tiles or not all(isinstance(tile, Tensor) for tile in tiles):
+            raise ValueError(
+                f"Rows: tiles must be tensors in SBUF or PSUM, such as Rows((tile,)), not {type(self.tiles).__name__}"
+            )
+        object.__setattr__(self, "tiles", tuple(tiles))
+        kinds = {f"{tile.size} {tile.format.name}": tile.name for tile in tiles}
+        if len(kinds) > 1:
+            found = ", ".join(f"{kind} ({name})" for kind, name in kinds.items())
+            raise ValueError(f"Rows: tiles must have the same columns and format, not {found}")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -79,15 +97,43 @@ class Rows:
         return np.concatenate(parts)
 
 
-def tiles_of(*matrices: Rows) -> Iterator[tuple[Tensor, ...]]:
-    """Yield the tiles with the same rows of several matrices, which must be divided into the same tiles."""
-    return zip(*(matrix.tiles for matrix in matrices), strict=True)
+@located
+def as_rows(matrix: Rows | Tensor, name: str = "a matrix") -> Rows:
+    """Return an on-chip matrix as `Rows`: a tensor [columns], with one row per partition, is a single tile.
+
+    Raises:
+        ValueError: if it is neither, such as a matrix in HBM; `name` is its name in the message.
+    """
+    if isinstance(matrix, Rows):
+        return matrix
+    if isinstance(matrix, Tensor) and len(matrix.shape) == 1:
+        return Rows((matrix,))
+    found = f"{matrix.name} {list(matrix.shape)}" if isinstance(matrix, Tensor | HbmTensor) else type(matrix).__name__
+    place = " in HBM (kernels.tiling has `load` and `streamed`)" if isinstance(matrix, HbmTensor) else ""
+    raise ValueError(f"{name} must be Rows, or a tensor [columns] in SBUF or PSUM, not {found}{place}")
 
 
+@located
+def tiles_of(*matrices: Rows | Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Return an iterator of the tiles with the same rows of several matrices.
+
+    Raises:
+        ValueError: if the matrices are not divided into the same tiles.
+    """
+    first, *others = rows = [as_rows(matrix) for matrix in matrices]
+    parts = [tile.partitions for tile in first.tiles]
+    for other in others:
+        if (found := [tile.partitions for tile in other.tiles]) != parts:
+            name, like = other.tiles[0].name, first.tiles[0].name
+            raise ValueError(f"{name}: tiles must have the rows of {like}'s, {parts}, not {found}")
+    return zip(*(matrix.tiles for matrix in rows), strict=True)
+
+
+@located
 def place_rows(
     space: Allocator,
     name: str,
-    fmt: Format,
+    fmt: Format | str,
     rows: int,
     columns: int,
     first: int = 0,
@@ -99,8 +145,8 @@ def place_rows(
 
     `first` is the number of its first row in a larger matrix. Raises ValueError if it has no elements or does not fit.
     """
-    if rows < 1 or columns < 1:
-        raise ValueError(f"{name}: shape must be at least 1 x 1, not {rows} x {columns}")
+    if not all(isinstance(extent, Integral) and extent >= 1 for extent in (rows, columns)):
+        raise ValueError(f"{name}: rows and columns must be integers of at least 1, not {rows!r} and {columns!r}")
     lanes, end = lanes or space.config.partitions, first + rows
     tiles = [
         space.sbuf(f"{name}[{at}:{min(at + lanes, end)}]", fmt, (columns,), min(lanes, end - at), kept=kept)
@@ -109,14 +155,29 @@ def place_rows(
     return Rows(tuple(tiles), first)
 
 
+@located
 def replicate(row: Tensor, rows: int, lanes: int | None = None) -> Rows:
-    """Return a matrix of `rows` equal rows, with `lanes` rows per tile, by default one per partition of `row`."""
-    lanes = lanes or row.partitions
+    """Return a row of parameters, equal in every partition, as a matrix of equal rows.
+
+    A tile has `lanes` rows, by default the partitions of the row.
+
+    Raises:
+        ValueError: if the row is not a tensor [columns], or has fewer partitions than a tile has rows.
+    """
+    (tile,) = as_rows(row, "a row of parameters").tiles
+    lanes = row.partitions if lanes is None else lanes
+    if rows < 1 or not 1 <= min(rows, lanes) <= tile.partitions:
+        rule = f"rows, and lanes as rows of a tile, must be from 1 on, a tile at most {tile.partitions} rows"
+        raise ValueError(f"{tile.name}: {rule}, not {rows} and {lanes}")
     return Rows(tuple(row[: min(lanes, rows - first)] for first in range(0, rows, lanes)))
 
 
-def scratch(space: Allocator, name: str, like: Rows, columns: int | None = None, fmt: Format = FP32) -> Rows:
+@located
+def scratch(
+    space: Allocator, name: str, like: Rows | Tensor, columns: int | None = None, fmt: Format | str = FP32
+) -> Rows:
     """Return a temporary matrix in tiles like those of `like`, with the same columns by default."""
+    like = as_rows(like)
     width, tiles, first = columns or like.shape[1], [], like.first
     for tile in like.tiles:
         end = first + tile.partitions

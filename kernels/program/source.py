@@ -1,5 +1,6 @@
 """Source lines: the line of a kernel that appended an instruction, for timelines and error messages."""
 
+import linecache
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -24,6 +25,16 @@ class Line(NamedTuple):
 
     file: str
     number: int
+
+    @property
+    def code(self) -> str:
+        """The statement that begins in the line, without indentation; empty if there is no such file."""
+        text = ""
+        for line in linecache.getlines(self.file)[self.number - 1 :]:
+            text = f"{text} {line.strip()}".strip()
+            if text.count("(") <= text.count(")"):
+                break
+        return text.replace("( ", "(")
 
     def __str__(self) -> str:
         return f"{os.path.basename(self.file)}:{self.number}"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from neuroncore_rtl.kernels.program import strides
-from neuroncore_rtl.spec.formats import Format
+from neuroncore_rtl.spec.formats import Format, format_named
 from neuroncore_rtl.spec.isa import Access, DmaTensor, Pointer, Storage
 
 __all__ = ["HbmTensor", "Tensor"]
@@ -57,7 +57,9 @@ class _Strided:
         except ValueError:
             raise ValueError(f"{self.name}: shape must broadcast to {shape!r}, not {self.shape!r}") from None
 
-    def bitcast(self, fmt: Format) -> Self:
+    def bitcast(self, fmt: Format | str) -> Self:
+        """Return a view of the same bits in a format of the same size."""
+        fmt = format_named(fmt) if isinstance(fmt, str) else fmt
         if fmt.bits != self.format.bits:
             raise ValueError(f"{self.name}: format must have {self.format.bits} bits, not {fmt.name!r}")
         return replace(self, format=fmt)

@@ -8,6 +8,7 @@ from itertools import cycle
 from typing import Any
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy, place_rows, replicate
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.spec.isa import Storage
 
@@ -20,21 +21,29 @@ SETS = 3
 """Sets of `TILES` tiles: one is loaded, one computed, one stored."""
 
 
+@located
 def streamed(
     program: Program,
     kernel: Callable[..., None],
-    results: Sequence[HbmTensor],
-    operands: Sequence[HbmTensor],
-    shared: Sequence[HbmTensor] = (),
+    results: HbmTensor | Sequence[HbmTensor],
+    operands: HbmTensor | Sequence[HbmTensor],
+    shared: HbmTensor | Sequence[HbmTensor] = (),
 ) -> None:
     """Append a kernel on matrices in HBM: for each tile of rows, the loads, the kernel and the stores.
 
-    The arguments of the kernel, which works on tiles in SBUF, are the program, the rows of all `results`, of the
-    `operands` that are not results, and of `shared`. Results and operands are [rows, columns]; an operand that is also
-    a result is updated in place. `shared` are parameters [columns], the same for all rows. Raises ValueError if the
-    matrices do not have the same rows, or SBUF has no room for a tile of each.
+    Arguments:
+        program: program to which the instructions are appended.
+        kernel: function that appends the computation of tiles in SBUF. Its arguments are the program, the rows of all
+            `results`, of the `operands` that are not results, and of `shared`.
+        results: matrices [rows, columns] to write; a single one needs no list, also of the following.
+        operands: matrices [rows, columns] to read; an operand that is also a result is updated in place.
+        shared: parameters [columns], the same for all rows.
+
+    Raises:
+        ValueError: if the matrices do not have the same rows, or SBUF has no room for a tile of each.
     """
     space, lanes = program.space, program.config.partitions
+    results, operands, shared = map(_in_hbm, (results, operands, shared))
     matrices = [*results, *(operand for operand in operands if operand not in results)]
     if not matrices:
         raise ValueError("streamed: there must be at least one matrix, not none")
@@ -42,6 +51,9 @@ def streamed(
     for matrix in matrices:
         if len(matrix.shape) != 2 or matrix.shape[0] != rows:
             raise ValueError(f"{matrix.name}: shape must be [{rows}, columns], not {list(matrix.shape)}")
+    for vector in shared:
+        if len(vector.shape) != 1:
+            raise ValueError(f"{vector.name}: shape of shared parameters must be [columns], not {list(vector.shape)}")
     loading, storing = cycle(program.load_queues), cycle(program.store_queues)
     parameters = [space.sbuf(vector.name, vector.format, vector.shape) for vector in shared]
     for place, vector in zip(parameters, shared, strict=True):
@@ -59,3 +71,11 @@ def streamed(
         for number, tile in enumerate(cut(part.start, part.stop, lanes)):
             for matrix, place in zip(results, places, strict=False):
                 program.append(dma_copy(matrix[tile], place.tiles[number]), next(storing))
+
+
+def _in_hbm(some: HbmTensor | Sequence[HbmTensor]) -> list[HbmTensor]:
+    tensors: list[Any] = list(some) if isinstance(some, Sequence) else [some]
+    for one in tensors:
+        if not isinstance(one, HbmTensor):
+            raise ValueError(f"streamed: results, operands and shared must be in HBM, not {type(one).__name__}")
+    return tensors

@@ -8,23 +8,29 @@ from neuroncore_rtl.kernels.program import (
     Program,
     Rows,
     Tensor,
+    as_rows,
     dma_copy,
     load_stationary,
     multiply_moving,
     place_rows,
 )
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.engines import LONG, beats
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 
 __all__ = [
-    "SHARE", "Matrix", "aligned", "load", "load_row", "load_together", "on_chip", "one_pass", "store",
+    "SHARE", "Matrix", "RowVector", "aligned", "load", "load_row", "load_together", "matrix_of", "on_chip", "one_pass",
+    "rows_like", "store",
 ]  # fmt: skip
 
 Matrix = Rows | HbmTensor
 """A matrix in SBUF, or in HBM as [rows, columns]."""
+
+RowVector = Rows | Tensor | HbmTensor
+"""Parameters of a row-wise kernel, the same for all rows; see `rows_like`."""
 
 SHARE = 16 * LINE_BYTES
 """Bytes of a row that one copy moves: two lines of every bank in most presets, which spreads ports over the banks."""
@@ -41,16 +47,52 @@ def one_pass(config: Config, fmt: Format) -> bool:
     return fmt in config.matmul_formats and fmt not in (FP32, INT8)
 
 
-def on_chip(program: Program, matrix: Matrix, parts: Sequence[slice] | None = None) -> Rows:
+def matrix_of(matrix: Matrix | Tensor, name: str) -> Matrix:
+    """Return an operand of a product: a matrix in HBM unchanged, a matrix on chip as `Rows`; ValueError if neither."""
+    return matrix if isinstance(matrix, HbmTensor) else as_rows(matrix, name)
+
+
+def on_chip(program: Program, matrix: Matrix | Tensor, parts: Sequence[slice] | None = None) -> Rows:
     """Return a matrix as tiles in SBUF; if the matrix is in HBM, append the load."""
-    return load(program, matrix, parts) if isinstance(matrix, HbmTensor) else matrix
+    return load(program, matrix, parts) if isinstance(matrix, HbmTensor) else as_rows(matrix)
 
 
+@located
+def rows_like(program: Program, vector: RowVector, like: Rows, name: str = "parameters") -> Rows:
+    """Return parameters [columns], the same for all rows, in tiles like those of a matrix.
+
+    Arguments:
+        program: program to which a load is appended.
+        vector: a vector in HBM, which is loaded; a tensor in SBUF, which has the vector in every partition of a tile;
+            or `Rows`, which are returned unchanged.
+        like: the matrix.
+        name: name of the parameters in messages.
+
+    Raises:
+        ValueError: if the vector is something else, or its shape or partitions do not fit.
+    """
+    columns, rows = like.shape[1], max(tile.partitions for tile in like.tiles)
+    if not isinstance(vector, Rows | Tensor | HbmTensor):
+        rule = f"a vector [{columns}] in HBM, a tensor [{columns}] in SBUF with it in every partition, or Rows"
+        raise ValueError(f"{name} must be {rule}, not {type(vector).__name__}: numbers are inputs of `run`, by name")
+    if vector.shape[-1:] != (columns,) or (not isinstance(vector, Rows) and len(vector.shape) != 1):
+        raise ValueError(f"{name} must have one number per column, shape [{columns}], not {list(vector.shape)}")
+    if isinstance(vector, Rows):
+        return vector
+    row = load_row(program, vector, rows=rows) if isinstance(vector, HbmTensor) else vector
+    if row.partitions < rows:
+        raise ValueError(f"{name} must be in all {rows} partitions of a tile, not {row.partitions} (see `load_row`)")
+    return Rows(tuple(row[: tile.partitions] for tile in like.tiles))
+
+
+@located
 def load(program: Program, source: HbmTensor, parts: Sequence[slice] | None = None) -> Rows:
     """Append the load of a matrix to SBUF, by default in tiles of as many rows as an operand of the array has.
 
     Raises ValueError if `source` is not a matrix.
     """
+    if not isinstance(source, HbmTensor):
+        raise ValueError(f"load: the source must be a matrix in HBM, not {type(source).__name__}")
     if len(source.shape) != 2:
         raise ValueError(f"{source.name}: shape must be [rows, columns], not {list(source.shape)}")
     parts = cut(0, source.shape[0], program.lanes) if parts is None else parts
@@ -86,20 +128,29 @@ def load_together(program: Program, sources: Sequence[HbmTensor], step: int) -> 
     return found
 
 
-def load_row(program: Program, source: HbmTensor, *, each: bool = False) -> Tensor:
-    """Append the broadcast of parameters [columns] to every partition of a result of the array.
+@located
+def load_row(program: Program, source: HbmTensor, *, each: bool = False, rows: int | None = None) -> Tensor:
+    """Append the broadcast of parameters [columns] to `rows` partitions, by default those of a result of the array.
 
     A format that the tensor engine multiplies in one pass is read from HBM once and multiplied by a column of ones,
     which copies it to all partitions. Other formats, such as FP32, are read from HBM for each partition.
 
-    `each` reads any format for each partition, which is faster if the array has more work than HBM.
+    Arguments:
+        program: program to which the instructions are appended.
+        source: the parameters.
+        each: whether to read any format from HBM for each partition, which is faster if the array has more work than
+            HBM.
+        rows: number of partitions; for more than a result of the array has, every format is read for each partition.
     """
-    lanes = program.lanes
+    if not isinstance(source, HbmTensor) or len(source.shape) != 1:
+        found = list(source.shape) if isinstance(source, HbmTensor) else type(source).__name__
+        raise ValueError(f"load_row: the source must be a vector [columns] in HBM, not {found}")
+    lanes = program.lanes if rows is None else rows
     row = program.space.sbuf(source.name, source.format, source.shape, lanes)
-    if each or not one_pass(program.config, source.format):
-        for rows, columns in _shares(program.config, row, min(program.config.hbm_ports, HALVES)):
-            size = beats(program.config, *_size(row[rows, columns]))
-            program.append(dma_copy(row[rows, columns], source[columns]), _loading(program, size))
+    if each or lanes > program.lanes or not one_pass(program.config, source.format):
+        for part, columns in _shares(program.config, row, min(program.config.hbm_ports, HALVES)):
+            size = beats(program.config, *_size(row[part, columns]))
+            program.append(dma_copy(row[part, columns], source[columns]), _loading(program, size))
         return row
     once = load(program, source.reshape(1, -1)).tiles[0]
     ones = program.space.sbuf("ones", source.format, (lanes,), 1)
@@ -112,8 +163,16 @@ def load_row(program: Program, source: HbmTensor, *, each: bool = False) -> Tens
     return row
 
 
-def store(program: Program, target: HbmTensor, source: Rows) -> None:
-    """Append the store of a matrix to HBM; ValueError if the shapes differ."""
+@located
+def store(program: Program, target: HbmTensor, source: Rows | Tensor) -> None:
+    """Append the store of a matrix to HBM.
+
+    Raises:
+        ValueError: if the shapes differ.
+    """
+    source = as_rows(source, "store: the source")
+    if not isinstance(target, HbmTensor):
+        raise ValueError(f"store: the target must be a matrix in HBM, not {type(target).__name__}")
     if target.shape != source.shape:
         raise ValueError(f"{target.name}: shape must be {list(source.shape)}, not {list(target.shape)}")
     for part, tile in zip(source.parts, source.tiles, strict=True):

@@ -26,7 +26,7 @@ def input_gradient(
     residual: Rows | None = None,
     *,
     name: str = "dx",
-    fmt: Format = BF16,
+    fmt: Format | str = BF16,
 ) -> Rows:
     """Append and return dx = dy w.T + residual, [tokens, inputs].
 
@@ -44,7 +44,7 @@ def input_gradient_t(
     slopes: Rows | None = None,
     *,
     name: str = "dx_t",
-    fmt: Format = BF16,
+    fmt: Format | str = BF16,
 ) -> Rows:
     """Append and return dx_t = (w dy_t) * slopes, [inputs, tokens].
 

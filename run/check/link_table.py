@@ -4,9 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from neuroncore_rtl.run.harness.collective_faults import link_name
+from neuroncore_rtl.run.report import Share
 from neuroncore_rtl.spec.instance import Instance
 
-__all__ = ["dead_links", "link_of", "link_summary", "link_table", "opposite"]
+__all__ = ["dead_links", "link_of", "link_rows", "link_summary", "link_table", "opposite"]
 
 LISTED = 4
 """Maximum number of links with retries that a summary lists."""
@@ -52,6 +53,11 @@ def link_table(
     return table
 
 
+def link_rows(table: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a `link_table` for a record."""
+    return [{"link": name, **row} for name, row in table.items()]
+
+
 def link_summary(instance: Instance, table: Mapping[str, Mapping[str, Any]], disturbed: int) -> dict[str, Any]:
     """Return a summary of a `link_table`: total counts, mean utilisation, busiest link, links with most retries."""
     totals = {name: sum(row[name] for row in table.values()) for name in ("flits", "retries", "crc_errors")}
@@ -64,14 +70,13 @@ def link_summary(instance: Instance, table: Mapping[str, Mapping[str, Any]], dis
     longest = table[stalled]["stalled_cycles"]
     summary: dict[str, Any] = {
         "link_flits": totals["flits"],
-        "link_utilisation": {"mean": f"{mean:.1%}", "busiest": f"{table[busiest]['utilisation']:.1%} ({busiest})"},
-        "stalled_for_credits": f"{longest:,} cycles at most ({stalled})" if longest else "never",
+        "link_utilisation": {"mean": Share(mean), "busiest": Share(table[busiest]["utilisation"]), "link": busiest},
+        "stalled_for_credits": {"most_cycles": longest} | ({"link": stalled} if longest else {}),
         "disturbed_frames": disturbed,
         "crc_errors": totals["crc_errors"],
         "retries": totals["retries"],
     }
     if retried:
-        listed = [f"{name} {table[name]['retries']:,}" for name in retried[:LISTED]]
-        listed += ["..."] if len(retried) > LISTED else []
-        summary["links_with_retries"] = f"{len(retried)} of {len(table)}: {', '.join(listed)}"
-    return summary | {"dead_links": ", ".join(dead) or "none"}
+        most = [{"link": name, "retries": table[name]["retries"]} for name in retried[:LISTED]]
+        summary |= {"links_with_retries": len(retried), "most_retries": most}
+    return summary | {"dead_links": dead or None}

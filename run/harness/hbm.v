@@ -45,8 +45,12 @@ module hbm #(
     localparam WIDTH = 8 * BYTES;
     localparam SHIFT = $clog2(BYTES);
     // Places of a port's rings; powers of two. What does not fit waits outside.
-    localparam BURSTS = 64;     // addresses of reads, addresses of writes, responses of writes
-    localparam BEATS = 256;     // written beats
+    localparam BURSTS = 64;     // addresses of reads, responses of writes
+    localparam AW_BURSTS = 512; // addresses of writes
+    // Written beats, twice as many as the cycles of the longest latency. A short latency uses only the first SHORT, which
+    // stay in the host's cache. Many ports get no more than SHORT: writes then stall where the latency exceeds it.
+    localparam SHORT = 256;
+    localparam BEATS = PORTS > 16 ? SHORT : 4096;
     localparam SPARE = 2 * PORTS * BURSTS;  // of the rings whose items overtake each other: the one that does
     localparam COST = 256 * BYTES;
     localparam [1:0] OKAY = 0, SLVERR = 2, DECERR = 3;
@@ -57,6 +61,7 @@ module hbm #(
     reg [39:0] size, room, base, slverr_low, slverr_high, decerr_low, decerr_high;  // the limits in beats
     reg [31:0] seed;
     reg [63:0] latency, gap;
+    reg [31:0] held;  // written beats that the memory holds
     integer beats, out_beats, port_rate, rate, stall, reorder, interleave, file, got, i;
 
     initial begin
@@ -68,6 +73,7 @@ module hbm #(
         `HBM_ARGUMENTS
         if (size > DEPTH * BYTES || beats > DEPTH || out_beats > DEPTH) $fatal(1, "hbm: DEPTH is too small");
         if (latency < 1) $fatal(1, "hbm: +hbm_latency must be at least 1");
+        held = latency > SHORT / 2 ? BEATS : SHORT;
         size = size >> SHIFT;
         slverr_low = slverr_low >> SHIFT;
         slverr_high = slverr_high >> SHIFT;
@@ -95,8 +101,8 @@ module hbm #(
     reg [PORTS-1:0]   r_begun;
     reg [63:0]        r_rest [0:PORTS-1];
     // Bursts to write: the next beat of the first, the first beats of the others.
-    reg [39:0]        aw_beat [0:PORTS*BURSTS-1];
-    reg [ID_BITS-1:0] aw_id [0:PORTS*BURSTS-1];
+    reg [39:0]        aw_beat [0:PORTS*AW_BURSTS-1];
+    reg [ID_BITS-1:0] aw_id [0:PORTS*AW_BURSTS-1];
     reg [31:0]        aw_first [0:PORTS-1], aw_count [0:PORTS-1];
     // Beats to write.
     reg [WIDTH-1:0]   w_data [0:PORTS*BEATS-1];
@@ -218,7 +224,7 @@ module hbm #(
         reg [1:0] resp;
         if (aw_count[port] != 0 && w_count[port] != 0 && now >= w_rest[port] && r_count[PORTS+port] < BURSTS) begin
             place = port * BEATS + w_first[port];
-            burst = port * BURSTS + aw_first[port];
+            burst = port * AW_BURSTS + aw_first[port];
             if (now >= w_due[place] && affordable(port)) begin
                 pay(port);
                 beat = aw_beat[burst];
@@ -240,11 +246,11 @@ module hbm #(
                     b_resp[answer] = w_resp[port];
                     r_count[PORTS+port] = r_count[PORTS+port] + 1;
                     w_resp[port] = OKAY;
-                    aw_first[port] = (aw_first[port] + 1) % BURSTS;
+                    aw_first[port] = (aw_first[port] + 1) % AW_BURSTS;
                     aw_count[port] = aw_count[port] - 1;
                     w_rest[port] = now + 1 + gap;
                 end
-                w_first[port] = (w_first[port] + 1) % BEATS;
+                w_first[port] = (w_first[port] + 1) & (held - 1);
                 w_count[port] = w_count[port] - 1;
                 writes_first[port] = 0;
             end
@@ -281,13 +287,13 @@ module hbm #(
                 r_count[port] = r_count[port] + 1;
             end
             if (awvalid[port] && awready[port]) begin
-                place = at(port, aw_first[port] + aw_count[port]);
+                place = port * AW_BURSTS + (aw_first[port] + aw_count[port]) % AW_BURSTS;
                 aw_beat[place] = beat_of(port, awaddr[port*40 +: 40]);
                 aw_id[place] = awid[port*ID_BITS +: ID_BITS];
                 aw_count[port] = aw_count[port] + 1;
             end
             if (wvalid[port] && wready[port]) begin
-                place = port * BEATS + (w_first[port] + w_count[port]) % BEATS;
+                place = port * BEATS + ((w_first[port] + w_count[port]) & (held - 1));
                 w_data[place] = wdata[port*WIDTH +: WIDTH];
                 w_strb[place] = wstrb[port*BYTES +: BYTES];
                 w_last[place] = wlast[port];
@@ -338,8 +344,8 @@ module hbm #(
                 end
                 serve_response(p);
                 arready[p] <= r_count[p] < BURSTS && (stall == 0 || {24'd0, noise[p][23:16]} >= stall);
-                awready[p] <= aw_count[p] < BURSTS && (stall == 0 || {24'd0, noise[p][7:0]} >= stall);
-                wready[p] <= w_count[p] < BEATS && (stall == 0 || {24'd0, noise[p][15:8]} >= stall);
+                awready[p] <= aw_count[p] < AW_BURSTS && (stall == 0 || {24'd0, noise[p][7:0]} >= stall);
+                wready[p] <= w_count[p] < held && (stall == 0 || {24'd0, noise[p][15:8]} >= stall);
             end
         end
         if (dump) begin

@@ -77,7 +77,9 @@ def run_device(
         directory = directory.resolve()
         arguments, limit = device.load(work, directory)
         build = build_device(device, sim, waves is not None)
-        with progress(f"{sim}: {doing}"):
+        shown = f"{sim}: {doing}" + (", recording a waveform" if waves else "")
+        # The same work on another build takes another time.
+        with progress(shown, f"{shown} on {build.directory.name}"):
             options = {"plusargs": [*arguments, *plusargs], "limit": limit, "waves_levels": waves_levels}
             state = run_harness(build, directory, device.ports, **options)
         if waves is not None:

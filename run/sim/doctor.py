@@ -16,6 +16,7 @@ import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 __all__ = ["TOOLS", "MissingTool", "Tool", "examine", "require", "show_tools"]
 
@@ -137,8 +138,8 @@ def examine() -> list[tuple[Tool, str | None]]:
     return [(tool, tool.locate()) for tool in TOOLS.values()]
 
 
-def show_tools() -> int:
-    """Print the table of `make doctor`; return 1 if a required tool is missing."""
+def show_tools(*tables: Any) -> int:
+    """Print the table of `make doctor`, and further tables; return 1 if a required tool is missing."""
     from rich.table import Table
 
     from neuroncore_rtl.run.report import terminal
@@ -154,5 +155,6 @@ def show_tools() -> int:
         if found is None and tool.required:
             lacking.append(tool.name)
     console.print(table)
+    console.print("", *tables, "", sep="\n")
     console.print(f"missing: {', '.join(lacking)}" if lacking else "everything that is required is here")
     return 1 if lacking else 0

@@ -7,9 +7,11 @@ under hdl/ and spec/, the configuration, and the versions of Amaranth and its Yo
 import hashlib
 import importlib.metadata
 import json
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 
+from amaranth.hdl import UnusedElaboratable
 from amaranth.lib import wiring
 
 from neuroncore_rtl import ROOT, SIM_BUILD
@@ -99,7 +101,11 @@ def elaborated(
     store = ModuleStore(path.parent / "modules", _versions(), _usable, **variant) if cached else None
     replaced = vectorised if vectors else None
     with progress(f"elaborating {name.replace('_', ' ')}{f' of {size}' if size else ''}"):
-        text = to_verilog(name, build(), watches_gates=watches_gates, replaced=replaced, store=store)
+        try:
+            text = to_verilog(name, build(), watches_gates=watches_gates, replaced=replaced, store=store)
+        except KeyboardInterrupt:
+            warnings.simplefilter("ignore", UnusedElaboratable)  # for the parts of this unfinished design
+            raise
     write(path, text)
     return text
 

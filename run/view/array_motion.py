@@ -1,29 +1,31 @@
-"""Animated picture of a matrix product in the systolic array, drawn from the waveform of a run.
+"""Animated picture of a matrix product in the systolic array, drawn from a run of the tensor engine.
 
-Record the tensor engine alone at full depth with Icarus, then draw:
-
-    make sim TEST=matmul TARGET=engine PRESET=tiny SIM=icarus WAVES=1 DEPTH=0 M=4 K=4 N=4
-    .venv/bin/python -m neuroncore_rtl.run.view.array_motion sim_build/waves/matmul.vcd array.svg
-
-Every number in the picture is a value of the waveform. CSS moves the picture, without JavaScript.
+Every number in the picture is the value of a signal. CSS moves the picture, without JavaScript.
 """
 
-import re
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
-from neuroncore_rtl.hdl.tensor.array import row_skew
+from neuroncore_rtl.hdl.arith.operand import SIGNIFICAND_BITS
+from neuroncore_rtl.hdl.tensor.array import row_skew, tile_count
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.view.diagram import svg_file, svg_text
-from neuroncore_rtl.run.view.samples import recorded_names, sample_cycles
 from neuroncore_rtl.run.view.wave_numbers import NUMBERS
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 
-__all__ = ["Motion", "read_motion", "write_motion"]
+__all__ = [
+    "SECONDS",
+    "Element",
+    "Frame",
+    "Motion",
+    "array_signals",
+    "check_array",
+    "draw_motion",
+    "is_shown",
+    "read_motion",
+]
 
 MOST = 8
 """Rows and columns of the largest array that a picture shows."""
@@ -34,11 +36,7 @@ MOST_CYCLES = 120
 SECONDS = 1.4
 """Duration of a cycle in the animation."""
 
-_CLOCK = "tensor.clk"
-_TILE = re.compile(r"tensor\.engine\.datapath\.array\.block_0_0\.tile_(\d+)_(\d+)\.active(\d+)")
-_COLUMN = "tensor.engine.mover.column_valid"
-_OFFERED = "tensor.valid"
-_CYCLES = "tensor.cycles"
+_COLUMN = "mover.column_valid"
 
 _DIGITS = 5
 """Characters of a number in the picture."""
@@ -100,53 +98,70 @@ class Motion:
     cycles: int
     frames: list[Frame]
 
+    @property
+    def busiest(self) -> Frame:
+        """The first frame in which most elements multiply."""
+        return max(self.frames, key=lambda frame: frame.working)
 
-def read_motion(vcd: Path, config: Config) -> Motion:
-    """Return the product in a waveform of the tensor engine alone.
+
+def is_shown(config: Config) -> bool:
+    """Return whether an array is small enough for a picture."""
+    return max(config.rows, config.columns) <= MOST
+
+
+def check_array(config: Config) -> None:
+    """Raise UsageError if an array is too large for a picture."""
+    if not is_shown(config):
+        raise UsageError(
+            f"the array of a picture must have at most {MOST} x {MOST} elements, not {config.rows} x {config.columns}: "
+            "choose PRESET=tiny, or ROWS and COLUMNS"
+        )
+
+
+def array_signals(config: Config) -> Iterator[str]:
+    """Yield the signals of a tensor engine from which its picture is drawn, by their paths below the engine."""
+    yield _COLUMN
+    for row in range(config.rows):
+        for tile in range(tile_count(config.columns)):
+            yield from (_at(row, tile, name) for name in ("moving", "moving_out", "load", "swap"))
+        for column in range(config.columns):
+            tile, lane = divmod(column, LOAD_COLUMNS)
+            yield from (_at(row, tile, f"{name}{lane}") for name in ("active", "shadow", "out__"))
+
+
+def read_motion(values: Mapping[str, Sequence[int]], cycles: int, config: Config) -> Motion:
+    """Return the product in a run of the tensor engine.
+
+    Arguments:
+        values: values of `array_signals` in each cycle, from the cycle on in which the first instruction is offered.
+        cycles: number of cycles until the last sum is in PSUM.
+        config: the machine.
 
     Raises:
-        UsageError: if the waveform lacks the processing elements, or if the array or the run is too large to be shown.
+        UsageError: if the run is too long to be shown.
     """
-    rows, columns = config.rows, config.columns
-    if rows > MOST or columns > MOST:
-        raise UsageError(f"the array of the picture must have at most {MOST} x {MOST} elements, not {rows} x {columns}")
-    places = {tuple(map(int, found.groups())) for found in map(_TILE.fullmatch, recorded_names(vcd)) if found}
-    if {(row, LOAD_COLUMNS * tile + lane) for row, tile, lane in places} != {
-        (row, column) for row in range(rows) for column in range(columns)
-    }:
-        raise UsageError(
-            f"{vcd} must be a waveform of the tensor engine alone with all {rows} x {columns} processing elements: "
-            "TARGET=engine SIM=icarus WAVES=1 DEPTH=0"
-        )
-    return _Reader(vcd, config).motion()
+    return _Reader(values, config).motion(cycles)
 
 
 class _Reader:
-    def __init__(self, vcd: Path, config: Config):
-        self.config = config
-        tiles = range(-(-config.columns // LOAD_COLUMNS))
-        names = [_COLUMN, _OFFERED, _CYCLES]
-        for row in range(config.rows):
-            names += [_at(row, tile, name) for tile in tiles for name in ("moving", "moving_out", "load", "swap")]
-            for column in range(config.columns):
-                tile, lane = divmod(column, LOAD_COLUMNS)
-                names += [_at(row, tile, f"{name}{lane}") for name in ("active", "shadow", "out__")]
-        self.values: Mapping[str, list[int | None]] = sample_cycles(vcd, _CLOCK, names)
-        self.length = len(self.values[_COLUMN])
+    def __init__(self, values: Mapping[str, Sequence[int]], config: Config):
+        self.values, self.config = values, config
+        self.length = len(values[_COLUMN])
 
-    def value(self, cycle: int, row: int, tile: int, name: str, form: str) -> str | None:
+    def value(self, cycle: int, row: int, tile: int, name: str, form: str) -> str:
         word = self.values[_at(row, tile, name)][cycle]
-        return None if word is None else NUMBERS[form](word)
+        if form == "operand":  # NUMBERS reads operands of the full width; a narrower significand lacks the last bits
+            word <<= SIGNIFICAND_BITS - self.config.significand_bits
+        return NUMBERS[form](word)
 
     def arrives(self, cycle: int, row: int, tile: int, later: int = 0) -> bool:
         """Return whether an operand was at the input of a tile `later` cycles before a cycle."""
         issued = cycle - later - TensorEngine.input_latency(self.config) - row_skew(self.config, row) - tile
         return 0 <= issued < self.length and self.values[_COLUMN][issued] == 1
 
-    def motion(self) -> Motion:
+    def motion(self, cycles: int) -> Motion:
         config, latency = self.config, self.config.mac_latency
-        first_offer = self.values[_OFFERED].index(1)
-        last_row, last_tile = config.rows - 1, -(-config.columns // LOAD_COLUMNS) - 1
+        last_row, last_tile = config.rows - 1, tile_count(config.columns) - 1
         first = self.values[_at(0, 0, "load")].index(1)
         last = max(cycle for cycle in range(self.length) if self.arrives(cycle, last_row, last_tile, latency)) + 1
         if last - first >= MOST_CYCLES:
@@ -159,16 +174,16 @@ class _Reader:
                 for row in range(config.rows)
             ]
             entering = [[self._entering(cycle + ahead, row) for ahead in range(_AHEAD)] for row in range(config.rows)]
-            frames.append(Frame(cycle - first_offer + 1, elements, entering, [sums[:_KEPT] for sums in left]))
+            frames.append(Frame(cycle + 1, elements, entering, [sums[:_KEPT] for sums in left]))
             for sums, element in zip(left, elements[-1], strict=True):
                 if element.total is not None:
                     sums.insert(0, element.total)
-        return Motion(config.rows, config.columns, self.values[_CYCLES][-1] or 0, frames)
+        return Motion(config.rows, config.columns, cycles, frames)
 
     def _since(self, event: str) -> dict[tuple[int, int], list[bool]]:
         found = {}
         for row in range(self.config.rows):
-            for tile in range(-(-self.config.columns // LOAD_COLUMNS)):
+            for tile in range(tile_count(self.config.columns)):
                 seen, states = False, []
                 for value in self.values[_at(row, tile, event)]:
                     states.append(seen)
@@ -195,31 +210,12 @@ class _Reader:
 
 
 def _at(row: int, tile: int, signal: str) -> str:
-    return f"tensor.engine.datapath.array.block_0_0.tile_{row}_{tile}.{signal}"
+    return f"datapath.array.block_0_0.tile_{row}_{tile}.{signal}"
 
 
-def write_motion(
-    vcd: Path, config: Config, target: Path, still: Path | None = None, cycle: int | None = None
-) -> Motion:
-    """Draw the product of a waveform as an animated SVG; return it.
-
-    `still` is the file of a still picture of one cycle, by default the one in which most elements multiply.
-    """
-    motion = read_motion(vcd, config)
-    busiest = max(motion.frames, key=lambda frame: frame.working)
-    chosen = busiest if cycle is None else next((frame for frame in motion.frames if frame.cycle == cycle), None)
-    if chosen is None:
-        raise UsageError(
-            f"cycle must be one from {motion.frames[0].cycle} to {motion.frames[-1].cycle}, in which the array is "
-            f"shown, not {cycle}"
-        )
-    target.write_text(_svg(motion, motion.frames, chosen))
-    if still is not None:
-        still.write_text(_svg(motion, [chosen], chosen))
-    return motion
-
-
-def _svg(motion: Motion, frames: list[Frame], chosen: Frame) -> str:
+def draw_motion(motion: Motion, frame: Frame | None = None) -> str:
+    """Return an SVG of a product: animated, or a still picture of one frame."""
+    frames = motion.frames if frame is None else [frame]
     cell = 110 if motion.columns <= 4 else 84
     array = _LEFT + _AHEAD * _SLOT + 26
     shown = max(len(sums) for sums in motion.frames[-1].leaving)
@@ -231,17 +227,17 @@ def _svg(motion: Motion, frames: list[Frame], chosen: Frame) -> str:
         ".name{font-size:20px;font-weight:bold;text-anchor:start}.small{font-size:13px;fill:#444;text-anchor:start}"
         ".mid{font-size:13px;fill:#444}.sum{font-weight:bold}.later{fill:#777;font-size:12px}"
     )
-    if len(frames) > 1:
+    if frame is None:
         style += (
             f"@keyframes show{{0%{{visibility:visible}}{100 / len(frames):.4f}%,100%{{visibility:hidden}}}}"
             f".frame{{visibility:hidden;animation:show {period:g}s steps(1) infinite}}"
             "@media(prefers-reduced-motion:reduce){.frame{animation:none!important}.chosen{visibility:visible}}"
         )
     parts = []
-    for number, frame in enumerate(frames):
-        moment = f' style="animation-delay:{SECONDS * number:g}s"' if len(frames) > 1 else ""
-        kind = "frame chosen" if frame is chosen else "frame"
-        parts += [f'<g class="{kind}" id="cycle{frame.cycle}"{moment}>', *_frame(frame, motion, cell, array), "</g>"]
+    for number, one in enumerate(frames):
+        moment = f' style="animation-delay:{SECONDS * number:g}s"' if frame is None else ""
+        kind = "frame chosen" if one is (frame or motion.busiest) else "frame"
+        parts += [f'<g class="{kind}" id="cycle{one.cycle}"{moment}>', *_frame(one, motion, cell, array), "</g>"]
     title = "A matrix product in the systolic array, cycle by cycle"
     return svg_file(width, height, title, style, [*_surroundings(motion, cell, array, bottom, height), *parts])
 
@@ -312,20 +308,3 @@ def _short(number: str) -> str:
         return number.replace("absent", "–")
     texts = [number, *(f"{float(number):.{places}f}" for places in (3, 2, 1, 0)), f"{float(number):.0e}"]
     return next((text for text in texts if len(text) <= _DIGITS), texts[-1])
-
-
-def main(words: list[str]) -> int:
-    """Draw `VCD` into `TARGET`; the third word names the preset of the run, default tiny."""
-    if len(words) not in (2, 3) or (len(words) == 3 and words[2] not in PRESETS):
-        print(f"usage: array_motion VCD TARGET [{'|'.join(PRESETS)}]", file=sys.stderr)
-        return 2
-    try:
-        write_motion(Path(words[0]), PRESETS[words[2] if len(words) == 3 else "tiny"], Path(words[1]))
-    except UsageError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -13,7 +13,7 @@ from neuroncore_rtl.run.view.wave_groups import ERROR, Trace, counters, traces
 from neuroncore_rtl.spec.config import LOAD_COLUMNS
 
 __all__ = [
-    "ELEMENTWISE_GROUPS", "RISCV_GROUPS", "ROW0_WEIGHTS", "TENSOR_GROUPS", "array_traces",
+    "ELEMENTWISE_GROUPS", "RISCV_GROUPS", "ROW0_WEIGHTS", "TENSOR_GROUPS", "TENSOR_OPEN", "array_traces",
     "elementwise_groups", "tensor_fields", "tensor_groups",
 ]  # fmt: skip
 
@@ -61,6 +61,12 @@ TENSOR_GROUPS: dict[str, list[Trace]] = {
 }
 """Groups of the tensor engine in `run/harness/engines/tensor.v`, from top to bottom."""
 
+ARRAY = "systolic array"
+"""Group of the array's first column, the topmost one."""
+
+TENSOR_OPEN = (ARRAY, "commands", "moving", "PSUM")
+"""Groups of the tensor engine that are open initially."""
+
 
 def array_traces(known: Collection[str], top: str, engine: str) -> list[Trace]:
     """Return the lines of the array's first column, row by row, as far as recorded.
@@ -83,7 +89,7 @@ def array_traces(known: Collection[str], top: str, engine: str) -> list[Trace]:
 
 def tensor_groups(known: Collection[str]) -> dict[str, list[Trace]]:
     """Return the groups of lines of a tensor engine's waveform; `known`: its signals."""
-    return TENSOR_GROUPS | {"systolic array": array_traces(known, "tensor", "engine")}
+    return {ARRAY: array_traces(known, "tensor", "engine")} | TENSOR_GROUPS
 
 
 _COMMANDS = f"""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from neuroncore_rtl.run.view import link_geometry as geometry
-from neuroncore_rtl.run.view.plotting import new_figure
+from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
 
@@ -75,9 +75,7 @@ def draw_links(
     figure.text(0.3 / width, 1 - 0.22 / height, **title)
     below = {"s": _caption(instance, table, remark), "color": FAINT, "fontsize": 8, "va": "top", "linespacing": 1.4}
     figure.text(0.3 / width, 1 - 0.5 / height, **below)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130, facecolor="white")
-    return path
+    return write_plot(figure, path, [{"link": name, **row} for name, row in table.items()])
 
 
 def _draw_arrow(axes, arrow: geometry.Arrow, row: Mapping[str, Any], loads, *, detailed: bool) -> None:

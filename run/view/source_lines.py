@@ -1,13 +1,23 @@
 """Cycles by the kernel line that appended an instruction."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
-from neuroncore_rtl.kernels.program.image import Image
-from neuroncore_rtl.kernels.program.source import Line
+from neuroncore_rtl.kernels.program.entries import Entry
+from neuroncore_rtl.kernels.program.source import Line, SourceLine
+from neuroncore_rtl.run.report import Share
 from neuroncore_rtl.spec.isa import Engine
 
-__all__ = ["LineCycles", "cycles_by_line", "line_table"]
+__all__ = ["LineCycles", "costly_lines", "cycles_by_line", "line_table", "short_code"]
+
+LINES = 8
+"""Most lines of `costly_lines`."""
+
+CODE = 60
+"""Most characters of a line's text in a table."""
+
+_Key = TypeVar("_Key", Line, SourceLine)
 
 
 @dataclass(frozen=True)
@@ -18,22 +28,46 @@ class LineCycles:
     records: int
 
 
-def cycles_by_line(image: Image, ran: Iterable[tuple[int, int, int | None]], end: int) -> dict[Line, LineCycles]:
-    """Return the cost of each kernel line; `ran`: (address, issue cycle, retire cycle or None) of every record."""
-    spans: dict[Line, list[tuple[int, int]]] = {}
-    for address, issued, retired in ran:
-        entry = image.entry(address)
+def cycles_by_line(
+    ran: Iterable[tuple[Entry, int, int | None]], end: int, line: Callable[[SourceLine], _Key]
+) -> dict[_Key, LineCycles]:
+    """Return the cost of each kernel line, in the order of the lines.
+
+    Arguments:
+        ran: entry, issue cycle, and retire cycle or None, of every record.
+        end: last cycle of the run.
+        line: function that selects a line from an instruction's source: the user's, the library's, or both.
+    """
+    spans: dict[_Key, list[tuple[int, int]]] = {}
+    for entry, issued, retired in ran:
         if entry.instruction.engine != Engine.QUEUE:
-            spans.setdefault(entry.source.user, []).append((issued, end if retired is None else retired))
+            spans.setdefault(line(entry.source), []).append((issued, end if retired is None else retired))
     return {line: LineCycles(_covered(spans[line]), len(spans[line])) for line in sorted(spans)}
 
 
-def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> dict[str, dict[str, object]]:
+def costly_lines(lines: Mapping[Line, LineCycles]) -> dict[Line, LineCycles]:
+    """Return the lines with the most cycles, in their order in the file."""
+    largest = sorted(lines, key=lambda line: -lines[line].cycles)[:LINES]
+    return {line: lines[line] for line in sorted(largest)}
+
+
+def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> list[dict[str, object]]:
     """Return the costs as a table for reports."""
-    return {
-        str(line): {"cycles": cost.cycles, "share": f"{cost.cycles / max(cycles, 1):.1%}", "records": cost.records}
+    return [
+        {
+            "line": str(line),
+            "cycles": cost.cycles,
+            "share": Share(cost.cycles / max(cycles, 1)),
+            "records": cost.records,
+            "code": short_code(line),
+        }
         for line, cost in lines.items()
-    }
+    ]
+
+
+def short_code(line: Line) -> str:
+    """Return the text of a line, at most `CODE` characters."""
+    return line.code if len(line.code) <= CODE else f"{line.code[: CODE - 3]}..."
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:

@@ -55,7 +55,7 @@ def _renamed(rows: list[Mapping]) -> list[Mapping]:
 
 
 def _type(values: list) -> str:
-    kinds = {type(value) for value in values if value is not None}
+    kinds = {float if isinstance(value, float) else type(value) for value in values if value is not None}
     for name, members in (("BOOLEAN", {bool}), ("BIGINT", {int}), ("DOUBLE", {int, float})):
         if kinds and kinds <= members:
             return name

@@ -6,25 +6,23 @@ Signal names in a waveform differ slightly between simulators, so a save file is
 import math
 import os
 import re
-import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from vcd.gtkw import GTKWSave, make_translation_filter
 from vcdvcd import VCDVCD
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.run.report import recordings, terminal
-from neuroncore_rtl.run.settings import Command, UsageError
-from neuroncore_rtl.run.sim.doctor import MissingTool, require
+from neuroncore_rtl.run.report import recordings
 from neuroncore_rtl.run.sim.modules import write
 from neuroncore_rtl.run.view import core_waves, engine_waves, instance_waves
 from neuroncore_rtl.run.view.wave_groups import Trace
 from neuroncore_rtl.run.view.wave_numbers import NUMBERS, WIDTHS, words_in
 
-__all__ = ["latest", "open_waves", "signals", "waveform", "write_save_file"]
+__all__ = ["latest", "signals", "waveform", "write_save_file"]
 
 WINDOW = (1600, 1000)
 
@@ -33,6 +31,9 @@ NAMES_WIDTH = 330
 
 MARGIN = 80
 """Pixels of the width that show neither names nor waves."""
+
+EARLY = 1 << 22
+"""Characters of a waveform in which the end of reset is searched."""
 
 FRAME = 200
 """Width in pixels that determines the zoom: GTKWave's zoom is -log2 of the time that these pixels represent."""
@@ -46,14 +47,16 @@ class _Display:
         groups: returns the groups of lines; its arguments are the signals of the waveform, and the core of an
             instance to show in detail.
         open: groups that are open initially; None: all.
+        cycles: most cycles in the initial window, which begins after reset; None: the whole waveform.
     """
 
     groups: Callable[[Collection[str], int | None], Mapping[str, list[Trace]]]
     open: Collection[str] | None = None
+    cycles: int | None = None
 
 
 _HARNESSES = {
-    "tensor": _Display(lambda known, core: engine_waves.tensor_groups(known)),
+    "tensor": _Display(lambda known, core: engine_waves.tensor_groups(known), engine_waves.TENSOR_OPEN, 40),
     "elementwise": _Display(lambda known, core: engine_waves.ELEMENTWISE_GROUPS),
     "riscv": _Display(lambda known, core: engine_waves.RISCV_GROUPS),
     "machine": _Display(lambda known, core: core_waves.core_groups(known), core_waves.CORE_OPEN),
@@ -64,15 +67,15 @@ _HARNESSES = {
 """Lines to show by harness, with the name of its Verilog file as the key."""
 
 
-def waveform(test: str, root: Path | None = None) -> Path:
-    """Return the path of a TEST's or run's waveform."""
-    return (root or recordings()) / "waves" / f"{test}.vcd"
+def waveform(name: str, root: Path | None = None) -> Path:
+    """Return the path of the waveform of a run."""
+    return (root or recordings()) / "waves" / f"{name}.vcd"
 
 
 def latest(test: str, root: Path = SIM_BUILD) -> Path | None:
     """Return the latest waveform of a TEST, if any."""
     directory = root / "waves"
-    recorded = [*directory.glob(f"{test}.vcd"), *directory.glob(f"core-{test}-*.vcd")]
+    recorded = [*directory.glob(f"{test}.vcd"), *directory.glob(f"{test}-*.vcd")]
     return max(recorded, key=lambda path: path.stat().st_mtime, default=None)
 
 
@@ -96,6 +99,23 @@ def _end(vcd: Path) -> int:
         return int(re.findall(rb"^#(\d+)", stream.read(), re.MULTILINE)[-1])
 
 
+def _start(vcd: Path) -> tuple[int, int]:
+    """Return the time at which reset ends, and the clock's period; 0 if the first `EARLY` characters do not tell."""
+    times: dict[str, list[int]] = {"clk": [], "rst": []}
+    changes, now = {}, 0
+    with vcd.open() as stream:
+        for line in takewhile(lambda line: not line.startswith("$enddefinitions"), stream):
+            found = re.match(r"\s*\$var \w+ +1 (\S+) (clk|rst)\b", line)
+            if found and found[2] not in changes.values():
+                changes[{"clk": "1", "rst": "0"}[found[2]] + found[1]] = found[2]
+        for line in stream.read(EARLY).split("\n")[:-1]:
+            if line.startswith("#"):
+                now = int(line[1:])
+            elif line in changes:
+                times[changes[line]].append(now)
+    return next(iter(times["rst"]), 0), times["clk"][1] - times["clk"][0] if len(times["clk"]) > 1 else 0
+
+
 def write_save_file(vcd: Path, core: int | None = None) -> Path:
     """Write `<name>.gtkw` beside the waveform `<name>.vcd`, and a file per enumeration; return its path.
 
@@ -103,6 +123,9 @@ def write_save_file(vcd: Path, core: int | None = None) -> Path:
     """
     known = signals(vcd)
     top, display = next((top, display) for top, display in _HARNESSES.items() if f"{top}.clk" in known)
+    (start, period), end = _start(vcd), _end(vcd)
+    if display.cycles and period:
+        end = min(end, start + display.cycles * period)
     groups = {
         group: [trace for trace in traces if f"{top}.{trace.signal}" in known]
         for group, traces in display.groups(known, core).items()
@@ -116,7 +139,8 @@ def write_save_file(vcd: Path, core: int | None = None) -> Path:
         save.dumpfile(str(vcd.resolve()))
         save.dumpfile_size(vcd.stat().st_size)
         save.size(*WINDOW)
-        save.zoom_markers(zoom=-math.log2(max(1, _end(vcd)) / (WINDOW[0] - NAMES_WIDTH - MARGIN) * FRAME))
+        save.zoom_markers(zoom=-math.log2(max(1, end - start) / (WINDOW[0] - NAMES_WIDTH - MARGIN) * FRAME))
+        save.timestart(start)
         save.signals_width(NAMES_WIDTH)
         save.sst_expanded(False)
         save.trace(known[f"{top}.clk"], "clk", datafmt="bin")
@@ -158,30 +182,3 @@ def _numbers(vcd: Path, lines: Iterable[tuple[str, Any]]) -> dict[str, str]:
         write(path, make_translation_filter(entries, datafmt="hex", size=WIDTHS[form]))
         paths[form] = str(path.resolve())
     return paths
-
-
-def open_waves(bench: Command, root: Path = SIM_BUILD) -> int:
-    """Open the latest waveform of a TEST in GTKWave, wait until it is closed, and return GTKWave's exit status.
-
-    Without a waveform, the TEST first runs with its default variables and WAVES=1.
-    """
-    test = bench.name
-    if not any(option.name == "WAVES" for option in bench.options):
-        raise UsageError(f"TEST must be one with a variable WAVES, such as matmul, not {test!r}")
-    require("gtkwave")
-    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        raise MissingTool(
-            f"a display is missing (neither DISPLAY nor WAYLAND_DISPLAY is set); on a machine that has one, run "
-            f"gtkwave {(latest(test, root) or waveform(test, root)).with_suffix('.gtkw')}"
-        )
-    vcd = latest(test, root)
-    if vcd is None:
-        terminal(stderr=True).print(f"no waveform of {test} yet: running make sim TEST={test} WAVES=1", markup=False)
-        cast(Any, bench.run(bench.settings(["WAVES=1"]))).show()
-        vcd = latest(test, root)
-        assert vcd is not None, "the run recorded one"
-    save = vcd.with_suffix(".gtkw")
-    if not save.is_file():
-        save = write_save_file(vcd)
-    command = ["gtkwave", "--rcvar", "splash_disable on", "--rcvar", "use_maxtime_display 0", str(save)]
-    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode

@@ -7,12 +7,14 @@ pool or a scheduler failed), they are started again, and no task is blamed.
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from typing import Protocol
 
 import pebble
@@ -74,10 +76,15 @@ class LocalExecutor:
         self._pool = pebble.ProcessPool(self.workers, initializer=_follow_parent, context=context)
 
     def submit(self, task: Task, runs: str) -> Future:
+        # The first call starts processes, which inherit that Ctrl-C does not reach them: this process ends them.
+        resource_tracker.ensure_running()  # its start would unblock the signal
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
             return self._pool.schedule(perform, args=(task, runs))
         except RuntimeError as error:
             raise WorkersLost(str(error)) from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def problem(self, error: BaseException) -> BaseException:
         if isinstance(error, pebble.ProcessExpired):
@@ -92,9 +99,11 @@ class LocalExecutor:
 
 
 def _follow_parent() -> None:
-    """End this worker process when the campaign's process ends, even if that was killed."""
+    """End this worker process, and the programs that it runs, by SIGTERM or when the campaign's process ends."""
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
     parent = multiprocessing.parent_process()
-    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+    threading.Thread(target=lambda: (parent.join(), os.killpg(0, signal.SIGKILL)), daemon=True).start()
 
 
 def run_tasks(

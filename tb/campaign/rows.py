@@ -1,36 +1,52 @@
 """The row of a TEST: its variables, the numbers of its report, and the reason of a failure."""
 
-import re
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from neuroncore_rtl.run.report import Report
-from neuroncore_rtl.tb.campaign.task import FAILURE, Plain, Row
+from neuroncore_rtl.tb.campaign.task import CURVES, FAILURE, Plain, Row
 
 __all__ = ["aligned_lines", "row_of"]
 
 _MEASURES = ("cycles", "ideal_cycles", "hbm_cycles", "utilisation", "compared", "mismatches", "bit_exact", "modelled")
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 
 
 def row_of(report: Report) -> Row:
-    """Return a report as a row; a nested heading gets a dot, a percentage becomes a number from 0 to 1."""
+    """Return a report as a row.
+
+    A nested heading gets a dot, as does the name of a row of a nested table; a number that is not finite becomes None.
+    """
     row: Row = {"test": report.test}
     row |= {name: value if isinstance(value, Plain) else str(value) for name, value in report.settings.items()}
     row |= {name: getattr(report, name) for name in _MEASURES}
     row |= dict(_cells(report.rows))
+    row |= {CURVES: _finite_curves(report)} if report.curves else {}
     return row | {FAILURE: "; ".join(report.problems)}
+
+
+def _finite_curves(report: Report) -> dict[str, dict[str, list[float | None]]]:
+    return {
+        quantity: {name: [_finite(value) for value in values] for name, values in own.items()}
+        for quantity, own in report.curves.items()
+    }
+
+
+def _finite(value: Plain) -> Plain:
+    """Return None for a number that is not finite, a plain number for a `Share`, else the value."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
 
 
 def _cells(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, Plain]]:
     for heading, value in values.items():
         name = prefix + heading.replace(" ", "_")
+        if isinstance(value, list) and value and isinstance(value[0], Mapping):
+            value = {str(first): dict(row) for (_, first), *row in (row.items() for row in value)}
         if isinstance(value, Mapping):
             yield from _cells(value, f"{name}.")
-        elif isinstance(value, str):
-            share = _SHARE.fullmatch(value)
-            yield name, round(float(share[1]) / 100, 6) if share else value
         else:
-            yield name, value if isinstance(value, Plain) else str(value)
+            yield name, _finite(value) if isinstance(value, Plain) else str(value)
 
 
 def aligned_lines(table: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
     test = "matmul"             # any TEST of make sim
     seeds = 3                   # SEED=1, 2 and 3
+    measures = ["busy"]         # numbers of the report to show besides cycles and utilisation
+    baseline = {STALL = 0}      # show ratios to the run that differs in this; or "first": to the first run
 
     [settings]                  # the same in all runs
     PRESET = "small"
@@ -19,20 +21,21 @@ import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from neuroncore_rtl.run.settings import SEED, Command, Settings, UsageError
+from neuroncore_rtl.run.settings import SEED, Command, Settings, UsageError, unknown
 
-__all__ = ["MOST", "Point", "points_of"]
+__all__ = ["MOST", "Point", "Sweep", "sweep_of"]
 
 MOST = 100_000
+KEYS = ("test", "seeds", "settings", "sweep", "measures", "baseline")
 Values = Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a sweep: a TEST with all its settings; `swept` names the variables with lists in the sweep."""
+    """One run of a sweep: a TEST with all its settings; `swept` names the variables with several values."""
 
     test: str
     settings: Settings
@@ -43,15 +46,66 @@ class Point:
         return [f"{name}={value}" for name, value in self.settings.non_defaults.items()]
 
 
-def points_of(path: Path, command_named: Callable[[str], Command]) -> list[Point]:
-    """Return the distinct runs of a sweep file, the last list varying fastest; `command_named` returns a TEST."""
+@dataclass(frozen=True)
+class Sweep:
+    """Content of a sweep file.
+
+    Arguments:
+        points: the distinct runs, the last list varying fastest.
+        measures: numbers to show; empty: the usual ones. "loss.sr" includes all numbers below that heading.
+        baselines: by TEST, the values that distinguish the runs to which others are compared; empty: no comparison.
+    """
+
+    points: list[Point]
+    measures: tuple[str, ...] = ()
+    baselines: Mapping[str, Values] = field(default_factory=dict)
+
+
+def sweep_of(path: Path, command_named: Callable[[str], Command]) -> Sweep:
+    """Return the content of a sweep file; `command_named` returns a TEST."""
     try:
         spec = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"SPEC must be a file of TOML; {path}: {error}") from None
     with _errors_at(str(path)):
         found = list(_points(spec, command_named))
-    return list({(point.test, *point.assignments): point for point in found}.values())
+        points = list({(point.test, *point.assignments): point for point in found}.values())
+        baseline = spec.get("baseline")
+        return Sweep(points, _measures(spec), {} if baseline is None else _baselines(baseline, points, command_named))
+
+
+def _measures(spec: Values) -> tuple[str, ...]:
+    names = spec.get("measures", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UsageError(f'measures must be a list of names, such as ["cycles", "accuracy.sr"], not {names!r}')
+    return tuple(names)
+
+
+def _baselines(baseline: object, points: list[Point], command_named: Callable[[str], Command]) -> dict[str, Values]:
+    """Return the values of the baseline by TEST, without TESTs that lack its variables."""
+    if baseline == "first":
+        firsts = {point.test: point for point in reversed(points)}
+        return {test: {name: one.settings.values[name] for name in one.swept} for test, one in firsts.items()}
+    if not isinstance(baseline, dict) or not baseline:
+        raise UsageError(f'baseline must be "first" or values of variables, such as {{STALL = 0}}, not {baseline!r}')
+    texts = {name: value for key, values in baseline.items() for name, value in _baseline_values(key, values).items()}
+    found = {}
+    for test in dict.fromkeys(point.test for point in points):
+        own = [point.settings.values for point in points if point.test == test]
+        if texts.keys() <= own[0].keys():
+            parsed = command_named(test).settings([f"{name}={value}" for name, value in texts.items()])
+            values = {name: parsed.values[name] for name in texts}
+            if any(values.items() <= one.items() for one in own):
+                found[test] = values
+    if not found:
+        said = " ".join(f"{name}={value}" for name, value in texts.items())
+        raise UsageError(f"baseline must be a run of the sweep, not {said}")
+    return found
+
+
+def _baseline_values(key: str, value: object) -> dict[str, object]:
+    (values,) = _axis(key, [value], "baseline")
+    return values
 
 
 @contextmanager
@@ -63,9 +117,9 @@ def _errors_at(place: str) -> Iterator[None]:
 
 
 def _points(spec: Values, command_named: Callable[[str], Command]) -> Iterator[Point]:
-    unknown = sorted(set(spec) - {"test", "seeds", "settings", "sweep"})
-    if unknown:
-        raise UsageError(f"a key must be test, seeds, settings or sweep, not {unknown[0]!r}")
+    for key in spec:
+        if key not in KEYS:
+            raise unknown("a key", key, KEYS)
     settings, blocks = spec.get("settings", {}), spec.get("sweep", {})
     if not isinstance(settings, dict):
         raise UsageError(f"settings must be a table, not {settings!r}")

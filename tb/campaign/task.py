@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import importlib.metadata
 import json
 import os
 import platform
@@ -11,20 +12,24 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-from neuroncore_rtl import ROOT, SIM_BUILD
+from neuroncore_rtl import IN_CLONE, ROOT, SIM_BUILD
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.sim.parcels import noted
 
 __all__ = [
-    "BUILDS", "FAILURE", "Plain", "Row", "Status", "Task", "WorkerDied", "WorkersLost", "broken_row", "key_of",
-    "perform", "sources",
+    "BUILDS", "CURVES", "FAILURE", "Plain", "Row", "Status", "Task", "WorkerDied", "WorkersLost", "broken_row",
+    "key_of", "perform", "sources",
 ]  # fmt: skip
 
 Plain = str | int | float | bool | None
 """Type of a cell of a row; a float is finite."""
 
-Row = dict[str, Plain]
+Row = dict[str, Any]
+"""Plain values by column, and in the column `CURVES` the values of all steps, by quantity and name of the curve."""
+
+CURVES = "curves"
 
 FAILURE = "failure"
 """Column of the reason of a failure; empty or absent if the run has passed."""
@@ -87,13 +92,20 @@ def key_of(*parts: object) -> str:
 @cache
 def sources() -> str:
     """Return a hash of everything that affects results: design, golden model, software, benches, package versions."""
-    found = hashlib.sha256((ROOT / "requirements.lock").read_bytes())
+    found = hashlib.sha256(_packages())
     for folder in _SOURCES:
         for path in sorted((ROOT / folder).rglob("*")):
             name = path.relative_to(ROOT).as_posix()
             if path.is_file() and "__pycache__" not in name and not name.startswith(_NO_SOURCES):
                 found.update(f"{name}\0{path.stat().st_size}\0".encode() + path.read_bytes())
     return found.hexdigest()[:32]
+
+
+def _packages() -> bytes:
+    """Return the names and versions of packages: those of the lock file, in an installed package all installed ones."""
+    if IN_CLONE:
+        return (ROOT / "requirements.lock").read_bytes()
+    return "\n".join(sorted(f"{one.name}=={one.version}" for one in importlib.metadata.distributions())).encode()
 
 
 def perform(task: Task, runs: str) -> Row:
@@ -125,7 +137,7 @@ def _logged(task: Task, log) -> Row:
 
 def _check(row: Row) -> None:
     for name, value in row.items():
-        if not isinstance(value, Plain):
+        if name != CURVES and not isinstance(value, Plain):
             raise TypeError(f"a cell of a row must be a plain value, not {name} of type {type(value).__name__}")
     json.dumps(row, allow_nan=False)
 

@@ -12,7 +12,7 @@ from neuroncore_rtl.run.job import DeviceJob
 from neuroncore_rtl.run.settings import SEED, SIM, Option, Settings, UsageError, choice, integer
 from neuroncore_rtl.spec.formats import FORMATS, Format
 
-__all__ = ["DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "cases_of", "interleave", "options", "record_label"]
+__all__ = ["DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "cases_of", "interleave", "options", "used_settings"]
 
 DEFAULT_COUNT = {"verilator": 1_000_000, "icarus": 20_000}
 """A few seconds in either simulator."""
@@ -126,7 +126,7 @@ class Comparison:
             rows={
                 **{f"cases_{fmt.name}": int(counts[fmt.code]) for fmt in FORMATS.values() if counts[fmt.code]},
                 "differ_from_golden": mismatches,
-                **({"compared_with_EXPECTED": expected, "differ_from_EXPECTED": wrong} if self.file else {}),
+                **({"compared_with_expected": expected, "differ_from_expected": wrong} if self.file else {}),
             },
             failures=tuple(failures),
         )
@@ -161,13 +161,12 @@ def cases_of(
     return draw([fmt for fmt in formats if settings.dtype in (None, fmt.name)], count=count)
 
 
-def record_label(settings: Settings, own: str, drawn: Sequence[str] = ()) -> tuple[str, dict[str, object]]:
-    """Return the label of a record and its settings: `own` configures the unit, `drawn` affect only random cases."""
+def used_settings(settings: Settings, own: str, drawn: Sequence[str] = ()) -> dict[str, object]:
+    """Return the settings for a report: `own` configures the unit, `drawn` affect only random cases."""
     values = settings.values
     if settings.vectors is not None:
-        used, label = {"VECTORS": str(settings.vectors)}, f"vectors-{settings.vectors.stem}"
+        used = {"VECTORS": str(settings.vectors)}
     else:
         used = {name: values[name] for name in ("DTYPE", *drawn, "SEED")}
         used |= {"COUNT": settings.count or DEFAULT_COUNT[settings.sim]}
-        label = "-".join(["random", settings.dtype or "all", *(values[name] for name in drawn)])
-    return f"{label}-{settings.sim}", used | {name: values[name] for name in (own, "SIM")}
+    return used | {name: values[name] for name in (own, "SIM")}

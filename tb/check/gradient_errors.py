@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuroncore_rtl.run.report import Share
 from neuroncore_rtl.spec.formats import BF16, FP32, FloatFormat
 
 __all__ = ["GradientErrors", "errors_of"]
@@ -24,10 +25,9 @@ class GradientErrors:
     of_norm: float
     of_bound: float
 
-    def rows(self) -> dict[str, str]:
-        errors = {"largest": self.largest, "rms": self.rms, "of the norm": self.of_norm}
-        rows = {name: f"{error:.2e}" for name, error in errors.items()}
-        return rows | {"of what rounding allows": f"{self.of_bound:.1%}"}
+    def rows(self) -> dict[str, float]:
+        errors = {"largest": self.largest, "rms": self.rms, "of_norm": self.of_norm}
+        return errors | {"of_what_rounding_allows": Share(self.of_bound)}
 
 
 def errors_of(sums: np.ndarray, gradients: np.ndarray, fmt: FloatFormat, *, stochastic: bool = False) -> GradientErrors:

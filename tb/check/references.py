@@ -33,9 +33,10 @@ class ReferenceErrors:
         if size < 1:
             self.absolute = max(self.absolute, (float(difference), z))
 
-    def __str__(self) -> str:
+    def rows(self) -> dict[str, float]:
+        """Return the errors for a report; `at` is the argument of `ulp`."""
         ulp, at = self.ulp
-        return f"{ulp:.2f} ulp at {at:.6g}, relative {self.relative[0]:.2g}, absolute below 1 {self.absolute[0]:.2g}"
+        return {"ulp": ulp, "at": at, "relative": self.relative[0], "absolute_below_1": self.absolute[0]}
 
 
 def reference_errors(name: str, z: np.ndarray, results: np.ndarray, alpha: float) -> ReferenceErrors:

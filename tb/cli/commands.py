@@ -4,11 +4,12 @@ import errno
 import signal
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import click
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.run.report import display_path
+from neuroncore_rtl.run.report import PLAIN_WIDTH, display_path
 from neuroncore_rtl.run.settings import Command, Option, Settings, UsageError
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.paths import UnreadableFolder
@@ -33,6 +34,8 @@ class _Errors(click.Group):
     def invoke(self, ctx: click.Context):
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise _Interrupted from error
         except (UsageError, WrongChoice) as error:
             refusal = click.ClickException(str(error))
             refusal.exit_code = 2
@@ -79,7 +82,7 @@ def _command(command: Command, run) -> click.Command:
 
     options = [
         click.Option([f"--{option.name.lower().replace('_', '-')}"], type=_Value(option), help=option.describe())
-        for option in command.options
+        for option in (replace(one, default=command.given.get(one.name, one.default)) for one in command.options)
     ]
     assignments = click.Argument(["assignments"], nargs=-1, metavar="[NAME=VALUE]...")
     words = {"help": command.summary, "short_help": command.summary}
@@ -122,10 +125,11 @@ def image():
 
 @app.command()
 def doctor():
-    """List installed and missing tools with the commands that install them."""
+    """List installed and missing tools and packages with the commands that install them."""
     from neuroncore_rtl.run.sim.doctor import show_tools
+    from neuroncore_rtl.run.sim.packages import group_table
 
-    sys.exit(show_tools())
+    sys.exit(show_tools(group_table()))
 
 
 @app.command("help")
@@ -137,17 +141,19 @@ def show_help(test: str | None, words: tuple[str, ...]):
 
     if wrong := [word for word in words if word not in ("ALL=0", "ALL=1")]:
         raise UsageError(f"a variable of help must be ALL=0 or ALL=1, not {wrong[0]!r}")
-    show(test, words[-1:] == ("ALL=1",), ALL_COMMANDS)
+    summaries = {name: command.get_short_help_str(PLAIN_WIDTH) for name, command in app.commands.items()}
+    show(test, words[-1:] == ("ALL=1",), ALL_COMMANDS, summaries)
 
 
 @app.command()
 @click.argument("test", metavar="TEST")
-def waves(test: str):
-    """Open the latest waveform of a TEST in GTKWave."""
+@click.argument("assignments", metavar="[NAME=VALUE]...", nargs=-1)
+def waves(test: str, assignments: tuple[str, ...]):
+    """Open the latest waveform of a TEST in GTKWave; without one, or with variables, run the TEST first."""
     found = registry.command_named(test)
-    from neuroncore_rtl.run.view.waves import open_waves
+    from neuroncore_rtl.tb.cli.waves import open_waves
 
-    sys.exit(open_waves(found))
+    sys.exit(open_waves(found, assignments))
 
 
 ALL_COMMANDS: list[Command] = []
@@ -163,7 +169,14 @@ def add_commands(commands: Iterable[Command]) -> None:
 add_commands(registry.COMMANDS)
 
 
+class _Interrupted(BaseException):
+    """Ctrl-C, hidden from click, which reports it as `Aborted!` with status 1."""
+
+
 def main() -> None:
     """Run the command line; a termination signal also ends the simulators that it started."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    app(prog_name="python -m neuroncore_rtl")
+    try:
+        app(prog_name="python -m neuroncore_rtl")
+    except _Interrupted:
+        raise KeyboardInterrupt from None

@@ -20,6 +20,7 @@ import click
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.report import RESULTS, display_path, progress
 from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.tb.cli.registry import COMMANDS
 
 __all__ = ["Figure", "check_figures", "documents", "figures", "fill_figures", "value"]
 
@@ -84,7 +85,8 @@ def fill_figures(text: str, results: Path = RESULTS) -> str:
 def _run_command(words: Iterable[str]) -> str | None:
     """Run a make command; return the text of its block, or None if it failed."""
     target, *rest = words
-    rest = [word.removeprefix("TEST=") for word in rest]
+    if target not in {command.name for command in COMMANDS}:
+        rest = [word.removeprefix("TEST=") for word in rest]
     command = [sys.executable, "-m", "neuroncore_rtl", target, *rest]
     line = " ".join(["make", *words])
     with progress(line):

@@ -31,7 +31,7 @@ def _memory(settings: Settings) -> dict[str, object]:
             port.write(address, block)
         found = {address: port.read(address, 512) for address in blocks}
     wrong = sum(a != b for address in blocks for a, b in zip(found[address], blocks[address], strict=True))
-    return {"rows": {"repeated commands": port.repeated}, "compared": 512 * len(blocks), "mismatches": wrong}
+    return {"rows": {"repeated_commands": port.repeated}, "compared": 512 * len(blocks), "mismatches": wrong}
 
 
 def _matmul(settings: Settings) -> dict[str, object]:
@@ -45,7 +45,7 @@ def _digits(settings: Settings) -> dict[str, object]:
         guessed = [results_of(result.job.subject.classifier, result.memory)[0] for result in results]
         _, labels = digits.held_out(settings)
         right = int((np.concatenate(guessed) == labels).sum())
-        return {"images": len(labels), "read right": right}
+        return {"images": len(labels), "read_right": right}
 
     return _run_test(settings, digits.TEST, {}, rows)
 
@@ -57,7 +57,7 @@ def _run_test(settings: Settings, test: Scenario, variables: Mapping[str, int], 
         results = [*run_jobs(test.jobs(Settings(given)), BoardTarget(host=port))]
     repeated = results[-1].outcome.counters["repeated commands"]
     failures = tuple(failure for result in results for failure in result.failures)
-    table = {**rows(results), "repeated commands": repeated, "config": settings.config.named}
+    table = {**rows(results), "repeated_commands": repeated, "config": settings.config.named}
     sums = {name: sum(getattr(one, name) for one in results) for name in ("compared", "mismatches", "cycles")}
     return {"rows": table, "failures": failures, **sums}
 
@@ -71,7 +71,7 @@ def run_session(settings: Settings) -> int:
     found = SESSIONS[settings.test](settings)
     board = f"the board at {settings.port}" if settings.port else "a simulated board"
     found["rows"] = {"on": board, **found["rows"]}
-    report = Report(test=f"host-{settings.test}", label=settings.preset, settings=settings.values, **found)
+    report = Report(test="host", label=settings.label, settings=settings.values, **found)
     report.show()
     print(f"record: {display_path(report.write())}")
     return report.exit_status

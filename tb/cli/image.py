@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from dataclasses import asdict
 
 import numpy as np
@@ -13,7 +12,7 @@ from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.run.check.image_failures import explain_fault
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.settings import Settings, UsageError
-from neuroncore_rtl.tb.cli.export import directory_name, list_files
+from neuroncore_rtl.tb.cli.export import list_files
 from neuroncore_rtl.tb.tests.scenario import Scenario
 
 __all__ = ["export_image", "image_files"]
@@ -30,9 +29,7 @@ def export_image(command: Scenario, settings: Settings) -> int:
     if outcome.error is not None or outcome.exit_code is None:
         reason = explain_fault(outcome.error, job.memories[0], job.config) if outcome.error else "no end"
         raise UsageError(f"an image must run to its end without an error, but has {reason}")
-    told = {name: value for name, value in settings.non_defaults.items() if name != "PRESET"}
-    words = [command.name, directory_name(settings.config), *(f"{name}{value}" for name, value in told.items())]
-    directory = SIM_BUILD / "images" / re.sub(r"[^\w.-]+", "_", "-".join(words))
+    directory = SIM_BUILD / "images" / settings.file_name(command.name)
     directory.mkdir(parents=True, exist_ok=True)
     files = image_files(command.name, job.images[0], job.memories[0], expected, outcome)
     for name, content in files.items():

@@ -2,13 +2,13 @@
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
-from neuroncore_rtl import ROOT
+from neuroncore_rtl import IN_CLONE, ROOT
 from neuroncore_rtl.run.report import terminal
-from neuroncore_rtl.run.settings import Command
+from neuroncore_rtl.run.settings import Command, shell_command
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.parameters import ParameterGroup, parameters
 from neuroncore_rtl.tb.cli import registry
@@ -22,37 +22,45 @@ COMMON = ("ROWS", "COLUMNS", "MAC_LATENCY", "VECTOR_LATENCY", "SBUF_BYTES", "HBM
 
 
 def targets() -> list[tuple[str, str]]:
-    """Return the Makefile's targets and their help comments; without a Makefile, in an installed package, none."""
-    text = MAKEFILE.read_text() if MAKEFILE.is_file() else ""
-    return re.findall(r"^([a-z-]+):.*?## (.+)$", text, re.MULTILINE)
+    """Return the Makefile's targets and their help comments."""
+    return re.findall(r"^([a-z-]+):.*?## (.+)$", MAKEFILE.read_text(), re.MULTILINE)
 
 
-def show(name: str | None, complete: bool = False, commands: Sequence[Command] = registry.COMMANDS) -> None:
-    """Print the overview, or the help of a TEST or command."""
+def show(
+    name: str | None,
+    complete: bool = False,
+    commands: Sequence[Command] = registry.COMMANDS,
+    summaries: Mapping[str, str] | None = None,
+) -> None:
+    """Print the overview, or the help of a TEST or command; `summaries`: of everything on the command line."""
     width = terminal().width
-    text = overview(width, commands) if name is None else command_help(*_find_command(name, commands), width, complete)
+    if name is None:
+        text = overview(width, None if IN_CLONE else summaries)
+    else:
+        text = command_help(*_find_command(name, commands), width, complete)
     click.echo(text, nl=False)
 
 
 def _find_command(name: str, commands: Sequence[Command]) -> tuple[Command, str]:
     for command in commands:
         if command.name == name:
-            return command, f"make {name}"
-    return registry.command_named(name), f"make sim TEST={name}"
+            return command, shell_command(name)
+    return registry.command_named(name), shell_command("sim", name)
 
 
-def overview(width: int, commands: Sequence[Command] = registry.COMMANDS) -> str:
-    """Return the overview in lines of at most `width` characters."""
+def overview(width: int, installed: Mapping[str, str] | None = None) -> str:
+    """Return the overview in lines of at most `width` characters.
+
+    `installed` has the summaries of an installed package's commands; default: the overview has the Makefile's targets.
+    """
     sizes = (f"{name} {config.rows} x {config.columns}" for name, config in PRESETS.items())
-    installed = [
-        ("neuroncore-rtl sim", "run a TEST"),
-        *((f"neuroncore-rtl {one.name}", one.summary) for one in commands),
-    ]
+    listed = targets() if installed is None else installed.items()
+    headings = ("targets", "TEST=, for make sim") if installed is None else ("commands", "TESTs")
     sections = {
-        "targets": [(f"make {name}", text) for name, text in targets()] or installed,
-        "TEST=, for make sim": [(group, " ".join(modules.values())) for group, modules in registry.GROUPS.items()],
+        headings[0]: [(shell_command(name), text) for name, text in listed],
+        headings[1]: [(group, " ".join(modules.values())) for group, modules in registry.GROUPS.items()],
         "more": [
-            ("make help TEST=matmul", "summary and variables of a TEST; TEST=bench: of a target"),
+            (shell_command("help", "matmul"), f"variables of a TEST; of a target: {shell_command('help', 'bench')}"),
             ("PRESET=", f"the machine: {', '.join(sizes)} processing elements"),
         ],
     }
@@ -69,11 +77,12 @@ def command_help(one: Command, line: str, width: int, complete: bool = False) ->
         "variables": [(f"{option.name}=", option.describe()) for option in one.options if option.name not in machine],
     }
     for group in ParameterGroup:
-        rows = [(f"{name}=", machine[name].sentence) for name in shown if machine[name].group is group]
+        own = [machine[name] for name in shown if machine[name].group is group]
+        rows = [(f"{each.name.upper()}=", f"{each.sentence} Buys: {each.benefit}. Costs: {each.cost}.") for each in own]
         sections[f"machine, {group} (default: the preset's value)"] = rows
     if len(shown) < len(machine):
         more = f"{len(machine) - len(shown)} more parameters of the machine, and the values of each preset"
-        sections["more"] = [("ALL=1", f"{more}: make help TEST={one.name} ALL=1")]
+        sections["more"] = [("ALL=1", f"{more}: {shell_command('help', one.name, 'ALL=1')}")]
     elif machine:
         sections["PRESET=, named configurations"] = [
             (name, ", ".join(f"{key} {value}" for key, value in dataclasses.asdict(config).items()))

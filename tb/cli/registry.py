@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 
 from neuroncore_rtl.run.settings import (
-    LANES_OPTION,
     PROFILE,
     SEED,
     SIM,
@@ -15,12 +14,14 @@ from neuroncore_rtl.run.settings import (
     UsageError,
     choice,
     configuration_options,
+    dtype_option,
     integer,
     later,
     switch,
     unknown,
 )
 from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.formats import MATMUL_FORMATS
 from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
 from neuroncore_rtl.tb.campaign.options import CAMPAIGN_OPTIONS
 
@@ -98,12 +99,11 @@ def image_named(name: str) -> Command:
     return _on_core(name, "an image")
 
 
-def _on_core(name: str, what: str, **defaults: int) -> Command:
-    bench, defaults = command_named(name), {"TARGET": "core"} | defaults
+def _on_core(name: str, what: str, **given: int) -> Command:
+    bench = command_named(name)
     if PROFILE not in bench.options:
         raise UsageError(f"TEST must be one that has {what}, {', '.join(profiled_tests())}, not {name!r}")
-    own = (option for option in bench.options if option is not LANES_OPTION)  # `Command` adds it again
-    return replace(bench, options=tuple(replace(one, default=defaults.get(one.name, one.default)) for one in own))
+    return replace(bench, given={"TARGET": "core", **given})
 
 
 def _of_preset(name: str, help: str) -> Option:
@@ -127,7 +127,23 @@ PROVED = ("arbiters", "axi", "link", "queue", "riscv", "semaphores")
 SUITES = ("riscv-tests", "riscv-arch-test", "fpgen", "testfloat", "nccl-tests")
 _FROM = "location of the suite: a folder, a file or a program, see docs/oracles.md; nccl-tests needs none"
 
+_SIZES = (("M", "rows of A and C"), ("K", "columns of A, rows of B"), ("N", "columns of B and C"))
+_MATRIX = "file of matrix {}, decimals in rows, as text, CSV or .npy; default small integers"
+
 COMMANDS = (
+    Command(
+        name="picture",
+        summary="Draw a matrix product in the systolic array, moving and still, from a run of the RTL.",
+        options=(
+            choice("TEST", "matmul", "what is drawn", ("matmul",)),
+            *(integer(name, None, f"{what}; default 4, or as the files have", 1, 64) for name, what in _SIZES),
+            *(Option(name=name, type=Path, default=None, help=_MATRIX.format(name)) for name in "AB"),
+            replace(SEED, default=None, help="seed of random small integers, instead of the matrices of lesson 2"),
+            dtype_option(fmt.name for fmt in MATMUL_FORMATS),
+            *configuration_options("tiny"),
+        ),
+        run=later("tb.cli.picture", "make_picture", "plots"),
+    ),
     Command(
         name="verilog",
         summary="Export a configuration: Verilog, file lists, JSON descriptions, and files for a board.",
@@ -227,13 +243,13 @@ COMMANDS = (
             switch("HOLES", 0, "1 tests only the holes of the record again, with the current tests"),
             switch("RUN", 1, "0 runs nothing and prints the existing records"),
         ),
-        run=later("tb.campaign.mutation.command", "mutate_units", "fpga", "develop"),
+        run=later("tb.campaign.mutation.command", "mutate_units", "fpga", "develop", clone="mutate"),
     ),
     Command(
         name="docs",
         summary="Build the documentation site with strict links.",
         options=(switch("SERVE", 0, "1 serves the site on http://localhost:8000 and rebuilds it when a file changes"),),
-        run=later("tb.cli.docs", "build_site", "docs"),
+        run=later("tb.cli.docs", "build_site", "docs", clone="docs"),
     ),
     Command(
         name="figures",
@@ -242,6 +258,6 @@ COMMANDS = (
             choice("ONLY", None, "run only commands that contain this text"),
             switch("RUN", 1, "0 runs nothing and updates figures from the existing records"),
         ),
-        run=later("tb.cli.figures", "check_figures"),
+        run=later("tb.cli.figures", "check_figures", clone="figures"),
     ),
 )

@@ -9,7 +9,7 @@ import click
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.report import display_path
-from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.settings import Settings, UsageError, shell_command
 from neuroncore_rtl.tb.campaign.options import executor_of
 from neuroncore_rtl.tb.campaign.rows import aligned_lines
 from neuroncore_rtl.tb.campaign.run import campaign, exit_status
@@ -50,7 +50,8 @@ def soak_machine(settings: Settings) -> int:
         except KeyboardInterrupt:
             interrupted = True
             found.close()
-    _print(folder, rows)
+    if rows or not interrupted:
+        _print(folder, rows)
     return 130 if interrupted else exit_status(rows) if rows else 1
 
 
@@ -80,7 +81,7 @@ def _place(folder: Path, row: Row) -> Path:
 
 
 def _command(folder: Path, row: Row) -> str:
-    return f"make soak CASE={display_path(_place(folder, row) / 'case.json')}"
+    return shell_command("soak", "", f"CASE={display_path(_place(folder, row) / 'case.json')}")
 
 
 def _print(folder: Path, rows: Sequence[Row]) -> None:

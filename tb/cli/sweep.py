@@ -1,6 +1,5 @@
 """`make sweep`: a TEST over lists of values of its variables, on many workers; writes rows, a table and plots."""
 
-import csv
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -10,17 +9,18 @@ import click
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.report import display_path
-from neuroncore_rtl.run.settings import LANES_OPTION, PROFILE, SIM, WAVES, Settings, UsageError
+from neuroncore_rtl.run.settings import LANES_OPTION, PROFILE, SEED, SIM, WAVES, Settings, UsageError
 from neuroncore_rtl.run.sim.vectors import lanes_choice
-from neuroncore_rtl.run.view.table_files import write_parquet
+from neuroncore_rtl.run.view.table_files import write_parquet, write_table
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.campaign.options import executor_of
-from neuroncore_rtl.tb.campaign.plots import draw_campaign_roofline, draw_chips, draw_sizes
+from neuroncore_rtl.tb.campaign.plots import draw_campaign_roofline, draw_chips, draw_curves, draw_measures, draw_sizes
 from neuroncore_rtl.tb.campaign.rows import aligned_lines, row_of
 from neuroncore_rtl.tb.campaign.run import campaign, exit_status
 from neuroncore_rtl.tb.campaign.store import Store
-from neuroncore_rtl.tb.campaign.sweep_spec import Point, points_of
-from neuroncore_rtl.tb.campaign.task import Row, Task, key_of, sources
+from neuroncore_rtl.tb.campaign.summary import check_measures, ratio_name, shown_measures, statistics_of, with_ratios
+from neuroncore_rtl.tb.campaign.sweep_spec import Point, Sweep, sweep_of
+from neuroncore_rtl.tb.campaign.task import CURVES, Row, Task, key_of, sources
 from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.tests.links.options import INSTANCE_OPTIONS, TARGET_OPTIONS
 
@@ -35,7 +35,10 @@ BUILDS = {
 """Runs with equal values of these share a build."""
 
 PRINTED = 60  # most rows of the table on the terminal; the file has all
-_PICTURES = {"sizes": draw_sizes, "roofline": draw_campaign_roofline, "chips": draw_chips}
+_PICTURES = {
+    "sizes": draw_sizes, "measures": draw_measures, "curves": draw_curves, "roofline": draw_campaign_roofline,
+    "chips": draw_chips,
+}  # fmt: skip
 
 
 def simulate(test: str, assignments: Sequence[str]) -> Row:
@@ -74,35 +77,56 @@ def run_sweep(settings: Settings) -> int:
     """Run the points of a sweep that have no stored result; write and print all results; return the exit status."""
     if settings.spec is None:
         raise UsageError("SPEC must be given, a file such as examples/sweep.toml")
-    points = points_of(settings.spec, command_named)
+    spec = sweep_of(settings.spec, command_named)
+    points = spec.points
     folder = SWEEPS / settings.spec.stem
     with Store(folder / "rows.jsonl") as store:
         found = {row["key"]: row for row in campaign(tasks_of(points), store, executor_of(settings), "sweep")}
     rows = [found[task.key] for task in tasks_of(points)]
-    swept = list(dict.fromkeys(name for point in points for name in point.swept))
-    _write(folder, rows, points, swept)
+    _write(folder, rows, spec)
     return exit_status(rows)
 
 
-def _write(folder: Path, rows: Sequence[Row], points: Sequence[Point], swept: Sequence[str]) -> None:
-    columns = ["test", *swept, "cycles", "ideal_cycles", "utilisation", "bit_exact", "status", "seconds", "failure"]
-    table = [[_cell(row.get(name)) for name in columns] for row in rows]
-    with (folder / "table.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([columns, *([row.get(name) for name in columns] for row in rows)])
-    _print(columns, table)
-    written = [folder / "table.csv", write_parquet(rows, folder / "rows.parquet")]
+def _write(folder: Path, rows: Sequence[Row], spec: Sweep) -> None:
+    """Print the table of a sweep, and write its files and pictures."""
+    swept = list(dict.fromkeys(name for point in spec.points for name in point.swept))
+    check_measures(rows, spec.measures)
     by_test: Mapping[str, list[Row]] = defaultdict(list)
-    for point, row in zip(points, rows, strict=True):
-        by_test[point.test].append(row)
+    for point, row in zip(spec.points, rows, strict=True):
+        by_test[point.test].append({**row, "test": point.test})
+    measures = {test: shown_measures(own, spec.measures) for test, own in by_test.items()}
+    for test, values in spec.baselines.items():
+        by_test[test] = with_ratios(by_test[test], swept, measures[test], values)
+    found = [row for own in by_test.values() for row in own]
+    shown = list(dict.fromkeys(name for own in measures.values() for name in own))
+    ratios = [ratio_name(name) for name in shown] if spec.baselines else []
+    columns = ["test", *swept, *shown, *ratios, "ideal_cycles", "bit_exact", "status", "seconds", "failure"]
+    written = write_table([{name: row.get(name) for name in columns} for row in found], folder / "table")
+    written.append(write_parquet([_without_curves(row) for row in found], folder / "rows.parquet"))
+    if SEED.name in swept:
+        statistics = [line for test, own in by_test.items() for line in statistics_of(own, swept, measures[test])]
+        if statistics:
+            _print(list(statistics[0]), statistics)
+            written += write_table(statistics, folder / "statistics")
+    else:
+        _print(columns, found)
+    for test, values in spec.baselines.items():
+        click.echo(f"ratios of {test}: to {' '.join(f'{name}={value}' for name, value in values.items())}")
     for test, own in by_test.items():
         names = [name for name in swept if any(name in row for row in own)]
-        drawn = (draw(folder / f"{test}-{what}.png", own, names) for what, draw in _PICTURES.items())
+        drawn = (draw(folder / f"{test}-{what}.png", own, names, measures[test]) for what, draw in _PICTURES.items())
         written += [path for path in drawn if path]
     for path in written:
         click.echo(display_path(path))
 
 
-def _print(columns: Sequence[str], table: Sequence[Sequence[str]]) -> None:
+def _without_curves(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name != CURVES}
+
+
+def _print(columns: Sequence[str], rows: Sequence[Row]) -> None:
+    """Print a table without the columns that are empty in all rows."""
+    table = [[_cell(row.get(name)) for name in columns] for row in rows]
     kept = [n for n in range(len(columns)) if any(row[n] for row in table)]
     lines = [[columns[n].replace("_", " ") for n in kept], *([row[n] for n in kept] for row in table[:PRINTED])]
     click.echo("\n".join(aligned_lines(lines)))
@@ -114,5 +138,5 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.3f}"
+        return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,6 +1,7 @@
 """Pictures of waveforms: runs products in Icarus and draws their signals.
 
-`python -m neuroncore_rtl.tb.cli.wave_pictures` writes `docs/pictures/waves_engine.svg` and `waves_core.svg`.
+`python -m neuroncore_rtl.tb.cli.wave_pictures` writes `waves_array.svg`, `waves_engine.svg` and `waves_core.svg` into
+`docs/pictures/`.
 """
 
 import enum
@@ -13,13 +14,21 @@ import numpy as np
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.hdl.tensor.instruction import TensorOpcode
 from neuroncore_rtl.run.report import recording_in
+from neuroncore_rtl.run.targets import Rtl
+from neuroncore_rtl.run.view.engine_waves import TENSOR_OPEN, tensor_groups
 from neuroncore_rtl.run.view.wave_drawing import draw_waves
 from neuroncore_rtl.run.view.wave_groups import traces
+from neuroncore_rtl.run.view.waves import signals, waveform
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.tb.cli.array_picture import A, B, record_product
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.tb.cli.array_picture import A, B
+from neuroncore_rtl.tb.cli.matrices import encode_matrix
 from neuroncore_rtl.tb.cli.registry import command_named
+from neuroncore_rtl.tb.cli.waves import record_waves
+from neuroncore_rtl.tb.tests.kernels.products import product_jobs
+from neuroncore_rtl.tb.tests.scenario import run_jobs
 
-__all__ = ["draw_core", "draw_engine", "write_wave_pictures"]
+__all__ = ["draw_core", "draw_engine", "draw_first_screen", "write_wave_pictures"]
 
 _OPCODES = enum.IntEnum(
     "Opcode", {"load": TensorOpcode.LOAD_STATIONARY.value, "mult": TensorOpcode.MULTIPLY_MOVING.value}
@@ -69,10 +78,21 @@ CORE = {
 }
 
 
+def draw_first_screen(folder: Path) -> str:
+    """Draw the open groups that `make waves TEST=matmul` shows first, in the cycles of the product."""
+    with recording_in(folder):
+        vcd = record_waves(command_named("matmul"), [])
+    known = signals(vcd)
+    groups = {name: traces for name, traces in tensor_groups(known).items() if name in TENSOR_OPEN[:2]}
+    return draw_waves(vcd, "tensor", groups, range(1, 17), "valid")
+
+
 def draw_engine(folder: Path) -> str:
     """Draw the signals of the tensor engine for a product with two tiles of K; `folder` receives the waveform."""
-    vcd, _ = record_product(np.hstack([A, A[:, ::-1]]), np.vstack([B, B]), PRESETS["tiny"], folder)
-    return draw_waves(vcd, "tensor", ENGINE, range(1, 19), "valid")
+    a, b = encode_matrix(np.hstack([A, A[:, ::-1]]), BF16), encode_matrix(np.vstack([B, B]), BF16)
+    with recording_in(folder):
+        [*run_jobs(product_jobs(a, b, BF16, PRESETS["tiny"], name="array"), Rtl(sim="icarus", waves=True, depth=0))]
+        return draw_waves(waveform("array"), "tensor", ENGINE, range(1, 19), "valid")
 
 
 def draw_core(folder: Path) -> str:
@@ -85,8 +105,8 @@ def draw_core(folder: Path) -> str:
 
 
 def write_wave_pictures() -> None:
-    """Write both pictures."""
-    for name, draw in (("waves_engine", draw_engine), ("waves_core", draw_core)):
+    """Write all pictures."""
+    for name, draw in (("waves_array", draw_first_screen), ("waves_engine", draw_engine), ("waves_core", draw_core)):
         with tempfile.TemporaryDirectory() as folder:
             (ROOT / "docs" / "pictures" / f"{name}.svg").write_text(draw(Path(folder)))
 

@@ -37,23 +37,27 @@ class Scenario(Command):
         super().__post_init__()
 
 
-def run_jobs(jobs: Jobs, on: Target) -> Iterator[Result]:
-    """Execute jobs one after another and yield their results; a generator of jobs receives each of them."""
+def run_jobs(jobs: Jobs, on: Target, name: Callable[[str], str] = str) -> Iterator[Result]:
+    """Execute jobs one after another and yield their results; a generator of jobs receives each of them.
+
+    `name` returns the name of a job's files from the job's own name, if it has one.
+    """
     steps, result = iter(jobs), None
     while True:
         try:
             job = steps.send(result) if hasattr(steps, "send") else next(steps)
         except StopIteration:
             return
-        result = execute(job, on)
+        result = execute(job if job.name is None else replace(job, name=name(job.name)), on)
         yield result
 
 
 def _report(test: Scenario, settings: Settings) -> Report:
     target, sums, failures = target_of(settings.some(TARGET_VARIABLES)), Counter(), []
+    name = partial(settings.file_name, test.name)
 
     def summed() -> Iterator[Result]:
-        for one in run_jobs(test.jobs(settings), target):
+        for one in run_jobs(test.jobs(settings), target, name):
             sums.update(compared=one.compared, mismatches=one.mismatches, cycles=one.cycles or 0)
             sums.update(predicted=one.prediction is not None, timed=one.cycles is not None)
             failures.append(one.failures)
@@ -62,14 +66,14 @@ def _report(test: Scenario, settings: Settings) -> Report:
     try:
         found = test.rows(settings, summed() if test.streamed else [*summed()])
     except ProgramFailed as failure:
-        found = Report(label=target.name, failures=str(failure).splitlines())
+        found = Report(failures=str(failure).splitlines())
     names = [f"{name}: " for name in found.names] or [""] * len(failures)
     said = [f"{name}{failure}" for name, several in zip(names, failures, strict=True) for failure in several]
     predicted, cycles = sums["predicted"] > 0, sums["cycles"] if sums["timed"] else None
     return replace(
         found,
         test=test.name,
-        label=f"model-{found.label}" if predicted else found.label,
+        label=settings.label,
         settings=found.settings or settings.values,
         compared=found.compared + sums["compared"],
         mismatches=found.mismatches + sums["mismatches"],

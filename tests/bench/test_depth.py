@@ -1,5 +1,6 @@
 """Cost of multiply-accumulate stages: cycles equal the engine's, and the plot contains every row."""
 
+import duckdb
 import pytest
 
 from neuroncore_rtl.bench.fpga import depth
@@ -32,5 +33,11 @@ def test_record_plot_and_table_have_both_widths(monkeypatch, tmp_path):
     assert [row["fmax_mhz"] for row in record["depth"]] == [20.0 * n + bits for bits in (12, 8) for n in Mac.CUTS]
     assert record["depth"][0]["utilisation"] == pytest.approx(0.9765, abs=1e-4)
     assert depth.PLOT.stat().st_size > 10_000
+    data = duckdb.read_parquet(str(depth.PLOT.with_suffix(".parquet")))
+    found = data.filter("fmax_mhz is not null").project("significand_bits, mac_latency, fmax_mhz").fetchall()
+    assert found == [(bits, n, 20.0 * n + bits) for bits in (12, 8) for n in Mac.CUTS]
+    assert data.filter("size = 512 and mac_latency = 1").project("utilisation").fetchall() == [
+        (pytest.approx(0.9765, abs=1e-4),)
+    ]
     [table] = depth.depth_tables(record)
     assert table.row_count == 2 * len(Mac.CUTS)

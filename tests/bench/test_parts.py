@@ -4,13 +4,12 @@ import json
 
 import pytest
 
-from neuroncore_rtl.bench import core, program, run, tensor
-from neuroncore_rtl.bench.commands import BENCH_COMMANDS, PARTS
+from neuroncore_rtl.bench import commands, core, program, run, tensor
 from neuroncore_rtl.run.sim.vectors import LANES_VARIABLE, WAYS, use_vectors
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
 
-[TEST] = [command for command in BENCH_COMMANDS if command.name == "bench"]
+[TEST] = [command for command in commands.BENCH_COMMANDS if command.name == "bench"]
 
 BUILD = {"elaboration_s": 1.0, "cold_build_s": 2.0, "build_peak_gib": 0.5}
 
@@ -80,7 +79,7 @@ def test_programs_in_both_orders(bench, monkeypatch):
 
 
 def test_what_is_measured_is_what_part_chooses_from():
-    assert ("all", *run.PARTS) == PARTS
+    assert ("all", *run.PARTS) == commands.PARTS
 
 
 @pytest.mark.slow

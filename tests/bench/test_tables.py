@@ -4,9 +4,8 @@ import pytest
 from rich.console import Console
 
 from neuroncore_rtl.bench import core, elementwise, instance, tensor
-from neuroncore_rtl.run.report import PLAIN_WIDTH
+from neuroncore_rtl.run import report, tables
 from neuroncore_rtl.run.sim.vectors import WAYS
-from neuroncore_rtl.run.tables import table
 
 LARGE = {
     "elaboration_s": 123.4, "cold_build_s": 1234.5, "build_peak_gib": 12.34, "warm_start_s": 12.3,
@@ -35,7 +34,7 @@ def tables_of(row):
 
 
 def lines_of(made):
-    console = Console(width=PLAIN_WIDTH)
+    console = Console(width=report.PLAIN_WIDTH)
     with console.capture() as capture:
         console.print(made)
     return capture.get().splitlines()
@@ -45,7 +44,7 @@ def lines_of(made):
 def test_tables_fit_with_every_word_whole(ways):
     for made in tables_of(of_ways(*ways)):
         lines = lines_of(made)
-        assert max(map(len, lines)) <= PLAIN_WIDTH
+        assert max(map(len, lines)) <= report.PLAIN_WIDTH
         words = {word for column in made.columns for text in (column.header, *column.cells) for word in text.split()}
         assert {word for word in words if not any(word in line for line in lines)} == set()
 
@@ -56,9 +55,9 @@ def headings(made):
 
 def test_columns_are_those_of_the_ways_that_were_measured():
     columns = "cycles: {cycles:,} | WAY a\\n s: {WAY[cycles_per_s]:,.0f}\nspeed-up: {speed_up} | right: {bit_exact}"
-    both = table("both", [of_ways(*WAYS)], columns)
+    both = tables.table("both", [of_ways(*WAYS)], columns)
     assert headings(both) == ["cycles", "vector\na\n s", "scalar\na\n s", "speed-up", "right"]
     cells = [cell for column in both.columns for cell in column.cells]
     assert cells == ["123,456", "1,234,568", "1,234,568", "123.4", "yes"]
-    assert headings(table("one", [of_ways("scalar")], columns)) == ["cycles", "scalar\na\n s", "right"]
-    assert headings(table("none", [], columns)) == ["cycles", "right"]
+    assert headings(tables.table("one", [of_ways("scalar")], columns)) == ["cycles", "scalar\na\n s", "right"]
+    assert headings(tables.table("none", [], columns)) == ["cycles", "right"]

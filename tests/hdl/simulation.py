@@ -1,4 +1,4 @@
-"""Amaranth's simulator for tests of single units, and helpers that drive ports and streams."""
+"""Amaranth's simulator for tests of single units, and helpers that drive ports and streams; marks of slow cases."""
 
 import functools
 import inspect
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 
 import numpy as np
+import pytest
 from amaranth import ClockDomain, Module, ResetInserter, Signal, Value
 from amaranth.hdl import Fragment
 from amaranth.lib.wiring import In
@@ -18,7 +19,7 @@ from tests.hdl.processes import in_parts
 
 __all__ = [
     "WARM_UP", "WAVEFORM", "drive", "next_turn", "offer", "pulse", "put", "random_bits", "simulate", "simulate_each",
-    "simulated", "simulator_of",
+    "simulated", "simulator_of", "slow", "slow_if",
 ]  # fmt: skip
 
 _PERIOD = 1e-6
@@ -178,3 +179,13 @@ async def offer(ctx, stream, payloads: Iterable, *, stall: float = 0.0, pace: ra
         while stall and pace.random() < stall:
             await ctx.tick()
         await put(ctx, stream, payload)
+
+
+def slow(*cases) -> list:
+    return [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow) for case in cases]
+
+
+def slow_if(is_slow: Callable[..., bool], cases: Iterable) -> list:
+    """Return cases with the mark `slow` where `is_slow` of their parameters is true."""
+    tuples = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*case, marks=[pytest.mark.slow] * is_slow(*case)) for case in tuples]

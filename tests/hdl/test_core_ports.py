@@ -11,11 +11,10 @@ from neuroncore_rtl.hdl.instance import LinkedCores
 from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.hdl.queue.registers import Registers
 from neuroncore_rtl.hdl.queue.watchdog import Watchdog
+from neuroncore_rtl.spec import isa, link
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.instance import Instance, Topology
-from neuroncore_rtl.spec.isa import Engine, collective_queue, queue_count
 from neuroncore_rtl.spec.isa.engine import RECORDS_AHEAD
-from neuroncore_rtl.spec.link import CHANNELS
 from tests.hdl.simulation import drive, simulate
 
 ALONE = PRESETS["tiny"]
@@ -49,9 +48,9 @@ def test_a_core_that_is_alone_has_nothing_of_links():
     alone, one = Core(ALONE), Core(ONE_OF_4)
     assert set(alone.signature.members) == set(core_signature(ALONE).members)
     assert set(one.signature.members) - set(alone.signature.members) == LINKS
-    assert one.queues == alone.queues + 1 == queue_count(ONE_OF_4)
+    assert one.queues == alone.queues + 1 == isa.queue_count(ONE_OF_4)
     assert "collective" not in dict(core_counters(ALONE)) and "collective" in dict(core_counters(ONE_OF_4))
-    assert "oldest" not in Queue(Engine.DMA).signature.members
+    assert "oldest" not in Queue(isa.Engine.DMA).signature.members
     assert "peer" not in Watchdog(3).signature.members
 
 
@@ -70,14 +69,14 @@ def test_a_flit_either_way_is_progress():
     core = Core(ONE_OF_4, 16)
     m = Module()
     collective = CollectiveEngine(16, ONE_OF_4.hbm_bytes, 4).signature.create()
-    queue = Queue(Engine.COLLECTIVE, 1, RECORDS_AHEAD[Engine.COLLECTIVE]).signature.create()
+    queue = Queue(isa.Engine.COLLECTIVE, 1, RECORDS_AHEAD[isa.Engine.COLLECTIVE]).signature.create()
     registers = Registers(ONE_OF_4).signature.create()
-    watchdog = Watchdog(core.queues, collective_queue(ONE_OF_4)).signature.create()
+    watchdog = Watchdog(core.queues, isa.collective_queue(ONE_OF_4)).signature.create()
     units = SimpleNamespace(collective=collective, queues=[queue], registers=registers, watchdog=watchdog)
     moves = Signal()
     m.d.comb += moves.eq(core._connect_links(m, units))
-    pairs = [(core.link_i[c].valid, collective.i[c].ready) for c in range(CHANNELS)]
-    pairs += [(collective.o[c].valid, core.link_o[c].ready) for c in range(CHANNELS)]
+    pairs = [(core.link_i[c].valid, collective.i[c].ready) for c in range(link.CHANNELS)]
+    pairs += [(collective.o[c].valid, core.link_o[c].ready) for c in range(link.CHANNELS)]
 
     async def bench(ctx):
         for valid, ready in pairs:

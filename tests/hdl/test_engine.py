@@ -5,8 +5,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
-from tests.hdl import simulation
-from tests.hdl.engine import Engine
+from tests.hdl import engine, simulation
 
 SEED = 2584
 
@@ -108,6 +107,6 @@ def test_a_simulation_that_is_reset_begins_again():
 
 
 def test_it_writes_no_waveforms(tmp_path):
-    simulator = Simulator(Module(), engine=Engine)
+    simulator = Simulator(Module(), engine=engine.Engine)
     with pytest.raises(NotImplementedError, match="writes no waveforms"), simulator.write_vcd(tmp_path / "wave.vcd"):
         pass

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool
-from neuroncore_rtl.run.sim.packages import GROUPS, require_packages
+from neuroncore_rtl.run.sim.packages import PACKAGE_GROUPS, require_packages
 from tests.house.tree import FOLDERS, PACKAGE, ROOT, imports, modules_in
 
 ANSWERED = {"nki", "neuronxcc"}
@@ -49,14 +49,14 @@ def test_lock_has_what_is_declared():
 
 
 def test_groups_are_those_of_pyproject():
-    assert set(GROUPS) == set(EXTRAS)
-    for name, group in GROUPS.items():
+    assert set(PACKAGE_GROUPS) == set(EXTRAS)
+    for name, group in PACKAGE_GROUPS.items():
         for module in group.modules:
             assert not packages_of(module) or EXTRAS[name] & packages_of(module), module
 
 
 def test_help_and_tests_are_imported_without_any_group():
-    modules = [module for group in GROUPS.values() for module in group.modules]
+    modules = [module for group in PACKAGE_GROUPS.values() for module in group.modules]
     code = f"import sys; sys.modules.update(dict.fromkeys({modules})); " + (
         "from neuroncore_rtl import __main__; from neuroncore_rtl.tb.cli import registry; print(len(registry.tests()))"
     )
@@ -66,7 +66,7 @@ def test_help_and_tests_are_imported_without_any_group():
 
 
 def test_missing_group_outside_of_a_clone_names_the_command(monkeypatch, tmp_path):
-    monkeypatch.setitem(GROUPS, "plots", replace(GROUPS["plots"], modules=("no_such_module",)))
+    monkeypatch.setitem(PACKAGE_GROUPS, "plots", replace(PACKAGE_GROUPS["plots"], modules=("no_such_module",)))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with pytest.raises(MissingTool, match=r"pip install 'neuroncore-rtl\[plots\]'"):
         require_packages("references", "plots")

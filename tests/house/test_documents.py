@@ -12,10 +12,8 @@ import pytest
 
 from neuroncore_rtl.__main__ import app  # noqa: F401 (it adds the commands of bench/)
 from neuroncore_rtl.run.settings import Settings, UsageError
-from neuroncore_rtl.tb.cli.commands import ALL_COMMANDS
+from neuroncore_rtl.tb.cli import commands, overview, registry
 from neuroncore_rtl.tb.cli.figures import Block, blocks, documents, figures
-from neuroncore_rtl.tb.cli.overview import targets
-from neuroncore_rtl.tb.cli.registry import command_named, image_named, profile_named
 from tests.house import picture
 from tests.house.tree import FOLDERS as ROOMS
 from tests.house.tree import PACKAGE, ROOT
@@ -127,18 +125,18 @@ def test_imports_in_examples_work():
 def settings(words: tuple[str, ...]) -> Settings | None:
     """Return the settings of a make command, None if it takes none; raise UsageError if it is not valid."""
     target, *rest = words
-    if target not in dict(targets()):
+    if target not in dict(overview.targets()):
         raise UsageError(f"make has no target {target!r}")
     if target in ("sim", "waves"):
         name, *rest = rest
-        return command_named(name.removeprefix("TEST=")).settings(rest)
+        return registry.command_named(name.removeprefix("TEST=")).settings(rest)
     if target == "profile":
         name, *rest = rest
-        return profile_named(name.removeprefix("TEST=")).settings(rest)
+        return registry.profile_named(name.removeprefix("TEST=")).settings(rest)
     if target == "image":
         name, *rest = rest
-        return image_named(name.removeprefix("TEST=")).settings(rest)
-    for command in ALL_COMMANDS:
+        return registry.image_named(name.removeprefix("TEST=")).settings(rest)
+    for command in commands.ALL_COMMANDS:
         if command.name == target:
             return command.settings(rest)
     return None

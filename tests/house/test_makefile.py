@@ -29,6 +29,7 @@ def dry_run(*words: str, **environment: str) -> str:
         (["sim", "TEST=a; b"], ["sim", "a; b"]),
         (["oracle", "SUITE=fpgen", "FROM=it's a"], ["oracle", "SUITE=fpgen", "FROM=it's a"]),
         (["verilog", "PRESET=full"], ["verilog", "PRESET=full"]),
+        (["picture", "TEST=matmul", "A=a b.csv"], ["picture", "TEST=matmul", "A=a b.csv"]),
         (["-j4", "waves", "TEST=mac", "PYTHON=python3"], ["waves", "mac"]),
     ],
 )

@@ -2,11 +2,9 @@
 
 import numpy as np
 
-from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.golden.core import Core, CoreOutcome, run_instance
+from neuroncore_rtl.golden import arith, core
 from neuroncore_rtl.kernels.program import HbmTensor, Image, build_image
-from neuroncore_rtl.run.check.runs import tile_runs
-from neuroncore_rtl.run.check.unwritten import find_unwritten
+from neuroncore_rtl.run.check import runs, unwritten
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.check.ordering import find_unordered
 from neuroncore_rtl.tb.cli.registry import command_named
@@ -15,19 +13,19 @@ from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
 __all__ = ["hbm_after", "layer_results", "read_values", "run_golden", "run_golden_instance", "run_ordered"]
 
 
-def run_golden(image: Image, order: np.random.Generator | None = None) -> CoreOutcome:
+def run_golden(image: Image, order: np.random.Generator | None = None) -> core.CoreOutcome:
     """Return a core's outcome; `order` chooses between ready queues at random, default round robin."""
-    outcome = Core(image.config, image.memory(), order).run(image.base)
+    outcome = core.Core(image.config, image.memory(), order).run(image.base)
     assert (outcome.exit_code, outcome.error) == (0, None)
     return outcome
 
 
-def run_ordered(image: Image, order: np.random.Generator | None = None) -> CoreOutcome:
+def run_ordered(image: Image, order: np.random.Generator | None = None) -> core.CoreOutcome:
     """Return `run_golden`'s outcome; check that semaphores order all conflicts and that all bytes read were written."""
     outcome = run_golden(image, order)
-    assert [*map(str, find_unwritten(image, outcome.records))] == []
+    assert [*map(str, unwritten.find_unwritten(image, outcome.records))] == []
     sections = {}
-    for part in tile_runs(image, [address for _, address in outcome.records]):
+    for part in runs.tile_runs(image, [address for _, address in outcome.records]):
         records = [(queue, at, image.locate(at)[1]) for queue, at in outcome.records[part]]
         # All orders that a section permits are checked, so one run of each section suffices.
         sections[frozenset(at for _, at, _ in records)] = records
@@ -38,8 +36,8 @@ def run_ordered(image: Image, order: np.random.Generator | None = None) -> CoreO
 
 def run_golden_instance(
     config: Config, images: list[Image], order: np.random.Generator | None = None
-) -> list[CoreOutcome]:
-    outcomes = run_instance(config, [image.memory() for image in images], order=order)
+) -> list[core.CoreOutcome]:
+    outcomes = core.run_instance(config, [image.memory() for image in images], order=order)
     assert [(outcome.exit_code, outcome.error) for outcome in outcomes] == [(0, None)] * config.cores
     return outcomes
 
@@ -49,7 +47,7 @@ def hbm_after(program, contents, order: np.random.Generator | None = None) -> np
 
 
 def read_values(tensor: HbmTensor, hbm: np.ndarray) -> np.ndarray:
-    return decode(np.ascontiguousarray(tensor.elements(hbm)), tensor.format)
+    return arith.decode(np.ascontiguousarray(tensor.elements(hbm)), tensor.format)
 
 
 def layer_results(words: str, config: Config, rng, run=run_ordered) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -9,9 +9,7 @@ import numpy as np
 from neuroncore_rtl.run.check.touches import touches_of
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, INT32, Format
-from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
-from neuroncore_rtl.spec.isa.access import storage_partitions
-from neuroncore_rtl.spec.isa.dma import DMA_DIMENSIONS, HBM_ADDRESS_BITS, dma_violation
+from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage, access, dma
 
 __all__ = [
     "INDEX_ADDRESS", "INDEX_LIMIT", "SBUF_USED", "USED_BYTES", "any_copy", "beyond", "is_apart", "places",
@@ -33,7 +31,7 @@ def random_copy(rng: np.random.Generator, config: Config, hbm_bytes: int) -> Dma
     windows = dict.fromkeys((Storage.SBUF, Storage.PSUM), (0, USED_BYTES)) | {Storage.HBM: (0, hbm_bytes)}
     while True:
         copy = any_copy(rng, config, windows, 200, DmaIndex(address=INDEX_ADDRESS, limit=INDEX_LIMIT))
-        if dma_violation(copy.fields(), config) is None and is_apart(copy, config):
+        if dma.dma_violation(copy.fields(), config) is None and is_apart(copy, config):
             return copy
 
 
@@ -46,7 +44,7 @@ def is_apart(copy: DmaCopy, config: Config) -> bool:
 def any_copy(
     rng: np.random.Generator, config: Config, windows: Mapping[Storage, Window], elements: int, index: DmaIndex
 ) -> DmaCopy:
-    rank = int(rng.integers(1, DMA_DIMENSIONS + 1))
+    rank = int(rng.integers(1, dma.DMA_DIMENSIONS + 1))
     shape = [int(rng.choice((1, 2, 3, 4, 7, 16, elements))) for _ in range(rank)]
     while prod(shape) > elements:
         shape[rng.integers(rank)] = int(rng.integers(1, 5))
@@ -80,7 +78,7 @@ def _tensor(rng, config, fmt: Format, storage: Storage, shape, window: Window, r
     rank, size = len(shape), fmt.bits // 8
     axis, partition = None, 0
     if storage != Storage.HBM:
-        limit = storage_partitions(storage, config)
+        limit = access.storage_partitions(storage, config)
         partition = int(rng.integers(limit))
         able = [d for d in range(rank) if shape[d] <= limit]
         if able and rng.random() < 0.7:
@@ -104,7 +102,7 @@ def _tensor(rng, config, fmt: Format, storage: Storage, shape, window: Window, r
         return _tensor(rng, config, fmt, storage, shape, window, rows)
     place = rng.random()
     address = first if place < 0.05 else end if place < 0.1 else int(rng.integers(first, end + 1))
-    address = min(max(address // size * size, -(-first // size) * size), (1 << HBM_ADDRESS_BITS) - 1)
+    address = min(max(address // size * size, -(-first // size) * size), (1 << dma.HBM_ADDRESS_BITS) - 1)
     return DmaTensor(format=fmt, address=address, storage=storage, steps=tuple(steps), partition=partition, axis=axis)
 
 

@@ -15,9 +15,7 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode, power_fp32, round_fp32, threefry2x32
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, UINT32
-from neuroncore_rtl.spec.isa import AluOp, Opcode
-from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
-from neuroncore_rtl.spec.isa.fields import unpack
+from neuroncore_rtl.spec.isa import AluOp, Opcode, access, fields
 from tests.oracles.exact import round_exactly
 
 __all__ = ["INTEGER", "execute"]
@@ -73,7 +71,7 @@ def _is_integer(v) -> bool:
 
 
 def _pointer(v, number):
-    return unpack(POINTER_FIELDS, v[f"scalar{number}"])
+    return fields.unpack(access.POINTER_FIELDS, v[f"scalar{number}"])
 
 
 def _places(v) -> list[tuple[int, ...]]:

@@ -6,15 +6,10 @@ import numpy as np
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, Format
-from neuroncore_rtl.spec.isa import Access, Context, Elementwise, Opcode, Pointer, Storage
-from neuroncore_rtl.spec.isa.access import storage_partitions
-from neuroncore_rtl.spec.isa.elementwise import counts_of, uses
-from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, Writer
-from neuroncore_rtl.tb.stimulus.operands import random_codes
+from neuroncore_rtl.spec.isa import Access, Context, Elementwise, Opcode, Pointer, Storage, access, elementwise
+from neuroncore_rtl.tb.stimulus import elementwise_programs, operands
 
 __all__ = ["random_access", "random_instruction", "random_memories"]
-
-_FLAGS = ("reverse0", "reverse1", "negate", "keep")
 
 
 def random_instruction(
@@ -22,7 +17,7 @@ def random_instruction(
 ) -> Elementwise:
     """Return a random legal instruction in `sizes` of SBUF and PSUM; operands may overlap, unused flags be set."""
     for _ in range(100):
-        choices = Choices(opcodes=(opcode,), elements=int(rng.integers(1, most + 1)), related=0.6)
+        choices = elementwise_programs.Choices(opcodes=(opcode,), elements=int(rng.integers(1, most + 1)), related=0.6)
         writer = _writer(rng, config, choices, sizes)
         try:
             writer.add()
@@ -30,8 +25,8 @@ def random_instruction(
             continue
         [instruction] = writer.instructions
         unused = instruction.unused(instruction.fields(config))
-        options = {name: bool(rng.integers(2)) for name in _FLAGS if name in unused}
-        options |= {"alpha": int(random_codes(rng, FP32, 1)[0]), "sum_continue": bool(rng.integers(2))}
+        options = {name: bool(rng.integers(2)) for name in ("reverse0", "reverse1", "negate", "keep") if name in unused}
+        options |= {"alpha": int(operands.random_codes(rng, FP32, 1)[0]), "sum_continue": bool(rng.integers(2))}
         instruction = replace(instruction, **options)
         instruction.check(Context(config))
         return instruction
@@ -41,12 +36,12 @@ def random_instruction(
 def random_memories(
     rng: np.random.Generator, config: Config, sizes: tuple[int, int], instruction: Elementwise
 ) -> tuple[np.ndarray, np.ndarray]:
-    writer = _writer(rng, config, Choices(), sizes)
+    writer = _writer(rng, config, elementwise_programs.Choices(), sizes)
     values = instruction.fields(config)
-    for name in sorted(uses(values) & {"a", "b", "s0", "s1"}):
+    for name in sorted(elementwise.uses(values) & {"a", "b", "s0", "s1"}):
         place = getattr(instruction, name)
         if isinstance(place, Access):
-            counts = tuple(reversed(counts_of(values, name)[: len(place.steps)]))
+            counts = tuple(reversed(elementwise.counts_of(values, name)[: len(place.steps)]))
             writer.places.fill(place, counts, instruction.opcode, name, instruction.a)
         elif isinstance(place, Pointer):
             writer.places.fill(Access(format=place.format, address=place.address), (1,))
@@ -57,10 +52,10 @@ def random_access(
     rng: np.random.Generator, config: Config, fmt: Format, lanes: int, shape: tuple[int, ...], sizes: tuple[int, int]
 ) -> Access | None:
     storage = Storage(int(rng.integers(2)))
-    starts = range(0, storage_partitions(storage, config) - lanes + 1, config.quadrant)
+    starts = range(0, access.storage_partitions(storage, config) - lanes + 1, config.quadrant)
     steps = rng.integers(-3, 4, len(shape))
     if rng.random() < 0.8:
-        steps = _writer(rng, config, Choices(), sizes).places.steps(shape, source=True)
+        steps = _writer(rng, config, elementwise_programs.Choices(), sizes).places.steps(shape, source=True)
     spans = [(count - 1) * int(step) for count, step in zip(shape, steps, strict=True)]
     low, high = (sum(pick(span, 0) for span in spans) for pick in (min, max))
     size = fmt.bits // 8
@@ -71,11 +66,11 @@ def random_access(
     return Access(format=fmt, storage=storage, steps=tuple(steps.tolist()), **place)
 
 
-def _writer(rng, config, choices, sizes) -> Writer:
+def _writer(rng, config, choices, sizes) -> elementwise_programs.Writer:
     memories = {
-        storage: rng.integers(256, size=(storage_partitions(storage, config), size), dtype=np.uint8)
+        storage: rng.integers(256, size=(access.storage_partitions(storage, config), size), dtype=np.uint8)
         for storage, size in zip((Storage.SBUF, Storage.PSUM), sizes, strict=True)
     }
-    writer = Writer(rng, config, choices, memories, lambda instruction: instruction)
+    writer = elementwise_programs.Writer(rng, config, choices, memories, lambda instruction: instruction)
     writer.places.filled = {storage: int(rng.integers(memory.shape[1])) for storage, memory in memories.items()}
     return writer

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 import neuroncore_rtl
-from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy, dma_gather
-from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy, tensor_scalar
-from neuroncore_rtl.run import run
+from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy, dma_gather, instructions
+from neuroncore_rtl.run import report, run
 from neuroncore_rtl.run.program import ProgramFailed, ProgramJob
-from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP8E4M3, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import AluOp
@@ -27,7 +25,7 @@ def double(program):
     program.space.hbm("untouched", FP32, (4, 8))
     tile, out = program.space.sbuf("tile", FP32, (8,)), program.space.sbuf("out", BF16, (8,))
     program.append(dma_copy(tile, x))
-    program.append(tensor_scalar(out, tile, 2.0, AluOp.MULTIPLY))
+    program.append(instructions.tensor_scalar(out, tile, 2.0, AluOp.MULTIPLY))
     program.append(dma_copy(y, out))
 
 
@@ -40,7 +38,7 @@ def copy_kernel(fmt):
 
 
 def test_a_kernel_on_the_rtl(tmp_path):
-    with recording_in(tmp_path):
+    with report.recording_in(tmp_path):
         result = run(double, {"x": VALUES}, preset="tiny", stall=30, latency=20)
     assert result.bit_exact and result.compared > 4 * VALUES.size
     assert list(result.arrays) == ["y"] and np.array_equal(result.arrays["y"], 2 * VALUES)
@@ -64,7 +62,7 @@ def test_a_bit_that_differs_is_told(tmp_path, monkeypatch):
         return expected
 
     monkeypatch.setattr(ProgramJob, "golden", wrong)
-    with recording_in(tmp_path):
+    with report.recording_in(tmp_path):
         result = run(double, {"x": VALUES}, preset="tiny")
     assert (result.bit_exact, result.mismatches) == (False, 1) and "bit-exact         no" in str(result)
 
@@ -78,7 +76,7 @@ def test_golden_knows_the_arrays_alone():
 
 def test_the_timing_model_adds_cycles_that_no_rtl_has_run(tmp_path):
     model = run(double, {"x": VALUES}, preset="tiny", on="model", latency=100)
-    with recording_in(tmp_path):
+    with report.recording_in(tmp_path):
         rtl = run(double, {"x": VALUES}, preset="tiny", latency=100)
     assert np.array_equal(model.arrays["y"], rtl.arrays["y"]) and model.bit_exact is None
     assert abs(model.cycles - rtl.cycles) <= 0.05 * rtl.cycles and set(model.utilisation) == set(rtl.utilisation)
@@ -131,6 +129,14 @@ REFUSED = {
     r"x: shape must be \(4, 8\), not \(8, 4\)": {"inputs": {"x": VALUES.T}},
     "y: elements must be numbers, or codes of bf16 as uint16, not uint8": {"inputs": {"y": VALUES.astype(np.uint8)}},
     "x: elements must be numbers, or codes of fp32 as uint32, not complex64": {"inputs": {"x": VALUES * 1j}},
+    "inputs must be arrays by names of tensors, .*, not 3": {"inputs": 3},
+    "an input must be named by a tensor in HBM or by its name, not by 3": {"inputs": {3: VALUES}},
+    "x: elements must form an array of shape .4, 8.; ": {"inputs": {"x": [[1.0, 2.0], [3.0]]}},
+    r"x: shape must be \(4, 8\), not \(\)": {"inputs": {"x": "abc"}},
+    "rows must be an integer, not": {"rows": 4.5},
+    "SEED must be an integer from 0 to .*, not '1.5'": {"seed": 1.5},
+    "WAVES must be an integer from 0 to 1, not 'yes'": {"waves": "yes"},
+    "ORDER must be one of program, scheduled, not": {"order": 3},
     "gone: an input must be in the program's HBM, not at 0x8000": {
         "inputs": {HbmTensor(name="gone", format=FP32, address=0x8000, shape=(1,)): [1.0]}
     },
@@ -160,6 +166,12 @@ def test_parameters_of_the_machine_are_variables():
         run(3)
 
 
+@pytest.mark.parametrize("machine", [None, 3, "tiny", Config])
+def test_machine_of_a_program_is_a_config(machine):
+    with pytest.raises(TypeError, match=r"the machine must be a Config, such as PRESETS\['small'\], not "):
+        Program(machine)
+
+
 def test_tensors_have_formats_by_name():
     space = Program(TINY).space
     assert [space.hbm("x", "bf16", (4, 8)).format, space.sbuf("y", "fp8e4m3", (8,)).format] == [BF16, FP8E4M3]
@@ -170,7 +182,10 @@ def test_tensors_have_formats_by_name():
 def test_print_shows_the_cycles_of_lines():
     lines = str(run(double, {"x": VALUES}, preset="tiny", on="model")).splitlines()
     shown = [line for line in lines if line.startswith("  test_program_run.py:")]
-    assert len(shown) >= 3 and all(re.search(r" [\d,]+ +[\d.]+% +[\d,]+ instructions$", line) for line in shown)
+    assert len(shown) >= 3 and all(
+        re.search(r" [\d,]+ +[\d.]+% +[\d,]+ instructions  program.append", line) for line in shown
+    )
+    assert shown[1].endswith("program.append(instructions.tensor_scalar(out, tile, 2.0,...")
 
 
 @pytest.mark.parametrize(("fmt", "value"), [(INT8, 128), (INT8, 0.5), (INT32, np.nan), (INT32, -(2.0**31) - 512)])
@@ -212,9 +227,9 @@ def test_a_program_that_reports_an_error_fails(target, tmp_path):
         tile, numbers = program.space.sbuf("tile", FP32, (8,)), program.space.sbuf("numbers", INT32, (1,))
         program.append(dma_copy(numbers, rows))
         program.append(dma_gather(tile, table, numbers[:, 0]))
-        program.append(tensor_copy(tile, tile))
+        program.append(instructions.tensor_copy(tile, tile))
 
-    with pytest.raises(ProgramFailed, match=r"INDEX.* \(row 4\)"), recording_in(tmp_path):
+    with pytest.raises(ProgramFailed, match=r"INDEX.* \(row 4\)"), report.recording_in(tmp_path):
         run(gather, {"rows": [[1], [4], [0], [0]]}, preset="tiny", on=target)
 
 
@@ -222,11 +237,11 @@ def test_a_program_that_reports_an_error_fails(target, tmp_path):
 def test_a_program_that_reads_what_it_has_not_written_fails(target, tmp_path):
     def forgetful(program):
         y, tile = program.space.hbm("y", FP32, (4, 8)), program.space.sbuf("tile", FP32, (8,))
-        program.append(memset(tile[:, :6], 1.0))
+        program.append(instructions.memset(tile[:, :6], 1.0))
         program.append(dma_copy(y, tile))
 
     said = r"src must be written before it is read, but SBUF partition 0, byte 24 is not \(test_program_run.py:\d+\)"
-    with pytest.raises(ProgramFailed, match=said), recording_in(tmp_path):
+    with pytest.raises(ProgramFailed, match=said), report.recording_in(tmp_path):
         run(forgetful, preset="tiny", on=target)
 
 

@@ -45,7 +45,7 @@ REFUSED = [
     ("allreduce", "CHIPS=2 GROUPS=4", "GROUPS must result in 2 to 64 cores per group, not 1"),
     ("router", "CHIPS=4 CUT=8", "CUT must be a wire from 0 to 7, not 8"),
     ("router", "ERRORS=0.02", "ERRORS must be a number from 0 to 0.01, not '0.02'"),
-    ("router", "CHIPS=6 TOPOLOGY=torus WIDTH=4", "chips of a torus must form"),
+    ("router", "CHIPS=6 TOPOLOGY=torus WIDTH=4", "chips of a torus must be"),
     ("tensor_parallel", "M=32 K=32 N=16 STRIPS=9", "strips must be between 1 and 8"),
     ("gradients", "CHIPS=33", "CHIPS times CORES must be at most 64 ranks, not 66"),
     ("gradients", "CHIPS=3 BOTH=1", "torus"),

@@ -2,11 +2,13 @@
 
 import io
 import json
+import math
 
 import pytest
 from rich.console import Console
 
-from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.report import Report, Share
+from tests.tb.reports import unreadable
 
 
 def report(**changes) -> Report:
@@ -31,7 +33,8 @@ def table_of(what: Report) -> str:
 )
 def test_verdict(changes, verdict):
     judged = report(**changes)
-    assert judged.bit_exact == (changes.keys().isdisjoint(("compared", "mismatches")))
+    assert judged.bit_exact is {"compared": None, "mismatches": False}.get(next(iter(changes), ""), True)
+    assert ("bit-exact" in table_of(judged)) == (judged.bit_exact is not None)
     assert judged.exit_status == (verdict != "PASSED")
     assert verdict in table_of(judged)
 
@@ -47,6 +50,37 @@ def test_record_replaces_the_former_one_whole(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["t-l.json"]
     record = json.loads(path.read_text())
     assert (record["settings"], record["accuracy"], record["problems"]) == ({"M": 3, "N": None}, 0.97, [])
+
+
+@pytest.mark.parametrize("changes", [{"modelled": True}, {"judge": "the program"}])
+def test_nothing_is_said_to_differ_where_nothing_was_compared(changes):
+    judged = report(compared=0, **changes)
+    assert judged.as_json()["bit_exact"] is None and judged.exit_status == 0
+    assert "bit-exact" not in table_of(judged)
+
+
+def test_numbers_are_numbers_in_the_record_and_right_aligned_in_the_table():
+    table = [{"line": "a.py:5", "cycles": 1200, "share": Share(0.5763)}, {"line": "a.py:12", "cycles": 7}]
+    rows = {"loss": [2.42, 2.299], "same": True, "left": None, "lines": table, "far": math.inf, "error": {"max": 1e-3}}
+    made = report(rows=rows)
+    record = json.loads(json.dumps(made.as_json(), allow_nan=False))
+    assert {name: record[name] for name in rows} == rows | {"far": None}
+    assert table_of(made).splitlines()[2:10] == [
+        "loss       2.42 2.299",
+        "same       yes",
+        "left       none",
+        "lines      cycles  share",
+        "  a.py:5    1,200  57.6%",
+        "  a.py:12       7",
+        "far        inf",
+        "error      max 0.001",
+    ]
+
+
+def test_texts_that_are_numbers_and_keys_that_are_words_are_noticed():
+    wrong = {"a": "57.6%", "b": ["2,047.0"], "c": {"d e": 1}, "F": 1, "g": "2.420 to 2.299", "h": "1e-3", "i": "nan"}
+    assert len([*unreadable(wrong)]) == len(wrong)
+    assert [*unreadable({"a": 0.5, "b": ["x 1", "[4, 4] bf16"], "c": {"d_e": None, "8": True}, "e": ""})] == []
 
 
 def test_details_are_in_the_record_alone():

@@ -45,6 +45,13 @@ def test_every_sentence_says_its_values(name):
     assert {"0"} <= words if removable else {low, high} <= words
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_has_a_benefit_and_a_cost(name):
+    for text in (PARAMETERS[name].benefit, PARAMETERS[name].cost):
+        assert re.fullmatch(r"[^`\n]{6,}[^`\n.]", text) and "  " not in text and ". " not in text
+    assert PARAMETERS[name].benefit != PARAMETERS[name].cost
+
+
 def test_numbers_from_other_files_are_up_to_date():
     assert all(f"takes {cycles} cycles" in PARAMETERS["scalar_depth"].sentence for cycles in SCALAR_LANES_LATENCY)
     ahead = {engine.name: number for engine, number in RECORDS_AHEAD.items()}

@@ -48,7 +48,7 @@ def reference_of(text: str, config: Config) -> Callable:
 
 def input_errors(
     reference: Callable, arguments: Mapping[str, object], outputs: tuple[np.ndarray, ...]
-) -> dict[str, dict[str, object]]:
+) -> dict[str, dict[str, float]]:
     """Return each output's error against a numpy function of the same arguments; UsageError if shapes differ."""
     given = {
         name: rounded(value.values, value.dtype.machine_format) if isinstance(value, Array) else value
@@ -62,9 +62,9 @@ def input_errors(
     rows = {}
     for number, (found, wanted) in enumerate(zip(outputs, expected, strict=True)):
         error, scale = np.abs(found - wanted).max(), np.abs(wanted).max()
-        rows[f"output {number}"] = {
-            "largest_error": f"{error:.3g}",
-            "of_the_largest": f"{error / max(scale, 1e-30):.3g}",
+        rows[f"output_{number}"] = {
+            "largest_error": float(error),
+            "of_the_largest": float(error / max(scale, 1e-30)),
         }
     return rows
 

@@ -101,7 +101,10 @@ def recorded(
     function: Callable, arguments: Mapping[str, object], config: Config, grid: tuple[int, ...] | int, order: str
 ) -> Recorded:
     """Return a kernel recorded as a program, see `record`; a `grid` n means (n,)."""
-    grid = (grid,) if isinstance(grid, int) else tuple(grid)
+    axes = (grid,) if isinstance(grid, int) else grid
+    if not isinstance(axes, tuple | list) or not all(isinstance(axis, int) for axis in axes):
+        raise ValueError(f"a grid must have integers of at least 1, not {grid!r}")
+    grid = tuple(axes)
     return record(function, arguments, config, grid, order)
 
 

@@ -21,11 +21,14 @@ from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, Rule, TensorInstruction
 
-__all__ = ["TENSOR_COUNTERS", "Drain", "TensorDevice", "TensorProgram", "TensorStep", "TensorWork"]
+__all__ = ["TENSOR_COUNTERS", "Drain", "TensorDevice", "TensorProgram", "TensorStep", "TensorWork", "check_steps"]
 
 _OWN = ("error", "counters", "stationary__data", "moving__data")
 
 _MEMORIES = ("instructions", "drains", "stationary", "moving")
+
+VISIBLE = 64
+"""Processing elements of the largest array that Verilator's waveforms show."""
 
 PROGRAM_DEPTH = 1 << 18
 """Most instructions, and drains, of a program."""
@@ -61,6 +64,14 @@ class TensorProgram:
     moving: np.ndarray
 
 
+def check_steps(program: TensorProgram, config: Config) -> None:
+    """Raise ValueError if an instruction of a program is not legal after those before it."""
+    context = Context(config)
+    for step in program.steps:
+        step.instruction.check(context)
+        context = step.instruction.after(context)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TensorWork:
     """A program for the tensor engine; `stall` is the rate of random pauses of streams, in 256ths of the cycles."""
@@ -94,17 +105,16 @@ class TensorDevice:
             **layout_defines("ERROR", EngineError),
             **port_wires(TensorEngine(self.config).signature, but=_OWN),
         }
-        blocks, kept = r"(block|edge|psum)_", "tile_"
+        # A waveform shows nothing inside of Verilator's hierarchical blocks; a small array builds quickly without them.
+        blocks = None if waves and self.config.rows * self.config.columns <= VISIBLE else r"(block|edge|psum)_"
+        kept = "tile_"
         return harness(__file__, "tensor", defines, text, ports=self.ports, blocks=blocks, kept=kept)
 
     def load(self, work: TensorWork, directory: Path) -> tuple[list[str], int]:
         program = work.program
         if max(len(program.steps), len(program.drains)) > PROGRAM_DEPTH:
             raise ValueError(f"a program must have at most {PROGRAM_DEPTH} instructions, not {len(program.steps)}")
-        context = Context(self.config)
-        for step in program.steps:
-            step.instruction.check(context)
-            context = step.instruction.after(context)
+        check_steps(program, self.config)
         digits = -(-TENSOR_BITS // 4)
         records = (f"{s.drains << TENSOR_BITS | s.instruction.encode():0{digits + 8}x}\n" for s in program.steps)
         drains = (f"{d.moves:08x}{d.psum:04x}{d.words:04x}\n" for d in program.drains)

@@ -8,6 +8,8 @@ from neuroncore_rtl.run.view.profile.listing import listing
 from neuroncore_rtl.run.view.profile.pictures import draw_roofline, draw_timeline
 from neuroncore_rtl.run.view.profile.run import ProfiledRun
 from neuroncore_rtl.run.view.profile.tracks import profile_tracks
+from neuroncore_rtl.run.view.source_lines import cycles_by_line
+from neuroncore_rtl.run.view.table_files import write_table
 from neuroncore_rtl.run.view.timeline import write_timeline
 
 __all__ = ["write_profile"]
@@ -16,7 +18,8 @@ __all__ = ["write_profile"]
 def write_profile(directory: Path, run: ProfiledRun, hbm_width: int) -> Figures:
     """Write all files of a run's profile; return its figures. HBM moves `hbm_width` bytes per cycle.
 
-    timeline.json is for https://ui.perfetto.dev; listing.txt has instructions and cycles.
+    timeline.json is for https://ui.perfetto.dev; listing.txt has instructions and cycles; lines.csv and lines.parquet
+    have the cycles by line of the kernel.
     """
     directory.mkdir(parents=True, exist_ok=True)
     figures = Figures(run, hbm_width)
@@ -24,6 +27,26 @@ def write_profile(directory: Path, run: ProfiledRun, hbm_width: int) -> Figures:
     (directory / "summary.json").write_text(json.dumps(figures.summary(), indent=2) + "\n")
     (directory / "utilisation.json").write_text(json.dumps(figures.monitor(), indent=2) + "\n")
     (directory / "listing.txt").write_text(listing(run))
+    write_table(_lines(run), directory / "lines")
     draw_timeline(directory / "timeline.png", run)
     draw_roofline(directory / "roofline.png", figures)
     return figures
+
+
+def _lines(run: ProfiledRun) -> list[dict[str, object]]:
+    """Return a row per line that appends instructions, and per line of the user's kernel that calls it."""
+    costs = cycles_by_line(((ran.entry, ran.issued, ran.retired) for ran in run.records), run.cycles, lambda one: one)
+    return [
+        {
+            "file": source.kernel.file,
+            "line": source.kernel.number,
+            "code": source.kernel.code,
+            "user_file": source.user.file,
+            "user_line": source.user.number,
+            "user_code": source.user.code,
+            "cycles": cost.cycles,
+            "share": cost.cycles / max(run.cycles, 1),
+            "records": cost.records,
+        }
+        for source, cost in costs.items()
+    ]

@@ -1,8 +1,9 @@
 """Pictures of a profile: timeline and roofline."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from neuroncore_rtl.run.view.plotting import new_figure
+from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.run import ProfiledRun
 from neuroncore_rtl.run.view.profile.stalls import StallCause, causes_of, spans_of
@@ -48,6 +49,7 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
     from matplotlib.patches import Patch
     from matplotlib.ticker import FuncFormatter
 
+    data: list[dict[str, object]] = []
     kinds, causes, line = {}, {}, 0.6 if len(run.records) <= APART else 0
     for row, queue in enumerate(queues):
         shown: dict[str, list[tuple[int, int]]] = {}
@@ -58,7 +60,9 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
             begin = max(ran.issued, free.get(kind, 0))
             free[kind] = end = max(begin, end)
             shown.setdefault(kind, []).append((begin, end - begin))
+        name = run.queue_name(queue)
         for kind, spans in shown.items():
+            data += _span_rows(name, kind, spans)
             # Weights are loaded during multiplications.
             place = (row - 0.34, 0.14) if kind == "weights" else (row - 0.18, 0.34)
             axes.broken_barh(spans, place, facecolor=COLOURS[kind], edgecolor="white", linewidth=line)
@@ -67,6 +71,7 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
         for begin, end, cause in spans_of(causes_of(run, queue)):
             stalls.setdefault(cause, []).append((begin, end - begin))
         for cause, spans in stalls.items():
+            data += _span_rows(name, f"stall: {cause.name.lower()}", spans)
             if cause in STALLS:
                 axes.broken_barh(spans, (row + 0.18, 0.16), color=STALLS[cause], linewidth=0)
                 causes[cause] = None
@@ -81,7 +86,13 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
     handles = [Patch(color=COLOURS[kind], label=kind) for kind in COLOURS if kind in kinds]
     handles += [Patch(color=STALLS[cause], label=f"stall: {cause.name.lower()}") for cause in STALLS if cause in causes]
     figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=9, labelcolor=INK)
-    return _saved(figure, path)
+    return _saved(figure, path, data)
+
+
+def _span_rows(queue: str, what: str, spans: list[tuple[int, int]]) -> list[dict[str, object]]:
+    return [
+        {"queue": queue, "what": what, "first_cycle": begin, "end_cycle": begin + length} for begin, length in spans
+    ]
 
 
 def draw_roofline(path: Path, figures: Figures) -> Path:
@@ -117,11 +128,11 @@ def draw_roofline(path: Path, figures: Figures) -> Path:
     axes.grid(color=GRID, linewidth=0.8)
     axes.tick_params(which="both", colors=INK, length=0)
     _style(axes, "Roofline", run)
-    return _saved(figure, path)
+    reach = {"operations_per_byte": intensity, "operations_per_cycle": reached}
+    return _saved(figure, path, [reach | {"array_operations_per_cycle": peak, "hbm_bytes_per_cycle": width}])
 
 
-def _saved(figure, path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130, facecolor="white")
+def _saved(figure, path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
+    write_plot(figure, path, rows)
     figure.clear()
     return path

@@ -23,7 +23,7 @@ from neuroncore_rtl.tb.campaign.mutation.collective import COLLECTIVE_UNITS
 from neuroncore_rtl.tb.campaign.mutation.control import CONTROL_UNITS
 from neuroncore_rtl.tb.campaign.mutation.engines import ENGINE_UNITS
 from neuroncore_rtl.tb.campaign.mutation.fabric import FABRIC
-from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, payloads, tests_module
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, payloads, qualify, tests_module
 from neuroncore_rtl.tb.tests.engines.mac import MacUnit
 
 __all__ = ["MUTATED_UNITS", "unit_named"]
@@ -47,6 +47,16 @@ def _of_integers_or_not(m, unit):
     return {"out": Mux(late[unit.latency], 0, unit.out), "product": Mux(late[unit.product_latency], unit.product, 0)}
 
 
+def _accepted_reads(m, psum):
+    """Compare read data only in the cycle after an accepted request."""
+    seen = {}
+    for name in ("reads", "shared_reads"):
+        port, accepted = getattr(psum, name), Signal(name=f"{name}_accepted")
+        m.d.sync += accepted.eq(port.valid & port.ready)
+        seen |= qualify(accepted, {f"{name}.data": port.data})
+    return seen
+
+
 MUTATED_UNITS = {
     "pe": Unit(
         "PE with its decoders", lambda: MacUnit(2), files("arith/mac", "arith/benches"), 5, means=_known_formats
@@ -58,7 +68,10 @@ MUTATED_UNITS = {
     "multiply_add": Unit("FP32 multiply-add", lambda: Fp32Fma(4), files("arith/fp32"), 7, means=_of_integers_or_not),
     "alu": Unit("vector ALU", lambda: VectorAlu(), files("vector/alu"), 4),
     "search": Unit("search", Search, files("vector/search"), 20),
-    "psum": Unit("PSUM", lambda: Psum(3, 16, 1), files("memory/psum_traffic"), 6),
+    "psum": Unit(
+        "PSUM", lambda: Psum(3, 16, 1), files("memory/psum_traffic"), 0, means=_accepted_reads,
+        without=tuple(f"partitions.block0.partition{n}.add" for n in range(3)),
+    ),
     "mover": Unit("tensor sequencing: mover", lambda: Mover(Config(rows=2, columns=4)), files("tensor/sequencers")),
     "loader": Unit(
         "tensor sequencing: loader", lambda: StationaryLoader(Config(rows=2, columns=1024)), files("tensor/sequencers")

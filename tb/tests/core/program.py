@@ -79,12 +79,11 @@ def _rows(settings: Settings, results: Iterable[Result]) -> Report:
             failures += [f"{names[-1]}: {line}" for line in result.differences]
             failures.append(f"{names[-1]}: HBM was {result.job.behaviour}")
     return Report(
-        label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
         names=names,
         rows={
             "programs": totals["programs"],
             "core_cycles": totals["core_cycles"],
-            "bytes_compared": dict(compared),
+            "bytes_compared": {name.lower(): count for name, count in compared.items()},
             "instructions": dict(engines),
             "kinds_of_instruction": len(kinds),
             "waits_for_semaphores": totals["waits"],

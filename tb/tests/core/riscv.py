@@ -55,8 +55,8 @@ def follow(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[Lock
     return comparison, problems
 
 
-def _write_trace(outcome: Outcome) -> Path:
-    path = recordings() / "traces" / "riscv.txt"
+def _write_trace(outcome: Outcome, name: str) -> Path:
+    path = recordings() / "traces" / f"{name}.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         for entry in outcome.events:
@@ -83,7 +83,7 @@ def _jobs(settings: Settings) -> Jobs:
     given = {"limit": settings.limit, "stall": settings.stall, "seed": settings.seed}
     noted = {"trace": bool(settings.lockstep or settings.trace), "memory": random}
     work = CpuWork(program=program, external=EXTERNAL_RATE if random else 0, **given, **noted)
-    yield DeviceJob(on=CpuDevice(), load=work, doing=f"running {_name(settings)}", name="riscv")
+    yield DeviceJob(on=CpuDevice(), load=work, doing=f"running {_name(settings)}", name="")
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Report:
@@ -103,7 +103,6 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     instructions = outcome.counters["instructions"]
     program_settings = {"ELF": None if random else str(settings.elf), "COUNT": _random(settings)}
     return Report(
-        label=f"{name}-{settings.sim}",
         settings=settings.values | program_settings,
         compared=compared,
         mismatches=mismatches,
@@ -111,11 +110,11 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         rows={
             "program": name,
             "instructions": instructions,
-            "cycles_per_instruction": f"{outcome.cycles / instructions:.3f}" if instructions else None,
+            "cycles_per_instruction": outcome.cycles / instructions if instructions else None,
             **lockstep,
             "simulated_cycles_per_second": int(outcome.cycles / outcome.seconds),
             **({"console": outcome.console.rstrip("\n")} if outcome.console else {}),
-            **({"trace": display_path(_write_trace(outcome))} if settings.trace else {}),
+            **({"trace": display_path(_write_trace(outcome, settings.file_name("riscv")))} if settings.trace else {}),
             **result.files,
         },
         failures=failures,

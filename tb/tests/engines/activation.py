@@ -77,8 +77,8 @@ def _jobs(settings: Settings) -> Jobs:
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Report:
-    found = instruction_rows(settings, settings.func, results[0])
-    errors = {f"error_of_{name}": str(largest) for name, largest in errors_by_name(results[1]).items()}
+    found = instruction_rows(settings, results[0])
+    errors = {f"error_of_{name}": largest.rows() for name, largest in errors_by_name(results[1]).items()}
     return replace(found, rows={**found.rows, **errors})
 
 

@@ -42,7 +42,7 @@ def instruction_options(first: Option) -> tuple[Option, ...]:
     )
 
 
-def instruction_jobs(settings: Settings, label: str, opcodes: Sequence[Opcode], **drawn: object) -> Jobs:
+def instruction_jobs(settings: Settings, chosen: str, opcodes: Sequence[Opcode], **drawn: object) -> Jobs:
     """Yield the job of COUNT random instructions of one engine; UsageError if the lanes have no unit for them."""
     config = settings.config
     engine = "scalar" if Opcode.ACTIVATE in opcodes else "vector"
@@ -51,19 +51,17 @@ def instruction_jobs(settings: Settings, label: str, opcodes: Sequence[Opcode], 
     if not (choices.opcodes and choices.functions):
         units = VECTOR_UNITS if engine == "vector" else SCALAR_UNITS
         absent = ", ".join(f"{engine}_{unit}" for unit in units if not getattr(config, f"{engine}_{unit}"))
-        raise UsageError(f"{label} must select operations that this machine's lanes have; these units are 0: {absent}")
+        raise UsageError(f"{chosen} must select operations that this machine's lanes have; these units are 0: {absent}")
     program = random_elementwise_program(np.random.default_rng(settings.seed), config, settings.count, choices)
-    name = "activation" if engine == "scalar" else "vector"
-    yield ElementwiseJob(config=config, program=program, name=name, engines=(engine,), stall=settings.stall)
+    yield ElementwiseJob(config=config, program=program, name="", engines=(engine,), stall=settings.stall)
 
 
-def instruction_rows(settings: Settings, label: str, result: Result) -> Report:
+def instruction_rows(settings: Settings, result: Result) -> Report:
     """Return the report of a job of random instructions."""
     config, job = settings.config, result.job
     program, (engine,) = job.program, job.engines
     pairs = ((result.expected.memories[name], getattr(program, name)) for name in ("sbuf", "psum"))
     return Report(
-        label=f"{label}-{settings.preset}-{config.rows}x{config.columns}-{settings.dtype or 'mixed'}-{settings.sim}",
         cycles=result.cycles,
         ideal_cycles=sum(step_cycles(instruction, config) for instruction in program.instructions),
         rows={

@@ -7,7 +7,7 @@ from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.formats import Format
-from neuroncore_rtl.tb.check.comparison import Cases, Comparison, cases_of, record_label
+from neuroncore_rtl.tb.check.comparison import Cases, Comparison, cases_of, used_settings
 from neuroncore_rtl.tb.tests.scenario import Jobs
 
 __all__ = ["played_jobs", "played_rows"]
@@ -25,9 +25,8 @@ def played_jobs(
 
 
 def played_rows(settings: Settings, results: Sequence[Result], own: str, drawn: Sequence[str] = ()) -> Report:
-    """Return the rows of a job of cases; see `tb.check.comparison.record_label`."""
+    """Return the rows of a job of cases; see `tb.check.comparison.used_settings`."""
     (result,) = results
     found = result.job.subject.verdict(result.outcome)
-    label, used = record_label(settings, own, drawn)
     judged = {"compared": found.compared, "mismatches": found.mismatches, "failures": found.failures}
-    return Report(label=label, settings=used, rows=found.rows, **judged)
+    return Report(settings=used_settings(settings, own, drawn), rows=found.rows, **judged)

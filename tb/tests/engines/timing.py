@@ -130,11 +130,10 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         print(measurement.line())
     wrong = [f"{m.case.name} of {m.elements}" for m in measurements if not m.as_expected]
     return Report(
-        label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
         rows={
             "measurements": len(measurements),
-            "left out": len(CASES) - len(cases),
-            "formulas": {case.name: formula(case, config) for case in cases},
+            "left_out": len(CASES) - len(cases),
+            "formulas": [{"instruction": case.name, "cycles": formula(case, config)} for case in cases],
         },
         failures=(f"cycles differ from the formulas of spec/costs.py: {', '.join(wrong)}",) if wrong else (),
     )

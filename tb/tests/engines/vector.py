@@ -20,5 +20,5 @@ TEST = Scenario(
     summary="random instructions of the vector engine, of one operation or all, every byte of memory against golden",
     options=instruction_options(choice("OP", "all", "operation", ("all", *_BY_NAME))),
     jobs=_jobs,
-    rows=lambda settings, results: instruction_rows(settings, settings.op, results[0]),
+    rows=lambda settings, results: instruction_rows(settings, results[0]),
 )

@@ -21,7 +21,7 @@ from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import DeviceJob, ImageJob
-from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.report import Report, Share
 from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Settings, core_options, integer
 from neuroncore_rtl.run.sim.packages import require_packages
@@ -69,12 +69,6 @@ class _Batch:
     classifier: Classifier
 
 
-def _label(settings: Settings) -> str:
-    config = settings.config
-    label = f"{settings.preset}-{config.rows}x{config.columns}"
-    return label if settings.target == "model" else f"{label}-{settings.sim}"
-
-
 def held_out(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
     """Return the images of the test set and their labels."""
     return tuple(part[: settings.images] for part in digits.held_out())
@@ -92,12 +86,10 @@ def _jobs(settings: Settings) -> Jobs:
         part = images[first : first + settings.batch]
         classifier = classifier_of(len(part))
         image = classifier.image(layers, part, encode, settings.confidence / 100)
-        name = f"digits-{_label(settings)}-{number}"
         yield ImageJob(
+            name=str(number),
             machine=config,
             images=[image],
-            name=f"core-{name}",
-            pictures=name,
             behaviour=hbm_of(settings),
             outputs=[classifier.digits, classifier.probabilities],
             path=partial(_path, image, len(part)),
@@ -120,7 +112,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     failures = [*found.failures]
     if accuracy < TARGET_ACCURACY:
         failures.append(f"accuracy must be at least {TARGET_ACCURACY:.0%}, not {accuracy:.2%}")
-    accuracies = {"accuracy": f"{accuracy:.2%}", "accuracy_of_numpy_FP32": f"{reference:.2%}"}
+    accuracies = {"accuracy": Share(accuracy), "accuracy_of_numpy_fp32": Share(reference)}
     rows = {"images": len(images), **accuracies, "config": settings.config.named, **found.rows}
     return replace(found, rows=rows, failures=failures)
 
@@ -136,12 +128,11 @@ def _core_rows(settings: Settings, layers: list[Layer], results: Sequence[Result
         wrong = () if result.failures else _disagreements(settings, layers, result, passes[-1])
         failures += [f"batch {batch.number}: {failure}" for failure in wrong]
         ideal += sum(_ideal_cycles(layers, len(batch.images), fmt, settings.config) for fmt in passes)
-        rows[f"batch_{batch.number}"] = f"{result.cycles:,} cycles; {'; '.join(run.console.splitlines())}"
+        rows[f"batch_{batch.number}"] = {"cycles": result.cycles, "console": "; ".join(run.console.splitlines())}
         files = {**result.files, **result.profile_rows}
         rows |= {f"batch_{batch.number}_{what}": path for what, path in files.items()}
     names = [f"batch {result.job.subject.number}" for result in results]
-    label = f"core-{_label(settings)}"
-    return np.concatenate(predicted), Report(label=label, rows=rows, ideal_cycles=ideal, names=names, failures=failures)
+    return np.concatenate(predicted), Report(rows=rows, ideal_cycles=ideal, names=names, failures=failures)
 
 
 def _predicted_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> Report:
@@ -155,7 +146,7 @@ def _predicted_rows(settings: Settings, layers: list[Layer], results: Sequence[R
     predictions = [result.prediction for result in results]
     rows |= predicted_rows(sum(predictions[1:], predictions[0]), settings.config)
     names = [f"batch {result.job.subject.number}" for result in results]
-    return Report(label=_label(settings), rows=rows, names=names, ideal_cycles=ideal)
+    return Report(rows=rows, names=names, ideal_cycles=ideal)
 
 
 def _disagreements(settings: Settings, layers: list[Layer], result: Result, fmt: Format) -> Iterable[str]:
@@ -183,7 +174,7 @@ def _layer_jobs(settings: Settings, layers: list[Layer], images: np.ndarray) -> 
     values = images
     for number, layer in enumerate(layers):
         a, b = encode(values, BF16), encode(layer.weight, BF16)
-        jobs = product_jobs(a, b, BF16, settings.config, name=None if number else "digits", stall=settings.stall)
+        jobs = product_jobs(a, b, BF16, settings.config, name=None if number else "", stall=settings.stall)
         results = []
         for job in jobs:
             results.append((yield replace(job, subject=(number, job.subject, a, b))))
@@ -211,7 +202,7 @@ def _engine_rows(settings: Settings, layers: list[Layer], results: Sequence[Resu
     values = product.view(np.float32) + layers[-1].bias
     ideal, cycles = _ideal_cycles(layers, len(values), BF16, settings.config), counters_of(results)["cycles"]
     counted = {"compared": compared, "mismatches": mismatches, "ideal_cycles": ideal, "cycles": cycles}
-    return values.argmax(axis=1), Report(label=_label(settings), rows=dict(results[0].files), **counted)
+    return values.argmax(axis=1), Report(rows=dict(results[0].files), **counted)
 
 
 _CONFIDENCE = "percent; the core computes a batch again in FP32 if an image's digit is less probable"

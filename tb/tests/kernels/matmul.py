@@ -25,60 +25,54 @@ def _operands(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
     return a, products.random_matrix(rng, fmt, settings.k, settings.n)
 
 
-def _label(settings: Settings) -> str:
-    config = settings.config
-    shape = f"{settings.m}x{settings.k}x{settings.n}"
-    label = f"{settings.preset}-{config.rows}x{config.columns}-{settings.dtype}-{shape}"
-    return label if settings.target == "model" else f"{label}-{settings.sim}"
-
-
 def _moved(settings: Settings) -> int:
     m, k, n = settings.m, settings.k, settings.n
     return (m * k + k * n) * format_named(settings.dtype).bits // 8 + 4 * m * n
 
 
 def _jobs(settings: Settings) -> Jobs:
-    config, fmt, label = settings.config, format_named(settings.dtype), f"matmul-{_label(settings)}"
+    config, fmt = settings.config, format_named(settings.dtype)
     shape = settings.m, settings.k, settings.n
     if settings.target == "model":
         with progress("making the program"), refusals():
             image = build_image(products.product_program(*shape, fmt, config, settings.order)[0])
-        yield ImageJob(machine=config, images=[image], pictures=label, computes=False)
+        yield ImageJob(name="", machine=config, images=[image], computes=False)
         return
     check_room(_moved(settings))
     if settings.target == "engine":
         disturbed = {"stall": settings.stall, "seed": settings.seed}
-        yield from products.product_jobs(*_operands(settings), fmt, config, name="matmul", **disturbed)
+        yield from products.product_jobs(*_operands(settings), fmt, config, name="", **disturbed)
         return
     with refusals():
         products.check_instructions(*shape, fmt, config)
     image, product = products.product_image(*_operands(settings), fmt, config, settings.order)
-    named = {"name": f"core-{label}", "pictures": label, "subject": product}
-    yield ImageJob(machine=config, images=[image], behaviour=hbm_of(settings), outputs=[product], **named)
+    known = {"behaviour": hbm_of(settings), "outputs": [product], "subject": product}
+    yield ImageJob(name="", machine=config, images=[image], **known)
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     config, fmt, target = settings.config, format_named(settings.dtype), settings.target
     m, k, n = settings.m, settings.k, settings.n
-    ideal, moved, label = products.ideal_cycles(m, k, n, fmt, config), _moved(settings), _label(settings)
+    ideal, moved = products.ideal_cycles(m, k, n, fmt, config), _moved(settings)
     shape = {"shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}"}
     bound = {"roofline": roofline("array", ideal, moved, config, settings.bandwidth)}
     bounds = {"ideal_cycles": ideal, "hbm_cycles": hbm_cycles(moved, config, settings.bandwidth)}
+    bounds["details"] = {"hbm_bytes_moved": moved}
     if target == "model":
-        return Report(label=label, rows=shape | bound | results[0].rows, **bounds)
+        return Report(rows=shape | bound | results[0].rows, **bounds)
     if target == "engine":
         product, counters = products.gathered(results, (m, n)), products.counters_of(results)
         rows = {"config": config.named, "counters": counters, **results[0].files}
         bounds = {"ideal_cycles": ideal, "cycles": counters["cycles"]}
     else:
         product = np.ascontiguousarray(results[0].job.subject.elements(results[0].memory)).view(np.uint32)
-        rows, label = bound | {"config": config.named} | results[0].rows, f"core-{label}"
+        rows = bound | {"config": config.named} | results[0].rows
     # Besides golden's run of the image, the reference is the product as an equation, without tiles and copies.
     with progress("golden product"):
         expected = golden.matrix_product(*_operands(settings), fmt, config.rows)
     again = f"{TEST.command(settings, WAVES=1)}, then make waves TEST=matmul"
     wrong = count_differences(product, expected, fmt is INT8, config.columns, again)
-    return Report(label=label, rows=shape | rows, compared=expected.size, mismatches=wrong, **bounds)
+    return Report(rows=shape | rows, compared=expected.size, mismatches=wrong, **bounds)
 
 
 TEST = Scenario(

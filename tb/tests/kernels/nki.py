@@ -18,7 +18,7 @@ from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, found_in, record
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.program import program_job
-from neuroncore_rtl.run.report import Report, display_path
+from neuroncore_rtl.run.report import Report, Share, display_path
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import (
     HBM_OPTIONS,
@@ -52,9 +52,7 @@ def _jobs(settings: Settings) -> Jobs:
         arguments = arguments_of(settings.inputs, np.random.default_rng(settings.seed))
         with report_errors():
             made = recorded(kernel, arguments, config, _grid(settings.grid), settings.order)
-        label = f"run-program-{config.rows}x{config.columns}"
-        label += f"-{settings.sim}" if settings.target == "core" else ""
-        job = program_job(made.program, made.inputs, label, hbm_of(settings))
+        job = program_job(made.program, made.inputs, "", hbm_of(settings))
     yield replace(job, subject=(made, arguments, reference))
 
 
@@ -73,18 +71,17 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     if done.cycles is not None:
         lines = {
             "cycles_are": "open-RTL cycles, not a prediction of Trainium's",
-            "busy": {engine: f"{share:.1%}" for engine, share in done.utilisation.items()},
+            "busy": {engine: Share(share) for engine, share in done.utilisation.items()},
             "lines": _line_table(done),
         }
     if done.profile is not None:
         lines |= {"profile": display_path(done.profile), f"cycles_of_{done.busiest}": done.causes}
     pairs = zip(outputs, made.results, strict=True)
     return Report(
-        label=_label(settings),
         rows={
             "outputs": ", ".join(f"{list(one.shape)} {view.dtype}" for one, view in pairs),
             "records": len(made.program.entries),
-            "inserted": dict(made.inserted) or "nothing",
+            "inserted": [{"why": why, "instructions": count} for why, count in made.inserted.items()] or "nothing",
             **against,
             "config": config.named,
             **lines,
@@ -92,19 +89,12 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     )
 
 
-def _label(settings: Settings) -> str:
-    name, config = re.sub(r"[^A-Za-z0-9_]+", "", settings.kernel.rpartition(":")[2]), settings.config
-    target = "" if settings.target == "model" else f"{settings.target}-"
-    return f"{target}{name}-{settings.preset}-{config.rows}x{config.columns}"
-
-
-def _line_table(done: Result) -> dict[str, dict[str, object]]:
-    rows = line_table(done.lines, done.cycles)
+def _line_table(done: Result) -> list[dict[str, object]]:
     published = published_by_line(done.program.entries)
-    for line in done.lines:
-        cost = published.get(line)
-        rows[str(line)] |= {"published": round(cost.cycles) if cost else "", "formula": cost.formula if cost else ""}
-    return rows
+    costs = (published.get(line) for line in done.lines)
+    own = ({"published": round(cost.cycles), "formula": cost.formula} if cost else {} for cost in costs)
+    rows = zip(line_table(done.lines, done.cycles), own, strict=True)
+    return [{"line": row.pop("line"), **more, **row} for row, more in rows]
 
 
 def _listed(settings: Settings) -> Report:
@@ -117,12 +107,14 @@ def _listed(settings: Settings) -> Report:
             for name, function in kernels_in(load_kernel(path, settings.config)).items():
                 found[f"{file}:{name}"] = str(inspect.signature(function))
     return Report(
-        label="list",
         settings={"KERNEL": settings.kernel},
         judge="nothing ran",
         rows={
-            "kernels": {kernel: {"arguments": arguments} for kernel, arguments in found.items()},
-            **{module: {name: {"how": how, "": note} for name, how, note in rows} for module, rows in calls().items()},
+            "kernels": [{"kernel": kernel, "arguments": arguments} for kernel, arguments in found.items()],
+            **{
+                module.replace(".", "_"): [{"call": name, "how": how, "note": note} for name, how, note in rows]
+                for module, rows in calls().items()
+            },
         },
     )
 

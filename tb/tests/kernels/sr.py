@@ -29,6 +29,7 @@ from neuroncore_rtl.run.settings import (
     integer,
     refusals,
 )
+from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.formats import BF16, format_named
 from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench
@@ -90,6 +91,7 @@ def _sum_of(settings: Settings) -> tuple[float, list[float]]:
 
 
 def _jobs(settings: Settings) -> Jobs:
+    require_packages("plots")
     runs, steps, fmt = settings.m, settings.steps, format_named(settings.dtype)
     start, addends = _sum_of(settings)
     rng = np.random.default_rng(settings.seed)
@@ -130,7 +132,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         losses["exact"] = _descend(x, y, settings.steps)[None]
     untiled = np.array_equal(_accumulate(start, addends, settings), codes(own_sums["sr"]))
     plot = _plot(settings, sums, losses)
-    rows = bench.rows(settings, result) if result.outcome else Report(label=f"golden-{settings.dtype}")
+    rows = bench.rows(settings, result) if result.outcome else Report()
     extra = {
         "sum": {name: _spread(values[:, -1], sums["exact"][0, -1]) for name, values in sums.items()},
         **({"squared_error": {name: float(np.mean(loss[:, -1])) for name, loss in losses.items()}} if losses else {}),
@@ -138,7 +140,12 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         "data": display_path(plot.with_suffix(".csv")),
     }
     failures = () if untiled else ("the sums differ from those of one tensor without tiles",)
-    return replace(rows, rows={**rows.rows, **extra}, failures=failures)
+    curves = {
+        quantity: {name: values.mean(axis=0).tolist() for name, values in own.items()}
+        for quantity, own in (("sum", sums), ("squared_error", losses))
+        if own
+    }
+    return replace(rows, rows={**rows.rows, **extra}, failures=failures, curves=curves)
 
 
 def _spread(ends: np.ndarray, exact: float) -> dict[str, float]:
@@ -177,7 +184,7 @@ def _plot(settings: Settings, sums: Mapping[str, np.ndarray], losses: Mapping[st
         axes.legend(frameon=False)
         axes.spines[["top", "right"]].set_visible(False)
         data += _data(title, curves)
-    return write_plot(figure, recordings() / "plots" / f"sr-{settings.dtype}.png", data)
+    return write_plot(figure, recordings() / "plots" / f"{settings.file_name('sr')}.png", data)
 
 
 def _data(experiment: str, curves: Mapping[str, np.ndarray]) -> list[dict[str, object]]:

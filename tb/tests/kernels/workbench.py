@@ -33,10 +33,7 @@ __all__ = [
 SIZES = (
     "M", "K", "N", "SEQ", "KEYS", "DIM", "HEADS", "HIDDEN", "VOCAB", "IMAGES", "CHANNELS", "HEIGHT", "WIDTH", "FILTER",
 )  # fmt: skip
-"""Sizes in a result's label, in this order."""
-
-ELSEWHERE = {*SIZES, "PRESET", "ROWS", "COLUMNS", "DTYPE", "SIM", "TARGET", "LANES", "WAVES", "DEPTH", "PROFILE"}
-"""Variables that a label contains in another form, or that do not change results."""
+"""Variables that are sizes of a problem."""
 
 Matrix = Rows | HbmTensor
 Matrices = Sequence[Matrix]
@@ -123,26 +120,14 @@ class Workbench(ABC):
         errors = {}
         for name, (matrix, reference) in self.references.items() if result.memories else ():
             numbers = decode(np.ascontiguousarray(self.codes(matrix, result)), matrix.format)
-            errors[f"error_of_{name}"] = error_figures(numbers, reference)
+            errors[f"error_of_{name.replace('.', '_')}"] = error_figures(numbers, reference)
         return Report(
-            label=label_of(settings),
             ideal_cycles=max(self._ideal_cycles().values()),
             rows=config | self._activity(settings, result) | errors,
         )
 
     @abstractmethod
     def _activity(self, settings: Settings, result: Result) -> dict[str, object]: ...
-
-
-def label_of(settings: Settings) -> str:
-    values, config = settings.values, settings.config
-    shape = "x".join(str(values[name]) for name in SIZES if values.get(name) is not None)
-    own = (f"{name.lower()}{value}" for name, value in settings.non_defaults.items() if name not in ELSEWHERE)
-    machine = settings.preset, f"{config.rows}x{config.columns}"
-    sim = None if values.get("TARGET") == "model" else settings.sim
-    parts = (*machine, values.get("DTYPE"), shape, *own, sim)
-    label = "-".join(str(part) for part in parts if part)
-    return f"core-{label}" if values.get("TARGET") == "core" else label
 
 
 class CoreWorkbench(Workbench):
@@ -168,16 +153,16 @@ class CoreWorkbench(Workbench):
         modelled = settings.target == "model"
         with refusals():
             image = build_image(self.program, () if modelled else self.contents, runs=self.runs)
-        label = f"{test}-{label_of(settings)}"
-        names = {"name": f"core-{label}", "pictures": label, "computes": False}
-        return ImageJob(machine=self.config, images=[image], behaviour=hbm_of(settings), subject=self, **names)
+        given = {"behaviour": hbm_of(settings), "computes": False, "subject": self}
+        return ImageJob(name="", machine=self.config, images=[image], **given)
 
     def codes(self, matrix: HbmTensor, result: Result) -> np.ndarray:
         return matrix.elements(result.memory)
 
     def rows(self, settings: Settings, result: Result) -> Report:
-        bound = hbm_cycles(self._moved(), self.config, settings.bandwidth)
-        return replace(super().rows(settings, result), hbm_cycles=bound)
+        report, moved = super().rows(settings, result), self._moved()
+        bound = hbm_cycles(moved, self.config, settings.bandwidth)
+        return replace(report, hbm_cycles=bound, details={"hbm_bytes_moved": moved})
 
     def _activity(self, settings: Settings, result: Result) -> dict[str, object]:
         ideal = self._ideal_cycles()
@@ -223,7 +208,7 @@ class EngineWorkbench(Workbench):
         sbuf, psum = self.memories()
         instructions = [entry.instruction for entry in self.program.entries]
         program = ElementwiseProgram(instructions=instructions, records=records, sbuf=sbuf, psum=psum)
-        return ElementwiseJob(config=config, program=program, name=test, stall=settings.stall, subject=self)
+        return ElementwiseJob(config=config, program=program, name="", stall=settings.stall, subject=self)
 
     def codes(self, matrix: Rows, result: Result) -> np.ndarray:
         return matrix.read(result.memories["sbuf"])
@@ -255,14 +240,14 @@ class KernelScenario(Scenario):
         yield bench.job(self.name, settings)
 
 
-def error_figures(values: np.ndarray, reference: np.ndarray) -> dict[str, str]:
+def error_figures(values: np.ndarray, reference: np.ndarray) -> dict[str, float]:
     """Return the largest, root-mean-square and relative errors against float64."""
     error = np.abs(values - reference)
     size = np.abs(reference).max()
     relative = error[reference != 0] / np.abs(reference[reference != 0])
     return {
-        "max": f"{error.max():.3g}",
-        "rms": f"{np.sqrt(np.mean(error**2)):.3g}",
-        "max over largest result": f"{error.max() / size if size else 0:.3g}",
-        "median relative": f"{np.median(relative) if relative.size else 0:.3g}",
+        "max": float(error.max()),
+        "rms": float(np.sqrt(np.mean(error**2))),
+        "max_over_largest_result": float(error.max() / size if size else 0),
+        "median_relative": float(np.median(relative) if relative.size else 0),
     }

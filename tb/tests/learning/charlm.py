@@ -19,7 +19,7 @@ from neuroncore_rtl.kernels.models.charlm.program import STEP, WRITE, LanguageMo
 from neuroncore_rtl.kernels.program import HbmTensor, Image
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.report import Report, display_path, progress
+from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import (
     TILE_OPTION,
@@ -27,7 +27,6 @@ from neuroncore_rtl.run.settings import (
     UsageError,
     check_room,
     choice,
-    core_options,
     integer,
     refusals,
 )
@@ -38,7 +37,6 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 __all__ = ["TEST", "image_of", "model_of"]
 
 LINES = 20  # approximate number of steps with a line in the report
-SIZES = ("SEQ", "BATCH", "DIM", "HEADS", "HIDDEN", "LAYERS", "STEPS", "RATE")
 
 
 @dataclass(frozen=True)
@@ -102,12 +100,6 @@ def image_of(model: LanguageModel, task: Task) -> Image:
     return model.image(text.numbers, task.starts.ravel(), task.start, text.encode(task.prompt), task.written, encode)
 
 
-def _label(settings: Settings) -> str:
-    machine = f"{settings.preset}-{settings.config.rows}x{settings.config.columns}"
-    machine += f"-tile{settings.tile}" if settings.tile else ""
-    return f"{machine}-{'x'.join(str(settings.values[name]) for name in SIZES)}"
-
-
 def _jobs(settings: Settings) -> Jobs:
     task = task_of(settings)
     with refusals():
@@ -115,7 +107,7 @@ def _jobs(settings: Settings) -> Jobs:
         check_room(model.program.space.fixed_end(Storage.HBM))
         image = image_of(model, task)
     note = f"{settings.steps:,} steps, {task.inputs} characters"
-    yield learning.learning_job(image, settings, f"charlm-{_label(settings)}", note, (task, model))
+    yield learning.learning_job(image, settings, note, (task, model))
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Report:
@@ -124,30 +116,30 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     with progress("float64"):
         losses, parameters = language_model.trained(task.start, task.sizes, task.windows, task.options)
         written = language_model.written_text(parameters, task.sizes, task.text.encode(task.prompt), task.written)
-    lines, label = _Lines(task, model, result), _label(settings)
+    lines = _Lines(task, model, result)
     title = f"Shakespeare's sonnets, AdamW, rate {settings.rate / 1e6:g}"
+    both = {"core": lines.losses, "float64": losses}
     curves = [
-        learning.Curve(lines.losses, "on the core"),
-        learning.Curve(losses, "float64", "black", "--", faint=False),
+        learning.Curve("core", lines.losses, "on the core"),
+        learning.Curve("float64", losses, "float64", "black", "--", faint=False),
     ]
     rows = {
-        "text": f"{len(task.text.numbers):,} characters, {len(task.text.characters)} different ones",
+        "text": {"characters": len(task.text.numbers), "different": len(task.text.characters)},
         "parameters": sum(value.size for value in task.start.values()),
         "steps": lines.steps(losses),
-        **learning.ends_of({"core": lines.losses, "float64": losses}),
+        **learning.loss_rows(both),
         "characters": lines.characters(),
         "writes": _one_line(task.prompt + lines.text),
-        "float64 writes": _one_line(task.prompt + task.text.decode(written)),
-        "plot": display_path(learning.draw_losses(f"charlm-{label}", title, curves)),
+        "float64_writes": _one_line(task.prompt + task.text.decode(written)),
+        **learning.draw_losses(settings.file_name("charlm"), title, curves),
         **learning.learning_rows(result),
     }
-    label, target = learning.target_rows(label, settings, results)
     failures = (*learning.golden_failures(result), *learning.disagreements(lines.losses))
     return Report(
-        label=label,
-        rows=rows | target,
+        rows=rows | learning.target_rows(settings, results),
         ideal_cycles=learning.ideal_training_cycles(result.job.images[0]),
         failures=failures,
+        curves={"loss": {name: own.tolist() for name, own in both.items()}},
     )
 
 
@@ -162,7 +154,7 @@ class _Lines:
         self._task, self._result = task, result
         runs, cycles = result.job.images[0].runs, learning.cycles_by_run(result)
         self._cycles = {
-            section: [count for own, count in zip(runs, cycles, strict=True) if own == section]
+            section: [count for own, count in zip(runs, cycles, strict=bool(cycles)) if own == section]
             for section in (STEP, WRITE)
         }
         steps = len(task.starts)
@@ -182,9 +174,9 @@ class _Lines:
         chosen = sorted({0, *range(every - 1, count, every), count - 1})
         return {
             f"{step + 1}": {
-                "loss": f"{self.losses[step]:.3f}",
-                "float64": f"{exact[step]:.3f}",
-                "cycles": self._cycles[STEP][step],
+                "loss": float(self.losses[step]),
+                "float64": float(exact[step]),
+                **self._timed(STEP, step),
                 **self._compared(self._losses, step),
             }
             for step in chosen
@@ -194,18 +186,22 @@ class _Lines:
         return {
             f"{position + 1}": {
                 "character": repr(self.text[position - self._first]),
-                "cycles": self._cycles[WRITE][position],
+                **self._timed(WRITE, position),
                 **self._compared(self._scores, position),
             }
             for position in range(self._first, self._task.inputs)
         }
 
+    def _timed(self, section: str, run: int) -> dict[str, int]:
+        """Return the cycles of a run of a section; empty for golden."""
+        return {"cycles": self._cycles[section][run]} if self._cycles[section] else {}
+
     def _compared(self, codes: tuple[np.ndarray, np.ndarray], row: int) -> dict[str, str]:
-        """Return whether RTL and golden agree on a row; empty for the timing model."""
-        if self._result.prediction:
+        """Return whether RTL and golden agree on a row; empty without RTL."""
+        if self._result.outcome is None:
             return {}
         found, golden = codes
-        return {"bit-exact": "bit-exact" if np.array_equal(found[row], golden[row]) else "differs from golden"}
+        return {"golden": "bit-exact" if np.array_equal(found[row], golden[row]) else "differs from golden"}
 
 
 TEST = Scenario(
@@ -223,7 +219,7 @@ TEST = Scenario(
         integer("LAYERS", 1, "layers", 1, 32),
         integer("RATE", 10_000, "learning rate in millionths", 1, 100_000),
         TILE_OPTION,
-        *core_options("core", None, "small"),
+        *learning.training_options("small"),
     ),
     jobs=_jobs,
     rows=_rows,

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -12,53 +11,69 @@ from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.check.runs import cycles_of_runs
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob
+from neuroncore_rtl.run.report import display_path, recordings
 from neuroncore_rtl.run.result import Result, predicted_rows
-from neuroncore_rtl.run.settings import Settings
-from neuroncore_rtl.run.view.plotting import new_figure
+from neuroncore_rtl.run.settings import Option, Settings, choice, core_options
+from neuroncore_rtl.run.sim.packages import require_packages
+from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.costs import busy_cycles
-from neuroncore_rtl.tb.tests.figures import write_figure
 
 __all__ = [
-    "Curve", "adamw_step", "cycles_by_run", "disagreements", "draw_losses", "ends_of", "golden_failures",
-    "ideal_training_cycles", "learning_job", "learning_rows", "target_rows",
+    "Curve", "adamw_step", "cycles_by_run", "disagreements", "draw_losses", "golden_failures", "ideal_training_cycles",
+    "learning_job", "learning_rows", "loss_rows", "target_rows", "training_options",
 ]  # fmt: skip
 
 LIMIT = 5_000_000  # cycle limit of a section
 
+TARGET = choice(
+    "TARGET", "core", "the whole core, its timing model, or golden, the quickest, without cycles: no RTL runs in these",
+    ("core", "model", "golden"),
+)  # fmt: skip
 
-def learning_job(image: Image, settings: Settings, name: str, note: str, subject: object = None) -> ImageJob:
-    """Return the job of an image that trains a network."""
-    simulated = {} if settings.target == "model" else {"limit": LIMIT * len(image.runs)}
-    name = name if settings.target == "model" else f"{name}-{settings.sim}"
-    names = {"name": f"core-{name}", "pictures": name, "note": note, "subject": subject}
-    return ImageJob(machine=settings.config, images=[image], behaviour=hbm_of(settings), **simulated, **names)
+
+ENDS = "first_quarter", "last_quarter"
+
+
+def training_options(preset: str) -> tuple[Option, ...]:
+    """Return the variables of a machine that trains; `preset` is the default of PRESET."""
+    return TARGET, *core_options("core", None, preset)[1:]
+
+
+def learning_job(image: Image, settings: Settings, note: str, subject: object = None, name: str = "") -> ImageJob:
+    """Return the job of an image that trains a network; name: see `Job`."""
+    require_packages("plots")  # before a run that takes long
+    simulated = {"limit": LIMIT * len(image.runs)} if settings.target == "core" else {}
+    given = {"name": name, "note": note, "subject": subject, "behaviour": hbm_of(settings)}
+    return ImageJob(machine=settings.config, images=[image], **simulated, **given)
 
 
 def learning_rows(result: Result) -> dict[str, object]:
     """Return the report rows of the run of one image."""
-    if result.prediction is not None:
+    if result.outcome is None:
         return result.profile_rows
     return {"busy": result.rows["busy"], **result.files, **result.profile_rows}
 
 
-def target_rows(label: str, settings: Settings, results: Sequence[Result]) -> tuple[str, dict[str, object]]:
-    """Return the label of a report, and its rows of the timing model or of the core."""
+def target_rows(settings: Settings, results: Sequence[Result]) -> dict[str, object]:
+    """Return the rows of a report about the timing model, golden or the core."""
     predictions = [result.prediction for result in results if result.prediction]
     if predictions:
-        return label, predicted_rows(sum(predictions[1:], predictions[0]), settings.config)
-    return f"core-{label}-{settings.sim}", {"config": settings.config.named}
+        return predicted_rows(sum(predictions[1:], predictions[0]), settings.config)
+    return {"config": settings.config.named}
 
 
 def golden_failures(result: Result) -> Iterator[str]:
     """Yield a failure if golden, as the only executor, has not completed without an error."""
-    if result.prediction is not None:
+    if result.outcome is None:
         (outcome,) = result.expected.outcomes
         if (outcome.exit_code, outcome.error) != (0, None):
             yield f"golden must end without an error, not with {outcome.error}"
 
 
 def cycles_by_run(result: Result) -> list[int]:
-    """Return the cycles of each run of a section."""
+    """Return the cycles of each run of a section; golden has none."""
+    if result.cycles is None:
+        return []
     records = result.prediction.records if result.prediction else result.outcome.parts[0].events
     addresses, issued = [record.address for record in records], [record.issued for record in records]
     end = result.cycles if result.prediction else result.outcome.parts[0].cycles
@@ -84,12 +99,9 @@ def adamw_step(
     p -= options.rate * (options.decay * p + first / (1 - options.beta1**step) / root)
 
 
-def ends_of(curves: Mapping[str, np.ndarray]) -> dict[str, dict[str, str]]:
-    """Return the first and the last losses of each curve, for a report; `curves` has all losses by name."""
-    ends = {name: _ends(losses) for name, losses in curves.items()}
-    return {
-        "loss, first and last quarter": {name: f"{first:.3f} to {last:.3f}" for name, (first, last) in ends.items()}
-    }
+def loss_rows(curves: Mapping[str, np.ndarray]) -> dict[str, object]:
+    """Return the mean losses of the first and the last quarter of the steps; `curves` has all losses by name."""
+    return {"loss": {name: dict(zip(ENDS, _ends(losses), strict=True)) for name, losses in curves.items()}}
 
 
 def disagreements(losses: np.ndarray) -> Iterator[str]:
@@ -106,8 +118,9 @@ def _ends(losses: np.ndarray) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Curve:
-    """Losses in a picture; `faint` also draws each step's loss."""
+    """Losses of a training, the column `name` of the data; `faint` also draws each step's loss."""
 
+    name: str
     losses: np.ndarray
     label: str
     colour: str = "tab:blue"
@@ -115,8 +128,8 @@ class Curve:
     faint: bool = True
 
 
-def draw_losses(name: str, title: str, curves: Sequence[Curve]) -> Path:
-    """Draw the losses and their moving means; return the path of the picture."""
+def draw_losses(name: str, title: str, curves: Sequence[Curve]) -> dict[str, str]:
+    """Draw the losses and their moving means; return the paths of the picture and of its data, for a report."""
     figure = new_figure(7, 4.2, layout="constrained")
     axes = figure.subplots()
     for curve in curves:
@@ -128,4 +141,11 @@ def draw_losses(name: str, title: str, curves: Sequence[Curve]) -> Path:
             axes.plot(steps, curve.losses, color=curve.colour, lw=0.5, alpha=0.3)
         axes.plot(steps[few - 1 :], means, curve.line, color=curve.colour, lw=1.2, label=curve.label)
     axes.set(title=title, xlabel="steps", ylabel="cross entropy")
-    return write_figure(figure, name)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    losses = {curve.name: curve.losses.tolist() for curve in curves}
+    rows = [
+        {"step": step + 1, **{name: own[step] for name, own in losses.items()}} for step in range(len(curves[0].losses))
+    ]
+    path = write_plot(figure, recordings() / "plots" / f"{name}.png", rows)
+    return {"plot": display_path(path), "data": display_path(path.with_suffix(".csv"))}

@@ -7,7 +7,6 @@ below half a last place, and for float64.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -17,9 +16,9 @@ from neuroncore_rtl.kernels.models.digits.gradients import gradients, initial_di
 from neuroncore_rtl.kernels.models.digits.trainer import DigitsTrainer
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.report import Report, display_path
+from neuroncore_rtl.run.report import Report, Share
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import TILE_OPTION, Settings, choice, core_options, integer, refusals
+from neuroncore_rtl.run.settings import TILE_OPTION, Settings, choice, integer, refusals
 from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.tests.learning import learning
@@ -103,12 +102,6 @@ def reference(task: Task, batch: int, steps: int) -> Trained:
     return Trained(np.array(losses), parameters)
 
 
-def _label(settings: Settings) -> str:
-    label = f"{settings.preset}-{settings.config.rows}x{settings.config.columns}-{settings.round}"
-    label += f"-{settings.hidden}-{settings.batch}x{settings.steps}-{settings.rate}"
-    return f"{label}-tile{settings.tile}" if settings.tile else label
-
-
 def _jobs(settings: Settings) -> Jobs:
     require_packages("references")
     task = task_of(settings)
@@ -117,43 +110,44 @@ def _jobs(settings: Settings) -> Jobs:
             trainer = trainer_of(settings, task, name)
             image = trainer.image(task.images, task.labels, task.start, encode)
         note = f"{settings.steps:,} steps, {ROUNDINGS[name]}"
-        yield learning.learning_job(image, settings, f"train-{_label(settings)}-{name}", note, (name, trainer))
+        yield learning.learning_job(image, settings, note, (name, trainer), name)
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     task, curves, notes, failures = task_of(settings), {}, {}, []
     for result in results:
         name, trainer = result.job.subject
-        notes |= {f"{name} {what}": note for what, note in learning.learning_rows(result).items()}
+        notes |= {f"{name}_{what}": note for what, note in learning.learning_rows(result).items()}
         curves[name] = learned(trainer, result.memory)
         found = (*learning.golden_failures(result), *learning.disagreements(curves[name].losses))
         failures += [f"{name}: {failure}" for failure in found]
     names = list(curves)
     curves["float64"] = reference(task, settings.batch, settings.steps)
-    label = _label(settings)
-    rows = _outcome_rows(curves, task) | {"plot": display_path(_plot(curves, settings, label))} | notes
-    label, target = learning.target_rows(label, settings, results)
+    rows = _outcome_rows(curves, task) | _plot(curves, settings) | notes
+    rows |= learning.target_rows(settings, results)
     ideal = sum(learning.ideal_training_cycles(result.job.images[0]) for result in results)
-    return Report(label=label, names=names, rows=rows | target, ideal_cycles=ideal, failures=failures)
+    losses = {"loss": {name: found.losses.tolist() for name, found in curves.items()}}
+    return Report(names=names, rows=rows, ideal_cycles=ideal, failures=failures, curves=losses)
 
 
 def _outcome_rows(curves: Mapping[str, Trained], task: Task) -> dict[str, object]:
     rounded = [decode(encode(part, fmt), fmt) for part, fmt in zip(task.start, (BF16, FP32, BF16, FP32), strict=True)]
     return {
-        **learning.ends_of({name: found.losses for name, found in curves.items()}),
-        "accuracy before": f"{accuracy(rounded):.2%}",
-        "accuracy after": {name: f"{found.accuracy:.2%}" for name, found in curves.items()},
+        **learning.loss_rows({name: found.losses for name, found in curves.items()}),
+        "accuracy_before": Share(accuracy(rounded)),
+        "accuracy": {name: Share(found.accuracy) for name, found in curves.items()},
     }
 
 
-def _plot(curves: Mapping[str, Trained], settings: Settings, label: str) -> Path:
+def _plot(curves: Mapping[str, Trained], settings: Settings) -> dict[str, str]:
     styles = {"sr": ("tab:blue", "-"), "rne": ("tab:red", "-"), "float64": ("black", "--")}
     drawn = []
     for name, found in curves.items():
         rounding = f"BF16 weights, {ROUNDINGS[name]}" if name in ROUNDINGS else name
         what = f"{rounding}: {found.accuracy:.1%} right"
-        drawn.append(learning.Curve(found.losses, what, *styles[name], faint=name in ROUNDINGS))
-    return learning.draw_losses(f"train-{label}", f"Handwritten digits, AdamW, rate {settings.rate / 1e6:g}", drawn)
+        drawn.append(learning.Curve(name, found.losses, what, *styles[name], faint=name in ROUNDINGS))
+    title = f"Handwritten digits, AdamW, rate {settings.rate / 1e6:g}"
+    return learning.draw_losses(settings.file_name("train"), title, drawn)
 
 
 TEST = Scenario(
@@ -166,7 +160,7 @@ TEST = Scenario(
         integer("RATE", 1000, "learning rate in millionths", 1, 100_000),
         choice("ROUND", "both", "rounding of the weights", ("both", *ROUNDINGS)),
         TILE_OPTION,
-        *core_options("core", None, "small"),
+        *learning.training_options("small"),
     ),
     jobs=_jobs,
     rows=_rows,

@@ -5,10 +5,11 @@ from functools import partial
 
 import numpy as np
 
+from neuroncore_rtl.run.check.link_table import link_rows
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Job
-from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.report import Report, Share
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, UsageError, choice, integer, switch
 from neuroncore_rtl.spec.instance import Instance
@@ -16,7 +17,7 @@ from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, G
 from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.stimulus.collective_programs import blocks_of, lists_side_by_side
 from neuroncore_rtl.tb.tests.links.options import collective_options, groups_of, instance_of, share_of
-from neuroncore_rtl.tb.tests.links.workloads import span_of, target_label, workload_job
+from neuroncore_rtl.tb.tests.links.workloads import span_of, workload_job
 from neuroncore_rtl.tb.tests.scenario import Scenario
 
 __all__ = ["ALLREDUCE", "TESTS", "ring_bound"]
@@ -48,10 +49,10 @@ BUS_SHARES = {
     **dict.fromkeys(_SHARED, lambda n: (n - 1) / n),
     **dict.fromkeys((CollectiveKind.BROADCAST, CollectiveKind.SEND), lambda n: 1),
 }
-"""Least share of a rank's bytes on the bus, as NCCL's benchmarks count it."""
+"""Least share of a rank's bytes on the bus, as NCCL's benchmarks count it; `bus_bytes_per_cycle` is of each rank."""
 
 
-def _jobs(name: str, kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
+def _jobs(kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
     instance, errors = instance_of(settings), share_of(settings)
     groups = groups_of(instance, settings.cores, settings.groups, settings.stride)
     values = settings.values
@@ -65,9 +66,6 @@ def _jobs(name: str, kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
         raise UsageError(f"BYTES must hold an element of each of {blocks} blocks, not {settings.bytes}")
     rng, op = np.random.default_rng(settings.seed), _OPS[values.get("OP", "sum")]
     workload = lists_side_by_side(rng, instance, kind, groups, count, dtype, op=op, **rounding)
-    label = f"{target_label(settings)}{instance.chips}x{settings.cores}-{settings.topology}-{settings.sim}"
-    if kind != CollectiveKind.BARRIER:
-        label += f"-{settings.dtype}-{settings.bytes}"
     size = blocks * count * element_bytes(dtype)
     reduced = 2 * size if dtype == CollectiveType.BF16 and not rounding["narrow"] else size
     yield workload_job(
@@ -77,26 +75,24 @@ def _jobs(name: str, kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
         behaviour=hbm_of(settings),
         errors=errors,
         check_axi=False,
-        name=name,
-        pictures=f"{name}-{label}",
-        subject=(label, kind, groups[0], size, reduced),
+        name="",
+        subject=(kind, groups[0], size, reduced),
     )
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     (done,) = results
     instance, workload, outcome = done.job.instance, done.job.workload, done.outcome
-    label, kind, group, size, reduced = done.job.subject
+    kind, group, size, reduced = done.job.subject
     _, end = span_of(instance, outcome)
     bound = ring_bound(instance, kind, group, size, reduced)
     cycles = max(done.cycles, 1)
     measures = {}
     if bound is not None:
-        measures |= {"ring_bound_cycles": bound, "efficiency": f"{bound / cycles:.1%}"}
+        measures |= {"ring_bound_cycles": bound, "efficiency": Share(bound / cycles)}
     if kind in BUS_SHARES:
-        measures["bus_bandwidth"] = f"{BUS_SHARES[kind](group.ranks) * size / cycles:.2f} bytes per cycle and rank"
+        measures["bus_bytes_per_cycle"] = BUS_SHARES[kind](group.ranks) * size / cycles
     return Report(
-        label=label,
         ideal_cycles=bound,
         rows={
             "ranks": group.ranks,
@@ -106,20 +102,20 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
             "bytes_compared": done.compared,
             "waits": waits_of(outcome, sorted(workload.lists), cycles),
             **done.link_summary,
-            "simulated": f"{end / outcome.seconds:,.0f} cycles a second",
+            "simulated_cycles_per_second": round(end / outcome.seconds),
             **done.files,
         },
-        details={"links": done.links},
+        details={"links": link_rows(done.links)},
     )
 
 
-def waits_of(outcome: Outcome, cores: Sequence[int], cycles: int) -> dict[str, str]:
+def waits_of(outcome: Outcome, cores: Sequence[int], cycles: int) -> dict[str, Share]:
     """Return the shares of the cycles in which channels stall, by cause."""
     counted = [outcome.parts[core].counters["collective"] for core in cores]
     channels = [counters[f"channel{channel}"] for counters in counted for channel in range(CHANNELS)]
     names = [name for name in channels[0] if name.startswith("wait_")]
     totals = {name: sum(counters[name] for counters in channels) for name in names}
-    return {name.removeprefix("wait_"): f"{total / cycles / len(channels):.1%}" for name, total in totals.items()}
+    return {name.removeprefix("wait_"): Share(total / cycles / len(channels)) for name, total in totals.items()}
 
 
 _BYTES = "bytes of the longer of a rank's src and dst, rounded down to whole elements per block"
@@ -138,7 +134,7 @@ def _test(name: str, kind: CollectiveKind, summary: str) -> Scenario:
         *(() if kind == CollectiveKind.BARRIER else _DATA),
         *(_REDUCTION if kind in (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER) else ()),
     )
-    return Scenario(name=name, summary=summary, options=options, jobs=partial(_jobs, name, kind), rows=_rows)
+    return Scenario(name=name, summary=summary, options=options, jobs=partial(_jobs, kind), rows=_rows)
 
 
 TESTS = tuple(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from neuroncore_rtl.run.check.link_table import link_summary, link_table
+from neuroncore_rtl.run.check.link_table import link_rows, link_summary, link_table
 from neuroncore_rtl.run.harness.hbm import random_hbm
 from neuroncore_rtl.run.job import Job
 from neuroncore_rtl.run.report import Report, progress
@@ -14,7 +14,7 @@ from neuroncore_rtl.run.settings import RECORDED, SEED, Settings, integer
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
 from neuroncore_rtl.tb.tests.links.options import ERRORS, INSTANCE_OPTIONS, TARGET_OPTIONS, instance_of, share_of
-from neuroncore_rtl.tb.tests.links.workloads import span_of, target_label, workload_job
+from neuroncore_rtl.tb.tests.links.workloads import span_of, workload_job
 from neuroncore_rtl.tb.tests.scenario import Scenario
 
 __all__ = ["TEST"]
@@ -25,23 +25,16 @@ TEMPERS = {"latency": (1, 8, 64, 150), "gap": (0, 0, 5), "port_rate": (0, 0, 4 *
 """The engines need responses in order."""
 
 
-def _label(settings: Settings) -> str:
-    instance = instance_of(settings)
-    label = f"{target_label(settings)}{instance.chips}-{settings.topology}"
-    return f"{label}-{instance.link_bytes}x{settings.link_latency}-{settings.sim}"
-
-
 def _jobs(settings: Settings) -> Iterator[Job]:
     instance, errors = instance_of(settings), share_of(settings)
-    pictures = f"collectives-{_label(settings)}"
     for first in range(0, settings.count, BATCH):
         rng = np.random.default_rng((settings.seed, first))
         with progress(f"collectives from {first}: making them"):
             workload = random_workload(rng, instance, min(BATCH, settings.count - first), settings.bytes)
         behaviour = random_hbm(rng, **TEMPERS)
         given = {"behaviour": behaviour, "errors": errors, "subject": (f"collectives from {first}", behaviour)}
-        yield workload_job(instance, workload, settings, name="collectives", pictures=pictures, **given)
-        pictures = None
+        named = {"name": f"from{first}" if first else "", "pictures": not first}
+        yield workload_job(instance, workload, settings, **named, **given)
 
 
 def _rows(settings: Settings, results: Iterable[Result]) -> Report:
@@ -69,21 +62,20 @@ def _rows(settings: Settings, results: Iterable[Result]) -> Report:
             failures.append(f"{name}: {done.mismatches} bytes differ; HBM was {behaviour}")
     links = link_table(instance, carried, sums["cycles"], dead)
     return Report(
-        label=_label(settings),
         names=names,
         rows={
             "collectives": dict(sorted(kinds.items())),
-            "ranks": f"{min(ranks)} to {max(ranks)}",
-            "elements_from": {f"{size:,}": sizes[size] for size in sorted(sizes)},
+            "ranks": {"fewest": min(ranks), "most": max(ranks)},
+            "elements_from": {str(size): sizes[size] for size in sorted(sizes)},
             "instructions": sums["instructions"],
             "total_cycles": sums["cycles"],
-            "cores_busy": f"{together} of {instance.cores} on average, in the busiest batch",
+            "cores_busy": {"mean_of_busiest_batch": together, "cores": instance.cores},
             **link_summary(instance, links, sums["disturbed"]),
-            "simulated": f"{sums['cycles'] / max(sums['seconds'], 1e-9):,.0f} cycles a second",
+            "simulated_cycles_per_second": round(sums["cycles"] / max(sums["seconds"], 1e-9)),
             **files,
         },
         failures=failures,
-        details={"links": links},
+        details={"links": link_rows(links)},
     )
 
 

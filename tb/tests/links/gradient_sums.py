@@ -114,7 +114,8 @@ def sum_jobs(
             check_axi=False,
             behaviour=condition.behaviour,
             errors=condition.errors,
-            name="gradients" if first else f"gradients-{dtype.name.lower()}-{name.replace(' ', '-')}",
+            name="" if first else f"{dtype.name.lower()}-{name.replace(' ', '-')}",
+            pictures=False,
             subject=Vectors(dtype, name, condition, gradients, codes),
         )
 

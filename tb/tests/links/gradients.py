@@ -6,20 +6,20 @@ has the distance of each sum from the float64 average, compared with the bound o
 """
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from neuroncore_rtl.kernels.models.digits.gradients import shard_gradients
 from neuroncore_rtl.run.job import Job
-from neuroncore_rtl.run.report import Report, progress
+from neuroncore_rtl.run.report import Report, Share, progress
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, switch
 from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.tb.check.gradient_errors import GradientErrors
 from neuroncore_rtl.tb.tests.links.gradient_sums import GIVEN, SUM_DTYPES, Added, conditions_of, sum_jobs
 from neuroncore_rtl.tb.tests.links.options import collective_options
-from neuroncore_rtl.tb.tests.links.workloads import target_label
 from neuroncore_rtl.tb.tests.scenario import Scenario
 
 __all__ = ["TEST"]
@@ -47,15 +47,18 @@ def _failures(one: Added, errors: Mapping[str, GradientErrors]) -> Iterator[str]
 
 
 def _rows_of(one: Added, errors: Mapping[str, GradientErrors]) -> Iterator[tuple[str, object]]:
-    name, sums, bound = one.dtype.name, [*one.sums.values()], one.ring_cycles
-    yield f"{name} cycles", {what: result.cycles for what, result in one.results.items()}
-    yield f"{name} ring bound", {"cycles": bound, "efficiency": f"{bound / max(one.reference.cycles, 1):.1%}"}
+    name, sums, bound = one.dtype.name.lower(), [*one.sums.values()], one.ring_cycles
+    yield f"{name}_cycles", {_key(what): result.cycles for what, result in one.results.items()}
+    yield f"{name}_ring_bound", {"cycles": bound, "efficiency": Share(bound / max(one.reference.cycles, 1))}
     same = all((codes == codes[0]).all() for codes in sums), all((codes[0] == sums[0][0]).all() for codes in sums)
-    words = ["yes" if answer else "no" for answer in same]
-    yield f"{name} same bits", {"on every rank": words[0], "under all conditions": words[1]}
-    yield f"{name} sums", {"sha256": hashlib.sha256(sums[0][0].tobytes()).hexdigest()[:16]}
+    yield f"{name}_same_bits", dict(zip(("on_every_rank", "under_all_conditions"), map(bool, same), strict=True))
+    yield f"{name}_sums", {"sha256": hashlib.sha256(sums[0][0].tobytes()).hexdigest()[:16]}
     for what, found in errors.items():
-        yield f"error of {what}", found.rows()
+        yield _key(f"error of {what}"), found.rows()
+
+
+def _key(words: str) -> str:
+    return re.sub(r"\W+", "_", words.lower())
 
 
 def _jobs(settings: Settings) -> Iterator[Job]:
@@ -73,20 +76,19 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     both = [Added(dtype, {one.job.subject.name: one for one in own}) for dtype, own in of.items()]
     errors = [one.errors() for one in both]
     ranks, parameters = results[0].job.subject.gradients.shape
-    activities, chips = [one.outcome.links for one in results], results[0].job.instance.chips
+    activities = [one.outcome.links for one in results]
     return Report(
-        label=f"{target_label(settings)}{chips}x{settings.cores}-{settings.topology}-{settings.sim}",
         names=[one.job.subject.label for one in results],
         cycles=sum(one.reference.cycles for one in both),
         ideal_cycles=sum(one.ring_cycles for one in both),
         rows={
             "ranks": ranks,
-            "parameters": f"{parameters:,}, initial (He's, drawn from SEED)",
+            "parameters": parameters,
             "average": "sum / ranks, divided by the host in float64; errors are relative to the average in float64",
             **{name: row for one in zip(both, errors, strict=True) for name, row in _rows_of(*one)},
             "disturbed_frames": sum(sum(links.disturbed) for links in activities),
             "retries": sum(link["replays"] for links in activities for link in links.counters),
-            **{f"{what} of {one.job.subject.label}": path for one in results for what, path in one.files.items()},
+            **{_key(f"{what} of {one.job.subject.label}"): path for one in results for what, path in one.files.items()},
         },
         failures=[failure for one in zip(both, errors, strict=True) for failure in _failures(*one)],
     )

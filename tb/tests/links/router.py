@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from neuroncore_rtl.golden.link import route
 from neuroncore_rtl.hdl.link.end import LinkEnd
-from neuroncore_rtl.run.check.link_table import dead_links, link_of, link_summary, link_table, opposite
+from neuroncore_rtl.run.check.link_table import dead_links, link_of, link_rows, link_summary, link_table, opposite
 from neuroncore_rtl.run.harness.collective_faults import link_name
 from neuroncore_rtl.run.harness.link_view import Cut
 from neuroncore_rtl.run.harness.links.fabric import FabricDevice, Traffic, Way
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.job import DeviceJob
-from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.report import Report, Share
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import RECORDED, SEED, Settings, UsageError, choice, integer
 from neuroncore_rtl.run.view.tracks import link_tracks
@@ -139,32 +139,31 @@ def measures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> dict[
     links = link_table(instance, outcome.links.counters, outcome.cycles, outcome.links.dead)
     measures = {
         "flits": flits,
-        "latency": {"mean": f"{outcome.counters['latency']:.1f}", "longest": outcome.counters["longest"]},
-        "accepted_load": f"{flits / cycles / ports:.1%} flits per cycle and port",
-        "flits_a_cycle": f"{flits / cycles:.2f}",
+        "latency": {"mean": float(outcome.counters["latency"]), "longest": outcome.counters["longest"]},
+        "accepted_load": Share(flits / cycles / ports),
+        "flits_per_cycle": flits / cycles,
         **link_summary(instance, links, sum(outcome.links.disturbed)),
         "discarded": sum(counters["discarded"] for counters in outcome.links.counters),
     }
     if traffic.cut is not None:
-        noticed = noticed_after(instance, traffic.cut, outcome)
-        measures["cut"] = f"{link_name(instance, traffic.cut.wire)} in cycle {traffic.cut.cycle:,}"
-        measures["noticed"] = "never" if noticed is None else f"{noticed:,} cycles later"
+        measures["cut"] = {
+            "link": link_name(instance, traffic.cut.wire).removeprefix("link "),
+            "cycle": traffic.cut.cycle,
+            "noticed_after_cycles": noticed_after(instance, traffic.cut, outcome),
+        }
     return measures
 
 
 def _jobs(settings: Settings) -> Iterator[DeviceJob]:
     instance = instance_of(settings)
     traffic = traffic_of(instance, settings)
-    label = f"{settings.pattern}-{instance.chips}-{settings.topology}-{settings.sim}"
     yield DeviceJob(
         on=FabricDevice(instance=instance),
         load=traffic,
         doing=f"{traffic.flits * CHANNELS * instance.cores:,} flits",
-        name="router",
-        pictures=f"router-{label}",
+        name="",
         instance=instance,
         title=f"{settings.pattern.replace('_', '-')} traffic",
-        subject=label,
         recorded=lambda outcome: link_tracks(instance, outcome.links.samples, credits=False),
     )
 
@@ -173,18 +172,17 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     (done,) = results
     instance, traffic, outcome = done.job.instance, done.job.load, done.outcome
     return Report(
-        label=done.job.subject,
         settings=dict(settings.values) | {"FLITS": traffic.flits * CHANNELS * instance.cores},
         compared=outcome.counters["received"].total(),
         mismatches=outcome.counters["wrong"],
         ideal_cycles=max([*_carried(instance, outcome.counters["sent"]).values(), traffic.flits]),
         rows={
             **measures_of(instance, traffic, outcome),
-            "simulated": f"{outcome.cycles / outcome.seconds:,.0f} cycles a second",
+            "simulated_cycles_per_second": round(outcome.cycles / outcome.seconds),
             **done.files,
         },
         failures=failures_of(instance, traffic, outcome),
-        details={"links": done.links},
+        details={"links": link_rows(done.links)},
     )
 
 

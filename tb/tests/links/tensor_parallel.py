@@ -16,9 +16,10 @@ from neuroncore_rtl.golden.collective import reduce_blocks
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.library.tensor_parallel import Shard, tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.run.check.link_table import link_rows
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob
-from neuroncore_rtl.run.report import Report, progress
+from neuroncore_rtl.run.report import Report, Share, progress
 from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import (
     HBM_OPTIONS,
@@ -100,20 +101,17 @@ def _jobs(settings: Settings) -> Iterator[ImageJob]:
         stimulus.ordinary_codes(rng, fmt, rows * columns).reshape(rows, columns) for rows, columns in ((m, k), (k, n))
     )
     behaviour = replace(hbm_of(settings), rate=0, port_rate=256 * settings.bandwidth // core.hbm_ports)
-    label = f"{settings.preset}-{settings.chips}x{settings.cores}-{settings.topology}-{fmt.name}-{m}x{k}x{n}"
-    label += f"-{settings.strips}-{settings.sim}"
-    names = {"name": "tensor_parallel", "pictures": f"tensor_parallel-{label}"}
-    for reduce, own in ((True, names), (False, {"name": "tensor_parallel-alone"})):
+    for reduce, own in ((True, {"name": ""}), (False, {"name": "alone", "pictures": False})):
         with progress("making the programs"):
             images, shards = _images(instance, group, x, w, fmt, settings, reduce=reduce)
         given = {"behaviour": behaviour, "errors": errors, "core": settings.core} | own
-        yield ImageJob(machine=instance, images=images, subject=(label, group, x, w, shards), **given)
+        yield ImageJob(machine=instance, images=images, subject=(group, x, w, shards), **given)
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     whole, without = results
     instance, outcome = whole.job.instance, whole.outcome
-    label, group, x, w, shards = whole.job.subject
+    group, x, w, shards = whole.job.subject
     fmt, (m, k, n) = format_named(settings.dtype), (settings.m, settings.k, settings.n)
     with progress("golden product"):
         expected = expected_result(x, w, fmt, instance.core.rows, shards)
@@ -128,7 +126,6 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     far = f"the result is {allowed:.3g} times as far from float64's as rounding allows"
     columns = [outcome.parts[c].counters["tensor"]["columns"] for c in group.cores]
     return Report(
-        label=label,
         names=("with the all-reduces", "without"),
         compared=sum(result.size for result in found),
         mismatches=sum(int((result != expected).sum()) for result in found),
@@ -137,18 +134,18 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         rows={
             "shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name}, K on {group.ranks} cores, {settings.strips} strips",
             "cycles_without_all_reduce": alone,
-            "cost_of_all_reduce": f"{cycles / alone - 1:+.2%}",
-            "of_which": f"products stored later {stored / stored_alone - 1:+.2%}, last sums {tail:+.2%}",
+            "cost_of_all_reduce": Share(cycles / alone - 1),
+            "of_which": {"products_stored_later": Share(stored / stored_alone - 1), "last_sums": Share(tail)},
             "roofline": _roofline(instance, group, m, k, n, fmt, settings.bandwidth),
-            "array_busy": f"{np.mean(columns) / cycles:.1%}",
-            "error": f"{relative:.2e} of the largest result, {allowed:.1%} of what rounding allows",
+            "array_busy": Share(np.mean(columns) / cycles),
+            "error": {"of_largest_result": relative, "of_what_rounding_allows": Share(allowed)},
             "core": instance.core.named,
             **whole.link_summary,
-            "simulated": f"{outcome.counters['simulated'] / outcome.seconds:,.0f} cycles a second",
+            "simulated_cycles_per_second": round(outcome.counters["simulated"] / outcome.seconds),
             **whole.files,
         },
         failures=() if allowed <= 1 else [far],
-        details={"links": whole.links},
+        details={"links": link_rows(whole.links)},
     )
 
 
@@ -159,18 +156,19 @@ def _stored(done: Result) -> int:
     return max(event.retired or 0 for event in events if event.queue != queue)
 
 
-def _roofline(instance: Instance, group: Group, m: int, k: int, n: int, fmt: Format, bandwidth: int) -> str:
+def _roofline(
+    instance: Instance, group: Group, m: int, k: int, n: int, fmt: Format, bandwidth: int
+) -> dict[str, object]:
     """Return the cycles of a core's array, of its HBM and of the links, with each byte moved once."""
     array = -(-ideal_cycles(m, k, n, fmt, instance.core) // group.ranks)
     product = 4 * m * n
     moved = (m * k + k * n) * fmt.bits // 8 // group.ranks + 3 * product  # stored; read and written by the all-reduce
     needed = {
         "array": array,
-        "HBM": -(-moved // hbm_width(instance.core, bandwidth)),
+        "hbm": -(-moved // hbm_width(instance.core, bandwidth)),
         "links": ring_bound(instance, CollectiveKind.ALL_REDUCE, group, product, product),
     }
-    bound = max(needed, key=needed.__getitem__)
-    return f"{bound}: " + ", ".join(f"{name} {cycles:,}" for name, cycles in needed.items()) + " cycles"
+    return {"bound": max(needed, key=needed.__getitem__), **needed}
 
 
 TEST = Scenario(

@@ -25,12 +25,7 @@ from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.stimulus.collective_programs import Workload
 
-__all__ = ["collective_events", "engine_job", "span_of", "target_label", "workload_failures", "workload_job"]
-
-
-def target_label(settings: Settings) -> str:
-    """Return the beginning of a run's label."""
-    return f"{settings.preset}-" if settings.target == "core" else ""
+__all__ = ["collective_events", "engine_job", "span_of", "workload_failures", "workload_job"]
 
 
 def workload_job(

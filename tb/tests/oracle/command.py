@@ -1,7 +1,7 @@
 """`make oracle`: a third-party test suite against the hardware and golden."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from neuroncore_rtl.run.report import Report, display_path
@@ -92,7 +92,8 @@ def run_suite(settings: Settings) -> Report:
         takers = " or ".join(other for other, one in SUITES.items() if name in one.takes)
         raise UsageError(f"{name} must be given with SUITE={takers}, not {settings.suite}")
     own = {name: value for name, value in settings.values.items() if name in suite.takes or name not in of_some}
-    return suite.run(Settings(own), _find_tests(settings.suite, settings.values["FROM"]))
+    report = suite.run(Settings(own), _find_tests(settings.suite, settings.values["FROM"]))
+    return replace(report, test="oracle", label=settings.label, settings=own)
 
 
 def _find_tests(name: str, given: str | None) -> object:

@@ -123,14 +123,11 @@ def _report(suite: str, settings: Settings, tests: Sequence[Test], left_out: Cou
             row.update(signature_words=len(test.reference))
         failures += [f"{test.path.name}: {problem}" for problem in problems]
     return Report(
-        test="oracle",
-        label=f"{suite}-{settings.sim}",
-        settings=dict(settings.values),
         compared=compared,
         mismatches=mismatches,
         rows={
-            "tests": {group: dict(row) for group, row in table.items()},
-            "left_out": {why: {"files": count} for why, count in left_out.items()},
+            "tests": [{"group": group, **row} for group, row in table.items()],
+            "left_out": [{"why": why, "files": count} for why, count in left_out.items()],
         },
         failures=tuple(failures),
     )

@@ -117,16 +117,13 @@ def run_all_reduces(settings: Settings) -> Report:
                 what = f"{one.name} of {one.count:,} elements, {one.ranks} ranks"
                 failures.append(f"{what}: {wrong:,} results of {who} are not those of nccl-tests")
     return Report(
-        test="oracle",
-        label=f"nccl-tests-{settings.sim}",
-        settings=dict(settings.values),
         compared=done.compared,
         mismatches=done.mismatches,
         cycles=done.cycles,
         failures=tuple(failures),
         rows={
             "ranks": sorted({one.ranks for one in listed}),
-            "all_reduces": {name: dict(row) for name, row in table.items()},
+            "all_reduces": [{"kind": name, **row} for name, row in table.items()],
             "not_there": NOT_THERE,
         },
     )

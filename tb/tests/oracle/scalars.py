@@ -45,14 +45,11 @@ def report_of_scalars(
         if count:
             failures.append(f"{count:,} of {compared:,} results of {who} are not those of {suite}")
     return Report(
-        test="oracle",
-        label=f"{suite}-{settings.sim}",
-        settings=dict(settings.values),
         compared=compared,
         mismatches=sum(row.pop("differ") for row in table.values()),
         rows={
-            "operations": {name: dict(row) for name, row in table.items()},
-            "left_out": {why: {"cases": count} for why, count in (left_out + reading.left_out).items()},
+            "operations": [{"operation": name, **row} for name, row in table.items()],
+            "left_out": [{"why": why, "cases": count} for why, count in (left_out + reading.left_out).items()],
         },
         failures=tuple(dict.fromkeys(failures)),
     )

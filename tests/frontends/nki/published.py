@@ -12,8 +12,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.runtime.run import rounded
-from tests.frontends.nki.caches import next_tokens, next_tokens_arguments, paged, paged_arguments
-from tests.frontends.nki.mixture import gradient_arguments, gradients
+from tests.frontends.nki import caches, mixture
 
 __all__ = ["PUBLISHED", "REFUSED", "Published"]
 
@@ -42,14 +41,10 @@ class Published:
         return f"{self.file.split('/')[-2]}/{self.function}" + "-causal" * causal
 
     def results(self) -> tuple[np.ndarray, ...]:
-        given = [rounded(x[0], dtype_of(x[1]).machine_format) if isinstance(x, tuple) and _is_array(x[0]) else x
-                 for x in self.arguments]  # fmt: skip
+        given = [rounded(x[0], dtype_of(x[1]).machine_format)
+                 if isinstance(x, tuple) and isinstance(x[0], np.ndarray) else x for x in self.arguments]  # fmt: skip
         found = self.expected(*given)
         return found if isinstance(found, tuple) else (found,)
-
-
-def _is_array(value: object) -> bool:
-    return isinstance(value, np.ndarray)
 
 
 def normal(*shape: int, dtype: str = "fp32", scale: float = 1.0) -> tuple[np.ndarray, str]:
@@ -327,7 +322,7 @@ def _team_experts() -> None:
     add(TEAM + "blockwise_mm.py", "blockwise_mm_baseline_while",
         (again, *expert_arguments(128), zeros(201, 4096), None, None, kept),
         lambda again, *rest: experts(*rest))  # fmt: skip
-    add(TEAM + "blockwise_mm_bwd.py", "blockwise_mm_bwd", gradient_arguments(200), gradients)
+    add(TEAM + "blockwise_mm_bwd.py", "blockwise_mm_bwd", mixture.gradient_arguments(200), mixture.gradients)
     add(TEAM + "rmsnorm_quant.py", "rmsnorm_quant",
         (rows_of_240(2, 160, 512), normal(512), 0.0, zeros(2, 160, 516, dtype="float8_e4m3"), "Quant"), quantized_rows,
         error=0)  # fmt: skip
@@ -338,11 +333,11 @@ def _team_experts() -> None:
 
 
 def _team_attention() -> None:
-    for tokens in (next_tokens_arguments(1, 512, True), next_tokens_arguments(4, 640, False)):
-        add(TEAM + "attention_token_gen.py", "attention_token_gen_kernel", tokens, next_tokens)
-    for tokens in (paged_arguments(2, 4), paged_arguments(1, 32)):
-        add(TEAM + "flash_paged_attn_varlen/varlen_attention_kernel.py", "flash_paged_attention_varlen", tokens, paged,
-            grid=(1, 1))  # fmt: skip
+    for tokens in (caches.next_tokens_arguments(1, 512, True), caches.next_tokens_arguments(4, 640, False)):
+        add(TEAM + "attention_token_gen.py", "attention_token_gen_kernel", tokens, caches.next_tokens)
+    for tokens in (caches.paged_arguments(2, 4), caches.paged_arguments(1, 32)):
+        add(TEAM + "flash_paged_attn_varlen/varlen_attention_kernel.py", "flash_paged_attention_varlen", tokens,
+            caches.paged, grid=(1, 1))  # fmt: skip
     gradients_of = tuple(bf16(1, 2, 64, 384) for _ in range(4))
     gradients_of += (zeros(1, 2, 64, 384),) * 3
     for causal in (False, True):

@@ -4,8 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.frontends.nki.random_isa import broadcast, function_bounds, shifted_off, without_uint32
-from tests.frontends.nki.random_moves import PLACES, numbers
+from tests.frontends.nki import random_isa, random_moves
 from tests.frontends.nki.random_operations import BITS, FLOAT_RESULTS, PLAIN, ROUNDINGS, compute, sign_of
 from tests.frontends.nki.sketch import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, cast, round_fp32
 
@@ -39,7 +38,7 @@ def assign(
 def binary(name: str, s: Sketch) -> None:
     shape = s.shape(4)
     # Unsigned words wrap below 0, floats do not: tensor_tensor covers them.
-    types = INTEGERS if name in BITS else s.any(without_uint32(TYPES), without_uint32(INTEGERS))
+    types = INTEGERS if name in BITS else s.any(random_isa.without_uint32(TYPES), random_isa.without_uint32(INTEGERS))
     positive = name in ("divide", "mod", "fmod")
     y = s.target(shape, s.any(*(TYPES if name in BITS or positive else types)))
     # A negative number has no bit pattern in an unsigned type.
@@ -50,12 +49,12 @@ def binary(name: str, s: Sketch) -> None:
     else:
         integer = sign_of(a, target=y.dtype) is not None and not positive
         other, values = s.scalar(shape[0], integer or name in BITS, low=1 if positive or name in BITS else -4)
-        values, operands = broadcast(values, a.values), (a,)
+        values, operands = random_isa.broadcast(values, a.values), (a,)
     unsigned = None if positive else sign_of(*operands, target="int32" if name in BITS else y.dtype)
     expected = compute(name, a.values, values, unsigned=unsigned)
     expression = f"nl.{name}({a.name}, {other})"
     if name in BITS:
-        s.gives(f"{y.name}[...] = {expression}", y, shifted_off(name, expected, y.dtype))
+        s.gives(f"{y.name}[...] = {expression}", y, random_isa.shifted_off(name, expected, y.dtype))
     else:
         assign(s, y, expression, np.broadcast_to(expected, shape))
 
@@ -83,7 +82,7 @@ UNARY = {
 
 def unary(name: str, s: Sketch) -> None:
     a, y = s.pair(4, TYPES, TYPES, low=1 if name in ("log", "rsqrt", "sqrt") else -4)
-    expected, near = function_bounds(UNARY[name], a.values)
+    expected, near = random_isa.function_bounds(UNARY[name], a.values)
     assign(s, y, f"nl.{name}({a.name})", expected, near if near.any() else 0.0)
 
 
@@ -133,7 +132,7 @@ def where(s: Sketch) -> None:
             names, values = [*names, a.name], [*values, a.values]
         else:
             name, value = s.scalar(shape[0], False)
-            names, values = [*names, name], [*values, broadcast(value, keys.values)]
+            names, values = [*names, name], [*values, random_isa.broadcast(value, keys.values)]
     own, dtype = s.name("v"), s.any(*FLOATS)
     s.call(f"{own} = nl.where({keys.name}, {names[0]}, {names[1]}, dtype=nl.{dtype})")
     s.call(f"nisa.tensor_copy(dst={y.name}, src={own})")
@@ -214,7 +213,7 @@ def matmul(s: Sketch) -> None:
     dtype = s.any(*FLOATS, "int8")
     a = s.source((inner, rows) if turned else (rows, inner), dtype)
     b = s.source((inner, columns), dtype)
-    y = s.target((rows, columns), s.any(*(TYPES if dtype != "int8" else without_uint32(INTEGERS))))
+    y = s.target((rows, columns), s.any(*(TYPES if dtype != "int8" else random_isa.without_uint32(INTEGERS))))
     adds = s.chance(0.3)
     s.call(f"{y.name}[...] {'+' if adds else ''}= nl.matmul({a.name}, {b.name}, transpose_x={turned})")
     s.expect(y, (a.values.T if turned else a.values) @ b.values + (y.values if adds else 0))
@@ -270,7 +269,7 @@ def store(s: Sketch) -> None:
 
 @case
 def atomic_rmw(s: Sketch) -> None:
-    shape, types = s.shape(3), s.any(FLOATS, without_uint32(INTEGERS))
+    shape, types = s.shape(3), s.any(FLOATS, random_isa.without_uint32(INTEGERS))
     y, a = s.target(shape, s.any(*types), memory="hbm"), s.source(shape, s.any(*types))
     op = s.any("add", "maximum", "minimum")
     s.gives(f"nl.atomic_rmw({y.name}, {a.name}, op=nl.{op})", y, PLAIN[op](y.values, a.values))
@@ -280,7 +279,7 @@ def atomic_rmw(s: Sketch) -> None:
 def gather_flattened(s: Sketch) -> None:
     shape = s.shape(3)
     a = s.source(shape, s.any(*TYPES))
-    at = numbers(s, (shape[0], *s.shape(2)[1:]), a.flat.shape[1])
+    at = random_moves.numbers(s, (shape[0], *s.shape(2)[1:]), a.flat.shape[1])
     y = s.target(at.shape, s.any(*TYPES))
     s.call(f"{y.name}[...] = nl.gather_flattened({a.name}, {at.name})")
     s.expect(y, np.take_along_axis(a.flat, at.flat, 1).reshape(y.shape))
@@ -318,7 +317,7 @@ for _name in ("zeros", "ones", "full", "zeros_like"):
 def shared_constant(s: Sketch) -> None:
     shape, dtype = s.shape(3, elements=12), s.any(*TYPES)
     values = s.numbers(shape, dtype)
-    y = s.target(shape, s.any(*TYPES), memory=s.any(*PLACES))
+    y = s.target(shape, s.any(*TYPES), memory=s.any(*random_moves.PLACES))
     s.call(f"nisa.dma_copy(dst={y.name}, src=nl.shared_constant(np.array({values.tolist()}), dtype=nl.{dtype}))")
     s.expect(y, values)
 
@@ -326,7 +325,7 @@ def shared_constant(s: Sketch) -> None:
 @case
 def shared_identity_matrix(s: Sketch) -> None:
     size, dtype = s.count(1, 16), s.any(*TYPES)
-    y = s.target((size, size), dtype, memory=s.any(*PLACES))
+    y = s.target((size, size), dtype, memory=s.any(*random_moves.PLACES))
     if s.chance():
         s.call(f"nl.shared_identity_matrix({size}, dtype=nl.{dtype}, dst={y.name})")
     else:

@@ -21,10 +21,7 @@ PLAIN = {
 FLOAT_RESULTS = {"divide": np.divide, "mod": np.mod, "fmod": np.fmod}
 """Operations that convert integers to floats; the divisor must not be 0."""
 
-BITS = {
-    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
-    "left_shift": np.left_shift, "right_shift": np.right_shift,
-}  # fmt: skip
+BITS = {name: getattr(np, name) for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift")}
 """Operations of integers."""
 
 ROUNDINGS = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}

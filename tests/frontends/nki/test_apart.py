@@ -9,8 +9,7 @@ RNG = np.random.default_rng(77)
 X = RNG.integers(-8, 9, (4, 24)).astype(np.float32)
 
 LOADED = """
-a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x)
+a = nl.load(x)
 {body}
 nisa.dma_copy(dst=out, src=y)
 """
@@ -62,7 +61,6 @@ y[:, 2] = whole
 @pytest.mark.parametrize("memory", ["sbuf", "psum"])
 def test_searches_in_one_memory_leave_no_place_as_all_ones(tmp_path, memory):
     kernel = write_kernel(tmp_path, f"""
-out, left = (nl.ndarray(one, dtype=d, buffer=nl.shared_hbm) for one, d in (((4, 8), nl.uint16), (x.shape, x.dtype)))
 a, y, z = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.{memory}) for _ in range(3))
 at, again = (nl.ndarray((4, 8), dtype=nl.uint16, buffer=nl.{memory}) for _ in range(2))
 nisa.dma_copy(dst=a, src=x)
@@ -70,10 +68,7 @@ nisa.dma_copy(dst=y, src=x)
 nisa.memset(dst=y[:, 7:8], value=99)
 nisa.nc_find_index8(dst=at, data=a, vals=y[:, 0:8])
 nisa.nc_match_replace8(dst=z, data=a, vals=y[:, 0:8], imm=0, dst_idx=again)
-nisa.dma_copy(dst=out, src=at)
-nisa.dma_copy(dst=left, src=z)
-return out, left
-""")  # fmt: skip
+""", stores="at, z")  # fmt: skip
     x = np.float32([RNG.permutation(24) + 1 for _ in range(4)])
     at, left = run_kernel(kernel, x).outputs
     assert np.array_equal(at, np.tile([0, 1, 2, 3, 4, 5, 6, 65535], (4, 1)))
@@ -131,16 +126,12 @@ return out, few
 
 def test_integers_beside_a_running_result_are_exact(tmp_path):
     kernel = write_kernel(tmp_path, """
-out, most = (nl.ndarray(one, dtype=nl.int32, buffer=nl.shared_hbm) for one in (x.shape, (4, 1)))
 a, y = (nl.ndarray(x.shape, dtype=nl.int32, buffer=nl.sbuf) for _ in range(2))
 top = nl.ndarray((4, 1), dtype=nl.int32, buffer=nl.sbuf)
 nisa.dma_copy(dst=a, src=x)
 nisa.tensor_scalar_reduce(dst=y, data=a, op0=nl.bitwise_xor, operand0=1, reduce_op=nl.maximum, reduce_res=top,
                           reduce_cmd=nisa.reduce_cmd.load_reduce, reduce_init=3.0)
-nisa.dma_copy(dst=out, src=y)
-nisa.dma_copy(dst=most, src=top)
-return out, most
-""")  # fmt: skip
+""", stores="y, top")  # fmt: skip
     x = RNG.integers(-(2**24), 2**24, (4, 24)).astype(np.int32) * 64 + 5
     found, most = run_kernel(kernel, x).outputs
     assert np.array_equal(found, x ^ 1) and np.array_equal(most[:, 0], (x ^ 1).max(1).astype(np.float32))
@@ -150,8 +141,7 @@ return out, most
 def test_one_partition_that_all_have(tmp_path, dtype):
     kernel = write_kernel(tmp_path, f"""
 out, flipped, sums = (nl.ndarray(one, dtype=nl.float32, buffer=nl.shared_hbm) for one in ((2, 6, 4), (4, 4), (1, 6)))
-a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x)
+a = nl.load(x)
 row, back = a[2:3, 0:6].broadcast_to((4, 6)), a.ap([[0, 4], [-1, 6]], offset=5)
 for n, one in enumerate((row, back)):
     total = nl.ndarray((4, 6), dtype=nl.{"int32" if dtype == "int8" else dtype}, buffer=nl.psum)

@@ -21,8 +21,7 @@ def instructions(kernel, *args):
 
 def test_a_call_is_an_instruction(tmp_path):
     kernel = write_kernel(tmp_path, """
-a, b = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf) for _ in range(2))
-nisa.dma_copy(dst=a, src=x)
+a, b = nl.load(x), nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
 nisa.tensor_scalar(dst=b, data=a, op0=np.multiply, operand0=2.0, op1=nl.add, operand1=1)
 nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.subtract)
 nisa.activation(dst=b, op=nl.square, data=a, scale=0.5)
@@ -73,8 +72,7 @@ tile[...] = nl.square(a)
 @pytest.mark.parametrize("fmt", ["float32", "bfloat16", "float16"])
 def test_sums_in_psum_begin_with_the_first_product(tmp_path, fmt):
     kernel = write_kernel(tmp_path, """
-tile = nl.ndarray((4, 24), dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=tile, src=x)
+tile = nl.load(x)
 for again in range(10):  # more than PSUM has banks, so that one is taken again
     bank = nl.ndarray((4, 512), dtype=nl.float32, buffer=nl.psum)
     sums = bank[:, 0:8]
@@ -152,9 +150,8 @@ TILED = RNG.normal(size=(16, 20)).astype(np.float32)
 
 def test_operands_and_sums_lie_in_any_quarter_of_the_array(tmp_path):
     kernel = write_kernel(tmp_path, """
-tile = nl.ndarray((16, 20), dtype=x.dtype, buffer=nl.sbuf)
 sums = nl.ndarray((16, 8), dtype=nl.float32, buffer=nl.psum)
-nisa.dma_copy(dst=tile, src=x)
+tile = nl.load(x)
 for part in range(2):  # the second time they are added to
     for n in range(4):
         rows, columns = nl.ds(4 * (3 - n), 4), nl.ds(4 * n, 4)
@@ -229,21 +226,16 @@ for _ in range(2):
 @pytest.mark.parametrize("order", ("{0}, {1}", "{1}, {0}"))
 def test_one_element_of_each_partition_goes_with_all_of_theirs(tmp_path, column, order):
     older = write_kernel(tmp_path, f"""
-out = nl.ndarray((4, 3, 8), dtype=x.dtype, buffer=nl.shared_hbm)
 a, b = nl.load(x).reshape((4, 3, 8)), nl.load(y)
 nl.store(out, value=nisa.tensor_tensor({order.format("a", column)}, op=nl.subtract))
-return out
-""", older=True, parameters="x, y")  # fmt: skip
+""", older=True, parameters="x, y", out="(4, 3, 8), x.dtype")  # fmt: skip
     y = RNG.normal(size=(4, 4)).astype(np.float32)
     expected = X.reshape(4, 3, 8) - y[:, 1, None, None]
     if order == "{1}, {0}":
         expected = -expected
     assert np.array_equal(result(older, X, y), expected)
     newer = write_kernel(tmp_path, f"""
-a = nl.ndarray((4, 3, 8), dtype=x.dtype, buffer=nl.sbuf)
-b = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x.reshape((4, 3, 8)))
-nisa.dma_copy(dst=b, src=y)
+a, b = nl.load(x.reshape((4, 3, 8))), nl.load(y)
 first, second = {order.format("a", column)}
 nisa.tensor_tensor(dst=a, data1=first, data2=second, op=nl.subtract)
 """, parameters="x, y", out="(4, 3, 8), x.dtype", stores="a")  # fmt: skip
@@ -252,8 +244,7 @@ nisa.tensor_tensor(dst=a, data1=first, data2=second, op=nl.subtract)
 
 def test_bits_of_another_type_are_read_where_they_are(tmp_path):
     kernel = write_kernel(tmp_path, """
-tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=tile, src=x)
+tile = nl.load(x)
 nisa.dma_copy(dst=out[:, 0], src=x.view(nl.uint8)[:, 8:16])
 nisa.dma_copy(dst=out[:, 1], src=tile.ap([[96, 4], [1, 8]], offset=8, dtype=nl.uint8))
 nisa.dma_copy(dst=out[:, 2], src=x.ap([[96, 4], [1, 8]], offset=8, dtype=nl.uint8))
@@ -269,29 +260,21 @@ nisa.dma_copy(dst=out[:, 3], src=tile.view(nl.uint8).ap([[96, 4], [1, 8]], offse
 def test_an_argument_is_compared_with_none(tmp_path):
     kernel = write_kernel(tmp_path, """
 assert x != None and not x == None and bias == None and not bias != None
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
 assert tile != None
 nisa.dma_copy(dst=tile, src=x)
-nisa.dma_copy(dst=out, src=tile)
-return out
-""", parameters="x, bias=None")  # fmt: skip
+""", parameters="x, bias=None", stores="tile")  # fmt: skip
     assert np.array_equal(result(kernel, X), X)
 
 
 @pytest.mark.parametrize("older", (True, False))
 def test_an_identity_matrix_is_an_operand(tmp_path, older):
-    body = """
-out = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+    add = "nisa.tensor_tensor(dst=tile, data1=matrix, data2=matrix, op=nl.add)"
+    kernel = write_kernel(tmp_path, f"""
 matrix = nl.shared_identity_matrix(4, dtype=nl.float32)
-"""
-    older_lines = "tile = nl.load(matrix)\nnl.store(out, value=nl.add(tile, tile))\n"
-    newer_lines = """
 tile = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
-nisa.tensor_tensor(dst=tile, data1=matrix, data2=matrix, op=nl.add)
-nisa.dma_copy(dst=out, src=tile)
-"""
-    kernel = write_kernel(tmp_path, body + (older_lines if older else newer_lines) + "return out", older=older)
+{"tile[...] = nl.load(matrix) + nl.load(matrix)" if older else add}
+""", older=older, stores="tile")  # fmt: skip
     assert np.array_equal(result(kernel, X), 2 * np.eye(4))
 
 

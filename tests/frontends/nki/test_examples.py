@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.frontends.nki import run_nki
-from neuroncore_rtl.frontends.nki.dialects.isa_generate import OLDER
-from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, MODULE_FUNCTIONS
+from neuroncore_rtl.frontends.nki import dialects, run_nki
 from neuroncore_rtl.tb.check.oracles.functions import reference
 from tests.frontends.nki.kernels import run_kernel
 
@@ -24,10 +22,10 @@ def names(file: Path, module: str) -> set[str]:
 
 
 def test_examples_use_every_call():
-    assert not set(CALLS) - set().union(*(names(file, "nisa") for file in EXAMPLES))
-    assert not set(MODULE_FUNCTIONS) - set().union(*(names(file, "nl") for file in EXAMPLES))
+    assert not set(dialects.modules.CALLS) - set().union(*(names(file, "nisa") for file in EXAMPLES))
+    assert not set(dialects.modules.MODULE_FUNCTIONS) - set().union(*(names(file, "nl") for file in EXAMPLES))
     older = [file for file in EXAMPLES if "neuronxcc" in file.read_text()]
-    assert not {*OLDER, "memset"} - set().union(*(names(file, "nisa") for file in older))
+    assert not {*dialects.isa_generate.OLDER, "memset"} - set().union(*(names(file, "nisa") for file in older))
 
 
 def normal(*shape):

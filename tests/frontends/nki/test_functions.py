@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS
-from neuroncore_rtl.tb.check.oracles.accuracy import errors, last_place
-from neuroncore_rtl.tb.check.oracles.functions import reference
+from neuroncore_rtl.tb.check.oracles import accuracy, functions
 from tests.frontends.nki.kernels import result, store_kernel
 
 RNG = np.random.default_rng(8)
@@ -21,12 +20,12 @@ def test_functions_are_those_of_float64(tmp_path, name):
     x = np.abs(x) if name in ("log", "sqrt", "rsqrt") else x
     y, function = result(kernel, x), ACTIVATIONS[name]
     with np.errstate(invalid="ignore"):
-        near = np.abs(y - reference(function, x)) < NEAR
-    assert np.all((errors(function, x, y) <= 1.7) | near)
+        near = np.abs(y - functions.reference(function, x)) < NEAR
+    assert np.all((accuracy.errors(function, x, y) <= 1.7) | near)
 
 
 def test_the_tangent_is_the_sine_by_the_cosine(tmp_path):
     kernel = store_kernel(tmp_path, "nl.tan(nl.load(x))")
     x = RNG.uniform(-20, 20, (4, 500)).astype(np.float32)
     exact = np.tan(x.astype(np.float64))
-    assert np.all(np.abs(result(kernel, x) - exact) <= 3 * last_place(exact))
+    assert np.all(np.abs(result(kernel, x) - exact) <= 3 * accuracy.last_place(exact))

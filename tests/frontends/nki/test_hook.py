@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki.dialects.hook import answering
-from neuroncore_rtl.frontends.nki.dialects.load import kernels_in, load_kernel
+from neuroncore_rtl.frontends.nki.dialects import hook, load
 from neuroncore_rtl.spec.config import PRESETS
 from tests.frontends.nki.kernels import load_module, run_kernel
 
@@ -24,7 +23,7 @@ def test_nothing_is_left(tmp_path):
         "import os, sys\nfrom beside import inner\nos.environ['NKI_TEST'] = '1'\nsys.path.append('/gone')\n"
     )
     before = dict(sys.modules), list(sys.path), dict(os.environ), list(sys.meta_path)
-    assert list(kernels_in(load_kernel(file, TINY))) == ["inner"]
+    assert list(load.kernels_in(load.load_kernel(file, TINY))) == ["inner"]
     for name in ("nki", "neuronxcc", "neuronxcc.nki.isa", "beside", "outer"):
         assert name not in sys.modules
     assert (sys.path, dict(os.environ), sys.meta_path) == before[1:]
@@ -35,7 +34,7 @@ def test_nothing_is_left(tmp_path):
 def test_an_installed_package_comes_back(tmp_path, monkeypatch):
     theirs = type(sys)("nki")
     monkeypatch.setitem(sys.modules, "nki", theirs)
-    with answering(TINY, Path(tmp_path)):
+    with hook.answering(TINY, Path(tmp_path)):
         import nki
 
         assert nki is not theirs and nki.language.tile_size.pmax == 4
@@ -96,7 +95,7 @@ def test_a_package_on_the_path_is_of_one_machine(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     file = tmp_path / "here" / "kernel.py"
     file.write_text("from shared import MOST\n")
-    assert [load_kernel(file, PRESETS[name]).MOST for name in ("tiny", "full")] == [4, 128]
+    assert [load.load_kernel(file, PRESETS[name]).MOST for name in ("tiny", "full")] == [4, 128]
 
 
 def test_packages_begin_where_the_outermost_one_does(tmp_path):
@@ -107,7 +106,7 @@ def test_packages_begin_where_the_outermost_one_does(tmp_path):
     (tmp_path / "whole" / "sizes.py").write_text("TWICE = 2.0\n")
     (parts / "beside.py").write_text("from ...sizes import TWICE\n")
     (parts / "kernel.py").write_text("from .beside import TWICE\n")
-    assert load_kernel(parts / "kernel.py", TINY).TWICE == 2
+    assert load.load_kernel(parts / "kernel.py", TINY).TWICE == 2
 
 
 def test_a_file_of_a_package_imports_from_its_parents(tmp_path):
@@ -115,7 +114,7 @@ def test_a_file_of_a_package_imports_from_its_parents(tmp_path):
     (tmp_path / "parts" / "sizes.py").write_text("TWICE = 2.0\n")
     text = "from ..sizes import TWICE\nimport nki\n@nki.jit\ndef kernel(x):\n    return x\n"
     module = load_module(tmp_path / "parts" / "more" / "kernel.py", text)
-    assert module.TWICE == 2 and list(kernels_in(module)) == ["kernel"]
+    assert module.TWICE == 2 and list(load.kernels_in(module)) == ["kernel"]
     assert not [name for name in sys.modules if name.startswith("parts")]
 
 

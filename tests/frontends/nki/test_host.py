@@ -7,8 +7,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import nki_machine
-from tests.frontends.nki.kernels import HEADER, run_kernel
+from neuroncore_rtl.frontends.nki import nki_machine, run_nki
+from tests.frontends.nki.kernels import HEADER, run_kernel, write_kernel
 
 X = np.random.default_rng(3).normal(size=(4, 6)).astype(np.float32)
 
@@ -95,6 +95,13 @@ def test_a_grid_that_is_none_is_refused_where_it_is_called(tmp_path):
     message = r"a grid must have integers of at least 1, not \(0,\)"
     with pytest.raises(ValueError, match=message), nki_machine(preset="tiny"):
         found["later"](X)
+
+
+@pytest.mark.parametrize("grid", ["a", None, 1.5, (1.5,), ("a",)])
+def test_a_grid_has_integers(tmp_path, grid):
+    kernel = write_kernel(tmp_path, "return x", parameters="x")
+    with pytest.raises(ValueError, match="a grid must have integers of at least 1, not "):
+        run_nki(kernel, X, grid=grid, preset="tiny", on="golden")
 
 
 def test_numpy_makes_arrays_of_the_types_of_kernels(tmp_path):

@@ -187,9 +187,8 @@ def test_sums_of_rows_by_numbers(tmp_path):
     """Rows are added to rows of HBM, to rows of SBUF, and without an index; a BF16 sum of three is rounded once."""
     kernel = write_kernel(tmp_path, """
 out, near, plain = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm) for shape in ((9, 30), (4, 30), (4, 30)))
-t = nl.ndarray((4, 1), dtype=nl.int32, buffer=nl.sbuf)
 tile, other = (nl.ndarray((4, 30), dtype=x.dtype, buffer=nl.sbuf) for _ in range(2))
-nisa.dma_copy(dst=t, src=numbers)
+t = nl.load(numbers)
 nisa.dma_copy(dst=out, src=x)
 for each in (tile, other):
     nisa.dma_copy(dst=each, src=x[0:4])
@@ -222,8 +221,7 @@ def test_access_patterns_with_offsets_in_memory(tmp_path):
     kernel = write_kernel(tmp_path, """
 rows, few, block, one, cut = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm)
                               for shape in ((9, 30), (4, 3), (4, 6), (30,), (4, 6, 3)))
-t, n = nl.ndarray((4, 1), dtype=nl.int32, buffer=nl.sbuf), nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
-nisa.dma_copy(dst=t, src=numbers)
+t, n = nl.load(numbers), nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
 nisa.dma_copy(dst=n, src=numbers[2:3])
 tile, part = nl.ndarray((4, 30), dtype=x.dtype, buffer=nl.sbuf), nl.ndarray((4, 6), dtype=x.dtype, buffer=nl.sbuf)
 whole = x.ap(pattern=[[30, 4], [1, 30]], vector_offset=t, indirect_dim=0)
@@ -266,10 +264,8 @@ nl.store(out, value={call})
 def test_groups_of_partitions_gather_by_their_numbers(tmp_path, width, count):
     shape = (32, count or 48, width)
     kernel = write_kernel(tmp_path, f"""
-a, i = (nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.sbuf) for one in (x, indices))
+a, i = nl.load(x), nl.load(indices)
 found = nl.ndarray({shape}, dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x)
-nisa.dma_copy(dst=i, src=indices)
 nisa.local_gather(dst=found, src_buffer=a, index=i, num_elem_per_idx={width}, num_valid_indices={count})
 """, parameters="x, indices", out=f"{shape}, x.dtype", stores="found")  # fmt: skip
     x, indices = RNG.normal(size=(32, 40)).astype(np.float32), RNG.integers(0, 33, (32, 3)).astype(np.int16)
@@ -296,16 +292,11 @@ for k in range(4):
 def test_a_known_offset_keeps_partition_and_rows(tmp_path):
     """An integer offsets a pattern like a register: from the start of the view, besides a vector_offset."""
     kernel = write_kernel(tmp_path, """
-part, rows = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm) for shape in ((2, 3), (4, 3)))
-tile, t = nl.ndarray((4, 30), dtype=x.dtype, buffer=nl.sbuf), nl.ndarray((4, 1), dtype=nl.int32, buffer=nl.sbuf)
-kept = nl.ndarray((4, 3), dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=tile, src=x[0:4])
-nisa.dma_copy(dst=t, src=numbers)
+part, rows = (nl.ndarray((n, 3), dtype=x.dtype, buffer=nl.sbuf) for n in (2, 4))
+tile, t = nl.load(x[0:4]), nl.load(numbers)
 nisa.dma_copy(dst=part, src=tile[2:4].ap([[30, 2], [1, 3]], scalar_offset=5, indirect_dim=1))
-nisa.dma_copy(dst=kept, src=x.ap([[30, 4], [1, 3]], scalar_offset=0, vector_offset=t))
-nisa.dma_copy(dst=rows, src=kept)
-return part, rows
-""", parameters="x, numbers")  # fmt: skip
+nisa.dma_copy(dst=rows, src=x.ap([[30, 4], [1, 3]], scalar_offset=0, vector_offset=t))
+""", parameters="x, numbers", stores="part, rows")  # fmt: skip
     (part, rows), _, _ = copies(kernel, TABLE, ROWS)
     assert np.array_equal(part, TABLE[2:4, 5:8]) and np.array_equal(rows, TABLE[ROWS[:, 0], :3])
 

@@ -38,16 +38,13 @@ def test_range_counts_to_the_number_of_a_tile(tmp_path):
     )
     kernel = write_kernel(tmp_path, """
 assert scalar[3] is scalar
-out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
 tile, number = nl.load(x), nl.load(n)
 def double():
     tile[...] = tile * 2.0
 times(scalar(number), double)
 for _ in range(scalar(number)):
     tile[...] = tile + 1.0
-nl.store(out, value=tile)
-return out
-""", older=True, parameters="x, n")  # fmt: skip
+""", older=True, parameters="x, n", stores="tile")  # fmt: skip
     file = tmp_path / "kernel.py"
     file.write_text("from beside import times\nfrom neuronxcc.nki.typing import scalar\n" + file.read_text())
     x = np.arange(12, dtype=np.float32).reshape(3, 4)

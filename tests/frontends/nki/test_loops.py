@@ -42,8 +42,7 @@ nisa.tensor_scalar(dst=last, data=last, op0=nl.right_shift, operand0=2)
 end = nisa.register_alloc()
 nisa.register_load(end, last)
 for i in nl.dynamic_range(1, end):
-    tile = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=tile, src=tiles[i])
+    tile = nl.load(tiles[i])
     nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=2.0)
     nisa.dma_copy(dst=results.select(0, i), src=tile)
 """,
@@ -99,10 +98,8 @@ def test_a_loop_of_a_count_in_memory(tmp_path, form, count):
 def test_a_loop_while_a_register_is_not_zero(tmp_path, form, count):
     before = """
 total = nl.zeros((4, 8), dtype=nl.float32, buffer=nl.sbuf)
-tile = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
-nisa.dma_copy(dst=tile, src=x)
-left, one = (nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf) for _ in range(2))
-nisa.dma_copy(dst=left, src=n)
+tile = nl.load(x)
+left, one = nl.load(n), nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
 nisa.memset(one, value=1)
 """
     kernel = write_kernel(tmp_path, LOADED + before + SUMMED[form], parameters="x, n", out=LIKE_X, stores="total")
@@ -123,14 +120,12 @@ for i in nl.dynamic_range(4):
 def test_products_add_up_from_round_to_round(tmp_path):
     kernel = write_kernel(tmp_path, LOADED + """
 sums = nl.zeros((4, 8), dtype=nl.float32, buffer=nl.psum)
-row = nl.ndarray((1, 8), dtype=nl.float32, buffer=nl.sbuf)
-nisa.dma_copy(dst=row, src=x[0:1])
+row = nl.load(x[0:1])
 start = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
 nisa.memset(start, value=0.0)
 nisa.tensor_tensor(dst=start, data1=start, data2=row.broadcast_to((4, 8)), op=nl.add)
 for i in nl.dynamic_range(count):
-    tile, turned = (nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))
-    nisa.dma_copy(dst=tile, src=x.reshape((4, 4, 8))[i][:, 0:4])
+    tile, turned = nl.load(x.reshape((4, 4, 8))[i][:, 0:4]), nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
     nisa.nc_transpose(dst=turned, data=tile)
     moving = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
     nisa.memset(moving, value=1.0)
@@ -140,8 +135,7 @@ for i in nl.dynamic_range(count):
 final = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
 nisa.tensor_tensor(dst=final, data1=start, data2=sums, op=nl.add)
 nisa.tensor_tensor(dst=final, data1=final, data2=row.broadcast_to((4, 8)), op=nl.add)
-first, turned = (nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))
-nisa.dma_copy(dst=first, src=x[0:4, 0:4])
+first, turned = nl.load(x[0:4, 0:4]), nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
 nisa.nc_transpose(dst=turned, data=first)
 nisa.tensor_tensor(dst=final[:, 0:4], data1=final[:, 0:4], data2=turned, op=nl.add)
 """, parameters="x, n", out="(4, 8), nl.float32", stores="final")  # fmt: skip
@@ -156,10 +150,8 @@ nisa.tensor_tensor(dst=final[:, 0:4], data1=final[:, 0:4], data2=turned, op=nl.a
 
 def test_an_index_in_sbuf_is_a_place(tmp_path):
     kernel = write_kernel(tmp_path, """
-index = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
-nisa.dma_copy(dst=index, src=n)
-tile = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=tile, src=x.reshape((4, 4, 8)).select(0, index))
+index = nl.load(n)
+tile = nl.load(x.reshape((4, 4, 8)).select(0, index))
 """, parameters="x, n", out="(4, 8), x.dtype", stores="tile")  # fmt: skip
     assert (result(kernel, X, np.array([[2]], np.int32)) == X[8:12]).all()
     with pytest.raises(ProgramFailed, match=r"INDEX \(row 4\)"):
@@ -248,8 +240,7 @@ def test_a_loop_is_left_at_its_end(tmp_path, lines):
 def test_sums_that_go_on_start_before_the_loop(tmp_path):
     kernel = write_kernel(tmp_path, f"""
 {ALLOCATED}sums = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.psum)
-tile = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
-nisa.dma_copy(dst=tile, src=x[0:4])
+tile = nl.load(x[0:4])
 for i in nl.dynamic_range(r):
     nisa.nc_matmul(dst=sums, stationary=tile[:, 0:4], moving=tile)
 return x

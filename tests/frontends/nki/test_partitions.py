@@ -10,9 +10,7 @@ RNG = np.random.default_rng(31)
 
 def shuffle(tmp_path, x, y, mask, body="", preset="full"):
     kernel = write_kernel(tmp_path, f"""
-a, b = (nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.sbuf) for one in (x, y))
-nisa.dma_copy(dst=a, src=x)
-nisa.dma_copy(dst=b, src=y)
+a, b = nl.load(x), nl.load(y)
 {body or "nisa.nc_stream_shuffle(dst=b, src=a, shuffle_mask=mask)"}
 """, parameters="x, y, mask", out="y.shape, y.dtype", stores="b")  # fmt: skip
     return result(kernel, x, y, list(mask), preset=preset)
@@ -61,14 +59,10 @@ def test_partitions_are_reduced(tmp_path, op, dtype, shape):
     if "bitwise" in op and "float" in dtype:
         pytest.skip("bits are integers'")
     kernel = write_kernel(tmp_path, f"""
-shape = (1, *x.shape[1:])
-out = nl.ndarray(shape, dtype=nl.int32 if x.dtype == nl.int8 else x.dtype, buffer=nl.shared_hbm)
-a, b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf), nl.ndarray(shape, dtype=out.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x)
+a, dtype = nl.load(x), nl.int32 if x.dtype == nl.int8 else x.dtype
+b = nl.ndarray((1, *x.shape[1:]), dtype=dtype, buffer=nl.sbuf)
 nisa.tensor_partition_reduce(dst=b, op=nl.{op}, data=a)
-nisa.dma_copy(dst=out, src=b)
-return out
-""")  # fmt: skip
+""", stores="b")  # fmt: skip
     x = RNG.integers(-60, 60, shape).astype(np.float32)
     x = x / 4 if dtype == "float32" else x
     integer = "int" in dtype
@@ -85,8 +79,7 @@ def test_partitions_are_reduced_from_wherever_they_start(tmp_path, op, dtype):
     if "bitwise" in op and "float" in dtype:
         pytest.skip("bits are integers'")
     kernel = write_kernel(tmp_path, f"""
-a, b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf), nl.ndarray((1, 5), dtype=out.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x)
+a, b = nl.load(x), nl.ndarray((1, 5), dtype=out.dtype, buffer=nl.sbuf)
 nisa.tensor_partition_reduce(dst=b, op=nl.{op}, data=a[8:12])
 """, out=f'(1, 5), nl.{"int32" if "bitwise" in op else "float32"}', stores="b")  # fmt: skip
     x = RNG.integers(-60, 60, (16, 5))

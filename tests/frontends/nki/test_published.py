@@ -10,22 +10,21 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.library import LIBRARY
-from tests.frontends.nki.published import PUBLISHED, REFUSED, Published
+from tests.frontends.nki import library, published
 
 CHECKOUTS = [Path(os.environ[name]) for name in ("NKI_SAMPLES", "NEURON_SDK", "NKI_LIBRARY") if os.environ.get(name)]
 
 
 FOUND = [
     pytest.param(kernel, checkout / kernel.file, id=f"{kernel.file.split('/')[0]}-{kernel.name}")
-    for kernel in (*PUBLISHED, *LIBRARY)
+    for kernel in (*published.PUBLISHED, *library.LIBRARY)
     for checkout in CHECKOUTS
     if (checkout / kernel.file).is_file()
 ]
 """Available kernels, and their files."""
 
 
-def run_kernel(kernel: Published, file: Path, capsys: pytest.CaptureFixture, **options) -> None:
+def run_kernel(kernel: published.Published, file: Path, capsys: pytest.CaptureFixture, **options) -> None:
     arguments = [(x[0], x[1]) if isinstance(x, tuple) and isinstance(x[0], np.ndarray) else x for x in kernel.arguments]
     done = run_nki(f"{file}:{kernel.function}", *arguments, grid=kernel.grid, preset="full", **options)
     errors = []
@@ -46,7 +45,7 @@ def test_a_published_kernel_runs_on_golden(kernel, file, capsys):
     run_kernel(kernel, file, capsys, on=os.environ.get("NKI_TARGET", "golden"))
 
 
-@pytest.mark.parametrize(("file", "function", "arguments", "why"), REFUSED)
+@pytest.mark.parametrize(("file", "function", "arguments", "why"), published.REFUSED)
 def test_a_published_kernel_that_does_not_run_says_why(file, function, arguments, why):
     found = [checkout / file for checkout in CHECKOUTS if (checkout / file).is_file()]
     if not found:

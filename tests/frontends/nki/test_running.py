@@ -9,29 +9,16 @@ RNG = np.random.default_rng(21)
 X = RNG.normal(size=(4, 24)).astype(np.float32)
 
 TILES = """
-out, sums = (nl.ndarray(shape, dtype=nl.float32, buffer=nl.shared_hbm) for shape in (x.shape, (4, 1)))
-a, y = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf) for _ in range(2))
+a, y = nl.load(x), nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
 total = nl.ndarray((4, 1), dtype=nl.float32, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x)
 cmd = nisa.reduce_cmd
-"""
-
-MORE = """
-t{n} = nl.ndarray(x{n}.shape, dtype=x{n}.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=t{n}, src=x{n})
-"""
-
-END = """
-nisa.dma_copy(dst=out, src=y)
-nisa.dma_copy(dst=sums, src=total)
-return out, sums
 """
 
 
 def outputs(tmp_path, body, *args):
     more = range(1, len(args))
-    lines = TILES + "".join(MORE.format(n=n) for n in more) + body + END
-    kernel = write_kernel(tmp_path, lines, parameters="x" + "".join(f", x{n}" for n in more))
+    lines = TILES + "".join(f"t{n} = nl.load(x{n})\n" for n in more) + body
+    kernel = write_kernel(tmp_path, lines, parameters="x" + "".join(f", x{n}" for n in more), stores="y, total")
     return run_kernel(kernel, *args).outputs
 
 
@@ -40,26 +27,24 @@ REDUCTIONS = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "mi
 
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_reductions_go_on(tmp_path, op):
-    body = f"""
+    y, sums = outputs(tmp_path, f"""
 options = dict(op0=nl.add, operand0=0.5, reduce_op=nl.{op})
 nisa.tensor_scalar_reduce(dst=y[:, 0:5], data=a[:, 0:5], **options)
 nisa.tensor_scalar_reduce(dst=y[:, 5:7], data=a[:, 5:7], **options, reduce_cmd=cmd.reduce)
 nisa.tensor_scalar_reduce(dst=y[:, 7:24], data=a[:, 7:24], **options, reduce_cmd=cmd.reduce, reduce_res=total,
                           reduce_res_negate=True)
-"""
-    y, sums = outputs(tmp_path, body, X)
+""", X)  # fmt: skip
     assert np.array_equal(y, X + np.float32(0.5))
     assert np.allclose(sums[:, 0], -REDUCTIONS[op].reduce(X + 0.5, axis=1), rtol=1e-5)
 
 
 def test_a_reduction_starts_from_a_value_or_from_its_own_tensor(tmp_path):
-    body = """
+    start = np.float32([[9], [-9], [0.5], [30]])
+    _, sums = outputs(tmp_path, """
 options = dict(op0=nl.multiply, operand0=2.0, reduce_op=nl.maximum, reduce_res=total)
 nisa.tensor_scalar_reduce(dst=y, data=a, **options, reduce_cmd=cmd.load_reduce, reduce_init=t1)
 nisa.tensor_scalar_reduce(dst=y[:, 0:3], data=y[:, 0:3], **options, reduce_cmd=cmd.reduce)
-"""
-    start = np.float32([[9], [-9], [0.5], [30]])
-    _, sums = outputs(tmp_path, body, X, start)
+""", X, start)  # fmt: skip
     theirs = np.maximum(np.maximum(start[:, 0], 2 * X.max(1)), 4 * X[:, :3].max(1))
     assert np.array_equal(sums[:, 0], theirs)
 
@@ -96,109 +81,91 @@ nisa.activation(dst=y, data=a, **options, reduce_cmd=nisa.reduce_cmd.reduce, red
 
 @pytest.mark.parametrize("idle", [False, True])
 def test_sums_of_activations_go_on(tmp_path, idle):
-    body = f"""
+    y, sums = outputs(tmp_path, f"""
 options = dict(op=nl.square, reduce_op=nl.add)
 nisa.activation(dst=y[:, 0:5], data=a[:, 0:5], **options, reduce_cmd=cmd.reset_reduce)
 if {idle}:
     nisa.activation(dst=y[:, 0:5], op=nl.exp, data=a[:, 0:5])
 nisa.activation(dst=y[:, 5:24], data=a[:, 5:24], **options, reduce_cmd=cmd.reduce)
 nisa.activation(dst=y[:, 5:24], data=a[:, 5:24], **options, reduce_cmd=cmd.reduce, reduce_res=total)
-"""
-    y, sums = outputs(tmp_path, body, X)
+""", X)  # fmt: skip
     assert np.allclose(y[:, :5], np.exp(X[:, :5]) if idle else X[:, :5] ** 2, rtol=1e-5)
     theirs = (X.astype(np.float64) ** 2).sum(1) + (X[:, 5:].astype(np.float64) ** 2).sum(1)
     assert np.allclose(sums[:, 0], theirs, rtol=1e-5)
 
 
 def test_a_reset_leaves_out_the_elements(tmp_path):
-    body = """
+    _, sums = outputs(tmp_path, """
 nisa.activation(dst=y, op=nl.copy, data=a, reduce_op=nl.add, reduce_cmd=cmd.reset)
 nisa.activation(dst=y, op=nl.copy, data=a, reduce_op=nl.add, reduce_cmd=cmd.reduce, reduce_res=total)
-"""
-    _, sums = outputs(tmp_path, body, X)
+""", X)  # fmt: skip
     assert np.allclose(sums[:, 0], X.sum(1), rtol=1e-5)
 
 
-CUMULATIVE = {
-    "add": np.add.accumulate, "multiply": np.multiply.accumulate, "maximum": np.maximum.accumulate,
-    "minimum": np.minimum.accumulate,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("op", [*CUMULATIVE, "subtract"])
+@pytest.mark.parametrize("op", [*REDUCTIONS, "subtract"])
 @pytest.mark.parametrize("fmt", ["float32", "bfloat16"])
 def test_cumulative_operations_go_on(tmp_path, op, fmt):
-    body = f"""
-options = dict(op0=nl.multiply, op1=nl.{op}, imm0=0.5)
-nisa.tensor_scalar_cumulative(dst=y[:, 0:10], src=a[:, 0:10], **options)
-nisa.tensor_scalar_cumulative(dst=y[:, 10:24], src=a[:, 10:24], **options, reduce_cmd=nisa.reduce_cmd.reduce)
-nisa.memset(dst=total, value=0)
-"""
     if op == "subtract":
         theirs = np.zeros((4, 24))
         for i in range(24):
             theirs[:, i] = X[:, i] / 2 - (theirs[:, i - 1] if i else 0)
     else:
-        theirs = CUMULATIVE[op](X.astype(np.float64) / 2, axis=1)
-    y, _ = outputs(tmp_path, body, (X, fmt))
+        theirs = REDUCTIONS[op].accumulate(X.astype(np.float64) / 2, axis=1)
+    y, _ = outputs(tmp_path, f"""
+options = dict(op0=nl.multiply, op1=nl.{op}, imm0=0.5)
+nisa.tensor_scalar_cumulative(dst=y[:, 0:10], src=a[:, 0:10], **options)
+nisa.tensor_scalar_cumulative(dst=y[:, 10:24], src=a[:, 10:24], **options, reduce_cmd=nisa.reduce_cmd.reduce)
+nisa.memset(dst=total, value=0)
+""", (X, fmt))  # fmt: skip
     assert np.allclose(y, theirs, rtol=1e-5 if fmt == "float32" else 0.02, atol=1e-5 if fmt == "float32" else 0.02)
 
 
 def test_a_cumulative_operation_starts_from_a_column(tmp_path):
-    body = """
+    start = np.float32([[0.5], [-3], [9], [0]])
+    y, _ = outputs(tmp_path, """
 nisa.tensor_scalar_cumulative(dst=y, src=a, op0=nl.add, op1=nl.maximum, imm0=0.0, imm1=t1,
                               reduce_cmd=nisa.reduce_cmd.load_reduce)
 nisa.memset(dst=total, value=0)
-"""
-    start = np.float32([[0.5], [-3], [9], [0]])
-    y, _ = outputs(tmp_path, body, X, start)
+""", X, start)  # fmt: skip
     assert np.array_equal(y, np.maximum.accumulate(np.concatenate([start, X], 1), 1)[:, 1:])
-
-
-COMPARISONS = {
-    "equal": np.equal, "less": np.less, "less_equal": np.less_equal, "greater": np.greater,
-    "greater_equal": np.greater_equal,
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("fmt", ["float32", "bfloat16"])
 @pytest.mark.parametrize("first, second", [("greater_equal", "less"), ("greater", "less_equal"), ("equal", "less")])
 def test_ranges_are_selected(tmp_path, first, second, fmt):
-    body = f"""
+    low, high = np.float32([[0], [5], [20], [3]]), np.float32([[9], [24], [20], [103]])
+    y, sums = outputs(tmp_path, f"""
 options = dict(on_true_tile=a, comp_op0=nl.{first}, comp_op1=nl.{second}, bound0=t1, bound1=t2)
 nisa.range_select(dst=y, **options, range_start=100, on_false_value=nl.fp32.min)
 nisa.range_select(dst=y, **options, range_start=2, reduce_cmd=nisa.reduce_cmd.reduce, reduce_res=total)
-"""
-    low, high = np.float32([[0], [5], [20], [3]]), np.float32([[9], [24], [20], [103]])
-    y, sums = outputs(tmp_path, body, (X, fmt), low, high)
+""", (X, fmt), low, high)  # fmt: skip
     x = X if fmt == "float32" else (X.view(np.uint32) + 0x8000 & np.uint32(0xFFFF0000)).view(np.float32)
-    parts = [np.where(COMPARISONS[first](start + np.arange(24), low) & COMPARISONS[second](start + np.arange(24), high),
-                      x, np.finfo(np.float32).min) for start in (100, 2)]  # fmt: skip
+    above, below = getattr(np, first), getattr(np, second)
+    places = (start + np.arange(24) for start in (100, 2))
+    parts = [np.where(above(at, low) & below(at, high), x, np.finfo(np.float32).min) for at in places]
     assert np.array_equal(sums, np.maximum(*parts).max(1, keepdims=True))
     assert np.array_equal(y, parts[1] if fmt == "float32" else np.where(parts[1] < -3e38, -np.inf, parts[1]))
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_selections_have_a_maximum(tmp_path, reverse):
-    body = f"""
+    keys = RNG.integers(-1, 2, X.shape).astype(np.int8)
+    y, sums = outputs(tmp_path, f"""
 nisa.select_reduce(dst=y, predicate=t1, on_true=a, on_false=-7.0, reverse_pred={reverse}, reduce_res=total,
                    reduce_cmd=nisa.reduce_cmd.reset_reduce, reduce_op=np.max)
 nisa.select_reduce(dst=y, predicate=t1, on_true=a, on_false=total, reverse_pred={reverse})
-"""
-    keys = RNG.integers(-1, 2, X.shape).astype(np.int8)
-    y, sums = outputs(tmp_path, body, X, keys)
+""", X, keys)  # fmt: skip
     chosen = (keys == 0) if reverse else (keys != 0)
     assert np.array_equal(sums[:, 0], np.where(chosen, X, -7).max(1))
     assert np.array_equal(y, np.where(chosen, X, sums))
 
 
 def test_exponentials_are_summed(tmp_path):
-    body = """
+    least = X.max(1, keepdims=True)
+    y, sums = outputs(tmp_path, """
 nisa.exponential(dst=y[:, 0:9], src=a[:, 0:9], max_value=t1, reduce_cmd=nisa.reduce_cmd.load_reduce, reduce_init=3.0)
 nisa.exponential(dst=y[:, 9:24], src=a[:, 9:24], max_value=1.5, reduce_cmd=nisa.reduce_cmd.reduce, reduce_res=total)
-"""
-    least = X.max(1, keepdims=True)
-    y, sums = outputs(tmp_path, body, X, least)
+""", X, least)  # fmt: skip
     theirs = np.concatenate([np.exp(X[:, :9] - least), np.exp(X[:, 9:] - np.float32(1.5))], 1)
     assert np.allclose(y, theirs, rtol=1e-6) and np.allclose(sums[:, 0], 3 + theirs.sum(1), rtol=1e-5)
 
@@ -212,14 +179,13 @@ nisa.exponential(dst=y[:, 9:24], src=a[:, 9:24], max_value=1.5, reduce_cmd=nisa.
 )  # fmt: skip
 def test_activations_behind_two_operations(tmp_path, first, second, reverse):
     turned = f", reverse{reverse}=True" if reverse else ""
-    body = f"""
-nisa.activate2(dst=y, op=nl.prelu, data=a, imm0=1.5, imm1=0.25, op0=nl.{first}, op1=nl.{second}, relu_param=0.5{turned},
-               reduce_op=nl.add, reduce_res=total, reduce_cmd=nisa.reduce_cmd.reset_reduce)
-"""
     plain = {"multiply": np.multiply, "add": np.add, "subtract": np.subtract, "bypass": lambda a, b: a}
     value = plain[first](1.5, X) if reverse == "0" else plain[first](X, 1.5)
     value = plain[second](0.25, value) if reverse == "1" else plain[second](value, 0.25)
-    y, sums = outputs(tmp_path, body, X)
+    y, sums = outputs(tmp_path, f"""
+nisa.activate2(dst=y, op=nl.prelu, data=a, imm0=1.5, imm1=0.25, op0=nl.{first}, op1=nl.{second}, relu_param=0.5{turned},
+               reduce_op=nl.add, reduce_res=total, reduce_cmd=nisa.reduce_cmd.reset_reduce)
+""", X)  # fmt: skip
     theirs = np.where(value > 0, value, value / 2)
     assert np.allclose(y, theirs, rtol=1e-6, atol=1e-6) and np.allclose(sums[:, 0], theirs.sum(1), rtol=1e-5)
 

@@ -33,15 +33,10 @@ nisa.sequence_bounds(dst=b, segment_ids=a)
 @pytest.mark.parametrize("n", [1, 8, 37])
 def test_places_of_what_is_not_zero(tmp_path, dtype, n):
     kernel = write_kernel(tmp_path, """
-rows, n = x.shape
-out = nl.ndarray((rows, n + 1), dtype=nl.int32, buffer=nl.shared_hbm)
-a, b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf), nl.ndarray(out.shape, dtype=nl.int32, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x)
+a, b = nl.load(x), nl.ndarray((x.shape[0], x.shape[1] + 1), dtype=nl.int32, buffer=nl.sbuf)
 nisa.memset(dst=b, value=77)
 nisa.nonzero_with_count(dst=b, src=a, index_offset=16, padding_val=-5)
-nisa.dma_copy(dst=out, src=b)
-return out
-""")  # fmt: skip
+""", stores="b")  # fmt: skip
     x = RNG.integers(-2, 3, (33, n)).astype(dtype)
     x[16], x[32] = 0, 3
     found = run_kernel(kernel, x, preset="full").outputs[0]
@@ -53,16 +48,10 @@ return out
 
 def test_places_of_what_is_replaced(tmp_path):
     kernel = write_kernel(tmp_path, """
-out, at = (nl.ndarray(shape, dtype=dt, buffer=nl.shared_hbm) for shape, dt in ((x.shape, x.dtype), ((1, 8), nl.int32)))
-a, v = (nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.sbuf) for one in (x, vals))
+a, v = nl.load(x), nl.load(vals)
 places = nl.ndarray((1, 8), dtype=nl.int32, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x)
-nisa.dma_copy(dst=v, src=vals)
 nisa.nc_match_replace8(dst=a, data=a, vals=v, imm=0.0, dst_idx=places)
-nisa.dma_copy(dst=out, src=a)
-nisa.dma_copy(dst=at, src=places)
-return out, at
-""", parameters="x, vals")  # fmt: skip
+""", parameters="x, vals", stores="a, places")  # fmt: skip
     x = np.float32([[1, 2, 3, 4, 8, 8, 8, 8, 8, 8, 8]])
     found, at = run_kernel(kernel, x, np.float32([[3] + [8] * 7])).outputs
     assert at.tolist() == [[2, 10, 9, 8, 7, 6, 5, 4]] and found.tolist() == [[1, 2, 0, 4] + [0] * 7]

@@ -107,9 +107,8 @@ def test_an_argument_may_be_asked_for(tmp_path):
 def test_operands_of_many_dimensions(tmp_path):
     kernel = write_kernel(tmp_path, """
 wide, y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf), nl.ndarray(out.shape, dtype=x.dtype, buffer=nl.sbuf)
-column = nl.ndarray((4, 1), dtype=nl.float32, buffer=nl.sbuf)
 nisa.dma_copy(dst=wide, src=x)
-nisa.dma_copy(dst=column, src=x[:, 0, 0, 0, 0, 0:1])
+column = nl.load(x[:, 0, 0, 0, 0, 0:1])
 part = wide[:, 0:2, 0:3, 0:2, 0:3, 0:2]
 squares = nl.ndarray(out.shape, dtype=x.dtype, buffer=nl.sbuf)
 nisa.activation(dst=squares, data=part, op=nl.square, scale=2.0)
@@ -140,10 +139,7 @@ def test_transpositions_exchange_the_first_and_the_last_dimension(tmp_path, near
     order = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}[len(shape)]
     kernel = write_kernel(tmp_path, f"""
 turned = nisa.dma_transpose(nl.load(x) if {near} else x, axes={order})
-out = nl.ndarray(turned.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-nl.store(out, value=turned)
-return out
-""", older=True)  # fmt: skip
+""", older=True, stores="turned")  # fmt: skip
     x = RNG.integers(-99, 99, shape).astype(np.float32)
     assert np.array_equal(result(kernel, (x, dtype)), x.transpose(order))
 

@@ -1,14 +1,13 @@
 """Table of docs/nki.md."""
 
-from neuroncore_rtl.frontends.nki.dialects import unsupported
+from neuroncore_rtl.frontends.nki.dialects import table, unsupported
 from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, modules
-from neuroncore_rtl.frontends.nki.dialects.table import PAGE, dialect_table, updated_page
 from neuroncore_rtl.spec.config import PRESETS
 
 
 def test_the_table_is_up_to_date():
-    text = PAGE.read_text()
-    assert dialect_table() in text and updated_page(text) == text, (
+    text = table.PAGE.read_text()
+    assert table.dialect_table() in text and table.updated_page(text) == text, (
         "run python -m neuroncore_rtl.frontends.nki.dialects.table"
     )
 

@@ -35,9 +35,8 @@ nisa.tensor_scalar(dst=tile[0:3, 20:40], data=tile[0:3, 0:20], op0=nl.add, opera
 
 def test_sums_begin_with_a_tile_of_psum_that_is_read_whole(tmp_path):
     kernel = write_kernel(tmp_path, """
-tile = nl.ndarray((3, 20), dtype=x.dtype, buffer=nl.sbuf)
 sums = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.psum)
-nisa.dma_copy(dst=tile, src=x)
+tile = nl.load(x)
 for _ in range(2):
     nisa.nc_matmul(dst=sums[0:4, 0:4], stationary=tile[:, 0:4], moving=tile[:, 4:8])
 result = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
@@ -51,10 +50,9 @@ nisa.tensor_copy(dst=result, src=sums)
 
 def test_what_a_predicated_copy_leaves_is_zero(tmp_path):
     kernel = write_kernel(tmp_path, """
-tile = nl.ndarray((3, 20), dtype=x.dtype, buffer=nl.sbuf)
 mask = nl.ndarray((3, 20), dtype=nl.uint8, buffer=nl.sbuf)
 kept = nl.ndarray((3, 20), dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=tile, src=x)
+tile = nl.load(x)
 nisa.tensor_scalar(dst=mask, data=tile, op0=nl.greater, operand0=0.0)
 nisa.tensor_copy(dst=kept[:, 0:10], src=tile[:, 0:10])
 nisa.tensor_copy_predicated(dst=kept, src=tile, predicate=mask)

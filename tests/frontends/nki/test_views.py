@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuroncore_rtl.frontends.nki.dialects.modules import OPERATORS
+from neuroncore_rtl.frontends.nki.indices import dtypes, storage
 from neuroncore_rtl.frontends.nki.indices.affine import Affine, arange, mgrid
-from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES
-from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.frontends.nki.trace.tensor import NkiTensor
 from neuroncore_rtl.kernels.program import Program
@@ -17,8 +16,8 @@ from neuroncore_rtl.spec.config import PRESETS
 RECORDING = Recording(Program(PRESETS["full"]), NkiTensor, OPERATORS)
 
 
-def tensor(*shape, memory=Memory.sbuf):
-    return RECORDING.allocate(shape, DTYPES["float32"], memory), np.arange(np.prod(shape)).reshape(shape)
+def tensor(*shape, memory=storage.Memory.sbuf):
+    return RECORDING.allocate(shape, dtypes.DTYPES["float32"], memory), np.arange(np.prod(shape)).reshape(shape)
 
 
 def numbers(view):
@@ -51,7 +50,7 @@ def test_indices_of_indices_are_those_of_numpy(data):
         assert view.shape == array.shape and np.array_equal(numbers(view), array)
 
 
-@pytest.mark.parametrize("memory", [Memory.private_hbm, Memory.sbuf])
+@pytest.mark.parametrize("memory", [storage.Memory.private_hbm, storage.Memory.sbuf])
 def test_index_expressions_are_those_of_numpy(memory):
     view, array = tensor(8, 24, memory=memory)
     p, i, j = arange(6)[:, None, None], arange(3)[None, :, None], arange(4)[None, None, :]
@@ -64,14 +63,14 @@ def test_index_expressions_are_those_of_numpy(memory):
 def test_an_index_of_one_number_is_repeated():
     one, four = arange(5, 6)[:, None], arange(4)[:, None]
     assert np.array_equal(values(one + four), 5 + np.arange(4)[:, None])
-    view, array = tensor(8, 24, memory=Memory.private_hbm)
+    view, array = tensor(8, 24, memory=storage.Memory.private_hbm)
     found = view[one, arange(3)[None, :] * 4 + four]
     assert np.array_equal(numbers(found), array[5, np.arange(3) * 4 + np.arange(4)[:, None]])
     assert np.array_equal(numbers(view[arange(1)[None, :] + 2, four]), array[2, :4][:, None])
 
 
 def test_index_expressions_of_fewer_dimensions_begin_at_the_first_one_if_numpy_refuses_them():
-    view, array = tensor(8, 24, memory=Memory.private_hbm)
+    view, array = tensor(8, 24, memory=storage.Memory.private_hbm)
     found = view[arange(6)[:, None] + 1, arange(3)[None, :, None] * 5 + arange(2)[None, None, :]]
     assert np.array_equal(numbers(found), array[1:7, np.arange(3)[:, None] * 5 + np.arange(2)])
     with pytest.raises(ValueError, match=r"shapes must broadcast, not \(6, 2\) and \(1, 3, 1\)"):
@@ -79,7 +78,7 @@ def test_index_expressions_of_fewer_dimensions_begin_at_the_first_one_if_numpy_r
 
 
 def test_views_of_views():
-    view, array = tensor(4, 12, memory=Memory.sbuf)
+    view, array = tensor(4, 12, memory=storage.Memory.sbuf)
     assert np.array_equal(numbers(view.reshape(4, 3, 4)[:, 1:, ::2]), array.reshape(4, 3, 4)[:, 1:, ::2])
     assert np.array_equal(numbers(view.reshape((4, 3, 4)).permute(0, 2, 1)), array.reshape(4, 3, 4).transpose(0, 2, 1))
     assert np.array_equal(numbers(view[:, None].broadcast_to((4, 5, 12))), np.broadcast_to(array[:, None], (4, 5, 12)))
@@ -89,7 +88,7 @@ def test_views_of_views():
 
 
 def test_blocks_have_tensors_of_their_own():
-    blocks = RECORDING.allocate((3, 2, 128, 8), DTYPES["float32"], Memory.sbuf, lanes=2)
+    blocks = RECORDING.allocate((3, 2, 128, 8), dtypes.DTYPES["float32"], storage.Memory.sbuf, lanes=2)
     assert [blocks[i, j].one_block() for i in range(3) for j in range(2)] == list(range(6))
     with pytest.raises(ValueError, match="an operand must be in one block, selected by integers"):
         blocks[:, 0].one_block()
@@ -132,7 +131,7 @@ def test_dimensions_that_a_tile_lacks_are_the_last_ones():
         assert np.array_equal(numbers(view.fitted(wide)), theirs)
     with pytest.raises(ValueError, match="must broadcast"):
         tensor(4, 2)[0].fitted((4, 3, 2))
-    far, array = tensor(3, memory=Memory.private_hbm)
+    far, array = tensor(3, memory=storage.Memory.private_hbm)
     assert np.array_equal(numbers(far.fitted((2, 3))), np.broadcast_to(array, (2, 3)))
 
 

@@ -4,20 +4,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import canonical, decode, integers, operand, saturate, storage_dtype, widen
-from neuroncore_rtl.spec.formats import (
-    BF16,
-    FORMATS,
-    FP16,
-    FP32,
-    INT8,
-    INT16,
-    INT32,
-    MAC_FORMATS,
-    TF32,
-    UINT8,
-    UINT16,
-    UINT32,
-)
+from neuroncore_rtl.spec import formats
 from neuroncore_rtl.tb.check.oracles import softfloat
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import random_fp32, special_fp32
@@ -43,7 +30,7 @@ def softfloat_decode(codes, fmt):
     return fp32_values(canonical(softfloat.f16_to_f32(codes)))
 
 
-LIBRARIES = {ml_dtypes_decode: ML_DTYPES, gfloat_decode: GFLOAT, softfloat_decode: (FP16,)}
+LIBRARIES = {ml_dtypes_decode: ML_DTYPES, gfloat_decode: GFLOAT, softfloat_decode: (formats.FP16,)}
 
 
 @pytest.mark.parametrize(("theirs", "fmt"), [(theirs, fmt) for theirs, known in LIBRARIES.items() for fmt in known])
@@ -53,7 +40,7 @@ def test_every_code_is_what_a_library_says(theirs, fmt):
     assert_values(codes, fmt, theirs(codes, fmt))
 
 
-@pytest.mark.parametrize("fmt", [INT8, INT16, UINT8, UINT16])
+@pytest.mark.parametrize("fmt", [formats.INT8, formats.INT16, formats.UINT8, formats.UINT16])
 def test_every_integer_code_is_that_of_numpy(fmt):
     codes = every_code(fmt)
     values = codes.view(fmt.name)
@@ -65,23 +52,23 @@ def test_integers_of_32_bits_round_to_nearest_even(rng):
     borders = [0, 1, -1, 2**24 + 1, 2**24 + 3, -(2**24) - 1, 2**31 - 1, -(2**31), 2**31 - 64, 2**31 - 65]
     values = np.concatenate([borders, rng.integers(-(1 << 31), 1 << 31, 50_000) >> rng.integers(0, 32, 50_000)])
     codes = values.astype(np.int32).view(np.uint32)
-    assert_same_bits(integers(codes, INT32), codes, codes)
-    assert_values(codes, INT32, values.astype(np.float64))
-    assert_same_bits(integers(codes, UINT32), codes, codes)
-    assert_values(codes, UINT32, codes.astype(np.float64))
+    assert_same_bits(integers(codes, formats.INT32), codes, codes)
+    assert_values(codes, formats.INT32, values.astype(np.float64))
+    assert_same_bits(integers(codes, formats.UINT32), codes, codes)
+    assert_values(codes, formats.UINT32, codes.astype(np.float64))
 
 
 def test_fp32_is_what_the_processor_says(rng):
     codes = fp32_codes(rng, 100_000)
-    assert_values(codes, FP32, fp32_values(codes))
+    assert_values(codes, formats.FP32, fp32_values(codes))
 
 
 def test_tf32_ignores_its_padding_bits_save_to_tell_nan_from_infinity():
     codes = np.uint32([0x3F801FFF, 0x00001FFF, 0x80001FFF, 0x7F800000, 0x7F800001, 0xFF801FFF])
-    assert_values(codes, TF32, np.array([1.0, 0.0, -0.0, np.inf, np.nan, np.nan]))
+    assert_values(codes, formats.TF32, np.array([1.0, 0.0, -0.0, np.inf, np.nan, np.nan]))
 
 
-@pytest.mark.parametrize("fmt", [f for f in FORMATS.values() if f.is_float])
+@pytest.mark.parametrize("fmt", [f for f in formats.FORMATS.values() if f.is_float])
 def test_canonical_replaces_every_nan_and_nothing_else(fmt, rng):
     codes = every_code(fmt) if fmt.bits <= 16 else random_fp32(rng, 100_000)
     is_nan = np.isnan(decode(codes, fmt))
@@ -89,11 +76,11 @@ def test_canonical_replaces_every_nan_and_nothing_else(fmt, rng):
     assert_same_bits(canonical(codes, fmt), np.where(is_nan, fmt.nan, codes), codes)
 
 
-@pytest.mark.parametrize("fmt", (INT8, INT16, INT32))
+@pytest.mark.parametrize("fmt", (formats.INT8, formats.INT16, formats.INT32))
 def test_saturation_is_that_of_python(rng, fmt):
     borders = np.add.outer([-1, 0, 1], [fmt.min, 0, fmt.max]).ravel()
     values = np.concatenate([borders, rng.integers(-(1 << 31), 1 << 31, 5_000) >> rng.integers(0, 32, 5_000)])
-    values = values[(values >= INT32.min) & (values <= INT32.max)]
+    values = values[(values >= formats.INT32.min) & (values <= formats.INT32.max)]
     codes = saturate(values.astype(np.int32), fmt)
     assert codes.dtype == storage_dtype(fmt)
     assert codes.tolist() == [min(max(value, fmt.min), fmt.max) % (1 << fmt.bits) for value in values.tolist()]
@@ -111,7 +98,7 @@ def significand_bits(value: np.ndarray) -> int:
     return 24 - int(np.log2((scaled & -scaled).min()))
 
 
-@pytest.mark.parametrize("fmt", MAC_FORMATS)
+@pytest.mark.parametrize("fmt", formats.MAC_FORMATS)
 def test_operands_of_single_pass_formats_are_their_values_in_12_bits(fmt):
     codes = every_code(fmt)
     value = operand(codes, fmt)
@@ -124,7 +111,7 @@ def test_fp32_halves_have_12_bits_and_add_up_to_the_value(rng):
     codes = fp32_codes(rng, 200_000)
     value = fp32_values(codes)
     finite = np.isfinite(value)
-    hi, lo = operand(codes, FP32, "hi"), operand(codes, FP32, "lo")
+    hi, lo = operand(codes, formats.FP32, "hi"), operand(codes, formats.FP32, "lo")
     assert significand_bits(hi) <= 12 and significand_bits(lo) <= 12
     assert_same_bits(hi[finite].astype(np.float64) + lo[finite].astype(np.float64), value[finite], codes[finite])
     assert np.array_equal(np.signbit(lo), codes >> 31 == 1)
@@ -136,14 +123,14 @@ def test_fp32_halves_have_12_bits_and_add_up_to_the_value(rng):
 
 def test_fp32_specials_travel_in_the_high_half_only():
     codes = np.uint32([0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFF800FFF])
-    assert_same_bits(operand(codes, FP32, "hi"), fp32_values(codes), codes)
-    assert_same_bits(operand(codes, FP32, "lo"), np.float32([0.0, -0.0, 0.0, 0.0, -0.0]), codes)
+    assert_same_bits(operand(codes, formats.FP32, "hi"), fp32_values(codes), codes)
+    assert_same_bits(operand(codes, formats.FP32, "lo"), np.float32([0.0, -0.0, 0.0, 0.0, -0.0]), codes)
 
 
-@pytest.mark.parametrize("fmt", FORMATS.values())
+@pytest.mark.parametrize("fmt", formats.FORMATS.values())
 def test_scalars_and_shapes_pass_through(fmt):
     codes = np.zeros((2, 3, 1), storage_dtype(fmt))
-    for function in (decode, widen) if fmt not in MAC_FORMATS else (decode, widen, operand):
+    for function in (decode, widen) if fmt not in formats.MAC_FORMATS else (decode, widen, operand):
         assert function(codes, fmt).shape == (2, 3, 1)
         assert function(codes[0, 0, 0], fmt) == 0
     assert widen(codes, fmt).dtype == np.uint32
@@ -152,11 +139,11 @@ def test_scalars_and_shapes_pass_through(fmt):
 @pytest.mark.parametrize(
     ("function", "arguments", "message"),
     [
-        (operand, (FP32, None), "half must be 'hi' or 'lo' for fp32, not None"),
-        (operand, (BF16, "hi"), "half must be None for bf16, not 'hi'"),
-        (operand, (INT16, None), "format must be fp32 or one of .*, not 'int16'"),
-        (integers, (BF16,), "format must be an integer format, not 'bf16'"),
-        (saturate, (BF16,), "format must be an integer format, not 'bf16'"),
+        (operand, (formats.FP32, None), "half must be 'hi' or 'lo' for fp32, not None"),
+        (operand, (formats.BF16, "hi"), "half must be None for bf16, not 'hi'"),
+        (operand, (formats.INT16, None), "format must be fp32 or one of .*, not 'int16'"),
+        (integers, (formats.BF16,), "format must be an integer format, not 'bf16'"),
+        (saturate, (formats.BF16,), "format must be an integer format, not 'bf16'"),
     ],
 )
 def test_format_or_half_wrong(function, arguments, message):

@@ -6,25 +6,22 @@ import pytest
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.golden.arith import canonical, fused
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.tb.check.oracles import softfloat
-from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
-from neuroncore_rtl.tb.stimulus.alu_cases import divide_cases, fma_cases, multiply_cases, special_pairs
-from neuroncore_rtl.tb.stimulus.campaign import CAMPAIGN_OPERATIONS
+from neuroncore_rtl.tb.check.oracles import compare, softfloat
+from neuroncore_rtl.tb.stimulus import alu_cases, campaign
 from neuroncore_rtl.tb.stimulus.operands import special_fp32
 from tests.oracles.known import ARITHMETIC, assert_known
 from tests.oracles.words import on_words
 
-SEED = 21
 COUNT = 300_000
 
-PAIRS = special_pairs()
+PAIRS = alu_cases.special_pairs()
 TRIPLES = [words.ravel() for words in np.meshgrid(*[special_fp32()[::2]] * 3)]
 
 AGAINST_SOFTFLOAT = {
-    "multiply": (arith.multiply_fp32, softfloat.multiply, multiply_cases, COUNT, PAIRS),
-    "fma": (arith.multiply_add_fp32, softfloat.mul_add, fma_cases, COUNT, TRIPLES),
-    "fma exactly": (fused.multiply_add_exactly, softfloat.mul_add, fma_cases, COUNT, TRIPLES),
-    "divide": (arith.divide_fp32, softfloat.divide, divide_cases, 500_000, PAIRS),
+    "multiply": (arith.multiply_fp32, softfloat.multiply, alu_cases.multiply_cases, COUNT, PAIRS),
+    "fma": (arith.multiply_add_fp32, softfloat.mul_add, alu_cases.fma_cases, COUNT, TRIPLES),
+    "fma exactly": (fused.multiply_add_exactly, softfloat.mul_add, alu_cases.fma_cases, COUNT, TRIPLES),
+    "divide": (arith.divide_fp32, softfloat.divide, alu_cases.divide_cases, 500_000, PAIRS),
 }
 """Each row: function, oracle, random cases and their number, special cases."""
 
@@ -33,11 +30,11 @@ AGAINST_SOFTFLOAT = {
 def test_operation_agrees_with_softfloat(name, rng):
     function, oracle, cases, count, special = AGAINST_SOFTFLOAT[name]
     for words in (cases(rng, count), special):
-        assert_same_bits(on_words(function, *words), canonical(oracle(*words)), *words)
+        compare.assert_same_bits(on_words(function, *words), canonical(oracle(*words)), *words)
 
 
 def test_cases_reach_every_kind_of_quotient(rng):
-    size = on_words(arith.divide_fp32, *divide_cases(rng, 50_000)) & 0x7FFFFFFF
+    size = on_words(arith.divide_fp32, *alu_cases.divide_cases(rng, 50_000)) & 0x7FFFFFFF
     kinds = {
         "zero": size == 0,
         "subnormal": (size > 0) & (size < 0x00800000),
@@ -51,7 +48,7 @@ def test_cases_reach_every_kind_of_quotient(rng):
 
 
 def test_the_sum_of_doubles_that_serves_short_operands_is_not_enough(rng):
-    cases = fma_cases(rng, COUNT)
+    cases = alu_cases.fma_cases(rng, COUNT)
     twice_rounded, once = on_words(arith.fma_fp32, *cases), on_words(arith.multiply_add_fp32, *cases)
     assert 0 < (twice_rounded != once).sum() < COUNT / 10
 
@@ -62,8 +59,8 @@ def test_without_the_processors_instruction_the_exact_way_is_taken(rng, monkeypa
 
     monkeypatch.setattr(fused, "has_fused_multiply_add", lambda: False)
     monkeypatch.setattr(fused, "_compiled", refuse)
-    cases = fma_cases(rng, 1_000)
-    assert_same_bits(on_words(arith.multiply_add_fp32, *cases), canonical(softfloat.mul_add(*cases)), *cases)
+    cases = alu_cases.fma_cases(rng, 1_000)
+    compare.assert_same_bits(on_words(arith.multiply_add_fp32, *cases), canonical(softfloat.mul_add(*cases)), *cases)
 
 
 @pytest.mark.parametrize(
@@ -100,30 +97,30 @@ def test_shapes_broadcast(function, operands, result):
         assert (actual == result).all()
 
 
-@pytest.mark.parametrize("name", CAMPAIGN_OPERATIONS)
+@pytest.mark.parametrize("name", campaign.CAMPAIGN_OPERATIONS)
 def test_operation_of_the_campaign_agrees_and_a_flipped_bit_is_found(name, rng):
-    cases, ours, theirs = CAMPAIGN_OPERATIONS[name](rng, 100_000)
-    assert_same_bits(ours, theirs, *cases)
+    cases, ours, theirs = campaign.CAMPAIGN_OPERATIONS[name](rng, 100_000)
+    compare.assert_same_bits(ours, theirs, *cases)
     ours = ours.copy()
     ours[617] ^= 1
     with pytest.raises(AssertionError, match="1 of 100000 differ"):
-        assert_same_bits(ours, theirs, *cases)
+        compare.assert_same_bits(ours, theirs, *cases)
 
 
 def test_an_empty_comparison_is_refused():
     with pytest.raises(AssertionError, match="nothing was compared"):
-        assert_same_bits(np.array([], np.uint32), np.array([], np.uint32))
+        compare.assert_same_bits(np.array([], np.uint32), np.array([], np.uint32))
 
 
 def test_zeros_of_different_sign_differ_and_nans_do_not():
-    assert_same_bits(np.float32([np.nan, -0.0]), np.float64([-np.nan, -0.0]))
+    compare.assert_same_bits(np.float32([np.nan, -0.0]), np.float64([-np.nan, -0.0]))
     with pytest.raises(AssertionError, match="1 of 1 differ"):
-        assert_same_bits(np.float32([0.0]), np.float32([-0.0]))
+        compare.assert_same_bits(np.float32([0.0]), np.float32([-0.0]))
 
 
 def test_the_same_seed_gives_the_same_cases():
-    for operation in CAMPAIGN_OPERATIONS.values():
-        first, again = (operation(np.random.default_rng(SEED), 100)[0] for _ in range(2))
+    for operation in campaign.CAMPAIGN_OPERATIONS.values():
+        first, again = (operation(np.random.default_rng(21), 100)[0] for _ in range(2))
         assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
 
 

@@ -7,8 +7,7 @@ from neuroncore_rtl.golden.arith import canonical, decode, round_fp32
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import random_fp32, round_cases, special_fp32
-from tests.oracles.exact import round_exactly
-from tests.oracles.known import ROUNDED, assert_known
+from tests.oracles import exact, known
 from tests.oracles.libraries import GFLOAT, ML_DTYPES, fp32_values, gfloat_round, ml_dtypes_round
 from tests.oracles.words import words
 
@@ -47,7 +46,7 @@ def test_integers_are_rint_then_clip(fmt, rng):
 def test_random_cases_round_as_rational_numbers_do(fmt, mode, rng):
     value, random = round_cases(rng, fmt, mode, 5_000)
     draws = [None] * len(value) if random is None else random.tolist()
-    theirs = [round_exactly(float(x), fmt, draw) for x, draw in zip(fp32_values(value), draws, strict=True)]
+    theirs = [exact.round_exactly(float(x), fmt, draw) for x, draw in zip(fp32_values(value), draws, strict=True)]
     assert_same_bits(decode(round_fp32(value, fmt, mode, random), fmt), np.array(theirs), value)
 
 
@@ -104,9 +103,9 @@ def test_specials_of_integer_targets_saturate(fmt, mode, random):
 def test_known_results():
     actual = [
         round_fp32(np.uint32(value), fmt, "rne" if random is None else "sr", random)
-        for fmt, value, random, _ in ROUNDED.values()
+        for fmt, value, random, _ in known.ROUNDED.values()
     ]
-    assert_known(ROUNDED, map(int, actual))
+    known.assert_known(known.ROUNDED, map(int, actual))
 
 
 def test_scalars_and_shapes_pass_through():

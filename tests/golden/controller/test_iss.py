@@ -6,20 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.controller import (
-    AccessFault,
-    AddressMap,
-    Cause,
-    Hart,
-    LocalMemory,
-    Timer,
-    Trap,
-    decode_riscv,
-)
+from neuroncore_rtl.golden import controller
 from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES
 from neuroncore_rtl.spec.memory_map import CONSOLE, EXIT, INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE
-from neuroncore_rtl.tb.stimulus.riscv_encoding import i_type, load_constant, r_type
-from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_riscv_program
+from neuroncore_rtl.tb.stimulus import riscv_encoding, riscv_programs
 from tests.kernels.control.programs import PROGRAMS, executable
 
 SPECIAL = (0, 1, 2, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, 0xFFFF_FFFE, 0xFFFF_FFFF, 31, 32)
@@ -31,7 +21,7 @@ class Board:
 
     def load(self, address, size):
         if address != INTERRUPT_PENDING or size != 4:
-            raise AccessFault
+            raise controller.AccessFault
         return self.external
 
     def store(self, address, size, value):
@@ -42,14 +32,18 @@ class Board:
         elif address == CONSOLE:
             self.console += chr(value)
         else:
-            raise AccessFault
+            raise controller.AccessFault
 
 
 def machine(image):
     """Return a hart, its timer and its board; `tick` is called before each step."""
-    timer, board = Timer(), Board()
+    timer, board = controller.Timer(), Board()
     regions = [(TIMER_COMPARE, 0xC000, timer), (0x4000_0000, 0x1000_0000, board)]
-    return Hart(LocalMemory(image, size=MEMORY_BYTES), AddressMap(regions)), timer, board
+    return (
+        controller.Hart(controller.LocalMemory(image, size=MEMORY_BYTES), controller.AddressMap(regions)),
+        timer,
+        board,
+    )
 
 
 def tick(hart, timer, board):
@@ -72,7 +66,7 @@ def test_own_programs_pass(name):
 
 
 def execute(word, *, x=(), memory=b"", pc=LOCAL_BASE):
-    hart = Hart(LocalMemory(word.to_bytes(4, "little") + memory), pc=pc)
+    hart = controller.Hart(controller.LocalMemory(word.to_bytes(4, "little") + memory), pc=pc)
     hart.x[1 : 1 + len(x)] = x
     return hart, hart.step()
 
@@ -109,7 +103,7 @@ OPERATIONS = {
 def test_arithmetic(operation):
     _, funct3, funct7 = operation
     for a, b in pairs(seed=1):
-        hart, line = execute(r_type(0x33, 3, funct3, 1, 2, funct7), x=(a, b))
+        hart, line = execute(riscv_encoding.r_type(0x33, 3, funct3, 1, 2, funct7), x=(a, b))
         expected = int(OPERATIONS[operation](a, b)) % 2**32
         assert (line.rd, line.value, hart.x[3]) == (3, expected, expected), (a, b)
 
@@ -117,8 +111,8 @@ def test_arithmetic(operation):
 @pytest.mark.parametrize("unsigned", (False, True))
 def test_division_truncates_and_has_no_traps(unsigned):
     for a, b in pairs(seed=2, bits=12):
-        _, quotient = execute(r_type(0x33, 3, 5 if unsigned else 4, 1, 2, 1), x=(a, b))
-        _, remainder = execute(r_type(0x33, 3, 7 if unsigned else 6, 1, 2, 1), x=(a, b))
+        _, quotient = execute(riscv_encoding.r_type(0x33, 3, 5 if unsigned else 4, 1, 2, 1), x=(a, b))
+        _, remainder = execute(riscv_encoding.r_type(0x33, 3, 7 if unsigned else 6, 1, 2, 1), x=(a, b))
         q, r = (value if unsigned else as_signed(value) for value in (quotient.value, remainder.value))
         n, d = (a, b) if unsigned else (as_signed(a), as_signed(b))
         if d == 0:
@@ -130,13 +124,13 @@ def test_division_truncates_and_has_no_traps(unsigned):
 
 
 def test_x0_stays_zero():
-    hart, line = execute(i_type(0x13, 0, 0, 1, 5), x=(7,))
+    hart, line = execute(riscv_encoding.i_type(0x13, 0, 0, 1, 5), x=(7,))
     assert (line.rd, hart.x[0]) == (0, 0)
 
 
 def test_what_traps_does_not_count_and_its_line_says_so():
     hart, line = execute(0x0010_0073)
-    assert (line.pc, line.instruction, line.rd, line.cause) == (LOCAL_BASE, 0x0010_0073, 0, Cause.BREAKPOINT)
+    assert (line.pc, line.instruction, line.rd, line.cause) == (LOCAL_BASE, 0x0010_0073, 0, controller.Cause.BREAKPOINT)
     assert hart.csr.instret == 0
 
 
@@ -144,21 +138,21 @@ def test_every_word_decodes_or_is_illegal():
     rng, legal = random.Random(3), 0
     for _ in range(20_000):
         word = rng.getrandbits(32)
-        rd, run = decode_riscv(word)
-        hart = Hart(LocalMemory(size=64))
+        rd, run = controller.decode_riscv(word)
+        hart = controller.Hart(controller.LocalMemory(size=64))
         hart.x[1:32] = [LOCAL_BASE + 4 * n for n in range(1, 32)]
         try:
             target = run(hart, LOCAL_BASE)
             legal += 1
             assert 0 <= target < 1 << 33 and all(0 <= value < 1 << 32 for value in hart.x)
-        except Trap as trap:
-            assert trap.cause != Cause.ILLEGAL or (trap.value, rd) in ((word, 0), (word, word >> 7 & 31))
+        except controller.Trap as trap:
+            assert trap.cause != controller.Cause.ILLEGAL or (trap.value, rd) in ((word, 0), (word, word >> 7 & 31))
     assert 300 < legal < 5000
 
 
 def test_a_hart_in_wfi_waits_for_an_enabled_interrupt():
-    program = [0x1050_0073, *load_constant(1, 1)]
-    hart = Hart(LocalMemory(b"".join(word.to_bytes(4, "little") for word in program)))
+    program = [0x1050_0073, *riscv_encoding.load_constant(1, 1)]
+    hart = controller.Hart(controller.LocalMemory(b"".join(word.to_bytes(4, "little") for word in program)))
     assert hart.step().instruction == 0x1050_0073 and hart.waiting
     assert hart.step() is None
     hart.csr.timer_interrupt = True
@@ -167,13 +161,13 @@ def test_a_hart_in_wfi_waits_for_an_enabled_interrupt():
     line = hart.step()
     assert (line.pc, line.cause) == (LOCAL_BASE + 4, None)  # mstatus disables interrupts: execution continues
     hart.csr.write(0x300, 1 << 3)
-    assert hart.step().cause == Cause.TIMER
+    assert hart.step().cause == controller.Cause.TIMER
 
 
 @pytest.mark.parametrize("seed", (1, 2, 3))
 def test_random_programs_end(seed):
     hart, timer, board = machine(
-        random_riscv_program(np.random.default_rng(seed), 4000, memory_bytes=MEMORY_BYTES).image
+        riscv_programs.random_riscv_program(np.random.default_rng(seed), 4000, memory_bytes=MEMORY_BYTES).image
     )
     causes, rng = set(), random.Random(seed)
     for _ in range(20_000):
@@ -183,14 +177,14 @@ def test_random_programs_end(seed):
         line = hart.step()
         if line is not None and line.cause is not None:
             causes.add(line.cause)
-        if hart.memory.load(TOHOST, 4):
+        if hart.memory.load(riscv_programs.TOHOST, 4):
             break
-    assert hart.memory.load(TOHOST, 4) == 1
-    assert causes == set(Cause)
+    assert hart.memory.load(riscv_programs.TOHOST, 4) == 1
+    assert causes == set(controller.Cause)
 
 
 def test_memory_refuses_what_it_cannot_hold():
     with pytest.raises(ValueError, match="the image must have at most 8 bytes, not 9"):
-        LocalMemory(bytes(9), size=8)
+        controller.LocalMemory(bytes(9), size=8)
     with pytest.raises(ValueError, match="base and size must be multiples of 4"):
-        LocalMemory(base=2)
+        controller.LocalMemory(base=2)

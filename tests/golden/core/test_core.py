@@ -5,23 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import round_fp32
+from neuroncore_rtl.golden import arith, scalar, tensor
 from neuroncore_rtl.golden.core import Core, CoreError, Machine
 from neuroncore_rtl.golden.core.engines import Engines
-from neuroncore_rtl.golden.scalar import activate
-from neuroncore_rtl.golden.tensor import matrix_product
 from neuroncore_rtl.run.job import join_images
-from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec import formats, isa, memory_map
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.formats import BF16
-from neuroncore_rtl.spec.isa import INSTRUCTIONS, Cause, Engine, Opcode, Rule, Update, UpdateOp, Wait
+from neuroncore_rtl.spec.isa import INSTRUCTIONS, Cause, Engine, Opcode, Rule, Update, UpdateOp, Wait, fields
 from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS, RECORDS_AHEAD
-from neuroncore_rtl.spec.isa.fields import width_of
-from neuroncore_rtl.spec.memory_map import SEMAPHORE_ADD
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
-from tests.oracles.chains import word_copies
+from tests.oracles import chains, instructions
 from tests.oracles.copies import random_copy, word_copy
-from tests.oracles.instructions import random_instruction
 from tests.run.harness import core_images as images
 from tests.run.harness.core_errors import CASES, HBM_END, HEADERS, works
 from tests.run.harness.core_images import DMA0, DMA1, TENSOR, VECTOR
@@ -68,7 +62,7 @@ def test_updates_set_add_and_subtract_in_order(hbm):
 def chain(rng, ordered=True):
     words = rng.integers(1 << 30, size=8).astype(np.uint32)
     expected, programs = words.copy(), {DMA0: [], DMA1: [], DMA1 + 1: []}
-    for queue, one in word_copies(rng, range(DMA0, DMA1 + 2), 40, words=8, base=0x8000):
+    for queue, one in chains.word_copies(rng, range(DMA0, DMA1 + 2), 40, words=8, base=0x8000):
         source, target = (place.address // 4 % 8 for place in (one.instruction.src, one.instruction.dst))
         expected[target] = expected[source]
         programs[queue].append(one if ordered else replace(one, waits=()))
@@ -131,8 +125,8 @@ def test_a_semaphore_that_would_leave_its_range(hbm, update):
     assert made.semaphores.values[3:5] == [0, 1] and made.semaphores.values[8] == 7
 
 
-MULTIPLY = isa.MultiplyMoving(format=BF16, k=4, m=4, n=4, address=64, stride=2, psum=0)
-LOAD = isa.LoadStationary(format=BF16, k=4, m=4, address=0)
+MULTIPLY = isa.MultiplyMoving(format=formats.BF16, k=4, m=4, n=4, address=64, stride=2, psum=0)
+LOAD = isa.LoadStationary(format=formats.BF16, k=4, m=4, address=0)
 
 
 def test_a_multiplication_without_weights(hbm):
@@ -151,8 +145,8 @@ def test_whatever_a_record_says_is_executed_or_refused(hbm, rng):
             body = random_copy(rng, CONFIG, HBM_BYTES).encode()
         else:
             opcode = Opcode(int(rng.choice(sorted(opcodes[engine]))))
-            body = replace(random_instruction(rng, opcode, CONFIG, (1024, 512)), function=0).encode(CONFIG)
-        for bit in rng.integers(width_of(INSTRUCTIONS[engine].layout), size=rng.integers(4)):
+            body = replace(instructions.random_instruction(rng, opcode, CONFIG, (1024, 512)), function=0).encode(CONFIG)
+        for bit in rng.integers(fields.width_of(INSTRUCTIONS[engine].layout), size=rng.integers(4)):
             body ^= 1 << int(bit)
         values = INSTRUCTIONS[engine].unpack(body)
         counts = [value for name, value in values.items() if name.startswith("count")]
@@ -174,18 +168,18 @@ def test_all_engines_together(rng):
     (work,) = works(1)
     outcome = Core(CONFIG, join_images([work.finished()])).run()
     assert (outcome.exit_code, outcome.error) == (0, None)
-    x = round_fp32(np.frombuffer(work.contents[images.DATA], np.uint32), BF16).reshape(4, 4)
-    product = matrix_product(x.T, x, BF16, CONFIG.rows)
+    x = arith.round_fp32(np.frombuffer(work.contents[images.DATA], np.uint32), formats.BF16).reshape(4, 4)
+    product = tensor.matrix_product(x.T, x, formats.BF16, CONFIG.rows)
     found = outcome.hbm[images.RESULT : images.RESULT + 64].view(np.uint32).reshape(4, 4)
     assert_same_bits(outcome.psum.view(np.uint32)[:, :4], product)
     assert_same_bits(outcome.sbuf[:, 0x80:0x90].view(np.uint32), found)
-    assert_same_bits(found, activate("identity", product.view(np.float32)).view(np.uint32))
+    assert_same_bits(found, scalar.activate("identity", product.view(np.float32)).view(np.uint32))
     assert len(outcome.records) == 11
 
 
 ENDS = {
     "a semaphore wakes": (images.SEMAPHORE, (DMA1, [record(updates=[Update(7)])] * 2), 2 << 8 | 1 << 2, ""),
-    "a refused access traps": (images.REFUSED, (DMA0, []), 0, f"7 {SEMAPHORE_ADD + 4:08x}\n"),
+    "a refused access traps": (images.REFUSED, (DMA0, []), 0, f"7 {memory_map.SEMAPHORE_ADD + 4:08x}\n"),
     "in time for the watchdog": (images.RESCUE, (DMA0, [record(waits=[Wait(9, 1)])]), 0, ""),
 }
 """Cases with their block, exit code and console output."""

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.collective import execute_lists as run_lists
-from neuroncore_rtl.golden.core import Core, CoreError, run_instance
-from neuroncore_rtl.golden.core.engines import Engines
-from neuroncore_rtl.golden.core.network import WaitingCores
+from neuroncore_rtl.golden.core import Core, CoreError, engines, network, run_instance
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.program import Program, build_image
-from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec import instance, isa
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import Cause, Engine, Record, Rule, Update
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, SIGNATURE_FIELDS, Collective, CollectiveType, Group
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
@@ -22,7 +19,7 @@ from tests.oracles.copies import word_copy
 from tests.run.harness.core_images import ASLEEP, LATE, NUMBER, hand_image, watched
 
 SEED = 5040
-INSTANCE = Instance(chips=2, core=PRESETS["tiny"])
+INSTANCE = instance.Instance(chips=2, core=PRESETS["tiny"])
 CONFIG = INSTANCE.core
 QUEUE = isa.collective_queue(CONFIG)
 BASE = 1 << 15
@@ -204,7 +201,7 @@ def test_whatever_a_record_says_is_executed_or_refused(rng):
         for bit in rng.integers(COLLECTIVE_BITS, size=rng.integers(4)):
             body ^= 1 << int(bit)
         try:
-            outcomes.append(Engines(CONFIG, np.zeros(BASE, np.uint8)).execute(Engine.COLLECTIVE, body))
-        except WaitingCores:
+            outcomes.append(engines.Engines(CONFIG, np.zeros(BASE, np.uint8)).execute(Engine.COLLECTIVE, body))
+        except network.WaitingCores:
             outcomes.append(None)
     assert 60 < outcomes.count(None) < 500 and (Cause.AXI, 0) in outcomes and (Rule.STATE, 0) in outcomes

@@ -11,8 +11,7 @@ from neuroncore_rtl.golden.elementwise import load_words, store_words
 from neuroncore_rtl.golden.memory.dma import DmaFault, dma_copy
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, UINT32
-from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Storage
-from neuroncore_rtl.spec.isa.alu import Arithmetic
+from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Storage, alu
 from tests.oracles.copies import INDEX_ADDRESS, INDEX_LIMIT, SBUF_USED, USED_BYTES, beyond, places, random_copy
 from tests.oracles.memories import changed_bytes
 
@@ -50,9 +49,9 @@ def oracle(copy, *memories):
         data = bytes(int(before[place[0]][byte(*place)]) for place in source)
         if copy.src.format != copy.dst.format:
             codes = np.frombuffer(data, storage_dtype(copy.src.format))
-            arithmetic = Arithmetic.FP32
+            arithmetic = alu.Arithmetic.FP32
             if not (copy.src.format.is_float or copy.dst.format.is_float):
-                arithmetic = Arithmetic.UINT32 if copy.src.format is UINT32 else Arithmetic.INT32
+                arithmetic = alu.Arithmetic.UINT32 if copy.src.format is UINT32 else alu.Arithmetic.INT32
             data = store_words(load_words(codes, copy.src.format, arithmetic), copy.dst.format, arithmetic).tobytes()
         for place, value in zip(target, data, strict=True):
             named[place[0]][byte(*place)] = value

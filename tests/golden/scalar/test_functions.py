@@ -11,9 +11,8 @@ from neuroncore_rtl.golden.arith import round_fp32
 from neuroncore_rtl.golden.scalar import activate
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.functions import FUNCTIONS, function_named, generate, layout, load_tables
-from neuroncore_rtl.tb.check.oracles import accuracy
+from neuroncore_rtl.tb.check.oracles import accuracy, compare
 from neuroncore_rtl.tb.check.oracles.accuracy import CROSSINGS, bf16_values, borders, dense, last_place
-from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.check.oracles.functions import ALPHA, exact, reference
 from tests.oracles.datapath import datapath
 from tests.oracles.words import words
@@ -45,7 +44,7 @@ def test_results_are_those_of_the_definition_bit_for_bit(name, alpha, rng):
     z = np.concatenate([dense(name, rng, 300), rng.choice(borders(name), 100)])
     word = int(np.float32(alpha).view(np.uint32))
     theirs = np.array([datapath(FUNCTIONS[name], int(x), word) for x in words(z)], np.uint32)
-    assert_same_bits(words(activate(name, z, alpha)), theirs, words(z))
+    compare.assert_same_bits(words(activate(name, z, alpha)), theirs, words(z))
 
 
 @every_function
@@ -120,12 +119,12 @@ def test_every_bf16_value_against_mpmath(name):
     ],
 )  # fmt: skip
 def test_exact_points(name, z, y):
-    assert_same_bits(activate(name, np.float32([z])), np.float32([y]), np.float32([z]))
+    compare.assert_same_bits(activate(name, np.float32([z])), np.float32([y]), np.float32([z]))
 
 
 def test_roots_of_squares_are_exact(rng):
     roots = rng.integers(1, 1 << 12, 10_000).astype(np.float32)
-    assert_same_bits(activate("sqrt", roots * roots), roots, roots)
+    compare.assert_same_bits(activate("sqrt", roots * roots), roots, roots)
 
 
 @pytest.mark.parametrize("name", ["reciprocal", "rsqrt", "sqrt", "identity", "square"])
@@ -133,7 +132,7 @@ def test_powers_of_two_are_exact(name):
     exponents = np.arange(-149, 128) if name in ("reciprocal", "identity", "square") else np.arange(-148, 128, 2)
     z = np.ldexp(1.0, exponents).astype(np.float32)
     with np.errstate(all="ignore"):
-        assert_same_bits(activate(name, z), reference(name, z).astype(np.float32), z)
+        compare.assert_same_bits(activate(name, z), reference(name, z).astype(np.float32), z)
 
 
 @pytest.mark.parametrize("name", ["identity", "square", "abs", "sign", "relu", "leaky_relu", "drelu", "dleaky_relu"])
@@ -148,13 +147,13 @@ def test_functions_of_one_product_round_once(name, alpha, rng):
         theirs = forms.get(name, reference(name, z)).astype(np.float32)
     # numpy may choose either sign for maximum(-0, 0) and sign(0).
     kept = (z != 0) | (name not in ("relu", "sign"))
-    assert_same_bits(activate(name, z, alpha)[kept], theirs[kept], z[kept])
+    compare.assert_same_bits(activate(name, z, alpha)[kept], theirs[kept], z[kept])
 
 
 @pytest.mark.parametrize(("name", "sign"), [(name, -1) for name in ODD] + [(name, 1) for name in EVEN])
 def test_odd_and_even_functions_are(name, sign, rng):
     z = np.abs(dense(name, rng, 50_000))
-    assert_same_bits(activate(name, -z), sign * activate(name, z), z)
+    compare.assert_same_bits(activate(name, -z), sign * activate(name, z), z)
 
 
 @every_function
@@ -188,7 +187,7 @@ def test_negative_arguments_outside_the_domain_give_nan(name):
 )  # fmt: skip
 def test_zeros_and_infinities(name, theirs):
     z = np.float32([0.0, -0.0, np.inf, -np.inf])
-    assert_same_bits(activate(name, z, ALPHA), np.float32(theirs), z)
+    compare.assert_same_bits(activate(name, z, ALPHA), np.float32(theirs), z)
 
 
 @pytest.mark.parametrize("alpha", [np.inf, -np.inf, np.nan, 0.0, -0.0])
@@ -200,7 +199,7 @@ def test_special_slopes_multiply_as_ieee_754_says(name, alpha):
             theirs = np.where(np.signbit(z), np.float32(alpha) * z, z)
         else:
             theirs = np.where(np.isnan(z), np.nan, np.where(z > 0, 1, np.float32(alpha)))
-    assert_same_bits(activate(name, z, alpha), theirs.astype(np.float32), z)
+    compare.assert_same_bits(activate(name, z, alpha), theirs.astype(np.float32), z)
 
 
 @every_function

@@ -5,17 +5,14 @@ from functools import partial
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import canonical, round_fp32, storage_dtype, widen
-from neuroncore_rtl.golden.arith.machine_code import assembly, has_fused_multiply_add
+from neuroncore_rtl.golden.arith import canonical, machine_code, round_fp32, storage_dtype, widen
 from neuroncore_rtl.golden.tensor import TensorEngine, accumulate_sums, array_operand, matrix_product
 from neuroncore_rtl.golden.tensor.kernel import WIDTH, column_sums, column_sums_equation, multiply_tiles, pack_tiles
 from neuroncore_rtl.golden.tensor.product import SHARED
 from neuroncore_rtl.golden.tensor.tile import TILE, build_pass
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, INT8, MATMUL_FORMATS, TF32
-from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
-from neuroncore_rtl.spec.isa.access import allowed_start
-from neuroncore_rtl.spec.isa.tensor import column_starts, row_starts
+from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving, access, tensor
 from neuroncore_rtl.tb.check.oracles import softfloat
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import random_codes, special_codes, special_fp32
@@ -116,10 +113,10 @@ def test_kernel_without_a_fused_multiply_add_gives_the_same_bits(masked, rng):
     assert compared == 64_000
 
 
-@pytest.mark.skipif(not has_fused_multiply_add(), reason="this processor has no fused multiply-add")
+@pytest.mark.skipif(not machine_code.has_fused_multiply_add(), reason="this processor has no fused multiply-add")
 @pytest.mark.parametrize("masked", [False, True])
 def test_kernel_uses_the_processors_vector_fused_multiply_add(masked):
-    code = assembly(build_pass(WIDTH, masked, integer=False, fused=True))
+    code = machine_code.assembly(build_pass(WIDTH, masked, integer=False, fused=True))
     assert "fmaf" not in code, "it calls the C library"
     assert any(name in code for name in ("vfmadd132ps", "vfmadd213ps", "vfmadd231ps", "fmla"))
 
@@ -217,7 +214,7 @@ def place(memory, matrix, address, stride):
 
 
 def any_start(rng, starts, count, limit, quadrant):
-    allowed = [start for start in starts if start + count <= limit and not allowed_start(start, count, quadrant)]
+    allowed = [start for start in starts if start + count <= limit and not access.allowed_start(start, count, quadrant)]
     return int(rng.choice(allowed))
 
 
@@ -232,10 +229,10 @@ def run_tiled(rng, engine, a, b, fmt):
         while n0 < n:
             count = int(rng.integers(1, min(n - n0, config.psum_words) + 1))
             psum = int(rng.integers(8)) * config.psum_words + int(rng.integers(config.psum_words - count + 1))
-            column = any_start(rng, column_starts(config), len(a_tile), config.columns, config.quadrant)
+            column = any_start(rng, tensor.column_starts(config), len(a_tile), config.columns, config.quadrant)
             for k0 in range(0, k, config.rows):
                 w, x = a_tile[:, k0 : k0 + config.rows].T, b[k0 : k0 + config.rows, n0 : n0 + count]
-                row = any_start(rng, row_starts(config), len(w), config.rows, config.quadrant)
+                row = any_start(rng, tensor.row_starts(config), len(w), config.rows, config.quadrant)
                 # Memories are full of noise, also in rows beyond k.
                 stationary, moving = rng.integers(0, 256, (2, config.rows, 1 << 14), np.uint8)
                 stride = size * int(rng.integers(1, 4))

@@ -4,11 +4,8 @@
 
 import pytest
 
-from neuroncore_rtl.golden.timing.banks import Banks
-from neuroncore_rtl.golden.timing.events import Agenda
-from neuroncore_rtl.golden.timing.tensor import TensorEngine
-from neuroncore_rtl.hdl.arith.divide import Fp32Divider
-from neuroncore_rtl.hdl.arith.power import Fp32Power
+from neuroncore_rtl.golden.timing import banks, events, tensor
+from neuroncore_rtl.hdl.arith import divide, power
 from neuroncore_rtl.hdl.dma.checker import DmaChecker
 from neuroncore_rtl.hdl.scalar.block import ActivationBlock
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine as TensorHardware
@@ -19,11 +16,11 @@ from neuroncore_rtl.spec.config import PRESETS
 
 def test_derived_constants_are_those_of_the_specification():
     actual = {
-        "DIVIDE_INTERVAL": Fp32Divider.INTERVAL,
-        "DIVIDE_LATENCY": Fp32Divider.LATENCY,
-        "REMAINDER_INTERVAL": Fp32Divider.REMAINDER_INTERVAL,
-        "REMAINDER_LATENCY": Fp32Divider.REMAINDER_LATENCY,
-        "POWER_LATENCY": Fp32Power.LATENCY,
+        "DIVIDE_INTERVAL": divide.Fp32Divider.INTERVAL,
+        "DIVIDE_LATENCY": divide.Fp32Divider.LATENCY,
+        "REMAINDER_INTERVAL": divide.Fp32Divider.REMAINDER_INTERVAL,
+        "REMAINDER_LATENCY": divide.Fp32Divider.REMAINDER_LATENCY,
+        "POWER_LATENCY": power.Fp32Power.LATENCY,
         "SCALAR_LANES_LATENCY": tuple(ActivationBlock(1, depth).latency for depth in (1, 2)),
         "DMA_CHECKER_INTERVAL": DmaChecker.INTERVAL,
     }
@@ -33,7 +30,7 @@ def test_derived_constants_are_those_of_the_specification():
 @pytest.mark.parametrize("preset", PRESETS)
 def test_latency_of_a_column_is_that_of_the_hardware(preset):
     config = PRESETS[preset]
-    assert TensorEngine(config, Agenda(), Banks(config)).latency == TensorHardware.latency(config)
+    assert tensor.TensorEngine(config, events.Agenda(), banks.Banks(config)).latency == TensorHardware.latency(config)
 
 
 @pytest.mark.parametrize("alu_latency", [1, 2, 6])

@@ -6,19 +6,17 @@ import pytest
 
 from neuroncore_rtl.golden.timing import ControlPath, MemoryTiming, predict
 from neuroncore_rtl.kernels.library.matmul import matmul
-from neuroncore_rtl.kernels.program import Program
-from neuroncore_rtl.kernels.program.image import build_image
+from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.spec.isa import Wait
 
 TINY = PRESETS["tiny"]
 
 
 def product(m=8, k=8, n=12, config=TINY):
     program = Program(config)
-    a, b = program.space.hbm("a", BF16, (k, m)), program.space.hbm("b", BF16, (k, n))
-    matmul(program, program.space.hbm("c", FP32, (m, n)), a, b)
+    a, b = program.space.hbm("a", formats.BF16, (k, m)), program.space.hbm("b", formats.BF16, (k, n))
+    matmul(program, program.space.hbm("c", formats.FP32, (m, n)), a, b)
     return build_image(program)
 
 
@@ -56,7 +54,7 @@ def test_waits_have_their_cause():
 def test_a_wait_without_an_update_is_reported():
     image = product()
     first, *others = image.records[0]
-    stuck = replace(first, waits=(Wait(200, 1),))
+    stuck = replace(first, waits=(isa.Wait(200, 1),))
     with pytest.raises(ValueError, match="a record of queue .* waits for ever"):
         predict(replace(image, records=((stuck, *others), *image.records[1:])))
 
@@ -75,8 +73,8 @@ def test_impossible_memories_are_refused(wrong):
 def two_products():
     program = Program(TINY)
     for name in "ab":
-        left, right = program.space.hbm(name, BF16, (8, 8)), program.space.hbm(name, BF16, (8, 12))
-        matmul(program, program.space.hbm("c", FP32, (8, 12)), left, right)
+        left, right = program.space.hbm(name, formats.BF16, (8, 8)), program.space.hbm(name, formats.BF16, (8, 12))
+        matmul(program, program.space.hbm("c", formats.FP32, (8, 12)), left, right)
         program.start_section()
     return build_image(program)
 

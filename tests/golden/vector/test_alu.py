@@ -9,19 +9,16 @@ from neuroncore_rtl.golden.arith import canonical
 from neuroncore_rtl.golden.vector.alu import alu
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp, Arithmetic
-from neuroncore_rtl.tb.check.oracles import softfloat
-from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
+from neuroncore_rtl.tb.check.oracles import compare, softfloat
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases, special_pairs
-from tests.oracles.elementwise import INTEGER
-from tests.oracles.known import ALU
+from tests.oracles import elementwise, known
 
 SEED = 23
-COUNT = 100_000
 ONE, TWO, NAN, NEGATIVE = 0x3F800000, 0x40000000, FP32.nan, 0x80000000
 MAGNITUDE = np.uint32(0x7FFFFFFF)
 
 
-def pairs(rng, count=COUNT):
+def pairs(rng, count=100_000):
     return [np.concatenate(words) for words in zip(alu_cases(rng, count), special_pairs(), strict=True)]
 
 
@@ -95,25 +92,25 @@ def test_fp32_operation_agrees_with_softfloat(op, rng):
     a, b = pairs(rng)
     expected = FLOAT[op](a, b)
     assert len(np.unique(expected)) > 1
-    assert_same_bits(alu(op, a, b), expected, a, b)
+    compare.assert_same_bits(alu(op, a, b), expected, a, b)
 
 
 @pytest.mark.parametrize(("arithmetic", "dtype"), [(Arithmetic.INT32, np.int32), (Arithmetic.UINT32, np.uint32)])
-@pytest.mark.parametrize("op", INTEGER)
+@pytest.mark.parametrize("op", elementwise.INTEGER)
 def test_operation_of_integers_is_that_of_python(op, arithmetic, dtype, rng):
     a, b = pairs(rng, 10_000)
     operands = zip(a.view(dtype).tolist(), b.view(dtype).tolist(), strict=True)
-    expected = [int(INTEGER[op](*pair)) % (1 << 32) for pair in operands]
-    assert_same_bits(alu(op, a, b, arithmetic), np.array(expected, np.uint32), a, b)
+    expected = [int(elementwise.INTEGER[op](*pair)) % (1 << 32) for pair in operands]
+    compare.assert_same_bits(alu(op, a, b, arithmetic), np.array(expected, np.uint32), a, b)
 
 
 def test_every_operation_is_tested():
-    assert set(INTEGER) == set(AluOp) - FLOAT_ONLY
+    assert set(elementwise.INTEGER) == set(AluOp) - FLOAT_ONLY
     assert set(FLOAT) == set(AluOp) - BITWISE - {AluOp.POWER}
 
 
 def test_known_results():
-    for op, a, b, *results in ALU:
+    for op, a, b, *results in known.ALU:
         found = [int(alu(op, a, b, arithmetic)) for arithmetic in Arithmetic if op not in FLOAT_ONLY or not arithmetic]
         assert found == results, (op.name, hex(a), hex(b))
     assert [int(alu(AluOp.POWER, a, b)) for a, b in ((TWO, 0x40400000), (0, 0))] == [0x41000000, ONE]

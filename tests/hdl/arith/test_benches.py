@@ -167,7 +167,7 @@ def run_bench(bench, path, **values):
 def test_vectors_pass_and_a_case_without_expected_is_printed(vectors, capsys, bench, text, compared, printed):
     report = run_bench(bench, vectors(text))
     assert report.problems == []
-    assert (report.compared, report.rows["compared_with_EXPECTED"]) == (compared, compared - 1)
+    assert (report.compared, report.rows["compared_with_expected"]) == (compared, compared - 1)
     assert capsys.readouterr().out == printed
 
 

@@ -8,7 +8,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS, TF32, 
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import run
-from tests.hdl.slow import slow_if
+from tests.hdl.simulation import slow_if
 
 ABSENT = Operand().const({"inf": 1, "nan": 1}).as_bits()
 EVERY_FORMAT = pytest.mark.parametrize("fmt", MATMUL_FORMATS)

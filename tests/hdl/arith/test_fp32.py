@@ -5,18 +5,15 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden import arith
-from neuroncore_rtl.hdl.arith.add import Fp32Adder
-from neuroncore_rtl.hdl.arith.fma import Fp32Fma
-from neuroncore_rtl.hdl.arith.round import Fp32Rounder
+from neuroncore_rtl.hdl.arith import add, fma, round
 from neuroncore_rtl.run.harness.player import PlayedUnit
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases, special_pairs
 from neuroncore_rtl.tb.stimulus.one_bit import lone_bits, lone_factors, lone_products
 from neuroncore_rtl.tb.stimulus.operands import add_cases
 from tests.hdl.arith.units import assert_same, differences, faulty_wire, run
-from tests.hdl.slow import slow_if
-from tests.oracles.known import ARITHMETIC, assert_known
-from tests.oracles.words import on_words
+from tests.hdl.simulation import slow_if
+from tests.oracles import known, words
 
 FEW = 1_500
 NEGATIVE_ZERO = 1 << 31
@@ -50,14 +47,14 @@ class Feedforward:
 
     def bulk(self, latency: int, operands) -> tuple:
         unit = PlayedUnit(self.kind(latency), self.ports)
-        return unit, dict(zip(self.ports, operands, strict=True)), on_words(self.golden, *operands)
+        return unit, dict(zip(self.ports, operands, strict=True)), words.on_words(self.golden, *operands)
 
 
 FACTORS = ("a", "b", "c")
 UNITS = {
-    "add": Feedforward(Fp32Adder, arith.add_fp32, sum_cases, 2, 300_000),
-    "multiply": Feedforward(Fp32Fma, lambda a, b, c: arith.multiply_fp32(a, b), product_cases, 1, 250_000, FACTORS),
-    "fma": Feedforward(Fp32Fma, arith.multiply_add_fp32, fma_cases, 4, 400_000, FACTORS),
+    "add": Feedforward(add.Fp32Adder, arith.add_fp32, sum_cases, 2, 300_000),
+    "multiply": Feedforward(fma.Fp32Fma, lambda a, b, c: arith.multiply_fp32(a, b), product_cases, 1, 250_000, FACTORS),
+    "fma": Feedforward(fma.Fp32Fma, arith.multiply_add_fp32, fma_cases, 4, 400_000, FACTORS),
 }
 LATENCIES = [(name, latency) for name, unit in UNITS.items() for latency in sorted(unit.kind.CUTS)]
 
@@ -66,7 +63,7 @@ LATENCIES = [(name, latency) for name, unit in UNITS.items() for latency in sort
 def test_result_is_that_of_golden(rng, name, latency):
     unit = UNITS[name]
     operands = unit.cases(rng, 900 if name == "add" else 300)
-    assert unit.run(latency, operands) == on_words(unit.golden, *operands).tolist()
+    assert unit.run(latency, operands) == words.on_words(unit.golden, *operands).tolist()
 
 
 @pytest.mark.parametrize("name", UNITS)
@@ -106,22 +103,22 @@ def test_a_faulty_unit_is_detected(rng, name, wire, expression):
 
 @pytest.mark.parametrize("name", UNITS)
 def test_known_results(name):
-    a, b, *c, _ = zip(*ARITHMETIC[name].values(), strict=True)
+    a, b, *c, _ = zip(*known.ARITHMETIC[name].values(), strict=True)
     c = c or [[NEGATIVE_ZERO] * len(a)] * (len(UNITS[name].ports) - 2)
     for operands in ((a, b, *c), (b, a, *c)):
-        assert_known(ARITHMETIC[name], UNITS[name].run(1, operands))
+        known.assert_known(known.ARITHMETIC[name], UNITS[name].run(1, operands))
 
 
-@pytest.mark.parametrize("latency", Fp32Fma.CUTS)
+@pytest.mark.parametrize("latency", fma.Fp32Fma.CUTS)
 def test_integer_products_between_fp32_products(rng, latency):
     a, b = rng.integers(0, 1 << 32, (2, 300), np.uint32)
     integer = rng.integers(0, 2, 300)
-    unit = Fp32Fma(latency)
+    unit = fma.Fp32Fma(latency)
     found = run(unit, {"a": a, "b": b, "integer": integer}, "product", unit.product_latency)
     assert np.array(found)[integer == 1].tolist() == (a * b)[integer == 1].tolist()
 
 
-@pytest.mark.parametrize("kind", [Fp32Adder, Fp32Fma, Fp32Rounder])
+@pytest.mark.parametrize("kind", [add.Fp32Adder, fma.Fp32Fma, round.Fp32Rounder])
 def test_latency_wrong(kind):
     for latency in (0, max(kind.CUTS) + 1):
         with pytest.raises(ValueError, match=f"latency must be 1 to {max(kind.CUTS)}, not {latency}"):

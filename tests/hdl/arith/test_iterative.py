@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden import arith
-from neuroncore_rtl.hdl.arith import divide, power
+from neuroncore_rtl.hdl.arith import divide, pack, power
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
-from neuroncore_rtl.hdl.arith.pack import pack_fp32
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.run.harness.player import PlayedUnit
 from neuroncore_rtl.run.sim.simulation import SIMULATORS
@@ -16,8 +15,7 @@ from neuroncore_rtl.spec.power import LOGARITHM
 from neuroncore_rtl.tb.stimulus.alu_cases import divide_cases, power_cases, remainder_cases, special_pairs
 from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits, lone_powers
 from tests.hdl.arith.units import play
-from tests.hdl.simulation import drive, simulated
-from tests.hdl.slow import slow_if
+from tests.hdl.simulation import drive, simulated, slow_if
 from tests.oracles.known import ARITHMETIC, assert_known
 from tests.oracles.words import on_words
 
@@ -89,7 +87,7 @@ def test_one_bit_decides_a_power():
 
 
 def test_a_divider_without_the_remainder_is_detected(rng, monkeypatch):
-    monkeypatch.setattr(divide, "pack_fp32", lambda m, quotient, field, inexact: pack_fp32(m, quotient, field))
+    monkeypatch.setattr(divide, "pack_fp32", lambda m, quotient, field, inexact: pack.pack_fp32(m, quotient, field))
     a, b = divide_cases(rng, FEW)
     wrong = play_pairs(Fp32Divider(), a, b, "icarus") != on_words(arith.divide_fp32, a, b)
     assert 0 < wrong.sum() < len(a)

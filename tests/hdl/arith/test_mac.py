@@ -13,7 +13,7 @@ from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.one_bit import lone_macs
 from neuroncore_rtl.tb.tests.engines.mac import MacUnit
 from tests.hdl.arith.units import assert_same, run, shuffled
-from tests.hdl.slow import slow_if
+from tests.hdl.simulation import slow_if
 
 PER_FORMAT = 200
 NARROW = {BF16, FP8E3M4, FP8E4M3, FP8E5M2, INT8}

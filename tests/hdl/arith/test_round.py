@@ -7,7 +7,7 @@ from neuroncore_rtl.spec.formats import FORMATS, FP32
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.one_bit import lone_fraction_bits
 from tests.hdl.arith.units import run, shuffled
-from tests.hdl.slow import slow
+from tests.hdl.simulation import slow
 from tests.oracles.known import ROUNDED, assert_known
 
 PER_TARGET = 150

@@ -6,8 +6,7 @@ from amaranth import Module
 from amaranth.lib import data
 
 from neuroncore_rtl.golden import arith
-from neuroncore_rtl.hdl.arith.formats import FormatCode
-from neuroncore_rtl.hdl.arith.integer import IntoInt
+from neuroncore_rtl.hdl.arith import formats, integer
 from neuroncore_rtl.hdl.arith.saturate import Saturate
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.run.harness.player import Playable
@@ -16,7 +15,6 @@ from neuroncore_rtl.tb.stimulus.operands import random_fp32, special_codes
 from tests.hdl.arith.units import assert_same, run, shuffled
 from tests.oracles.known import SATURATED, WIDENED, assert_known
 
-PER_FORMAT = {"verilator": 60_000, "icarus": 200}
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
 TO_FP32, TO_INTEGER, NARROWED = range(3)
 
@@ -25,7 +23,7 @@ class StorageUnit(Playable):
     """Both conversions, combinational, with an output register; `output` selects the result."""
 
     def __init__(self):
-        super().__init__(data.StructLayout({"dtype": FormatCode, "output": 2, "uint32": 1, "word": 32}), 1)
+        super().__init__(data.StructLayout({"dtype": formats.FormatCode, "output": 2, "uint32": 1, "word": 32}), 1)
 
     def elaborate(self, platform):
         m = Module()
@@ -76,7 +74,7 @@ def storage_cases(rng, count):
 
 
 def test_conversions_in_bulk_are_those_of_golden(rng, sim):
-    assert_same(StorageUnit(), *storage_cases(rng, PER_FORMAT[sim]), sim)
+    assert_same(StorageUnit(), *storage_cases(rng, {"verilator": 60_000, "icarus": 200}[sim]), sim)
 
 
 def test_known_results():
@@ -100,4 +98,4 @@ def test_an_integral_fp32_number_becomes_an_integer(rng):
     integers = np.array([*edges, *(-edge for edge in edges), *rng.integers(-(1 << 24) + 1, 1 << 24, 500)])
     integers = np.concatenate([integers, integers[-500:] >> rng.integers(0, 24, 500)])
     words = [0x80000000, *integers.astype(np.float32).view(np.uint32)]
-    assert run(IntoInt(), [{"value": word} for word in words]) == [0, *(integers & 0xFFFFFFFF)]
+    assert run(integer.IntoInt(), [{"value": word} for word in words]) == [0, *(integers & 0xFFFFFFFF)]

@@ -5,16 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuroncore_rtl.hdl.board.sdram import SdramController, sdram_words
-from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
+from neuroncore_rtl.hdl.board import sdram, sdram_chip
 from neuroncore_rtl.hdl.verilog import text as verilog
 from neuroncore_rtl.run.harness.board.sdram import SDRAM, sdram_parameters
 from neuroncore_rtl.run.harness.run import run_harness
 from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs
-from neuroncore_rtl.run.sim import simulation
-from neuroncore_rtl.run.sim.images import write_lines
+from neuroncore_rtl.run.sim import images, simulation
 
-CHIP = dataclasses.replace(MT48LC16M16, row_bits=11, refresh_ns=16_000_000)
+CHIP = dataclasses.replace(sdram_chip.MT48LC16M16, row_bits=11, refresh_ns=16_000_000)
 """Parameters of a chip with a quarter of the rows; each row is refreshed at the usual rate."""
 
 START_NS = 2_000
@@ -22,8 +20,8 @@ COUNT = 3000
 
 
 def bench(clock_hz: int, broken: dict[str, int] | None = None) -> simulation.Design:
-    controller = SdramController(dataclasses.replace(CHIP, **(broken or {})), clock_hz, START_NS)
-    word = sdram_words(CHIP)
+    controller = sdram.SdramController(dataclasses.replace(CHIP, **(broken or {})), clock_hz, START_NS)
+    word = sdram.sdram_words(CHIP)
     defines = {
         "ARGUMENTS": arguments(memories=("words",), files=("read",)),
         "CHIP": sdram_parameters(CHIP, clock_hz, START_NS),
@@ -51,7 +49,7 @@ def random_accesses(rng: np.random.Generator) -> list[dict[str, int]]:
 
 
 def play(design: simulation.Design, words: list[dict[str, int]], sim: str = "verilator") -> list[tuple[int, int]]:
-    layout = sdram_words(CHIP)
+    layout = sdram.sdram_words(CHIP)
     lines = []
     for one in words:
         fields = {name: value for name, value in one.items() if name != "pause"}
@@ -59,7 +57,7 @@ def play(design: simulation.Design, words: list[dict[str, int]], sim: str = "ver
     built = simulation.build(design, sim)
     with simulation.run_directory("sdram") as directory:
         directory = directory.resolve()
-        given = write_lines(directory, {"words": "".join(lines)})
+        given = images.write_lines(directory, {"words": "".join(lines)})
         given += plusargs(read=directory / "read")
         run_harness(built, directory, plusargs=given, limit=400 * COUNT)
         pairs = [line.split() for line in (directory / "read").read_text().splitlines()]

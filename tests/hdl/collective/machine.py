@@ -15,13 +15,9 @@ from neuroncore_rtl.hdl.collective.peer import Peer
 from neuroncore_rtl.hdl.link.flit import flit_layout
 from neuroncore_rtl.hdl.primitives.engine_error import DetailedError
 from neuroncore_rtl.hdl.verilog.conversion import to_verilog
-from neuroncore_rtl.run.harness import hbm
-from neuroncore_rtl.run.harness.collective_faults import CollectiveFault
+from neuroncore_rtl.run.harness import collective_faults, hbm, subject_ports, verilog_text
 from neuroncore_rtl.run.harness.run import run_harness
-from neuroncore_rtl.run.harness.subject_ports import axi_connections, hbm_defines
-from neuroncore_rtl.run.harness.verilog_text import connections
-from neuroncore_rtl.run.sim import simulation
-from neuroncore_rtl.run.sim.layouts import layout_defines, plain
+from neuroncore_rtl.run.sim import layouts, simulation
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
 from tests.hdl.harness.machines import hex_words, machine_design, write_files
 
@@ -54,7 +50,7 @@ class Outcome:
     """
 
     memories: np.ndarray
-    errors: Sequence[CollectiveFault]
+    errors: Sequence[collective_faults.CollectiveFault]
     retired: Sequence[Sequence[int]]
     counters: Sequence[dict[str, int | dict[str, int]]]
     peers: Sequence[int | None]
@@ -72,7 +68,7 @@ def _engine(core: int) -> str:
         for channel in range(2)
         for name, signal in (("payload", "flit"), ("valid", "valid"), ("ready", "ready"))
     ]
-    axi = connections(axi_connections(("axi__0", "axi__1"), HBM_BEAT, 1, first=2 * core))
+    axi = verilog_text.connections(subject_ports.axi_connections(("axi__0", "axi__1"), HBM_BEAT, 1, first=2 * core))
     return (
         f"collective_engine engine_{core} (.clk(gated[{core}]), .rst(rst), .core({FIRST + core}),"
         f" {' '.join(links)} {axi},"
@@ -92,10 +88,10 @@ def built() -> simulation.Build:
         "INSTRUCTION": COLLECTIVE_BITS,
         "DEPTH": _DEPTH,
         "COUNTERS": CollectiveCounters.as_shape().size,
-        **layout_defines("PEER", Peer),
-        **layout_defines("ERROR", DetailedError),
-        **layout_defines("FLIT", flit_layout(LINK_BYTES)),
-        **hbm_defines(CORES, 2, HBM_BEAT, 1, CORES * HBM_BYTES // HBM_BEAT, check_axi=True),
+        **layouts.layout_defines("PEER", Peer),
+        **layouts.layout_defines("ERROR", DetailedError),
+        **layouts.layout_defines("FLIT", flit_layout(LINK_BYTES)),
+        **subject_ports.hbm_defines(CORES, 2, HBM_BEAT, 1, CORES * HBM_BYTES // HBM_BEAT, check_axi=True),
         "ENGINES": " ".join(map(_engine, range(CORES))),
     }
     engine = to_verilog("collective_engine", CollectiveEngine(LINK_BYTES, HBM_BEAT, FIRST + CORES))
@@ -138,7 +134,7 @@ def run_collectives(
         plusargs += [f"+hbm_room={HBM_BYTES}", f"+hbm_base={base}"]
         events = (directory / "events").resolve()
         state = run_harness(build, directory, _PORTS, plusargs=[*plusargs, f"+events={events}"], limit=limit + 100)
-        values = {name: plain(data.ArrayLayout(shape, CORES), state[name]) for name, shape in _PORTS.items()}
+        values = {name: layouts.plain(data.ArrayLayout(shape, CORES), state[name]) for name, shape in _PORTS.items()}
         retired, flits, taken = ([[] for _ in range(CORES)] for _ in range(3))
         for line in events.read_text().splitlines():
             core, *counts = map(int, line.split())
@@ -147,7 +143,7 @@ def run_collectives(
         return Outcome(
             memories=hbm.read_memory(directory).reshape(memories.shape),
             errors=[
-                CollectiveFault(core, error["cause"], error["number"], error["detail"])
+                collective_faults.CollectiveFault(core, error["cause"], error["number"], error["detail"])
                 for core, error in enumerate(values["errors"])
                 if error["valid"]
             ],

@@ -3,10 +3,8 @@ from itertools import product
 
 import pytest
 
-from neuroncore_rtl.hdl.collective.credit_manager import CreditManager
-from neuroncore_rtl.hdl.collective.mailbox import Mailbox
+from neuroncore_rtl.hdl.collective import credit_manager, mailbox, sender
 from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, SendOp
-from neuroncore_rtl.hdl.collective.sender import CollectiveSender
 from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.link import CORE_BITS
@@ -23,7 +21,7 @@ def beats_of(op, wide):
     return -(-op["elements"] * size // LINK_BYTES)
 
 
-@simulated(lambda: Mailbox(MOST))
+@simulated(lambda: mailbox.Mailbox(MOST))
 async def test_mailbox_at_random(ctx, dut, py_rng):
     box, last_core, hits = {}, None, 0
     for _ in range(4000):
@@ -48,7 +46,7 @@ async def test_mailbox_at_random(ctx, dut, py_rng):
     assert hits > 300
 
 
-@simulated(lambda: Mailbox(MOST), each=(MOST // 2, MOST // 2, 0, MOST, 0))
+@simulated(lambda: mailbox.Mailbox(MOST), each=(MOST // 2, MOST // 2, 0, MOST, 0))
 async def test_every_core_has_its_own_slot_in_the_mailbox_and_a_reset_clears_all(ctx, dut, remaining, py_rng):
     async def check_core(ctx, core, there):
         drive(ctx, dut, core=core)
@@ -102,7 +100,7 @@ def send(py_rng, ops, stall, own, announcements, **options):
 
     The sender announces the word `own`, the new peers in `ops` the words `announcements`, in order.
     """
-    dut = CollectiveSender(LINK_BYTES, CORES, WINDOW)
+    dut = sender.CollectiveSender(LINK_BYTES, CORES, WINDOW)
     beats = [(op, py_rng.getrandbits(8 * LINK_BYTES)) for op in ops for _ in range(beats_of(op, "wide"))]
     inputs = {
         "ops": [SendOp.const(op).as_bits() for op in ops],
@@ -177,7 +175,7 @@ def test_sender_refuses_another_collective(place, py_rng):
     assert sent == wanted[: sum(beats_of(op, "wide") for op in ops[:bad])]
 
 
-@simulated(lambda: CollectiveSender(LINK_BYTES, CORES, WINDOW), each=product(K, range(isa.SIGNATURE_BITS)))
+@simulated(lambda: sender.CollectiveSender(LINK_BYTES, CORES, WINDOW), each=product(K, range(isa.SIGNATURE_BITS)))
 async def test_the_differing_field_of_two_announcements_is_named(ctx, dut, case, py_rng):
     (kind, bit), source = case, py_rng.randrange(CORES)
     field = field_at(kind, bit)
@@ -195,7 +193,7 @@ async def test_the_differing_field_of_two_announcements_is_named(ctx, dut, case,
     assert shown == ((1, source, field) if field else (0, 0, 0))
 
 
-@simulated(lambda: CollectiveSender(LINK_BYTES, CORES, WINDOW), each=(0, 1))
+@simulated(lambda: sender.CollectiveSender(LINK_BYTES, CORES, WINDOW), each=(0, 1))
 async def test_wait_outputs_of_a_sender(ctx, dut, load):
     def assert_waits(*expected):
         assert tuple(map(ctx.get, (dut.wait_ready, dut.wait_credit, dut.wait_load))) == expected
@@ -236,7 +234,7 @@ LONG = [((1 << bit) + 6, dtype, wide) for bit in range(8, 30) for dtype, wide in
 """Element counts that are small except for one higher bit, with the fields that determine the elements per beat."""
 
 
-@simulated(lambda: CollectiveSender(LINK_BYTES, CORES, WINDOW), each=LONG)
+@simulated(lambda: sender.CollectiveSender(LINK_BYTES, CORES, WINDOW), each=LONG)
 async def test_long_sends_do_not_end(ctx, dut, case):
     elements, dtype, wide = case
     drive(ctx, dut, put=1, source=3, announced=0)
@@ -255,7 +253,7 @@ async def test_long_sends_do_not_end(ctx, dut, case):
     drive(ctx, dut.ops, valid=0)
 
 
-@simulated(lambda: CreditManager(LINK_BYTES, WINDOW), each=LONG)
+@simulated(lambda: credit_manager.CreditManager(LINK_BYTES, WINDOW), each=LONG)
 async def test_no_new_peer_is_ready_before_a_long_operation_has_ended(ctx, dut, case):
     elements, dtype, wide = case
     op = {"net": 1, "dtype": dtype, "wide_in": wide, "elements": elements, "new_peer": 1}
@@ -270,7 +268,7 @@ async def test_no_new_peer_is_ready_before_a_long_operation_has_ended(ctx, dut, 
     drive(ctx, dut, popped=0)
 
 
-@simulated(lambda: CreditManager(LINK_BYTES, WINDOW), each=range(60))
+@simulated(lambda: credit_manager.CreditManager(LINK_BYTES, WINDOW), each=range(60))
 async def test_owed_beats_are_counted_modulo_a_power_of_two(ctx, dut, case, py_rng):
     modulus = 1 << ELEMENTS_BITS + 1
     op, owed = {"net": 1, "new_peer": 1, "elements": 2}, 0
@@ -291,7 +289,7 @@ async def test_owed_beats_are_counted_modulo_a_power_of_two(ctx, dut, case, py_r
             op |= {"dtype": 0, "elements": (modulus - owed) * LINK_BYTES // 4 - py_rng.randrange(2)}
 
 
-@simulated(lambda: CreditManager(LINK_BYTES, WINDOW), each=range(1 << CORE_BITS))
+@simulated(lambda: credit_manager.CreditManager(LINK_BYTES, WINDOW), each=range(1 << CORE_BITS))
 async def test_every_peer_gets_ready(ctx, dut, peer):
     drive(ctx, dut.i, payload={"net": 1, "elements": 2, "new_peer": 1, "peer": peer}, valid=1)
     await ctx.tick()
@@ -299,7 +297,7 @@ async def test_every_peer_gets_ready(ctx, dut, peer):
 
 
 @pytest.mark.parametrize("told", [0, 1])
-@simulated(lambda: CreditManager(LINK_BYTES, WINDOW), each=range(WINDOW))
+@simulated(lambda: credit_manager.CreditManager(LINK_BYTES, WINDOW), each=range(WINDOW))
 async def test_a_new_peer_gets_its_grant_after_half_a_window_of_its_own_beats(ctx, dut, remaining, told):
     for beats, tells in ((WINDOW - remaining, told), (WINDOW, 1)):
         drive(ctx, dut.i, payload={"net": 1, "elements": beats * LINK_BYTES // 4, "new_peer": 1}, valid=1)
@@ -318,7 +316,7 @@ async def test_a_new_peer_gets_its_grant_after_half_a_window_of_its_own_beats(ct
 
 @pytest.mark.parametrize("slow", [0.0, 0.9])
 def test_credits_suffice_and_never_exceed_the_window(slow, py_rng):
-    dut = CreditManager(LINK_BYTES, WINDOW)
+    dut = credit_manager.CreditManager(LINK_BYTES, WINDOW)
 
     def draw():
         net = int(py_rng.random() < 0.8)

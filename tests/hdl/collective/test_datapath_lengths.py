@@ -3,8 +3,7 @@ import pytest
 from neuroncore_rtl.hdl.collective.loader import CollectiveLoader
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from tests.hdl.collective.test_datapath_memory import BF16, FP32, INT32, TRIED, line, load, operation, store
-from tests.hdl.simulation import drive, put, simulated
-from tests.hdl.slow import slow
+from tests.hdl.simulation import drive, put, simulated, slow
 
 LINK_BYTES, HBM_BYTES = TRIED
 

@@ -10,8 +10,7 @@ from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from neuroncore_rtl.spec.isa.collective import CollectiveType, element_bytes
 from tests.hdl.collective.beats import beats_of_bytes
 from tests.hdl.memory.axi_memory import serve_reads, serve_writes
-from tests.hdl.simulation import WARM_UP, drive, put, simulated
-from tests.hdl.slow import slow
+from tests.hdl.simulation import WARM_UP, drive, put, simulated, slow
 from tests.hdl.streams import Played, play
 
 SEED = 20260612

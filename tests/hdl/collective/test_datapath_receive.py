@@ -6,16 +6,14 @@ from amaranth import Cat
 
 from neuroncore_rtl.golden.arith import round_fp32, round_stochastic
 from neuroncore_rtl.golden.vector import alu
-from neuroncore_rtl.hdl.collective import receiver
-from neuroncore_rtl.hdl.collective.ops import ReceiveOp, StoreOp
+from neuroncore_rtl.hdl.collective import ops, receiver
 from neuroncore_rtl.hdl.collective.receiver import ReceivePath
 from neuroncore_rtl.spec import formats
 from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp, element_bytes
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from tests.hdl.collective.beats import beats_of_bytes, bytes_of_beats
-from tests.hdl.simulation import WARM_UP, drive, put, simulated
-from tests.hdl.slow import slow
+from tests.hdl.simulation import WARM_UP, drive, put, simulated, slow
 from tests.hdl.streams import play
 
 FP32, BF16, INT32 = CollectiveType
@@ -45,9 +43,9 @@ class Traffic:
         first, address = int(rng.integers(1 << 32)), 64 * int(rng.integers(1 << 34))
         common = {"dtype": dtype, "elements": elements}
         op = {"net": 0, "load": 0, "store": 1, "wide_in": 0} | fields | common
-        self.ops.append(ReceiveOp.const(op | {"first_element": first, "store_address": address}).as_bits())
+        self.ops.append(ops.ReceiveOp.const(op | {"first_element": first, "store_address": address}).as_bits())
         if op["store"]:
-            self.store_ops.append(StoreOp.const(common | {"address": address}).as_bits())
+            self.store_ops.append(ops.StoreOp.const(common | {"address": address}).as_bits())
         a, b = (words[:elements].astype("<u4") for words in alu_cases(rng, max(elements, 2)))
         if ties:
             low = 0x8000 ^ (1 << rng.integers(18, size=elements)) & 0xFFFF
@@ -246,7 +244,7 @@ async def test_wait_outputs(ctx, dut):
     await ctx.tick().repeat(3)
     assert_waits(0, 0, 0, 1)
     ctx.set(dut.store_ops.ready, 1)
-    await put(ctx, dut.ops, ReceiveOp.from_bits(traffic.ops[0]))
+    await put(ctx, dut.ops, ops.ReceiveOp.from_bits(traffic.ops[0]))
     assert_waits(1, 0, 0, 0)
     ctx.set(dut.net.valid, 1)
     await ctx.delay(1e-8)

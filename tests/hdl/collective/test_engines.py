@@ -5,23 +5,15 @@ import pytest
 
 from neuroncore_rtl.golden.collective.system import execute_lists
 from neuroncore_rtl.run.harness.collective_faults import CollectiveFault
-from neuroncore_rtl.spec.isa import Cause, Rule
-from neuroncore_rtl.spec.isa.collective import (
-    GRANULE,
-    SIGNATURE_FIELDS,
-    Collective,
-    CollectiveKind,
-    CollectiveType,
-    Group,
-)  # fmt: skip
+from neuroncore_rtl.spec.isa import Cause, Rule, collective
 from tests.hdl.collective.machine import CORES, FIRST, HBM_BYTES, LINK_BYTES, run_collectives
-from tests.hdl.slow import slow
+from tests.hdl.simulation import slow
 from tests.oracles.collectives import on_every_rank, random_collective
 
 SEED = 8128
-K, T = CollectiveKind, CollectiveType
+K, T = collective.CollectiveKind, collective.CollectiveType
 KINDS = [kind for kind in K if kind != K.RECEIVE]
-PAIR, UP, DOWN = Group(0, 1, 2), Group(0, 1, CORES), Group(CORES - 1, -1, CORES)
+PAIR, UP, DOWN = collective.Group(0, 1, 2), collective.Group(0, 1, CORES), collective.Group(CORES - 1, -1, CORES)
 
 
 @pytest.fixture
@@ -56,7 +48,9 @@ def random_programs(rng, operations, kinds=KINDS):
 
 
 def all_reduce(group=PAIR, **options):
-    return Collective(**{"kind": K.ALL_REDUCE, "group": group, "rank": 0, "count": 100, "dst": 4096} | options)
+    return collective.Collective(
+        **{"kind": K.ALL_REDUCE, "group": group, "rank": 0, "count": 100, "dst": 4096} | options
+    )
 
 
 def check(programs, memories, base=0, **options):
@@ -108,7 +102,7 @@ def test_a_long_all_reduce_uses_the_links_at_a_flit_per_cycle(memories):
 
 
 def disagreement(core, other, field):
-    place = 1 + [name for name, _ in SIGNATURE_FIELDS].index(field)
+    place = 1 + [name for name, _ in collective.SIGNATURE_FIELDS].index(field)
     return CollectiveFault(core, Cause.DISAGREE, 0, FIRST + other | place << 8)
 
 
@@ -126,7 +120,7 @@ def test_both_of_two_cores_report_a_disagreement(field, other, memories):
 @pytest.mark.parametrize("kind", [K.SEND, K.BROADCAST])
 def test_a_receiver_is_refused_by_its_sender(kind, memories):
     """Data are sent only from the sender to the receiver, so only the sender compares; it sends a refusal."""
-    sender, receiver = on_every_rank(all_reduce(Group(3, -2, 2), kind=kind, root=int(kind == K.SEND)))
+    sender, receiver = on_every_rank(all_reduce(collective.Group(3, -2, 2), kind=kind, root=int(kind == K.SEND)))
     receiver = replace(receiver, count=132, dtype=T.INT32)
     outcome = run_collectives({3: [sender], 1: [receiver]}, memories)
     assert outcome.errors == [disagreement(1, 3, "dtype"), disagreement(3, 1, "dtype")]
@@ -135,7 +129,9 @@ def test_a_receiver_is_refused_by_its_sender(kind, memories):
 @pytest.mark.parametrize("bits", [(1, 12, 29), *slow(range(1, 30))], ids=["some", "all"])
 @pytest.mark.parametrize("kind", [K.SEND, K.BROADCAST])
 def test_a_refusal_for_any_bit(kind, bits, memories):
-    sender, receiver = on_every_rank(all_reduce(Group(3, -2, 2), kind=kind, root=int(kind == K.SEND), count=1))
+    sender, receiver = on_every_rank(
+        all_reduce(collective.Group(3, -2, 2), kind=kind, root=int(kind == K.SEND), count=1)
+    )
     for bit in bits:
         programs = {3: [sender], 1: [replace(receiver, count=1 ^ 1 << bit)]}
         errors = run_collectives(programs, memories, limit=3000).errors
@@ -149,7 +145,7 @@ def test_broadcasts_of_different_roots(ranks, memories):
         neighbour = (odd + 1) % ranks
         # One element uses only channel 0.
         for root, other, count in ((0, ranks - 1, 40), (odd, neighbour, 1), (neighbour, odd, 1)):
-            programs = programs_of(all_reduce(Group(0, 1, ranks), kind=K.BROADCAST, count=count, root=root))
+            programs = programs_of(all_reduce(collective.Group(0, 1, ranks), kind=K.BROADCAST, count=count, root=root))
             programs[odd] = [replace(programs[odd][0], root=other)]
             errors = run_collectives(programs, memories).errors
             cores = {error.core for error in errors}
@@ -164,7 +160,7 @@ def test_broadcasts_of_different_roots(ranks, memories):
 @pytest.mark.parametrize("kind", [K.SEND, K.RECEIVE])
 @pytest.mark.parametrize("count", [1, 100])
 def test_both_send_or_both_receive(kind, count, memories):
-    one = all_reduce(Group(3, -2, 2), kind=kind, root=1, count=count)
+    one = all_reduce(collective.Group(3, -2, 2), kind=kind, root=1, count=count)
     outcome = run_collectives({3: [one], 1: [replace(one, rank=1, root=0)]}, memories)
     assert outcome.errors == [disagreement(1, 3, "kind"), disagreement(3, 1, "kind")]
 
@@ -196,7 +192,7 @@ def test_error_responses_of_hbm(side, who, count, within, memories):
 
 @pytest.mark.parametrize("late", range(1, 7))
 def test_flits_for_a_core_without_an_instruction_are_kept(late, memories):
-    programs = programs_of(all_reduce(Group(0, 1, 3)), all_reduce(Group(2, -1, 3), src=8192))
+    programs = programs_of(all_reduce(collective.Group(0, 1, 3)), all_reduce(collective.Group(2, -1, 3), src=8192))
     check(programs, memories, late=(late, 300))
 
 
@@ -207,7 +203,7 @@ def test_a_transfer_retires_when_all_flits_are_sent_and_received(slow, memories)
     sends = [all_reduce(kind=K.SEND, root=1, count=c, src=64 * c, dst=1 << 16) for c in counts]
     outcome = check(programs_of(*sends), memories, **slow)
     data = [-(-count * 4 // LINK_BYTES) for count in counts]
-    channels = [1 + (count > GRANULE) for count in counts]
+    channels = [1 + (count > collective.GRANULE) for count in counts]
     sent, announced = np.cumsum(data), np.cumsum(channels)
     assert outcome.flits[0] == (sent + announced).tolist()
     # The sender has announced the next transfer by then.
@@ -249,7 +245,7 @@ def test_an_absent_rank_is_named(absent, group, memories):
 
 @pytest.mark.parametrize(("sends", "receives", "peers"), [(1, 2, {3: 1}), (2, 1, {1: 3}), (1, 1, {})])
 def test_a_core_without_an_instruction_waits_for_no_core(sends, receives, peers, memories):
-    send, receive = on_every_rank(all_reduce(Group(1, 2, 2), kind=K.SEND, root=1))
+    send, receive = on_every_rank(all_reduce(collective.Group(1, 2, 2), kind=K.SEND, root=1))
     assert hang({1: [send] * sends, 3: [receive] * receives}, memories) == [peers.get(core) for core in range(CORES)]
 
 

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.run.harness.collective_faults import CollectiveFault
-from neuroncore_rtl.spec.isa import Rule
-from neuroncore_rtl.spec.isa.collective import GRANULE, CollectiveKind, Group
+from neuroncore_rtl.spec.isa import Rule, collective
 from tests.hdl.collective.machine import CORES, HBM_BYTES, run_collectives
 from tests.hdl.collective.test_engines import all_reduce, check, programs_of
-from tests.hdl.slow import slow
+from tests.hdl.simulation import slow
 
 SEED = 496
-K = CollectiveKind
+K = collective.CollectiveKind
 
 
 @pytest.mark.parametrize("network", [{}, {"stall": 200}])
@@ -20,14 +19,14 @@ def test_a_sender_retires_after_the_token(network, rng):
 
     Barriers with a third core in between let the receiver be ready first.
     """
-    counts = [*(2 * GRANULE,) * 40, *(1, 2, GRANULE + 1) * 2]
-    barrier = all_reduce(Group(0, 2, 2), kind=K.BARRIER)
+    counts = [*(2 * collective.GRANULE,) * 40, *(1, 2, collective.GRANULE + 1) * 2]
+    barrier = all_reduce(collective.Group(0, 2, 2), kind=K.BARRIER)
     sends = [all_reduce(kind=K.SEND, root=1, count=count, dst=1 << 16) for count in counts]
     programs = programs_of(*chain.from_iterable((barrier, send) for send in sends))
     outcome = check(programs, rng.integers(0, 256, (CORES, HBM_BYTES), np.uint8), latency=1, delay=100, **network)
     # Flits received: READY and the token on each channel with data, READY and a beat of each barrier, and the READY of
     # the next collective.
-    taken = np.cumsum([2 * (1 + (count > GRANULE)) + 2 for count in counts]) + 1
+    taken = np.cumsum([2 * (1 + (count > collective.GRANULE)) + 2 for count in counts]) + 1
     taken[-1] -= 1
     assert outcome.taken[0][1::2] == taken.tolist()
 

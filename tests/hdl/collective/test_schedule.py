@@ -4,18 +4,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuroncore_rtl.hdl.collective import dispatcher, stepper
+from neuroncore_rtl.hdl.collective import dispatcher, schedule, stepper
 from neuroncore_rtl.hdl.collective.ops import LoadOp, ReceiveOp, SendOp
-from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.spec.isa.collective import GRANULE
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from tests.hdl.collective.jobs import job_bits, operations
-from tests.hdl.simulation import WARM_UP
-from tests.hdl.slow import slow
+from tests.hdl.simulation import WARM_UP, slow
 from tests.hdl.streams import Played, play
 from tests.oracles.collectives import large_collective, random_collective
 
-SEED = 1618
 SHAPES = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
 
 
@@ -25,10 +22,10 @@ def check(channel, jobs, stall=0.0, hold=None) -> Played:
     expected = {name: [(one, op) for one, lists in wanted for op in getattr(lists, name)] for name in SHAPES}
     counts = {name: len(ops) for name, ops in expected.items()}
     limit = 100 * len(jobs) + 10 * sum(counts.values())
-    dut = Schedule(channel)
+    dut = schedule.Schedule(channel)
     inputs = {"i": [job_bits(one) for one in jobs]}
     played = play(
-        dut, inputs, counts, stall=stall, seed=SEED, limit=limit, hold=hold, warm_up=WARM_UP, watch=(dut.busy,),
+        dut, inputs, counts, stall=stall, seed=1618, limit=limit, hold=hold, warm_up=WARM_UP, watch=(dut.busy,),
     )  # fmt: skip
     for name, shape in SHAPES.items():
         for payload, (one, want) in zip(played.payloads[name], expected[name], strict=True):
@@ -86,7 +83,7 @@ def test_every_bit_of_an_address_in_the_first_rounds(channel, rng):
         kind = [kind for kind in K if kind != K.BARRIER][number % 7]
         one = large_collective(rng, kind=kind, ranks=(2, 3, 5, 64)[number % 4])
         lists = operations(one, channel, rounds=60)
-        played = play(Schedule(channel), {"i": [job_bits(one)]}, dict.fromkeys(SHAPES, 0), cycles=60)
+        played = play(schedule.Schedule(channel), {"i": [job_bits(one)]}, dict.fromkeys(SHAPES, 0), cycles=60)
         for name, shape in SHAPES.items():
             for payload, want in zip(played.payloads[name], getattr(lists, name), strict=False):
                 op = shape.from_bits(payload)

@@ -13,7 +13,6 @@ from tests.hdl.simulation import WARM_UP, drive, simulated
 from tests.hdl.streams import play
 
 SEED = 6765
-OPERATIONS = 60
 
 
 class Both(wiring.Component):
@@ -59,7 +58,7 @@ def test_operations_of_both_converters(small, large, stall):
     inputs, outputs, wanted, ports, processes = {}, {}, {}, {}, []
     for place, (name, unit) in enumerate(dut.units.items()):
         port, begun = getattr(dut, name), dut.begun[place]
-        sizes = [int(size) for size in rng.integers(1, 5 * large, size=OPERATIONS)]
+        sizes = [int(size) for size in rng.integers(1, 5 * large, size=60)]
         contents = [rng.bytes(size) for size in sizes]
         given, taken = f"{name} i", f"{name} o"
         inputs[given] = [beat for content in contents for beat in beats_of_bytes(content, unit.i_bytes, rng)]

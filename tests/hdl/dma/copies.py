@@ -6,9 +6,8 @@ import numpy as np
 from neuroncore_rtl.golden.memory.dma import DmaFault, dma_copy
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import INT8, Format
-from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
+from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage, dma
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
-from neuroncore_rtl.spec.isa.dma import dma_violation
 from tests.hdl.dma.machine import HBM_BYTES, Error, Memories, Outcome, run_copies
 from tests.oracles.copies import any_copy, beyond, is_apart
 
@@ -60,7 +59,7 @@ def legal_copy(rng: np.random.Generator, config: Config, memories: Memories, bas
     """Return a legal copy without overlap; row numbers of a gather or scatter are written to the memories."""
     while True:
         copy = random_copy(rng, config, base)
-        if dma_violation(copy.fields(), config) is not None:
+        if dma.dma_violation(copy.fields(), config) is not None:
             continue
         index = copy.gather or copy.scatter
         if index:

@@ -12,12 +12,9 @@ from neuroncore_rtl.hdl.dma.engine import DmaEngine
 from neuroncore_rtl.hdl.memory.port import LineRead
 from neuroncore_rtl.hdl.primitives.engine_error import DetailedError
 from neuroncore_rtl.hdl.verilog.conversion import to_verilog
-from neuroncore_rtl.run.harness import hbm
+from neuroncore_rtl.run.harness import hbm, subject_ports, verilog_text
 from neuroncore_rtl.run.harness.run import run_harness
-from neuroncore_rtl.run.harness.subject_ports import axi_connections, hbm_defines
-from neuroncore_rtl.run.harness.verilog_text import connections, plusargs
-from neuroncore_rtl.run.sim import simulation
-from neuroncore_rtl.run.sim.layouts import layout_defines, plain
+from neuroncore_rtl.run.sim import layouts, simulation
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import DMA_BITS, DmaCopy, Storage
 from tests.hdl.harness.machines import hex_lines, hex_words, machine_design, read_lines, write_files
@@ -70,9 +67,9 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
         "SIZE": config.hbm_bytes,
         "INSTRUCTION": DMA_BITS,
         "COUNTERS": DmaCounters.as_shape().size,
-        **layout_defines("ERROR", DetailedError),
-        **hbm_defines(1, 1, config.hbm_bytes, 1, HBM_BYTES // config.hbm_bytes, check_axi=True),
-        "AXI": connections(axi_connections(("axi",), config.hbm_bytes, 1)),
+        **layouts.layout_defines("ERROR", DetailedError),
+        **subject_ports.hbm_defines(1, 1, config.hbm_bytes, 1, HBM_BYTES // config.hbm_bytes, check_axi=True),
+        "AXI": verilog_text.connections(subject_ports.axi_connections(("axi",), config.hbm_bytes, 1)),
         "LINE_READ_LATENCY": LineRead.LATENCY[config.port_latency],
         "PARTITIONS": config.partitions,
         "COLUMNS": config.columns,
@@ -115,10 +112,10 @@ def run_copies(
         files = {"program": hex_words([copy.encode() for copy in copies], DMA_BITS)}
         files |= {name: hex_lines(memories[storage], config.hbm_bytes) for name, storage in on_chip.items()}
         out = {name: (directory / f"{name}.out").resolve() for name in (*on_chip, "events")}
-        arguments = plusargs(
+        arguments = verilog_text.plusargs(
             limit=limit, stall=stall, noise=seed, hbm_base=base, unwritten=unwritten, program_count=len(copies)
         )
-        arguments += plusargs(events=out["events"], **{f"{name}_out": out[name] for name in on_chip})
+        arguments += verilog_text.plusargs(events=out["events"], **{f"{name}_out": out[name] for name in on_chip})
         arguments += [*behaviour.plusargs(), *hbm.write_memory(directory, memories[Storage.HBM][0], config.hbm_bytes)]
         arguments += write_files(directory, files)
         state = run_harness(build, directory, ("counters", "seen"), plusargs=arguments, limit=limit + 100)
@@ -128,7 +125,7 @@ def run_copies(
         }
         found[Storage.HBM] = hbm.read_memory(directory).reshape(1, -1)
         seen = {name: state["seen"] >> 32 * place & 0xFFFF_FFFF for place, name in enumerate(SEEN)}
-        counted = plain(DmaCounters, state["counters"])
+        counted = layouts.plain(DmaCounters, state["counters"])
         return Outcome(memories=found, counters=counted, seen=seen, **_events(out["events"]))
 
 

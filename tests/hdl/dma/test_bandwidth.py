@@ -9,7 +9,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import DmaCopy, Storage
 from tests.hdl.dma.copies import random_memories, tensor
 from tests.hdl.dma.machine import run_copies
-from tests.hdl.slow import slow
+from tests.hdl.simulation import slow
 
 CONFIGS = {16: replace(PRESETS["tiny"], rows=8), 64: replace(PRESETS["tiny"], rows=8, hbm_bytes=64)}
 HBM, SBUF, PSUM = Storage.HBM, Storage.SBUF, Storage.PSUM

@@ -7,9 +7,8 @@ import pytest
 from neuroncore_rtl.golden.memory.dma import dma_copy
 from neuroncore_rtl.hdl.dma.caster import Caster
 from neuroncore_rtl.hdl.dma.job import bytes_layout, piece_layout
-from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec import isa, timing
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32
-from neuroncore_rtl.spec.isa import DmaCopy, Storage
 from tests.hdl.dma.copies import tensor
 from tests.hdl.simulation import WARM_UP
 from tests.hdl.streams import play
@@ -41,8 +40,8 @@ def test_every_cast_is_that_of_golden(rng):
         codes, (width, to) = codes_of(rng, src), (src.bits // 8, dst.bits // 8)
         memory = np.zeros(4096, np.uint8)
         memory[: len(codes) * width] = codes.view(np.uint8)
-        sides = {"src": tensor(Storage.HBM, fmt=src), "dst": tensor(Storage.HBM, 2048, fmt=dst)}
-        dma_copy(DmaCopy(shape=(len(codes),), **sides), memory, None, None)
+        sides = {"src": tensor(isa.Storage.HBM, fmt=src), "dst": tensor(isa.Storage.HBM, 2048, fmt=dst)}
+        dma_copy(isa.DmaCopy(shape=(len(codes),), **sides), memory, None, None)
         raw, cast, first = codes.tobytes(), memory[2048:].tobytes(), 0
         while first < len(raw):
             offset = width * int(rng.integers(SIZE // width))

@@ -10,14 +10,12 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, format_of
 from neuroncore_rtl.spec.isa import DMA_BITS, DMA_COPY, DMA_DIMENSIONS, DMA_FIELDS, HBM_ADDRESS_BITS, Rule, Storage
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
-from neuroncore_rtl.spec.isa.dma import NO_AXIS, DmaCopy, dma_violation
-from neuroncore_rtl.spec.isa.dma.layout import DMA_SIGNED
+from neuroncore_rtl.spec.isa.dma import NO_AXIS, DmaCopy, dma_violation, layout
 from neuroncore_rtl.spec.isa.fields import pack, unpack
+from tests.hdl import verdicts
 from tests.hdl.dma.copies import random_copy, tensor
-from tests.hdl.simulation import random_bits
-from tests.hdl.slow import slow_if
+from tests.hdl.simulation import random_bits, slow_if
 from tests.hdl.streams import play
-from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 2718
 CONFIGS = {"4x4": Config(rows=4, columns=4), "6x4": Config(rows=6, columns=4), "8x16": Config(rows=8, columns=16)}
@@ -77,7 +75,7 @@ def test_a_legal_copy_per_interval_with_the_latency(shape, rng):
     config = CONFIGS[shape]
     more = config.port_latency
     words = legal_of(config, random_words(rng, config, 20, 0, 0))
-    played, valid_cycles, error = pass_on(DmaChecker(config), words)
+    played, valid_cycles, error = verdicts.pass_on(DmaChecker(config), words)
     assert played.cycles["i"] == [(DmaChecker.INTERVAL + 4 * more) * number for number in range(len(words))]
     assert valid_cycles == played.cycles["o"] == [cycle + DmaChecker.LATENCY + 3 * more for cycle in played.cycles["i"]]
     assert len(words) > 5 and error is None
@@ -99,7 +97,7 @@ def test_a_stalled_job_stays_unchanged(shape, rng):
 def test_verdicts_are_those_of_the_specification(shape, rng):
     config = CONFIGS[shape]
     words = random_words(rng, config, 40, 300, 40)
-    assert_verdicts(DmaChecker(config), words, violations_of(config, words), RULES)
+    verdicts.assert_verdicts(DmaChecker(config), words, violations_of(config, words), RULES)
 
 
 def legal_words(rng, config, count):
@@ -267,10 +265,10 @@ def test_every_bit_and_every_size_is_judged(rng):
             words.append(pack(DMA_FIELDS, {name: fields[name] % (1 << width) for name, width in DMA_FIELDS}))
     violations = violations_of(config, words)
     assert 600 < sum(violation is None for violation in violations) < len(words) - 300
-    jobs = assert_verdicts(DmaChecker(config), words, violations)
+    jobs = verdicts.assert_verdicts(DmaChecker(config), words, violations)
     for word, job in zip(words, jobs, strict=True):
         if job is not None:
-            expected = expected_job(unpack(DMA_FIELDS, word, DMA_SIGNED))
+            expected = expected_job(unpack(DMA_FIELDS, word, layout.DMA_SIGNED))
             assert {name: field_of_job(job, name) for name in expected} == expected
 
 
@@ -287,4 +285,4 @@ def test_a_checker_of_other_memories_or_rules_is_detected(shape, near, overrides
     for name, value in constants.items():
         monkeypatch.setattr(unit, name, value)
     with pytest.raises(AssertionError, match="verdicts are wrong"):
-        assert_verdicts(DmaChecker(config.with_overrides(**overrides)), words, violations_of(config, words))
+        verdicts.assert_verdicts(DmaChecker(config.with_overrides(**overrides)), words, violations_of(config, words))

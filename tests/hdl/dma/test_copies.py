@@ -11,7 +11,7 @@ from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS, DmaCopy, DmaIndex, Storage
 from tests.hdl.dma.copies import differing, execute, legal_copy, random_memories, run_and_compare, tensor
 from tests.hdl.dma.machine import HBM_BYTES, run_copies
-from tests.hdl.slow import slow
+from tests.hdl.simulation import slow
 from tests.oracles.copies import beyond
 
 CONFIG = replace(PRESETS["tiny"], rows=8)

@@ -3,13 +3,11 @@ from itertools import product
 
 import pytest
 
-from neuroncore_rtl.hdl.dma.job import Formats
-from neuroncore_rtl.hdl.dma.reader import Reader
+from neuroncore_rtl.hdl.dma import job, reader
 from neuroncore_rtl.hdl.memory.port import LineRead
 from neuroncore_rtl.spec.isa import Storage
 from tests.hdl.dma.chunks import BASES, any_chunk, beats_of
-from tests.hdl.simulation import WARM_UP, drive, simulated
-from tests.hdl.slow import slow_if
+from tests.hdl.simulation import WARM_UP, drive, simulated, slow_if
 
 SEED = 2311
 SIZE, CHUNKS = 8, 300
@@ -21,9 +19,9 @@ CASES = list(product((0, 0.2, 0.7), BASES, (0, 1)))
     ("stall", "base", "latency"),
     slow_if(lambda stall, base, _: stall == 0.2 or (stall == 0) == (base == BASES[1]), CASES),
 )
-@simulated(lambda latency: Reader(SIZE, ROOM, latency), warm_up=WARM_UP)
+@simulated(lambda latency: reader.Reader(SIZE, ROOM, latency), warm_up=WARM_UP)
 async def test_pieces_of_chunks_in_order_with_their_formats_and_errors(ctx, dut, stall, base, latency, rng):
-    limit = 1 << Formats.as_shape().size
+    limit = 1 << job.Formats.as_shape().size
     chunks = [any_chunk(rng, SIZE, base) | {"formats": int(rng.integers(limit))} for _ in range(CHUNKS)]
     beats = [(chunk, *beat) for chunk in chunks for beat in beats_of(chunk, SIZE)]
     answers = [int(rng.choice((0, 0, 0, 0, 1, 2, 3))) for _ in beats]

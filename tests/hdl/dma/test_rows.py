@@ -6,8 +6,7 @@ from neuroncore_rtl.hdl.dma.job import JobRows
 from neuroncore_rtl.hdl.dma.rows import RowReader
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
-from tests.hdl.simulation import WARM_UP, drive, random_bits, simulated
-from tests.hdl.slow import slow
+from tests.hdl.simulation import WARM_UP, drive, random_bits, simulated, slow
 
 SEED = 31337
 SIZE = 16

@@ -7,8 +7,7 @@ from amaranth import Value
 from neuroncore_rtl.hdl.dma.job import Formats, JobRows, Side
 from neuroncore_rtl.hdl.dma.sequencer import DmaSequencer
 from neuroncore_rtl.spec.isa import Cause, Storage
-from tests.hdl.simulation import drive, simulate_each, simulated
-from tests.hdl.slow import slow
+from tests.hdl.simulation import drive, simulate_each, simulated, slow
 
 SEED = 4181
 SIDE, ROWS, FORMATS = (kind.as_shape() for kind in (Side, JobRows, Formats))

@@ -8,7 +8,6 @@ from tests.hdl.dma.chunks import BASES, SPAN, any_chunk, beats_of
 from tests.hdl.memory.axi_memory import serve_writes
 from tests.hdl.simulation import WARM_UP, drive, simulate
 
-SEED = 2584
 SIZE, CHUNKS = 8, 200
 
 
@@ -73,7 +72,7 @@ def test_beats_are_written_when_their_bytes_are_present_and_addresses_after_the_
             cycle, quiet = cycle + 1, number > 50
             assert cycle < 100 * len(beats)
 
-    serve = partial(serve_writes, axi=dut.axi, memory=memory, bursts=bursts, base=base, stall=stall, seed=SEED)
+    serve = partial(serve_writes, axi=dut.axi, memory=memory, bursts=bursts, base=base, stall=stall, seed=2584)
     serve = partial(serve, hold=300, held=held)
     simulate(dut, bench, background=[serve], warm_up=WARM_UP)
     assert given == lines and memory == expected

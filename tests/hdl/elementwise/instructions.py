@@ -1,10 +1,8 @@
 import numpy as np
 
-from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import FORMATS
-from neuroncore_rtl.spec.isa import POINTER_FIELDS, Opcode, Rule, Storage, elementwise
-from neuroncore_rtl.spec.isa.access import storage_bytes
+from neuroncore_rtl.spec.isa import POINTER_FIELDS, Opcode, Rule, Storage, access, elementwise
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, elementwise_violation
 from neuroncore_rtl.spec.isa.fields import pack, unpack
 from tests.hdl.simulation import random_bits
@@ -15,7 +13,7 @@ CONFIGS = {f"{r}x{c}": Config(rows=r, columns=c) for r, c in ((4, 4), (6, 4), (4
 CONFIGS["registered"] = Config(rows=4, columns=4, port_latency=1)
 CONFIGS["6x4"] = CONFIGS["6x4"].with_overrides(sbuf_bytes=8192, psum_words=64)
 ACCESSES = ("dst", "a", "b")
-_BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
+_BYTES = {f.code: f.bits // 8 for f in formats.FORMATS.values()}
 
 
 def copy(count: int, opcode: Opcode = Opcode.TENSOR_COPY, **changes: int) -> dict[str, int]:
@@ -39,7 +37,7 @@ def legal_fields(
     after the last that instructions read ("source") and write ("result").
     """
     values = Elementwise.unpack(random_word(rng, opcodes)) | {"opcode": int(rng.choice(sorted(opcodes)))}
-    integers = [f.code for f in FORMATS.values() if not f.is_float]
+    integers = [f.code for f in formats.FORMATS.values() if not f.is_float]
     codes = integers if rng.random() < 0.4 else list(_BYTES)
     for name in ACCESSES:
         values[f"{name}_dtype"] = int(rng.choice(codes))
@@ -123,7 +121,7 @@ def _redraw(rng, config: Config, values: dict[str, int], rule: Rule, elements: i
 
 def _window(config: Config, values: dict[str, int], name: str, windows: dict | None) -> tuple[int, int]:
     if windows is None:
-        return 0, storage_bytes(values.get(f"{name}_storage", Storage.SBUF), config)
+        return 0, access.storage_bytes(values.get(f"{name}_storage", Storage.SBUF), config)
     return windows["result" if name == "dst" or (name == "b" and "result" in elementwise.uses(values)) else "source"]
 
 

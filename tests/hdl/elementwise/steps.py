@@ -9,10 +9,7 @@ from amaranth.lib import data
 from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS
-from neuroncore_rtl.spec.isa import DIMENSIONS, POINTER_FIELDS, Opcode, Storage
-from neuroncore_rtl.spec.isa.alu import Arithmetic
-from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, VALUES8, arithmetic_of, transpose_block, uses
-from neuroncore_rtl.spec.isa.fields import unpack
+from neuroncore_rtl.spec.isa import DIMENSIONS, POINTER_FIELDS, Opcode, Storage, alu, elementwise, fields
 
 __all__ = ["Column", "ExpectedStep", "assert_passed_on", "numbers", "steps_of"]
 
@@ -62,17 +59,17 @@ def _column(values: dict[str, int], name: str, indices=(0,) * DIMENSIONS) -> Col
 
 
 def steps_of(values: dict[str, int], config: Config) -> list[ExpectedStep]:
-    opcode, used = values["opcode"], uses(values)
+    opcode, used = values["opcode"], elementwise.uses(values)
     steps = []
     for number, phase in enumerate((Phase.LOAD_S0, Phase.LOAD_S1)):
         if f"s{number}" in used and values[f"pointer{number}"]:
-            pointer = unpack(POINTER_FIELDS, values[f"scalar{number}"])
+            pointer = fields.unpack(POINTER_FIELDS, values[f"scalar{number}"])
             code = pointer["dtype"]
             column = Column(Storage.SBUF, pointer["quadrant"], pointer["address"], _BYTES[code])
             steps.append(ExpectedStep(phase=phase, a=column, a_dtype=code))
     searches = opcode in (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8)
     if searches:
-        for k in range(VALUES8):
+        for k in range(elementwise.VALUES8):
             steps.append(ExpectedStep(phase=Phase.LOAD_VALUE, number=k, b=_column(values, "b", (k, 0, 0, 0))))
 
     counts = [values[f"count{d}"] for d in range(DIMENSIONS)]
@@ -87,7 +84,7 @@ def steps_of(values: dict[str, int], config: Config) -> list[ExpectedStep]:
         if opcode == Opcode.TENSOR_REDUCE:
             kept = tuple(0 if d < group else i for d, i in enumerate(indices))
             column = _column(values, "dst", kept) if last else None
-        writes.append(None if opcode in OUTPUTS else column)
+        writes.append(None if opcode in elementwise.OUTPUTS else column)
         steps.append(
             ExpectedStep(
                 phase=Phase.ELEMENT,
@@ -101,13 +98,13 @@ def steps_of(values: dict[str, int], config: Config) -> list[ExpectedStep]:
             )
         )
     if opcode == Opcode.TRANSPOSE:
-        results = transpose_block(config)
+        results = elementwise.transpose_block(config)
         writes = [None] * results + writes
     elif "result" in used:
         results = 1
         writes.append(_column(values, "b"))
     else:
-        results = OUTPUTS.get(opcode, 0)
+        results = elementwise.OUTPUTS.get(opcode, 0)
         writes += [_column(values, "dst", (k, 0, 0, 0)) for k in range(results)]
     for k in range(results):
         steps.append(ExpectedStep(phase=Phase.RESULT, number=k % 16, first=int(k == 0), last=int(k == results - 1)))
@@ -127,8 +124,8 @@ def assert_passed_on(values: dict[str, int], want: ExpectedStep, step: dict[str,
             assert step[name] == getattr(wanted, "value", wanted), f"{name} of {what}"
     for name in _PASSED_ON:
         assert step[name] == values[name], f"{name} of {what}"
-    arithmetic = arithmetic_of(values)
-    flags = arithmetic != Arithmetic.FP32, arithmetic == Arithmetic.UINT32
+    arithmetic = elementwise.arithmetic_of(values)
+    flags = arithmetic != alu.Arithmetic.FP32, arithmetic == alu.Arithmetic.UINT32
     assert (step["integer"], step["uint32"]) == flags, what
     assert step["stochastic"] == (values["stochastic"] and want.phase == Phase.ELEMENT), what
 

@@ -5,22 +5,12 @@ from amaranth import Const
 
 from neuroncore_rtl.hdl.elementwise import checker as unit
 from neuroncore_rtl.hdl.elementwise.checker import ElementwiseChecker
+from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import SCALAR_UNITS, VECTOR_UNITS
-from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32, INT8
-from neuroncore_rtl.spec.isa import (
-    DIMENSIONS,
-    POINTER_FIELDS,
-    SCALAR_OPCODES,
-    VECTOR_OPCODES,
-    Opcode,
-    Rule,
-    elementwise,
-)
-from neuroncore_rtl.spec.isa.alu import AluOp, Arithmetic
+from neuroncore_rtl.spec.isa import alu, fields
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, arithmetic_of, elementwise_violation
-from neuroncore_rtl.spec.isa.fields import pack, unpack
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields, near_word, random_word
-from tests.hdl.slow import slow, slow_if
+from tests.hdl.simulation import slow, slow_if
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 1993
@@ -41,46 +31,47 @@ def words_of(rng, config, opcodes, legal, near, wild):
 
 
 def job_fields(values, config):
-    opcode, used = Opcode(values["opcode"]), elementwise.uses(values)
+    opcode, used = isa.Opcode(values["opcode"]), isa.elementwise.uses(values)
     codes = {name: values[f"{name}_dtype"] for name in ("dst", "a", "b")}
-    codes |= {f"s{n}": unpack(POINTER_FIELDS, values[f"scalar{n}"])["dtype"] for n in (0, 1)}
-    few = opcode in (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8)
-    outputs = elementwise.transpose_block(config) if opcode == Opcode.TRANSPOSE else int("result" in used)
-    reduces, moves = opcode == Opcode.TENSOR_REDUCE, opcode == Opcode.TRANSPOSE
+    codes |= {f"s{n}": fields.unpack(isa.POINTER_FIELDS, values[f"scalar{n}"])["dtype"] for n in (0, 1)}
+    few = opcode in (isa.Opcode.FIND_INDEX8, isa.Opcode.MATCH_REPLACE8)
+    outputs = isa.elementwise.transpose_block(config) if opcode == isa.Opcode.TRANSPOSE else int("result" in used)
+    reduces, moves = opcode == isa.Opcode.TENSOR_REDUCE, opcode == isa.Opcode.TRANSPOSE
     return {f"size_{name}": SIZES[code] for name, code in codes.items() if code in SIZES} | {
         "loads0": int(values["pointer0"] and "s0" in used), "loads1": int(values["pointer1"] and "s1" in used),
         "values": int(few), "reads_a": int("a" in used), "reads_b": int("b" in used and not few),
-        "group": values["axes"] if reduces else 1 if moves else DIMENSIONS,
-        "writes": int(opcode not in elementwise.OUTPUTS), "reduces": int(reduces), "delayed": int(moves),
-        "results": elementwise.OUTPUTS.get(opcode, outputs), "at_b": int("result" in used), "slow": 0, "interval": 1,
+        "group": values["axes"] if reduces else 1 if moves else isa.DIMENSIONS,
+        "writes": int(opcode not in isa.elementwise.OUTPUTS), "reduces": int(reduces), "delayed": int(moves),
+        "results": isa.elementwise.OUTPUTS.get(opcode, outputs), "at_b": int("result" in used), "slow": 0,
+        "interval": 1,
     }  # fmt: skip
 
 
 def powers_of_two():
-    for opcode in (Opcode.BN_STATS, Opcode.MAX8):
+    for opcode in (isa.Opcode.BN_STATS, isa.Opcode.MAX8):
         for first, second in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
             for large in range(16):
                 for small in {0, large // 2, large}:
                     yield copy(1, opcode, **{f"count{first}": 1 << large}) | {f"count{second}": 1 << small}
     for pair, more in product((0, 2), range(1, 16)):
-        half = elementwise.SEARCH_ELEMENTS[1] // 2
-        yield copy(1, Opcode.MAX8) | {f"count{pair}": 2, f"count{2 - pair}": half ^ 1 << more}
+        half = isa.elementwise.SEARCH_ELEMENTS[1] // 2
+        yield copy(1, isa.Opcode.MAX8) | {f"count{pair}": 2, f"count{2 - pair}": half ^ 1 << more}
     for many, far, sign in product(range(16), range(15), (1, -1)):
-        access, dimension = ("dst", "a", "b")[(many + far) % 3], (many + far) % DIMENSIONS
+        access, dimension = ("dst", "a", "b")[(many + far) % 3], (many + far) % isa.DIMENSIONS
         steps = {f"count{dimension}": (1 << many) + 1, f"{access}_step{dimension}": sign << far}
         yield of_pair() | steps | {f"{access}_address": 4096}
 
 
-def of_pair(code=FP32.code, **changes):
-    steps = {f"{name}_step{d}": 0 for name in ("dst", "a", "b") for d in range(DIMENSIONS)}
+def of_pair(code=formats.FP32.code, **changes):
+    steps = {f"{name}_step{d}": 0 for name in ("dst", "a", "b") for d in range(isa.DIMENSIONS)}
     types = {f"{name}_dtype": code for name in ("dst", "a", "b")}
-    return copy(1, Opcode.TENSOR_TENSOR) | steps | types | changes
+    return copy(1, isa.Opcode.TENSOR_TENSOR) | steps | types | changes
 
 
 def borders(config):
     """Yield instructions at the end of memory, or one element beyond, and with other counts at their limits."""
-    for code, size in ((INT8.code, 1), (FP32.code, 4)):
-        for access, dimension, bit in product(("dst", "a", "b"), range(DIMENSIONS), range(8)):
+    for code, size in ((formats.INT8.code, 1), (formats.FP32.code, 4)):
+        for access, dimension, bit in product(("dst", "a", "b"), range(isa.DIMENSIONS), range(8)):
             elements = (1 << bit) + 1
             for beyond in (0, 1):
                 down = {f"{access}_address": size * (elements - 1 - beyond), f"{access}_step{dimension}": -1}
@@ -89,23 +80,23 @@ def borders(config):
                     if min(way.values()) >= -1:
                         yield of_pair(code) | {f"count{dimension}": elements} | way
     for axes in range(8):
-        yield copy(1, Opcode.TENSOR_REDUCE, op0=AluOp.ADD, axes=axes)
+        yield copy(1, isa.Opcode.TENSOR_REDUCE, op0=alu.AluOp.ADD, axes=axes)
     for partitions in (0, 1, config.partitions, config.partitions + 1, *(1 << bit for bit in range(2, 8))):
         yield of_pair(partitions=partitions)
-    for number, dtype in product((0, 1), (INT8.code, BF16.code, FP32.code)):
+    for number, dtype in product((0, 1), (formats.INT8.code, formats.BF16.code, formats.FP32.code)):
         for beyond_end in (-1 << SIZES[dtype], 0, *(1 << bit for bit in range(16))):
             address = config.sbuf_bytes + beyond_end
-            pointer = pack(POINTER_FIELDS, {"address": address, "quadrant": 0, "dtype": dtype})
-            yield copy(1, Opcode.TENSOR_SCALAR) | {f"pointer{number}": 1, f"scalar{number}": pointer}
+            pointer = fields.pack(isa.POINTER_FIELDS, {"address": address, "quadrant": 0, "dtype": dtype})
+            yield copy(1, isa.Opcode.TENSOR_SCALAR) | {f"pointer{number}": 1, f"scalar{number}": pointer}
     for bit in range(16):
-        yield copy(elementwise.transpose_block(config) ^ 1 << bit, Opcode.TRANSPOSE)
+        yield copy(isa.elementwise.transpose_block(config) ^ 1 << bit, isa.Opcode.TRANSPOSE)
     for partitions in range(config.partitions + 2):
-        yield copy(elementwise.transpose_block(config), Opcode.TRANSPOSE, partitions=partitions)
+        yield copy(isa.elementwise.transpose_block(config), isa.Opcode.TRANSPOSE, partitions=partitions)
     for function in range(64):
-        yield copy(1, Opcode.ACTIVATE, function=function)
+        yield copy(1, isa.Opcode.ACTIVATE, function=function)
 
 
-SIZES = {f.code: (f.bits // 8).bit_length() - 1 for f in FORMATS.values()}
+SIZES = {f.code: (f.bits // 8).bit_length() - 1 for f in formats.FORMATS.values()}
 """Log2 of the bytes of a format's elements, by its code."""
 
 
@@ -118,7 +109,7 @@ def test_sizes_around_powers_of_two_and_borders():
 
 
 EVERY = set(ELEMENTWISE_RULES)
-NEVER_OF_ACTIVATE = {Rule.ARITHMETIC, Rule.DESTINATION, Rule.ROUNDING, Rule.PORTS}
+NEVER_OF_ACTIVATE = {isa.Rule.ARITHMETIC, isa.Rule.DESTINATION, isa.Rule.ROUNDING, isa.Rule.PORTS}
 """An activation is always FP32 and has one source."""
 
 
@@ -127,10 +118,10 @@ NEVER_OF_ACTIVATE = {Rule.ARITHMETIC, Rule.DESTINATION, Rule.ROUNDING, Rule.PORT
     [
         *slow_if(
             lambda shape, *_: shape != "6x4",
-            [(shape, VECTOR_OPCODES, (100, 600, 100), EVERY) for shape in CONFIGS if shape != "8x4"],
+            [(shape, isa.VECTOR_OPCODES, (100, 600, 100), EVERY) for shape in CONFIGS if shape != "8x4"],
         ),
         *slow(("8x4", OPCODES, (150, 900, 150), EVERY)),
-        ("8x4", SCALAR_OPCODES, (50, 300, 50), EVERY - NEVER_OF_ACTIVATE),
+        ("8x4", isa.SCALAR_OPCODES, (50, 300, 50), EVERY - NEVER_OF_ACTIVATE),
     ],
     ids=[*(shape for shape in CONFIGS if shape != "8x4"), "8x4", "scalar"],
 )
@@ -143,18 +134,18 @@ def test_verdicts_are_those_of_the_specification(shape, opcodes, counts, rules, 
         if job is not None:
             arithmetic = arithmetic_of(Elementwise.unpack(word))
             found = job.instruction.as_bits(), job.integer, job.uint32
-            assert found == (word, arithmetic != Arithmetic.FP32, arithmetic == Arithmetic.UINT32)
+            assert found == (word, arithmetic != alu.Arithmetic.FP32, arithmetic == alu.Arithmetic.UINT32)
             wanted = job_fields(Elementwise.unpack(word), config)
             assert {name: int(getattr(job, name)) for name in wanted} == wanted
             seen.add(arithmetic)
-    assert seen == (set(Arithmetic) if opcodes >= VECTOR_OPCODES else {Arithmetic.FP32})
+    assert seen == (set(alu.Arithmetic) if opcodes >= isa.VECTOR_OPCODES else {alu.Arithmetic.FP32})
 
 
 @pytest.mark.parametrize(
     ("opcodes", "units"),
     [
-        (VECTOR_OPCODES, [f"vector_{unit}" for unit in VECTOR_UNITS]),
-        (SCALAR_OPCODES, [f"scalar_{unit}" for unit in SCALAR_UNITS]),
+        (isa.VECTOR_OPCODES, [f"vector_{unit}" for unit in VECTOR_UNITS]),
+        (isa.SCALAR_OPCODES, [f"scalar_{unit}" for unit in SCALAR_UNITS]),
     ],
     ids=["vector", "scalar"],
 )
@@ -172,8 +163,8 @@ def test_instructions_without_a_unit_are_refused(opcodes, units, rng):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("STATS_ELEMENTS", elementwise.STATS_ELEMENTS + 1),
-        *slow(("FUNCTION_COUNT", elementwise.FUNCTION_COUNT + 1)),
+        ("STATS_ELEMENTS", isa.elementwise.STATS_ELEMENTS + 1),
+        *slow(("FUNCTION_COUNT", isa.elementwise.FUNCTION_COUNT + 1)),
         *slow(("OUTPUTS", {})),
         ("OPERATIONS", {}),
     ],
@@ -181,11 +172,11 @@ def test_instructions_without_a_unit_are_refused(opcodes, units, rng):
 def test_a_checker_with_another_rule_is_detected(name, value, rng, monkeypatch):
     config = CONFIGS["4x4"]
     words = words_of(rng, config, OPCODES, 100, 300, 0)
-    words.append(Elementwise.pack(copy(elementwise.STATS_ELEMENTS + 1, Opcode.BN_STATS)))
-    words.append(Elementwise.pack(copy(1, Opcode.ACTIVATE, function=elementwise.FUNCTION_COUNT)))
+    words.append(Elementwise.pack(copy(isa.elementwise.STATS_ELEMENTS + 1, isa.Opcode.BN_STATS)))
+    words.append(Elementwise.pack(copy(1, isa.Opcode.ACTIVATE, function=isa.elementwise.FUNCTION_COUNT)))
     violations = violations_of(config, OPCODES, words)
-    monkeypatch.setattr(elementwise, name, value)
-    monkeypatch.setattr(unit, "elementwise", elementwise)
+    monkeypatch.setattr(isa.elementwise, name, value)
+    monkeypatch.setattr(unit, "elementwise", isa.elementwise)
     with pytest.raises(AssertionError, match="verdicts are wrong"):
         assert_verdicts(checker(config, OPCODES), words, violations)
 
@@ -197,7 +188,7 @@ def test_an_error_after_many_instructions():
 
 
 def play_words(config, words, stall=0.0):
-    dut = checker(config, VECTOR_OPCODES)
+    dut = checker(config, isa.VECTOR_OPCODES)
     played, _, error = pass_on(dut, words, stall)
     jobs = map(dut.o.payload.shape().from_bits, played.payloads["o"])
     return played, [job.instruction.as_bits() for job in jobs], error
@@ -205,15 +196,15 @@ def play_words(config, words, stall=0.0):
 
 def test_an_error_names_the_instruction_and_none_after_it_is_accepted(rng):
     config = CONFIGS["4x4"]
-    words = [Elementwise.pack(legal_fields(rng, config, VECTOR_OPCODES)) for _ in range(6)]
+    words = [Elementwise.pack(legal_fields(rng, config, isa.VECTOR_OPCODES)) for _ in range(6)]
     words[4] = 63
     played, passed, error = play_words(config, words)
-    assert error == (Rule.OPCODE, 4) and passed == words[:4]
+    assert error == (isa.Rule.OPCODE, 4) and passed == words[:4]
     assert played.cycles["i"] == [ElementwiseChecker.INTERVAL * n for n in range(5)]
     assert played.cycles["o"] == [cycle + ElementwiseChecker.LATENCY for cycle in played.cycles["i"][:4]]
 
 
 def test_verdicts_with_a_stalled_output(rng):
     config = CONFIGS["8x4"]
-    words = [Elementwise.pack(legal_fields(rng, config, VECTOR_OPCODES)) for _ in range(40)]
+    words = [Elementwise.pack(legal_fields(rng, config, isa.VECTOR_OPCODES)) for _ in range(40)]
     assert play_words(config, words, stall=0.9)[1:] == (words, None)

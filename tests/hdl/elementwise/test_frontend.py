@@ -12,21 +12,16 @@ import pytest
 from amaranth import Mux, ResetInserter, Signal, Value
 from amaranth.lib import data
 
-from neuroncore_rtl.hdl.elementwise import fetch, store
-from neuroncore_rtl.hdl.elementwise.checker import ElementwiseChecker
+from neuroncore_rtl.hdl.elementwise import checker, fetch, job, store
 from neuroncore_rtl.hdl.elementwise.frontend import ElementwiseCounters, Frontend
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseOpcode
-from neuroncore_rtl.hdl.elementwise.job import INTERVAL_BITS
 from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep, Phase
 from neuroncore_rtl.hdl.memory.port import ReadPort
-from neuroncore_rtl.spec import isa, timing
-from neuroncore_rtl.spec.formats import FORMATS
-from neuroncore_rtl.spec.isa import Rule
-from neuroncore_rtl.spec.isa.elementwise import Elementwise, uses
+from neuroncore_rtl.spec import formats, isa, timing
+from neuroncore_rtl.spec.isa import Rule, elementwise
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
-from tests.hdl.simulation import drive, pulse, random_bits, simulate
-from tests.hdl.slow import slow, slow_if
+from tests.hdl.simulation import drive, pulse, random_bits, simulate, slow, slow_if
 
 SEED = 2024
 TINY = CONFIGS["4x4"]
@@ -42,7 +37,7 @@ SLOW, SLOW_LATENCY = isa.Opcode.RECIPROCAL, 9
 RESTS, LONGEST = isa.Opcode.TENSOR_TENSOR_SCAN, isa.Opcode.DROPOUT
 """Opcodes with gaps between their steps: three cycles, or as many as the field `seed` says."""
 
-_BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
+_BYTES = {f.code: f.bits // 8 for f in formats.FORMATS.values()}
 
 
 def memories(rng, config, size):
@@ -106,7 +101,7 @@ class Command:
 
     @staticmethod
     def _interval(instruction):
-        longest = Mux(instruction.opcode == ElementwiseOpcode(LONGEST.value), instruction.seed[:INTERVAL_BITS], 1)
+        longest = Mux(instruction.opcode == ElementwiseOpcode(LONGEST.value), instruction.seed[: job.INTERVAL_BITS], 1)
         return Mux(instruction.opcode == ElementwiseOpcode(RESTS.value), 3, longest)
 
     def run(self, before=None, cycles=0):
@@ -190,7 +185,7 @@ class Command:
         assert all(other_slow == slow for _, _, other_slow in lanes), "slow and other results are in flight together"
         if not step["writes"]:
             return
-        used = uses({"opcode": step["opcode"], "sum_store": 1})
+        used = elementwise.uses({"opcode": step["opcode"], "sum_store": 1})
         element = step["phase"] == Phase.ELEMENT.value
         searches = step["opcode"] in (isa.Opcode.FIND_INDEX8, isa.Opcode.MATCH_REPLACE8)
         reads = element and "a" in used, element and "b" in used and not searches
@@ -247,7 +242,7 @@ def assert_runs(config, instructions, rng, legal=None, size=BYTES, before=None, 
     """Compare the memories with the definition of the first `legal` instructions, by default all."""
     stored = memories(rng, config, size)
     expected = [rows.copy() for rows in stored]
-    words = [Elementwise.pack(values) for values in instructions]
+    words = [elementwise.Elementwise.pack(values) for values in instructions]
     seen = Command(config, words, stored, rng, **options).run(before, cycles)
     for values in instructions[:legal]:
         execute(values, config, expected)
@@ -302,7 +297,7 @@ def test_long_lanes_and_stalled_writes_keep_all_results(rng):
 
 @pytest.mark.parametrize("cycles", [35, *slow(50, 65), 80])
 def test_a_reset_discards_steps_and_results(cycles, rng):
-    words = [Elementwise.pack(values) for values in program(rng, TINY, 20)]
+    words = [elementwise.Elementwise.pack(values) for values in program(rng, TINY, 20)]
     before = Command(TINY, words, memories(rng, TINY, BYTES), rng, stall=0.6)
     assert_program_runs(TINY, program(rng, TINY, 10), rng, before=before, cycles=cycles)
     assert len(before.seen.steps) > 5
@@ -327,7 +322,7 @@ def test_every_bit_of_an_address(rng):
 def test_latency_is_that_of_the_units(rng):
     seen = assert_program_runs(TINY, [copy(4)], rng, latency=5)
     first = seen.taken[0] + Frontend.LATENCY
-    assert Frontend.LATENCY == ElementwiseChecker.LATENCY + 1
+    assert Frontend.LATENCY == checker.ElementwiseChecker.LATENCY + 1
     assert seen.requests == [first + n for n in range(4)]
     assert seen.steps == [cycle + ReadPort.LATENCY[0] for cycle in seen.requests]
     assert seen.writes == [cycle + 5 + timing.STORE_LATENCY[0] for cycle in seen.steps]

@@ -3,8 +3,7 @@ import pytest
 
 from neuroncore_rtl.hdl.elementwise.indices import Indices
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
-from tests.hdl.simulation import drive, simulated
-from tests.hdl.slow import slow_if
+from tests.hdl.simulation import drive, simulated, slow_if
 
 SEED = 2012
 MOST = (1 << 16) - 1

@@ -4,8 +4,7 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.run.harness.subject_ports import hbm_sources
-from neuroncore_rtl.run.sim import simulation
-from neuroncore_rtl.run.sim.layouts import define_lines
+from neuroncore_rtl.run.sim import layouts, simulation
 
 __all__ = ["hex_lines", "hex_words", "machine_design", "read_lines", "write_files"]
 
@@ -22,7 +21,7 @@ def machine_design(
     """
     off, on = ("".join(f"/* verilator lint_{state} {rule} */\n" for rule in _OFF) for state in ("off", "on"))
     pauses, *hbm = (path.read_text() for path in (Path(__file__).with_name("pauses.v"), *hbm_sources(True)))
-    text = "\n".join([define_lines(defines), off, pauses, harness.read_text(), on, *hbm, engine])
+    text = "\n".join([layouts.define_lines(defines), off, pauses, harness.read_text(), on, *hbm, engine])
     return simulation.Design("machine", text, public=("done", *ports), clock="clk", **options)
 
 

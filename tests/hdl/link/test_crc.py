@@ -3,8 +3,7 @@ import zlib
 
 import pytest
 
-from neuroncore_rtl.hdl.link.crc import Crc32, crc_of_zeros
-from neuroncore_rtl.hdl.link.flit import body_layout
+from neuroncore_rtl.hdl.link import crc, flit
 from tests.hdl.simulation import simulate
 
 
@@ -13,7 +12,7 @@ def expected(word, width):
 
 
 def check(width, words, wanted=None):
-    dut = Crc32(width)
+    dut = crc.Crc32(width)
 
     async def bench(ctx):
         for word in words:
@@ -23,7 +22,7 @@ def check(width, words, wanted=None):
     simulate(dut, bench)
 
 
-@pytest.mark.parametrize("width", [1, 7, 8, 9, 31, 32, 33, *(body_layout(size).size for size in (8, 16, 32, 64))])
+@pytest.mark.parametrize("width", [1, 7, 8, 9, 31, 32, 33, *(flit.body_layout(size).size for size in (8, 16, 32, 64))])
 def test_as_zlib(width):
     rng = random.Random(width)
     words = [0, (1 << width) - 1, *(1 << bit for bit in range(width)), *(rng.getrandbits(width) for _ in range(200))]
@@ -35,4 +34,4 @@ def test_check_value():
 
 
 def test_crc_of_zeros():
-    assert [crc_of_zeros(width) for width in range(1, 70)] == [expected(0, width) for width in range(1, 70)]
+    assert [crc.crc_of_zeros(width) for width in range(1, 70)] == [expected(0, width) for width in range(1, 70)]

@@ -4,7 +4,7 @@ import pytest
 
 from neuroncore_rtl.hdl.link.end import LinkEnd, sequence_window
 from tests.hdl.link.pair import ENDS, PATHS, run_pair
-from tests.hdl.slow import slow
+from tests.hdl.simulation import slow
 
 
 def delivered(**options):

@@ -2,19 +2,18 @@ import random
 
 import pytest
 
-from neuroncore_rtl.hdl.link.flit import frame_layout
-from neuroncore_rtl.hdl.link.wire import FLIP_BITS, Wire
+from neuroncore_rtl.hdl.link import flit, wire
 from tests.hdl.simulation import simulated
 
 
 @pytest.mark.parametrize("latency", [1, 2, 5])
-@simulated(lambda latency: Wire(1, latency))
+@simulated(lambda latency: wire.Wire(1, latency))
 async def test_delivery(ctx, dut, latency):
-    rng, width = random.Random(latency), frame_layout(1).size
+    rng, width = random.Random(latency), flit.frame_layout(1).size
     sent = [rng.getrandbits(width) for _ in range(400)]
     for cycle in range(len(sent)):
         flip, drop, repeat, cut = (rng.random() < 0.2 for _ in range(4))
-        flip_bit = rng.choice((0, width - 1, width, (1 << FLIP_BITS) - 1, rng.randrange(width)))
+        flip_bit = rng.choice((0, width - 1, width, (1 << wire.FLIP_BITS) - 1, rng.randrange(width)))
         ctx.set(dut.i.as_value(), sent[cycle])
         ctx.set(dut.disturbance, {"flip": flip, "flip_bit": flip_bit, "drop": drop, "repeat": repeat, "cut": cut})
         source = cycle - latency - repeat

@@ -2,13 +2,12 @@ from collections import deque
 
 import pytest
 
-from neuroncore_rtl.hdl.memory.line_buffer import LineBuffer
+from neuroncore_rtl.hdl.memory import line_buffer, sbuf_block
 from neuroncore_rtl.hdl.memory.port import OnChipStorage
-from neuroncore_rtl.hdl.memory.sbuf_block import Geometry
 from neuroncore_rtl.spec.config import PRESETS
 from tests.hdl.simulation import drive, simulated
 
-GEOMETRY = Geometry.of(PRESETS["tiny"])
+GEOMETRY = sbuf_block.Geometry.of(PRESETS["tiny"])
 SBUF_BANKS, LINE_BYTES = GEOMETRY.banks, GEOMETRY.line_bytes
 WRITERS = 3
 SIZE = 16
@@ -84,7 +83,7 @@ class Lines:
 
 
 @pytest.mark.parametrize(("share", "latency"), [(0.2, 0), (0.6, 0), (0.95, 0), (0.4, 1)])
-@simulated(lambda latency: LineBuffer(SIZE, WRITERS, GEOMETRY, latency=latency))
+@simulated(lambda latency: line_buffer.LineBuffer(SIZE, WRITERS, GEOMETRY, latency=latency))
 async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buffer, share, latency, rng):
     lines, full = Lines(ctx, buffer), 0
     for cycle in range(CYCLES):
@@ -102,7 +101,7 @@ async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buff
     assert by_bank[0] == by_bank[1]
 
 
-@simulated(lambda: LineBuffer(SIZE, WRITERS, GEOMETRY))
+@simulated(lambda: line_buffer.LineBuffer(SIZE, WRITERS, GEOMETRY))
 async def test_a_busy_bank_blocks_no_other_until_the_buffer_is_full(ctx, buffer):
     # One line arrives per cycle; it is written in the same cycle unless its bank is busy.
     lines = Lines(ctx, buffer)
@@ -116,7 +115,7 @@ async def test_a_busy_bank_blocks_no_other_until_the_buffer_is_full(ctx, buffer)
     assert (await lines.step())[1] and len(lines.held) == buffer.LINES
 
 
-@simulated(lambda: LineBuffer(SIZE, WRITERS, GEOMETRY))
+@simulated(lambda: line_buffer.LineBuffer(SIZE, WRITERS, GEOMETRY))
 async def test_few_lines_pass_a_blocked_line(ctx, buffer):
     lines = Lines(ctx, buffer)
     lines.offer(first := lines.line(0))

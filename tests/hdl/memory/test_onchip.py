@@ -3,8 +3,7 @@ import pytest
 from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE
 from neuroncore_rtl.spec.config import Config
 from tests.hdl.memory.traffic import Traffic
-from tests.hdl.simulation import simulate
-from tests.hdl.slow import slow_if
+from tests.hdl.simulation import simulate, slow_if
 
 CONFIGS = (
     Config(rows=3, columns=5, hbm_ports=2, dma_engines=2, hbm_bytes=8),

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE
-from neuroncore_rtl.hdl.memory.onchip import Conflicts, OnChipMemory
+from neuroncore_rtl.hdl.memory import bank_arbiter, onchip
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage, ReadPort
 from neuroncore_rtl.spec.config import Config
 from tests.hdl.simulation import drive
@@ -56,7 +55,7 @@ class Port:
         return self.kind.endswith("write")
 
 
-def ports_of(memory: OnChipMemory, config: Config) -> list[Port]:
+def ports_of(memory: onchip.OnChipMemory, config: Config) -> list[Port]:
     sbuf, psum, both = (OnChipStorage.SBUF,), (OnChipStorage.PSUM,), (OnChipStorage.SBUF, OnChipStorage.PSUM)
     ports = [
         Port("read", "moving", 0, memory.moving, sbuf, config.rows, 4),
@@ -83,14 +82,14 @@ class Traffic:
         self.rng = np.random.default_rng(seed)
         self.config = config
         self.early = bool(config.port_latency)
-        self.memory = OnChipMemory(config)
+        self.memory = onchip.OnChipMemory(config)
         self.ports = ports_of(self.memory, config)
         self.contents = {
             OnChipStorage.SBUF: np.zeros((config.partitions, config.sbuf_bytes), np.uint8),
             OnChipStorage.PSUM: np.zeros((config.columns, config.psum_bytes), np.uint8),
         }
         self.psum = np.zeros_like(self.contents[OnChipStorage.PSUM])
-        self.conflicts = dict.fromkeys(Conflicts.as_shape().members, 0)
+        self.conflicts = dict.fromkeys(onchip.Conflicts.as_shape().members, 0)
         self.psum_due = {"psum": 0, "psum_shared": 0}
         self.compared = self.longest = self.urgent = self.beside = 0
 
@@ -143,10 +142,10 @@ class Traffic:
     def any_urgent(self, writes: bool, at_psum: bool) -> bool:
         """Return whether a line of any bank is urgent, which stalls all engines with registered ports."""
         alike = (p for p in self.ports if p.request and p.writes == writes and p.at_psum == at_psum)
-        return any(p.is_patient and p.waited >= LINE_PATIENCE for p in alike)
+        return any(p.is_patient and p.waited >= bank_arbiter.LINE_PATIENCE for p in alike)
 
     def first_of(self, here: list[Port]) -> list[Port]:
-        patient = [p for p in here if p.is_patient and p.waited >= LINE_PATIENCE]
+        patient = [p for p in here if p.is_patient and p.waited >= bank_arbiter.LINE_PATIENCE]
         self.urgent += bool(patient) and any(not p.is_patient for p in here)
         return patient or [p for p in here if p.rank == min(q.rank for q in here)]
 
@@ -157,7 +156,7 @@ class Traffic:
         others = [p for p in reads if p.signals is not self.memory.vector_psum]
         first = self.first_of(others) if others else []
         meeting = [p for p in first if vector and self.psum_bank(p.request) == self.psum_bank(vector[0].request)]
-        urgent = [p for p in meeting if p.is_patient and p.waited >= LINE_PATIENCE]
+        urgent = [p for p in meeting if p.is_patient and p.waited >= bank_arbiter.LINE_PATIENCE]
         served = [p for p in others if taken[id(p)]]
         self.beside += bool(served and vector and taken[id(vector[0])])
         if vector and not taken[id(vector[0])]:

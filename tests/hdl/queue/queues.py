@@ -5,10 +5,8 @@ from dataclasses import dataclass, field
 
 from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.isa import RECORD_BYTES, Engine, UpdateOp
+from neuroncore_rtl.spec.isa import RECORD_BYTES, Engine, UpdateOp, fields, registry
 from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
-from neuroncore_rtl.spec.isa.fields import pack, width_of
-from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 
 __all__ = ["OWN", "Item", "QueueModel", "beats", "holds", "whole"]
 
@@ -44,7 +42,7 @@ class Item:
             values |= {f"wait{n}": 1, f"wait{n}_semaphore": semaphore, f"wait{n}_value": value}
         for n, (op, semaphore, value) in enumerate(self.updates):
             values |= {f"update{n}": int(op), f"update{n}_semaphore": semaphore, f"update{n}_value": value}
-        return pack(isa.HEADER_FIELDS, values, "record") | self.body << isa.HEADER_BITS
+        return fields.pack(isa.HEADER_FIELDS, values, "record") | self.body << isa.HEADER_BITS
 
     @property
     def is_nop(self) -> bool:
@@ -102,7 +100,7 @@ class QueueModel:
         self.rung = 0
         self.uncounted = deque([0] * refusal_latency)  # retired records by cycle, not yet counted
         self.counters = dict.fromkeys(isa.QUEUE_COUNTERS, 0)
-        self.body_bits = width_of(INSTRUCTIONS[engine].layout)
+        self.body_bits = fields.width_of(registry.INSTRUCTIONS[engine].layout)
 
     @property
     def passing(self) -> bool:

@@ -11,8 +11,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
 from tests.hdl.memory.axi_memory import serve_reads
-from tests.hdl.simulation import WARM_UP, drive, pulse, simulate
-from tests.hdl.slow import slow
+from tests.hdl.simulation import WARM_UP, drive, pulse, simulate, slow
 
 BASE = 0x1280
 """Address of the image, not at the start of a page."""

@@ -4,11 +4,9 @@ from itertools import product
 import pytest
 
 from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT, Queue
-from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
-from neuroncore_rtl.spec.isa.record import HEADER_BITS
+from neuroncore_rtl.spec.isa import HEADER_BITS, QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
 from tests.hdl.queue.queues import OWN, Item, QueueModel, holds, whole
-from tests.hdl.simulation import drive, pulse, random_bits, simulated
-from tests.hdl.slow import slow_if
+from tests.hdl.simulation import drive, pulse, random_bits, simulated, slow_if
 
 SEED = 1977
 

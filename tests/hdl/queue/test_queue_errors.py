@@ -8,7 +8,6 @@ from tests.hdl.simulation import drive, simulated
 
 SEED = 1984
 RECORDS = 18
-KINDS = ("refused", "engine", "fetch", "other engine")
 
 
 def program(rng, kind):
@@ -91,7 +90,7 @@ async def fail(ctx, dut, rng, kind):
         assert issued == list(range(bad))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ("refused", "engine", "fetch", "other engine"))
 @simulated(lambda: Queue(*QUEUES["tensor"]))
 async def test_the_first_error_is_reported_and_nothing_follows(ctx, dut, reset, kind, rng):
     for _ in range(8):

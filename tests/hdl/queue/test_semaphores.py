@@ -2,10 +2,8 @@ import pytest
 
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORE_COUNT
-from neuroncore_rtl.spec.isa import UpdateOp
-from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
-from tests.hdl.simulation import WARM_UP, drive, next_turn, pulse, simulated
-from tests.hdl.slow import slow
+from neuroncore_rtl.spec.isa import UpdateOp, record
+from tests.hdl.simulation import WARM_UP, drive, next_turn, pulse, simulated, slow
 
 SEED = 1965
 QUEUES = 3
@@ -26,7 +24,7 @@ async def sweep(ctx, dut):
 def after_update(has, update):
     op, value = update["op"], update["value"]
     new = {UpdateOp.NONE: has, UpdateOp.SET: value, UpdateOp.ADD: has + value, UpdateOp.SUBTRACT: has - value}[op]
-    return new if 0 <= new <= SEMAPHORE_MAX else None
+    return new if 0 <= new <= record.SEMAPHORE_MAX else None
 
 
 def random_operation(rng, values, **first):
@@ -35,11 +33,11 @@ def random_operation(rng, values, **first):
 
 def random_update(rng):
     op = UpdateOp(int(rng.choice(4, p=(0.05, 0.15, 0.4, 0.4))))
-    return random_operation(rng, (0, 1, 2, 300, SEMAPHORE_MAX - 2, SEMAPHORE_MAX), op=op)
+    return random_operation(rng, (0, 1, 2, 300, record.SEMAPHORE_MAX - 2, record.SEMAPHORE_MAX), op=op)
 
 
 def random_wait(rng):
-    return random_operation(rng, (0, 1, 2, 300, SEMAPHORE_MAX), on=int(rng.random() < 0.8))
+    return random_operation(rng, (0, 1, 2, 300, record.SEMAPHORE_MAX), on=int(rng.random() < 0.8))
 
 
 def shortage(values, waits):

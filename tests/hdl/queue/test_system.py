@@ -4,8 +4,7 @@ from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.spec.isa import Cause, Engine, Rule, UpdateOp
 from tests.hdl.queue.queues import Item
 from tests.hdl.queue.system import ENGINES, Player, System
-from tests.hdl.simulation import drive, simulate
-from tests.hdl.slow import slow
+from tests.hdl.simulation import drive, simulate, slow
 
 SEED = 1981
 TENSOR, VECTOR, DMA, COLLECTIVE = range(len(ENGINES))

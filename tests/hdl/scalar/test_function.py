@@ -3,8 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from neuroncore_rtl.hdl.scalar.product import LINEAR, QUADRATIC
-from neuroncore_rtl.hdl.scalar.result import SERIES_BITS
+from neuroncore_rtl.hdl.scalar import product, result
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC, layout, load_tables
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, control_address
@@ -98,11 +97,11 @@ def test_factors_fit_where_they_are_narrower_than_their_sums():
     _, c1, c2, c3, _ = np.array(tables.segments, np.int64).T[:, :, np.newaxis]
     q2 = c2 + (t * c3 >> layout.LOCAL_BITS)
     q1 = c1 + (t * q2 >> layout.LOCAL_BITS)
-    for factor, shape in ((q2, LINEAR), (q1, QUADRATIC)):
+    for factor, shape in ((q2, product.LINEAR), (q1, product.QUADRATIC)):
         # Between two of these t it changes by less than a thousandth.
         assert 1.001 * np.abs(factor).max() < 1 << shape.width - 1
     _, c1, c2 = np.array(tables.exp2, np.int64).T[:, :, np.newaxis]
-    assert (c1 + (t * c2 >> layout.LOCAL_BITS)).max() * 1.001 < 1 << SERIES_BITS
+    assert (c1 + (t * c2 >> layout.LOCAL_BITS)).max() * 1.001 < 1 << result.SERIES_BITS
 
 
 def test_only_trigonometric_functions_use_quarter_turns():

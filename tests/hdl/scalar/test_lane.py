@@ -7,8 +7,7 @@ import pytest
 from amaranth import Module
 from amaranth.lib import data
 
-from neuroncore_rtl.golden.arith import add_fp32, random_words, round_fp32, widen
-from neuroncore_rtl.golden.scalar import activation
+from neuroncore_rtl.golden import arith, scalar
 from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep, Phase
 from neuroncore_rtl.hdl.scalar.block import ActivationBlock
 from neuroncore_rtl.run.harness.player import Playable
@@ -19,7 +18,7 @@ from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import faulty_wire, play
 from tests.hdl.scalar.activations import ALPHAS
-from tests.hdl.slow import slow_if
+from tests.hdl.simulation import slow_if
 
 SEED = 20260404
 INSTRUCTIONS = {"verilator": 700, "icarus": 100}
@@ -103,24 +102,24 @@ class Program:
             if loads[number]:
                 fmt = rng.choice(FORMAT_LIST)
                 code, a = self._element(fmt)
-                scalars[number] = int(widen(np.array(code), fmt))
+                scalars[number] = int(arith.widen(np.array(code), fmt))
                 self._step(common, None, phase=phase.value, a_dtype=fmt.code, a=a)
 
         stochastic = int(rng.integers(2)) & self.random
         for position in range(int(rng.integers(1, 6))):
             code, a = self._element(a_format)
-            y = activation(name, widen(np.array(code), a_format), *scalars, common["alpha"])
+            y = scalar.activation(name, arith.widen(np.array(code), a_format), *scalars, common["alpha"])
             if common["partitions"] > LANE:
                 if position == 0 and not common["sum_continue"]:
                     self._sum = np.float32(0)
-                self._sum = add_fp32(self._sum, y.view(np.float32))
+                self._sum = arith.add_fp32(self._sum, y.view(np.float32))
             number = (index + LANE * (word - (word >> 31 << 32))) % (1 << 64)
-            random = random_words(word, word ^ 1, np.uint64(number)) if stochastic else None
-            result = round_fp32(y, dst_format, "sr" if stochastic else "rne", random)
+            random = arith.random_words(word, word ^ 1, np.uint64(number)) if stochastic else None
+            result = arith.round_fp32(y, dst_format, "sr" if stochastic else "rne", random)
             fields = {"first": int(position == 0), "stochastic": stochastic, "index_high": index >> 32, "a": a}
             self._step(common, result, phase=Phase.ELEMENT.value, **fields)
             index += 1 << 40
-        result = round_fp32(self._sum.view(np.uint32), result_format)
+        result = arith.round_fp32(self._sum.view(np.uint32), result_format)
         self._step(common, result, phase=Phase.RESULT.value, first=1, dst_dtype=result_format.code)
 
     def _step(self, common, word, **fields):

@@ -5,11 +5,8 @@ import pytest
 from neuroncore_rtl.hdl.tensor.checker import TensorChecker
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
-from neuroncore_rtl.spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMoving
-from neuroncore_rtl.spec.isa.fields import pack
-from neuroncore_rtl.spec.isa.rule import Rule
-from neuroncore_rtl.spec.isa.tensor import TensorInstruction, tensor_violation
-from tests.hdl.slow import slow
+from neuroncore_rtl.spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMoving, Rule, fields, tensor
+from tests.hdl.simulation import slow
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 5
@@ -80,20 +77,20 @@ def words(rng, legal, count):
     legal = [instruction.encode() for instruction in legal]
     for _ in range(count):
         word = legal[rng.integers(len(legal))]
-        values = TensorInstruction.unpack(word)
+        values = tensor.TensorInstruction.unpack(word)
         for name in rng.choice([name for name, _ in TENSOR_FIELDS], rng.integers(4), replace=False):
             width = dict(TENSOR_FIELDS)[name]
             edge = rng.random() < 0.7 and name in EDGES
             values[name] = int(rng.choice(EDGES[name])) if edge else int(rng.integers(1 << width))
-        yield pack(TENSOR_FIELDS, values, "tensor")
+        yield fields.pack(TENSOR_FIELDS, values, "tensor")
 
 
 def violations_of(words, config):
     """Yield the violation of each word according to the specification, after the words since the last violation."""
     loaded = None
     for word in words:
-        values = TensorInstruction.unpack(word)
-        yield (broken := tensor_violation(values, config, loaded))
+        values = tensor.TensorInstruction.unpack(word)
+        yield (broken := tensor.tensor_violation(values, config, loaded))
         if broken:
             loaded = None
         elif values["opcode"] == LoadStationary.opcode:
@@ -117,7 +114,7 @@ def test_every_word_breaks_the_rule_that_the_specification_names(config, legal, 
 @pytest.mark.parametrize("stall", (0.0, 0.6))
 def test_an_instruction_per_cycle_until_an_error(stall):
     legal = [instruction.encode() for instruction in (LOADS[0], MOVES[0], MOVES[0], LOADS[2], MOVES[2])] * 4
-    illegal = pack(TENSOR_FIELDS, TensorInstruction.unpack(legal[0]) | {"k": 0}, "tensor")
+    illegal = fields.pack(TENSOR_FIELDS, tensor.TensorInstruction.unpack(legal[0]) | {"k": 0}, "tensor")
     played, valid_cycles, error = pass_on(TensorChecker(CONFIG), [*legal, illegal, *legal], stall)
     assert played.payloads["o"] == legal and error == (Rule.PARTITIONS, len(legal))
     # Output is valid from the second cycle until the last instruction is accepted.

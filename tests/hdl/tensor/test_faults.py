@@ -7,7 +7,7 @@ from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import TENSOR_BITS
 from neuroncore_rtl.tb.stimulus.tensor_programs import random_tensor_program
-from tests.hdl.slow import slow_if
+from tests.hdl.simulation import slow_if
 from tests.hdl.tensor.engines import faulty
 
 CONFIG = PRESETS["tiny"]

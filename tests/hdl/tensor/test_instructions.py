@@ -84,7 +84,6 @@ def test_ends_of_the_ranges_are_valid(instruction):
 
 
 WIDE = Config(rows=10, columns=16)
-PLACED = {"k": 2, "m": 4, "row": 8, "column": 8}
 
 REFUSED_PLACES = [
     ({"row": 2}, ": row must be one of 0, 4, 8, not 2"),
@@ -103,7 +102,7 @@ REFUSED_PLACES = [
 @pytest.mark.parametrize(("change", "message"), REFUSED_PLACES)
 def test_operands_and_results_start_at_quadrants(instruction, change, message):
     context = Context(WIDE, loaded=(range(16), True))
-    placed = replace(instruction, **PLACED)
+    placed = replace(instruction, k=2, m=4, row=8, column=8)
     placed.check(context)
     with pytest.raises(ValueError, match=message):
         replace(placed, **change).check(context)

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import integers, storage_dtype, widen
-from neuroncore_rtl.golden.tensor import TensorEngine, matrix_product
+from neuroncore_rtl.golden import arith, tensor
 from neuroncore_rtl.run.harness.engines.tensor import Drain, TensorDevice, TensorProgram, TensorStep, TensorWork
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.spec.config import PRESETS, Config
@@ -78,12 +77,12 @@ def test_random_programs_have_the_results_of_golden(sim, config):
 
 
 def memory_of(codes, fmt):
-    return np.ascontiguousarray(codes).astype(storage_dtype(fmt).newbyteorder("<")).view(np.uint8)
+    return np.ascontiguousarray(codes).astype(arith.storage_dtype(fmt).newbyteorder("<")).view(np.uint8)
 
 
 def run_tiny(instructions, stationary, moving, words, *, stall=0):
     """Return the PSUM words of `words`, first word and number, which must be those of golden."""
-    engine = TensorEngine(TINY)
+    engine = tensor.TensorEngine(TINY)
     for instruction in instructions:
         engine.execute(instruction, stationary, moving)
     moves = sum(isinstance(instruction, MultiplyMoving) for instruction in instructions)
@@ -130,7 +129,7 @@ def test_transpose_passes_every_special_value_bit_for_bit(fmt, rng):
             ]  # fmt: skip
     words = run_tiny(instructions, memory_of(elements, fmt), memory_of(identity, fmt), [(0, 48)])
     # Word n of partition m must be element n of column m, the transpose of each tile.
-    values = integers(elements, fmt).view(np.uint32) if fmt is INT8 else widen(elements, fmt)
+    values = arith.integers(elements, fmt).view(np.uint32) if fmt is INT8 else arith.widen(elements, fmt)
     expected = np.concatenate([values[:, first : first + 4] for first in range(0, 48, 4)])
     assert_same_words(words, expected)
 
@@ -152,7 +151,7 @@ def test_eight_accumulation_groups_interleave(rng):  # one per bank, FP32 and IN
             instructions += [LoadStationary(**common), MultiplyMoving(**common, **move)]
     read = [(bank * TINY.psum_words, n) for bank in range(banks)]
     words = run_tiny(instructions, np.hstack(stationary), np.hstack(moving), read)
-    expected = [matrix_product(a[bank], b[bank], fmt, rows=4).T for bank, fmt in enumerate(formats)]
+    expected = [tensor.matrix_product(a[bank], b[bank], fmt, rows=4).T for bank, fmt in enumerate(formats)]
     assert_same_words(words, np.concatenate(expected))
 
 

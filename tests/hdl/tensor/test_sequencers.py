@@ -16,7 +16,6 @@ from neuroncore_rtl.spec.isa import TENSOR_FIELDS, Context, MultiplyMoving
 from tests.hdl.simulation import drive, simulate, simulated
 from tests.hdl.streams import play
 
-SEED = 1977
 MOVER = Config(rows=2, columns=4)
 LOADER = Config(rows=2, columns=1024)
 FORMAT_OF = {fmt.code: fmt for fmt in MATMUL_FORMATS}
@@ -47,7 +46,7 @@ def test_mover_requests_every_word_once_in_order(share, port_latency):
     memory = SimpleNamespace(valid=dut.memory.valid, ready=dut.memory.ready, payload=dut.memory.address)
     played = play(
         dut, {"i": inputs}, {"memory": len(expected)}, ports={"i": dut.i, "memory": memory}, finished="idle",
-        constants={"weights_loaded": 1}, stall={"i": 0, "memory": 1 - share}, seed=SEED, watch=[dut.idle],
+        constants={"weights_loaded": 1}, stall={"i": 0, "memory": 1 - share}, seed=1977, watch=[dut.idle],
     )  # fmt: skip
     assert played.payloads["memory"] == expected and len(expected) < columns
     cycles = sum(not idle for (idle,) in played.watched)

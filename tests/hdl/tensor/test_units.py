@@ -8,8 +8,7 @@ from neuroncore_rtl.hdl.tensor.array import SystolicArray, row_skew, tile_count
 from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.hdl.tensor.tile import RowEvents
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
-from tests.hdl.simulation import simulated
-from tests.hdl.slow import slow
+from tests.hdl.simulation import simulated, slow
 
 SEED = 1977
 

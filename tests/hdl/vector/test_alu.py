@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden import arith
-from neuroncore_rtl.golden.vector import alu
+from neuroncore_rtl.golden import arith, vector
 from neuroncore_rtl.hdl.vector.alu import VectorAlu
 from neuroncore_rtl.run.harness.player import PlayedUnit
 from neuroncore_rtl.spec.isa.alu import FLOAT_ONLY, SLOW, AluOp, Arithmetic
@@ -13,12 +12,10 @@ from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits, lone_facto
 from neuroncore_rtl.tb.stimulus.operands import add_cases
 from tests.hdl.arith.units import assert_same, differences, faulty_wire, run, shuffled
 from tests.hdl.simulation import drive, simulate
-from tests.oracles.known import ALU
-from tests.oracles.words import on_words
+from tests.oracles import known, words
 
 SEED = 20260402
 OPERATIONS = [(op, kind) for op in AluOp if op not in SLOW for kind in Arithmetic if not (kind and op in FLOAT_ONLY)]
-COUNT = {"verilator": 8_000, "icarus": 100}
 PORTS = ("op", "integer", "uint32", "a", "b")
 UNIT = PlayedUnit(VectorAlu(), PORTS)
 
@@ -31,12 +28,12 @@ def alu_program(rng, draw, operations=OPERATIONS):
     parts = []
     for op, arithmetic in operations:
         a, b = draw()
-        parts.append((op, *flags(arithmetic), a, b, alu(op, a, b, arithmetic)))
+        parts.append((op, *flags(arithmetic), a, b, vector.alu(op, a, b, arithmetic)))
     return shuffled(rng, parts, PORTS)
 
 
 def test_every_operation_is_that_of_golden(rng, sim):
-    cases, expected = alu_program(rng, lambda: alu_cases(rng, COUNT[sim]))
+    cases, expected = alu_program(rng, lambda: alu_cases(rng, {"verilator": 8_000, "icarus": 100}[sim]))
     counts = np.bincount(cases["op"] * 4 + cases["integer"] * 2 + cases["uint32"])
     assert (counts > 0).sum() == len(OPERATIONS)
     assert_same(UNIT, cases, expected, sim)
@@ -74,7 +71,7 @@ def test_sums_and_products_are_lent_to_the_statistics(rng):
         return found
 
     found = np.array(simulate(unit, bench), np.uint32).T
-    lent = on_words(arith.add_fp32, *sums), on_words(arith.multiply_add_fp32, *factors)
+    lent = words.on_words(arith.add_fp32, *sums), words.on_words(arith.multiply_add_fp32, *factors)
     assert [(ours != theirs).sum() for ours, theirs in zip(found, (expected, *lent), strict=True)] == [0, 0, 0]
 
 
@@ -112,7 +109,7 @@ def test_a_faulty_alu_is_detected(rng, wire, expression, operations):
 def test_known_results(rng, sim):
     parts = [
         (op, *flags(arithmetic), a, b, result)
-        for op, a, b, *results in ALU
+        for op, a, b, *results in known.ALU
         for arithmetic, result in zip(Arithmetic, results, strict=op not in FLOAT_ONLY)
     ]
     assert_same(UNIT, *shuffled(rng, parts, PORTS), sim)

@@ -5,14 +5,9 @@ import numpy as np
 import pytest
 from amaranth import Module
 
-from neuroncore_rtl.golden.arith import canonical
-from neuroncore_rtl.golden.elementwise import element_index, element_words, store_words
-from neuroncore_rtl.golden.vector.alu import alu
-from neuroncore_rtl.golden.vector.operations import chain, reciprocal
-from neuroncore_rtl.golden.vector.position import dropped
-from neuroncore_rtl.golden.vector.reduction import negative, reduce_words, scan
-from neuroncore_rtl.hdl.arith.divide import Fp32Divider
-from neuroncore_rtl.hdl.arith.power import Fp32Power
+from neuroncore_rtl.golden import arith, elementwise
+from neuroncore_rtl.golden.vector import alu, chain, dropped, negative, reciprocal, reduce_words, scan
+from neuroncore_rtl.hdl.arith import divide, power
 from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.hdl.elementwise.turns import Turns
 from neuroncore_rtl.hdl.vector.block import VectorBlock
@@ -21,8 +16,7 @@ from neuroncore_rtl.spec.config import LONE_UNITS, VECTOR_UNITS
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT32, UINT8, UINT16, UINT32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Opcode
 from neuroncore_rtl.spec.isa.alu import Arithmetic
-from tests.hdl.simulation import drive, simulate
-from tests.hdl.slow import slow
+from tests.hdl.simulation import drive, simulate, slow
 from tests.hdl.vector.units import random_words
 
 SEED = 20260406
@@ -31,10 +25,10 @@ ELEMENTS = 14
 SCALARS = np.array([0x3FC00000, 0xBF400000], np.uint32)  # 1.5 and -0.75
 INDEX = Index(base=(1 << 40) - 3, partition=-7, steps=(1 << 31 | 5,))
 KEY = (0x12345678, 0x9ABCDEF0)
-REMAINDER = Fp32Divider.REMAINDER_LATENCY, Fp32Divider.REMAINDER_INTERVAL
+REMAINDER = divide.Fp32Divider.REMAINDER_LATENCY, divide.Fp32Divider.REMAINDER_INTERVAL
 UNITS = {
-    AluOp.DIVIDE: (Fp32Divider.LATENCY, Fp32Divider.INTERVAL),
-    AluOp.POWER: (Fp32Power.LATENCY, Fp32Power.INTERVAL),
+    AluOp.DIVIDE: (divide.Fp32Divider.LATENCY, divide.Fp32Divider.INTERVAL),
+    AluOp.POWER: (power.Fp32Power.LATENCY, power.Fp32Power.INTERVAL),
     AluOp.MOD: REMAINDER,
     AluOp.FMOD: REMAINDER,
 }
@@ -145,12 +139,12 @@ def operands(rng, count=ELEMENTS):
 
 
 def numbers(count=ELEMENTS):
-    return element_index(INDEX, LANES, (count,)).T
+    return elementwise.element_index(INDEX, LANES, (count,)).T
 
 
 def rounded(words, dst: Format = FP32, stochastic=False, arithmetic=Arithmetic.FP32):
-    random = element_words(*KEY, numbers(len(words)))[0] if stochastic else None
-    return store_words(words, dst, arithmetic, random).astype(np.uint32)
+    random = elementwise.element_words(*KEY, numbers(len(words)))[0] if stochastic else None
+    return elementwise.store_words(words, dst, arithmetic, random).astype(np.uint32)
 
 
 def cost(*operations):
@@ -170,7 +164,7 @@ def reduction(name, words, a, b, cost=((), 1), dst=FP32, **fields):
     steps = elements(Opcode.TENSOR_SCALAR_REDUCE, dst=dst, op1=AluOp.ADD.value, **fields)
     steps.append(steps[-1] | {"phase": Phase.RESULT, "dst_dtype": FP32.code, "number": 0, "writes": 1, "stochastic": 0})
     total = reduce_words(AluOp.ADD, np.ascontiguousarray(words.T))
-    expected = np.concatenate([rounded(words, dst), canonical(total)[np.newaxis]])
+    expected = np.concatenate([rounded(words, dst), arith.canonical(total)[np.newaxis]])
     return Case(steps, expected, np.concatenate([a, a[:1]]), np.concatenate([b, b[:1]]), *cost, name=name)
 
 
@@ -223,7 +217,7 @@ def ordinary_cases(rng):
 
     for p in (0.0, 0.3, 0.5, 1.0, 2.0**-40, np.nan):
         word = np.float32(p).view(np.uint32)
-        is_dropped = dropped(element_words(*KEY, numbers())[1], word)
+        is_dropped = dropped(elementwise.element_words(*KEY, numbers())[1], word)
         yield case(f"dropout {p}", Opcode.DROPOUT, np.where(is_dropped, np.uint32(0), a), a, b, scalar0=int(word))
 
 

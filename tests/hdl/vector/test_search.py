@@ -29,6 +29,10 @@ def sequences_of(rng, arithmetic):
     for count in range(VALUES8):
         zeros = few[rng.integers(0, 2, VALUES8)]
         sequences.append(np.concatenate([zeros, np.sort(larger[:count])]))
+    for bit in range(31):  # one bit decides the comparison with each slot: low < middle < high
+        low = int(rng.integers(1 << 31)) & ~(1 << bit)
+        high, middle = low | 1 << bit, low | (1 << bit) - 1
+        sequences.append(canonical(np.array([low] * VALUES8 + [high, middle] * VALUES8, np.uint32)))
     return sequences
 
 
@@ -96,10 +100,12 @@ async def test_values_are_found_where_golden_finds_them(ctx, unit, arithmetic, r
         for number, value in enumerate(values):
             ctx.set(unit.number, number)
             await step(ctx, rng, unit, value, 0, load=1)
-        hit = [await step(ctx, rng, unit, word, position, match=1) for position, word in enumerate(words)]
+        positions = np.sort(rng.choice(SEARCH_ELEMENTS[1], len(words), replace=False)).tolist()
+        hit = [await step(ctx, rng, unit, word, at, match=1) for at, word in zip(positions, words, strict=True)]
         replaced = np.where(np.array(hit, bool), replacement, words)
         assert replaced.tolist() == match_replace8(words, values, replacement, arithmetic).tolist()
-        expected = find_index8(words, values, arithmetic)
-        assert np.array(eight(ctx, unit, unit.found), np.uint32).view(np.int32).tolist() == expected.tolist()
-        missing |= set((expected < 0).tolist())
+        indices = find_index8(words, values, arithmetic).tolist()
+        expected = [positions[index] if index >= 0 else (1 << 32) - 1 for index in indices]
+        assert eight(ctx, unit, unit.found) == expected
+        missing |= {index < 0 for index in indices}
     assert missing == {False, True}

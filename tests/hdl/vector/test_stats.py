@@ -12,8 +12,7 @@ from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.vector.alu import VectorAlu
 from neuroncore_rtl.hdl.vector.stats import SHARES, Sample, Statistics
 from neuroncore_rtl.spec import timing
-from tests.hdl.simulation import drive, simulate, simulated
-from tests.hdl.slow import slow
+from tests.hdl.simulation import drive, simulate, simulated, slow
 from tests.hdl.vector.units import pause, random_words, rest
 
 SEED = 20260403

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from neuroncore_rtl.kernels.control import CompilationFailed, compile_program
-from neuroncore_rtl.kernels.control.compile import memory_map_header
+from neuroncore_rtl.kernels.control import CompilationFailed, compile, compile_program
 from neuroncore_rtl.spec import memory_map as at
 
 
@@ -61,6 +60,6 @@ def test_sources_must_exist():
 
 
 def test_header_names_every_number():
-    header = memory_map_header()
+    header = compile.memory_map_header()
     assert "#define EXIT 0x40002000\n" in header
     assert "#define COUNTER_EXECUTING 0x5\n" in header

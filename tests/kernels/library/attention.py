@@ -7,8 +7,7 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.softmax import softmax
-from neuroncore_rtl.kernels.program import Program, build_image
-from neuroncore_rtl.kernels.program.instructions import activation
+from neuroncore_rtl.kernels.program import Program, build_image, instructions
 from neuroncore_rtl.kernels.tiling.streamed import streamed
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.formats import BF16, FP32
@@ -22,7 +21,7 @@ def attention(rng, config, queries, keys, width):
     scores, weights = space.hbm("scores", FP32, (queries, keys)), space.hbm("weights", BF16, (queries, keys))
 
     def scaled(stage, sums, rows, columns):
-        program.append(activation(stage, sums, "identity", scale=1 / sqrt(width)))
+        program.append(instructions.activation(stage, sums, "identity", scale=1 / sqrt(width)))
 
     matmul(program, scores, q, k, scaled)
     streamed(program, softmax, [weights], [scores])

@@ -3,8 +3,7 @@
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.program import Program, Rows, build_image
-from neuroncore_rtl.kernels.program.instructions import memset
+from neuroncore_rtl.kernels.program import Program, Rows, build_image, instructions
 from neuroncore_rtl.kernels.tiling.transfer import load, store
 from neuroncore_rtl.kernels.training.adamw import AdamW, adamw, descend, first_powers, next_correction, update
 from neuroncore_rtl.run.arrays import encode
@@ -22,7 +21,7 @@ def run_steps(rng, values, gradient, again):
     parameters, slopes = load(program, p), load(program, g)
     moments = [Rows((program.space.sbuf(name, FP32, SHAPE[1:], SHAPE[0]),)) for name in "mv"]
     for one in moments:
-        program.append(memset(one.tiles[0], 0.0))
+        program.append(instructions.memset(one.tiles[0], 0.0))
     powers = first_powers(program, SHAPE[0])
     program.start_section()
     tiles = [matrix.tiles[0] for matrix in (parameters, *moments, slopes)]

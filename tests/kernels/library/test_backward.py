@@ -9,14 +9,12 @@ from neuroncore_rtl.kernels.library.attention import Head, attention
 from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.kernels.tiling.streamed import streamed
 from neuroncore_rtl.kernels.tiling.transfer import load, store
-from neuroncore_rtl.kernels.training import attention_backward
+from neuroncore_rtl.kernels.training import attention_backward, embedding
 from neuroncore_rtl.kernels.training.crossentropy import crossentropy
-from neuroncore_rtl.kernels.training.embedding import embedding_backward
 from neuroncore_rtl.kernels.training.layernorm_backward import layernorm_backward
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
-from neuroncore_rtl.tb.tests.kernels import derivatives
-from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
+from neuroncore_rtl.tb.tests.kernels import derivatives, workbench
 from tests.kernels.running import hbm_after, layer_results
 
 PLACE = 2.0**-8  # half an ulp of BF16 at 1
@@ -65,7 +63,7 @@ def test_gradients_of_attention_are_added_up_over_blocks_of_keys(rng, causal):
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_gradients_are_added_to_what_is_there(rng, config):
-    bench, (tokens, features, rows) = CoreWorkbench(config), (9, 6, 517)
+    bench, (tokens, features, rows) = workbench.CoreWorkbench(config), (9, 6, 517)
     program = bench.program
     (x, values), (dy, slopes), (way, others) = (
         bench.place(name, rng.normal(size=(tokens, features)), BF16) for name in ("x", "dy", "way")
@@ -78,7 +76,7 @@ def test_gradients_are_added_to_what_is_there(rng, config):
     dx, dout = bench.room("dx", (tokens, features)), load(program, dy)
     before = load(program, dgamma[0]), load(program, dbeta[0])
     found = layernorm_backward(program, load(program, x), gamma, dout, load(program, way), before)
-    table = embedding_backward(program, rows, load(program, numbers), dout, load(program, dtable[0]))
+    table = embedding.embedding_backward(program, rows, load(program, numbers), dout, load(program, dtable[0]))
     places = (dx, dgamma[0], dbeta[0], dtable[0])
     for place, matrix in zip(places, (*found, table), strict=True):
         store(program, place, matrix)

@@ -9,9 +9,8 @@ from neuroncore_rtl.golden.collective import CollectiveError, execute_group
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.footprint import addresses_of, check_apart
+from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import PRESETS, Config
-from neuroncore_rtl.spec.formats import INT32
-from neuroncore_rtl.spec.isa import collective_queue
 from neuroncore_rtl.spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, COLLECTIVE_ALIGNMENT, Collective, Group
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.isa.collective import CollectiveType as T
@@ -84,7 +83,7 @@ def copy_chain(config, rng):
     values = rng.integers(-1000, 1000, (config.cores, 8)).astype(np.int32)
     for core in range(config.cores):
         program = Program(config, core=core)
-        given, src, dst, out = (program.space.hbm(name, INT32, (8,)) for name in ("given", "src", "dst", "out"))
+        given, src, dst, out = (program.space.hbm(name, formats.INT32, (8,)) for name in ("given", "src", "dst", "out"))
         for _ in range(2):
             for n, queue in enumerate(queues):
                 program.append(dma_copy(src[n : n + 1], given[n : n + 1]), queue=queue)
@@ -102,7 +101,7 @@ def copy_chain(config, rng):
 def test_copies_and_collectives_keep_their_order(rng, engines):
     config = Config(rows=4, columns=4, dma_engines=engines, cores=3)
     made, results, expected = copy_chain(config, rng)
-    queue = collective_queue(config)
+    queue = isa.collective_queue(config)
     for program, _ in made:
         position = {(e.lane, e.number + 1): e.position for e in program.entries}
         assert all(position[wait] < e.position for e in program.entries for wait in e.waits)

@@ -6,11 +6,9 @@ from math import prod
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import round_fp32
-from neuroncore_rtl.golden.tensor import matrix_product
+from neuroncore_rtl.golden import arith, tensor
 from neuroncore_rtl.kernels.library.matmul import matmul
-from neuroncore_rtl.kernels.program import Program, build_image
-from neuroncore_rtl.kernels.program.instructions import activation
+from neuroncore_rtl.kernels.program import Program, build_image, instructions
 from neuroncore_rtl.kernels.tiling.column import Column
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
@@ -31,7 +29,7 @@ def product(rng, program, m, k, n, fmt, result=None, values=random_matrix, **opt
     c = space.hbm("c", result or (INT32 if fmt is INT8 else FP32), (m, n))
     matmul(program, c, at, bt, **options)
     outcome = run_golden(build_image(program, [(at, a.T), (bt, b)]), rng)
-    return c, c.elements(outcome.hbm), matrix_product(a, b, fmt, program.config.rows)
+    return c, c.elements(outcome.hbm), tensor.matrix_product(a, b, fmt, program.config.rows)
 
 
 @pytest.mark.parametrize(
@@ -50,10 +48,10 @@ def test_every_format_and_shape(rng, config, m, k, n, fmt):
 
 def test_results_are_cast_and_finished_on_the_way(rng):
     _, found, expected = product(rng, Program(TINY), 9, 5, 37, BF16, BF16)
-    assert np.array_equal(found, round_fp32(expected, BF16, "rne", None))
+    assert np.array_equal(found, arith.round_fp32(expected, BF16, "rne", None))
 
     def relu(out, sums, rows, columns):
-        program.append(activation(out, sums, "relu"))
+        program.append(instructions.activation(out, sums, "relu"))
 
     program = Program(TINY)
     _, found, expected = product(rng, program, 9, 5, 40, INT8, FP32, finish=relu)

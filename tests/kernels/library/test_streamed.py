@@ -8,11 +8,9 @@ from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.kernels.tiling.streamed import TILES, streamed
 from neuroncore_rtl.run.arrays import encode
+from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import Config, preset_named
-from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.spec.isa import Storage
-from neuroncore_rtl.tb.tests.kernels.kernels import TESTS
-from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
+from neuroncore_rtl.tb.tests.kernels import kernels, workbench
 from tests.kernels.library.attention import attention
 from tests.kernels.running import hbm_after, read_values, run_ordered
 
@@ -43,10 +41,10 @@ class Scaled:
 @pytest.mark.parametrize("scale", (1, 2.0**-9, 2.0**-20))
 @pytest.mark.parametrize("shape", [(1, 16), (43, 24)], ids=lambda shape: "x".join(map(str, shape)))
 @pytest.mark.parametrize("config", (TINY, ODD), ids=("tiny", "odd"))
-@pytest.mark.parametrize("kernel", TESTS, ids=lambda bench: bench.name)
+@pytest.mark.parametrize("kernel", kernels.TESTS, ids=lambda bench: bench.name)
 def test_every_kernel_is_near_float64(rng, kernel, config, shape, scale):
     settings = kernel.settings([f"M={shape[0]}", f"N={shape[1]}", "DTYPE=fp32", f"SEED={SEED}"], ROUND="rne")
-    bench = CoreWorkbench(config)
+    bench = workbench.CoreWorkbench(config)
     references = kernel.build(bench, settings, Scaled(rng, scale))
     hbm = hbm_after(bench.program, bench.contents, rng)
     for matrix, reference in references.values():
@@ -57,20 +55,20 @@ def test_every_kernel_is_near_float64(rng, kernel, config, shape, scale):
 def test_more_tiles_than_places_and_rows_too_long_for_as_many(rng):
     for columns, tiles in ((8, TILES), (9000, 1)):
         program = Program(TINY)
-        x, y = (program.space.hbm(name, BF16, (6 * TINY.partitions, columns)) for name in "xy")
+        x, y = (program.space.hbm(name, formats.BF16, (6 * TINY.partitions, columns)) for name in "xy")
         streamed(program, softmax, [y], [x])
-        assert program.end(Storage.SBUF) >= tiles * 2 * columns * 2
-        codes = encode(rng.normal(size=x.shape), BF16)
-        found, powers = read_values(y, hbm_after(program, [(x, codes)], rng)), np.exp(decode(codes, BF16))
+        assert program.end(isa.Storage.SBUF) >= tiles * 2 * columns * 2
+        codes = encode(rng.normal(size=x.shape), formats.BF16)
+        found, powers = read_values(y, hbm_after(program, [(x, codes)], rng)), np.exp(decode(codes, formats.BF16))
         np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=2**-7)
 
 
 def test_refusals():
     program = Program(TINY)
-    x, y = program.space.hbm("x", BF16, (4, 8)), program.space.hbm("y", BF16, (5, 8))
+    x, y = program.space.hbm("x", formats.BF16, (4, 8)), program.space.hbm("y", formats.BF16, (5, 8))
     with pytest.raises(ValueError, match=r"x: shape must be \[5, columns\], not \[4, 8\]"):
         streamed(program, softmax, [y], [x])
-    wide, long = (program.space.hbm(name, FP32, (4, 30_000)) for name in ("wide", "long"))
+    wide, long = (program.space.hbm(name, formats.FP32, (4, 30_000)) for name in ("wide", "long"))
     with pytest.raises(ValueError, match=r"powers\[0:4\]: SBUF must have room for 120,000 bytes of a partition beside"):
         streamed(program, softmax, [wide], [long])
         program.records()

@@ -6,15 +6,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.collective import reduce_blocks
-from neuroncore_rtl.golden.tensor import matrix_product
+from neuroncore_rtl.golden import collective, tensor
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.library.tensor_parallel import row_strips, tensor_parallel_programs
 from neuroncore_rtl.kernels.program import build_image
+from neuroncore_rtl.spec import formats, instance, isa
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.formats import BF16
-from neuroncore_rtl.spec.instance import Instance
-from neuroncore_rtl.spec.isa import DmaCopy, Storage
 from neuroncore_rtl.spec.isa.collective import Collective, Group
 from tests.kernels.running import run_golden_instance
 
@@ -51,14 +48,14 @@ def test_sums_of_partial_products(rng, cores, group, m, k, n, strips):
     x, w = operands(rng, m, k, n)
     shards = tensor_parallel_programs(config, group, x, w, strips=strips)
     parts = [slice(*ends) for ends in pairwise(k * rank // group.ranks for rank in range(group.ranks + 1))]
-    expected = np.stack([matrix_product(x[:, part], w[part], BF16, config.rows) for part in parts])
+    expected = np.stack([tensor.matrix_product(x[:, part], w[part], formats.BF16, config.rows) for part in parts])
     y, partial = run(config, shards, group)
     assert np.array_equal(partial, expected)
 
     done = 0
     made = [[entry.instruction for entry in collectives(shard)] for shard in shards]
     for together, rows in zip(zip(*made, strict=True), row_strips(m, n, strips, config.columns), strict=True):
-        total = reduce_blocks(expected[:, rows].reshape(group.ranks, -1), list(together))
+        total = collective.reduce_blocks(expected[:, rows].reshape(group.ranks, -1), list(together))
         assert all(np.array_equal(of_rank[rows].reshape(-1), total) for of_rank in y)
         done += len(total)
     assert done == m * n and len(made[0]) == strips
@@ -74,13 +71,13 @@ def test_sums_of_partial_products(rng, cores, group, m, k, n, strips):
 
 @pytest.mark.parametrize("preset", ["tiny", "small", "large"])
 def test_a_collective_waits_for_its_strip_s_stores_and_for_nothing_else(rng, preset):
-    config = Instance(chips=2, core=PRESETS[preset]).core
+    config = instance.Instance(chips=2, core=PRESETS[preset]).core
     m, n = 8 * config.columns, 96
     x, w = operands(rng, m, 2 * config.rows, n)
     (shard, _) = tensor_parallel_programs(config, Group(0, 1, 2), x, w, strips=4)
     entries = shard.program.entries
-    copies = {e.position: e.instruction for e in entries if isinstance(e.instruction, DmaCopy)}
-    stores = {position: copy.dst.address for position, copy in copies.items() if copy.dst.storage == Storage.HBM}
+    copies = {e.position: e.instruction for e in entries if isinstance(e.instruction, isa.DmaCopy)}
+    stores = {position: copy.dst.address for position, copy in copies.items() if copy.dst.storage == isa.Storage.HBM}
     for one, rows in zip(collectives(shard), row_strips(m, n, 4, config.columns), strict=True):
         assert one.instruction.src == shard.partial[rows].address and one.instruction.dst == shard.y[rows].address
         waits = [wait for entry in entries[: one.position + 1] if entry.queue == one.queue for wait in entry.waits]

@@ -5,8 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from neuroncore_rtl.kernels.models.digits import Layer, classify, held_out, load
-from neuroncore_rtl.kernels.models.digits.network import NETWORK_PASSES, Classifier
+from neuroncore_rtl.kernels.models.digits import Layer, classify, held_out, load, network
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
@@ -19,7 +18,7 @@ IMAGES, _ = held_out()
 WIDE = Config(rows=6, columns=20, dma_engines=3, hbm_ports=2)
 
 
-classifier_of = cache(Classifier)
+classifier_of = cache(network.Classifier)
 
 
 def run(config, images, threshold, rng=None, layers=LAYERS):
@@ -68,7 +67,7 @@ def test_what_the_controller_counts_is_in_hbm():
         _, rough, *_ = run(WIDE, images, 0.0)
         counts = [int((part.max(axis=1) < np.float32(threshold)).sum()) for part in (rough, exact)]
         assert counts[0] > 0
-        lines = zip(NETWORK_PASSES, counts, strict=True)
+        lines = zip(network.NETWORK_PASSES, counts, strict=True)
         assert console == "".join(f"{fmt.name}: unsure of {count} of 24 images\n" for fmt, count in lines)
 
 
@@ -79,10 +78,10 @@ def test_nothing_is_left_to_chance_within_a_section(threshold):
 
 def test_refusals():
     with pytest.raises(ValueError, match="largest: tensors in SBUF must end by byte"):
-        Classifier(preset_named("tiny"), 30_000, sizes_of(LAYERS))
+        network.Classifier(preset_named("tiny"), 30_000, sizes_of(LAYERS))
     message = "probabilities must have at most [0-9]+ columns, one piece of a product, not 200"
     with pytest.raises(ValueError, match=message):
-        Classifier(preset_named("tiny"), 8, (64, 48, 200))
+        network.Classifier(preset_named("tiny"), 8, (64, 48, 200))
 
 
 def test_other_networks(rng):

@@ -6,8 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
-from neuroncore_rtl.kernels.program.allocation import addresses
+from neuroncore_rtl.kernels.program import Program, allocation, build_image, dma_copy
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_of
 from neuroncore_rtl.kernels.program.entries import ProgramStep
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
@@ -45,7 +44,7 @@ def test_random_lifetimes_are_apart_and_aligned(rng, storage, most):
         space = Allocator(CONFIG)
         steps, lives = random_steps(rng, space, 80, storage, most)
         try:
-            found = addresses(steps, space)
+            found = allocation.addresses(steps, space)
         except ValueError as refusal:
             assert "must have room for" in str(refusal)
             continue

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.core import Core
-from neuroncore_rtl.golden.timing import predict
+from neuroncore_rtl.golden import core, timing
 from neuroncore_rtl.kernels.control import ROUNDS_CODE, trace_operations
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, dma_gather, dma_scatter
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy, tensor_scalar, tensor_tensor
@@ -121,7 +120,7 @@ def test_a_loop_that_does_not_end_is_ended():
     with flow.loop(0, 3), flow.loop_while(flow.register(1)):
         program.append(memset(t, 0.0))
     image = build_image(program)
-    outcome = Core(TINY, image.memory()).run()
+    outcome = core.Core(TINY, image.memory()).run()
     assert outcome.exit_code & ROUNDS_CODE and outcome.error is None and len(outcome.records) == 8
     assert "test_flow.py" in str(image.flow[outcome.exit_code ^ ROUNDS_CODE].source)
 
@@ -129,12 +128,12 @@ def test_a_loop_that_does_not_end_is_ended():
 def test_the_operations_of_a_run_are_told_from_what_the_controller_read():
     program, given, _ = triangle()
     image = build_image(program, [(given, np.array([3]))])
-    outcome = Core(TINY, image.memory()).run()
+    outcome = core.Core(TINY, image.memory()).run()
     names = [operation.code.name for operation, _ in trace_operations(image.flow, outcome.loaded)]
     assert names.count("AGAIN") == 3 + 3 and names[-1] == "END" and names.count("UNLESS_LESS") == 4 + 3 + 3
     assert len([*trace_operations(image.flow, outcome.loaded[:-1])]) < len(names)
     with pytest.raises(ValueError, match="sections and path must be given for an image with registers or loops"):
-        predict(image)
+        timing.predict(image)
 
 
 def test_a_program_without_registers_has_no_flow():

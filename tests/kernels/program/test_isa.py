@@ -5,10 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.golden.memory import gather, scatter
-from neuroncore_rtl.golden.scalar import activate
-from neuroncore_rtl.golden.vector import dropped
+from neuroncore_rtl.golden import arith, memory, scalar, vector
 from neuroncore_rtl.kernels.program import Allocator, Draw, Program, Tensor, row_major
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.footprint import overlap as meet
@@ -35,12 +32,12 @@ class Machine:
         values = np.asarray(values)
         place = self.space.sbuf if storage == Storage.SBUF else self.space.psum
         tensor = place(name, fmt, values.shape[1:], len(values), kept=True)
-        scatter(self.memories[storage], tensor.access(), encode(values, fmt))
+        memory.scatter(self.memories[storage], tensor.access(), encode(values, fmt))
         return tensor
 
     def values(self, tensor):
-        codes = gather(self.memories[tensor.storage], tensor.access(), tensor.partitions, tensor.shape)
-        return decode(codes, tensor.format)
+        codes = memory.gather(self.memories[tensor.storage], tensor.access(), tensor.partitions, tensor.shape)
+        return arith.decode(codes, tensor.format)
 
     def run(self, *program):
         built = Program(CONFIG)
@@ -81,7 +78,7 @@ def test_views_are_those_of_numpy(machine, rng):
     for view, expected in cases:
         assert view.shape == expected.shape[1:] and view.partitions == len(expected)
         assert np.array_equal(machine.values(view), expected)
-    assert np.array_equal(machine.values(t.bitcast(BF16)), decode(values.astype(np.uint16), BF16))
+    assert np.array_equal(machine.values(t.bitcast(BF16)), arith.decode(values.astype(np.uint16), BF16))
 
 
 def test_refusals_of_tensors(machine):
@@ -243,7 +240,7 @@ def test_places_and_random_words(machine):
     gone = machine.values(out) == 0
     assert 0.3 < gone.mean() < 0.7
     assert np.array_equal(machine.values(out), np.where(gone, 0, x(2, 8)))
-    assert dropped([0], isa.dropout(out, a, 0.5, Draw(seed=3)).s0) == [True]
+    assert vector.dropped([0], isa.dropout(out, a, 0.5, Draw(seed=3)).s0) == [True]
 
 
 def test_stochastic_rounding_does_not_depend_on_the_tiling(machine):
@@ -268,7 +265,7 @@ def test_activations_and_their_sums(machine):
     a = x(3, 4) / 8
     ta, out, bias, total = machine.tensor(a), machine.tensor(a * 0), machine.tensor(x(1)), machine.tensor(x(1) * 0)
     machine.run(isa.activation(out, ta, "exp", 0.5, bias, sum_into=total))
-    expected = activate("exp", (a / 2 + x(1)[:, :, None]).astype(np.float32))
+    expected = scalar.activate("exp", (a / 2 + x(1)[:, :, None]).astype(np.float32))
     assert_same_bits(machine.values(out).astype(np.float32), expected)
     assert np.allclose(machine.values(total)[:, 0], expected.sum((1, 2)), rtol=1e-5)
     machine.run(isa.activation(out, ta, "relu"), isa.activation(out, ta, "relu", sum_continue=True, sum_into=total))

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.timing import predict
-from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, liveness, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program import units as dependences
 from neuroncore_rtl.kernels.program.allocation import OutOfMemory
 from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy, tensor_tensor
-from neuroncore_rtl.kernels.program.liveness import LiveRegions
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.run import run
 from neuroncore_rtl.spec.config import Config, preset_named
@@ -20,7 +19,6 @@ from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Colle
 from neuroncore_rtl.tb.stimulus.core_programs import execute_in_order, random_core_program
 from tests.kernels.running import run_golden
 
-SEED = 6174
 TINY = preset_named("tiny")
 CONFIGS = (TINY, Config(rows=8, columns=8, dma_engines=4, hbm_ports=2), Config(rows=6, columns=5, dma_engines=1))
 
@@ -42,7 +40,7 @@ class Steps:
         self.load()
         for _ in range(count):
             self.kinds[self.rng.integers(len(self.kinds))]()
-        return build_image(self.program, [(self.x, np.random.default_rng(SEED).integers(0, 1 << 16, self.x.shape))])
+        return build_image(self.program, [(self.x, np.random.default_rng(6174).integers(0, 1 << 16, self.x.shape))])
 
     def one(self):
         return self.tiles[-1 - self.rng.integers(min(len(self.tiles), 6))]
@@ -131,7 +129,7 @@ def test_random_instructions_of_every_kind_leave_the_same_bits(rng):
 
 @pytest.mark.parametrize("written", [True, False], ids=["what is read", "what is overwritten"])
 def test_a_dependence_that_is_left_out_is_seen(rng, monkeypatch, written):
-    class Forgetful(LiveRegions):
+    class Forgetful(liveness.LiveRegions):
         def last(self, regions, known=None, **options):
             found = super().last(regions, known, **options)
             return {} if options["written"] == written else found

@@ -19,8 +19,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import AluOp, DmaCopy, Elementwise, LoadStationary, MultiplyMoving, Nop, Record, UpdateOp
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC
 from neuroncore_rtl.tb.stimulus.core_programs import CoreChoices, execute_in_order, garbled_image, random_core_program
-from tests.kernels.joins import join_image
-from tests.kernels.running import run_golden
+from tests.kernels import joins, running
 from tests.oracles.touched import touched
 
 SEED = 8128
@@ -120,7 +119,7 @@ def test_any_order_that_the_semaphores_allow_gives_the_same_memory(rng, number):
     image = program.image()
     expected = execute_in_order(image, program.program).hbm
     for _ in range(3):
-        outcome = run_golden(garbled_image(rng, image), rng)
+        outcome = running.run_golden(garbled_image(rng, image), rng)
         differing += [image.locate(address)[1] for _, address in outcome.records] != program.program.records()
         for tensor in program.results.values():
             assert np.array_equal(tensor.elements(outcome.hbm), tensor.elements(expected))
@@ -169,18 +168,18 @@ def test_what_does_not_fit_goes_to_nops(rng):
     values = np.arange(16, dtype=np.float32).reshape(4, 4)
     image = build_image(program, [(x, values.view(np.uint32))])
     for order in (None, rng, rng):
-        assert np.array_equal(y.elements(run_golden(image, order).hbm).view(np.float32), 2 * values)
+        assert np.array_equal(y.elements(running.run_golden(image, order).hbm).view(np.float32), 2 * values)
 
 
 @pytest.mark.parametrize("engines", [1, 2, 5, 8])
 def test_an_instruction_waits_for_every_other_lane(rng, engines):
-    image, results = join_image(Config(rows=4, columns=4, dma_engines=engines))
+    image, results = joins.join_image(Config(rows=4, columns=4, dma_engines=engines))
     (joined,) = (part for block, part in zip(image.blocks, image.records, strict=True) if block.queue == 1)
     # Both lanes of the tensor queue, the scalar queue, and all DMA queues.
     assert sum(len(record.waits) for record in joined) == 3 + engines and not any(r.updates for r in joined[:-1])
     assert [record.instruction.name for record in joined] == ["NOP"] * ((2 + engines) // 2) + ["MEMSET"]
     for order in (None, *[rng] * 5):
-        hbm = run_golden(image, order).hbm
+        hbm = running.run_golden(image, order).hbm
         assert all((tensor.elements(hbm) == code).all() for tensor, code in results)
 
 
@@ -272,7 +271,7 @@ def test_copies_are_those_of_numpy(rng):
     ):
         program.append(copy)
     image = build_image(program, [(x, values), (table, entries), (numbers, np.stack([chosen, some], 1))])
-    hbm = run_golden(image, rng).hbm
+    hbm = running.run_golden(image, rng).hbm
     for name, array in expected.items():
         assert np.array_equal(results[name].elements(hbm), array), name
 
@@ -297,7 +296,7 @@ def test_any_section_can_be_left_out_or_run_again(rng, chosen):
     image = build_image(program, [(x, np.zeros((4, 8)))], runs=chosen)
     expected = 2 * sum(10**number for number in chosen)
     for order in (None, rng, rng):
-        assert (x.elements(run_golden(image, order).hbm).view(np.float32) == expected).all()
+        assert (x.elements(running.run_golden(image, order).hbm).view(np.float32) == expected).all()
 
 
 def test_sections_without_limit(rng):
@@ -309,7 +308,7 @@ def test_sections_without_limit(rng):
         program.append(dma_copy(x, t))
         program.start_section()
     image = build_image(program, [(x, np.zeros((4, 8)))])
-    assert (x.elements(run_golden(image, rng).hbm).view(np.float32) == 100).all()
+    assert (x.elements(running.run_golden(image, rng).hbm).view(np.float32) == 100).all()
     with pytest.raises(ValueError, match=r"runs must name sections that have blocks, \[.* 99\], not \[100, 200\]"):
         build_image(program, runs=[0, 100, 200, 3])
 
@@ -345,4 +344,4 @@ def test_an_image_has_a_header_and_its_records_at_their_addresses(monkeypatch):
             assert Record.decode(memory[address : address + 128].tobytes(), TINY).encode(TINY) == record.encode(TINY)
     with pytest.raises(KeyError, match="no record starts at address 0x400"):
         image.locate(0x400)
-    assert (x.elements(run_golden(image).hbm).view(np.float32) == 5).all()
+    assert (x.elements(running.run_golden(image).hbm).view(np.float32) == 5).all()

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from neuroncore_rtl.kernels.library.softmax import softmax
-from neuroncore_rtl.kernels.program import Program, dma_copy, place_rows
-from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy, tensor_reduce
+from neuroncore_rtl.kernels.program import Program, dma_copy, instructions, place_rows
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
@@ -24,7 +23,7 @@ def test_entries_name_the_line_that_appended_them():
     program = Program(TINY)
     t = program.space.sbuf("t", FP32, (8,))
     line = next_line()
-    program.append(memset(t, 0.0))
+    program.append(instructions.memset(t, 0.0))
     (entry,) = program.entries
     assert str(entry.source) == line
     assert (entry.source.kernel, entry.source.kernel.file) == (entry.source.user, __file__)
@@ -48,7 +47,7 @@ def test_nops_name_what_they_are_for():
     for row in range(4):
         program.append(dma_copy(t[row : row + 1], x[row : row + 1]), queue=3 + row)
     line = next_line()
-    program.append(tensor_copy(u, t))
+    program.append(instructions.tensor_copy(u, t))
     assert [str(entry.source) for entry in program.entries[4:]] == [line] * (len(program.entries) - 4)
     assert len(program.entries) > 5
 
@@ -58,11 +57,11 @@ def test_refusals_end_with_the_line():
     x, t = program.space.hbm("x", FP32, (4, 8)), program.space.sbuf("t", FP32, (8,))
     for refused in (
         lambda: program.append(dma_copy(t[:, 1:], t[:, :7])),
-        lambda: program.append(memset(t, 0.0), queue=0),
+        lambda: program.append(instructions.memset(t, 0.0), queue=0),
         lambda: dma_copy(t, x[:, :3]),
-        lambda: tensor_copy(t, t[:2]),
-        lambda: tensor_reduce(t, t, AluOp.ADD, axes=3),
-        lambda: activation(t, t, "gone"),
+        lambda: instructions.tensor_copy(t, t[:2]),
+        lambda: instructions.tensor_reduce(t, t, AluOp.ADD, axes=3),
+        lambda: instructions.activation(t, t, "gone"),
     ):
         line = f"{HERE}:{refused.__code__.co_firstlineno}"
         with pytest.raises(ValueError) as refusal:

@@ -5,30 +5,28 @@ import pytest
 
 from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.kernels.text.assembly import assemble, disassemble, parse_record, record_text
-from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec import instance, isa
 from neuroncore_rtl.spec.config import preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
-from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import Record, Storage, Update, UpdateOp, Wait
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group, ReduceOp
-from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
-from neuroncore_rtl.tb.stimulus.core_programs import random_core_program
+from neuroncore_rtl.tb.stimulus import collective_programs, core_programs
 
 SEED = 6174
 TINY = preset_named("tiny")
-INSTANCE = Instance(chips=4, core=TINY)
+INSTANCE = instance.Instance(chips=4, core=TINY)
 
 
 @pytest.fixture(scope="module")
 def image():
     print(f"seed {SEED}")
-    return random_core_program(np.random.default_rng(SEED), TINY, 400).image()
+    return core_programs.random_core_program(np.random.default_rng(SEED), TINY, 400).image()
 
 
 @pytest.fixture(scope="module")
 def collectives():
     print(f"seed {SEED}")
-    lists = random_workload(np.random.default_rng(SEED), INSTANCE, 30, 4096).lists
+    lists = collective_programs.random_workload(np.random.default_rng(SEED), INSTANCE, 30, 4096).lists
     updates = Update(1), Update(7, 2, UpdateOp.SUBTRACT)
     return [Record(instruction=one, waits=(Wait(3, 4),), updates=updates) for some in lists.values() for one in some]
 

@@ -18,6 +18,12 @@ def test_the_page_is_up_to_date():
     assert PARAMETERS_PAGE.read_text() == parameters_page(), "run python -m neuroncore_rtl.kernels.text.parameters"
 
 
+@pytest.mark.parametrize("name", parameters())
+def test_each_parameter_is_on_the_page_with_its_benefit_and_cost(name):
+    (row,) = [line for line in parameters_page().splitlines() if line.startswith(f"| `{name}` |") and "." in line]
+    assert f"| {parameters()[name].benefit} | {parameters()[name].cost} |" in row
+
+
 def test_each_parameter_has_an_effect():
     assert set(EFFECTS) == set(parameters())
 

@@ -6,12 +6,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from neuroncore_rtl.golden import core, scalar, tensor, vector
 from neuroncore_rtl.golden.collective import execute_lists as golden_collectives
-from neuroncore_rtl.golden.core import Machine
 from neuroncore_rtl.golden.memory.dma import dma_copy
-from neuroncore_rtl.golden.scalar import ScalarEngine
-from neuroncore_rtl.golden.tensor import TensorEngine
-from neuroncore_rtl.golden.vector import VectorEngine
 from neuroncore_rtl.run.check.races import Execution, find_races, race_events
 from neuroncore_rtl.run.check.touches import touches_of
 from neuroncore_rtl.spec import isa
@@ -20,9 +17,8 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT32, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import DmaCopy, DmaTensor, Elementwise, MultiplyMoving, Record, Storage, Wait
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
 from neuroncore_rtl.tb.check.ordering import find_unordered
-from tests.oracles.chains import word_copies
+from tests.oracles import chains, instructions
 from tests.oracles.copies import INDEX_ADDRESS, INDEX_LIMIT, SBUF_USED, random_copy
-from tests.oracles.instructions import random_instruction
 
 SEED = 1729
 CONFIG = Config(rows=8, columns=8, dma_engines=3)
@@ -58,10 +54,10 @@ def execute(instruction, memories):
     if isinstance(instruction, DmaCopy):
         dma_copy(instruction, hbm, sbuf, psum)
     elif isinstance(instruction, Elementwise):
-        engine = ScalarEngine if instruction.opcode in isa.SCALAR_OPCODES else VectorEngine
+        engine = scalar.ScalarEngine if instruction.opcode in isa.SCALAR_OPCODES else vector.VectorEngine
         engine(CONFIG).execute(instruction, sbuf, psum)
     else:
-        engine = TensorEngine(CONFIG)
+        engine = tensor.TensorEngine(CONFIG)
         engine.psum[:] = psum.view(np.uint32)
         weights = isa.LoadStationary(format=instruction.format, k=8, m=8, address=0)
         engine.execute(weights, np.ones((8, 64), np.uint8), None)
@@ -74,7 +70,7 @@ def random_of_any_engine(rng):
     if kind < 2:
         return random_copy(rng, CONFIG, HBM_BYTES)
     if kind < 4:
-        instruction = random_instruction(rng, isa.Opcode(int(rng.choice(list(isa.Opcode)))), CONFIG, SIZES)
+        instruction = instructions.random_instruction(rng, isa.Opcode(int(rng.choice(list(isa.Opcode)))), CONFIG, SIZES)
         return replace(instruction, function=0)  # others are slow to compile, and access the same bytes
     fmt = MATMUL_FORMATS[rng.integers(len(MATMUL_FORMATS))]
     size = fmt.bits // 8
@@ -224,7 +220,7 @@ def test_races_of_random_runs_are_those_of_byte_masks(rng):
 
 
 def program_of(rng, length):
-    chosen = enumerate(word_copies(rng, range(DMA0, DMA2 + 1), length))
+    chosen = enumerate(chains.word_copies(rng, range(DMA0, DMA2 + 1), length))
     return [(queue, isa.RECORD_BYTES * number, record) for number, (queue, record) in chosen]
 
 
@@ -327,7 +323,7 @@ def test_overlap_is_judged_in_a_program():
 def test_a_trace_of_the_golden_core_is_judged(rng):
     program = program_of(rng, 30)
     hbm = np.zeros(HBM_BYTES, np.uint8)
-    machine = Machine(CONFIG, hbm)
+    machine = core.Machine(CONFIG, hbm)
     for queue in (DMA0, DMA1, DMA2):
         first, records = 0x800 * queue, [record for q, _, record in program if q == queue]
         data = b"".join(record.encode(CONFIG) for record in records)

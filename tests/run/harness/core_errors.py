@@ -9,12 +9,11 @@ import numpy as np
 from neuroncore_rtl.kernels.control import Block
 from neuroncore_rtl.kernels.program import Image
 from neuroncore_rtl.run.harness.cores import CoreFault
-from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec import isa, memory_map
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import Cause, DmaCopy, Engine, Opcode, Record, Rule, Storage, Update, Wait
 from neuroncore_rtl.spec.isa.record import HEADER_BITS, RECORD_BYTES, SEMAPHORE_MAX
-from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 from tests.oracles.copies import word_copy
 from tests.run.harness import core_images as images
 from tests.run.harness.core_images import DMA0, DMA1, DONE, NEVER, SCALAR, TENSOR, VECTOR, Work, hbm_place, place
@@ -180,7 +179,7 @@ CASES = {
 }  # fmt: skip
 
 HEADERS = (
-    *((0, 0x3243_4E51), (1, 6), (1, LOCAL_BYTES + 4), (2, HBM_END), (2, 64), (3, CONFIG.rows + 1), (4, 8)),
+    *((0, 0x3243_4E51), (1, 6), (1, memory_map.LOCAL_BYTES + 4), (2, HBM_END), (2, 64), (3, CONFIG.rows + 1), (4, 8)),
     *((5, CONFIG.dma_engines + 1), (6, 2), (7, 1)),
 )
 """Illegal header words of an image: index and value."""

@@ -8,8 +8,7 @@ Each case is followed by a correct image; in the end all bytes equal golden's, s
 from dataclasses import replace
 
 from neuroncore_rtl.run.check.image_failures import explain_fault
-from neuroncore_rtl.run.harness.cores import CoreDevice, CoreFault, CoreWork
-from neuroncore_rtl.run.harness.hbm import Hbm
+from neuroncore_rtl.run.harness import cores, hbm
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import ImageJob, join_images
 from neuroncore_rtl.run.targets import Rtl, execute
@@ -19,8 +18,8 @@ from tests.oracles.copies import word_copy
 from tests.run.harness import core_images as images
 from tests.run.harness.core_errors import CASES, CONFIG, HBM_END, HEADERS, SEED, ZONE, works
 
-DEVICE = CoreDevice(machine=CONFIG)
-BEHAVIOUR = Hbm(size=HBM_END, slverr=(ZONE, HBM_END), latency=12, stall=20, reorder=60, interleave=True, seed=SEED)
+DEVICE = cores.CoreDevice(machine=CONFIG)
+BEHAVIOUR = hbm.Hbm(size=HBM_END, slverr=(ZONE, HBM_END), latency=12, stall=20, reorder=60, interleave=True, seed=SEED)
 LIMIT = 150_000  # cycles per image, mostly for the dump of on-chip memory
 
 
@@ -67,7 +66,7 @@ def test_images_with_a_wrong_header_are_not_booted():
     assert (result.failures, result.mismatches) == ((), 0)
     for failed, recovered, (word, value) in zip(runs[::2], runs[1::2], HEADERS, strict=True):
         detail = 0 if value == HBM_END else word  # if HBM ends within the program
-        assert failed.error == CoreFault(0, Cause.BOOT, 0, detail)
+        assert failed.error == cores.CoreFault(0, Cause.BOOT, 0, detail)
         assert failed.exit_code is None and not failed.events
         message = explain_fault(failed.error, result.memory, CONFIG)
         assert message == f"BOOT (word {detail} of the image's header is wrong, or it cannot be read)"
@@ -83,7 +82,7 @@ def test_traps_of_the_controller_are_golden_s():
 
 def test_the_host_interrupts():
     image = images.hand_image(CONFIG, 0, [], case=images.HOST)
-    (run,) = run_device(DEVICE, CoreWork(memories=image.memory()[None], host=6000, limit=LIMIT)).parts.values()
+    (run,) = run_device(DEVICE, cores.CoreWork(memories=image.memory()[None], host=6000, limit=LIMIT)).parts.values()
     assert (run.exit_code, run.console, run.error) == (0, "host", None)
     assert run.cycles > 6000
     assert run.counters["controller"]["waiting"] > 1000
@@ -93,10 +92,10 @@ def test_a_memory_that_does_not_answer_is_reported():
     queues = [(images.DMA1, [Record(instruction=word_copy(0, 4))])]
     run = [images.hand_image(CONFIG, images.SLOT * n, queues, limit=limit) for n, limit in enumerate((1000, 20_000))]
     boots = [image.base for image in run]
-    work = CoreWork(memories=join_images(run)[None], boots=boots, behaviour=Hbm(latency=4000), limit=100_000)
+    work = cores.CoreWork(memories=join_images(run)[None], boots=boots, behaviour=hbm.Hbm(latency=4000), limit=100_000)
     outcome = run_device(DEVICE, work)
     stuck, right = outcome.parts.values()
-    assert stuck.error == CoreFault(images.DMA1, Cause.STUCK, run[0].blocks[0].address, 0)
+    assert stuck.error == cores.CoreFault(images.DMA1, Cause.STUCK, run[0].blocks[0].address, 0)
     assert stuck.exit_code == 0x4000_0000 | Cause.STUCK
     message = explain_fault(stuck.error, outcome.memories["hbm"][0], CONFIG)
     assert message.startswith("dma1, record") and "dma_copy" in message and message.endswith("STUCK")

@@ -13,9 +13,8 @@ from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause
+from tests.run.harness import core_images, faulty_hbm
 from tests.run.harness.broken_core import CONFIG, Fault, broken_core
-from tests.run.harness.core_images import VECTOR, random_image
-from tests.run.harness.faulty_hbm import FaultyHbm
 
 SEED = 13
 
@@ -24,9 +23,9 @@ SEED = 13
 def images():
     rng, found, base = np.random.default_rng(SEED), [], 0
     for _ in range(3):
-        found.append(random_image(rng, CONFIG, 60, base))
+        found.append(core_images.random_image(rng, CONFIG, 60, base))
         base += -(-len(found[-1].data) // 4096) * 4096
-    (block,) = (block for block in found[-1].blocks if block.queue == VECTOR)
+    (block,) = (block for block in found[-1].blocks if block.queue == core_images.VECTOR)
     data = bytearray(found[-1].data)
     data[block.address + RECORD_BYTES * (block.count // 2) - found[-1].base] &= ~7
     return found[:2], replace(found[-1], data=bytes(data))
@@ -39,7 +38,7 @@ class BrokenJob(ImageJob):
 
 def run(fault, chosen, *, dump=False):
     print(f"seed {SEED}")
-    behaviour = FaultyHbm(latency=16, stall=20, seed=SEED, fault=fault)
+    behaviour = faulty_hbm.FaultyHbm(latency=16, stall=20, seed=SEED, fault=fault)
     job = BrokenJob(machine=CONFIG, images=chosen, behaviour=behaviour, limit=200_000, dump=dump, may_fail=True)
     result = execute(job, Rtl())
     failures = [*result.failures, *result.differences]

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from neuroncore_rtl.run.lanes import wrapper
+from neuroncore_rtl.run.lanes import extraction, netlist, wrapper
 from neuroncore_rtl.run.lanes.block_code import BlockCode
-from neuroncore_rtl.run.lanes.extraction import netlists
-from neuroncore_rtl.run.lanes.netlist import CELLS, FLIP_FLOPS
 from neuroncore_rtl.run.sim import vectors
 from tests.run.lanes.cxxrtl import Oracle, yosys
 from tests.run.lanes.random_cells import LANE, RandomCells
@@ -162,12 +160,12 @@ def codes(case) -> dict[str, BlockCode]:
     texts = case.texts()
     script = "".join(f"read_rtlil <<rtlil\n{text}\nrtlil\n" for text in texts.values())
     drawn = json.loads(yosys(f"{script}hierarchy -top {BLOCK}\nwrite_json\n"))["modules"]
-    return {"drawn": BlockCode(drawn, BLOCK), "optimised": BlockCode(netlists(BLOCK, (LANE,), texts), BLOCK)}
+    return {"drawn": BlockCode(drawn, BLOCK), "optimised": BlockCode(extraction.netlists(BLOCK, (LANE,), texts), BLOCK)}
 
 
 def test_cells_are_of_every_kind(case):
     drawn = {line.split()[1].removeprefix("$") for line in case.cells.cells if line.startswith("cell $")}
-    assert drawn == {*CELLS, *FLIP_FLOPS, "mem_v2"}
+    assert drawn == {*netlist.CELLS, *netlist.FLIP_FLOPS, "mem_v2"}
 
 
 @pytest.mark.parametrize(

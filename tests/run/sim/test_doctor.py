@@ -1,11 +1,12 @@
 """run.sim.doctor: each missing tool with its command."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 from click.testing import CliRunner
 
-from neuroncore_rtl.run.sim import doctor, verilator
+from neuroncore_rtl.run.sim import doctor, packages, verilator
 from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
 from neuroncore_rtl.tb.cli.commands import app
 
@@ -72,3 +73,16 @@ def test_system_verilator_is_preferred_if_it_is_new_enough(printed, origin, monk
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert verilator.find_verilator().origin == origin
+
+
+def test_doctor_lists_groups_of_packages(monkeypatch):
+    monkeypatch.setitem(
+        packages.PACKAGE_GROUPS, "plots", replace(packages.PACKAGE_GROUPS["plots"], modules=("no_such_module",))
+    )
+    lines = CliRunner().invoke(app, ["doctor"]).stdout.splitlines()
+    shown = {
+        words[0]: words[1] for line in lines if len(words := line.split()) > 1 and words[0] in packages.PACKAGE_GROUPS
+    }
+    assert shown.keys() == packages.PACKAGE_GROUPS.keys() and shown["plots"] == "no"
+    monkeypatch.setattr(packages, "IN_CLONE", False)
+    assert "pip install 'neuroncore-rtl[plots]'" in CliRunner().invoke(app, ["doctor"]).stdout

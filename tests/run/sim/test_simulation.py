@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from neuroncore_rtl import ROOT, SIM_BUILD
-from neuroncore_rtl.run.sim import paths, seal, simulation, verilator
-from neuroncore_rtl.run.sim.doctor import MissingTool
+from neuroncore_rtl.run.sim import doctor, paths, seal, simulation, verilator
 from neuroncore_rtl.run.sim.simulation import (
     BuildFailed,
     Design,
@@ -291,7 +290,7 @@ def test_unknown_simulator_is_refused(root):
 @pytest.mark.parametrize("simulator, packages", [("verilator", "make"), ("icarus", "iverilog")])
 def test_missing_tools_are_named(simulator, packages, root, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingTool, match=f" is missing .*install (it|them): apt install {packages}$"):
+    with pytest.raises(doctor.MissingTool, match=f" is missing .*install (it|them): apt install {packages}$"):
         counter(simulator, root=root)
 
 

@@ -9,11 +9,17 @@ import pytest
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.settings import UsageError
-from neuroncore_rtl.run.view.array_motion import _short, main, read_motion, write_motion
+from neuroncore_rtl.run.targets import Rtl
+from neuroncore_rtl.run.view.array_motion import _short, draw_motion
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.tb.cli.array_picture import A, B, draw_product, record_product
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.tb.cli.array_picture import A, B, run_product
+from neuroncore_rtl.tb.cli.matrices import encode_matrix
+from neuroncore_rtl.tb.tests.kernels.products import counters_of, gathered, product_jobs
+from neuroncore_rtl.tb.tests.scenario import run_jobs
 
 TINY = PRESETS["tiny"]
+GONE = (None, "absent")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -32,7 +38,9 @@ def numbers(svg: Path, style: str) -> dict[int, list[float]]:
 def pictures(tmp_path_factory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("array")
     target, still = folder / "array.svg", folder / "array_cycle.svg"
-    draw_product(target, still)
+    motion = run_product(encode_matrix(A, BF16), encode_matrix(B, BF16), BF16, TINY).motion
+    target.write_text(draw_motion(motion))
+    still.write_text(draw_motion(motion, motion.busiest))
     return target, still
 
 
@@ -61,14 +69,15 @@ def test_the_animation_shows_weights_operands_and_sums(pictures):
     assert shown == sums[chosen] and len(operands[chosen]) == 16
 
 
-@pytest.mark.parametrize("latency, columns", [(1, 4), (2, 6)])
-def test_every_partial_sum_is_numpys(tmp_path, rng, latency, columns):
-    """Two tiles of K, the second with an absent row; a slower MAC; two tiles of columns."""
-    config = replace(TINY, mac_latency=latency, columns=columns)
+@pytest.mark.parametrize("parameters", [{}, {"mac_latency": 2, "columns": 6}, {"port_latency": 1, "edge_latency": 3}])
+def test_every_partial_sum_is_numpys(rng, parameters):
+    """Two tiles of K, the second with an absent row; slower units; two tiles of columns."""
+    config = replace(TINY, **parameters)
+    columns, latency = config.columns, config.mac_latency
     a, b = (rng.integers(1, 8, shape) for shape in ((columns, 7), (7, 9)))
-    vcd, product = record_product(a, b, config, tmp_path)
-    assert (product == a @ b).all()
-    motion = read_motion(vcd, config)
+    drawn = run_product(encode_matrix(a, BF16), encode_matrix(b, BF16), BF16, config)
+    assert (drawn.words.view(np.float32) == a @ b).all() and not drawn.transposed
+    motion = drawn.motion
     expected = [np.cumsum(a.T[k, :, None] * b[k, None, :], axis=0) for k in (slice(0, 4), slice(4, 7))]
     expected[1] = np.concatenate([expected[1], expected[1][-1:]])
     for row in range(4):
@@ -76,27 +85,40 @@ def test_every_partial_sum_is_numpys(tmp_path, rng, latency, columns):
             elements = [frame.elements[row][column] for frame in motion.frames]
             totals = [float(element.total) for element in elements if element.total is not None]
             assert totals == [*expected[0][row, column], *expected[1][row, column]]
+        entered = [float(frame.entering[row][0]) for frame in motion.frames if frame.entering[row][0] not in GONE]
+        assert entered == [*b[row], *(b[4 + row] if row < 3 else ())]
     last = [frame.elements[3][0].operand for frame in motion.frames]
     assert last.count("absent") == 9 and len([one for one in last if one]) == 18
     assert any(element.weight and element.shadow for frame in motion.frames for element in frame.elements[0])
-    assert motion.cycles > motion.frames[-1].cycle > motion.frames[0].cycle > 1
-    target, still = tmp_path / "motion.svg", tmp_path / "still.svg"
-    write_motion(vcd, config, target, still, cycle=motion.frames[2].cycle)
-    assert list(numbers(still, "sum")) == [motion.frames[2].cycle]
-    with pytest.raises(UsageError, match=f"^cycle must be one from {motion.frames[0].cycle} to .*, not 0$"):
-        write_motion(vcd, config, target, cycle=0)
+    assert motion.cycles > motion.frames[-1].cycle > motion.frames[0].cycle > latency
 
 
-def test_what_cannot_be_shown_is_refused(tmp_path, capsys):
-    vcd = tmp_path / "a.vcd"
-    vcd.write_text("$scope module tensor $end\n$var wire 1 a clk $end\n$upscope $end\n$enddefinitions $end\n#0\n1a\n")
-    with pytest.raises(UsageError, match="^the array of the picture must have at most 8 x 8 elements, not 16 x 16$"):
-        read_motion(vcd, PRESETS["small"])
-    with pytest.raises(UsageError, match="with all 4 x 4 processing elements: TARGET=engine SIM=icarus"):
-        read_motion(vcd, TINY)
-    assert main([str(vcd)]) == 2
-    assert main([str(vcd), str(tmp_path / "a.svg"), "tiny"]) == 1
-    assert "processing elements" in capsys.readouterr().err
+@pytest.mark.parametrize("sizes", [(4, 4, 4), (9, 7, 8)])
+def test_the_cycles_are_those_of_the_harness(sizes):
+    """Amaranth's simulator and the harness of Icarus offer instructions and read PSUM in the same cycles."""
+    m, k, n = sizes
+    a, b = encode_matrix(np.ones((m, k)), BF16), encode_matrix(np.ones((k, n)), BF16)
+    results = [*run_jobs(product_jobs(a, b, BF16, TINY), Rtl(sim="icarus"))]
+    drawn = run_product(a, b, BF16, TINY)
+    assert drawn.motion.cycles == counters_of(results)["cycles"]
+    assert (drawn.words == gathered(results, (m, n))).all()
+
+
+def test_operands_of_a_narrow_machine_are_decoded():
+    """A processing element with 8 bits of significand holds the same numbers in other words."""
+    motion = run_product(encode_matrix(A, BF16), encode_matrix(B, BF16), BF16, replace(TINY, significand_bits=8)).motion
+    weights = [float(motion.busiest.elements[row][column].weight) for row in range(4) for column in range(4)]
+    assert weights == A.T.ravel().tolist()
+
+
+def test_what_cannot_be_shown_is_refused():
+    ones = encode_matrix(np.ones((4, 64)), BF16)
+    with pytest.raises(UsageError, match=r"^the array of a picture must have at most 8 x 8 elements, not 16 x 16"):
+        run_product(ones, ones.T, BF16, PRESETS["small"])
+    with pytest.raises(UsageError, match=r"must move at most 100 columns through the array, not 4096:"):
+        run_product(np.repeat(ones, 4, 0), ones.T.repeat(16, 1), BF16, replace(TINY, psum_words=64))
+    with pytest.raises(UsageError, match=r"^the product must take at most 120 cycles to be shown, not \d+$"):
+        run_product(ones[:1], ones.T[:, :1], BF16, replace(TINY, rows=2, add_latency=5))
 
 
 def test_numbers_are_rounded_to_fit():

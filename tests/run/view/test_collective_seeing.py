@@ -51,12 +51,13 @@ def test_timelines_and_waveforms_of_links_say_what_the_report_says(run_once, tes
     busy = timeline.curves["links: utilisation, percent"]
     stalled = timeline.curves["links: cycles stalled for want of a credit, percent"]
     running = wave.high("rst").count(False)
-    for name, row in report.details["links"].items():
+    for row in report.details["links"]:
+        name = row["link"]
         assert area(busy[name]) / 100 == pytest.approx(row["flits"])
         assert area(stalled[name]) / 100 == pytest.approx(row["stalled_cycles"])
         assert max(value for _, value in busy[name]) <= 100
         assert row["utilisation"] > 0
-        view = "link_" + name.partition(" ->")[0].replace(" ", "_")
+        view = "link_" + row["link"].partition(" ->")[0].replace(" ", "_")
         assert wave.last(f"{view}.flits") == row["flits"]
         assert wave.last(f"{view}.replays") == row["retries"] == sum(wave.high(f"{view}.goes_back"))
         assert wave.last(f"{view}.stalled") == row["stalled_cycles"] == sum(wave.high(f"{view}.stalls"))
@@ -100,7 +101,7 @@ def test_the_timeline_says_what_the_report_says(run_once, sim):
     assert max(one["ts"] + one["dur"] for one in slices) - min(one["ts"] for one in slices) == report.cycles
     used = timeline.curves["links: credits used"]
     assert len(used) == 4 and max(value for curve in used.values() for _, value in curve) > 0
-    assert sum(row["retries"] for row in report.details["links"].values()) == report.rows["retries"] > 0
+    assert sum(row["retries"] for row in report.details["links"]) == report.rows["retries"] > 0
 
 
 @on_each_simulator
@@ -129,5 +130,5 @@ def test_the_printed_report_is_short(run_once, sim):
     report = run_once("allreduce", sim).report
     assert "links" not in report.rows and len(report.details["links"]) == 4
     record = report.as_json()
-    assert record["links"]["chip 1 up -> chip 0"]["flits"] > 0
-    assert report.rows["link_flits"] == sum(row["flits"] for row in record["links"].values())
+    assert {row["link"]: row for row in record["links"]}["chip 1 up -> chip 0"]["flits"] > 0
+    assert report.rows["link_flits"] == sum(row["flits"] for row in record["links"])

@@ -1,5 +1,6 @@
 """Picture of an instance."""
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -52,3 +53,5 @@ def test_a_picture_is_written(instance, tmp_path):
     assert min(pixels.shape[:2]) > 400
     dead = np.abs(pixels[..., :3] - np.array([0xD3, 0x26, 0x3C]) / 255).max(axis=2) < 0.02
     assert dead.any()
+    data = duckdb.read_parquet(str(tmp_path / "plots" / "links.parquet")).project("link, flits, dead").fetchall()
+    assert data == [(name, row["flits"], row["dead"]) for name, row in table.items()]

@@ -9,7 +9,7 @@ import pytest
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.view.wave_drawing import draw_waves
 from neuroncore_rtl.run.view.wave_groups import Trace
-from neuroncore_rtl.tb.cli.wave_pictures import draw_core, draw_engine
+from neuroncore_rtl.tb.cli.wave_pictures import draw_core, draw_engine, draw_first_screen
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -78,7 +78,10 @@ def test_cycles_are_counted_from_the_origin(tmp_path):
             draw_waves(vcd, "top", GROUPS, cycles, "go")
 
 
-@pytest.mark.parametrize("draw", [draw_engine, pytest.param(draw_core, marks=pytest.mark.slow)])
-def test_the_picture_is_up_to_date(draw, tmp_path):
-    written = (ROOT / "docs" / "pictures" / f"{draw.__name__.replace('draw', 'waves')}.svg").read_text()
+SLOW = pytest.param("core", draw_core, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name, draw", [("array", draw_first_screen), ("engine", draw_engine), SLOW])
+def test_the_picture_is_up_to_date(tmp_path, name, draw):
+    written = (ROOT / "docs" / "pictures" / f"waves_{name}.svg").read_text()
     assert draw(tmp_path) == written, "python -m neuroncore_rtl.tb.cli.wave_pictures writes it again"

@@ -11,18 +11,14 @@ import pytest
 from vcdvcd import VCDVCD
 
 from neuroncore_rtl.run.report import recording_in
-from neuroncore_rtl.run.settings import UsageError
-from neuroncore_rtl.run.sim.doctor import MissingTool
-from neuroncore_rtl.run.view import waves as waves_module
 from neuroncore_rtl.run.view.core_waves import CORE_OPEN, core_groups
 from neuroncore_rtl.run.view.engine_waves import TENSOR_GROUPS
 from neuroncore_rtl.run.view.wave_groups import CAUSE, Trace, traces
 from neuroncore_rtl.run.view.wave_numbers import NUMBERS, WIDTHS
-from neuroncore_rtl.run.view.waves import latest, open_waves, signals, write_save_file
+from neuroncore_rtl.run.view.waves import latest, signals, write_save_file
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa import Cause, queue_count, queue_name
-from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.tests.kernels.products import ideal_cycles
 from tests.run.view.recordings import SaveFile, Waveform
 from tests.tb.reports import passed
@@ -156,33 +152,14 @@ def test_names_are_those_of_gtkwave(tmp_path):
 def test_latest_waveform_is_of_the_core_or_of_the_engine(tmp_path):
     assert latest("matmul", tmp_path) is None
     (tmp_path / "waves").mkdir()
-    for age, name in enumerate(("core-matmul-small.vcd", "matmul.vcd", "core-matmul-tiny.vcd", "core-digits-tiny.vcd")):
+    for age, name in enumerate(("matmul-k8-waves1.vcd", "matmul.vcd", "matmul-m8-waves1.vcd", "digits-waves1-0.vcd")):
         path = tmp_path / "waves" / name
         path.touch()
         os.utime(path, (age, age))
-    assert latest("matmul", tmp_path).name == "core-matmul-tiny.vcd"
-    assert latest("digits", tmp_path).name == "core-digits-tiny.vcd"
-    (tmp_path / "waves" / "core-matmul-tiny.vcd").unlink()
+    assert latest("matmul", tmp_path).name == "matmul-m8-waves1.vcd"
+    assert latest("digits", tmp_path).name == "digits-waves1-0.vcd"
+    (tmp_path / "waves" / "matmul-m8-waves1.vcd").unlink()
     assert latest("matmul", tmp_path).name == "matmul.vcd"
-
-
-def test_test_without_waveforms_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="^TEST must be one with a variable WAVES, such as matmul, not 'mac'$"):
-        open_waves(command_named("mac"), tmp_path)
-
-
-def test_missing_gtkwave_is_named(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingTool, match="^gtkwave is missing .*apt install gtkwave$"):
-        open_waves(command_named("matmul"), tmp_path)
-
-
-def test_missing_display_is_said(monkeypatch, tmp_path):
-    monkeypatch.setattr(waves_module, "require", lambda name: None)
-    monkeypatch.delenv("DISPLAY", raising=False)
-    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    with pytest.raises(MissingTool, match="^a display is missing"):
-        open_waves(command_named("matmul"), tmp_path)
 
 
 def test_the_array_shows_its_diagonal_in_decimal(tmp_path):

@@ -10,8 +10,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, INT16, INT32
 from neuroncore_rtl.spec.functions import FUNCTIONS
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, AluOp, Elementwise, Pointer, Rule
-from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, elementwise_violation
-from neuroncore_rtl.spec.isa.elementwise.rules import JUDGES
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, elementwise_violation, rules
 
 SEED = 3141
 CONFIG = Config(rows=128, columns=64)
@@ -107,7 +106,7 @@ REFUSED = [(rule, broken, message) for rule, cases in _REFUSED.items() for messa
 @pytest.mark.parametrize(("rule", "refused", "message"), REFUSED)
 def test_rule_is_broken_alone_and_named(rule, refused, message):
     values = refused.fields(CONFIG)
-    assert [broken for broken, judge in JUDGES if next(judge(values, CONFIG), None)] == [rule]
+    assert [broken for broken, judge in rules.JUDGES if next(judge(values, CONFIG), None)] == [rule]
     named, words = elementwise_violation(values, CONFIG, EVERY)
     assert named is rule and re.search(r" must (be|end|lie) ", words)
     with pytest.raises(ValueError, match=f"^{refused.opcode.name}: .*{message}.* \\(rule {rule.name}\\)$"):

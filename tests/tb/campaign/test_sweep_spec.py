@@ -3,7 +3,7 @@
 import pytest
 
 from neuroncore_rtl.run.settings import UsageError
-from neuroncore_rtl.tb.campaign.sweep_spec import points_of
+from neuroncore_rtl.tb.campaign.sweep_spec import sweep_of
 from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.cli.sweep import tasks_of
 from tests.house.tree import ROOT
@@ -12,7 +12,7 @@ from tests.house.tree import ROOT
 def points(tmp_path, text):
     file = tmp_path / "mine.toml"
     file.write_text(text)
-    return points_of(file, command_named)
+    return sweep_of(file, command_named).points
 
 
 def test_lists_are_combined_and_the_last_turns_fastest(tmp_path):
@@ -58,7 +58,7 @@ def test_a_file_counts_by_what_is_in_it(tmp_path):
     "text, said",
     [
         ("test = ", "SPEC must be a file of TOML; .*mine.toml: "),
-        ('tests = "matmul"', "a key must be test, seeds, settings or sweep, not 'tests'"),
+        ('tests = "matmul"', "a key must be one of test, seeds, settings, sweep, measures, baseline, not 'tests'; did"),
         ("[sweep]\nM = 1", "test must be the name of a TEST in sweep or at the top, not None"),
         ('[sweep]\ntest = "gone"', "sweep: TEST must be one of matmul, .*, not 'gone'"),
         ('test = "matmul"\n[sweep]\nM = [1, 0]', "sweep, M: M must be an integer from 1 to 1048576, not '0'"),
@@ -73,6 +73,10 @@ def test_a_file_counts_by_what_is_in_it(tmp_path):
         ('test = "matmul"\nsettings = 1', "settings must be a table, not 1"),
         ('test = "matmul"\nsweep = [1]', "sweep must be a table, not 1"),
         ('test = "matmul"\nseeds = 0', "seeds must be an integer from 1 to 100000, not 0"),
+        ('test = "matmul"\nmeasures = "cycles"', "measures must be a list of names, such as .*, not 'cycles'"),
+        ('test = "matmul"\nbaseline = 7', 'baseline must be "first" or values of variables, such as .*, not 7'),
+        ('test = "matmul"\nbaseline = {M = 4}\n[sweep]\nM = [8]', "baseline must be a run of the sweep, not M=4"),
+        ('test = "matmul"\nbaseline = {Q = 4}', "baseline must be a run of the sweep, not Q=4"),
         ('test = "mac"\n[[sweep]]\n[[sweep]]\nM = 1', "sweep 2, M: a variable of mac must be one of"),
         ('test = "matmul"\n[sweep]\nHBM_BYTES = [9]', "sweep: hbm_bytes must be"),
         (
@@ -88,5 +92,17 @@ def test_what_is_not_valid_is_refused(tmp_path, text, said):
 
 
 def test_the_example_is_valid():
-    found = points_of(ROOT / "examples" / "sweep.toml", command_named)
+    found = sweep_of(ROOT / "examples" / "sweep.toml", command_named).points
     assert {point.test for point in found} == {"matmul", "allreduce"} and len(found) == 16
+
+
+def test_the_baseline_of_each_test_is_parsed(tmp_path):
+    text = (
+        '[[sweep]]\ntest = "matmul"\n"M K" = [16, 4]\n[[sweep]]\ntest = "softmax"\nM = [4]\n[[sweep]]\ntest = "mac"\n'
+    )
+    file = tmp_path / "mine.toml"
+    file.write_text('baseline = {"M K" = 4}\n' + text)
+    assert sweep_of(file, command_named).baselines == {"matmul": {"M": 4, "K": 4}}
+    file.write_text('baseline = "first"\nmeasures = ["busy"]\n' + text)
+    found = sweep_of(file, command_named)
+    assert found.baselines == {"matmul": {"M": 16, "K": 16}, "softmax": {}, "mac": {}} and found.measures == ("busy",)

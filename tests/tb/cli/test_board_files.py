@@ -48,7 +48,7 @@ def description(board) -> dict:
 def image() -> Path:
     result = CliRunner().invoke(app, ["image", "matmul", *IMAGE])
     assert result.exit_code == 0, result.output
-    return SIM_BUILD / "images" / "matmul-tiny-M4-K4-N4"
+    return SIM_BUILD / "images" / "matmul-m4-k4-n4-presettiny"
 
 
 def run(*command: str, cwd: Path, **environment: str) -> tuple[int, str]:

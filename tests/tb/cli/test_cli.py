@@ -180,7 +180,9 @@ def test_help_of_one_has_its_variables_and_the_presets(name):
     assert one.summary in next(iter(sections.values())).values()
     short, complete = sections_of_machine(sections), sections_of_machine(help_of(one, complete=True))
     assert sorted(complete) == sorted(machine) and set(short) == set(machine) & set(overview.COMMON)
-    assert all(parameters()[name.lower()].sentence == text for name, text in complete.items())
+    for name, text in complete.items():
+        known = parameters()[name.lower()]
+        assert text == f"{known.sentence} Buys: {known.benefit}. Costs: {known.cost}."
     if set(short) != set(machine):
         assert sections["more"]["ALL=1"].startswith(f"{len(machine) - len(short)} more")
     if machine:

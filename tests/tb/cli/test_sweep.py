@@ -1,6 +1,7 @@
 """make sweep, from its file to plots."""
 
 import json
+import re
 
 import duckdb
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.cli import sweep
 from neuroncore_rtl.tb.cli.commands import app
+from tests.house.tree import ROOT
 
 MODELLED = 'test = "matmul"\n[settings]\nTARGET = "model"\nPRESET = "tiny"\n[sweep]\n"M K N" = [4, 8, 16]\n'
 
@@ -40,6 +42,33 @@ def test_a_sweep_has_a_table_rows_and_pictures(run_sweep, tmp_path):
     assert len(lines) == 4
     (folder / "rows.jsonl").write_text("".join(json.dumps({**json.loads(line), "cycles": 77}) + "\n" for line in lines))
     assert run_sweep(MODELLED).output.count(" 77 ") == 3
+
+
+def test_the_example_of_seeds_has_curves_statistics_and_ratios(run_sweep, tmp_path):
+    """With fewer seeds and steps, and a second rate."""
+    text = (ROOT / "examples" / "seeds.toml").read_text().replace("seeds = 20", "seeds = 2\nbaseline = {RATE = 9000}")
+    text = (
+        re.sub("(?m)^(RATE|STEPS) = .*", "", text)
+        + 'STEPS = 4\nPRESET = "tiny"\nBATCH = 8\n[sweep]\nRATE = [9000, 1]\n'
+    )
+    done = run_sweep(text)
+    folder = tmp_path / "sweeps" / "mine"
+    curves, losses = duckdb.read_parquet(str(folder / "train-curves.parquet")), {}
+    for row in Store(folder / "rows.jsonl").rows():
+        losses[row["RATE"], row["SEED"]] = row["curves"]["loss"]["sr"]
+    assert len(losses) == 4 and losses[1, 1] != losses[1, 2]
+    for (rate, seed), own in losses.items():
+        rows = curves.filter(f"RATE = {rate} and SEED = {seed}").project('step, "loss.sr"').fetchall()
+        assert rows == [*enumerate(own, start=1)] and len(own) == 4
+    for name in ("train-curves.png", "train-curves.csv", "train-measures.png", "train-measures.parquet", "table.csv"):
+        assert (folder / name).is_file()
+    statistics = duckdb.read_parquet(str(folder / "statistics.parquet")).filter("measure = 'loss.sr.last_quarter'")
+    found = dict(statistics.project("RATE, mean").fetchall())
+    assert found == {rate: pytest.approx((losses[rate, 1][-1] + losses[rate, 2][-1]) / 2) for rate in (9000, 1)}
+    table = duckdb.read_parquet(str(folder / "table.parquet")).filter("RATE = 1 and SEED = 2")
+    ratio = losses[1, 2][-1] / losses[9000, 2][-1]
+    assert table.project('"loss.sr.last_quarter_ratio", bit_exact').fetchall() == [(pytest.approx(ratio), None)]
+    assert "ratios of train: to RATE=9000" in done.output and "deviation" in done.output
 
 
 def test_a_run_that_is_refused_by_its_test_is_a_row_and_the_status_says_so(run_sweep, tmp_path):

@@ -10,10 +10,8 @@ import pytest
 
 from neuroncore_rtl.hdl.board.burst import BurstBuffer
 from neuroncore_rtl.hdl.board.memory import BurstServer
-from neuroncore_rtl.hdl.collective.loader import CollectiveLoader
-from neuroncore_rtl.hdl.collective.storer import Storer
-from neuroncore_rtl.hdl.dma.chunker import Chunker
-from neuroncore_rtl.hdl.dma.writer import HbmWriter
+from neuroncore_rtl.hdl.collective import loader, storer
+from neuroncore_rtl.hdl.dma import chunker, writer
 from neuroncore_rtl.hdl.host.axi_lite import AxiLiteBridge
 from neuroncore_rtl.hdl.host.isolation import AxiIsolation
 from neuroncore_rtl.hdl.link.router import RouterOutput
@@ -25,9 +23,8 @@ from neuroncore_rtl.hdl.queue.fetch import Fetcher
 from neuroncore_rtl.hdl.queue.in_flight import InFlight
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.hdl.queue.words import WordReader
-from neuroncore_rtl.tb.proofs import arbiters, axi, queue, semaphores
+from neuroncore_rtl.tb.proofs import arbiters, axi, queue, semaphores, solver
 from neuroncore_rtl.tb.proofs.proof import Proof
-from neuroncore_rtl.tb.proofs.solver import prove
 from tests.tb.proofs.mutants import change
 
 PROOFS = {f"{unit.__name__.rpartition('.')[2]}: {p.name}": p for unit in (arbiters, axi, queue, semaphores)
@@ -48,12 +45,12 @@ FAULTS = (
     Fault("arbiters: shared line port", LineReadArbiter.elaborate, "port.valid & port.ready)", "port.valid & 0)"),
     Fault("arbiters: banks of SBUF and PSUM", BankArbiter._precedes, "~self._urgent[second - self.engines]", "True"),
     Fault("arbiters: output of a router", RouterOutput.elaborate, "self.SHARE - 1", "self.SHARE"),
-    Fault("axi: DMA engine, reads", Chunker.elaborate, "grid - run.address[: (grid - 1).bit_length()]", "grid"),
-    Fault("axi: DMA engine, writes", HbmWriter._write_burst, "+ chunk.bytes - 1)", "+ chunk.bytes)"),
+    Fault("axi: DMA engine, reads", chunker.Chunker.elaborate, "grid - run.address[: (grid - 1).bit_length()]", "grid"),
+    Fault("axi: DMA engine, writes", writer.HbmWriter._write_burst, "+ chunk.bytes - 1)", "+ chunk.bytes)"),
     Fault("axi: record fetcher", Fetcher.elaborate, "~asking | (axi.ar.ready & (self.config.port_latency == 0))", "1"),
     Fault("axi: boot, words", WordReader._ask, "page_rest > MAX_BEATS", "page_rest > 0"),
-    Fault("axi: collective loader", CollectiveLoader._request_words, "(word & (BURST_BEATS - 1))", "0"),
-    Fault("axi: collective storer", Storer._collect, "len.eq(word - start)", "len.eq(word)"),
+    Fault("axi: collective loader", loader.CollectiveLoader._request_words, "(word & (BURST_BEATS - 1))", "0"),
+    Fault("axi: collective storer", storer.Storer._collect, "len.eq(word - start)", "len.eq(word)"),
     Fault("axi: host link", BurstBuffer.elaborate, "axi.aw.valid.eq(~addressed)", "axi.aw.valid.eq(1)"),
     Fault("axi: HBM arbiter, both sides", AxiArbiter._pass_addresses, "~port.valid | port.ready", "1"),
     Fault("axi: isolation", AxiIsolation._pass_beats, "beat.last.eq(last)", "beat.last.eq(source.payload.last)"),
@@ -76,7 +73,7 @@ def slow_unless_quick(name: str, *values):
 
 
 def verdict(proof: Proof):
-    return prove(proof.model(), proof.depth, proof.method, timeout=3600)
+    return solver.prove(proof.model(), proof.depth, proof.method, timeout=3600)
 
 
 @pytest.mark.parametrize("proof", [slow_unless_quick(name, proof) for name, proof in PROOFS.items()])

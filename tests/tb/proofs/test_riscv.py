@@ -4,9 +4,7 @@ import os
 
 import pytest
 
-from neuroncore_rtl.hdl.controller.alu import ControllerAlu
-from neuroncore_rtl.hdl.controller.cpu import Cpu
-from neuroncore_rtl.hdl.controller.rvfi import RvfiCpu, RvfiPort
+from neuroncore_rtl.hdl.controller import alu, cpu, rvfi
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.proofs.riscv import PROVED_INSTRUCTIONS, Check, checkout, checks, processor, run_check
 from tests.tb.proofs.mutants import change
@@ -24,8 +22,8 @@ def test_checks_have_names_of_their_own():
 
 def test_machine_has_no_interface():
     """Only the processor for proofs has the ports of riscv-formal's interface."""
-    assert set(RvfiCpu.__annotations__) == {"rvfi"} and "rvfi" not in Cpu.__annotations__
-    assert {"valid", "order", "insn", "trap", "pc_wdata", "mem_rmask"} <= set(RvfiPort().members)
+    assert set(rvfi.RvfiCpu.__annotations__) == {"rvfi"} and "rvfi" not in cpu.Cpu.__annotations__
+    assert {"valid", "order", "insn", "trap", "pc_wdata", "mem_rmask"} <= set(rvfi.RvfiPort().members)
 
 
 def test_other_folders_are_refused(tmp_path):
@@ -41,7 +39,7 @@ CHECKOUT = os.environ.get("RISCV_FORMAL")
 @pytest.mark.parametrize("broken", [False, True])
 def test_broken_instruction_is_found(broken, monkeypatch):
     if broken:
-        change(monkeypatch, ControllerAlu.elaborate, "AluOp.XOR: self.a ^ self.b", "AluOp.XOR: self.a | self.b")
+        change(monkeypatch, alu.ControllerAlu.elaborate, "AluOp.XOR: self.a ^ self.b", "AluOp.XOR: self.a | self.b")
     processor.cache_clear()
     (check,) = (check for check in checks() if check.name == "insn_xor")
     assert isinstance(check, Check) and run_check(check, checkout(CHECKOUT), timeout=1800).holds != broken

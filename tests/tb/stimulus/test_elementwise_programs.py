@@ -9,8 +9,7 @@ import pytest
 
 from neuroncore_rtl.run.elementwise import expected_memories
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Opcode, Storage
-from neuroncore_rtl.spec.isa.alu import AluOp
+from neuroncore_rtl.spec.isa import VECTOR_OPCODES, AluOp, Opcode, Storage
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_elementwise_program
 
 alu = import_module("neuroncore_rtl.golden.vector.alu")  # a function has the same name

@@ -3,15 +3,14 @@
 import pytest
 
 from neuroncore_rtl.run import elementwise, job
-from tests.tb.tests.broken_engines import broken_cores
-from tests.tb.tests.instructions import BOTH
+from tests.tb.tests import broken_engines, instructions
 
 
 @pytest.fixture
 def shared_cores(monkeypatch):
-    monkeypatch.setattr(job, "CoreDevice", lambda **options: broken_cores())
+    monkeypatch.setattr(job, "CoreDevice", lambda **options: broken_engines.broken_cores())
 
 
 @pytest.fixture
 def shared_engines(monkeypatch):
-    monkeypatch.setattr(elementwise, "ElementwiseDevice", lambda config, engines: BOTH)
+    monkeypatch.setattr(elementwise, "ElementwiseDevice", lambda config, engines: instructions.BOTH)

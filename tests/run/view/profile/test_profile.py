@@ -1,8 +1,11 @@
 """Profile of a product on the smallest core, by RTL and by the timing model."""
 
+import csv
 import json
 import re
+from pathlib import Path
 
+import duckdb
 import pytest
 from matplotlib import image as pictures
 
@@ -147,6 +150,20 @@ def test_every_record_has_its_line_in_the_listing(profile, folder):
     assert all(re.search(r"  # .*\.py:\d+", line) for line in lines)
 
 
+def test_lines_have_the_cycles_and_records_of_the_run(profile, folder):
+    with (folder / "lines.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {Path(row["file"]).name for row in rows} == {"matmul.py", "engines.py"}
+    assert {Path(row["user_file"]).name for row in rows} == {"products.py"}
+    assert sum(int(row["records"]) for row in rows) == len(profile.records)
+    (moving,) = (row for row in rows if "MultiplyMoving(" in row["code"])
+    assert int(moving["records"]) == (M // 4) * (K // 4) and (folder / "lines.parquet").is_file()
+    assert float(moving["share"]) == int(moving["cycles"]) / profile.cycles
+    # Instructions of a line may overlap: their spans are united.
+    spans = [set(range(r.issued, r.retired)) for r in profile.records if r.entry.source.kernel.code == moving["code"]]
+    assert int(moving["cycles"]) == len(set().union(*spans)) <= sum(map(len, spans))
+
+
 def test_names_of_tensors(profile):
     names = Names(profile.image.space)
     assert {"a", "b", "c", "operands", "sums"} <= {name for ran in profile.records for name in names.of(ran).values()}
@@ -160,14 +177,24 @@ def test_pictures_are_drawn(folder):
         assert min(drawn.shape[:2]) > 200 and len(set(map(tuple, drawn.reshape(-1, drawn.shape[2])[::97].tolist()))) > 5
 
 
+def test_the_data_of_the_timeline_are_all_spans_of_all_engines(folder, profile):
+    data = duckdb.read_parquet(str(folder / "timeline.parquet"))
+    assert {name for (name,) in data.project("queue").fetchall()} == {profile.queue_name(one) for one in profile.queues}
+    array = data.filter("what = 'multiply'").project("first_cycle, end_cycle").fetchall()
+    assert len(array) == sum(isinstance(ran.record.instruction, MultiplyMoving) for ran in profile.records)
+    assert all(0 <= begin < end <= profile.cycles for begin, end in array)
+
+
 def test_a_test_reports_its_profile(tmp_path):
     with recording_in(tmp_path):
         report = passed("matmul", f"PRESET=tiny M={M} K={K} N={N} PROFILE=1")
         modelled = report_of("matmul", f"PRESET=tiny M={M} K={K} N={N} TARGET=model PROFILE=1")
-    for one, end in ((report, "-verilator"), (modelled, "-model")):
+    for one, end in ((report, f"-n{N}-presettiny-profile1"), (modelled, "-targetmodel-presettiny-profile1")):
         table = one.rows["cycles_of_dma0"]
         assert table["sum"]["cycles"] == one.cycles == sum(row["cycles"] for row in table.values()) - one.cycles
         assert one.rows["profile"].endswith(end)
+        (line, row), *_ = one.rows["cycles_of_lines"].items()
+        assert re.fullmatch(r"matmul\.py:\d+", line) and 0 < row["share"] == row["cycles"] / one.cycles < 1
     assert len(list((tmp_path / "profiles").iterdir())) == 2
     with pytest.raises(UsageError, match="PROFILE must be 0"):
         report_of("matmul", "PRESET=tiny TARGET=engine PROFILE=1")

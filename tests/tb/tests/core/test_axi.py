@@ -11,15 +11,12 @@ import pytest
 from neuroncore_rtl.golden.memory.dma import dma_copy
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
 from neuroncore_rtl.hdl.memory.axi import MAX_BEATS
-from neuroncore_rtl.hdl.queue.boot import Boot
-from neuroncore_rtl.hdl.queue.fetch import Fetcher
+from neuroncore_rtl.hdl.queue import boot, fetch
 from neuroncore_rtl.hdl.queue.record import RecordBeat
 from neuroncore_rtl.run.harness.hbm import Hbm, read_memory, write_memory
 from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.spec import formats, isa, memory_map
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import INT8
-from neuroncore_rtl.spec.isa import RECORD_BYTES, DmaCopy, DmaTensor, Storage, queue_count
-from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC
 from neuroncore_rtl.tb.tests.core import axi
 
 SEED = 5
@@ -99,7 +96,7 @@ def test_bandwidth_is_shared(limit, tmp_path):
     assert abs(events["b"][-1] - events["r"][-1]) <= 16
 
 
-def random_copy(rng: random.Random, memory: np.ndarray, src: int, dst: int, size: int) -> DmaCopy:
+def random_copy(rng: random.Random, memory: np.ndarray, src: int, dst: int, size: int) -> isa.DmaCopy:
     shape, steps, spans = [], ([], []), [0, 0]
     run = 1
     for _ in range(rng.randint(1, 4)):
@@ -114,10 +111,10 @@ def random_copy(rng: random.Random, memory: np.ndarray, src: int, dst: int, size
         run = max(spans) + 1
     addresses = [start + rng.randrange(size - span) for start, span in zip((src, dst), spans, strict=True)]
     tensors = [
-        DmaTensor(format=INT8, address=address, storage=Storage.HBM, steps=tuple(own))
+        isa.DmaTensor(format=formats.INT8, address=address, storage=isa.Storage.HBM, steps=tuple(own))
         for address, own in zip(addresses, steps, strict=True)
     ]
-    copy = DmaCopy(shape=tuple(shape), src=tensors[0], dst=tensors[1])
+    copy = isa.DmaCopy(shape=tuple(shape), src=tensors[0], dst=tensors[1])
     dma_copy(copy, memory, None, None)
     return copy
 
@@ -128,7 +125,7 @@ UNITS = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=16)
 @cache
 def units_bench() -> simulation.Build:
     engines = {f"dma{number}": DmaEngine(UNITS) for number in range(UNITS.dma_engines)}
-    bench = axi.RamBench(UNITS.hbm_bytes, {"boot": Boot(UNITS), "fetcher": Fetcher(UNITS), **engines})
+    bench = axi.RamBench(UNITS.hbm_bytes, {"boot": boot.Boot(UNITS), "fetcher": fetch.Fetcher(UNITS), **engines})
     return simulation.build(axi.design(bench), "icarus")
 
 
@@ -138,12 +135,12 @@ def test_units_use_a_ram(pause, tmp_path):
     rng = random.Random(SEED)
     size, part = 1 << 16, 1 << 13
     memory = np.frombuffer(bytearray(rng.randbytes(size)), np.uint8)
-    words = (IMAGE_MAGIC, 1000, 0x180, UNITS.rows, UNITS.columns, UNITS.dma_engines, UNITS.cores, 0)
+    words = (memory_map.IMAGE_MAGIC, 1000, 0x180, UNITS.rows, UNITS.columns, UNITS.dma_engines, UNITS.cores, 0)
     memory[:32] = np.frombuffer(struct.pack("<8I", *words), np.uint8)
     (tmp_path / "content").write_bytes(memory)
-    requests = [[rng.randrange(0, 4 * part, RECORD_BYTES) for _ in range(8)] for _ in range(queue_count(UNITS))]
+    requests = [[rng.randrange(0, 4 * part, isa.RECORD_BYTES) for _ in range(8)] for _ in range(isa.queue_count(UNITS))]
     loaded = dict(enumerate(struct.unpack("<250I", memory[0x180 : 0x180 + 1000])))
-    records = [[int.from_bytes(memory[a : a + RECORD_BYTES], "little") for a in asked] for asked in requests]
+    records = [[int.from_bytes(memory[a : a + isa.RECORD_BYTES], "little") for a in asked] for asked in requests]
     parts = ((2 * part, 4 * part), (3 * part, 6 * part))
     copies = [[random_copy(rng, memory, src, dst, 2000) for _ in range(4)] for src, dst in parts]
     files = {name: str((tmp_path / name).resolve()) for name in ("content", "found", "after")}

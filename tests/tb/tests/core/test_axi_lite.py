@@ -9,15 +9,14 @@ from neuroncore_rtl.hdl.host.registers import layout_places
 from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.spec import host_map as at
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.tb.tests.core import axi
-from neuroncore_rtl.tb.tests.core.axi_lite import control_design
+from neuroncore_rtl.tb.tests.core import axi, axi_lite
 
 CONFIG = PRESETS["tiny"]
 
 
 @cache
 def bench(sim: str) -> simulation.Build:
-    return simulation.build(control_design(CONFIG), sim)
+    return simulation.build(axi_lite.control_design(CONFIG), sim)
 
 
 def there() -> dict[int, int]:

@@ -4,16 +4,13 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.timing import predict
-from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
-from neuroncore_rtl.kernels.program.instructions import tensor_tensor
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, instructions
 from neuroncore_rtl.run import job as run_job
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.sim import simulation
-from neuroncore_rtl.run.sim.doctor import require
+from neuroncore_rtl.run.sim import doctor, simulation
 from neuroncore_rtl.run.targets import Rtl, execute
+from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.isa import AluOp
 from tests.kernels.joins import join_image
 from tests.run.harness.core_images import Work
 from tests.tb.reports import passed, report_of
@@ -33,7 +30,7 @@ def test_random_programs_are_golden():
     assert report.rows["races"] == 0
     assert report.rows["kinds_of_instruction"] >= 20
     assert min(report.rows["instructions"].values()) >= 20 and report.rows["instructions"]["queue"] >= 50
-    assert set(report.rows["bytes_compared"]) == {"HBM", "SBUF", "PSUM"}
+    assert set(report.rows["bytes_compared"]) == {"hbm", "sbuf", "psum"}
 
 
 @pytest.mark.slow
@@ -65,7 +62,7 @@ def test_a_byte_that_differs_fails_the_bench(monkeypatch):
 @pytest.mark.slow
 def test_icarus_runs_an_image_alike():
     """Icarus, unlike Verilator, propagates undefined values, and simulates without clock gating."""
-    require("iverilog")
+    doctor.require("iverilog")
     image = Work(TINY, 0, np.random.default_rng(1)).finished()
     options = {"behaviour": Hbm(latency=100, size=1 << 20), "limit": 20_000}
     runs = [run_sound(image, sim, **options)[1] for sim in simulation.SIMULATORS]
@@ -90,14 +87,14 @@ def test_an_instruction_waits_for_every_other_lane(config):
 def test_sections_run_again_on_the_core():
     program = Program(TINY)
     space = program.space
-    x, y = (space.hbm(name, FP32, (4, 8)) for name in "xy")
-    total = space.sbuf("total", FP32, (8,))
+    x, y = (space.hbm(name, formats.FP32, (4, 8)) for name in "xy")
+    total = space.sbuf("total", formats.FP32, (8,))
     program.append(dma_copy(total, x))
     program.start_section()
     for _ in range(3):
-        t = space.sbuf("t", FP32, (8,))
+        t = space.sbuf("t", formats.FP32, (8,))
         program.append(dma_copy(t, x))
-        program.append(tensor_tensor(total, total, t, AluOp.ADD))
+        program.append(instructions.tensor_tensor(total, total, t, isa.AluOp.ADD))
     program.append(dma_copy(y, total))
     ones = np.full((4, 8), 0x3F800000)
     for runs, sum_of_all in (([0, 1, 1, 1, 1], 13), ([0, 1, 0, 1], 4)):

@@ -4,36 +4,32 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.kernels.control import ROUNDS_CODE
-from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
-from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_scalar, tensor_tensor
-from neuroncore_rtl.run import run
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, instructions
+from neuroncore_rtl.run import ProgramFailed, run, targets
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.job import ImageJob
-from neuroncore_rtl.run.program import ProgramFailed
-from neuroncore_rtl.run.targets import ModelTarget, Rtl, execute
-from neuroncore_rtl.spec.formats import FP32, INT32
-from neuroncore_rtl.spec.isa import AluOp
+from neuroncore_rtl.spec import formats, isa
 from tests.kernels.program.loops import TINY, triangle
 
 
 def converging():
     program = Program(TINY)
     space, flow = program.space, program.flow
-    x, rounds = space.hbm("x", FP32, (1, 8)), space.hbm("rounds", INT32, (1, 1))
-    t, count = space.sbuf("t", FP32, (8,), 1), space.sbuf("count", INT32, (1,), 1)
+    x, rounds = space.hbm("x", formats.FP32, (1, 8)), space.hbm("rounds", formats.INT32, (1, 1))
+    t, count = space.sbuf("t", formats.FP32, (8,), 1), space.sbuf("count", formats.INT32, (1,), 1)
     program.append(dma_copy(t, x))
-    program.append(memset(count, 0))
+    program.append(instructions.memset(count, 0))
     left = flow.register(1)
     with flow.loop_while(left):
-        above, most = space.sbuf("above", FP32, (8,), 1), space.sbuf("most", FP32, (1,), 1)
-        program.append(activation(t, t, "identity", 0.5))
-        program.append(tensor_scalar(above, t, 1.0, AluOp.IS_GT))
-        program.append(tensor_scalar(most, above[:, 0:1], 0.0, AluOp.ADD))
+        above, most = space.sbuf("above", formats.FP32, (8,), 1), space.sbuf("most", formats.FP32, (1,), 1)
+        program.append(instructions.activation(t, t, "identity", 0.5))
+        program.append(instructions.tensor_scalar(above, t, 1.0, isa.AluOp.IS_GT))
+        program.append(instructions.tensor_scalar(most, above[:, 0:1], 0.0, isa.AluOp.ADD))
         for d in range(1, 8):
-            program.append(tensor_tensor(most, most, above[:, d : d + 1], AluOp.MAX))
-        number = space.sbuf("number", INT32, (1,), 1)
-        program.append(tensor_scalar(number, most, 1.0, AluOp.MULTIPLY))
-        program.append(tensor_scalar(count, count, 1, AluOp.ADD))
+            program.append(instructions.tensor_tensor(most, most, above[:, d : d + 1], isa.AluOp.MAX))
+        number = space.sbuf("number", formats.INT32, (1,), 1)
+        program.append(instructions.tensor_scalar(number, most, 1.0, isa.AluOp.MULTIPLY))
+        program.append(instructions.tensor_scalar(count, count, 1, isa.AluOp.ADD))
         flow.load(left, number)
     program.append(dma_copy(x, t))
     program.append(dma_copy(rounds, count))
@@ -42,13 +38,13 @@ def converging():
 
 def run_on_rtl(image, latency=64):
     job = ImageJob(machine=TINY, images=[image], behaviour=Hbm(latency=latency, size=1 << 20), limit=200_000)
-    result = execute(job, Rtl())
+    result = targets.execute(job, targets.Rtl())
     assert (result.failures, result.mismatches) == ((), 0)
     return result.memory, result.outcome.parts[0]
 
 
 def predict(image):
-    return execute(ImageJob(machine=TINY, images=[image]), ModelTarget()).prediction
+    return targets.execute(ImageJob(machine=TINY, images=[image]), targets.ModelTarget()).prediction
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])

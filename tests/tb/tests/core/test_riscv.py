@@ -5,15 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from neuroncore_rtl.run.harness.riscv import (
-    MEMORY_BYTES,
-    CpuDevice,
-    CpuWork,
-    Executable,
-    Trace,
-    TraceEntry,
-    read_executable,
-)
+from neuroncore_rtl.run.harness import riscv
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.elaboration import CPU
@@ -29,7 +21,7 @@ from tests.tb.reports import report_of
 
 
 def follow(program, *, code, sim="verilator", **options):
-    outcome = run_device(CpuDevice(), CpuWork(program=program, trace=True, **options), sim=sim)
+    outcome = run_device(riscv.CpuDevice(), riscv.CpuWork(program=program, trace=True, **options), sim=sim)
     comparison = compare(program, outcome.events)
     assert comparison.mismatch is None and comparison.ended
     assert outcome.exit_code == code
@@ -61,7 +53,7 @@ def test_one_instruction_a_cycle():
     body = [r_type(0x33, 1 + n % 5, 0, 1 + (n + 4) % 5, 6, 0) for n in range(500)]
     end = [*load_constant(7, TOHOST), i_type(0x13, 8, 0, 0, 1), s_type(0x23, 2, 7, 8, 0), j_type(0x6F, 0, 0)]
     zero = [i_type(0x13, n, 0, 0, 3) for n in range(1, 9)]
-    outcome, _ = follow(Executable(image(*zero, *body, *end), TOHOST), code=1)
+    outcome, _ = follow(riscv.Executable(image(*zero, *body, *end), TOHOST), code=1)
     assert outcome.cycles - outcome.counters["instructions"] < 12
 
 
@@ -97,7 +89,7 @@ def broken_cpu():
             width, spoilt = SPOILT_OUTPUTS[name]
             ports[name] = f"sound_{name}"
             body += f"wire [{width - 1}:0] sound_{name}; assign {name} = fault == {number} ? {spoilt} : sound_{name};\n"
-    return faulty(CpuDevice(), CPU, ports=ports, body=body)
+    return faulty(riscv.CpuDevice(), CPU, ports=ports, body=body)
 
 
 @cache
@@ -107,7 +99,7 @@ def broken_program():
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_broken_cpu_is_noticed(fault):
-    work = CpuWork(program=broken_program(), seed=FAULTS.index(fault), external=500, limit=200_000, trace=True)
+    work = riscv.CpuWork(program=broken_program(), seed=FAULTS.index(fault), external=500, limit=200_000, trace=True)
     comparison = compare(broken_program(), run_device(broken_cpu(), work).events)
     print(comparison.mismatch)
     assert (comparison.mismatch is None and comparison.ended) == (fault is None)
@@ -116,7 +108,7 @@ def test_broken_cpu_is_noticed(fault):
 
 def test_silent_cpu_fails_the_bench(monkeypatch):
     mute = {"trace_valid": "", "fetch__response": "1'b0"}
-    device = faulty(CpuDevice(), CPU, ports=mute, body="assign trace_valid = 0;")
+    device = faulty(riscv.CpuDevice(), CPU, ports=mute, body="assign trace_valid = 0;")
     monkeypatch.setattr("neuroncore_rtl.tb.tests.core.riscv.CpuDevice", lambda: device)
     monkeypatch.setattr("neuroncore_rtl.run.harness.riscv.PATIENCE", 500)
     report = report_of("riscv", "COUNT=5 SIM=icarus")
@@ -166,7 +158,7 @@ def modifying(between):
     start = [*load_constant(5, new), *load_constant(6, LOCAL_BASE + 4 * 6)]
     end = [*load_constant(7, TOHOST), i_type(0x13, 8, 0, 0, 1), s_type(0x23, 2, 7, 8, 0), j_type(0x6F, 0, 0)]
     assert len(start) == 4
-    return Executable(image(*start, s_type(0x23, 2, 6, 5, 0), between, old, *end), TOHOST), old, new
+    return riscv.Executable(image(*start, s_type(0x23, 2, 6, 5, 0), between, old, *end), TOHOST), old, new
 
 
 NOP, FENCE_I = i_type(0x13, 0, 0, 0, 0), i_type(0x0F, 0, 1, 0, 0)
@@ -188,9 +180,9 @@ def test_an_instruction_may_have_been_fetched_before_it_was_replaced_unless_fenc
 def test_a_trace_is_read_from_its_file_as_often_as_it_is_asked_for(tmp_path):
     path = tmp_path / "trace"
     path.write_text("80000000 00000013 0 00000000 05 0000002a 00000007 1\n" * 3)
-    trace = Trace(path)
+    trace = riscv.Trace(path)
     path.unlink()
-    entry = TraceEntry(LOCAL_BASE, 0x13, 0, 0, 5, 42, 7, 1)
+    entry = riscv.TraceEntry(LOCAL_BASE, 0x13, 0, 0, 5, 42, 7, 1)
     assert len(trace) == 3 and [*trace] == [*trace] == [entry] * 3
 
 
@@ -209,7 +201,7 @@ def test_damaged_files_are_refused_whatever_is_damaged(count, tmp_path):
     for content in files:
         path.write_bytes(content)
         try:
-            read_executable(path, MEMORY_BYTES)
+            riscv.read_executable(path, riscv.MEMORY_BYTES)
         except UsageError as error:
             refused += 1
             assert "program.elf" in str(error)
@@ -234,5 +226,5 @@ def test_unsuitable_files_are_refused(tmp_path, content, message):
     path = tmp_path / "program.elf"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=message) as refusal:
-        read_executable(path, MEMORY_BYTES)
+        riscv.read_executable(path, riscv.MEMORY_BYTES)
     assert "program.elf" in str(refusal.value)

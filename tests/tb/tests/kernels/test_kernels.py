@@ -27,7 +27,7 @@ PLACE = {"fp32": 2**-24, "bf16": 2**-8, "fp16": 2**-11}  # half an ulp at 1
 
 def largest_error(report) -> float:
     found = [value for key, value in report.rows.items() if key.startswith("error_of_")]
-    return max(float(error["max over largest result"]) for error in found)
+    return max(error["max_over_largest_result"] for error in found)
 
 
 SHAPES = ("M=1 N=1", "M=5 N=7", "M=9 N=513")  # one element; no multiples; more columns than one BN_STATS accepts

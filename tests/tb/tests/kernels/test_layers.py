@@ -33,5 +33,5 @@ BOUNDS = {
 @pytest.mark.parametrize("words", BOUNDS)
 def test_layers_are_golden_and_near_float64(words):
     report = passed(*words.split(maxsplit=1))
-    errors = [float(value["max over largest result"]) for key, value in report.rows.items() if key[:5] == "error"]
+    errors = [value["max_over_largest_result"] for key, value in report.rows.items() if key[:5] == "error"]
     assert max(errors) < BOUNDS[words]

@@ -23,7 +23,7 @@ def test_learning_and_writing_on_the_core():
     report = passed("charlm", f"{SMALL} STEPS=3 STALL=30")
     steps, characters = report.rows["steps"], report.rows["characters"]
     assert [*steps] == ["1", "2", "3"] and [*characters] == ["3", "4", "5"]
-    assert {row["bit-exact"] for row in (*steps.values(), *characters.values())} == {"bit-exact"}
+    assert {row["golden"] for row in (*steps.values(), *characters.values())} == {"bit-exact"}
     assert sum(row["cycles"] for row in (*steps.values(), *characters.values())) < report.cycles
     assert report.rows["writes"].startswith("and") and len(report.rows["writes"]) == 6
 
@@ -33,6 +33,15 @@ def test_the_same_on_every_run_of_a_seed():
     assert all(report.modelled and not report.problems and report.cycles > 0 for report in reports)
     steps = [report.rows["steps"] for report in reports]
     assert steps[0] == steps[1] != steps[2]
+    losses = reports[0].as_json()["curves"]["loss"]
+    assert losses["core"] == [row["loss"] for row in steps[0].values()] and len(losses["float64"]) == 2
+
+
+def test_golden_gives_the_losses_of_the_timing_model_without_cycles():
+    model, golden = (report_of("charlm", f"{SMALL} TARGET={target} STEPS=2") for target in ("model", "golden"))
+    assert golden.modelled and not golden.problems and golden.cycles is None
+    assert golden.curves == model.curves and golden.rows["writes"] == model.rows["writes"]
+    assert "cycles" in model.rows["steps"]["1"] and "cycles" not in golden.rows["steps"]["1"]
 
 
 def test_a_step_that_differs_has_it_in_its_line(monkeypatch):
@@ -47,7 +56,7 @@ def test_a_step_that_differs_has_it_in_its_line(monkeypatch):
     monkeypatch.setattr(ImageJob, "golden", wrong)
     report = report_of("charlm", f"{SMALL} STEPS=4")
     assert report.mismatches == 1
-    assert [row["bit-exact"] == "bit-exact" for row in report.rows["steps"].values()] == [True, False, True, True]
+    assert [row["golden"] == "bit-exact" for row in report.rows["steps"].values()] == [True, False, True, True]
 
 
 def test_a_network_that_does_not_learn_fails_the_bench(monkeypatch):

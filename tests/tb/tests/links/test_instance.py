@@ -8,17 +8,15 @@ import pytest
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.run.check.image_failures import explain_fault
-from neuroncore_rtl.run.harness.collective_faults import link_name
+from neuroncore_rtl.run.harness import collective_faults, link_view
 from neuroncore_rtl.run.harness.cores import CoreDevice, CoreWork
-from neuroncore_rtl.run.harness.link_view import Cut
 from neuroncore_rtl.run.harness.outcome import Ending
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.spec.isa import Cause, collective_queue
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
 from neuroncore_rtl.tb.stimulus.collective_programs import lists_side_by_side, random_workload
-from neuroncore_rtl.tb.tests.links import collective
-from neuroncore_rtl.tb.tests.links.workloads import collective_events, workload_job
+from neuroncore_rtl.tb.tests.links import collective, workloads
 from tests.run.harness.core_images import watched
 from tests.run.harness.faulty_hbm import FaultyHbm
 from tests.run.view.recordings import Timeline
@@ -45,7 +43,7 @@ def run(images, *, data=None, fault=Fault.NONE, **options):
 
 
 def check(workload, *, behaviour=None, **options):
-    job = workload_job(INSTANCE, workload, SETTINGS, behaviour=behaviour or FaultyHbm(latency=8))
+    job = workloads.workload_job(INSTANCE, workload, SETTINGS, behaviour=behaviour or FaultyHbm(latency=8))
     outcome, _, failures, mismatches = run_job(job, **options)
     assert (failures, mismatches, outcome.ending) == ([], 0, Ending.FINISHED)
     assert any(one.events for one in outcome.parts.values())
@@ -56,7 +54,7 @@ def check(workload, *, behaviour=None, **options):
 def test_each_kind_is_golden(kind):
     workload = lists_side_by_side(np.random.default_rng(kind), INSTANCE, kind, [ALL], 199, CollectiveType.BF16)
     outcome = check(workload)
-    retired = [[event.retired for event in own] for own in collective_events(INSTANCE, outcome)]
+    retired = [[event.retired for event in own] for own in workloads.collective_events(INSTANCE, outcome)]
     assert [len(own) - own.count(None) for own in retired] == [len(workload.lists[core]) for core in range(4)]
     size = workload.memories.shape[1]
     changed = (outcome.memories["hbm"][:, :size] != workload.memories).any(axis=1)
@@ -76,7 +74,7 @@ def test_a_barrier_waits_for_the_core_that_starts_last():
         np.random.default_rng(4), INSTANCE, CollectiveKind.BARRIER, [ALL], 0, CollectiveType.FP32
     )
     outcome = check(replace(workload, delays={0: [0], 1: [900], 2: [20], 3: [0]}))
-    events = [event for (event,) in collective_events(INSTANCE, outcome)]
+    events = [event for (event,) in workloads.collective_events(INSTANCE, outcome)]
     assert max(event.issued for event in events) == events[1].issued > 900
     assert min(event.retired for event in events) > events[1].issued > 500 + events[0].issued
 
@@ -149,8 +147,8 @@ def test_a_core_that_waits_for_those_that_wait_is_stuck():
 def test_a_dead_link_is_an_error_of_the_cores_at_it():
     wire = 1
     images = images_of({core: [all_reduce(core, count=2000, src=64)] * 3 for core in range(4)})
-    outcome, _, failures, _ = run(images, cut=Cut(wire=wire, cycle=1500))
-    assert wire in outcome.links.dead and link_name(INSTANCE, wire) == "link chip 0 down -> chip 1"
+    outcome, _, failures, _ = run(images, cut=link_view.Cut(wire=wire, cycle=1500))
+    assert wire in outcome.links.dead and collective_faults.link_name(INSTANCE, wire) == "link chip 0 down -> chip 1"
     errors = [one.error for one in outcome.parts.values()]
     assert {error.cause for error in errors} <= {Cause.LINK, Cause.STUCK}
     details = {error.detail for error in errors if error.cause == Cause.LINK}

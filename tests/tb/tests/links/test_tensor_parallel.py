@@ -6,8 +6,7 @@ import pytest
 from neuroncore_rtl.golden.collective import reduction
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
-from neuroncore_rtl.tb.tests.links import tensor_parallel
-from neuroncore_rtl.tb.tests.links.options import groups_of, instance_of
+from neuroncore_rtl.tb.tests.links import options, tensor_parallel
 from neuroncore_rtl.tb.tests.links.tensor_parallel import TEST, error_shares
 from tests.tb.reports import passed, report_of
 
@@ -48,8 +47,8 @@ def test_errors_are_of_what_rounding_allows():
 
 def test_the_roofline_names_what_binds():
     settings = TEST.settings(SMALL.split())
-    instance = instance_of(tensor_parallel.Settings({**settings.values, "TARGET": "core"}))
-    (group,) = groups_of(instance, 2, 1, 1)
+    instance = options.instance_of(tensor_parallel.Settings({**settings.values, "TARGET": "core"}))
+    (group,) = options.groups_of(instance, 2, 1, 1)
     assert tensor_parallel.ring_bound(instance, CollectiveKind.ALL_REDUCE, group, 2048, 2048) == 192
     text = tensor_parallel._roofline(instance, group, 32, 32, 16, BF16, 0)
     assert text == "HBM: array 256, HBM 432, links 192 cycles"

@@ -1,0 +1,65 @@
+"""Estimates of how long an activity takes, from how long it took on this machine before, or from its size.
+
+`sim_build/durations.json` has, for each activity, durations in seconds by size. A size is any number to which the
+duration is roughly proportional, such as the characters of a design's Verilog.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from neuroncore_rtl import SIM_BUILD
+
+__all__ = ["estimate", "remark", "remember"]
+
+FILE = SIM_BUILD / "durations.json"
+
+SHORT = 10.0
+"""Seconds below which no estimate is shown."""
+
+RATES = {"build verilator": 35e-6, "build verilator with waveform": 120e-6, "build icarus": 1e-6}
+"""Seconds per unit of size of an activity that this machine has not executed yet, from `docs/performance.md`."""
+
+
+def estimate(activity: str, size: float = 1, file: Path | None = None) -> float | None:
+    """Return the expected seconds of an activity, from the recorded size nearest to `size`; None: not known."""
+    known = _read(file or FILE).get(activity, {})
+    if not known:
+        return RATES[activity] * size if activity in RATES else None
+    nearest = min(known, key=lambda one: max(float(one), size) / min(float(one), size))
+    return known[nearest] * size / float(nearest)
+
+
+def remember(activity: str, seconds: float, size: float = 1, file: Path | None = None) -> None:
+    """Record the duration of an activity, if it is long or was long; a file that cannot be written is ignored."""
+    file = file or FILE
+    known = _read(file)
+    if seconds < SHORT / 2 and activity not in known:
+        return
+    known = {**known, activity: {**known.get(activity, {}), f"{size:g}": round(seconds, 1)}}
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_text(json.dumps(known, indent=1) + "\n")
+        unfinished.replace(file)
+
+
+def remark(seconds: float | None) -> str:
+    """Return an estimate as text behind an activity, such as " (about 25 s)"; empty if it is short or not known."""
+    if seconds is None or seconds < SHORT:
+        return ""
+    return f" (about {seconds:.0f} s)" if seconds < 100 else f" (about {seconds / 60:.0f} min)"
+
+
+def _read(file: Path) -> Mapping[str, Mapping[str, float]]:
+    """Return the recorded durations; none if the file is missing or damaged."""
+    try:
+        known = json.loads(file.read_text())
+        return {
+            name: {size: float(seconds) for size, seconds in one.items() if float(size) > 0}
+            for name, one in known.items()
+        }
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}

@@ -1,0 +1,73 @@
+"""Estimates beside activities come from earlier durations of this machine, or from the size of the design."""
+
+import json
+
+import pytest
+
+from neuroncore_rtl.run import estimates, report
+from neuroncore_rtl.run.estimates import RATES, estimate, remark, remember
+
+
+def test_a_duration_is_remembered_and_scaled(tmp_path):
+    file = tmp_path / "new" / "durations.json"
+    assert estimate("work", 4, file) is None
+    remember("work", 20, 4, file)
+    remember("work", 300, 100, file)
+    assert [estimate("work", size, file) for size in (4, 8, 100, 200)] == [20, 40, 300, 600]
+    remember("work", 26, 4, file)
+    assert estimate("work", 4, file) == 26
+    assert estimate("other", 4, file) is None
+
+
+def test_a_design_that_was_never_built_is_estimated_from_its_size(tmp_path):
+    file = tmp_path / "durations.json"
+    assert estimate("build verilator", 1e6, file) == pytest.approx(RATES["build verilator"] * 1e6)
+    remember("build verilator", 80, 2e6, file)
+    assert estimate("build verilator", 1e6, file) == 40
+
+
+def test_short_activities_are_not_recorded(tmp_path):
+    file = tmp_path / "durations.json"
+    remember("blink", 1, 1, file)
+    assert not file.exists()
+    remember("work", 30, 1, file)
+    remember("work", 2, 1, file)  # it became fast, and the estimate disappears
+    assert remark(estimate("work", 1, file)) == ""
+
+
+@pytest.mark.parametrize("content", ["", "[1]", '{"work": 3}', '{"work": {"x": 3}}', '{"work": {"1": null}}', "\0"])
+def test_a_damaged_file_is_ignored(tmp_path, content):
+    file = tmp_path / "durations.json"
+    file.write_text(content)
+    assert estimate("work", 1, file) is None
+    remember("work", 30, 1, file)
+    assert json.loads(file.read_text()) == {"work": {"1": 30}}
+
+
+def test_remarks():
+    texts = [remark(seconds) for seconds in (None, 3, 25.4, 99, 500)]
+    assert texts == ["", "", " (about 25 s)", " (about 99 s)", " (about 8 min)"]
+
+
+def test_progress_shows_the_estimate_and_remembers(tmp_path, monkeypatch, capsys):
+    file, now = tmp_path / "durations.json", iter([100, 125, 200, 231])
+    monkeypatch.setattr(estimates, "FILE", file)
+    monkeypatch.setattr(report.time, "monotonic", lambda: next(now))
+    for _ in range(2):
+        with report.progress("building the simulator", "build of mine", 10):
+            pass
+    assert capsys.readouterr().err.splitlines() == [
+        "building the simulator ...",
+        "building the simulator: 25.0 s",
+        "building the simulator (about 25 s) ...",
+        "building the simulator: 31.0 s",
+    ]
+    assert json.loads(file.read_text()) == {"build of mine": {"10": 31}}
+
+
+def test_what_failed_is_not_remembered(tmp_path, monkeypatch):
+    monkeypatch.setattr(estimates, "FILE", tmp_path / "durations.json")
+    monkeypatch.setattr(report.time, "monotonic", iter(range(0, 1000, 100)).__next__)
+    with pytest.raises(KeyError), report.progress("work"):
+        raise KeyError
+    assert not (tmp_path / "durations.json").exists()
