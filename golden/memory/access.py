@@ -1,7 +1,7 @@
 """Access of an instruction to a memory, an array of the bytes of each partition.
 
 Elements are little-endian. An access covers consecutive partitions from `partition` on; in each, it has the same start
-address and a step per dimension: numpy's strides. A read is therefore one copy of a strided view.
+address and a step in elements per dimension, like numpy's strides. A read is therefore one copy of a strided view.
 """
 
 from collections.abc import Sequence

@@ -29,7 +29,8 @@ def streamed(
     operands: HbmTensor | Sequence[HbmTensor],
     shared: HbmTensor | Sequence[HbmTensor] = (),
 ) -> None:
-    """Append a kernel on matrices in HBM: for each tile of rows, the loads, the kernel and the stores.
+    """Append a kernel on matrices in HBM: for each set of up to `TILES` tiles of rows, the loads, one call of the
+    kernel, and the stores.
 
     Arguments:
         program: program to which the instructions are appended.

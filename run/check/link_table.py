@@ -54,7 +54,7 @@ def link_table(
 
 
 def link_rows(table: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a `link_table` for a record."""
+    """Return a `link_table` as a list with a row per wire, for the JSON record of a run."""
     return [{"link": name, **row} for name, row in table.items()]
 
 

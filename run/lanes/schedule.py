@@ -25,7 +25,7 @@ SWITCH_CASES = 4
 
 @dataclass(frozen=True)
 class Switch:
-    """Word that controls a multiplexer: side n is selected when the bits of the word have the value `values[n]`."""
+    """Word that controls a multiplexer: side n is selected when the word, all of `bits`, has the value `values[n]`."""
 
     bits: tuple[Bit, ...]
     values: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Lines of a waveform, from compact tables."""
+"""Lines of a waveform, from texts with a line SIGNAL FORMAT ALIAS for each signal."""
 
 import enum
 import re

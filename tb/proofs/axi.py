@@ -166,7 +166,7 @@ def legal_bursts(m: Module, unit) -> None:
 
 
 def legal_bus(m: Module, unit) -> None:
-    """Assume one response per request on the bridge's bus, at least one cycle later."""
+    """Assume at most one response for each accepted request on the bridge's bus, at least one cycle later."""
     owed = Signal()
     m.d.sync += owed.eq((unit.bus.valid & unit.bus.ready) | (owed & ~unit.bus.response))
     m.d.comb += Assume(~unit.bus.response | owed)

@@ -188,7 +188,7 @@ def without_memories(text: str, written_only: bool = False) -> str:
 
 
 def _opened(name: str, reads: int, writes: int, width: int, address: int) -> str:
-    """Return RTLIL of an empty module, and of one around it with the ports of a memory."""
+    """Return RTLIL of a black box with a memory's ports, and of a module around it that gates address and data."""
     widths = {f"{way}_{port}": count * bits for way, count in (("RD", reads), ("WR", writes)) for port, bits in
               (("CLK", 1), ("EN", width if way == "WR" else 1), ("ADDR", address), ("DATA", width))}  # fmt: skip
     widths |= {"RD_ARST": reads, "RD_SRST": reads}

@@ -45,7 +45,7 @@ class CaseKind:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Kind of failure, compared bytes or controller instructions, cycles, and failures."""
+    """Outcome of a case: kind of failure, number of compared bytes (RISC-V: instructions), cycles, failure messages."""
 
     kind: str
     compared: int

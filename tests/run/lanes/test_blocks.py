@@ -1,4 +1,4 @@
-"""Blocks of lanes of the core, as vectors against modules on the same random inputs.
+"""Blocks of lanes of the core: the vectorised simulation against the original modules, on the same random inputs.
 
 Each port has a random mode, such as sparse, constant or rarely changing. Resets and pauses of the clock are random.
 """
