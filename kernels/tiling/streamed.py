@@ -29,8 +29,9 @@ def streamed(
     operands: HbmTensor | Sequence[HbmTensor],
     shared: HbmTensor | Sequence[HbmTensor] = (),
 ) -> None:
-    """Append a kernel on matrices in HBM: for each set of up to `TILES` tiles of rows, the loads, one call of the
-    kernel, and the stores.
+    """Append a kernel on matrices in HBM, which is called once for each set of up to `TILES` tiles of rows.
+
+    The loads of a set precede the call, the stores of its results follow it.
 
     Arguments:
         program: program to which the instructions are appended.

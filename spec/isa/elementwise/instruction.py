@@ -35,7 +35,8 @@ class Elementwise(Instruction):
         partitions: number of partitions, from the first one of each operand on.
         shape: counts of the free dimensions, outermost first, of a, and of dst where it is written element by element.
         dst: destination.
-        a, b: sources; for TENSOR_SCALAR_REDUCE and ACTIVATE b is the destination of the reduction, one element per partition.
+        a, b: sources; for TENSOR_SCALAR_REDUCE and ACTIVATE b is the destination of the reduction, one
+            element per partition.
         op0, op1, reverse0, reverse1, axes, negate, keep: see `Opcode`.
         s0, s1: scalars: an int is a 32-bit word of the instruction's arithmetic.
         function, alpha: code and FP32 parameter of ACTIVATE's function.
