@@ -54,8 +54,6 @@ class Board:
 
 
 def on_board(**options):
-    """Turn a bench into a test; its parameters are the line, the board, and then the arguments of the test."""
-
     def decorate(bench):
         _, _, *parameters = inspect.signature(bench).parameters.values()
 

@@ -34,7 +34,6 @@ def bench(clock_hz: int, broken: dict[str, int] | None = None) -> simulation.Des
 
 
 def random_accesses(rng: np.random.Generator) -> list[dict[str, int]]:
-    """Return accesses near each other and far apart, in few rows, so that most words are read after a write."""
     found, number = [], 0
     for _ in range(COUNT):
         if rng.random() < 0.3:
@@ -65,7 +64,6 @@ def play(design: simulation.Design, words: list[dict[str, int]], sim: str = "ver
 
 
 def expected(words: list[dict[str, int]]) -> list[int]:
-    """Unwritten words have the initial contents of the chip's model."""
     memory, found = {}, []
     for one in words:
         number = one["number"]

@@ -42,7 +42,6 @@ def load(
     fails=False,
     **options,
 ) -> Played:
-    """Load random bytes, and compare the beats, unless it `fails`; none is accepted in the first `hold` cycles."""
     memory = np.random.default_rng(SEED).bytes(size)
     expected, bursts = [], []
     for op in ops:
@@ -66,7 +65,6 @@ def load(
 
 
 def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, warm_up=0, fails=False, **options) -> Played:
-    """Store random beats, and compare the memory, unless it `fails`; HBM also stalls with probability `stall`."""
     rng = np.random.default_rng(SEED)
     memory = bytearray(rng.bytes(SIZE))
     expected, beats, bursts = bytearray(memory), [], [] if bursts is None else bursts

@@ -23,7 +23,6 @@ def copy(count, src, src_address, dst, dst_address):
 
 
 def run_failing(memories, copies, fails, *, but=(), **options):
-    """Run copies that all succeed except the one with index `fails[0]`; compare the memories except for `but`."""
     number, cause = fails
     outcome = run_copies(CONFIG, copies, memories, **options)
     assert outcome.errors == [Error(number, cause, 0)]

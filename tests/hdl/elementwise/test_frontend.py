@@ -54,7 +54,6 @@ def is_enabled(result):
 
 
 def execute(values, config, stored):
-    """Execute an instruction on the memories as the lanes of these tests do, all reads first."""
     lanes = values["partitions"]
 
     def rows(column):
@@ -239,7 +238,6 @@ def program(rng, config, count):
 
 
 def assert_runs(config, instructions, rng, legal=None, size=BYTES, before=None, cycles=0, **options):
-    """Compare the memories with the definition of the first `legal` instructions, by default all."""
     stored = memories(rng, config, size)
     expected = [rows.copy() for rows in stored]
     words = [elementwise.Elementwise.pack(values) for values in instructions]

@@ -29,7 +29,6 @@ MEMORY = Everywhere(random.Random(1).randbytes(1 << 14))
 def fetch(
     size: int, wanted: list[list[int]], *, pause: float = 0, warm_up: int = 0, **memory
 ) -> list[tuple[int, int, bytes, bool]]:
-    """Return the cycle, queue, record and error of the records that the fetcher delivers."""
     config = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=size)
     dut = Fetcher(config)
     assert len(wanted) == queue_count(config)

@@ -41,7 +41,6 @@ def random_wait(rng):
 
 
 def shortage(values, waits):
-    """Return the detail that the watchdog reports for the first unsatisfied wait, or None."""
     for wait in waits:
         has = values[wait["semaphore"]]
         if wait["on"] and has < wait["value"]:

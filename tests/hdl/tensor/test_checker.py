@@ -86,7 +86,6 @@ def words(rng, legal, count):
 
 
 def violations_of(words, config):
-    """Yield the violation of each word according to the specification, after the words since the last violation."""
     loaded = None
     for word in words:
         values = tensor.TensorInstruction.unpack(word)

@@ -81,7 +81,6 @@ def memory_of(codes, fmt):
 
 
 def run_tiny(instructions, stationary, moving, words, *, stall=0):
-    """Return the PSUM words of `words`, first word and number, which must be those of golden."""
     engine = tensor.TensorEngine(TINY)
     for instruction in instructions:
         engine.execute(instruction, stationary, moving)

@@ -181,7 +181,6 @@ async def test_loader_outputs_in_every_cycle(ctx, loader, rng):
 
 
 def addresses_around_a_reset(unit, valid, allowed, payload, before: int) -> list[int]:
-    """Return the addresses requested before and after a reset in cycle `before`; the restart is delayed by a cycle."""
     reset, fields = Signal(), dict.fromkeys((name for name, _ in TENSOR_FIELDS), 0)
     fields |= {"dtype": BF16.code, "address": 64, "stride": 32, "n": 4, "m": 16, "k": 1, "accumulate": 1}
 

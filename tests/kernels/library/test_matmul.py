@@ -66,7 +66,6 @@ def program_with_room(size):
 
 @pytest.mark.parametrize("places", (2, 3, 5, 20))
 def test_what_does_not_fit_at_once_makes_room(rng, places):
-    """Operands of 13 tiles of K with one panel each; a panel has up to 80 bytes (two lines)."""
     _, found, expected = product(rng, program_with_room(places * 128 + 64), 9, 50, 40, BF16)
     assert np.array_equal(found, expected)
 

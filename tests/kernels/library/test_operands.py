@@ -67,8 +67,6 @@ def test_gamma_in_any_place_gives_the_same_bits(rng, placed, fmt):
 
 
 def test_parameters_fill_tiles_that_are_larger_than_an_operand_of_the_array(rng):
-    """A machine with more rows than columns has tiles of more partitions than results of the array."""
-
     def norm(program):
         x, y = (program.space.hbm(name, "fp32", (ROWS, COLUMNS)) for name in "xy")
         gamma = program.space.hbm("gamma", "bf16", (COLUMNS,))
@@ -81,8 +79,6 @@ def test_parameters_fill_tiles_that_are_larger_than_an_operand_of_the_array(rng)
 
 
 def test_heads_in_hbm_share_keys_and_values(rng):
-    """Grouped queries: a shared matrix is loaded once, and the bits are those of heads in SBUF."""
-
     def grouped(program, loaded):
         space = program.space
         queries = [space.hbm(f"q{number}", "bf16", (4, ROWS)) for number in range(3)]

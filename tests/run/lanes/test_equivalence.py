@@ -89,7 +89,6 @@ def prove_equal(top: str, first: str, second: str, folder: Path, kept: Iterable[
 
 
 def _equivalences(module: dict) -> dict[str, list]:
-    """Return, for each pair, its two bits, which are the same net if proved equal, and the pair's common bit."""
     cells = ((name, cell["connections"]) for name, cell in module["cells"].items() if cell["type"] == "$equiv")
     return {name: [ends[port][0] for port in "ABY"] for name, ends in cells}
 

@@ -71,7 +71,6 @@ def test_the_animation_shows_weights_operands_and_sums(pictures):
 
 @pytest.mark.parametrize("parameters", [{}, {"mac_latency": 2, "columns": 6}, {"port_latency": 1, "edge_latency": 3}])
 def test_every_partial_sum_is_numpys(rng, parameters):
-    """Two tiles of K, the second with an absent row; slower units; two tiles of columns."""
     config = replace(TINY, **parameters)
     columns, latency = config.columns, config.mac_latency
     a, b = (rng.integers(1, 8, shape) for shape in ((columns, 7), (7, 9)))
@@ -105,7 +104,6 @@ def test_the_cycles_are_those_of_the_harness(sizes):
 
 
 def test_operands_of_a_narrow_machine_are_decoded():
-    """A processing element with 8 bits of significand holds the same numbers in other words."""
     motion = run_product(encode(A, BF16), encode(B, BF16), BF16, replace(TINY, significand_bits=8)).motion
     weights = [float(motion.busiest.elements[row][column].weight) for row in range(4) for column in range(4)]
     assert weights == A.T.ravel().tolist()

@@ -131,7 +131,6 @@ def units_bench() -> simulation.Build:
 
 @pytest.mark.parametrize("pause", [0, 0.4])
 def test_units_use_a_ram(pause, tmp_path):
-    """Boot, fetcher and two DMA engines on one port of a third-party memory."""
     rng = random.Random(SEED)
     size, part = 1 << 16, 1 << 13
     memory = np.frombuffer(bytearray(rng.randbytes(size)), np.uint8)
