@@ -13,7 +13,7 @@ from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs
 from neuroncore_rtl.run.sim import images, simulation
 
 CHIP = dataclasses.replace(sdram_chip.MT48LC16M16, row_bits=11, refresh_ns=16_000_000)
-"""Parameters of a chip with a quarter of the rows; each row is refreshed at the usual rate."""
+"""Parameters of a chip with a quarter of the rows and of the refresh period, so the refresh rate is the usual one."""
 
 START_NS = 2_000
 COUNT = 3000

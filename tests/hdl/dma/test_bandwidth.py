@@ -15,7 +15,7 @@ CONFIGS = {16: replace(PRESETS["tiny"], rows=8), 64: replace(PRESETS["tiny"], ro
 HBM, SBUF, PSUM = Storage.HBM, Storage.SBUF, Storage.PSUM
 
 REPEATS = (1, 1, 2)
-"""Lengths of a copy in units; the second and third have the same predecessor, so they differ only in a unit."""
+"""Lengths of consecutive copies in units of bytes; the times of the second and third copy differ only by one unit."""
 
 
 def measure(config, copies):

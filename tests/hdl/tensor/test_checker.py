@@ -14,7 +14,7 @@ CONFIG = Config(rows=6, columns=9)
 SBUF = CONFIG.sbuf_bytes
 NARROW = Config(rows=6, columns=9, significand_bits=8)
 QUARTERED = Config(rows=12, columns=16)
-"""A machine with quadrants for operands and results."""
+"""A machine on which operands and results may start at any quadrant of the array."""
 
 SMALL = Config(rows=6, columns=9, sbuf_bytes=3072, psum_words=64)
 """A machine with small memories."""

@@ -33,7 +33,7 @@ CONFIGS = {
         Config(rows=3, columns=5, mac_latency=1, add_latency=3),
     ),
 }
-"""Every pipeline depth, and arrays with narrower last blocks; each configuration needs a Verilator build."""
+"""Configurations by simulator: every pipeline depth, and arrays with narrower last blocks; each needs a build."""
 
 QUICK = {"verilator": 2, "icarus": 1}
 """Number of configurations outside the slow set."""

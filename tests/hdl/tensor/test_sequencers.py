@@ -20,7 +20,7 @@ MOVER = Config(rows=2, columns=4)
 LOADER = Config(rows=2, columns=1024)
 FORMAT_OF = {fmt.code: fmt for fmt in MATMUL_FORMATS}
 COLUMN, STEP = MOVING_BITS // 8, STATIONARY_BITS // 8
-"""Bytes per partition of a moving column, and of a load step."""
+"""Bytes per partition of a column of the moving operand, and of one step in which weights are loaded."""
 
 MOVER_OUTPUTS = ("wait_weights", "wait_psum", "wait_operand", "column_valid", "fresh", "swapped")
 LOADER_OUTPUTS = ("step_valid", "done", "waiting", "stalled")

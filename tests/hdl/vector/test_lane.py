@@ -37,7 +37,7 @@ UNITS = {
 
 @dataclass
 class Case:
-    """Steps and their expected results; `interval` is the least number of cycles between steps if an ALU takes one."""
+    """Steps and their expected results; `interval`: least number of cycles between steps with one-cycle ALUs."""
 
     steps: list[dict]
     expected: np.ndarray

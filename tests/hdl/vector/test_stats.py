@@ -105,7 +105,7 @@ def measured_stats(sequences, rng, share_of=SHARES.__getitem__, latency=1, hurry
 
 
 NUMBERS = [1, 2, 4, 5]
-"""Indices of the BN_STATS results that the statistics compute; the others are counts of elements."""
+"""Indices of the BN_STATS results that are statistics; the results at other indices are counts of elements."""
 
 
 @pytest.mark.parametrize("latency", LATENCIES)

@@ -194,7 +194,7 @@ class RandomCells:
         return result
 
     def choice(self, width: int, depth: int = 0) -> str:
-        """Return one of two or more cones, by a select common to all instances."""
+        """Return the output of a multiplexer of two or more logic cones, with a select common to all instances."""
         result = self.wire(width)
         if self.py_rng.random() < 0.5:
             operands = {"A": self.cone(width, depth), "B": self.cone(width, depth), "S": self.value(1, self.common)}

@@ -51,7 +51,7 @@ def test_pictures_of_the_documents_are_up_to_date(pictures):
 
 
 def test_the_animation_shows_weights_operands_and_sums(pictures):
-    """In each cycle row r holds column r of A and has the operand that row 0 had r cycles earlier."""
+    """Row r of the array holds column r of A, and has the moving operand that row 0 had r cycles earlier."""
     target, still = pictures
     weights, operands, sums = (numbers(target, style) for style in ("weight", "operand", "sum"))
     prefix = np.cumsum(A.T[:, :, None] * B[:, None, :], axis=0)  # row of the array, row of A, column of B

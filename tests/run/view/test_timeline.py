@@ -160,7 +160,7 @@ def test_the_links_have_a_timeline_of_their_own(write_and_read):
 
 
 def samples_until(end: int) -> str:
-    """Return the harness's samples of a run: sample 200 and each 100th after it double their distance in cycles."""
+    """Return a harness's samples of a run; after 200 samples, and each 100 further ones, their distance in cycles doubles."""
     lines, window, due, taken = [], FIRST_WINDOW, FIRST_WINDOW, 0
     while due < end:
         lines.append(due)
