@@ -24,7 +24,7 @@ _RECORD = {
     "key", "seconds", "hbm_cycles", "ideal_cycles", "compared", "mismatches", "simulated_cycles_per_second", "records",
 }  # fmt: skip
 _ACTIVITY = re.compile(r"(.*_)?(busy|waits|config|core|dma_bytes|queues|conflicts|controller|counters)|cycles_of_.*")
-"""Headings of machines and their activity, shown only if the sweep names them."""
+"""Report headings about the machine and its activity; a summary has them only if the sweep names them."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _numbers(rows: Sequence[Row]) -> list[str]:
 
 
 def _is_measure(rows: Sequence[Row], name: str) -> bool:
-    """Variables have names in capitals; all other columns of numbers are measures."""
+    """Return whether a column is a measure: it has numbers, and its name is not in capitals, as a variable's is."""
     values = _values(rows, name)
     return not name.isupper() and bool(values) and all(type(value) in (int, float) for value in values)
 

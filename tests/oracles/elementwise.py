@@ -102,7 +102,7 @@ def _transpose(v, config, memories) -> None:
 
 
 class _Lane:
-    """Values that an instruction reads and writes in one partition; the result of a reduction, `total`, is written at b."""
+    """Values that an instruction reads and writes in one partition; a reduction's result, `total`, is written at b."""
 
     def __init__(self, v, config, memories, lane, sums, function):
         self.v, self.config, self.memories, self.lane = v, config, memories, lane

@@ -18,7 +18,7 @@ __all__ = ["Unit", "files", "payloads", "qualify", "tests_module"]
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit.
+    """A component to mutate, its tests, and what the equivalence proofs may assume.
 
     Arguments:
         title: name in tables.
@@ -56,7 +56,7 @@ def files(*names: str) -> tuple[str, ...]:
 
 
 def tests_module(module: str) -> ModuleType:
-    """Return a module of tests/hdl/, which has the parameters of a unit's tests."""
+    """Import and return a module of tests/hdl/ that defines parameters of a unit's tests."""
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
     return importlib.import_module(f"tests.hdl.{module}")

@@ -265,7 +265,7 @@ def nop_at(queue, *waits, updates=()):
 
 
 def test_nops_join(rng):
-    """A copy that overwrites the sources of five other copies waits for them, by NOPs in its queue or in another queue."""
+    """A copy that overwrites the sources of five copies waits for them, by NOPs in its queue or in another queue."""
     queues = TENSOR, VECTOR, SCALAR, DMA0, DMA1
     copies = [Record(instruction=copy(64, 256 * n, count=1), updates=(isa.Update(n),)) for n in range(1, 6)]
     readers = [(queue, 128 * n, copies[n]) for n, queue in enumerate(queues)]

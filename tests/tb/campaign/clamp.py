@@ -9,7 +9,7 @@ from neuroncore_rtl.tb.campaign.mutation.unit import Unit
 
 
 class Clamp(wiring.Component):
-    """`o` is min(i, 200) of the previous cycle, without the lowest bit of `i` above 127; `large` is set if `o` is 200."""
+    """`o` is min(i, 200), one cycle late, without the lowest bit of `i` above 127; `large` is set if `o` is 200."""
 
     i: In(8)
     o: Out(8)

@@ -233,7 +233,7 @@ def test_proofs_ask_for_no_more_than_is_legal(library_and_mutants):
 
 @pytest.mark.slow
 def test_half_a_test_leaves_exactly_the_holes_that_there_are(library_and_mutants):
-    """The test reads only `o` and detects all mutants that change it; holes change only `large`; the others are equal."""
+    """The test reads only `o` and detects all mutants that change it; holes change only `large`; others are equal."""
     differs = differences(*library_and_mutants[:2])
     outcome = mutate("tests.tb.campaign.clamp:HALF_SEEN", COUNT, SEED, 2)
     holes = {mutant.number for mutant in outcome.holes}
