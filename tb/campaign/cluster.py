@@ -80,7 +80,9 @@ class ClusterExecutor:
         shared = {address: count for address, count in self._client.nthreads().items() if count != 1}
         if shared:
             one, count = next(iter(shared.items()))
-            raise UsageError(f"a worker must have one thread (dask worker --nthreads 1), not {count} as {one}")
+            raise UsageError(
+                f"a worker must have one thread (dask worker --nthreads 1); the worker at {one} has {count}"
+            )
 
     def renew(self) -> None:
         terminal(stderr=True).print(f"lost the scheduler at {self.address}; reconnecting", markup=False)
@@ -151,7 +153,7 @@ def _perform_there(task: Task, runs: str, expected: str) -> Row:
     """Run a task on a worker; raise RuntimeError if the worker's source files, part of the row's key, differ."""
     address = distributed.get_worker().address
     if sources() != expected:
-        raise RuntimeError(f"the worker {address} must have the sources of this machine, but has others")
+        raise RuntimeError(f"the worker {address} must have the source files of this computer, but its files differ")
     # dask starts workers as daemons, and multiprocessing forbids children of a daemon. Elaboration starts children and
     # waits for them. The worker's parent process, the nanny, still treats the worker as a daemon.
     multiprocessing.current_process()._config["daemon"] = False

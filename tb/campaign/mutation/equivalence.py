@@ -237,8 +237,7 @@ _QUESTIONS = {
     "never": (_NEVER, EMPTIED_WATCHED, EMPTIED, _TO_ABC),
     "run": (f"{_RUN}opt_clean -purge\n", WATCHED, PROVED, _TO_SMT),
 }
-"""By kind of proof: script that prepares a netlist, file of the sound netlist, file of the netlist to mutate, and end of
-the script."""
+"""By kind of proof: script to prepare a netlist, files of the sound netlist and of the one to mutate, script's end."""
 
 
 def _script(mutant: Mutant, kind: str, top: str) -> str:
@@ -280,7 +279,7 @@ def _cells(text: str, module: str) -> int:
 
 
 def _never_differs(mutant: Mutant, folder: Path, module: str, is_last: bool) -> bool:
-    """Return whether ABC proves that the mutant never changes `module`, if `is_last` also by search for an invariant."""
+    """Return whether ABC proves that the mutant never changes `module`; if `is_last`, also by search for invariants."""
     question = f"never{mutant.number}"
     then = f"pdr -T {_SEARCH} -L {question}.said" if is_last else ""
     try:

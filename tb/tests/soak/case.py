@@ -31,7 +31,7 @@ __all__ = [
 
 
 class CaseKind:
-    """A reduced case must fail with the same kind as the original; otherwise its defect may differ."""
+    """Kinds of failure. A reduced case must fail with the original's kind; otherwise its defect may be another one."""
 
     NONE = ""
     BYTES = "bytes differ"
@@ -45,7 +45,7 @@ class CaseKind:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Kind of failure, compared bytes or controller instructions, cycles, and failures."""
+    """Result of a case: kind of failure, number of compared bytes or controller instructions, cycles, and failures."""
 
     kind: str
     compared: int
