@@ -147,7 +147,7 @@ _MARKS = {
 
 
 def _mark(row: Mapping) -> str:
-    """Return the mark of a module with incomplete counts."""
+    """Return the mark, of `_MARKS`, of a module with incomplete counts."""
     return "*" if row["gates"] else "" if row["counted"] else "**"
 
 

@@ -65,7 +65,7 @@ def fma_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def alu_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of words: operands of products, sums and shifts; related words, small integers, `one_bit` pairs."""
+    """Return n pairs of words: operands of products, sums and shifts; related words, small integers, one-bit cases."""
     products, sums = multiply_cases(rng, n), add_cases(rng, n)
     a = random_fp32(rng, n)
     small = rng.integers(-40, 41, (2, n)).astype(np.uint32)

@@ -62,7 +62,7 @@ def test_promises_do_not_contradict_themselves(tmp_path):
 def test_promises_are_of_ports_that_are_there(tmp_path):
     """The output `large` of the first of two clamps is unused, so the netlist has no such port."""
     limits(tmp_path, ())
-    with pytest.raises(ValueError, match=r"top\.unit\.first has no port large, which its legal inputs depend on"):
+    with pytest.raises(ValueError, match=r"top\.unit\.first must have the ports that `legal` reads, but lacks large"):
         add_watcher((tmp_path / PREPARED).read_text(), Clamp(), lambda m, clamp: clamp.large, "first")
 
 
