@@ -32,7 +32,6 @@ BAR = 0.05  # largest slowdown of the product
 
 
 def _instance(chips: int, preset: str) -> Instance:
-    """Return the instance of TEST=tensor_parallel, so that both use the same build."""
     return instance_of(ALLREDUCE.settings([f"CHIPS={chips}", "TARGET=core", f"PRESET={preset}"]))
 
 
@@ -44,7 +43,7 @@ def _simulate(job: ImageJob, expected: Expected) -> tuple[Outcome, bool]:
 
 
 def _beside(instance: Instance, ranks: int) -> list[Image]:
-    """Return all cores' images: core 0 multiplies matrices while `ranks` cores, possibly none, all-reduce other data."""
+    """Return the images of all cores: core 0 multiplies matrices while `ranks` cores (or none) all-reduce other data."""
     config = instance.core
     rng = np.random.default_rng(1)
     a, b = (random_matrix(rng, BF16, SIZE, SIZE) for _ in range(2))

@@ -36,7 +36,7 @@ def _config(size: int) -> Config:
 
 
 def _warm_start(size: int) -> float:
-    """Return the seconds of `make sim` for a small product whose build exists already."""
+    """Return the seconds of `make sim` for a small product, with an existing build."""
     variables = (f"ROWS={size}", f"COLUMNS={size}", "M=4", "K=4", "N=4")
     command = [sys.executable, "-m", "neuroncore_rtl", "sim", "matmul", "TARGET=engine", "PRESET=full", *variables]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)

@@ -40,7 +40,7 @@ class BoardRoom:
         return {name: count / getattr(self, name) if count else 0.0 for name, count in need.items()}
 
     def verdict(self, counts: Mapping[str, float]) -> str:
-        """Return whether `counts` fit: "yes", "tight" (less than MARGIN remains) or "no", with the scarcest resource."""
+        """Return whether `counts` fit: "yes", "tight" (less than `MARGIN` free) or "no", with the scarcest resource."""
         shares = self.shares(counts)
         name, most = max(shares.items(), key=lambda item: item[1])
         return "yes" if most <= 1 - MARGIN else f"tight: {name}" if most <= 1 else f"no: {name}"

@@ -24,7 +24,7 @@ CURVES = (("luts", "LUT4"), ("registers", "FF"), ("fmax_mhz", "MHz"))
 
 
 def cycles_of_product(config: Config, size: int) -> tuple[int, int]:
-    """Return the cycles of a square product on the engine and at full rate; `size` must be a multiple of the array's."""
+    """Return the cycles of a square product, a multiple of the array's size, on the engine and at full rate."""
     ideal = size**3 // (config.rows * config.columns)
     first = TensorChecker.LATENCY + config.columns // LOAD_COLUMNS
     return ideal + first + TensorEngine.latency(config), ideal

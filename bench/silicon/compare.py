@@ -44,7 +44,7 @@ WHY = {
 
 
 def is_off(ratio: float, ceiling: bool = False) -> bool:
-    """Return whether a ratio of our to the published time differs from 1 by more than `BAR`, or, for a ceiling, exceeds 1."""
+    """Return whether a ratio to a published time differs from 1 by more than `BAR`, or to a ceiling exceeds 1."""
     return ratio > 1 if ceiling else abs(ratio - 1) > BAR
 
 

@@ -17,7 +17,7 @@ _REFERENCE = "src/nki_samples/reference"
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTime:
-    """A published time in microseconds, or, if `ceiling`, an upper bound that a published test asserts; size in bytes."""
+    """A published time in microseconds; a `ceiling` is an upper bound that a published test asserts. Size in bytes."""
 
     name: str
     us: float
