@@ -43,7 +43,7 @@ def _simulate(job: ImageJob, expected: Expected) -> tuple[Outcome, bool]:
 
 
 def _beside(instance: Instance, ranks: int) -> list[Image]:
-    """Return the images of all cores: core 0 multiplies matrices while `ranks` cores (or none) all-reduce other data."""
+    """Return the cores' images: core 0 multiplies matrices while `ranks` cores (or none) all-reduce other data."""
     config = instance.core
     rng = np.random.default_rng(1)
     a, b = (random_matrix(rng, BF16, SIZE, SIZE) for _ in range(2))

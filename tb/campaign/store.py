@@ -52,7 +52,7 @@ class Store:
         self._lock.release()
 
     def has_result(self, key: str) -> bool:
-        """Return whether a key's task has a result; a broken task has none."""
+        """Return whether a key's task has a result; a broken task has no result."""
         return key in self._rows and self._rows[key]["status"] != Status.BROKEN
 
     def row(self, key: str) -> Row:

@@ -39,7 +39,7 @@ class Spread:
 
 
 def spread_of(values: Iterable[float | None]) -> Spread | None:
-    """Return the statistics of the values that are not None; None if there is none."""
+    """Return the statistics of the values that are not None; None without such values."""
     own = [value for value in values if value is not None]
     if not own:
         return None

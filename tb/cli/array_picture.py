@@ -1,4 +1,4 @@
-"""Pictures of a matrix product in the systolic array, of which every number is a value of the simulated RTL.
+"""Pictures of a matrix product in the systolic array; every number in them is a value of the simulated RTL.
 
 `python -m neuroncore_rtl.tb.cli.array_picture` writes `docs/pictures/array.svg`, which moves, and `array_cycle.svg`.
 """

@@ -1,4 +1,4 @@
-"""Operands of which one bit decides the result, to reveal a broken wire; random operands seldom have such a bit."""
+"""Operands with one bit that decides the result, to reveal a broken wire; random operands seldom have such a bit."""
 
 from functools import cache
 

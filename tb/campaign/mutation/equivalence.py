@@ -265,7 +265,7 @@ def _ask(mutant: Mutant, cycles: int, folder: Path, top: str, modules: Sequence[
 
 
 def _around(mutant: Mutant, outermost: str, text: str) -> list[str]:
-    """Return the names of the mutant's module and its enclosing modules, without those that are too large for ABC."""
+    """Return the names of the mutant's module and its enclosing modules, except for modules too large for ABC."""
     module, found = re.search(r"-module (\S+)", mutant.command)[1], []
     while module not in (outermost, "top.unit", "top"):
         found.append(module)

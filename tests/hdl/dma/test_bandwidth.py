@@ -15,7 +15,8 @@ CONFIGS = {16: replace(PRESETS["tiny"], rows=8), 64: replace(PRESETS["tiny"], ro
 HBM, SBUF, PSUM = Storage.HBM, Storage.SBUF, Storage.PSUM
 
 REPEATS = (1, 1, 2)
-"""Lengths of consecutive copies in units of bytes; the times of the second and third copy differ only by one unit."""
+"""Lengths of three consecutive copies, as multiples of a length; the second and third follow equal copies, so that their
+times differ only by the time of one such length."""
 
 
 def measure(config, copies):

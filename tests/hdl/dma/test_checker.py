@@ -216,7 +216,7 @@ def full_of_bits(rng, count):
 
 
 def expected_job(fields):
-    """A run has as many dimensions as are adjacent in memory; rows of a gather or scatter are separate runs."""
+    """Return the job; a run covers the inner dimensions that are contiguous in memory, at most a row of a gather or scatter."""
     indexed = {"src": fields["gather"], "dst": fields["scatter"]}
     rows, expected = fields["gather"] or fields["scatter"], {}
     for name in ("src", "dst"):

@@ -15,7 +15,7 @@ SEED = 7
 
 
 class Everywhere(bytes):
-    """Memory at every address: repeated pages, with bits inverted depending on the page number."""
+    """Contents of memory at every address: each page repeats the same bytes, with bits inverted by the page's number."""
 
     def __getitem__(self, place: slice) -> bytes:
         page, start = divmod(place.start, len(self))
