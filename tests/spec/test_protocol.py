@@ -20,7 +20,7 @@ CONFIG = PRESETS["tiny"].with_overrides(cores=4)
 CONTEXT = isa.Context(CONFIG, core=2, loaded=(range(4), False))
 
 PLACES_ALLOWED = 10
-"""Permitted number of dispatches (branches) on the type of an instruction or engine outside spec/. Half of them are in the oracle of
+"""Permitted number of branches on the type of an instruction or engine outside spec/. Half of them are in the oracle of
 touched bytes, which must be independent of the instructions' methods."""
 
 

@@ -216,7 +216,7 @@ def full_of_bits(rng, count):
 
 
 def expected_job(fields):
-    """Return the job; a run covers the inner dimensions that are contiguous in memory, at most a row of a gather or scatter."""
+    """Return the job; a run covers the inner dimensions that are contiguous in memory, at most an indexed row."""
     indexed = {"src": fields["gather"], "dst": fields["scatter"]}
     rows, expected = fields["gather"] or fields["scatter"], {}
     for name in ("src", "dst"):

@@ -15,7 +15,7 @@ SEED = 7
 
 
 class Everywhere(bytes):
-    """Contents of memory at every address: each page repeats the same bytes, with bits inverted by the page's number."""
+    """Memory at every address: each page repeats the same bytes, with bits inverted by the page's number."""
 
     def __getitem__(self, place: slice) -> bytes:
         page, start = divmod(place.start, len(self))

@@ -59,10 +59,10 @@ def test_footprints_are_those_of_every_element(rng):
 def completed_before(program, records):
     """Return for every record the set of records that have completed when it starts, as bits of an integer.
 
-    This follows only from the properties of queues and semaphores: a queue starts its records in order; a lane
-    (in-order stream of an engine) completes its records in order; a semaphore is at least n after the n-th addition if
-    one lane makes all additions. The tensor engine's loads are a separate lane; when a multiplication has completed, the
-    loads before it have completed, too.
+    This follows only from the properties of queues and semaphores: a queue starts its records in order; a lane,
+    an in-order stream of an engine, completes its records in order; a semaphore is at least n after the n-th addition
+    if one lane makes all additions. The tensor engine's loads are a separate lane; when a multiplication has completed,
+    the loads before it have completed, too.
     """
     queues, lanes = {}, {}  # by queue: known at the last start; by lane: completed up to each record
     additions, adders, before, complete = {}, {}, [], []
