@@ -104,7 +104,7 @@ def test_a_vector_has_whole_blocks_of_tiles_for_which_there_is_room(config, shap
 
 
 def test_a_vector_of_several_blocks_of_lanes(rng):
-    """Without special values, because a sum this long would always be NaN."""
+    """Operands have no special values, because with them a sum this long would always be NaN."""
 
     def random_values(rng, fmt, *shape):
         return encode(rng.normal(size=shape), fmt)

@@ -177,7 +177,7 @@ REFUSED = {
     ),
     "y: b must be Rows, or a tensor": lambda: linear(PROGRAM, MATRIX, [[1.0]]),
 }
-"""Messages, and calls that raise them."""
+"""Expected messages, and the calls that must raise errors with them."""
 
 
 @pytest.mark.parametrize("message", REFUSED)
