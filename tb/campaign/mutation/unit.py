@@ -51,7 +51,7 @@ class Unit:
 
 
 def files(*names: str) -> tuple[str, ...]:
-    """Return the test files of hdl/ for short names."""
+    """Return the paths of tests in tests/hdl/, each given as folder/name, without test_ and .py."""
     return tuple(f"tests/hdl/{folder}/test_{name}.py" for folder, _, name in (name.partition("/") for name in names))
 
 
@@ -68,6 +68,6 @@ def qualify(valid: Value, outputs: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def payloads(component, *streams: str, of: str = "") -> dict[str, Value]:
-    """Return `Unit.means` for payloads of streams; `of` is the component's name, with a dot."""
+    """Return `Unit.means` that compares payloads of streams only while they are valid; `of`: prefix of the output names."""
     ports = {f"{of}{name}.payload": getattr(component, name) for name in streams}
     return {name: Mux(port.valid, Value.cast(port.payload), 0) for name, port in ports.items()}
