@@ -68,6 +68,6 @@ def qualify(valid: Value, outputs: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def payloads(component, *streams: str, of: str = "") -> dict[str, Value]:
-    """Return `Unit.means` that compares payloads of streams only while they are valid; `of`: prefix of the output names."""
+    """Return `Unit.means` that compares payloads of streams only while valid; `of`: prefix of the output names."""
     ports = {f"{of}{name}.payload": getattr(component, name) for name in streams}
     return {name: Mux(port.valid, Value.cast(port.payload), 0) for name, port in ports.items()}
