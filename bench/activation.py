@@ -33,10 +33,10 @@ _DOMAINS = {"ln": "z > 0, else NaN", "sqrt": "z >= 0, else NaN", "rsqrt": "z > 0
 class Measurement:
     """Largest errors of a function over a number of arguments (`cases`).
 
-    The argument `where` has the largest error of normal results away from zero crossings, in last places (`ulp`);
-    `relative` is their relative error. `subnormal_ulp` is in units of 2**-149, `absolute` is near a zero crossing; None
-    without any. Of the `steps` to the next FP32 number, `wrong` have results that change in the direction opposite to
-    the function.
+    For normal results away from zero crossings, `ulp` is the largest error in last places, `where` its argument, and
+    `relative` the largest relative error. `subnormal_ulp` is the error of subnormal results in units of 2**-149,
+    `absolute` the absolute error near zero crossings; None without such results. In `steps` pairs of adjacent FP32
+    arguments, `wrong` pairs have results that change in the direction opposite to the function.
     """
 
     cases: int
@@ -50,7 +50,7 @@ class Measurement:
 
 
 def sample(name: str) -> np.ndarray:
-    """Return the arguments of the table: random numbers, and numbers around the borders of segments."""
+    """Return the arguments to measure: random numbers, and the numbers around the borders of a function's segments."""
     return np.unique(np.concatenate([dense(name, np.random.default_rng(SEED), CASES), borders(name)]))
 
 

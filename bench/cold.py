@@ -1,4 +1,4 @@
-"""Wall time of functions and of cold builds, with nothing cached."""
+"""Wall time of functions, and of cold builds: builds without any cached file."""
 
 import multiprocessing
 import resource
@@ -34,7 +34,7 @@ def measure_time(work: Callable[[], Result]) -> tuple[Result, float]:
 
 
 def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simulation.Design]) -> dict[str, float]:
-    """Measure uncached elaboration and the build, in seconds, and the largest process in GiB; keep the build."""
+    """Measure elaboration and the build without caches, in seconds, and the largest process in GiB; keep the build."""
     # The system reports the largest of all children that a process ever had.
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -77,7 +77,7 @@ def _figures(elaborate: Callable, design: Callable) -> dict[str, float]:
 
 
 def _keep(root: Path, place: Path) -> None:
-    """Move builds and lane libraries, with their sources, to another directory; existing builds there remain."""
+    """Move builds and libraries of vectorised modules, with their sources, to `place`; existing builds there remain."""
     for pattern in ("verilator/*", "lanes/*.cpp", "lanes/*.v", "lanes/*/*.so"):
         for path in sorted(root.glob(pattern)):
             kept = place / path.relative_to(root)

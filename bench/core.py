@@ -25,13 +25,13 @@ __all__ = ["core_tables", "measure_core"]
 PRODUCTS = (("small", 256), ("full", 512))  # preset, and M = K = N of a BF16 product
 CURVE_PRESET = "small"
 CURVE_SIZES = (64, 256, 512, 1024, 2048, 4096, 8192, 32768)
-"""Bytes of a transfer by one instruction, contiguous in HBM and in one partition."""
+"""Bytes that one DMA instruction copies, contiguous in HBM and in one partition, for the curve of bandwidth."""
 
 CURVE_BYTES = 1 << 18  # least bytes of all transfers of one size
 
 
 def _product(preset: str, size: int) -> dict[str, object]:
-    """Measure a square BF16 product in each way; `whole_s` includes files, process start and read-back."""
+    """Measure a square BF16 product in each way to simulate; `whole_s` includes files, process start and read-back."""
     config = PRESETS[preset]
     device = CoreDevice(machine=config)
     rng = np.random.default_rng(1)
@@ -100,7 +100,7 @@ def _curve() -> list[dict[str, object]]:
 
 
 def measure_core() -> dict[str, object]:
-    """Return the figures of products and of DMA."""
+    """Return the figures of products on the core and of DMA copies."""
     return {"core": [_product(*product) for product in PRODUCTS], "dma": _curve()}
 
 

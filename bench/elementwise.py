@@ -65,7 +65,7 @@ def _engine(engine: str, lanes: int) -> dict[str, object]:
 
 
 def measure_elementwise(sizes: list[int]) -> dict[str, object]:
-    """Return the figures of both engines for the first and the last number of lanes."""
+    """Return the figures of both engines with the first and the last of `sizes` as number of lanes (datapaths)."""
     engines = [_engine(engine, lanes) for lanes in sorted({sizes[0], sizes[-1]}) for engine in ENGINES]
     codes = np.random.default_rng(1).normal(0, 3, (SOFTMAX, SOFTMAX)).astype(np.float32).view(np.uint32)
     softmax(codes[:2], FP32)  # compiles golden

@@ -32,19 +32,18 @@ BAR = 0.05  # largest slowdown of the product
 
 
 def _instance(chips: int, preset: str) -> Instance:
-    """Return the instance of TEST=tensor_parallel, so that both use the same build."""
     return instance_of(ALLREDUCE.settings([f"CHIPS={chips}", "TARGET=core", f"PRESET={preset}"]))
 
 
 def _simulate(job: ImageJob, expected: Expected) -> tuple[Outcome, bool]:
-    """Run an image on every core; return the outcome, and whether all memories equal golden's."""
+    """Run an image on every core; return the outcome, and whether HBM equals golden's and no core has an error."""
     outcome = run_device(job.device(), job.work(1))
     exact = bool((outcome.memories["hbm"] == expected.memories["hbm"]).all())
     return outcome, exact and all((part.exit_code, part.error) == (0, None) for part in outcome.parts.values())
 
 
 def _beside(instance: Instance, ranks: int) -> list[Image]:
-    """Return images in which core 0 multiplies while `ranks` cores reduce other data; 0: no core reduces."""
+    """Return the cores' images: core 0 multiplies matrices while `ranks` cores (or none) all-reduce other data."""
     config = instance.core
     rng = np.random.default_rng(1)
     a, b = (random_matrix(rng, BF16, SIZE, SIZE) for _ in range(2))
@@ -76,7 +75,7 @@ def _beside(instance: Instance, ranks: int) -> list[Image]:
 
 
 def measure_beside() -> list[dict[str, object]]:
-    """Return the cycles of a product without and with an all-reduce, by number of ranks."""
+    """Return the cycles of a product without and with a simultaneous all-reduce, for each number of ranks."""
     instance = _instance(2, "small")
     queue = collective_queue(instance.core)
     rows, alone = [], None

@@ -1,4 +1,4 @@
-"""Benchmark of NeuronLink: all-reduces against their links' bound, and the timing model."""
+"""Benchmark of NeuronLink: cycles of all-reduces next to the bound of the links, and to the timing model."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -40,7 +40,7 @@ def _case(row: dict[str, object]) -> LinkCase:
 
 
 def measure_link() -> dict[str, object]:
-    """Return the figures of all-reduces and of the model."""
+    """Return the figures of simulated all-reduces and of the timing model."""
     rows = [_all_reduce(chips, size) for chips in CHIPS for size in SIZES]
     measured = [(_case(row), row["cycles"]) for row in rows]
     for row, error in zip(rows, timing_errors(measured, Parameters()), strict=True):
@@ -59,7 +59,7 @@ def measure_link() -> dict[str, object]:
 
 
 def plot_model(path: Path) -> dict[str, dict[int, float]]:
-    """Plot the model's all-reduce over instances; return milliseconds by chips."""
+    """Plot the modelled time of an all-reduce over the number of chips; return milliseconds by network and chips."""
     found = {}
     figure = new_figure(7, 4, layout="constrained")
     axes = figure.subplots()

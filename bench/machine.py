@@ -1,4 +1,4 @@
-"""The machine on which a benchmark runs."""
+"""Description of the computer on which a benchmark runs."""
 
 import os
 import platform
@@ -19,7 +19,7 @@ def processor(information: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def machine(ways: Iterable[str]) -> dict[str, object]:
-    """Return the processor, its cores, load and vector level, and the measured ways."""
+    """Return the computer's processor, cores, load and vector instruction level, and the measured ways to simulate."""
     ways = list(ways)
     return {
         "cpu": processor(),
@@ -31,7 +31,7 @@ def machine(ways: Iterable[str]) -> dict[str, object]:
 
 
 def machine_line(found: dict[str, object]) -> str:
-    """Return a `machine` as a line of text."""
+    """Return the result of `machine` as a line of text."""
     vectors = found["vectors"]
     kinds = {"vector": f" ({vectors}, {LEVELS[vectors].width} lanes at a time)"} if vectors else {}
     ways = " beside ".join(f"LANES={way}{kinds.get(way, '')}" for way in found["ways"])

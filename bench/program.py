@@ -50,7 +50,7 @@ def rounds(count):
 
 
 def measure_program() -> dict[str, list[dict[str, object]]]:
-    """Return a row for each program and order."""
+    """Return a row for each program and each order in which its instructions are scheduled."""
     config = preset_named("small")
     programs: dict[str, Callable[[str], Image]] = {
         f"encoder_backward {LAYER}": _layer,

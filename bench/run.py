@@ -25,11 +25,11 @@ PARTS: dict[str, tuple[Callable, Callable]] = {
     "area": (lambda sizes: area.measure_all(), lambda record: [area.area_table(record["area"])]),
     "depth": (lambda sizes: depth.measure_depth(), depth.depth_tables),
 }
-"""A function from sizes to figures, and one from figures to tables."""
+"""By value of PART, a function from array sizes to figures, and a function from figures to tables."""
 
 
 def run_benchmarks(settings: Settings) -> int:
-    """Measure, print the machine and the tables, write `sim_build/results/bench.json`; return the exit status."""
+    """Measure, print this computer and the tables, write `sim_build/results/bench.json`; return the exit status."""
     with lanes_choice(settings.lanes):
         return _measure(settings)
 

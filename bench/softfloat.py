@@ -1,4 +1,4 @@
-"""Comparison of golden with Berkeley SoftFloat for millions of cases; the exit status is 1 if a result differs."""
+"""Comparison of golden with Berkeley SoftFloat in millions of cases; exit status 1 if a result differs."""
 
 import sys
 

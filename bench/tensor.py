@@ -36,7 +36,7 @@ def _config(size: int) -> Config:
 
 
 def _warm_start(size: int) -> float:
-    """Return the seconds of a small product from the command line, when its build exists."""
+    """Return the seconds of `make sim` for a small product, with an existing build."""
     variables = (f"ROWS={size}", f"COLUMNS={size}", "M=4", "K=4", "N=4")
     command = [sys.executable, "-m", "neuroncore_rtl", "sim", "matmul", "TARGET=engine", "PRESET=full", *variables]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
@@ -98,7 +98,7 @@ def _use(size: int, *of: object) -> dict[str, object]:
 
 
 def measure_tensor(sizes: list[int]) -> dict[str, object]:
-    """Return the figures of each array size, and of products on the largest."""
+    """Return the figures of each array size, and of products on the largest array."""
     arrays = {str(size): _array(size) for size in sizes}
     return {"sizes": arrays, "products": [_use(sizes[-1], *product) for product in PRODUCTS]}
 

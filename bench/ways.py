@@ -12,7 +12,7 @@ Figures = Mapping[str, object]
 
 
 class WaysDiffer(SimulationFailed):
-    """A device gave a different figure in each way to simulate it; the message names the device and the figure."""
+    """A figure of a device depends on the way in which it is simulated; the message names the device and the figure."""
 
 
 def measured_ways() -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def route_unit(netlist: Netlist, seeds: Iterable[int], name: str) -> dict[str, o
 
 
 def measure_all() -> dict[str, object]:
-    """Return the tools' versions and the figures of `ROWS`."""
+    """Return the tools' versions and the figures of each unit in `ROWS`."""
     return {"versions": versions(), "area": {name: measure_area(build()) for name, build in ROWS.items()}}
 
 

@@ -1,4 +1,4 @@
-"""Boards with UltraScale+ devices (AMD's product tables), and estimates whether a core fits; none has run one."""
+"""Boards with UltraScale+ devices (AMD's product tables), and estimates whether a core fits; none has run a core."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 __all__ = ["BOARDS", "MARGIN", "BoardRoom"]
 
 MARGIN = 0.25
-"""Share of each resource that a shell, the memory controller and routing need."""
+"""Share of each resource that must remain free for the shell, the memory controller and routing."""
 
 RAMS_IN_URAM = 8  # block RAMs (36 Kb) per UltraRAM (288 Kb)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoardRoom:
-    """A board and its device, with the source of the numbers."""
+    """A board: its device, the device's resources, and the source of these numbers."""
 
     name: str
     part: str
@@ -28,7 +28,7 @@ class BoardRoom:
         return 2 * self.luts
 
     def shares(self, counts: Mapping[str, float]) -> dict[str, float]:
-        """Return the share of each of the board's resources that is used; block RAMs replace missing UltraRAMs."""
+        """Return the share of each resource of the board that `counts` needs; block RAMs replace missing UltraRAMs."""
         urams = min(counts["urams"], self.urams)
         need = {
             "luts": counts["luts"],
@@ -40,7 +40,7 @@ class BoardRoom:
         return {name: count / getattr(self, name) if count else 0.0 for name, count in need.items()}
 
     def verdict(self, counts: Mapping[str, float]) -> str:
-        """Return whether the counts fit: "yes", "tight" (not with the margin) or "no", with the scarcest resource."""
+        """Return whether `counts` fit: "yes", "tight" (less than `MARGIN` free) or "no", with the scarcest resource."""
         shares = self.shares(counts)
         name, most = max(shares.items(), key=lambda item: item[1])
         return "yes" if most <= 1 - MARGIN else f"tight: {name}" if most <= 1 else f"no: {name}"

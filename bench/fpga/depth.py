@@ -24,7 +24,7 @@ CURVES = (("luts", "LUT4"), ("registers", "FF"), ("fmax_mhz", "MHz"))
 
 
 def cycles_of_product(config: Config, size: int) -> tuple[int, int]:
-    """Return the cycles of a square product, a multiple of the array, on the engine and at full rate."""
+    """Return the cycles of a square product, a multiple of the array's size, on the engine and at full rate."""
     ideal = size**3 // (config.rows * config.columns)
     first = TensorChecker.LATENCY + config.columns // LOAD_COLUMNS
     return ideal + first + TensorEngine.latency(config), ideal
@@ -37,7 +37,7 @@ def utilisation(config: Config, size: int = SIZE) -> float:
 
 
 def measure_depth() -> dict[str, object]:
-    """Return a row for each number of stages and width, and the path of their plot."""
+    """Return a row for each significand width and number of stages, and the path of their plot."""
     rows = [_row(latency, bits) for bits in WIDTHS for latency in Mac.CUTS]
     plot(rows, PLOT)
     return {"depth": rows, "plot": display_path(PLOT)}

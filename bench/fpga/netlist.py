@@ -25,7 +25,7 @@ from neuroncore_rtl.tb.tests.kernels.products import multiply_on_core, random_ma
 __all__ = ["MULTIPLIER", "NetlistDevice", "cell_models", "check", "netlist_device"]
 
 PRODUCTS = ((5, 7, 9, BF16), (3, 4, 5, FP32), (4, 6, 5, INT8))
-"""FP32 takes four passes, and no size is a multiple of the array's."""
+"""Products to check, (M, K, N, format): FP32 needs four passes, and no size is a multiple of the array's."""
 
 
 def _bits(name: str, count: int) -> str:

@@ -67,7 +67,6 @@ def run_synthesis(settings: Settings) -> int:
 
 
 def _file_name(settings: Settings) -> str:
-    """Return the name of a record: unit, family, preset, and other values that differ from the defaults."""
     named = ("UNIT", "FAMILY", "PRESET")
     others = Settings(settings.some(name for name in settings.values if name not in named), settings.defaults)
     return others.file_name("-".join(("synth", *settings.some(named).values())))
@@ -147,7 +146,6 @@ _MARKS = {
 
 
 def _mark(row: Mapping) -> str:
-    """Return the mark of a module with incomplete counts."""
     return "*" if row["gates"] else "" if row["counted"] else "**"
 
 

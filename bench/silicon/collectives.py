@@ -15,7 +15,7 @@ GHZ = 1.4
 
 
 def fit_collectives(rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
-    """Return two constants: microseconds per start by the host, and per step of the ring.
+    """Return two fitted constants: microseconds per start of a collective by the host, and per step around the ring.
 
     The fit minimises the squared relative errors of the estimates; neither constant is negative.
     """
@@ -27,7 +27,7 @@ def fit_collectives(rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
 
 
 def collective_rows() -> tuple[list[dict[str, object]], tuple[float, float]]:
-    """Return rows and constants; the fit uses every other row, the others test it."""
+    """Return the rows and the fitted constants; every second row is used for the fit, the other rows test it."""
     groups = (ALL_REDUCES, modelled.all_reduce_cycles, 2), (ALL_GATHERS, modelled.all_gather_cycles, 31)
     rows = [
         {

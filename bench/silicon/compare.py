@@ -1,7 +1,8 @@
-"""Open-RTL cycles at 1.4 GHz against published figures of Trainium 1; this is no prediction of Trainium's times.
+"""Cycles of this RTL at 1.4 GHz against published figures of Trainium 1; this is no prediction of Trainium's times.
 
-The RTL has no host, and its HBM can have any latency. These two are free parameters, fitted to half of the figures that
-depend on them; the other half tests the fit. NKI_SAMPLES is the path of a checkout of nki-samples.
+The RTL has no host, and its HBM can have any latency. So the host's time and HBM's latency are free parameters, fitted
+to half of the figures that depend on them; the other half tests the fit. NKI_SAMPLES is the path of a checkout of
+nki-samples.
 """
 
 import os
@@ -24,7 +25,7 @@ from neuroncore_rtl.spec.formats import format_named
 __all__ = ["BAR", "formula_reasons", "is_off", "measure_silicon", "silicon_tables"]
 
 BAR = 0.25
-"""Largest error of a ratio that needs no reason."""
+"""Largest relative error of a ratio of times that needs no stated reason."""
 
 LAYERS = 24
 PLOT = SIM_BUILD / "plots" / "silicon.png"
@@ -39,11 +40,11 @@ WHY = {
     "is not written to memory",
     "all-reduce": _LINK,
 }
-"""Reasons for errors above `BAR`, by the first words of the name."""
+"""Reasons for errors above `BAR`, by the first words of a figure's name."""
 
 
 def is_off(ratio: float, ceiling: bool = False) -> bool:
-    """Return whether a ratio is off by more than `BAR`, or above a ceiling."""
+    """Return whether a ratio to a published time differs from 1 by more than `BAR`, or to a ceiling exceeds 1."""
     return ratio > 1 if ceiling else abs(ratio - 1) > BAR
 
 
@@ -140,7 +141,7 @@ def _formula_table(rows: Sequence[Mapping[str, object]]) -> Table:
 
 
 def formula_reasons(rows: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
-    """Return names and reason of formulas that are off; KeyError if a row lacks its reason."""
+    """Return the names and the reasons of formulas that are off (`is_off`); KeyError if a row lacks its reason."""
     found: dict[str, list[str]] = {}
     for row in rows:
         ratios = [ours / theirs for ours, theirs in row["cycles"]]

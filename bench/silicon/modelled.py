@@ -60,7 +60,7 @@ def convolution(fmt: Format, latencies: Sequence[int]) -> list[int]:
 
 
 def encoder_layer(latencies: Sequence[int]) -> list[int]:
-    """Return the cycles of a layer of BERT-L over 128 tokens."""
+    """Return the cycles of a layer of BERT-L over 128 tokens for each latency of HBM."""
     layer = "SEQ=128 DIM=1024 HEADS=16 HIDDEN=4096 TARGET=model PRESET=full ORDER=scheduled"
     return _cycles(layer_image(transformer, "encoder", layer.split()), latencies)
 
@@ -85,7 +85,7 @@ def dma_start(latency: int) -> int:
 
 
 def load_recording(latencies: Sequence[int]) -> list[int]:
-    """Return the cycles in which the load engines copy 8 MiB to SBUF."""
+    """Return the cycles in which the DMA engines for loads copy `LOADED` bytes to SBUF, for each latency of HBM."""
     program = Program(CONFIG)
     columns = LOADED // (CONFIG.partitions * BF16.bits // 8)
     x = program.space.hbm("x", BF16, (CONFIG.partitions, columns))
@@ -106,7 +106,7 @@ def all_reduce_cycles(size: int) -> int:
 
 
 def all_gather_cycles(size: int) -> int:
-    """Return the cycles of an all-gather of an instance; `size` of the result."""
+    """Return the cycles of an all-gather by all cores of an instance; `size` is the bytes of the result."""
     cores = INSTANCES["trn1"].cores
     case = LinkCase(instance=_instance(), ranks=cores, count=size // 4 // cores, kind=CollectiveKind.ALL_GATHER)
     return cycles_of(case)

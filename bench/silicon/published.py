@@ -17,7 +17,7 @@ _REFERENCE = "src/nki_samples/reference"
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTime:
-    """A published time in microseconds; a `ceiling` is an upper bound in a published test. The size is in bytes."""
+    """A published time in microseconds; a `ceiling` is an upper bound that a published test asserts. Size in bytes."""
 
     name: str
     us: float
@@ -28,7 +28,7 @@ class PublishedTime:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelFigure:
-    """Published time of a kernel of nki-samples; `more` is the work that the kernel computes here in addition."""
+    """Published time of a kernel of nki-samples; `more` says what the kernel computes here beyond published work."""
 
     time: PublishedTime
     kernel: str
@@ -79,7 +79,7 @@ KERNELS = (
     _qkv(40, 512, 1024, 384, "bfloat16", "bf16"),
     _qkv(28, 128, 1024, 512, "bfloat16", "bf16"),
 )
-"""Upper bounds that the tests of nki-samples assert."""
+"""Kernels with the upper bounds of their times that the tests of nki-samples assert."""
 
 CONVOLUTIONS = {
     "fp16": PublishedTime(name="convolution 256 -> 256 fp16", us=867, source=_COURSE),

@@ -1,6 +1,7 @@
 """Cluster executors (dask.distributed): an existing scheduler, or workers started as jobs of a batch queue.
 
-If the scheduler drops, the executor reconnects for up to `PATIENCE` seconds, and pending tasks are submitted again.
+If the connection to the scheduler is lost, the executor reconnects for up to `PATIENCE` seconds, and pending tasks are
+submitted again.
 Workers need the same sources, but no shared folder: the first run of a group sends its build to the workers that lack
 it.
 """
@@ -35,13 +36,13 @@ QUEUES = {
 
 @dataclass
 class ClusterExecutor:
-    """Workers of an existing scheduler. `patience` is the time in seconds to wait for workers, see `PATIENCE`."""
+    """Executor with the workers of an existing scheduler; `patience` is how many seconds it waits for workers."""
 
     address: str
     patience: float = PATIENCE
     _parcels: dict[str, "_Parcel"] = field(default_factory=dict)
     _alone: float | None = None
-    """Time since which there has been no worker."""
+    """Time since which there has been no worker; None while there is a worker."""
 
     def __enter__(self) -> "ClusterExecutor":
         # distributed logs each broken connection at length; this module reports the important ones.
@@ -72,7 +73,6 @@ class ClusterExecutor:
             self._client.register_plugin(parcel, parcel.name)
 
     def _examine(self, deadline: float) -> None:
-        """Wait for a worker; refuse workers that run several tasks in one process."""
         try:
             self._client.wait_for_workers(1, timeout=max(1, deadline - time.monotonic()))
         except TimeoutError as error:
@@ -80,7 +80,9 @@ class ClusterExecutor:
         shared = {address: count for address, count in self._client.nthreads().items() if count != 1}
         if shared:
             one, count = next(iter(shared.items()))
-            raise UsageError(f"a worker must have one thread (dask worker --nthreads 1), not {count} as {one}")
+            raise UsageError(
+                f"a worker must have one thread (dask worker --nthreads 1); the worker at {one} has {count}"
+            )
 
     def renew(self) -> None:
         terminal(stderr=True).print(f"lost the scheduler at {self.address}; reconnecting", markup=False)
@@ -92,7 +94,6 @@ class ClusterExecutor:
         return max(1, len(self._threads() or ()))
 
     def _threads(self) -> dict[str, int] | None:
-        """Return the threads of each worker; None if the scheduler is lost, which can happen at any moment."""
         try:
             return self._client.nthreads() if self._client.status == "running" else None
         except (OSError, TimeoutError, CancelledError):
@@ -137,7 +138,7 @@ class ClusterExecutor:
 
 @dataclass
 class _Parcel(WorkerPlugin):
-    """Build files, unpacked on each worker when it joins."""
+    """Archive of build files that each worker unpacks when it joins."""
 
     name: str
     content: bytes
@@ -149,10 +150,10 @@ class _Parcel(WorkerPlugin):
 
 
 def _perform_there(task: Task, runs: str, expected: str) -> Row:
-    """Run a task on a worker; raise RuntimeError if its sources differ, as the row would belong to another key."""
+    """Run a task on a worker; raise RuntimeError if the worker's source files, part of the row's key, differ."""
     address = distributed.get_worker().address
     if sources() != expected:
-        raise RuntimeError(f"the worker {address} must have the sources of this machine, but has others")
+        raise RuntimeError(f"the worker {address} must have the source files of this computer, but its files differ")
     # dask starts workers as daemons, and multiprocessing forbids children of a daemon. Elaboration starts children and
     # waits for them. The worker's parent process, the nanny, still treats the worker as a daemon.
     multiprocessing.current_process()._config["daemon"] = False
@@ -161,7 +162,7 @@ def _perform_there(task: Task, runs: str, expected: str) -> Row:
 
 @dataclass
 class QueueExecutor(ClusterExecutor):
-    """Workers that run as jobs of the batch queue `queue`, one of `QUEUES`; patience is long, as jobs wait there."""
+    """Executor with workers that are jobs of the batch queue `queue`; it waits long, as jobs wait in the queue."""
 
     address: str = ""
     patience: float = 7 * 24 * 3600

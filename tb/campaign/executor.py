@@ -1,4 +1,4 @@
-"""Executors: processes of this machine, or workers of a cluster.
+"""Executors, which run the tasks of a campaign: processes of this computer, or workers of a cluster.
 
 The task of a worker that died runs again; a task that has killed `DEATHS` workers is broken. If other tasks could have
 killed them, it first runs alone, after all others, before it is blamed. If all workers are lost at the same time (a
@@ -25,7 +25,7 @@ from neuroncore_rtl.tb.campaign.task import Row, Task, WorkerDied, WorkersLost, 
 __all__ = ["DEATHS", "Executor", "LocalExecutor", "run_tasks"]
 
 DEATHS = 3
-"""Workers that must have died of a task before it is broken."""
+"""Number of workers that end abnormally while they run a task before the task counts as broken."""
 
 AHEAD = 2  # tasks submitted per worker, so that none idles until the next one arrives
 CHECKED = 10  # seconds without a row after which `Executor.check` runs
@@ -50,15 +50,15 @@ class Executor(Protocol):
         """Start or find workers again after they were lost; raise WorkersLost if none are available."""
 
     def check(self) -> None:
-        """Raise WorkersLost if no more rows can arrive; called now and then while none arrives."""
+        """Raise WorkersLost if no worker can return a row any more; called repeatedly while no row arrives."""
 
     def share(self, row: Row) -> None:
-        """Give all workers the build of a run; called before the other tasks of the run's group are submitted."""
+        """Send the build that a run created to all workers, before the other tasks of its group are submitted."""
 
 
 @dataclass
 class LocalExecutor:
-    """Processes of this machine."""
+    """Executor with worker processes on this computer."""
 
     workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
 
@@ -196,7 +196,6 @@ class _Queue:
         self._built: set[str] = set()
 
     def first(self) -> Task | None:
-        """Return the next task to submit, or None."""
         while not self._ready:
             task = next(self._tasks, None)
             if task is None:
@@ -210,11 +209,9 @@ class _Queue:
         return self._ready[0]
 
     def take(self) -> None:
-        """Remove the first task."""
         self._ready.popleft()
 
     def put_back(self, task: Task) -> None:
-        """Put a task in front of all others."""
         self._ready.appendleft(task)
 
     def append(self, tasks: Iterable[Task]) -> None:
@@ -222,13 +219,12 @@ class _Queue:
         self._ready.extend(tasks)
 
     def release(self, group: str) -> list[Task]:
-        """Return the held tasks of a group; its later tasks are not held."""
+        """Return the held tasks of a group; tasks of this group are not held any more."""
         self._built.add(group)
         return self._held.pop(group, [])
 
 
 def _problem(future: Future, executor: Executor) -> BaseException | None:
-    """Return the classified exception of a future that has ended; None if it has a result."""
     if future.cancelled():
         return WorkersLost("cancelled")
     error = future.exception()

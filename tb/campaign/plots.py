@@ -43,7 +43,7 @@ class Axis:
 
     @property
     def is_even(self) -> bool:
-        """Whether the values are evenly spaced, with a tick each, instead of on a scale."""
+        """Whether the ticks are evenly spaced, one per value, instead of on a numeric scale."""
         return len(self.values) <= TICKS or not all(type(value) is int for value in self.values)
 
     @property
@@ -51,7 +51,6 @@ class Axis:
         return list(range(len(self.values))) if self.is_even else list(self.values)
 
     def draw(self, axes: Any) -> None:
-        """Set the ticks, limits and the title of the axis."""
         axes.set_xlabel(" = ".join(self.names), color=FAINT)
         if self.is_even:
             texts = [f"{value:,}" if type(value) is int else str(value) for value in self.values]
@@ -64,7 +63,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Panel:
-    """Measures over the x axis, by the name of their lines; `bound`: column of the lower bound, drawn dashed."""
+    """A plot: measures to draw over the x axis, by line name; `bound`: column of their lower bound, drawn dashed."""
 
     title: str
     measures: Mapping[str, str]
@@ -196,7 +195,6 @@ def draw_curves(path: Path, rows: Sequence[Row], swept: Sequence[str], measures:
 
 
 def _heights(axes: Any) -> list[float]:
-    """Return the finite values of all lines of a panel."""
     values = np.concatenate([np.asarray(line.get_ydata(), float) for line in axes.get_lines()])
     return values[np.isfinite(values)].tolist()
 
@@ -226,7 +224,6 @@ def _usable(rows: Sequence[Row]) -> list[Row]:
 
 
 def _axis_of(rows: Sequence[Row], names: tuple[str, ...]) -> Axis | None:
-    """Return the axis of variables that are equal in all rows; None if they have fewer than two values."""
     values = _values(rows, names[0]) if names else []
     return Axis(names, tuple(values)) if len(values) > 1 else None
 
@@ -276,7 +273,6 @@ def _over_seeds(rows: Sequence[Row]) -> str:
 
 
 def _spreads(rows: Sequence[Row], axis: Axis, measure: str) -> list[Spread | None]:
-    """Return the statistics of a measure at each value of the axis."""
     found = defaultdict(list)
     for row in rows:
         found[row.get(axis.names[0])].append(row.get(measure))
@@ -315,7 +311,6 @@ def _panel_data(measure: str, label: str, axis: Axis, spreads: Sequence, bounds:
 
 
 def _lines(rows: Sequence[Row], others: Sequence[str]) -> dict[str, list[Row]]:
-    """Return the rows by the values of the `others` that vary; variables that vary together share a term."""
     told = [name for name in others if name != SEED.name and len(_values(rows, name)) > 1]
     groups: dict[tuple, list[str]] = defaultdict(list)
     for name in told:
@@ -386,7 +381,6 @@ def _number(value: float, _=None) -> str:
 
 
 def _grid(count: int) -> tuple[Any, list]:
-    """Return a figure with `count` panels, at most three beside each other."""
     across = min(3, count)
     down = ceil(count / across)
     figure = new_figure(4.9 * across + 0.6, 3.9 * down + 0.6, layout="constrained")

@@ -32,7 +32,6 @@ def _finite_curves(report: Report) -> dict[str, dict[str, list[float | None]]]:
 
 
 def _finite(value: Plain) -> Plain:
-    """Return None for a number that is not finite, a plain number for a `Share`, else the value."""
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     return value

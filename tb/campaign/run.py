@@ -55,7 +55,6 @@ def campaign(
 
 
 def _runs_of(store: Store) -> str:
-    """Return the folder of the runs, relative to `sim_build/`, as each worker may have its own path of `sim_build/`."""
     runs = store.path.parent.absolute() / "runs"
     return str(runs.relative_to(SIM_BUILD) if runs.is_relative_to(SIM_BUILD) else runs)
 

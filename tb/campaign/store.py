@@ -15,9 +15,9 @@ __all__ = ["Store"]
 
 
 class Store:
-    """Rows by key in a file, read on creation; the last row of a key counts.
+    """Rows by their keys, in a file that is read when the store is created; the last row with a key is valid.
 
-    To add rows, enter the store; UsageError if another campaign has.
+    To add rows, enter the store as a context; raises UsageError if another campaign has entered it.
     """
 
     def __init__(self, path: Path):
@@ -27,7 +27,6 @@ class Store:
         self._load()
 
     def _load(self) -> int:
-        """Return the size of the complete lines."""
         self._rows.clear()
         text = self.path.read_bytes() if self.path.is_file() else b""
         whole = text.rpartition(b"\n")[0]
@@ -53,7 +52,7 @@ class Store:
         self._lock.release()
 
     def has_result(self, key: str) -> bool:
-        """A broken task has no result."""
+        """Return whether a key's task has a result; a broken task has no result."""
         return key in self._rows and self._rows[key]["status"] != Status.BROKEN
 
     def row(self, key: str) -> Row:
@@ -63,7 +62,7 @@ class Store:
         return list(self._rows.values())
 
     def add(self, row: Mapping) -> None:
-        """The row is on disk when this returns. After an OSError the file is unchanged."""
+        """Append a row to the file; it is on disk when this returns. After an OSError the file is unchanged."""
         line = json.dumps(row, allow_nan=False).encode() + b"\n"
         with self.path.open("ab", buffering=0) as file:
             size = file.tell()

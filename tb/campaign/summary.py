@@ -32,7 +32,7 @@ _RECORD = {
     "key", "seconds", "hbm_cycles", "ideal_cycles", "compared", "mismatches", "simulated_cycles_per_second", "records",
 }  # fmt: skip
 _ACTIVITY = re.compile(r"(.*_)?(busy|waits|config|core|dma_bytes|queues|conflicts|controller|counters)|cycles_of_.*")
-"""Headings of machines and their activity, shown only if the sweep names them."""
+"""Report headings about the machine and its activity; a summary has them only if the sweep names them."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Spread:
 
 
 def spread_of(values: Iterable[float | None]) -> Spread | None:
-    """Return the statistics of the values that are not None; None if there is none."""
+    """Return the statistics of the values that are not None; None without such values."""
     own = [value for value in values if value is not None]
     if not own:
         return None
@@ -98,7 +98,7 @@ def _numbers(rows: Sequence[Row]) -> list[str]:
 
 
 def _is_measure(rows: Sequence[Row], name: str) -> bool:
-    """Variables have names in capitals; all other columns of numbers are measures."""
+    """Return whether a column is a measure: it has numbers, and its name is not in capitals, as a variable's is."""
     values = _values(rows, name)
     return not name.isupper() and bool(values) and all(type(value) in (int, float) for value in values)
 

@@ -157,7 +157,6 @@ def _block(bench: Command, settings: Values, lists: Values, where: str) -> Itera
 
 
 def _axis(key: str, values: object, where: str) -> list[dict[str, object]]:
-    """Return the values that a key's list gives to the key's variables: one dictionary per element of the list."""
     names, values = key.split(), values if isinstance(values, list) else [values]
     if not values or not names:
         raise UsageError(f"{where}, {key}: a list must have a value")

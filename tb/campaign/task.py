@@ -35,7 +35,7 @@ FAILURE = "failure"
 """Column of the reason of a failure; empty or absent if the run has passed."""
 
 BUILDS = "builds"
-"""Column of the generated files, relative to `sim_build/`."""
+"""Column with the builds that a run generated, as paths relative to `sim_build/`."""
 
 _SOURCES = ("spec", "hdl", "golden", "kernels", "run", "frontends", "tb")
 _NO_SOURCES = ("tb/cli", "tb/campaign", "run/view")
@@ -53,7 +53,7 @@ class Status:
 
 
 class WorkerDied(RuntimeError):
-    """A number of workers died one after the other in a task. `alone` is true if no other task can have killed them."""
+    """Workers ended abnormally in one task, one after the other; `alone`: no other task can be the reason."""
 
     def __init__(self, message: str, workers: int = 1, *, alone: bool = True):
         super().__init__(message)
@@ -66,7 +66,7 @@ class WorkersLost(RuntimeError):
 
 @dataclass(frozen=True)
 class Task:
-    """One run.
+    """One run of a campaign.
 
     `label`, of letters, digits, dots and dashes, names the run's folder; `key` is a hash from `key_of`. The function,
     importable by name, returns a row, with the reason in the column `FAILURE` if the run has failed; its arguments are

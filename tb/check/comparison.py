@@ -18,7 +18,7 @@ DEFAULT_COUNT = {"verilator": 1_000_000, "icarus": 20_000}
 """A few seconds in either simulator."""
 
 SHOWN = 20
-"""Mismatches that are printed; further ones are only counted."""
+"""Largest number of mismatches to print; further mismatches are only counted."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """One run of a unit.
+    """Cases to play through a unit, and golden's results to compare with.
 
     `describe` returns a case as a line of a vector file, without the result. `digits` returns the number of hexadecimal
     digits of a case's result.
@@ -162,7 +162,7 @@ def cases_of(
 
 
 def used_settings(settings: Settings, own: str, drawn: Sequence[str] = ()) -> dict[str, object]:
-    """Return the settings for a report: `own` configures the unit, `drawn` affect only random cases."""
+    """Return the settings to report: `own`, the unit's parameter; and `drawn`, unless the cases are from a file."""
     values = settings.values
     if settings.vectors is not None:
         used = {"VECTORS": str(settings.vectors)}

@@ -1,4 +1,4 @@
-"""Cycles of each instruction: published for NeuronCore-v2, by our formula, and the reason for a difference."""
+"""Cycles of each instruction: as published for NeuronCore-v2, by our formula, and the reason for a difference."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from neuroncore_rtl.spec.isa.elementwise import VALUES8, transpose_block, uses
 __all__ = ["CASES", "ELEMENTS", "CostCase", "cost_table", "formula"]
 
 ELEMENTS = (1, 8, 64, 512)
-"""Numbers of elements per lane to measure; an instruction that does not support one uses the nearest that it does."""
+"""Numbers of elements per lane to measure; an instruction that does not support a number uses its nearest legal one."""
 
 _II = 64  # published cost of the shortest instruction, in cycles
 
@@ -30,7 +30,7 @@ class CostCase:
         published: published cost as text, for N elements per lane; "" if not published.
         cost: published cost in cycles as a function of N; None if not published.
         because: reason for a different cost here.
-        multiple: the number of elements must be a multiple of this; None: of the block of TRANSPOSE.
+        multiple: the number of elements must be a multiple of this; None: a multiple of TRANSPOSE's block size.
         least: smallest number of elements.
     """
 

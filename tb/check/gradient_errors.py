@@ -31,7 +31,7 @@ class GradientErrors:
 
 
 def errors_of(sums: np.ndarray, gradients: np.ndarray, fmt: FloatFormat, *, stochastic: bool = False) -> GradientErrors:
-    """Return the errors of sums as averages; a stochastic last rounding errs by up to a whole last place."""
+    """Return the errors of sums as averages; a `stochastic` last rounding has errors of up to a whole last place."""
     exact = gradients.astype(np.float64)
     ranks, average = len(exact), exact.mean(axis=0)
     error = np.abs(sums.astype(np.float64) / ranks - average)
@@ -48,7 +48,6 @@ def errors_of(sums: np.ndarray, gradients: np.ndarray, fmt: FloatFormat, *, stoc
 
 
 def _error_bound(ranks: int, fmt: FloatFormat, stochastic: bool) -> float:
-    """Return the bound of a sum's error, relative to the sum of magnitudes."""
     added = (1 + _half_place(FP32)) ** (ranks - 1)
     if fmt is BF16:
         added *= (1 + _half_place(BF16)) * (1 + _half_place(BF16) * (2 if stochastic else 1))
@@ -56,5 +55,4 @@ def _error_bound(ranks: int, fmt: FloatFormat, stochastic: bool) -> float:
 
 
 def _half_place(fmt: FloatFormat) -> float:
-    """Return half a last place of 1, the largest relative error of rounding to nearest."""
     return 2.0 ** -(fmt.mantissa_bits + 1)

@@ -1,9 +1,10 @@
 """Unordered conflicts of a program: pairs of instructions that touch the same bytes, one writing, in no fixed order.
 
 A simulation shows races only between instructions that happened to overlap (`run.check.races`); this analysis
-covers every execution of a program. Each record has a vector clock: for each lane, the number of its records that have
-certainly completed when this record starts. A lane completes in order: a queue, except that the tensor queue has two
-lanes, as a LoadStationary may complete before an earlier MultiplyMoving. The NOPs of a queue have a separate lane.
+covers every execution of a program. A lane is a stream of records that complete in order: the instructions of a queue;
+but the tensor queue has two lanes, as a LoadStationary may complete before an earlier MultiplyMoving, and the NOPs of a
+queue are a separate lane. Each record has a vector clock: for each lane, how many of its records have certainly
+completed when this record starts.
 
 A wait on a semaphore shows that records of another lane have completed. If the semaphore must reach a value, and all
 additions of the other lanes together are less, then the first records of the lane that add the difference have
@@ -47,7 +48,7 @@ def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -
 
 @dataclass
 class _Adders:
-    """By lane: the sum after each addition, and the record that adds."""
+    """Additions to a semaphore, by lane: the sum of the lane's additions after each one, and the record that adds."""
 
     sums: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     is_counter: bool = True
@@ -114,7 +115,7 @@ class _Clocks:
 
 
 def _lane(queue: int, instruction: Instruction, most: int) -> int:
-    """Return the lane of an instruction; `most` is the last queue."""
+    """Return the index of an instruction's lane; `most` is the index of the last queue."""
     if instruction.lane is None:
         return most + 2 + queue
     return queue + 1 if queue else instruction.lane

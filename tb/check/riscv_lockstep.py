@@ -109,7 +109,7 @@ class _Lockstep:
         self.possible = 0
 
     def follow(self, entry: TraceEntry) -> str | None:
-        """Execute the hart's next step and compare it with `entry`; return the difference or None."""
+        """Execute the golden hart's next step and compare it with the traced `entry`; return the difference or None."""
         csr, timer = self.hart.csr, self.peripheral.timer
         timer.now = csr.time = entry.time
         self.peripheral.external = entry.external
@@ -133,7 +133,7 @@ class _Lockstep:
         return None if expected == traced and same_word else f"golden {_describe(found, found.cause is not None)}"
 
     def _check_interrupt(self, taken: int | None, pending: dict[Cause, bool]) -> str | None:
-        """Return the error if an interrupt is taken although it is not pending, or not taken in time; else None."""
+        """Return an error if the Cpu takes an interrupt that is not pending, or takes none in time; else None."""
         csr = self.hart.csr
         enabled = [cause for cause, waits in pending.items() if waits and csr.read(MIE) >> (cause & 31) & 1]
         if taken is not None:
@@ -145,7 +145,7 @@ class _Lockstep:
         return "an interrupt is pending and enabled, but was not taken" if self.possible > PROMPT else None
 
     def _adopt(self, found, entry: TraceEntry):
-        """Return the step `found`, with the traced value if golden cannot predict the value and it is plausible."""
+        """Return golden's step `found`, with the traced value if golden cannot predict it and it is plausible."""
         if found.cause is not None or not found.rd or found.value == entry.value or found.rd != entry.rd:
             return found
         register = found.instruction >> 20 if found.instruction & 0x7F == 0x73 else None

@@ -1,4 +1,4 @@
-"""Pictures of a matrix product in the systolic array, of which every number is a value of the simulated RTL.
+"""Pictures of a matrix product in the systolic array; every number in them is a value of the simulated RTL.
 
 `python -m neuroncore_rtl.tb.cli.array_picture` writes `docs/pictures/array.svg`, which moves, and `array_cycle.svg`.
 """
@@ -22,10 +22,10 @@ __all__ = ["A", "B", "DrawnProduct", "run_product", "try_product", "write_pictur
 
 A = np.array([[1, 2, 1, 3], [4, 1, 2, 1], [2, 3, 1, 2], [1, 1, 4, 2]])
 B = np.array([[2, 1, 3, 1], [1, 4, 1, 2], [3, 2, 2, 1], [1, 2, 1, 5]])
-"""The array holds A, and B moves."""
+"""Second operand of the pictures; the array holds A, and the columns of B move through it."""
 
 MOST_COLUMNS = 100
-"""Columns that move through the array in the longest product of a picture."""
+"""Largest number of columns that may move through the array in a picture."""
 
 
 @dataclass(frozen=True)

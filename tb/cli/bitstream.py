@@ -89,7 +89,7 @@ def make_bitstream(settings: Settings) -> int:
 
 
 def _route(directory: Path, command: list[str], board: Netlist, name: str, settings: Settings) -> float:
-    """Seeds are consecutive until MHZ is reached; return the fastest design's MHz or 0."""
+    """Place and route with consecutive seeds until a design reaches MHZ; return the highest clock in MHz, or 0."""
     console, log, reached = terminal(), directory / f"{NAME}.tim", 0.0
     design, fastest = directory / f"{NAME}.config", directory / "fastest.config"
     program, *options = command

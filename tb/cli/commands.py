@@ -50,7 +50,7 @@ class _Errors(click.Group):
 
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
-"""Any other OSError is a bug of this program."""
+"""Errors of writing to a disk; any other OSError is a bug of this program."""
 
 
 class _Tests(click.Group):

@@ -1,4 +1,4 @@
-"""`make docs`: builds the documentation site, or serves it on this machine."""
+"""`make docs`: builds the documentation site, or serves it on this computer."""
 
 import os
 import subprocess

@@ -58,7 +58,7 @@ def ports(unit: wiring.Component) -> list[dict[str, object]]:
 
 
 def description(engine: str, config: Config, text: str) -> dict[str, object]:
-    """Return the description of an engine or the core: cycles of latency, bits of width, fields from bit 0."""
+    """Return the description of an engine or the core: latencies in cycles, widths in bits, offsets of bit fields."""
     layout = isa.TENSOR_FIELDS if engine == TENSOR else isa.ELEMENTWISE_FIELDS
     return {
         "top": engine,

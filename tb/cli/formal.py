@@ -73,7 +73,6 @@ def _checks(settings: Settings, module, unit: str):
 
 
 def _time(run: Callable[[], SolverVerdict]) -> tuple[str, str, float]:
-    """Return the verdict, the failed assertions or the log, and the seconds."""
     begun = time.monotonic()
     try:
         verdict = run()

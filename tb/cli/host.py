@@ -63,7 +63,7 @@ def _run_test(settings: Settings, test: Scenario, variables: Mapping[str, int], 
 
 
 SESSIONS = {"memory": _memory, "matmul": _matmul, "digits": _digits}
-"""Sessions by the name that TEST= takes; each returns fields of a report."""
+"""Functions that run a session and return fields of its report, by the value of the variable TEST."""
 
 
 def run_session(settings: Settings) -> int:

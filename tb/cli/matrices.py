@@ -12,7 +12,7 @@ from neuroncore_rtl.spec.formats import Format
 __all__ = ["encode_matrix", "read_matrix"]
 
 MOST = 64
-"""Rows and columns of the largest matrix."""
+"""Largest number of rows and of columns of a matrix."""
 
 
 def read_matrix(name: str, path: Path) -> np.ndarray:
@@ -21,7 +21,7 @@ def read_matrix(name: str, path: Path) -> np.ndarray:
     Text after "#" is a comment.
 
     Raises:
-        UsageError: if it is no matrix of finite numbers, or too large; the message begins with `name`.
+        UsageError: the file is no matrix of finite numbers, or too large; the message begins with `name`.
     """
     try:
         rows = np.load(path).tolist() if path.suffix == ".npy" else _rows(path.read_text())

@@ -23,10 +23,10 @@ OPENER = "open" if sys.platform == "darwin" else "xdg-open"
 """Command that opens a file in its program."""
 
 SIDE = 4
-"""M, K and N without a variable that says otherwise."""
+"""Default of M, K and N."""
 
 PRINTED = 64
-"""Elements of the largest product that is printed."""
+"""A product is printed if it has at most this number of elements."""
 
 LARGEST = 5
 """Largest random element; small integers are short in the picture."""
@@ -87,7 +87,6 @@ def operands(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _name(settings: Settings, a: np.ndarray, b: np.ndarray) -> str:
-    """Return a name of the files that differs for each machine and for other operands."""
     fixed = {"A", "B", "M", "K", "N", "SEED", "DTYPE", "PRESET", "TEST"}
     others = [f"{name.lower()}{value}" for name, value in settings.non_defaults.items() if name not in fixed]
     content = hashlib.sha256(a.tobytes() + b.tobytes()).hexdigest()[:6]
@@ -96,7 +95,6 @@ def _name(settings: Settings, a: np.ndarray, b: np.ndarray) -> str:
 
 
 def _draw(motion: Motion, base: Path) -> dict[str, Path]:
-    """Write the moving pictures, and the still ones of the busiest cycle; return their paths by kind."""
     base.parent.mkdir(parents=True, exist_ok=True)
     moving, still = base.with_name(f"{base.name}.svg"), base.with_name(f"{base.name}-cycle.svg")
     gif, png = moving.with_suffix(".gif"), still.with_suffix(".png")

@@ -78,7 +78,7 @@ def tensor_engine() -> Diagram:
 
 
 def _lane(d: Diagram, operands: str, *stages: tuple[str, ...]) -> list[Box]:
-    """Draw a lane: front end, memory, pipeline stages (name and lines of text), memory; return the stages."""
+    """Draw a datapath: front end, memory, pipeline stages (name and lines of text), memory; return the stages."""
     front = d.box("control", 14, 30, 150, 60, "Front end", "checks and steps")
     memory = d.box("memory", 14, 140, 110, 110, "Memory", operands, "SBUF or PSUM")
     boxes = [d.box("engine", 164 + 138 * n, 140, 110, 110, *texts) for n, texts in enumerate(stages)]

@@ -76,7 +76,7 @@ def tests() -> dict[str, Command]:
 
 @cache
 def command_named(name: str) -> Command:
-    """Return the TEST of a name; UsageError, with similar names, if there is none."""
+    """Return the TEST with a name; UsageError, with similar names, if no TEST has this name."""
     if name not in MODULES:
         raise unknown("TEST", name, MODULES)
     found = importlib.import_module(f"neuroncore_rtl.tb.tests.{MODULES[name]}")

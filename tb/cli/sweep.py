@@ -32,7 +32,7 @@ BUILDS = {
     "PRESET", *map(str.upper, Config.RANGES),
     *(option.name for option in (*INSTANCE_OPTIONS, *TARGET_OPTIONS, SIM, LANES_OPTION, WAVES, PROFILE)),
 }  # fmt: skip
-"""Runs with equal values of these share a build."""
+"""Variables that a build depends on: runs with equal values of them share a build."""
 
 PRINTED = 60  # most rows of the table on the terminal; the file has all
 _PICTURES = {
@@ -67,7 +67,7 @@ def _task(point: Point) -> Task:
 
 
 def _content(value: object) -> str:
-    """A file is represented by a hash of its contents."""
+    """Return the value for a task's key: for a file, a hash of its contents."""
     path = Path(str(value).partition(":")[0])
     digest = f" {hashlib.sha256(path.read_bytes()).hexdigest()}" if value is not None and path.is_file() else ""
     return f"{value}{digest}"
@@ -125,7 +125,6 @@ def _without_curves(row: Row) -> Row:
 
 
 def _print(columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """Print a table without the columns that are empty in all rows."""
     table = [[_cell(row.get(name)) for name in columns] for row in rows]
     kept = [n for n in range(len(columns)) if any(row[n] for row in table)]
     lines = [[columns[n].replace("_", " ") for n in kept], *([row[n] for n in kept] for row in table[:PRINTED])]

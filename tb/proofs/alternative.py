@@ -1,6 +1,6 @@
 """riscv-formal's replacements of multiplication and division, which solvers cannot handle (RISCV_FORMAL_ALTOPS).
 
-So the proofs cover the transport of operands and results in the pipeline, not the arithmetic. Source: "Alternative
+So the proofs cover how the pipeline transports operands and results, but not the arithmetic. Source: "Alternative
 arithmetic operations" in riscv-formal's description of its interface.
 """
 

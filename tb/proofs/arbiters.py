@@ -18,7 +18,7 @@ __all__ = ["PROOFS", "BankTurns", "LineTurns", "RouterTurns"]
 
 
 def wait_of(m: Module, name: str, asks: Value, served: Value, counts: Value, bound: int) -> Signal:
-    """Count the cycles in which a request waits, and assert that the count is at most `bound`.
+    """Count the cycles in which a request waits, assert that the count is at most `bound`, and return the count.
 
     Only cycles with `counts` set are counted: in these the arbiter can serve a request. The request `asks` is assumed
     to stay asserted until it is served.
@@ -66,8 +66,8 @@ class Turns(Model):
 class BankTurns(Model):
     """Bank arbiter, bounded proof: a line port has priority after LINE_PATIENCE cycles.
 
-    Then it waits for other line ports only. An engine's wait has no bound, as engines of higher rank may request in
-    every cycle.
+    With priority it waits only for other line ports. An engine's wait has no bound, as engines of higher rank may
+    request in every cycle.
     """
 
     def __init__(self, engines: int = 1, lines: int = 2, banks: int = 2):

@@ -1,4 +1,4 @@
-"""Bounded proofs of AXI4 compliance: each unit with an AXI port complies if the other side of the port does."""
+"""Bounded proofs of AXI4 compliance: a unit with an AXI port complies if the unit at the port's other end does."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -36,7 +36,7 @@ DEPTH = 8
 
 
 class AxiModel(Model):
-    """A unit that manages the AXI ports `drives` and is subordinate of `serves`; `legal` assumes legal other inputs."""
+    """A unit that is AXI manager of the ports `drives`, subordinate of `serves`; `legal` restricts other inputs."""
 
     def __init__(
         self, unit: wiring.Component, legal: Callable | None = None, *, drives: Iterable = (), serves: Iterable = ()
@@ -58,7 +58,7 @@ class AxiModel(Model):
 
 
 class IsolationModel(AxiModel):
-    """The isolation unit: its manager complies until `stop` is set, for good."""
+    """Isolation unit: the manager in front of it complies until `stop` is set, which then remains set."""
 
     def __init__(self):
         super().__init__(unit := AxiIsolation(SIZE, 1), drives=[unit.port])
@@ -119,7 +119,7 @@ class DmaWrites(wiring.Component):
 
 
 def legal_runs(m: Module, unit) -> None:
-    """Assume runs inside memory."""
+    """Assume that runs of bytes lie inside the memory."""
     run = unit.runs.payload
     inside = run.address + run.bytes <= (1 << len(run.address))
     m.d.comb += Assume(~unit.runs.valid | ((run.bytes != 0) & inside))
@@ -132,7 +132,7 @@ def legal_requests(m: Module, unit) -> None:
 
 
 def legal_words(m: Module, unit) -> None:
-    """Assume that a read of words starts only once."""
+    """Assume that the start of a read of words is requested only once."""
     started = Signal()
     m.d.sync += started.eq(started | unit.start)
     inside = unit.address + 4 * unit.count <= (1 << len(unit.address))
@@ -152,7 +152,7 @@ def legal_stores(m: Module, unit) -> None:
 
 
 def legal_bursts(m: Module, unit) -> None:
-    """Assume that a burst lies in a payload-sized block, and the buffer is not written during it."""
+    """Assume that a burst lies inside a block of PAYLOAD_BYTES, and the buffer is not written during the burst."""
     waits = Signal()
     requested = (unit.store, unit.address, unit.beats)
     before = [Signal.like(value) for value in requested]

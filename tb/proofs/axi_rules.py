@@ -11,7 +11,7 @@ from neuroncore_rtl.tb.proofs.proof import stream_stays
 __all__ = ["LONGEST", "AxiRules"]
 
 LONGEST = 16
-"""Longest proof in cycles: the record has an entry for each burst."""
+"""Cycles of the longest proof, and bursts that `AxiRules` can record."""
 
 Check = Callable[[ValueLike], object]
 
@@ -128,7 +128,7 @@ def _fields(channel) -> dict[str, object]:
 
 
 def _field(channel, name: str, constant: int) -> Value:
-    """Return a field of a channel; if the channel lacks the field, return the constant that this means in AXI."""
+    """Return a field of a channel; if the channel lacks the field, return its value in AXI4-Lite, `constant`."""
     return channel.payload[name] if name in _fields(channel) else Const(constant)
 
 

@@ -26,7 +26,7 @@ __all__ = ["PROOFS", "WINDOW", "Contents", "EndToEnd", "FifoModel", "Progress"]
 LINK_BYTES = 1
 
 WINDOW = 3
-"""Flits that the sender may have in flight."""
+"""Number of flits that the sender may have in flight."""
 
 
 class LinkModel(wiring.Component):
@@ -109,7 +109,7 @@ class EndToEnd(LinkModel):
 
 
 class Progress(LinkModel):
-    """After `trouble` cycles with wire errors and `after` cycles without, all flits have arrived, all retries ended."""
+    """After `trouble` cycles with wire errors and `after` without, all flits have arrived and no retry is pending."""
 
     def __init__(self, window, trouble, after):
         self.trouble = trouble
@@ -130,7 +130,7 @@ class Progress(LinkModel):
 
 
 class Numbers(LinkModel):
-    """Sequence numbers in flight are ordered: none is confused with an equal one 2 ** SEQUENCE_BITS later."""
+    """Sequence numbers in flight are ordered: no number is used for another flit while it is still in flight."""
 
     def properties(self, m):
         sender, receiver = self.sender, self.receiver

@@ -23,7 +23,7 @@ class Proof:
 
 
 class Model(wiring.Component):
-    """A unit with free inputs and, by width, arbitrary `constants`."""
+    """A unit with free inputs, and an arbitrary constant for each name in `constants`, with its width in bits."""
 
     def __init__(self, unit: wiring.Component, **constants: int):
         self.unit = unit
@@ -50,7 +50,7 @@ class Model(wiring.Component):
 
 
 def stay(m: Module, constant: Value) -> None:
-    """Assume that an input has a constant value."""
+    """Assume that an input has the same arbitrary value in all cycles."""
     started, before = Signal(), Signal.like(constant)
     m.d.sync += [started.eq(1), before.eq(constant)]
     with m.If(started):

@@ -63,7 +63,7 @@ class InOrder(Model):
         self._check_semaphores(m)
 
     def _requests(self, m: Module, asked: Signal) -> None:
-        """Check that requests do not exceed the blocks' records, and start with the first record of the first block."""
+        """Assert that the queue requests at most its blocks' records, beginning with the first block's first record."""
         unit, first = self.unit, self._first(m)
         rung = Signal(20)
         with m.If(unit.blocks.valid & unit.blocks.ready):
@@ -80,7 +80,7 @@ class InOrder(Model):
         return first
 
     def _check_semaphores(self, m: Module) -> None:
-        """Check that both semaphores of an issued record were satisfied since the previous issue."""
+        """Assert that both waits of an issued record were satisfied in a cycle since the previous issue."""
         unit, allowed = self.unit, Signal()
         with m.If(unit.issued):
             m.d.sync += allowed.eq(0)

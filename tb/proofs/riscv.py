@@ -40,7 +40,7 @@ memory_map
 setattr -unset init w:*cpu.registers.words* w:*cpu.registers.words?0]* %d
 setundef -undriven -anyseq
 """
-"""The registers x1 to x31 start with any contents."""
+"""Yosys script; it removes the initial values of the registers x1 to x31, so that they may have any contents."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ __all__ = ["PROOFS", "Updated"]
 
 
 class Updated(Model):
-    """A semaphore's value results from all accepted updates, one per cycle; an update that does not fit is refused."""
+    """A semaphore's value is the result of its accepted updates, one per cycle; an update out of range is refused."""
 
     def __init__(self, queues: int = 2, count: int = 16):
         super().__init__(Semaphores(queues, count), watched=SEMAPHORE_BITS)

@@ -1,4 +1,4 @@
-"""Operands for the ALU's arithmetic: products, quotients, powers, fused products, and all operations."""
+"""Random operands for the ALU: for multiplication, division, power, fused multiply-add, and for all operations."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ __all__ = [
 _BORDERS = (-151, -150, -149, -148, -128, -127, -126, -125, -102, 0, 126, 127)  # exponents at FP32's ends and beyond
 _ONE = 0x3F80_0000
 _QUOTIENTS = np.array([2.0**-150, 1.5 * 2.0**-149, 2.0**-126 - 2.0**-150, 2.0**-126, FP32.max, 2.0**128 - 2.0**103])
-"""Smallest and largest numbers, subnormals, and ties next to these."""
+"""Quotients at the limits of FP32: the smallest and largest numbers, subnormals, and the ties next to these."""
 
 
 def multiply_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -65,7 +65,7 @@ def fma_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def alu_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of words: products, sums, related words, small integers, shift counts, one-bit decisions."""
+    """Return n pairs of words: operands of products, sums and shifts; related words, small integers, one-bit cases."""
     products, sums = multiply_cases(rng, n), add_cases(rng, n)
     a = random_fp32(rng, n)
     small = rng.integers(-40, 41, (2, n)).astype(np.uint32)

@@ -57,4 +57,4 @@ CAMPAIGN_OPERATIONS = {
     **{f"fp32 to {fmt.name}": partial(_to_integer, fmt) for fmt in (INT8, INT16, INT32)},
     "fp16 to fp32": _from_fp16,
 }
-"""Conversions round to nearest even."""
+"""Functions that compare an operation, by its name; conversions round to nearest even."""

@@ -32,7 +32,7 @@ REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
 
 @dataclass(frozen=True)
 class CollectiveIssue:
-    """A collective of a group; `places`: by core, the index of the instruction in the core's list."""
+    """A collective of a group of cores; `places`: by core, the index of its instruction in the core's list."""
 
     kind: CollectiveKind
     group: Group

@@ -20,7 +20,7 @@ LARGEST = 4096  # legal larger ones can take years
 
 
 class Writable:
-    """Bytes that instructions may have written: bool [partitions, bytes] of each storage, HBM as one partition."""
+    """Bytes that instructions may write: for each storage bool [partitions, bytes]; HBM has one partition."""
 
     def __init__(self, config: Config, hbm_bytes: int):
         self.config = config
@@ -42,7 +42,7 @@ class Writable:
 
 @dataclass(frozen=True)
 class Flipped:
-    """An image with flipped bits, all instructions that it may execute, and the required fault, None if uncertain."""
+    """An image with flipped bits, all instructions that it may execute, and the fault that must occur, if any."""
 
     image: Image
     instructions: tuple
@@ -101,7 +101,7 @@ def _changed(
 
 
 def _meaningful_bit(rng, engine: isa.Engine) -> int:
-    """The bit is part of a field, more often the instruction's than the header's."""
+    """Return the index of a random bit in a field of the record, more often of its instruction than of its header."""
     if rng.random() < 0.25:
         layout, first = isa.HEADER_FIELDS, 0
     else:

@@ -29,9 +29,9 @@ class CoreChoices:
     """Composition of a random program: shares of the engines' instructions, sizes, and choices for elementwise ones.
 
     A multiplication has at most `longest` moving columns, every second multiplication at most 8. A long multiplication
-    still adds to a bank of PSUM when other engines request the bank. `nops` is the share of records preceded by NOPs.
-    The bytes in use, per partition and of HBM, are multiples of 4, on chip at least 4096, so that there is room for
-    every instruction.
+    is still adding to a bank of PSUM when other engines request that bank. `nops` is the share of records preceded by
+    NOPs. The bytes in use, per partition and of HBM, are multiples of 4, on chip at least 4096, so that there is room
+    for every instruction.
     """
 
     tensor: float = 0.3

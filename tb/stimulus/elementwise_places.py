@@ -44,7 +44,7 @@ def _addresses(access: Access, shape: tuple[int, ...]) -> np.ndarray:
 
 
 class Places:
-    """The memories while a program is written. `related` is the share of tensors that overlap others."""
+    """Memories of a program under construction; `related` is the share of tensors that overlap others."""
 
     def __init__(self, rng: np.random.Generator, config: Config, memories: dict[Storage, np.ndarray], related: float):
         self.rng, self.config, self.memories, self.related = rng, config, memories, related
@@ -73,7 +73,7 @@ class Places:
         return steps
 
     def _start(self, lanes: int, storage: Storage) -> int | None:
-        """None if the storage has too few partitions."""
+        """Return a random first partition for `lanes` partitions; None if the storage has too few partitions."""
         quadrant = self.config.quadrant
         step = 1 if lanes <= quadrant else 2 if lanes <= 2 * quadrant else 4
         limit = storage_partitions(storage, self.config)

@@ -25,7 +25,7 @@ _PARTS: dict[Rule, tuple[str, ...]] = {
     Rule.ALIGNMENT: ("address", "scalar"),
     Rule.RANGE: ("address", "step", "count", "scalar"),
 }
-"""Parts of the names of the fields to change."""
+"""By rule, parts of the names of the fields that are changed to break it."""
 
 
 def random_word(rng: np.random.Generator) -> int:

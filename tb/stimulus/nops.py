@@ -18,9 +18,9 @@ SCRATCH = 4  # semaphores for which no record waits
 class NopProgram(Program):
     """A program of one section with NOPs before a share of its records.
 
-    The waits of such a record move to a NOP before the record in its queue, or to NOPs in any queues; the latter NOPs
-    increment a separate semaphore, for which the record waits. The program uses the first half of the semaphores, the
-    NOPs use the second half.
+    The waits of such a record move to a NOP before the record in its queue, or to NOPs in any queues. In the second
+    case the NOPs increment a separate semaphore, and the record waits for it. The program uses the first half of the
+    semaphores, the NOPs use the second half.
     """
 
     share: float = 0.2

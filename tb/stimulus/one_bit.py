@@ -1,4 +1,4 @@
-"""Operands with one bit that changes the result; random ones seldom have such a bit, which may reveal a broken wire."""
+"""Operands with one bit that decides the result, to reveal a broken wire; random operands seldom have such a bit."""
 
 from functools import cache
 
@@ -13,7 +13,7 @@ ONE = 0x3F80_0000
 _NEAR = (ONE, ONE + 1, 0x00800000, 0x00FFFFFF, 0x01800001)  # a second operand differs from these in one bit
 
 _LEFT = [(field, bit) for field in range(1, 28) for bit in {0, 22 - field, 23 - field, 24 - field} if 0 <= bit < 23]
-"""Pairs of a small exponent field and the bit that remains of the sum, which just becomes normal or stays subnormal."""
+"""Pairs of an exponent field and the one bit of a cancelled sum that remains; the sum is just normal, or subnormal."""
 
 _FRACTION = FP32.infinity ^ 0x7FFFFFFF
 _FARTHEST = 16  # most places by which an addend exceeds a product; for larger distances suitable factors are rare

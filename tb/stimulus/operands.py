@@ -82,7 +82,7 @@ def random_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
 
 
 def ordinary_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
-    """Return n codes of `fmt` in its storage type: near 1, of either sign; for integer formats any."""
+    """Return n codes of `fmt` in its storage type: numbers near 1 of either sign, or any integers."""
     if not fmt.is_float:
         return rng.integers(0, 1 << fmt.bits, n, np.int64).astype(storage_dtype(fmt))
     values = rng.standard_normal(n).astype(np.float32).view(np.uint32)
@@ -90,7 +90,7 @@ def ordinary_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
 
 
 def partners(rng: np.random.Generator, fmt: Format, codes: np.ndarray) -> np.ndarray:
-    """Return equal, opposite, adjacent, zero or special partners; the smallest integer with -1 is among the pairs."""
+    """Return a partner of each code: equal, opposite, adjacent, zero or special; -1 for the smallest integer."""
     n = len(codes)
     first = codes.astype(np.int64)
     opposite = first ^ (1 << fmt.bits - 1) if fmt.is_float else -first

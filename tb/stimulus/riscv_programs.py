@@ -37,7 +37,7 @@ ILLEGAL_FUNCT3 = {
     Opcode.LOAD: (3, 6, 7), Opcode.STORE: (3, 4, 5, 6, 7), Opcode.BRANCH: (2, 3), Opcode.JALR: (1, 2, 3, 4, 5, 6, 7),
     Opcode.OP: tuple(range(8)), Opcode.OP_IMM: (1, 5), Opcode.MISC_MEM: (2, 3, 4, 5, 6, 7), Opcode.SYSTEM: (0, 4),
 }  # fmt: skip
-"""By opcode, the values of funct3 that are not always legal."""
+"""By opcode, the values of funct3 that are illegal, always or with most values of the other fields."""
 
 FREE = 24  # registers below this number are general
 Item = Callable[[int, Sequence[int]], list[int]]  # words from the item's number and all items' addresses

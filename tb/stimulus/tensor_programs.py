@@ -69,7 +69,7 @@ def replayed(
 
 
 class _Memory:
-    """Operands have separate addresses while there is room."""
+    """Operand memory of a program under construction; operands have separate addresses while there is room."""
 
     def __init__(self, rng: np.random.Generator, config: Config):
         self.rng = rng
@@ -77,7 +77,7 @@ class _Memory:
         self.size = 0
 
     def place(self, fmt: Format, count: int, stride: int, align: int, sparse: bool = False) -> int:
-        """Write elements to all rows and return their address; sometimes return an older operand's."""
+        """Write random elements to all rows and return their address, or sometimes an address in older operands."""
         rng = self.rng
         element = fmt.bits // 8
         extent = (count - 1) * stride + element

@@ -1,4 +1,4 @@
-"""Random tensor instructions: positions in the array, and close sequences."""
+"""Random tensor instructions: their positions in the array, and sequences that follow each other closely."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ TURNS = (
     (LOAD, MULTIPLY, LOAD, MULTIPLY),
     (LOAD, MULTIPLY, MULTIPLY),
 )
-"""Sequences that independent draws seldom produce."""
+"""Sequences of instructions that independent random choices seldom produce."""
 
 CLOSE = 0.15  # probability of such a sequence instead of an independent draw
 

@@ -104,7 +104,7 @@ def _terms(fmt: FloatFormat, ranks: int, rank: int, seed: int, index: np.ndarray
 
 
 def _shuffled(ranks: int, rank: int, random: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a rank's place in a random order of ranks (int64), and the next random words."""
+    """Return the rank's position in a random order of the ranks (int64), and the next random words."""
     a, b = (half.astype(np.int64) for half in _halves(random))
     mask = (1 << ranks.bit_length() - 1) - 1
     rest = ranks - (mask + 1)
@@ -121,10 +121,10 @@ def _shuffled(ranks: int, rank: int, random: np.ndarray) -> tuple[np.ndarray, np
 
 
 def _share(place: np.ndarray, count: int, total: np.ndarray) -> np.ndarray:
-    """Return the part of `total` that a place contributes; `count` places contribute the total.
+    """Return the summand of the rank at position `place`; the summands of all `count` positions add up to `total`.
 
-    The places form groups of equal size. A place in the first group contributes 1, in the second 2, and so on; the last
-    place contributes the remainder.
+    The positions form groups of equal size. Each position in the first group contributes 1, in the second group 2, and
+    so on; the last position contributes the remainder.
     """
     groups = np.clip(2 * (total // count) - 1, 1, count)
     once = groups * (groups + 1) // 2

@@ -16,7 +16,6 @@ BUILD = {"elaboration_s": 1.0, "cold_build_s": 2.0, "build_peak_gib": 0.5}
 
 @pytest.fixture
 def bench(monkeypatch, tmp_path, capsys):
-    """Return a function that runs `make bench` with variables and returns the record and the output."""
     monkeypatch.delenv(LANES_VARIABLE, raising=False)
     monkeypatch.setattr(run, "RESULTS", tmp_path)
 
@@ -30,7 +29,6 @@ def bench(monkeypatch, tmp_path, capsys):
 
 @pytest.fixture
 def cold(monkeypatch):
-    """Return the list of ways for which a cold build was requested; a stand-in replaces the builds."""
     ways = []
 
     def cold_build(elaborate, design):

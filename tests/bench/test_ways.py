@@ -12,7 +12,6 @@ def nothing_chosen(monkeypatch):
 
 
 def measure():
-    """Return 600 cycles per second with vectors, and 40 without."""
     return {"cycles": 1200, "bit_exact": True}, {"cycles_per_s": 600.0 if use_vectors() else 40.0}
 
 

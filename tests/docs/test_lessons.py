@@ -57,7 +57,6 @@ def recordings(tmp_path_factory) -> Iterator[None]:
 
 
 def printed(words: tuple[str, ...]) -> str:
-    """Return what a command (its words after make) prints; it must pass."""
     target, test, *rest = words
     return _printed(target, test, *sorted(rest))
 
@@ -135,7 +134,6 @@ def test_runs_of_the_answers_have_these_values(words, values):
 
 @pytest.mark.parametrize("test, number", [("mac", 0), ("round", 1)])
 def test_vectors_of_the_answers_have_these_results(tmp_path, test, number):
-    """The last column of a vector file is the expected result."""
     text = VECTORS.findall(ANSWERS.read_text())[number]
     lines = [line.split() for line in text.split("\n") if line.strip()]
     assert all(len(line) == (4 if "rne" in line else 5) for line in lines)
@@ -154,7 +152,6 @@ def test_calculations_on_the_pages_are_right():
 
 
 def test_facts_that_the_lessons_state():
-    """Numbers of the text that no command prints."""
     text = (ROOT / "docs" / "lessons" / "2_systolic_array.md").read_text()
     assert f"`{A.tolist()}`" in text and f"column of B is {', '.join(map(str, B[:, 0]))}." in text
     assert (A @ B)[0, 0] == 10

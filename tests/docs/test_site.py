@@ -40,8 +40,6 @@ def site(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(site) -> Iterator[str]:
-    """Serve the site on a free port, as browsers do not run the search's web worker from a file."""
-
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *arguments):
             pass

@@ -44,7 +44,6 @@ def test_a_copy_outside_the_repository_runs(tmp_path):
 
 
 def test_examples_use_what_a_kernel_may_use():
-    """They may import public names, instructions and operands, but neither the testbench nor the hardware."""
     assert len(EXAMPLES) == 6
     public = {f"{PACKAGE}.{name}" for name in dir(neuroncore_rtl)}
     for path in EXAMPLES:

@@ -13,7 +13,7 @@ __all__ = ["Engine"]
 
 
 class _Waker:
-    """Wakes a process of a unit when an input or a memory changes, or at a clock edge to `polarity`."""
+    """Schedules a process of a unit when an input or a memory changes, or when its clock changes to `polarity`."""
 
     __slots__ = ("polarity", "process")
 

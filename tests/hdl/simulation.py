@@ -25,7 +25,7 @@ __all__ = [
 _PERIOD = 1e-6
 
 WARM_UP = 150
-"""Cycles that suffice to bring a unit into most of its states."""
+"""Cycles of random inputs that bring a unit into most of its states."""
 
 WAVEFORM = "NEURONCORE_WAVEFORM"
 """Environment variable with the path of a VCD; if it is set, Amaranth's engine simulates and writes the VCD."""

@@ -55,7 +55,6 @@ class Sundry(wiring.Component):
 
 
 def trace(rng, cycles: int = 400) -> list[tuple]:
-    """Return the outputs before and after each edge, and the changes of one of them that a background process sees."""
     dut = Sundry()
     words, enables = rng.integers(0, 256, cycles).tolist(), rng.integers(0, 2, cycles).tolist()
     outputs = (dut.at_once, dut.later, dut.sum, dut.ticks, dut.falls, dut.left)

@@ -23,8 +23,8 @@ def assert_verdicts(
 ) -> list:
     """Compare the checker's verdicts on words with the specification's; return its jobs, None for illegal words.
 
-    The checker accepts no word after an illegal one until it is reset; its error has the number of legal words before
-    the illegal one, and takes one cycle more if `late`. The words may break only `rules`. `inputs` are values of the
+    The checker accepts no word after an illegal one until it is reset. Its error reports how many legal words preceded
+    the illegal one, one cycle later if `late`. The words may break only `rules`. `inputs` has the values of the
     checker's other inputs for each word.
     """
     reset = Signal()

@@ -33,7 +33,6 @@ PROVIDERS = importlib.metadata.packages_distributions()
 
 
 def packages_of(module: str) -> set[str]:
-    """Return the installed packages with a top-level module."""
     return {normal(package) for package in PROVIDERS.get(module, ())}
 
 

@@ -50,7 +50,6 @@ def sources() -> list[Path]:
 
 
 def prose(path: Path) -> Iterator[str]:
-    """Yield the comments and multi-word strings of a Python file, or the whole text of another file."""
     if path.suffix != ".py":
         yield path.read_text()
         return
@@ -66,7 +65,6 @@ def missing_paths(text: str) -> list[str]:
 
 
 def missing_modules(text: str) -> list[str]:
-    """Return the dotted names in a text that are neither modules nor their members."""
     found = [name for name in MODULE.findall(text) if name.rpartition(".")[2] not in ("py", "md", "v", "h", "c", "hex")]
     return [name for name in found if not name.startswith("tests") and name not in ELSEWHERE and not exists(name)]
 
@@ -123,7 +121,6 @@ def test_imports_in_examples_work():
 
 
 def settings(words: tuple[str, ...]) -> Settings | None:
-    """Return the settings of a make command, None if it takes none; raise UsageError if it is not valid."""
     target, *rest = words
     if target not in dict(overview.targets()):
         raise UsageError(f"make has no target {target!r}")

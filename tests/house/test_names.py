@@ -35,7 +35,6 @@ def things(name: str, modules: set[str]) -> int:
 
 
 def shared_names(sources: Mapping[str, str]) -> dict[str, set[str]]:
-    """Return the names of several things with their modules, given sources by file."""
     found = defaultdict(set)
     for file, source in sources.items():
         for name in exported(source):

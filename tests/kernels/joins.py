@@ -1,4 +1,4 @@
-"""Program with an instruction that waits for all other queues of a core."""
+"""Program in which one instruction waits for all other queues of a core."""
 
 import numpy as np
 

@@ -69,7 +69,7 @@ def any_copy(
 
 
 def beyond(rng: np.random.Generator, limit: int, rows: np.ndarray, share: float) -> np.ndarray:
-    """Return row numbers, a share of them replaced by numbers out of range: at the limit, above it, negative."""
+    """Return `rows` with a share of them replaced by row numbers at or above `limit`, or negative ones."""
     others = rng.choice([limit, limit + 1, limit + 2, 1 << 31, (1 << 32) - limit, (1 << 32) - 1], len(rows))
     return np.where(rng.random(len(rows)) < share, others, rows).astype("<u4")
 

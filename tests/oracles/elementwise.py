@@ -25,7 +25,7 @@ _NAN = np.float32(np.nan)
 _ZERO, _ONE = np.float32(0), np.float32(1)
 
 _FEW = {Opcode.BN_STATS, Opcode.BN_AGGR, Opcode.MAX8, Opcode.FIND_INDEX8}
-"""Opcodes with a dst of a few elements along dimension 0."""
+"""Opcodes that write only a few elements along dimension 0, whatever the source's length."""
 
 _DECIDE = {
     Opcode.TENSOR_COPY: "dst a", Opcode.MEMSET: "dst s0", Opcode.TENSOR_TENSOR: "dst a b",
@@ -39,7 +39,7 @@ _DECIDE = {
 _OPERANDS = {opcode: names.removeprefix("dst ") for opcode, names in _DECIDE.items()} | {
     Opcode.MEMSET: "dst s0", Opcode.TENSOR_SCALAR_REDUCE: "a s0", Opcode.IOTA: "dst", Opcode.DROPOUT: "a",
 }  # fmt: skip
-"""Operands that determine whether integers are signed."""
+"""By opcode, the operands with formats that determine whether integers are signed."""
 
 
 def execute(v: dict[str, int], config: Config, sbuf: np.ndarray, psum: np.ndarray, sums=None, function=None) -> None:
@@ -102,7 +102,7 @@ def _transpose(v, config, memories) -> None:
 
 
 class _Lane:
-    """One lane of an instruction: values that it reads and writes; `total`, a reduction's result, is written at b."""
+    """Values that an instruction reads and writes in one partition; a reduction's result, `total`, is written at b."""
 
     def __init__(self, v, config, memories, lane, sums, function):
         self.v, self.config, self.memories, self.lane = v, config, memories, lane

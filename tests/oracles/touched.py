@@ -16,8 +16,8 @@ Cells = set[tuple[Storage, int, int]]
 def touched(instruction: Instruction, config: Config) -> tuple[Cells, Cells]:
     """Return the sets of (storage, partition, byte) that a legal instruction reads and writes.
 
-    As in programs, a load counts as a read of whole groups of columns, and an accumulation does not count as a read of
-    PSUM, because only the tensor engine writes there between.
+    A LoadStationary reads whole blocks of LOAD_COLUMNS columns. An accumulation does not count as a read of PSUM,
+    because only the tensor engine writes PSUM between the summands.
     """
     touches = touches_of(instruction, config)
     if isinstance(instruction, MultiplyMoving):

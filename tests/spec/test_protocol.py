@@ -20,7 +20,7 @@ CONFIG = PRESETS["tiny"].with_overrides(cores=4)
 CONTEXT = isa.Context(CONFIG, core=2, loaded=(range(4), False))
 
 PLACES_ALLOWED = 10
-"""Permitted dispatches on the type of an instruction or engine outside spec/. Half of them are in the oracle of
+"""Permitted number of branches on the type of an instruction or engine outside spec/. Half of them are in the oracle of
 touched bytes, which must be independent of the instructions' methods."""
 
 
@@ -138,12 +138,10 @@ KINDS = {kind.__name__ for kind in MNEMONICS.values()} | {kind.__name__ for kind
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """Return the names in an expression, including enumerations of members."""
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def dispatches(source: str) -> int:
-    """Return the number of places in a source that dispatch on the type of an instruction or on an engine."""
     count = 0
     for node in ast.walk(ast.parse(source)):
         match node:

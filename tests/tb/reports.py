@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"[-+]?[\d.,]*\d(e[-+]?\d+)?%?|[-+]?inf|nan", re.IGNORECASE
 
 
 def unreadable(value: object, where: str = "") -> Iterator[str]:
-    """Yield the entries of a record whose key is no identifier, and the texts that are only numbers."""
+    """Yield the paths of a record's keys that are no identifiers, and of its texts that are only numbers."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             if not _KEY.fullmatch(key):

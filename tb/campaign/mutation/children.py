@@ -1,4 +1,4 @@
-"""Forked child processes: each continues from the parent's state, with a number, and reports one result."""
+"""Forked child processes: each continues from the parent's state with one mutant, and reports one result."""
 
 import contextlib
 import os
@@ -39,7 +39,7 @@ def answer(pipe: int, child: Child) -> None:
 def fork_all(
     numbers: list[int], workers: int, patience: float, become: Callable[[int, int], None]
 ) -> dict[int, Child] | None:
-    """Fork a child per number, which calls `become`; return their results, or None in a child."""
+    """Fork a child per mutant's number; each child calls `become` and returns None, the parent returns the results."""
     found: dict[int, Child] = {}
     todo, running = list(reversed(numbers)), {}
     while todo or running:

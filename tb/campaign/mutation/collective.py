@@ -1,4 +1,4 @@
-"""Mutation units of the collective engine: its parts, and the engine without them."""
+"""Mutation units of the collective engine: its submodules, and the engine without these."""
 
 from functools import partial
 

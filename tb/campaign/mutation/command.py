@@ -18,7 +18,7 @@ BAR = 0.99  # required share: detected mutants of all mutants that are not equiv
 
 
 def mutate_units(settings: Settings) -> int:
-    """Run the campaign, write and print its records; return 0 if the tests of every unit that ran reach `BAR`."""
+    """Run mutation testing, write and print the records; return 0 if every tested unit's score is at least `BAR`."""
     names = [settings.unit] if settings.unit else list(MUTATED_UNITS)
     failed = False
     for name in names if settings.run else ():
@@ -46,7 +46,7 @@ def mutate_units(settings: Settings) -> int:
 
 
 def retry_holes(name: str, workers: int) -> dict:
-    """Return a unit's record after testing its holes again; UsageError if the unit has changed."""
+    """Test a unit's undetected mutants (holes) again; return the new record. UsageError if the unit has changed."""
     records = read_records([name])
     if not records:
         raise UsageError(f"HOLES=1 must follow a run; {name} has no record")

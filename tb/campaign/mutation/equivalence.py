@@ -237,7 +237,7 @@ _QUESTIONS = {
     "never": (_NEVER, EMPTIED_WATCHED, EMPTIED, _TO_ABC),
     "run": (f"{_RUN}opt_clean -purge\n", WATCHED, PROVED, _TO_SMT),
 }
-"""By proof: script that prepares a side, file of the sound netlist, file for the mutant, and end of the script."""
+"""By kind of proof: script to prepare a netlist, files of the sound netlist and of the one to mutate, script's end."""
 
 
 def _script(mutant: Mutant, kind: str, top: str) -> str:
@@ -265,7 +265,7 @@ def _ask(mutant: Mutant, cycles: int, folder: Path, top: str, modules: Sequence[
 
 
 def _around(mutant: Mutant, outermost: str, text: str) -> list[str]:
-    """Return the module with the mutant and the enclosing modules that are small enough for ABC."""
+    """Return the names of the mutant's module and its enclosing modules, except for modules too large for ABC."""
     module, found = re.search(r"-module (\S+)", mutant.command)[1], []
     while module not in (outermost, "top.unit", "top"):
         found.append(module)
@@ -279,7 +279,7 @@ def _cells(text: str, module: str) -> int:
 
 
 def _never_differs(mutant: Mutant, folder: Path, module: str, is_last: bool) -> bool:
-    """Return whether a module with the mutant never differs; the last module's proof also searches an invariant."""
+    """Return whether ABC proves that the mutant never changes `module`; if `is_last`, also by search for invariants."""
     question = f"never{mutant.number}"
     then = f"pdr -T {_SEARCH} -L {question}.said" if is_last else ""
     try:

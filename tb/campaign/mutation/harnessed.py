@@ -48,7 +48,6 @@ def shell(name: str, component: wiring.Component, sound: str) -> str:
 
 
 def _part(value: Value) -> tuple[Signal, int, int]:
-    """Return the signal of a port that is a signal or a slice of one, and the slice's start and stop."""
     start, stop = 0, len(value)
     while isinstance(value, Slice):
         start, stop, value = start + value.start, stop + value.start, value.value
@@ -56,7 +55,7 @@ def _part(value: Value) -> tuple[Signal, int, int]:
 
 
 class Harnessed:
-    """Replacement of the functions of `run.sim.simulation` while a unit's tests run.
+    """Replacement of `run.sim.simulation`'s functions while a unit's tests run, so that they simulate mutants.
 
     The session forks before a simulation of the unit, limits and counts cycles, and skips tests that do not simulate
     the unit.

@@ -34,7 +34,7 @@ def add_watcher(prepared: str, component: wiring.Component, legal: Legal, part: 
     # Unused ports may be missing from the netlist.
     read = [port for port in ports if len(re.findall(rf"\\{port}\b", watcher)) > 1]
     if missing := [port for port in read if port not in there]:
-        raise ValueError(f"{around} has no port {', '.join(missing)}, which its legal inputs depend on")
+        raise ValueError(f"{around} must have the ports that `legal` reads, but lacks {', '.join(missing)}")
     cell = "".join(f"    connect \\{port} \\{port}\n" for port in read)
     with_it = around_it.removesuffix("end\n") + f"  cell \\{name} \\legal\n{cell}  end\nend\n"
     return prepared.replace(around_it, with_it) + re.sub(r"^attribute \\top 1\n", "", watcher, flags=re.M)

@@ -55,9 +55,9 @@ write_verilog -norename -noattr mutants.v
 _SEEN = "_seen"  # suffix of outputs that proofs compare instead of the outputs of the same name
 
 _LEFT_OUT = r" -port ((\w+_)?CLK|clk|Q|RD_[AS]RST) "
-"""Ports that no mutant changes. Clocks, including the clocks of submodules: another clock is no change of the logic,
-and the proofs have only one clock. Outputs of registers, as they have the initial values: the inputs of registers and
-of the cells that read them are changed instead. Resets of read ports, which memories of this project do not use."""
+"""Ports that no mutant changes. Mutants do not change clocks, because another clock is no change of the logic, and the
+proofs have only one clock. They do not change outputs of registers, which have the initial values, but the inputs of
+registers and of the cells that read them. They do not change resets of read ports, which this project does not use."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def mutants_of(
 
 
 def _module(text: str, top: str, name: str) -> str:
-    """Amaranth adds a number to a duplicate name."""
+    """Return a module's name in RTLIL, to which Amaranth adds a number if another module has it."""
     numbered = r"\.".join(rf"{re.escape(part)}(?:\$\d+)?" for part in name.split("."))
     found = re.search(rf"^module \\({re.escape(top)}\.{numbered})$", text, re.M)
     if not found:

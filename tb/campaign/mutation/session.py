@@ -164,7 +164,7 @@ def _placeless(component) -> str:
 
 
 def _likeness(component) -> tuple:
-    """Return class and plain parameters, which tell components apart without elaboration."""
+    """Return a component's class and its parameters of simple types, to compare components without elaboration."""
     kinds = int | str | Config
     plain = {name: value for name, value in vars(component).items() if isinstance(value, kinds) and name[0] != "_"}
     return type(component), plain

@@ -1,4 +1,4 @@
-"""Amaranth simulator with a compiled module instead of a component; testbenches run unchanged."""
+"""Amaranth simulator that runs a compiled module instead of a component; testbenches remain unchanged."""
 
 from collections.abc import Sequence
 

@@ -18,7 +18,7 @@ __all__ = ["Unit", "files", "payloads", "qualify", "tests_module"]
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit.
+    """A component to mutate, its tests, and what the equivalence proofs may assume.
 
     Arguments:
         title: name in tables.
@@ -51,12 +51,12 @@ class Unit:
 
 
 def files(*names: str) -> tuple[str, ...]:
-    """Return the test files of hdl/ for short names."""
+    """Return the paths of tests in tests/hdl/, each given as folder/name, without test_ and .py."""
     return tuple(f"tests/hdl/{folder}/test_{name}.py" for folder, _, name in (name.partition("/") for name in names))
 
 
 def tests_module(module: str) -> ModuleType:
-    """Return a module of tests/hdl/, which has the parameters of a unit's tests."""
+    """Import and return a module of tests/hdl/ that defines parameters of a unit's tests."""
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
     return importlib.import_module(f"tests.hdl.{module}")
@@ -68,6 +68,6 @@ def qualify(valid: Value, outputs: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def payloads(component, *streams: str, of: str = "") -> dict[str, Value]:
-    """Return `Unit.means` for payloads of streams; `of` is the component's name, with a dot."""
+    """Return `Unit.means` that compares payloads of streams only while valid; `of`: prefix of the output names."""
     ports = {f"{of}{name}.payload": getattr(component, name) for name in streams}
     return {name: Mux(port.valid, Value.cast(port.payload), 0) for name, port in ports.items()}

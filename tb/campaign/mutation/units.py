@@ -37,7 +37,7 @@ def _known_formats(m, unit):
 
 
 def _of_integers_or_not(m, unit):
-    """Compare the product only for integer operations, and the sum only for the others, after the latency of each."""
+    """Compare the product only for integer operations and the sum only for float operations, each after its latency."""
     integer, late = unit.integer, []
     for cycle in range(unit.latency):
         late.append(integer)

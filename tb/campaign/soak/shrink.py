@@ -1,4 +1,4 @@
-"""Shrinking of a failing case to a small one that fails in the same way.
+"""Shrinking of a failing case to a small case that fails in the same way.
 
 The order is: disturbances; instructions in ever shorter ranges (ddmin of Zeller and Hildebrandt); their sizes; at last
 the machine's parameters, as each change needs a build.
@@ -15,7 +15,7 @@ __all__ = ["Shrinking", "shrink"]
 
 @dataclass
 class Shrinking:
-    """Limits and progress of shrinking a case: at most `tries` runs, including `builds` runs on other machines.
+    """Limits and progress of shrinking a case: at most `tries` runs, at most `builds` of them on other machines.
 
     `fails` runs a case and returns whether it fails like the original case.
     """

@@ -12,10 +12,10 @@ __all__ = ["CROSSINGS", "bf16_values", "borders", "dense", "errors", "last_place
 CROSSINGS = {
     "dgelu": (-0.9, -0.6), "dgelu_tanh": (-0.9, -0.6), "dgelu_sigmoid": (-0.9, -0.6), "dsilu": (-1.5, -1.1),
 }  # fmt: skip
-"""Ranges with a zero crossing, where only the absolute error is meaningful."""
+"""By function, the range of arguments around its zero crossing, where only the absolute error is meaningful."""
 
 _BINADES = (-149, -140, -127, -126, -2, -1, 0, 1, 2, 126, 127)
-"""Binades for functions that behave in the same way in every binade."""
+"""Exponents of the tested binades (ranges of one exponent) of functions that behave alike in every binade."""
 
 
 def last_place(y) -> np.ndarray:
@@ -85,7 +85,6 @@ def borders(name: str, reach: int = 2) -> np.ndarray:
 
 
 def _row_borders(field: dict[str, int], row: int) -> np.ndarray:
-    """Return the magnitudes of z at the borders of the segments of a control row."""
     steps = np.arange((1 << field["bits"]) + 1) / (1 << field["bits"])
     if field["coordinate"] in (layout.Coordinate.SIN, layout.Coordinate.COS):
         return ((np.arange(64)[:, np.newaxis] + steps) * np.pi / 2).ravel()

@@ -209,7 +209,7 @@ async def feed(clk, stream: "Signals", items: list[int]) -> None:
 
 
 class Signals:
-    """Signals of an interface of the top level."""
+    """Handles of the signals that form one interface of the simulated top level."""
 
     def __init__(self, dut, interface: str):
         self.dut = dut

@@ -1,4 +1,4 @@
-"""Random instructions of the vector or scalar engine; every byte of both memories is compared with golden."""
+"""Jobs of random instructions for the vector or scalar engine; every byte of SBUF and PSUM is compared with golden."""
 
 from collections import Counter
 from collections.abc import Sequence

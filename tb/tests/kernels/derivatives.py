@@ -34,7 +34,6 @@ def layernorm_gradients(x: np.ndarray, gamma: np.ndarray, dy: np.ndarray) -> Gra
 
 
 def _normal(x: np.ndarray, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the normalised rows, and the inverses of their standard deviations."""
     centred = x - x.mean(1, keepdims=True)
     inverse = 1 / np.sqrt((centred**2).mean(1, keepdims=True) + epsilon)
     return centred * inverse, inverse

@@ -184,7 +184,6 @@ def _layer_jobs(settings: Settings, layers: list[Layer], images: np.ndarray) -> 
 
 
 def _product(results: Sequence[Result]) -> np.ndarray:
-    """Return a layer's product, uint32; a job's subject is the layer's number, a tiled product, and both operands."""
     _, _, a, b = results[0].job.subject
     product = np.zeros((len(a), b.shape[1]), np.uint32)
     for result in results:

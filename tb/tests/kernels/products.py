@@ -25,7 +25,7 @@ MOST_INSTRUCTIONS = 1 << 19  # a minute of planning, 64 MiB of records
 
 
 def ideal_cycles(m: int, k: int, n: int, fmt: Format, config: Config) -> int:
-    """Return the cycles of a product with every processing element busy in every cycle, rounded up."""
+    """Return the cycles of a product if every processing element of the array works in every cycle, rounded up."""
     return -(-m * k * n * len(passes(fmt)) // (config.rows * config.columns))
 
 

@@ -77,7 +77,6 @@ def read_addends(path: Path) -> list[float]:
 
 
 def _sum_of(settings: Settings) -> tuple[float, list[float]]:
-    """Return the start and the addends of the sum."""
     own, fmt = settings.addends, format_named(settings.dtype)
     text = settings.start if settings.start is not None else "0" if own else f"{START:g}"
     try:

@@ -70,7 +70,7 @@ def _attention(bench: CoreWorkbench, settings: Settings, rng: np.random.Generato
 
 
 def _load_heads(program: Program, heads: Sequence[tuple[HbmTensor, ...]]) -> list[Head]:
-    """Append the loads of heads: q_t and k_t precede v of the previous head, as the scores need them."""
+    """Append the loads of all heads: q_t and k_t of a head before v of the previous head, as scores need them."""
     found: list[Head] = []
     scored: list[list[Rows]] = []
     for number in range(len(heads) + 1):

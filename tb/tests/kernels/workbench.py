@@ -33,7 +33,7 @@ __all__ = [
 SIZES = (
     "M", "K", "N", "SEQ", "KEYS", "DIM", "HEADS", "HIDDEN", "VOCAB", "IMAGES", "CHANNELS", "HEIGHT", "WIDTH", "FILTER",
 )  # fmt: skip
-"""Variables that are sizes of a problem."""
+"""Variables of TESTs that set a dimension of the operands."""
 
 Matrix = Rows | HbmTensor
 Matrices = Sequence[Matrix]
@@ -42,7 +42,7 @@ References = Mapping[str, tuple[Matrix, np.ndarray]]  # results by name, each wi
 
 
 class Draws(np.random.Generator):
-    """Random numbers; refuses arrays too large to simulate before it draws them."""
+    """Random number generator that rejects arrays too large to simulate before it draws them."""
 
     def __init__(self, seed: int):
         super().__init__(np.random.PCG64(seed))
@@ -134,7 +134,6 @@ class CoreWorkbench(Workbench):
     """Matrices in HBM; the program is an image that loads them tile by tile, computes and stores."""
 
     def _ideal_cycles(self) -> dict[str, int]:
-        """Return the cycles of each engine without stalls; the tensor engine's count the moved columns."""
         columns = sum(one.columns * times for one, times in self._executed())
         return super()._ideal_cycles() | {"tensor": columns}
 

@@ -193,11 +193,9 @@ class _Lines:
         }
 
     def _timed(self, section: str, run: int) -> dict[str, int]:
-        """Return the cycles of a run of a section; empty for golden."""
         return {"cycles": self._cycles[section][run]} if self._cycles[section] else {}
 
     def _compared(self, codes: tuple[np.ndarray, np.ndarray], row: int) -> dict[str, str]:
-        """Return whether RTL and golden agree on a row; empty without RTL."""
         if self._result.outcome is None:
             return {}
         found, golden = codes

@@ -71,7 +71,7 @@ def golden_failures(result: Result) -> Iterator[str]:
 
 
 def cycles_by_run(result: Result) -> list[int]:
-    """Return the cycles of each run of a section; golden has none."""
+    """Return the cycles of each run of a section; empty for golden, which has no cycles."""
     if result.cycles is None:
         return []
     records = result.prediction.records if result.prediction else result.outcome.parts[0].events

@@ -29,8 +29,8 @@ _OPS = {op.name.lower(): op for op in ReduceOp}
 def ring_bound(instance: Instance, kind: CollectiveKind, group: Group, size: int, reduced: int) -> int | None:
     """Return the least cycles of a collective of one group on a ring, rounded up; None where the ring gives no bound.
 
-    The links carry data in both directions all the time. `size` is the bytes of the longer of src and dst, `reduced` of
-    as many partial results.
+    The bound assumes that the links send data in both directions in every cycle. `size` is the bytes of the longer of
+    src and dst, `reduced` the bytes of as many elements in the format of partial results.
     """
     share = (group.ranks - 1) / group.ranks
     moved = {
@@ -49,7 +49,8 @@ BUS_SHARES = {
     **dict.fromkeys(_SHARED, lambda n: (n - 1) / n),
     **dict.fromkeys((CollectiveKind.BROADCAST, CollectiveKind.SEND), lambda n: 1),
 }
-"""Least share of a rank's bytes on the bus, as NCCL's benchmarks count it; `bus_bytes_per_cycle` is of each rank."""
+"""By kind, bytes that a rank must send for each byte of BYTES, given the number of ranks, as NCCL's benchmarks count;
+`bus_bytes_per_cycle` is this number of bytes for each rank and cycle."""
 
 
 def _jobs(kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
@@ -110,7 +111,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
 
 
 def waits_of(outcome: Outcome, cores: Sequence[int], cycles: int) -> dict[str, Share]:
-    """Return the shares of the cycles in which channels stall, by cause."""
+    """Return by cause the share of cycles in which a channel stalls, as an average over all channels of `cores`."""
     counted = [outcome.parts[core].counters["collective"] for core in cores]
     channels = [counters[f"channel{channel}"] for counters in counted for channel in range(CHANNELS)]
     names = [name for name in channels[0] if name.startswith("wait_")]

@@ -22,7 +22,7 @@ __all__ = ["TEST"]
 BATCH = 50  # collectives per simulation
 
 TEMPERS = {"latency": (1, 8, 64, 150), "gap": (0, 0, 5), "port_rate": (0, 0, 4 * 256), "stall": (0, 0, 40, 160)}
-"""The engines need responses in order."""
+"""HBM behaviours to choose from, all with responses in order, which the engines need."""
 
 
 def _jobs(settings: Settings) -> Iterator[Job]:

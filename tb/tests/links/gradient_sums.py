@@ -34,7 +34,7 @@ LATE = 1000  # largest delay of a rank in cycles
 
 @dataclass(frozen=True)
 class Condition:
-    """Instance, core of every rank, HBM, share of disturbed frames, and largest delay of a rank in cycles."""
+    """Condition of a run: instance, each rank's core, HBM, share of disturbed frames, and largest delay in cycles."""
 
     instance: Instance
     group: Group
@@ -133,7 +133,7 @@ class Added:
 
     @cached_property
     def sums(self) -> dict[str, np.ndarray]:
-        """Sums of each rank by condition, [ranks, elements]."""
+        """Sums that each rank computed, by condition, [ranks, elements]."""
         found = {}
         for name, result in self.results.items():
             vectors, lists = result.job.subject, result.job.workload.lists

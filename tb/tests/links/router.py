@@ -105,7 +105,7 @@ def _shortfalls(outcome: Outcome, *, may_miss: bool) -> Iterator[str]:
 
 
 def _deaths(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[str]:
-    """Yield the intact links that were declared dead, and a cut link that was not declared dead in time."""
+    """Yield a failure for each intact link that was declared dead, and for a cut link not declared dead in time."""
     cut = None if traffic.cut is None else link_of(instance, traffic.cut.wire)
     for link in dead_links(instance, outcome.links.dead):
         if link != cut:

@@ -119,7 +119,7 @@ def workload_failures(instance: Instance, workload: Workload, outcome: Outcome) 
 
 
 def _hasty(workload: Workload, events: Sequence[Sequence[Event]]) -> Iterator[str]:
-    """Yield the barriers that released a core before another core arrived."""
+    """Yield a failure for each barrier that a core finished before another core started it."""
     for issue in workload.issues:
         found = [events[core][place : place + 1] for core, place in issue.places.items()]
         if issue.kind != CollectiveKind.BARRIER or not any(event and event[0].retired for event in found):

@@ -20,9 +20,9 @@ __all__ = ["SUITES", "Suite", "run_oracle", "run_suite"]
 class Suite:
     """A third-party test suite.
 
-    `origin` is its address, `tried` the commit with which it was tried. `find` returns the tests in the path FROM, or
-    None; a suite without `find` has no FROM. `expects` describes FROM. `run` runs the tests. `takes` names the
-    variables that only some suites have and this suite accepts.
+    `origin` is its address, `tried` the tested commit. `find` returns the tests in the path FROM, or None; a suite
+    without `find` does not use FROM. `expects` describes FROM. `run` runs the tests. `takes` names those variables of
+    this suite that other suites do not have.
     """
 
     origin: str

@@ -25,7 +25,7 @@ OTHERWISE = {
     r"misalign-(lh|lhu|lw|sh|sw)-\d+": "misaligned loads and stores",
     r"misalign-(b\w+|jal)-\d+|misalign2-jalr-\d+": "jumps between words",
 }
-"""Features for which a reference signature assumes another legal machine, by a pattern of the test name."""
+"""Features, by pattern of test names, for which a reference signature assumes a machine of another legal behaviour."""
 
 MEMORY_BYTES = 2 << 20  # a test of JAL reaches one MiB in both directions
 _TEST = re.compile(r"(rv\d+)([a-z]+)-([a-z]+)-(\S+)")
@@ -92,7 +92,7 @@ def signed_programs(path: Path) -> tuple[list[Path], list[Path]] | None:
 
 
 def _signed(programs: Sequence[Path], references: Sequence[Path], left_out: Counter) -> Iterator[Test]:
-    """A program and its reference share a name and the folder of an extension."""
+    """Yield a test for each program; its reference has the same name and the same extension's folder."""
     known = {
         (file.parent.parent.name, file.stem): file
         for file in references
@@ -134,7 +134,7 @@ def _report(suite: str, settings: Settings, tests: Sequence[Test], left_out: Cou
 
 
 def _run_test(test: Test, device: Device, settings: Settings) -> tuple[list[str], int, int]:
-    """Return a test's problems, and the numbers of compared and of differing instructions."""
+    """Return the reasons why a test fails, the number of compared instructions, and 1 if one differs from golden."""
     program = read_executable(test.path, MEMORY_BYTES)
     work = CpuWork(program=program, limit=LIMIT, trace=True, memory=test.reference is not None)
     outcome = run_device(device, work, sim=settings.sim, doing=f"running {test.path.name}")

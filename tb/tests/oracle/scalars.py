@@ -58,7 +58,7 @@ def report_of_scalars(
 def _play(
     cases: ScalarCases, operation: OracleOperation, places: np.ndarray, device: PlayerDevice, sim: str, row: Counter
 ) -> list[str]:
-    """Play the cases with the indices `places`, update a row of the table, and return other problems as sentences."""
+    """Play the cases with the indices `places`, count mismatches in `row`, and return other failures as sentences."""
     operands = [operand[places] for operand in cases.operands]
     expected, fmt = _canonical(cases.expected[places], operation.result), operation.result
     doing = f"{len(places):,} cases of {cases.operation}, {operation.unit}"
@@ -83,5 +83,5 @@ def _play(
 
 
 def _canonical(words: np.ndarray, fmt: Format) -> np.ndarray:
-    """Return words with the canonical NaN for any NaN; hardware results are compared unchanged."""
+    """Return expected or golden words with canonical NaNs; hardware results are compared unchanged."""
     return canonical(words, fmt).astype(np.uint32) if fmt.is_float else words.astype(np.uint32)

@@ -32,15 +32,15 @@ ORACLE_UNITS: Mapping[str, Callable[[int, int], Playable]] = {
     "widen": lambda mac, vector: PlayedUnit(Widen(1), ("dtype", "word"), output="fp32"),
     "round": lambda mac, vector: PlayedUnit(Fp32Rounder(), _ROUNDER_PORTS, output="word"),
 }
-"""Units, given the latencies of the multiply-accumulate and of the lanes' ALU."""
+"""Functions that make a unit from two latencies: of the multiply-accumulate, and of the ALU of a vector lane."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OracleOperation:
     """An operation on one of `ORACLE_UNITS`.
 
-    `golden` maps operands to results, uint32 words; `fields` maps them to the unit's inputs. `takes` maps them to a
-    mask of the cases to play.
+    `golden` is a function from operands to results, uint32 words; `fields` from operands to the unit's inputs; `takes`
+    from operands to a mask of the cases to play, and `why` is the reason to skip the others.
     """
 
     unit: str

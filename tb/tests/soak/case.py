@@ -31,7 +31,7 @@ __all__ = [
 
 
 class CaseKind:
-    """A reduced case must fail with the same kind as the original; otherwise its defect may differ."""
+    """Kinds of failure. A reduced case must fail with the original's kind; otherwise its defect may be another one."""
 
     NONE = ""
     BYTES = "bytes differ"

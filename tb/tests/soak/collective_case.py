@@ -25,7 +25,7 @@ ERRORS = (0.0, 0.0, 0.001, 0.01)
 LIMIT = 4_000_000
 
 Item = tuple[tuple[int, Collective, int], ...]
-"""Per participating core: number, instruction, and the delay before it in cycles."""
+"""A collective: for each participating core its index, its instruction, and the delay before it in cycles."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ SUBJECTS: dict[str, type[Case]] = {
 }
 
 TURNS = ("core", "collective", "tensor", "elementwise", "riscv", "instance", "core", "core")
-"""Kinds of consecutive machines."""
+"""Kinds of the cases on consecutive machines; a machine runs PER_MACHINE cases."""
 
 
 def machine_number(index: int) -> int:
@@ -32,7 +32,7 @@ def machine_number(index: int) -> int:
 
 
 def subject_of(index: int) -> str:
-    """Return the kind of machine on which a case runs."""
+    """Return the kind of a case, which is the same for all cases of a machine."""
     return TURNS[machine_number(index) % len(TURNS)]
 
 

@@ -79,7 +79,7 @@ class InstanceCase(Case):
 
     @cached_property
     def _items(self) -> list[list[tuple[int, int]]]:
-        """Per item: core, and index in its part."""
+        """Return for each removable item its instructions: the core, and the index in the core's part."""
         found, pending = [], {core: [] for core in range(len(self.parts))}
         for core, part in enumerate(self.parts):
             for at, (one, _) in enumerate(part.steps):

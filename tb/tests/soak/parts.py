@@ -59,7 +59,7 @@ def smaller_instructions(instruction: isa.Instruction) -> Iterator[isa.Instructi
 class Part(Stored):
     """Program of one core, an image at the HBM address `base`.
 
-    `seed` draws NOPs before records, with the share `nops`. A step is an instruction and its queue; None: any queue.
+    `seed` draws NOPs before a share `nops` of the records. A step is an instruction and its queue; None: any queue.
     The memory, uint8 [bytes], follows the image's header in HBM.
     """
 

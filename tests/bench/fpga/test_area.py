@@ -71,7 +71,6 @@ def test_every_unit_and_primitive_is_in_the_table():
 
 @pytest.fixture
 def placed(monkeypatch):
-    """Replace nextpnr by clocks per seed (or an exception), and the netlist by 7 LUTs."""
     clocks = {}
 
     class Seven:

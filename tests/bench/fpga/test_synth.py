@@ -35,7 +35,6 @@ MODULES = [
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    """Return a function that runs `make synth` with given figures; it returns exit status, output and record."""
     figures = COUNTS | {"fmax_mhz": 46.4, "seeds": {1: 44.7, 2: 46.4, 3: 47.1}, "critical_path": PATH, "used": {}}
     monkeypatch.setattr(synth, "RESULTS", tmp_path)
     monkeypatch.setattr(synth, "measure_area", lambda component, seeds, name: figures)
@@ -114,7 +113,6 @@ def test_modules_occur_as_often_as_all_that_they_are_in():
 
 
 def netlist(tmp_path, cells, names):
-    """Return a netlist of cells (type, inputs, outputs), and of named bits with their sources."""
     found = {
         name: {
             "type": kind,

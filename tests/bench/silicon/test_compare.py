@@ -11,7 +11,6 @@ from neuroncore_rtl.run import report, settings
 
 
 def made_with(host, step):
-    """Return rows that only these two constants fit exactly."""
     rows = [{"bare": bare, "steps": steps} for bare, steps in ((1, 2), (9, 2), (400, 2), (2, 31), (5, 31))]
     return [row | {"published": host + step * row["steps"] + row["bare"]} for row in rows]
 

@@ -25,7 +25,7 @@ There are 128 new tokens in all.
 """
 
 NOWHERE = 10_000
-"""Row number of absent queries, out of range."""
+"""Row number of the unused rows of a tile, out of the range of queries."""
 
 
 def next_tokens_arguments(tokens: int, context: int, turned: bool) -> tuple:
@@ -41,7 +41,7 @@ def next_tokens_arguments(tokens: int, context: int, turned: bool) -> tuple:
 
 
 def next_tokens(q, k, v, keys, values, used, among, out, turned) -> np.ndarray:
-    """Return the attention of new tokens to contexts that include them: (size, batch, heads, tokens)."""
+    """Return the attention of new tokens to contexts that include these tokens: (size, batch, heads, tokens)."""
     tokens, context = used.shape[-2:]
     keys = (keys if turned else np.swapaxes(keys, 1, 2))[:, :, :context].copy()
     values, seen = values[:, :context].copy(), used.astype(bool)
@@ -54,7 +54,7 @@ def next_tokens(q, k, v, keys, values, used, among, out, turned) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sequence:
-    """New tokens of a sequence (first row and number), earlier tokens, and their blocks in the paged caches."""
+    """A sequence: first row and count of its new tokens, count of its tokens, and its blocks in the paged caches."""
 
     first: int
     new: int

@@ -18,7 +18,7 @@ import {package}.language as nl
 """
 
 FIRST = HEADER.count("\n") + 3
-"""Line number of a kernel's first line, after @nki.jit and def."""
+"""Line number, in the file, of the first line of a kernel's body."""
 
 
 def write_kernel(

@@ -24,7 +24,7 @@ class Published:
     """A published kernel: its `file` in the checkout, and its arguments in the kernel's order.
 
     `expected`: function from the rounded arguments to one or more arrays; `grid`: programs along each axis; `error`:
-    largest permitted error, relative to the largest number; `rtl`: whether the RTL takes only minutes.
+    largest permitted error, relative to the largest number; `rtl`: whether the RTL simulates the kernel in minutes.
     """
 
     file: str
@@ -108,14 +108,14 @@ def rotated(q, k, cos, sin) -> np.ndarray:
 
 
 def spread(x: np.ndarray, fill: float, step: int) -> np.ndarray:
-    """Return 128 rows filled by a number, except every step-th row, which is the next row of x."""
+    """Return 128 rows filled with `fill`, except that every step-th row is the next row of x."""
     result = np.full((128, x.shape[1]), float(fill))
     result[::step] = x[: -(-128 // step)]
     return result
 
 
 def doubled(x: np.ndarray, axis: int) -> np.ndarray:
-    """Return an image doubled along an axis by linear interpolation between centres of pixels."""
+    """Return an image of twice the size along an axis, by linear interpolation between pixel centres."""
     n = x.shape[axis]
     place = np.clip((np.arange(2 * n) + 0.5) / 2 - 0.5, 0, n - 1)
     low = np.floor(place).astype(int)
@@ -133,7 +133,7 @@ def windows(x, size: int) -> np.ndarray:
 
 
 def scattered(operand, source) -> np.ndarray:
-    """Return the sums of source at the largest pixel of each 3 x 3 window of operand."""
+    """Add each element of source at the largest pixel of its 3 x 3 window of operand; return the sums."""
     n, c, height, width = operand.shape
     padded = np.full((n, c, height + 2, width + 2), -np.inf)
     padded[:, :, 1:-1, 1:-1] = operand
@@ -433,4 +433,4 @@ def _refused() -> Iterator[tuple[str, str, tuple, str]]:
 
 
 REFUSED = tuple(_refused())
-"""Kernels that are rejected: file, function, arguments, and the message."""
+"""Kernels that the front end rejects: file, function, arguments, and expected message."""

@@ -315,7 +315,7 @@ def max8(s: Sketch) -> None:
 
 
 def places(row: np.ndarray, values: np.ndarray) -> list[int]:
-    """Return the indices of values, each element used at most once; -1 if absent."""
+    """Return the index in row of each of the values, -1 if absent; equal values get different indices."""
     left, expected = list(row), []
     for value in values:
         at = left.index(value) if value in left else -1

@@ -23,10 +23,10 @@ NARROW = ("bfloat16", "float16", "float8_e4m3", "float8_e5m2", "float8_e3m4")
 TYPES = (*FLOATS, *INTEGERS)
 
 LANES, QUADRANT = 16, 4
-"""Machine size of preset small, on which sketches run."""
+"""Partitions of the simulated machine (preset small), and partitions of a quadrant."""
 
 ROWS = 0.1
-"""Probability that a source operand is one partition, repeated in all lanes."""
+"""Probability that a source operand is a single partition, repeated for all partitions."""
 
 MOST, WIDEST = 96, 500
 """Largest number of elements per partition, of an operand and of the tensor around it."""
@@ -173,7 +173,7 @@ class Sketch:
     def target(
         self, shape: tuple[int, ...], dtype: str, *, memory: str | None = None, backwards: bool = True
     ) -> Operand:
-        """Return a random operand to write, in a tensor that contains numbers already."""
+        """Return a random operand to write, a view of a tensor that already contains numbers."""
         held, view, base, part = self._layout(shape, dtype, -4, 4, memory, backwards, wide=shape)
         name, before = self.name("y"), part.copy()
         number = self._held(held, base, dtype, memory or self.any("sbuf", "sbuf", "psum"))

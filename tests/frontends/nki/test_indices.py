@@ -54,7 +54,7 @@ nl.store(out[1, 0:4, 0:1], value=nisa.nc_n_gather(data=nl.load(x[0:4]), indices=
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 @pytest.mark.parametrize("where", ["", ", mode=nisa.oob_mode.skip"])
 def test_stores_by_rows(tmp_path, where, dtype):
-    """Of equal row numbers the last one wins; parts of rows and rows of two dimensions are stored."""
+    """The last store to a row number stays. Some stores write parts of rows, or rows of two dimensions."""
     kernel = write_kernel(tmp_path, f"""
 i_p, i_a, i_b = nl.arange(4)[:, None, None], nl.arange(5)[None, :, None], nl.arange(3)[None, None, :]
 tile, t = nl.load(x[0:4]).reshape((4, 5, 6)), nl.load(rows)
@@ -184,7 +184,7 @@ tile, t = nl.load(x[0:4]), nl.load(rows)
 
 
 def test_sums_of_rows_by_numbers(tmp_path):
-    """Rows are added to rows of HBM, to rows of SBUF, and without an index; a BF16 sum of three is rounded once."""
+    """`dma_compute` adds to indexed rows of HBM, to SBUF, and without indices; a sum of three rows is rounded once."""
     kernel = write_kernel(tmp_path, """
 out, near, plain = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm) for shape in ((9, 30), (4, 30), (4, 30)))
 tile, other = (nl.ndarray((4, 30), dtype=x.dtype, buffer=nl.sbuf) for _ in range(2))
@@ -217,7 +217,7 @@ def bf16(x):
 
 
 def test_access_patterns_with_offsets_in_memory(tmp_path):
-    """In the second dialect step and limit are the tensor's, not the pattern's."""
+    """A row number is multiplied by the tensor's step and compared with the tensor's limit, not the pattern's."""
     kernel = write_kernel(tmp_path, """
 rows, few, block, one, cut = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm)
                               for shape in ((9, 30), (4, 3), (4, 6), (30,), (4, 6, 3)))
@@ -290,7 +290,7 @@ for k in range(4):
 
 
 def test_a_known_offset_keeps_partition_and_rows(tmp_path):
-    """An integer offsets a pattern like a register: from the start of the view, besides a vector_offset."""
+    """A `scalar_offset` known as an integer counts from the view's start; a `vector_offset` may be added to it."""
     kernel = write_kernel(tmp_path, """
 part, rows = (nl.ndarray((n, 3), dtype=x.dtype, buffer=nl.sbuf) for n in (2, 4))
 tile, t = nl.load(x[0:4]), nl.load(numbers)

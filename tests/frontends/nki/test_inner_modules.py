@@ -31,7 +31,6 @@ def test_parts_of_the_interface_are_in_inner_modules(tmp_path):
 
 
 def test_range_counts_to_the_number_of_a_tile(tmp_path):
-    """The loop may be in an imported file; a number known to Python makes a Python range."""
     (tmp_path / "beside.py").write_text(
         "def times(numbers, body):\n    for i in range(1, numbers, 2):\n        body()\n"
         "assert list(range(1, 7, 2)) == [1, 3, 5] and isinstance(range(3), range) and not isinstance([], range)\n"

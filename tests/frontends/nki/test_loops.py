@@ -159,7 +159,6 @@ tile = nl.load(x.reshape((4, 4, 8)).select(0, index))
 
 
 def test_a_place_lies_within_its_tensor(tmp_path):
-    """Four rows from row 12 on are the last ones."""
     kernel = write_kernel(tmp_path, """
 register = nisa.register_alloc()
 nisa.register_load(register, n)

@@ -65,7 +65,6 @@ def test_calls_on_the_rtl(tmp_path, first):
 
 
 def test_every_call_is_tested():
-    """A new call needs a case in one of the tables, or a reason here."""
     table = calls()
     known = {name for name, how, _ in table["nki.isa"] if how != "unsupported"}
     older = {*(f"{name}, of expressions" for name in random_moves.OLDER), "memset of a shape"}

@@ -21,7 +21,6 @@ def tensor(*shape, memory=storage.Memory.sbuf):
 
 
 def numbers(view):
-    """Return each element's number in its tensor, on chip partition times width plus element."""
     index = np.indices(view.shape)
     axes = [axis.start + sum(s * i for s, i in zip(axis.steps, index, strict=True))
             for axis in (view.element, view.partition, view.block)]  # fmt: skip

@@ -79,7 +79,6 @@ def test_borders_of_the_logarithm_table(rng):
 
 
 def test_borders_of_the_exponential_table():
-    """Powers of two: the exponents, on both sides of a row's end, are the results' logarithms."""
     b = with_neighbours(words([octave + row / 64 for octave in (-149, -127, -1, 0, 127) for row in range(64)]))
     assert_within_bound(*ordinary(np.full(len(b), 0x40000000, np.uint32), b), "exponential table")
 

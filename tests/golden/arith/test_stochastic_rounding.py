@@ -22,7 +22,6 @@ def assert_same_as_gfloat(value: np.ndarray, fmt: FloatFormat, random: np.ndarra
 
 
 def above(fmt: FloatFormat, code: int, remainder: np.ndarray, bits: int) -> np.ndarray:
-    """Return the FP32 patterns that are `remainder` / 2**`bits` ulp above a positive code (without padding)."""
     low, high = decode(np.array([code, code + 1]) << fmt.padding_bits, fmt)
     if not np.isfinite(high):
         high = 2.0 ** (fmt.max_exponent + 1)
@@ -58,7 +57,6 @@ def test_every_remainder_on_both_sides_of_its_turn_agrees_with_gfloat(fmt):
 
 @pytest.mark.parametrize("fmt", FP8)
 def test_fp8_every_8_bit_remainder_times_every_8_bit_word_agrees_with_gfloat(fmt):
-    """The codes are at the borders of the format; the word's low bits, all zeros or all ones, must have no effect."""
     remainder, word = map(np.ravel, np.meshgrid(np.arange(256), np.arange(256)))
     for code in ends_and_borders(fmt):
         value = above(fmt, code, remainder, 8)

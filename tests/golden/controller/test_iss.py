@@ -36,7 +36,6 @@ class Board:
 
 
 def machine(image):
-    """Return a hart, its timer and its board; `tick` is called before each step."""
     timer, board = controller.Timer(), Board()
     regions = [(TIMER_COMPARE, 0xC000, timer), (0x4000_0000, 0x1000_0000, board)]
     return (

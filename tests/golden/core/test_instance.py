@@ -27,7 +27,6 @@ ALL = Group(0, 1, 4)
 
 
 def run(programs, contents=None, changed=None, order=None):
-    """Return outcomes and images; `changed` replaces a core's first record."""
     programs = [p if isinstance(p, Program) else collectives_program(CONFIG, p, BASE) for p in programs]
     images = [watched(program, limit=3000) for program in programs]
     memories = np.zeros((len(images), max(image.base + len(image.data) for image in images)), np.uint8)

@@ -20,7 +20,7 @@ def case(instance=RING, ranks=8, count=10_000, **options) -> LinkCase:
 
 
 def beat_by_beat(case: LinkCase, parameters: Parameters) -> int:
-    """Return the cycles of an FP32 ALL_REDUCE on all cores of a ring, from the cycle in which a rank sends a beat.
+    """Return the cycles of an FP32 ALL_REDUCE on all cores of a ring, computed from the cycle of every sent beat.
 
     A beat is sent at least one cycle after the preceding one, and after its arrival. The latency of a hop depends on
     whether the two cores share a chip.

@@ -27,7 +27,6 @@ EVERY_FLOAT = pytest.mark.parametrize("fmt", [fmt for fmt in MATMUL_FORMATS if f
 
 
 def codes(rng, fmt, shape, special=0.002):
-    """Return codes near 1, or near the square root of FP32's smallest or largest number; `special`: share of others."""
     anything = random_codes(rng, fmt, int(np.prod(shape))).reshape(shape)
     if not fmt.is_float:
         return anything

@@ -23,7 +23,6 @@ def pairs(rng, count=100_000):
 
 
 def softfloat_maximum(a, b):
-    """Return the IEEE 754-2019 maximum; of zeros with different signs, the positive one."""
     larger = np.where(softfloat.less(a, b), b, a)
     larger = np.where(softfloat.equal(a, b), a & b, larger)
     return np.where(softfloat.less_equal(a, b) | softfloat.less_equal(b, a), larger, NAN)
@@ -38,8 +37,6 @@ def nonzero(words):
 
 
 def integral(whole):
-    """Return Python's rounding to an integer, with the float's sign if the result is zero, on FP32 patterns."""
-
     def rounded(a, b):
         results = [math.copysign(whole(x), x) if math.isfinite(x) else x for x in a.view(np.float32).tolist()]
         return canonical(np.array(results, np.float32).view(np.uint32))

@@ -51,7 +51,6 @@ int8 rne bf800000
 
 
 def broken(result="r", result_valid="v"):
-    """Return a mutation that wraps the unit, with these expressions of its outputs r and v."""
     body = f"wire [31:0] r; wire v; assign result = {result}; assign result_valid = {result_valid};"
     return lambda text: in_shell(text, r"\w+Unit", {"result": "r", "result_valid": "v"}, body)
 

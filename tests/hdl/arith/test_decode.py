@@ -16,7 +16,6 @@ HALVES = pytest.mark.parametrize("half", (0, 1))
 
 
 def codes(rng, fmt):
-    """Return every code of 8 bits; for wider formats the corners of TEST=mac and random codes."""
     if fmt.bits == 8:
         return np.arange(256)
     return np.concatenate([stimulus.corners(fmt), stimulus.random_codes(rng, fmt, 1500)])
@@ -48,7 +47,6 @@ def values(words, fmt, half):
 @HALVES
 @EVERY_FORMAT
 def test_operand_is_that_of_golden(rng, fmt, half):
-    """The low half of other formats is a zero with the operand's sign."""
     words = codes(rng, fmt)
     if fmt == FP32:
         expected = arith.operand(words, fmt, ("hi", "lo")[half])

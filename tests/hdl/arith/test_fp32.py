@@ -28,7 +28,6 @@ def product_cases(rng, count):
 
 
 def as_product(a, b):
-    """Return two factors, and the addend that keeps their rounded product."""
     return a, b, np.full_like(a, NEGATIVE_ZERO)
 
 

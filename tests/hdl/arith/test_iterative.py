@@ -48,7 +48,6 @@ def timing_of(unit, remainder: bool) -> dict[str, int]:
 
 
 def play_pairs(unit, a: np.ndarray, b: np.ndarray, sim: str, **inputs) -> np.ndarray:
-    """Return the results of pairs, played with idle cycles between them; fail if a result is missing or unknown."""
     fields = {"a": a, "b": b} | {name: np.broadcast_to(np.uint32(value), a.shape) for name, value in inputs.items()}
     remainder = bool(np.any(inputs.get("remainder", 0)))
     results, unknown = play(PlayedUnit(unit, tuple(fields), **timing_of(unit, remainder)), fields, sim)

@@ -20,7 +20,7 @@ TO_FP32, TO_INTEGER, NARROWED = range(3)
 
 
 class StorageUnit(Playable):
-    """Both conversions, combinational, with an output register; `output` selects the result."""
+    """Combinational `Widen` and `Saturate` with an output register; `output` selects one of their results."""
 
     def __init__(self):
         super().__init__(data.StructLayout({"dtype": formats.FormatCode, "output": 2, "uint32": 1, "word": 32}), 1)

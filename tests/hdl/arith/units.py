@@ -43,7 +43,7 @@ def run(
 def shuffled(rng: np.random.Generator, parts: Sequence[tuple], names: Sequence[str]) -> tuple[dict, np.ndarray]:
     """Return cases in random order, and the expected words.
 
-    A part has an array, or a number for all its cases, for each name, and the expected words.
+    Each element of `parts` has for each name an array, or a number for all its cases, and then the expected words.
     """
     columns = zip(*(np.broadcast_arrays(*map(np.atleast_1d, part)) for part in parts), strict=True)
     *fields, expected = (np.concatenate(column).astype(np.uint32) for column in columns)

@@ -8,7 +8,7 @@ from tests.hdl.simulation import drive
 __all__ = ["Line", "frame", "parsed", "write"]
 
 QUIET = 20
-"""Cycles without a byte that end an answer."""
+"""Cycles without a byte after which an answer has ended."""
 
 
 def frame(code: int, address: int = 0, length: int = 0, payload: bytes = b"", tag: int = 0) -> bytes:

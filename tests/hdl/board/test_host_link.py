@@ -22,7 +22,7 @@ REGISTERS = {0x00: 0x12345678, 0x04: 0}
 
 
 class Board:
-    """A link with memory and registers; `bench` gets the host's line and the board."""
+    """Host link with a board's memory and registers; the coroutine `bench` gets the host's line and the board."""
 
     def __init__(self, bench, *, stall: float = 0.0, silent: bool = False):
         self.memory = bytearray(random.Random(1).randbytes(2048))
@@ -54,8 +54,6 @@ class Board:
 
 
 def on_board(**options):
-    """Turn a bench into a test; its parameters are the line, the board, and then the arguments of the test."""
-
     def decorate(bench):
         _, _, *parameters = inspect.signature(bench).parameters.values()
 

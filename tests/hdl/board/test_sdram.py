@@ -13,7 +13,7 @@ from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs
 from neuroncore_rtl.run.sim import images, simulation
 
 CHIP = dataclasses.replace(sdram_chip.MT48LC16M16, row_bits=11, refresh_ns=16_000_000)
-"""Parameters of a chip with a quarter of the rows; each row is refreshed at the usual rate."""
+"""Parameters of a chip with a quarter of the rows and of the refresh period, so the refresh rate is the usual one."""
 
 START_NS = 2_000
 COUNT = 3000
@@ -34,7 +34,6 @@ def bench(clock_hz: int, broken: dict[str, int] | None = None) -> simulation.Des
 
 
 def random_accesses(rng: np.random.Generator) -> list[dict[str, int]]:
-    """Return accesses near each other and far apart, in few rows, so that most words are read after a write."""
     found, number = [], 0
     for _ in range(COUNT):
         if rng.random() < 0.3:
@@ -65,7 +64,6 @@ def play(design: simulation.Design, words: list[dict[str, int]], sim: str = "ver
 
 
 def expected(words: list[dict[str, int]]) -> list[int]:
-    """Unwritten words have the initial contents of the chip's model."""
     memory, found = {}, []
     for one in words:
         number = one["number"]

@@ -13,7 +13,7 @@ def other_side(word: int, kind: isa.CollectiveKind) -> int:
 
 
 def field_at(kind: isa.CollectiveKind, bit: int) -> int:
-    """Return one more than the index of the field at a bit of an announcement; 0 if the kind does not use the bit."""
+    """Return 1 + the index of the announcement's field with this bit; 0 if collectives of this kind ignore the bit."""
     indices = (
         index
         for index, (name, width) in enumerate(isa.SIGNATURE_FIELDS)

@@ -9,7 +9,7 @@ K, T = isa.CollectiveKind, isa.CollectiveType
 
 
 def job_values(one: Collective) -> dict[str, int]:
-    """Return the fields of the job of a legal instruction, except for its draw and announcement."""
+    """Return the fields of the job that the checker makes of a legal collective, except `draw` and the announcement."""
     barrier, cores = one.kind == K.BARRIER, one.group.cores
     chunk = isa.GRANULE * one.chunk
     unit = chunk if one.kind in (K.ALL_REDUCE, K.BARRIER) else one.pitch
@@ -37,7 +37,7 @@ def job_bits(one: Collective) -> int:
 
 @dataclass
 class Lists:
-    """Operations of a channel of a rank, with the fields that have an effect."""
+    """Loads, receives and sends that a rank's channel executes, with only the fields that have an effect."""
 
     loads: list[dict[str, int]] = field(default_factory=list)
     receives: list[dict[str, int]] = field(default_factory=list)

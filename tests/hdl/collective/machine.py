@@ -25,7 +25,7 @@ __all__ = ["CORES", "FIRST", "HBM_BYTES", "LINK_BYTES", "Outcome", "run_collecti
 CORES, LINK_BYTES, HBM_BEAT = 5, 8, 16
 
 FIRST = 62
-"""Index of the first core in the instance; together the cores' indices use every bit."""
+"""Index of the first simulated core; the indices of the cores, 62 to 66, have every bit both 0 and 1."""
 
 HBM_BYTES = 1 << 17
 """Size of a core's HBM; addresses beyond it get an error response."""
@@ -43,10 +43,10 @@ _PORTS = {
 class Outcome:
     """Result of a run; a sequence has an entry per core.
 
-    `errors` has the errors of all cores. `retired` are the cycles in which a core retired an instruction, `awake`
-    cycles with a clock edge. `peers` is the core for which a core waits at the end, or None; `named` adds the index of
-    that core plus one in each cycle. `sent` flits in total; `flits` and `taken` flits sent and received until each
-    retirement.
+    `errors` has the errors of all cores. `retired` has the cycles in which the core retired an instruction, `awake` the
+    number of cycles with a clock edge. `peers` is the core for which the core waits at the end, or None; `named` is the
+    sum, over all cycles, of the index of that core plus one. `sent` is the total number of flits; `flits` and `taken`
+    are the numbers of flits that the core had sent and received at each retirement.
     """
 
     memories: np.ndarray

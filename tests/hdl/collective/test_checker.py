@@ -25,7 +25,6 @@ def word_of(values):
 
 
 def near(rng, cores):
-    """Return a core and a collective that is just legal or just illegal."""
     any_collective = (random_collective, large_collective)[rng.integers(2)]
     one = any_collective(rng, cores=cores, ranks=int(rng.choice((2, 3, min(8, cores), min(50, cores)))))
     values, core, ranks = one.fields(), one.core, one.group.ranks
@@ -69,7 +68,6 @@ BLOCKS = {K.REDUCE_SCATTER: "src_address", K.ALL_GATHER: "dst_address"}
 
 
 def sizes():
-    """Yield collectives in which a single bit of a count, a pitch or an address may break a rule."""
     end = 1 << HBM_ADDRESS_BITS
     for bit in range(32):
         if bit < 30:
@@ -95,7 +93,6 @@ def sizes():
 
 
 def places(cores):
-    """Yield collectives in which a single bit of a rank, a core, an opcode or an address may break a rule."""
     for kind in (K.SEND, K.RECEIVE):
         yield fields_of(kind, root=0)
     for bit in range(6):
@@ -147,7 +144,6 @@ WAYS = {
 
 
 def broken(kind, *ways):
-    """Return a core and a collective of a kind with the changes of `ways`, which the kind may ignore."""
     values = {"base": 50, "core": 50, "stride": 1, "ranks": 2, "rank": 0, "root": 1, "count": 64, "pitch": 256}
     core, fields = fields_of(kind, **values)
     for way in ways:
@@ -162,7 +158,6 @@ def rule_of(core, fields):
 
 
 def check(cores, pairs, rules=None):
-    """Compare the checker's verdicts with the specification's; return the jobs of legal words."""
     violations = [isa.collective_violation(Collective.unpack(word), core, cores) for core, word in pairs]
     inputs = [{"core": core} for core, _ in pairs]
     return assert_verdicts(CollectiveChecker(cores), [word for _, word in pairs], violations, rules, inputs)

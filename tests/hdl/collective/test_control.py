@@ -77,7 +77,6 @@ async def test_every_core_has_its_own_slot_in_the_mailbox_and_a_reset_clears_all
 
 
 def random_ops(py_rng, count, new_peer, draw):
-    """With probability `new_peer` an operation on the network has another peer than the previous one."""
     ops, peer = [], None
     for _ in range(count):
         op = draw()
@@ -96,10 +95,6 @@ def random_sends(py_rng, count):
 
 
 def send(py_rng, ops, stall, own, announcements, **options):
-    """Run a sender; return sent and expected (peer, beat), the maximum of beats in flight, and the final state.
-
-    The sender announces the word `own`, the new peers in `ops` the words `announcements`, in order.
-    """
     dut = sender.CollectiveSender(LINK_BYTES, CORES, WINDOW)
     beats = [(op, py_rng.getrandbits(8 * LINK_BYTES)) for op in ops for _ in range(beats_of(op, "wide"))]
     inputs = {

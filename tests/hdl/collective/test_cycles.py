@@ -42,7 +42,7 @@ AWAKE = [[6504, 6525, 6546, 6567, 6587], [7763, 7784, 7805, 7826, 7846]]
 BUSY = [[6503, 6524, 6545, 6566, 6586], [7762, 7783, 7804, 7825, 7845]]
 
 NAMED = [[190131, 88351, 61683, 118615, 132929], [250896, 128644, 82050, 177603, 187337]]
-"""Checksum per core of the cores for which it waits, see `machine.Outcome.named`."""
+"""Checksum, per core, of the cores for which it waits: see `machine.Outcome.named`."""
 
 
 def test_cycles():

@@ -20,7 +20,7 @@ WIDTHS = (8, 16, 32, 64)
 PAIRS = [(link, hbm) for link in WIDTHS for hbm in WIDTHS]
 TRIED = (8, 16)
 RATED = [(8, 8), (8, 64), TRIED, (64, 8), (64, 64)]
-"""Bytes of a link and of HBM; tests of a single pair use `TRIED`."""
+"""Bytes per beat of the link and of HBM; a test that uses one such pair uses `TRIED`."""
 
 FP32, BF16, INT32 = CollectiveType
 
@@ -42,7 +42,6 @@ def load(
     fails=False,
     **options,
 ) -> Played:
-    """Load random bytes, and compare the beats, unless it `fails`; none is accepted in the first `hold` cycles."""
     memory = np.random.default_rng(SEED).bytes(size)
     expected, bursts = [], []
     for op in ops:
@@ -66,7 +65,6 @@ def load(
 
 
 def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, warm_up=0, fails=False, **options) -> Played:
-    """Store random beats, and compare the memory, unless it `fails`; HBM also stalls with probability `stall`."""
     rng = np.random.default_rng(SEED)
     memory = bytearray(rng.bytes(SIZE))
     expected, beats, bursts = bytearray(memory), [], [] if bursts is None else bursts
@@ -131,12 +129,12 @@ def test_every_bit_of_an_address(transfer, base):
 
 
 LONG = [1 << bit for bit in range(10, 30)]
-"""Element counts with a single bit: an operation with a few elements more ends early if this bit is lost."""
+"""Powers of two; an operation with slightly more elements than one of them ends early if the unit loses this bit."""
 
 WIDE_BF16 = {"dtype": BF16, "wide": 1}
 LOADS = [*((5, {"dtype": dtype}) for dtype in (FP32, BF16)), (5, WIDE_BF16), (255, {"dtype": FP32}), (63, WIDE_BF16)]
 STORES = [(5, FP32), (5, BF16), (63, FP32)]
-"""Further elements of long loads and stores, and their flags or format."""
+"""Elements of long stores above a power of two, and their format."""
 
 BURST = BURST_BEATS * TRIED[1]
 

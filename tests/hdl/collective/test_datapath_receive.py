@@ -19,7 +19,7 @@ from tests.hdl.streams import play
 FP32, BF16, INT32 = CollectiveType
 SEED = 20260611
 DRAWS = [{"seed": 0x1234_5678, "stream": 0x9ABC_DEF0}, {"seed": 0xEDCB_A987, "stream": 0x6543_210F}]
-"""Keys of stochastic rounding; each bit is set in one of the keys."""
+"""Keys of stochastic rounding; each bit is set in exactly one of the two keys."""
 
 OPERATION = {ReduceOp.SUM: AluOp.ADD, ReduceOp.MAX: AluOp.MAX, ReduceOp.MIN: AluOp.MIN}
 
@@ -33,12 +33,12 @@ class Traffic:
         self.rng = np.random.default_rng(seed)
         self.ops, self.net, self.load, self.store_ops = [], [], [], []
         self.results = {"store": [], "forward": []}
-        """Bytes of each operation, in order."""
+        """Expected bytes that each operation stores or forwards, in order."""
         self.rounded = {"store": [], "forward": []}
-        """For each operation, whether its elements are rounded to half their size, so that two results make a beat."""
+        """Whether each operation rounds elements to half their size, so that two result beats fit one output beat."""
 
     def add(self, elements: int, dtype: CollectiveType, ties: bool = False, **fields) -> None:
-        """With `ties`, FP32 sums are halfway between two BF16 numbers, or differ from that in the last bit."""
+        """Add an operation; with `ties`, its FP32 sums are halfway between BF16 numbers, or one bit from halfway."""
         rng, bf16 = self.rng, dtype == BF16
         first, address = int(rng.integers(1 << 32)), 64 * int(rng.integers(1 << 34))
         common = {"dtype": dtype, "elements": elements}

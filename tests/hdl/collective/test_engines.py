@@ -26,7 +26,6 @@ def memories(rng):
 
 
 def programs_of(*collectives):
-    """Return the programs of all cores for collectives, each given by the instruction of rank 0."""
     programs = {core: [] for core in range(CORES)}
     for one in collectives:
         for part in on_every_rank(one):
@@ -35,7 +34,6 @@ def programs_of(*collectives):
 
 
 def random_programs(rng, operations, kinds=KINDS):
-    """Return random programs that cannot deadlock."""
     programs = {core: [] for core in range(CORES)}
     for _ in range(operations):
         ranks = int(rng.integers(2, CORES + 1))
@@ -226,7 +224,6 @@ def test_stochastic_rounding_of_many_seeds(rng, memories):
 
 
 def hang(programs, memories):
-    """Return, for each core in a deadlock, the core for which it waits."""
     outcome = run_collectives(programs, memories, limit=3000)
     assert not outcome.errors
     return outcome.peers

@@ -17,7 +17,7 @@ K = collective.CollectiveKind
 def test_a_sender_retires_after_the_token(network, rng):
     """With a long latency, all data are sent before the token arrives on either channel.
 
-    Barriers with a third core in between let the receiver be ready first.
+    Barriers with a third core make the receiver ready before the sender.
     """
     counts = [*(2 * collective.GRANULE,) * 40, *(1, 2, collective.GRANULE + 1) * 2]
     barrier = all_reduce(collective.Group(0, 2, 2), kind=K.BARRIER)

@@ -17,7 +17,6 @@ SHAPES = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
 
 
 def check(channel, jobs, stall=0.0, hold=None) -> Played:
-    """Play jobs in order; compare operations and `busy` with plain Python; check that receives begin at a granule."""
     wanted = [(one, operations(one, channel)) for one in jobs]
     expected = {name: [(one, op) for one, lists in wanted for op in getattr(lists, name)] for name in SHAPES}
     counts = {name: len(ops) for name, ops in expected.items()}

@@ -16,7 +16,7 @@ SEED = 6765
 
 
 class Both(wiring.Component):
-    """A converter to wider and one to narrower beats; `begun` has a bit for each, set while it has an operation."""
+    """Both converters, to wider and to narrower beats; a bit of `begun` is set while its converter has an operation."""
 
     def __init__(self, small: int, large: int):
         self.small, self.large = small, large

@@ -13,7 +13,6 @@ BRANCH = ("beq", "bne", "blt", "bge", "bltu", "bgeu")
 
 
 def instruction(rng: np.random.Generator) -> str:
-    """Return a line of a program; a taken branch skips the rest of its line."""
     rd, a, b = (f"x{rng.choice(REGISTERS)}" for _ in range(3))
     kind = rng.choice(5, p=(0.5, 0.1, 0.15, 0.1, 0.15))
     if kind == 0:
@@ -29,7 +28,6 @@ def instruction(rng: np.random.Generator) -> str:
 
 
 def load_random(rng: np.random.Generator) -> str:
-    """Return a line that loads a random word, because results soon become 0 or all ones."""
     word = int(rng.integers(1 << 32)) >> int(rng.choice((0, 0, 0, 8, 20, 31)))
     return f"li x{rng.choice(REGISTERS)}, {word}"
 

@@ -9,10 +9,6 @@ REPLY = 0x1234_5678
 
 
 def control(program: str, limit: int = 2000) -> tuple[dict[int, int], list[tuple[int, int]], int]:
-    """Return registers, bus writes, and cycles of `waiting` of a program that ends with a write to EXIT.
-
-    Reads on the bus return REPLY, at REGISTERS + 0x100 an error; a response takes three cycles.
-    """
     unit, registers, written = Controller(), {}, []
 
     async def bench(ctx):

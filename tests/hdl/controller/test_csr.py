@@ -16,7 +16,6 @@ CONSTANT = {"mstatus": 0x1800, "misa": 0x4000_1100}
 
 
 def values(body: str) -> list[int]:
-    """Run instructions; return the results of the instructions with a destination other than x1."""
     result = run(body)
     assert not result.traps
     return [entry.value for entry in result.trace if 1 < entry.rd < 31]

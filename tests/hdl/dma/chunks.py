@@ -9,7 +9,7 @@ from neuroncore_rtl.spec.isa import Storage
 __all__ = ["BASES", "SPAN", "any_chunk", "beats_of", "grids"]
 
 BASES, SPAN = (0x55_5555_4000, 0xAA_AAAA_8000), 1 << 13
-"""Start addresses of a region of HBM, and the number of bytes in the region, which contains all HBM chunks."""
+"""Start addresses of two regions of HBM, and the bytes of a region; a test takes all HBM chunks from one region."""
 
 
 def grids(size: int) -> dict[Storage, int]:
@@ -18,7 +18,7 @@ def grids(size: int) -> dict[Storage, int]:
 
 
 def any_chunk(rng: np.random.Generator, size: int, base: int) -> dict:
-    """Half of all chunks are in HBM, from `base` on."""
+    """Return a random chunk of at most `size` bytes; half of all chunks are in HBM, at `base` and above."""
     storage = (Storage.SBUF, Storage.PSUM, Storage.HBM, Storage.HBM)[rng.integers(4)]
     grid = grids(size)[storage]
     offset = int(rng.integers(grid)) if rng.random() < 0.7 else 0

@@ -56,7 +56,7 @@ def run_and_compare(
 
 
 def legal_copy(rng: np.random.Generator, config: Config, memories: Memories, base: int = 0) -> DmaCopy:
-    """Return a legal copy without overlap; row numbers of a gather or scatter are written to the memories."""
+    """Return a random legal copy without overlap, and write the row numbers of its gather or scatter to `memories`."""
     while True:
         copy = random_copy(rng, config, base)
         if dma.dma_violation(copy.fields(), config) is not None:

@@ -41,15 +41,15 @@ class Error:
 
 
 SEEN = ("busy", "wait_axi_read", "wait_axi_write", "wait_line_read", "wait_line_write", "bursts", "active")
-"""Cycles that the harness counts at the ports, and HBM bursts."""
+"""Events at the engine's ports: HBM bursts, and cycles with a busy engine, with a stall, and with a clock edge."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """Result of a run; `seen` are the events of `SEEN`, counted at the ports.
 
-    `taken`, `retired` and `failed` are cycles in which copies were accepted, retired and failed; `counters` are counted
-    since the last error.
+    `taken`, `retired` and `failed` are the cycles in which copies were accepted, retired and failed; `counters` has the
+    engine's counters since its last error.
     """
 
     memories: Memories

@@ -16,10 +16,11 @@ PHASES = (
     *((300, 0.1, 0.9, 0.3, 0), (300, 0.05, 1, 0.02, 0), (200, 0.05, 0.5, 0.03, 0)),
     *((500, 0.5, 0.3, 0.5, 0.05), (500, 0.1, 0.9, 0.4, 0.2), (300, 0.3, 0.8, 0.1, 0.02), (300, 0.3, 0.8, 1, 0.05)),
 )
-"""Cycles, and probabilities per cycle of a burst, a closed copy and a response if legal, and an error response."""
+"""Cycles of each phase; probabilities per cycle of a burst, the end of a copy and a response, where legal; and the
+probability that a response is an error."""
 
 BOUT = 0.8
-"""Probability that HBM stays idle or active in the next cycle."""
+"""Probability that HBM keeps its state, which is to respond or not, for another cycle."""
 
 RESET = 0.1
 """Probability per cycle of a reset of a unit that has failed."""

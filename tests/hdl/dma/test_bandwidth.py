@@ -15,7 +15,8 @@ CONFIGS = {16: replace(PRESETS["tiny"], rows=8), 64: replace(PRESETS["tiny"], ro
 HBM, SBUF, PSUM = Storage.HBM, Storage.SBUF, Storage.PSUM
 
 REPEATS = (1, 1, 2)
-"""Lengths of a copy in units; the second and third have the same predecessor, so they differ only in a unit."""
+"""Lengths of three consecutive copies, as multiples of a length. The second and third follow equal copies, so their
+times differ only by the time of one such length."""
 
 
 def measure(config, copies):

@@ -23,7 +23,6 @@ def piece(src, dst, raw, offset=0):
 
 
 def codes_of(rng, fmt):
-    """Return random codes, and codes in which a single bit changes the result."""
     ones = [1 << bit for bit in range(fmt.bits)]
     every = (1 << fmt.bits) - 1
     codes = [0, every, *ones, *(one - 1 for one in ones[1:])]
@@ -57,7 +56,6 @@ def test_every_cast_is_that_of_golden(rng):
 
 
 def pieces(seed, count):
-    """Return pieces, and the count of their results: one per cast element, or one per piece of equal formats."""
     rng, words, results = Random(seed), [], 0
     for _ in range(count):
         src, dst = (rng.choice(list(FORMATS.values())) for _ in range(2))

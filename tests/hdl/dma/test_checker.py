@@ -40,7 +40,6 @@ def random_words(rng, config, legal, near, wild):
 
 
 def near_word(rng, config):
-    """Return a copy that is just legal or just illegal."""
     values = random_copy(rng, config).fields()
     name = str(rng.choice(("src", "dst")))
     storage, axis = Storage(values[f"{name}_storage"]), values[f"{name}_axis"]
@@ -101,7 +100,6 @@ def test_verdicts_are_those_of_the_specification(shape, rng):
 
 
 def legal_words(rng, config, count):
-    """Return legal copies, each with another combination of storages."""
     words = {}
     while len(words) < count:
         copy = random_copy(rng, config)
@@ -117,13 +115,11 @@ def small(**changes):
 
 
 def walk(name, storage, dimension, count, step, **place):
-    """Return a copy with one side that walks through a memory."""
     side = {"storage": storage, f"step{dimension}": step} | place
     return small(**{f"{name}_{what}": value for what, value in side.items()} | {f"count{dimension}": count})
 
 
 def walks(config):
-    """Yield copies that walk to the end or the start of a memory, or one byte or step beyond."""
     limits = {storage: storage_bytes(storage, config) for storage in (Storage.SBUF, Storage.PSUM)}
     limits[Storage.HBM] = 1 << HBM_ADDRESS_BITS
     for name, (storage, limit) in product(("src", "dst"), limits.items()):
@@ -185,7 +181,6 @@ def two_at_once():
 
 
 def adjacent(rng):
-    """Yield copies in HBM with adjacent elements, or with one bit inverted in the step of one dimension."""
     counts_of = (*((1 << bit, 1 << 15 - bit, 2, 3, 1) for bit in range(16)), *rng.integers(1, 9, (16, DMA_DIMENSIONS)))
     for bit, counts in enumerate(counts_of):
         counts = rng.permutation(counts) if bit % 2 else counts
@@ -221,7 +216,7 @@ def full_of_bits(rng, count):
 
 
 def expected_job(fields):
-    """A run has as many dimensions as are adjacent in memory; rows of a gather or scatter are separate runs."""
+    """Return the job; a run covers the inner dimensions that are contiguous in memory, at most an indexed row."""
     indexed = {"src": fields["gather"], "dst": fields["scatter"]}
     rows, expected = fields["gather"] or fields["scatter"], {}
     for name in ("src", "dst"):

@@ -29,7 +29,7 @@ COPIES = {
     "gather": ((8, 20), tensor(HBM, 0x100, (24, 1), INT32), tensor(SBUF, 0x2010, (24, 1), INT32), (73, 73, 78, 83)),
     "scatter": ((8, 20), tensor(SBUF, 0x2010, (24, 1), INT32), tensor(HBM, 0x100, (24, 1), INT32), (81, 45, 98, 58)),
 }
-"""Shape, sides, and cycles since the previous copy: of two such copies without stalls, and of two with stalls."""
+"""Shape, source, destination, and cycles since the previous copy: of two such copies without, and two with stalls."""
 
 
 def test_cycles():
@@ -50,8 +50,8 @@ def test_cycles():
 ROOM = (15, 22, 29, 44, 1582, 2678, 2696)
 """Cycles in which copies are accepted.
 
-The fifth copy is accepted when all bursts of the first are issued and the second is written, the sixth when HBM has
-responded to these two.
+The fifth copy is accepted when all bursts of the first copy are issued and the second copy is written, the sixth when
+HBM has responded to these two copies.
 """
 
 

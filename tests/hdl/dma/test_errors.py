@@ -23,7 +23,6 @@ def copy(count, src, src_address, dst, dst_address):
 
 
 def run_failing(memories, copies, fails, *, but=(), **options):
-    """Run copies that all succeed except the one with index `fails[0]`; compare the memories except for `but`."""
     number, cause = fails
     outcome = run_copies(CONFIG, copies, memories, **options)
     assert outcome.errors == [Error(number, cause, 0)]
@@ -38,7 +37,7 @@ def run_failing(memories, copies, fails, *, but=(), **options):
 
 @pytest.mark.parametrize("stall", [0, 100])
 def test_an_error_response_to_a_read(memories, stall):
-    """All bytes before the beat are written, except for the last incomplete word, and none after it."""
+    """All bytes before the failing beat are written, except for the last incomplete word, and no bytes after it."""
     copies = [
         copy(300, Storage.HBM, 0x100, Storage.SBUF, 0x10),
         copy(1000, Storage.HBM, BAD[0] - 403, Storage.SBUF, 0x1000),
@@ -51,7 +50,7 @@ def test_an_error_response_to_a_read(memories, stall):
 
 @pytest.mark.parametrize("stall", [0, 100])
 def test_an_error_response_to_a_write(memories, stall):
-    """Earlier copies are complete, later copies run after the reset; the end of the failing copy is not written."""
+    """Earlier copies are complete, later copies run after the reset; the failing copy's end is not written."""
     copies = [
         copy(300, Storage.SBUF, 0x100, Storage.HBM, 0x1003),
         copy(6000, Storage.SBUF, 0x400, Storage.HBM, BAD[0] - 100),

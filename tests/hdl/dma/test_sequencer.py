@@ -15,14 +15,14 @@ ANSWERS = ("closable", "retired", "quiet", "idle", "failed")
 STATES = ("src_busy", "dst_done", "writer_free", "undelivered", "row_failed")
 
 NUMBERS = {"cause": 8, "number": 32, "row_number": 32}
-"""Widths of the other inputs."""
+"""Widths of the inputs that are numbers."""
 
 USUAL = {
     **{"offered": 0.8, "indexed": 0.3, "near": 0.2, "refused": 0.02, "reset": 0},
     **{"src_busy": 0.3, "dst_done": 0.5, "writer_free": 0.7, "undelivered": 0.03, "row_failed": 0.05},
     **{"closable": 0.8, "retired": 0.3, "quiet": 0.6, "idle": 0.6, "failed": 0.01},
 }
-"""Probability per cycle of each input, of row numbers (`indexed`), and of sides on chip (`near`)."""
+"""Probability per cycle of each input; `indexed`: a copy has row numbers; `near`: a side of a copy is on chip."""
 
 PHASES = (
     {},
@@ -36,12 +36,12 @@ PHASES = (
     {"failed": 0.5, "writer_free": 0.3, "quiet": 0.2},
     dict.fromkeys(USUAL, 0.5) | {"reset": 0.05},
 )
-"""Phases of the test, each of `CYCLES` cycles: changes of the probabilities `USUAL`."""
+"""Phases of the test, each of `CYCLES` cycles: the probabilities that differ from `USUAL`."""
 
 CYCLES = 250
 
 ANOTHER = 0.4
-"""Probability per cycle that another copy is on offer, also if the previous copy was not accepted."""
+"""Probability per cycle that the copy on offer changes, even if it was not accepted."""
 
 RESET = 0.3
 """Probability per cycle of a reset of a sequencer that has failed."""
@@ -72,7 +72,7 @@ class Copy:
 
 
 class Model:
-    """Model: copies at the source and at the destination, and the state of the others; `last`: last accepted copy."""
+    """Model of the sequencer: the copies at the source and at the destination; `last` is the last accepted copy."""
 
     def __init__(self, last: Copy):
         self.last = last
@@ -91,7 +91,7 @@ class Model:
         return copy.reads != Storage.HBM or given["idle"]
 
     def ends(self, given) -> str:
-        """Return how the copy at the destination ends in this cycle: closed, written, stopped, or not at all."""
+        """Return the end of the copy at the destination: "closed", "written" or "stopped", or "" if it does not end."""
         if not self.target or not given["dst_done"]:
             return ""
         if self.target.indexed and given["row_failed"]:

@@ -126,7 +126,7 @@ def _window(config: Config, values: dict[str, int], name: str, windows: dict | N
 
 
 def _fit(rng, values: dict[str, int], name: str, window: tuple[int, int]) -> None:
-    """Set the steps and the address of an access within a window, often at its border."""
+    """Set the steps and the address of the access `name` so that it lies in `window`, often at the window's border."""
     size = _BYTES[values[f"{name}_dtype"]]
     limit = window[1] - window[0]
     for d, count in enumerate(elementwise.counts_of(values, name)):

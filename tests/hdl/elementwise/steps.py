@@ -17,7 +17,7 @@ _PASSED_ON = (
     "opcode", "op0", "op1", "reverse0", "reverse1", "negate", "keep", "function", "alpha", "sum_continue", "pointer0",
     "scalar0", "pointer1", "scalar1", "b_dtype", "seed", "stream", "index_partition", "partitions",
 )  # fmt: skip
-"""Fields of the instruction that a step repeats."""
+"""Fields of the instruction that each of its steps contains unchanged."""
 
 _OF_STEP = ("phase", "number", "first", "last", "position", "index", "a_dtype", "dst_dtype")
 _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
@@ -25,7 +25,7 @@ _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
 @dataclass(frozen=True)
 class Column:
-    """Address and size of the element that each lane accesses in a step."""
+    """Address and size of the element that every lane accesses in its memory partition in one step."""
 
     storage: int
     quadrant: int

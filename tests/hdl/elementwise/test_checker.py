@@ -69,7 +69,6 @@ def of_pair(code=formats.FP32.code, **changes):
 
 
 def borders(config):
-    """Yield instructions at the end of memory, or one element beyond, and with other counts at their limits."""
     for code, size in ((formats.INT8.code, 1), (formats.FP32.code, 4)):
         for access, dimension, bit in product(("dst", "a", "b"), range(isa.DIMENSIONS), range(8)):
             elements = (1 << bit) + 1

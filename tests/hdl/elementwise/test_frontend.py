@@ -1,4 +1,4 @@
-"""Front end between Python models of stalling memories and of lanes.
+"""Front end with Python models of the memories, which stall, and of the lanes, the engine's parallel datapaths.
 
 A result is the sum of the operands and the position in the instruction, so that exchanged words, lanes or steps change
 the memories.
@@ -27,12 +27,12 @@ SEED = 2024
 TINY = CONFIGS["4x4"]
 
 BYTES = 2048
-"""Bytes of a partition in use: two halves; an instruction reads one and writes the other."""
+"""Bytes of each partition that the instructions use: each instruction reads one half and writes the other half."""
 
 HALVES = (0, BYTES // 2), (BYTES // 2, BYTES)
 
 SLOW, SLOW_LATENCY = isa.Opcode.RECIPROCAL, 9
-"""An opcode that may not share the lanes with others, and its additional latency."""
+"""An opcode that may not be in the datapaths together with others, and its additional latency in cycles."""
 
 RESTS, LONGEST = isa.Opcode.TENSOR_TENSOR_SCAN, isa.Opcode.DROPOUT
 """Opcodes with gaps between their steps: three cycles, or as many as the field `seed` says."""
@@ -54,7 +54,6 @@ def is_enabled(result):
 
 
 def execute(values, config, stored):
-    """Execute an instruction on the memories as the lanes of these tests do, all reads first."""
     lanes = values["partitions"]
 
     def rows(column):
@@ -239,7 +238,6 @@ def program(rng, config, count):
 
 
 def assert_runs(config, instructions, rng, legal=None, size=BYTES, before=None, cycles=0, **options):
-    """Compare the memories with the definition of the first `legal` instructions, by default all."""
     stored = memories(rng, config, size)
     expected = [rows.copy() for rows in stored]
     words = [elementwise.Elementwise.pack(values) for values in instructions]

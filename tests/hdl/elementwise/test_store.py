@@ -1,4 +1,4 @@
-"""An announcement is the write request, with the address, that precedes its result."""
+"""Result store: an announcement is a write request, with its address, that precedes the result to write."""
 
 from collections import deque
 

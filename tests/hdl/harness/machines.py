@@ -15,7 +15,7 @@ _OFF = ("WIDTHEXPAND", "WIDTHTRUNC", "BLKSEQ")
 def machine_design(
     harness: Path, defines: Mapping[str, object], engine: str, ports: Sequence[str], **options
 ) -> simulation.Design:
-    """Return the design of a harness, with the module `machine`, around an engine's Verilog, with HBM and its stalls.
+    """Return a design: `engine`'s Verilog, HBM with its stalls, and the module `machine` of the Verilog file `harness`.
 
     `defines` are macros of the harness and of HBM, `ports` the ports of the harness that are read at the end.
     """

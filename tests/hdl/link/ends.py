@@ -17,7 +17,7 @@ NUMBERS = 1 << SEQUENCE_BITS
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame; `flit` is a flit and its channel. If it is None, the frame has `filler` in these fields."""
+    """A frame; `flit` is a flit and its virtual channel. Without a flit these fields of the frame contain `filler`."""
 
     flit: tuple[int, int] | None = None
     sequence: int = 0
@@ -30,7 +30,7 @@ class Frame:
 
 @dataclass
 class EndModel:
-    """A link end; a reset keeps the replay memory and `read`, the word that it shows."""
+    """Model of a link end; a reset keeps the replay memory `memory` and its read port's word `read`."""
 
     latency: int
     memory: dict = field(default_factory=dict)

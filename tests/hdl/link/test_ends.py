@@ -27,7 +27,7 @@ PHASES = (
 
 
 class Machine:
-    """Drives the ends, and steps their models."""
+    """Drives both ends of a link, and advances their models."""
 
     def __init__(self, ctx, pair, rng):
         self.ctx, self.pair, self.rng = ctx, pair, rng

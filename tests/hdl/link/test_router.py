@@ -28,7 +28,6 @@ SAMPLES = [ring(2), ring(3), ring(8), ring(13), ring(16), torus(2, 2), torus(4, 
 
 
 def cases(instance: Instance) -> dict[tuple[int | None, int], dict[tuple[int, int, int], int]]:
-    """Return the golden route of all flits: outputs by (chip, destination, channel), for each input."""
     found = {}
     for source in range(0, instance.cores, CORES_PER_CHIP):
         for destination in range(instance.cores):
@@ -63,7 +62,6 @@ def streams_of(router: Router, instance: Instance) -> list[list]:
 
 
 def run_router(instance: Instance, chip: int, given: dict[int, list[int]], wanted: dict[int, int], **options) -> Played:
-    """Run a router on flits by input; `wanted` are the expected numbers of flits by output, 0 at all others."""
     dut = Router(instance)
     pairs = zip(("in", "out"), streams_of(dut, instance), strict=True)
     ports = {(way, number): stream for way, streams in pairs for number, stream in enumerate(streams)}

@@ -11,7 +11,6 @@ from tests.hdl.simulation import next_turn, pulse, simulated
 
 
 def came_from(instance: Instance) -> list[tuple[int | None, int]]:
-    """Return direction and virtual channel of each input, by number; the direction of a core's input is None."""
     links = [(side, vc) for side in range(instance.directions) for vc in range(VIRTUAL_CHANNELS)]
     assert [link_output(side, vc) for side, vc in links] == list(range(len(links)))
     return links + [(None, 0)] * LOCAL_PORTS
@@ -78,7 +77,6 @@ def streams(router, way):
 
 
 def random_flits(rng, chip, target):
-    """Return a generator of flits with their outputs for each input, or None."""
     routes = cases(RING)
 
     def maker(source):

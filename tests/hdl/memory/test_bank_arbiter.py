@@ -21,7 +21,7 @@ class Model:
         self.waited = [0] * LINES
 
     def answer(self, wishes, turn, held_up):
-        """Return grants, stalls and whether an urgent line is served; `wishes` are the requested banks, or None."""
+        """Return grants, stalls and whether an urgent line is served; `wishes` has each requester's bank, or None."""
         urgent = [waited == LINE_PATIENCE for waited in self.waited]
 
         def priority(number):

@@ -20,7 +20,7 @@ class Lines:
         self.number, self.offered, self.held, self.given, self.order = 0, None, deque(), [], []
 
     def line(self, bank, psum=False, writer=0):
-        """Return a line with unique contents."""
+        """Return a line with contents that no other line has."""
         self.number += 1
         return {
             "storage": OnChipStorage.PSUM if psum else OnChipStorage.SBUF,

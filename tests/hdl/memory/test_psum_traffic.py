@@ -37,7 +37,7 @@ class Model:
         self.pipeline = deque([None] * (psum.spacing - 1))
 
     def busy(self) -> set[int]:
-        """Return the words that must not be used again yet."""
+        """Return the addresses with an access in flight, which must not be used again yet."""
         return {update["address"] for update in self.pipeline if update}
 
     def add(self, update: dict, sums: np.ndarray) -> None:

@@ -14,7 +14,7 @@ from tests.hdl.simulation import drive
 __all__ = ["Traffic"]
 
 LINES = 2
-"""Number of lines of each bank in use, few so that accesses conflict."""
+"""Number of lines of each bank that the traffic uses; few, so that accesses conflict."""
 
 
 @dataclass
@@ -22,8 +22,9 @@ class Port:
     """A port of the memory with its traffic.
 
     `kind` is "read", "write", "line_read" or "line_write". `name` is the name of its counter in `Conflicts` for SBUF.
-    `rank` is the fixed priority among requests of the same direction; equal for ports in round robin. A lockstep read,
-    of one word of every partition at the same address, accesses `partitions`. An access has `size` bytes per partition.
+    `rank` is the fixed priority among requests of the same direction; ports in round robin have equal ranks. A lockstep
+    read accesses one word at the same address in each of `partitions` partitions. An access has `size` bytes per
+    partition.
     """
 
     kind: str

@@ -11,7 +11,7 @@ from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 __all__ = ["OWN", "Item", "QueueModel", "beats", "holds", "whole"]
 
 OWN = -1
-"""Source of a NOP's update, where other updates have a lane."""
+"""Source of a NOP's update; the source of any other update is the index of its lane."""
 
 
 def beats(bits: int, error: int, size: int) -> list[dict]:
@@ -62,7 +62,7 @@ def holds(item: Item, values) -> bool:
 
 @dataclass
 class Lane:
-    """One lane: records in the engine, the pending updates of each record, and the number of finished records."""
+    """Lane, an in-order stream of an engine: its issued records, their pending updates, and how many have finished."""
 
     records: deque = field(default_factory=deque)
     left: deque = field(default_factory=deque)
@@ -107,7 +107,7 @@ class QueueModel:
         return self.cleared and self.here[0].is_nop
 
     def offer(self) -> tuple | None:
-        """Lanes have priority over a NOP's update until it is on offer."""
+        """Return the offered update; lanes have priority over a NOP's update until the NOP's update is on offer."""
         return self.own[0] if self.own and (self.kept or not any(lane.offers for lane in self.lanes)) else None
 
     @property

@@ -76,8 +76,8 @@ class System(wiring.Component):
 class Player:
     """Models HBM and the engines of a `System`; `pace` is the probability of each event per cycle.
 
-    `programs` are records by queue; their addresses are assigned here. `fetches` and `finishes` are predicates of
-    player, queue and record: HBM delivers the record, an engine finishes it.
+    `programs` are records by queue; their addresses are assigned here. `fetches` and `finishes` are functions of
+    player, queue and record: whether HBM may deliver the record, and whether the engine may finish it.
     """
 
     def __init__(

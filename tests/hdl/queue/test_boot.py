@@ -32,7 +32,6 @@ def boot(
     config: Config, words: list[int], program: bytes, *, place: int = 0x80, start: int = BASE, far: int = 0,
     warm_up: int = 0, **memory,
 ):  # fmt: skip
-    """Boot from `start`, with `far` added to all addresses; return the words, the final state, and the cycles."""
     content = bytearray(random.Random(2).randbytes(BASE + place + len(program) + 256))
     content[BASE : BASE + 32] = struct.pack("<8I", *words)
     content[BASE + place : BASE + place + len(program)] = program

@@ -10,7 +10,7 @@ REPORTS = (
     ({"cause": int(Cause.INDEX), "address": 256, "detail": 0xFFFFFFFF}, {"queue": 2}),
     ({"queue": 2, "cause": int(Cause.STUCK), "address": 384, "detail": 0}, {}),
 )
-"""Reports of boot, queues 1 and 2, and the watchdog: the input, and the fields that the latch adds."""
+"""Error reports of boot, queues 1 and 2, and the watchdog: the latch's input, and the fields that the latch adds."""
 
 
 @pytest.mark.parametrize("first", range(len(REPORTS)))

@@ -15,7 +15,7 @@ SEED = 7
 
 
 class Everywhere(bytes):
-    """Memory at every address: repeated pages, with bits inverted depending on the page number."""
+    """Memory at every address: each page repeats the same bytes, with bits inverted by the page's number."""
 
     def __getitem__(self, place: slice) -> bytes:
         page, start = divmod(place.start, len(self))
@@ -29,7 +29,6 @@ MEMORY = Everywhere(random.Random(1).randbytes(1 << 14))
 def fetch(
     size: int, wanted: list[list[int]], *, pause: float = 0, warm_up: int = 0, **memory
 ) -> list[tuple[int, int, bytes, bool]]:
-    """Return the cycle, queue, record and error of the records that the fetcher delivers."""
     config = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=size)
     dut = Fetcher(config)
     assert len(wanted) == queue_count(config)

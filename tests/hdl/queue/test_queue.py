@@ -20,7 +20,7 @@ QUEUES = {
 SEMAPHORES = (3, 85, 172, 240)
 
 LEVELS = (0, 0x2ACD, 0xB553, 0xFFFF)
-"""Values that the semaphores have, and for which records wait."""
+"""Values of the semaphores in the test, which are also the values that records wait for."""
 
 
 def mark(serial):

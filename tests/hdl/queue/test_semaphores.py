@@ -41,7 +41,6 @@ def random_wait(rng):
 
 
 def shortage(values, waits):
-    """Return the detail that the watchdog reports for the first unsatisfied wait, or None."""
     for wait in waits:
         has = values[wait["semaphore"]]
         if wait["on"] and has < wait["value"]:
@@ -50,7 +49,7 @@ def shortage(values, waits):
 
 
 class Values(list):
-    """Values of the semaphores; the upper bits of a number are ignored if there are few semaphores."""
+    """Values of the semaphores; an index ignores its upper bits if the machine has few semaphores."""
 
     def __getitem__(self, semaphore):
         return super().__getitem__(semaphore % len(self))

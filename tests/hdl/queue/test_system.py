@@ -20,7 +20,6 @@ def item(queue, *, waits=(), updates=(), body=2, **others):
 
 
 def play(rng, programs, cycles, *, until=lambda player: False, fault=None, ports=None, records=4, **options):
-    """`fault` is an engine's report: queue, number, cause and detail, once the record of that number is issued."""
     system = System(collective=COLLECTIVE in programs, records=records)
 
     async def bench(ctx):
@@ -41,7 +40,6 @@ def play(rng, programs, cycles, *, until=lambda player: False, fault=None, ports
 
 
 def play_to_error(rng, programs, queue, place, cause, detail=0, **options):
-    """Play until 30 cycles after the error; nothing may be issued once the error is known."""
     player = play(rng, programs, 3000, until=lambda p: p.error is not None and p.time > p.error[0] + 30, **options)
     assert player.error is not None
     time, error = player.error

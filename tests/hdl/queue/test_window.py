@@ -21,7 +21,7 @@ CONFIGS = {
 
 
 class Memories:
-    """Line ports of a window, and a dictionary of words; some writes are delayed."""
+    """Model of the memories at the line ports of a window, as a dictionary of words; some writes are delayed."""
 
     def __init__(self, rng, ctx, dut, size):
         self.rng, self.ctx, self.dut, self.size = rng, ctx, dut, size

@@ -41,7 +41,7 @@ CANDIDATES = 200_000
 
 
 class PlayedFunction(Playable):
-    """`FunctionUnit` with function, z, and alpha as an FP32 word in one input word; the same parameters."""
+    """`FunctionUnit` with the same parameters; its input word consists of function, z, and alpha as an FP32 word."""
 
     def __init__(self, staged: bool = False, trigonometry: bool = True):
         self.parameters = staged, trigonometry

@@ -48,7 +48,6 @@ def test_a_million_results(unit, rng):
 
 
 def zeros_of_position(word: int) -> int:
-    """Return the number of leading zeros, or ones, of the position in a quadrant of an FP32 word."""
     significand, exponent = word & (1 << 23) - 1 | 1 << 23, (word >> 23 & 0xFF) - FP32.bias
     position = significand * layout.window(exponent) >> 16 & (1 << layout.REDUCED_BITS) - 1
     return max(layout.REDUCED_BITS - way.bit_length() for way in (position, position ^ (1 << layout.REDUCED_BITS) - 1))

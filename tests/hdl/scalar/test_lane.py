@@ -25,7 +25,7 @@ INSTRUCTIONS = {"verilator": 700, "icarus": 100}
 FORMAT_LIST = list(FORMATS.values())
 
 LANES, FIRST, OBSERVED = 3, 5, 2
-"""Lanes of the block, the number of its first lane in the engine, and the index of the compared lane."""
+"""Lanes (datapaths) of a block, index of its first lane in the engine, and index in the block of the compared lane."""
 
 LANE = FIRST + OBSERVED
 
@@ -35,7 +35,7 @@ FIELDS = ("phase", "first", "function", "alpha", "sum_continue", "stochastic", "
 
 
 class PlayedLane(Playable):
-    """A lane of a block with step and element in one input word; the block's other lanes get different elements."""
+    """One lane of a block; its input word has a step and an element. The block's other lanes get other elements."""
 
     LAYOUT = data.StructLayout(
         {name: ElementwiseStep.as_shape()[name].width for name in FIELDS} | {"index_low": 32, "index_high": 32, "a": 32}

@@ -32,7 +32,6 @@ def addend(rng: np.random.Generator, sum_word: int) -> int:
 
 
 def play_random(rng: np.random.Generator, partitions: int = 1) -> tuple[int, int, set[str]]:
-    """Return the counts of compared and of wrong sums, and the kinds of sums; partitions add in turns, with pauses."""
     unit = RunningSum(partitions)
 
     async def bench(ctx):
@@ -72,7 +71,6 @@ def test_every_sum_is_that_of_golden(partitions, rng):
 
 
 def sums(*addends: np.ndarray, reset_after: int | None = None) -> list[int]:
-    """Return the sum of the n-th words of all addends, for each n, after a restart; a reset clears it."""
     reset = Signal()
     unit = RunningSum()
 

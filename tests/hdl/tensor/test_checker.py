@@ -14,7 +14,7 @@ CONFIG = Config(rows=6, columns=9)
 SBUF = CONFIG.sbuf_bytes
 NARROW = Config(rows=6, columns=9, significand_bits=8)
 QUARTERED = Config(rows=12, columns=16)
-"""A machine with quadrants for operands and results."""
+"""A machine on which operands and results may start at any quadrant of the array."""
 
 SMALL = Config(rows=6, columns=9, sbuf_bytes=3072, psum_words=64)
 """A machine with small memories."""
@@ -86,7 +86,6 @@ def words(rng, legal, count):
 
 
 def violations_of(words, config):
-    """Yield the violation of each word according to the specification, after the words since the last violation."""
     loaded = None
     for word in words:
         values = tensor.TensorInstruction.unpack(word)

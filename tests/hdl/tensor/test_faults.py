@@ -12,7 +12,7 @@ from tests.hdl.tensor.engines import faulty
 
 CONFIG = PRESETS["tiny"]
 QUARTERED = Config(rows=8, columns=8)
-"""A machine with quadrants for operands and results."""
+"""A machine on which operands and results may start at any quadrant of the array."""
 SEED = 8
 
 RESULTS = {
@@ -30,7 +30,7 @@ RESULTS = {
         "    reg swapped = 0; always @(posedge clk) if (swap) swapped <= 1;",
     ),
 }
-"""Faults with wrong results: module, ports and body of the shell."""
+"""Faults with wrong results: faulty module, and the changed ports and the Verilog of its shell."""
 
 MISPLACED = {
     "rows before the first stationary one take part": (

@@ -33,7 +33,7 @@ CONFIGS = {
         Config(rows=3, columns=5, mac_latency=1, add_latency=3),
     ),
 }
-"""Every pipeline depth, and arrays with narrower last blocks; each configuration needs a Verilator build."""
+"""Configurations by simulator: every pipeline depth, and arrays with narrower last blocks; each needs a build."""
 
 QUICK = {"verilator": 2, "icarus": 1}
 """Number of configurations outside the slow set."""
@@ -81,7 +81,6 @@ def memory_of(codes, fmt):
 
 
 def run_tiny(instructions, stationary, moving, words, *, stall=0):
-    """Return the PSUM words of `words`, first word and number, which must be those of golden."""
     engine = tensor.TensorEngine(TINY)
     for instruction in instructions:
         engine.execute(instruction, stationary, moving)

@@ -20,7 +20,7 @@ MOVER = Config(rows=2, columns=4)
 LOADER = Config(rows=2, columns=1024)
 FORMAT_OF = {fmt.code: fmt for fmt in MATMUL_FORMATS}
 COLUMN, STEP = MOVING_BITS // 8, STATIONARY_BITS // 8
-"""Bytes per partition of a moving column, and of a load step."""
+"""Bytes per partition of a column of the moving operand, and of one step in which weights are loaded."""
 
 MOVER_OUTPUTS = ("wait_weights", "wait_psum", "wait_operand", "column_valid", "fresh", "swapped")
 LOADER_OUTPUTS = ("step_valid", "done", "waiting", "stalled")
@@ -181,7 +181,6 @@ async def test_loader_outputs_in_every_cycle(ctx, loader, rng):
 
 
 def addresses_around_a_reset(unit, valid, allowed, payload, before: int) -> list[int]:
-    """Return the addresses requested before and after a reset in cycle `before`; the restart is delayed by a cycle."""
     reset, fields = Signal(), dict.fromkeys((name for name, _ in TENSOR_FIELDS), 0)
     fields |= {"dtype": BF16.code, "address": 64, "stride": 32, "n": 4, "m": 16, "k": 1, "accumulate": 1}
 

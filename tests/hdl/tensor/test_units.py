@@ -30,7 +30,6 @@ def test_delay_line_wrong():
 
 
 def random_operands(rng, shape):
-    """Return operand words, their values and whether they are present; products often cancel and tie."""
     significand = rng.integers(1 << 11, 1 << 12, shape) & (-1 << rng.integers(0, 12, shape))
     exponent = rng.integers(-9, 9, shape)
     sign = rng.integers(0, 2, shape)

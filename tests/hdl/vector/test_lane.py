@@ -37,7 +37,7 @@ UNITS = {
 
 @dataclass
 class Case:
-    """Steps and their expected results; `interval` is the least number of cycles between steps if an ALU takes one."""
+    """Steps and their expected results; `interval`: least number of cycles between steps with one-cycle ALUs."""
 
     steps: list[dict]
     expected: np.ndarray
@@ -76,7 +76,6 @@ class OneLane(VectorBlock):
 
 
 def played(cases, rng, *, hurry=0, alu_latency=1, kind=VectorBlock):
-    """Play cases in order, slow ones separately, at intervals too short by `hurry`; return (cycles, words, enables)."""
     unit = kind(LANES, alu_latency)
     least = LANES if kind is OneLane else 1
 
@@ -117,7 +116,6 @@ def played(cases, rng, *, hurry=0, alu_latency=1, kind=VectorBlock):
 
 
 def elements(opcode, count=ELEMENTS, dst=FP32, sources=FP32, arithmetic=Arithmetic.FP32, writes=None, **fields):
-    """Return ELEMENT steps; `writes` are the positions of writing steps, by default all."""
     common = {
         "phase": Phase.ELEMENT, "opcode": opcode.value, "integer": arithmetic != Arithmetic.FP32,
         "uint32": arithmetic == Arithmetic.UINT32, "a_dtype": sources.code,
@@ -160,7 +158,6 @@ def case(
 
 
 def reduction(name, words, a, b, cost=((), 1), dst=FP32, **fields):
-    """Return a case of TENSOR_SCALAR_REDUCE: FP32 sums follow the results of the elements."""
     steps = elements(Opcode.TENSOR_SCALAR_REDUCE, dst=dst, op1=AluOp.ADD.value, **fields)
     steps.append(steps[-1] | {"phase": Phase.RESULT, "dst_dtype": FP32.code, "number": 0, "writes": 1, "stochastic": 0})
     total = reduce_words(AluOp.ADD, np.ascontiguousarray(words.T))

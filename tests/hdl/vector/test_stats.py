@@ -81,7 +81,6 @@ async def issue(ctx, unit, word, idle: int, **sample):
 
 
 def measured_stats(sequences, rng, share_of=SHARES.__getitem__, latency=1, hurry=0):
-    """Return [sequences, 4] results of BN_STATS, for sequences without gaps; elements are `hurry` cycles too early."""
     unit = WithUnits(latency)
     interval = unit.statistics.interval
 
@@ -106,7 +105,7 @@ def measured_stats(sequences, rng, share_of=SHARES.__getitem__, latency=1, hurry
 
 
 NUMBERS = [1, 2, 4, 5]
-"""Indices of the BN_STATS results that the statistics compute; the others are counts of elements."""
+"""Indices of the BN_STATS results that are statistics; the results at other indices are counts of elements."""
 
 
 @pytest.mark.parametrize("latency", LATENCIES)
@@ -143,7 +142,6 @@ def test_the_mean_moves_by_the_distance_times_any_share(rng):
 
 
 def measured_aggregates(sequences, rng, latency=1, hurry=0):
-    """Return results of BN_AGGR; samples arrive `hurry` cycles too early."""
     unit = WithUnits(latency)
     interval = unit.statistics.set_interval - hurry
 
@@ -165,7 +163,6 @@ def measured_aggregates(sequences, rng, latency=1, hurry=0):
 
 
 def aggregate_sequences(rng):
-    """Return sets of a count, a mean and a variance, some empty or with counts of -0, and the results of golden."""
     sequences = []
     for counts in ([0, 3, 0, 7, 1], [5, 0, 0, 2], [0, 4], [6, 0]):
         values = [np.array(counts), rng.normal(size=len(counts)), rng.uniform(1, 9, len(counts))]

@@ -9,7 +9,6 @@ SEED = 20260405
 
 
 def transpose_blocks(size, blocks, rng, width=2, late_first=0):
-    """Return [blocks, size, size] output columns; `late_first` delays `first` by columns."""
     unit = Transposer(size)
 
     async def bench(ctx):

@@ -7,7 +7,7 @@ __all__ = ["pause", "random_words", "rest"]
 
 
 def random_words(rng: np.random.Generator, count: int, special: float = 0.2) -> np.ndarray:
-    """NaNs are canonical; a share `special` of the words is arbitrary."""
+    """Return random FP32 words with canonical NaNs; a share `special` of the words has any bits."""
     words = rng.normal(3, 2, count).astype(np.float32).view(np.uint32)
     wild = np.where(
         rng.random(count) < 0.5, rng.choice(stimulus.special_fp32(), count), stimulus.random_fp32(rng, count)

@@ -25,8 +25,6 @@ class Unit(wiring.Component):
 
 
 def with_memory(width, granularity=None, *, enable, data=lambda unit: unit.a):
-    """Return a function that fills a module with a memory: reads at `a`, writes at `b`."""
-
     def fill(m, unit):
         m.submodules.memory = memory = Memory(shape=width, depth=256, init=[])
         read, write = memory.read_port(), memory.write_port(granularity=granularity)

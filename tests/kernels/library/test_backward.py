@@ -56,7 +56,6 @@ def test_gradients_are_near_float64(rng, words, config, bound):
 
 @pytest.mark.parametrize("causal", (0, 1))
 def test_gradients_of_attention_are_added_up_over_blocks_of_keys(rng, causal):
-    """Blocks of 16 keys; some queries see only the first block."""
     config = Config(rows=4, columns=4, psum_words=16)
     test_gradients_are_near_float64(rng, f"attention_backward SEQ=25 DIM=10 HEADS=1 CAUSAL={causal}", config, 3 * PLACE)
 

@@ -66,7 +66,6 @@ def program_with_room(size):
 
 @pytest.mark.parametrize("places", (2, 3, 5, 20))
 def test_what_does_not_fit_at_once_makes_room(rng, places):
-    """Operands of 13 tiles of K with one panel each; a panel has up to 80 bytes (two lines)."""
     _, found, expected = product(rng, program_with_room(places * 128 + 64), 9, 50, 40, BF16)
     assert np.array_equal(found, expected)
 
@@ -105,7 +104,7 @@ def test_a_vector_has_whole_blocks_of_tiles_for_which_there_is_room(config, shap
 
 
 def test_a_vector_of_several_blocks_of_lanes(rng):
-    """Without special values, because a sum this long would always be NaN."""
+    """Operands have no special values, because with them a sum this long would always be NaN."""
 
     def random_values(rng, fmt, *shape):
         return encode(rng.normal(size=shape), fmt)

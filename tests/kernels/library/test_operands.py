@@ -68,8 +68,6 @@ def test_gamma_in_any_place_gives_the_same_bits(rng, placed, fmt):
 
 
 def test_parameters_fill_tiles_that_are_larger_than_an_operand_of_the_array(rng):
-    """A machine with more rows than columns has tiles of more partitions than results of the array."""
-
     def norm(program):
         x, y = (program.space.hbm(name, "fp32", (ROWS, COLUMNS)) for name in "xy")
         gamma = program.space.hbm("gamma", "bf16", (COLUMNS,))
@@ -82,8 +80,6 @@ def test_parameters_fill_tiles_that_are_larger_than_an_operand_of_the_array(rng)
 
 
 def test_heads_in_hbm_share_keys_and_values(rng):
-    """Grouped queries: a shared matrix is loaded once, and the bits are those of heads in SBUF."""
-
     def grouped(program, loaded):
         space = program.space
         queries = [space.hbm(f"q{number}", "bf16", (4, ROWS)) for number in range(3)]
@@ -206,7 +202,7 @@ REFUSED = {
     r"c, a, b must be matrices in HBM \(`product` has others\), not Rows": lambda: matmul(PROGRAM, MATRIX, X, X),
     "y: b must be Rows, or a tensor": lambda: linear(PROGRAM, MATRIX, [[1.0]]),
 }
-"""Messages, and calls that raise them."""
+"""Expected messages, and the calls that must raise errors with them."""
 
 
 @pytest.mark.parametrize("message", REFUSED)

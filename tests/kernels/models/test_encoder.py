@@ -19,7 +19,6 @@ def test_an_encoder_layer_is_near_float64(rng, config, words):
 
 
 def test_more_features_than_a_bank_has_words(rng):
-    """Normalisation combines the results of several pieces of the sums."""
     words = "encoder SEQ=33 DIM=520 HEADS=10 HIDDEN=40"
     ((found, expected),) = layer_results(words, Config(rows=64, columns=32), rng, run_golden).values()
     np.testing.assert_allclose(found, expected, atol=2.0**-4)

@@ -60,7 +60,7 @@ def test_the_same_bits_on_every_machine(test):
 
 
 def test_without_a_tile_sums_are_rounded_elsewhere():
-    """Otherwise the test above could not fail."""
+    """Without a tile the results of the machines differ; otherwise the test above could not fail."""
     small = bytes_of("encoder_backward", "PRESET=tiny")
     assert bytes_of("encoder_backward", "PRESET=tiny", "TILE=4") == small != bytes_of("encoder_backward", "PRESET=full")
 

@@ -325,7 +325,6 @@ def test_writing_over_a_source(machine):
 
 
 def random_program(rng, length, sizes):
-    """Return instructions with records; none overwrites its sources, `overlap` flags are arbitrary."""
     program = Program(CONFIG)
     while len(program.entries) < length:
         opcode = Opcode.ACTIVATE if rng.random() < 0.5 else list(Opcode)[rng.integers(len(Opcode) - 1)]

@@ -201,7 +201,7 @@ def test_an_order_is_one_of_two():
 
 
 def pipeline(program: Program, tiles: int = 12) -> None:
-    """Append tiles with two products each, and an activation between them that would stall the tensor engine."""
+    """Append tiles: two products, and between them an activation, which stalls the tensor engine if not scheduled."""
     space, lanes, columns = program.space, program.config.partitions, 128
     x, y = (space.hbm(name, BF16, (tiles, lanes, columns)) for name in "xy")
     weights = space.sbuf("weights", BF16, (lanes,))

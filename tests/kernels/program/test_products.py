@@ -24,7 +24,6 @@ def on_chip(program, fmt, k, m, n, **options):
 
 @pytest.mark.parametrize("fmt", MATMUL_FORMATS)
 def test_a_product_of_tiles_is_that_of_golden(rng, fmt):
-    """Two tiles of K, the second shorter; the moving operand is every other column of a matrix."""
     k, m, n = (8, 5), 6, 7
     program = Program(CONFIG)
     space = program.space

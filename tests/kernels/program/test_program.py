@@ -59,10 +59,10 @@ def test_footprints_are_those_of_every_element(rng):
 def completed_before(program, records):
     """Return for every record the set of records that have completed when it starts, as bits of an integer.
 
-    This follows only from the properties of queues and semaphores: a queue starts its records in order, a lane
-    completes its records in order, and a semaphore is at least n after the n-th addition if one lane makes all
-    additions. The tensor engine's loads are a separate lane; when a multiplication has completed, the loads before it
-    have completed, too.
+    This follows only from the properties of queues and semaphores: a queue starts its records in order; a lane,
+    an in-order stream of an engine, completes its records in order; a semaphore is at least n after the n-th addition
+    if one lane makes all additions. The tensor engine's loads are a separate lane; when a multiplication has completed,
+    the loads before it have completed, too.
     """
     queues, lanes = {}, {}  # by queue: known at the last start; by lane: completed up to each record
     additions, adders, before, complete = {}, {}, [], []
@@ -300,7 +300,7 @@ def test_any_section_can_be_left_out_or_run_again(rng, chosen):
 
 
 def test_sections_without_limit(rng):
-    """Each section restarts the few semaphores."""
+    """Each section starts again with the same few semaphores."""
     program, x, t = new_program(8, semaphores=range(7, 11))
     for _ in range(100):
         program.append(dma_copy(t, x))

@@ -143,7 +143,6 @@ def event(queue, address, issued, retired, instruction):
 
 
 def races(*runs):
-    """Return index pairs of racing events, given (queue, instruction, issued, retired) each."""
     events = [event(queue, 128 * n, issued, retired, i) for n, (queue, i, issued, retired) in enumerate(runs)]
     return [(race.first.address // 128, race.second.address // 128) for race in find_races(events, CONFIG)]
 
@@ -242,7 +241,6 @@ def test_without_a_needed_wait_it_is_not(rng):
 
 
 def ordered(producers, wait, *updates):
-    """Return whether a copy with `wait` follows the copy by the first of `producers` that writes its source."""
     program = []
     for n, queue in enumerate(producers):
         writer = Record(instruction=copy(4 * n, 64 * (n + 1), count=1), updates=updates or (isa.Update(1),))
@@ -267,7 +265,7 @@ def nop_at(queue, *waits, updates=()):
 
 
 def test_nops_join(rng):
-    """A copy that overwrites the sources of five others follows them, by NOPs in its queue or in another one."""
+    """A copy that overwrites the sources of five copies waits for them, by NOPs in its queue or in another queue."""
     queues = TENSOR, VECTOR, SCALAR, DMA0, DMA1
     copies = [Record(instruction=copy(64, 256 * n, count=1), updates=(isa.Update(n),)) for n in range(1, 6)]
     readers = [(queue, 128 * n, copies[n]) for n, queue in enumerate(queues)]

@@ -11,7 +11,7 @@ from neuroncore_rtl.run.check.runs import cycles_of_runs, tile_runs
 
 @dataclass
 class Blocks:
-    """Stand-in for an image: records 1 and 2 of section 0, 3 and 4 of section 1."""
+    """Stand-in for an image: section 0 has the records 1 and 2, section 1 the records 3 and 4."""
 
     blocks: tuple[Block, ...] = (
         Block(queue=1, address=128, count=1, section=0),

@@ -29,12 +29,12 @@ HBM_END = 9 << 20
 ROWS = (images.PARTITIONS, 4)
 
 Maker = Callable[[Work, int], list[Record | bytes]]
-"""Function from the work to additional records of a queue; the last of them fails."""
+"""Function of a `Work` and a queue; it returns records to append to the queue, and the last of them fails."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A queue's failing records, the expected cause, queue, detail and message, and options of `Work.broken`."""
+    """Failing records of a queue, the expected cause, detail and message of the error, and options of `Work.broken`."""
 
     cause: int
     queue: int

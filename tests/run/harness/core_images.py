@@ -29,7 +29,7 @@ SLOT = 0x4000
 DATA, RESULT, RECORDS = 0x400, 0x800, 0x1000  # offsets in a slot
 
 DONE, NEVER, FAILED = 5, 6, 7
-"""Semaphores: incremented when the work is done; by a record that never executes; and by the failing record."""
+"""Semaphores, incremented when the work is done, by a record that must not execute, and by the failing record."""
 
 PARTITIONS = 4
 
@@ -102,7 +102,7 @@ def place(address: int, fmt=FP32) -> DmaTensor:
 
 
 class Work:
-    """A chain of records on every engine: records by queue, and `contents` by offset in the slot."""
+    """A chain of records on all engines: `queues` has each queue's records, `contents` bytes by offset in the slot."""
 
     def __init__(self, config: Config, base: int, rng: np.random.Generator):
         self.config, self.base = config, base
@@ -128,7 +128,7 @@ class Work:
         return isa.Elementwise(opcode=opcode, partitions=PARTITIONS, shape=(4,), a=a, dst=out, **scale)
 
     def last(self, queue: int, elsewhere: bool = False):
-        """Return an instruction, different from the work's, with a result at one of two addresses."""
+        """Return an instruction that is not in the work; its result is at one of two addresses, by `elsewhere`."""
         match queue:
             case 0:
                 psum = 512 + 512 * elsewhere

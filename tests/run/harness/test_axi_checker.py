@@ -51,7 +51,6 @@ endmodule
 
 @pytest.fixture(scope="module")
 def player(tmp_path_factory):
-    """Return a function that plays cycles, dicts of nonzero signals, and returns the output."""
     require("iverilog")
     directory = tmp_path_factory.mktemp("checker")
     (directory / "player.v").write_text(PLAYER)

@@ -59,7 +59,7 @@ def yosys(script: str) -> str:
 
 
 class Oracle:
-    """An RTLIL module compiled by CXXRTL; `late` inputs have the next cycle's value when outputs are sampled."""
+    """An RTLIL module compiled by CXXRTL; when outputs are sampled, `late` inputs have the next cycle's value."""
 
     def __init__(self, name: str, text: str, inputs: Widths, outputs: Widths, late: Widths, folder: Path):
         self.output_words = sum(-(-width // 32) for width in outputs.values())

@@ -1,6 +1,6 @@
 """Module of random cells as RTLIL text: each kind of cell allowed in lanes, in random widths, corner cases first.
 
-Excluded are cells that Yosys leaves undefined: `$shiftx` beyond its operand, `$pmux` with several selects set, two
+Cells with undefined results in Yosys are excluded: `$shiftx` beyond its operand, `$pmux` with several selects set, two
 ports that write the same bit of a memory in one cycle; and `$shr` and `$shift` of a signed operand narrower than the
 result, which Yosys' library extends before the shift (as Verilog does) but Yosys' simulator after it.
 """
@@ -194,7 +194,7 @@ class RandomCells:
         return result
 
     def choice(self, width: int, depth: int = 0) -> str:
-        """Return one of two or more cones, by a select common to all instances."""
+        """Return the output of a multiplexer of two or more logic cones, with a select common to all instances."""
         result = self.wire(width)
         if self.py_rng.random() < 0.5:
             operands = {"A": self.cone(width, depth), "B": self.cone(width, depth), "S": self.value(1, self.common)}

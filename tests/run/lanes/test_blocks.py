@@ -71,7 +71,6 @@ DRAW = """\
 
 
 def harness(scalar: str, vector: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> str:
-    """Return the Verilog that runs two modules for +CYCLES=n cycles, from widths of ports except `clk`."""
     declarations, draws, complaints, common, ports = [], [], [], [], {"scalar": [], "vector": []}
     for port, width in inputs.items():
         parts = -(-width // 32)

@@ -54,7 +54,7 @@ write_json proven.json
 
 @dataclass(frozen=True)
 class Proof:
-    """Number of compared pairs, and names of the pairs that are not proved by induction or differ at the start."""
+    """Number of compared pairs of nets, and the names of pairs not proved by induction or different at the start."""
 
     pairs: int
     unproven: list[str]
@@ -66,7 +66,7 @@ class Proof:
 
 
 def prove_equal(top: str, first: str, second: str, folder: Path, kept: Iterable[str] = ()) -> Proof:
-    """Compare RTLIL modules, `kept` submodules by their inputs; raise CalledProcessError if Yosys fails."""
+    """Compare two RTLIL modules; submodules in `kept` need equal inputs. Raise CalledProcessError if Yosys fails."""
     (folder / "first.il").write_text(first)
     (folder / "second.il").write_text(second)
     attributes = "\n".join(f"setattr -mod -set keep_hierarchy 1 {module}" for module in kept)
@@ -89,7 +89,6 @@ def prove_equal(top: str, first: str, second: str, folder: Path, kept: Iterable[
 
 
 def _equivalences(module: dict) -> dict[str, list]:
-    """Return, for each pair, its two bits, which are the same net if proved equal, and the pair's common bit."""
     cells = ((name, cell["connections"]) for name, cell in module["cells"].items() if cell["type"] == "$equiv")
     return {name: [ends[port][0] for port in "ABY"] for name, ends in cells}
 
@@ -182,9 +181,10 @@ def every_kind() -> Reading:
 
 
 def every_state() -> Reading:
-    """Return registers and memories of every kind, with few cells between them.
+    """Return a random module with registers and memories of every kind, and few cells between them.
 
-    With SEED a register is optimised to another name, which has no initial value in the other module.
+    It needs a seed other than SEED: with SEED, Yosys gives a register another name in one of the two modules, so that
+    the register has no counterpart with an initial value.
     """
     return random_cells(SEED + 3, odd=False)
 

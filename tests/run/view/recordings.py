@@ -13,7 +13,7 @@ __all__ = ["SaveFile", "Timeline", "Waveform"]
 
 
 class Waveform:
-    """A recorded run, sampled before every rising edge of the clock."""
+    """Waveform of a run, with the value of each signal before every rising edge of the clock."""
 
     def __init__(self, vcd: Path, top: str):
         self.top = top

@@ -51,7 +51,7 @@ def test_pictures_of_the_documents_are_up_to_date(pictures):
 
 
 def test_the_animation_shows_weights_operands_and_sums(pictures):
-    """In each cycle row r holds column r of A and has the operand that row 0 had r cycles earlier."""
+    """Row r of the array holds column r of A, and has the moving operand that row 0 had r cycles earlier."""
     target, still = pictures
     weights, operands, sums = (numbers(target, style) for style in ("weight", "operand", "sum"))
     prefix = np.cumsum(A.T[:, :, None] * B[:, None, :], axis=0)  # row of the array, row of A, column of B
@@ -71,7 +71,6 @@ def test_the_animation_shows_weights_operands_and_sums(pictures):
 
 @pytest.mark.parametrize("parameters", [{}, {"mac_latency": 2, "columns": 6}, {"port_latency": 1, "edge_latency": 3}])
 def test_every_partial_sum_is_numpys(rng, parameters):
-    """Two tiles of K, the second with an absent row; slower units; two tiles of columns."""
     config = replace(TINY, **parameters)
     columns, latency = config.columns, config.mac_latency
     a, b = (rng.integers(1, 8, shape) for shape in ((columns, 7), (7, 9)))
@@ -105,7 +104,6 @@ def test_the_cycles_are_those_of_the_harness(sizes):
 
 
 def test_operands_of_a_narrow_machine_are_decoded():
-    """A processing element with 8 bits of significand holds the same numbers in other words."""
     motion = run_product(encode_matrix(A, BF16), encode_matrix(B, BF16), BF16, replace(TINY, significand_bits=8)).motion
     weights = [float(motion.busiest.elements[row][column].weight) for row in range(4) for column in range(4)]
     assert weights == A.T.ravel().tolist()

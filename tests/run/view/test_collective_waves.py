@@ -44,7 +44,6 @@ def test_a_waveform_that_is_too_shallow_has_no_views():
 
 
 def test_of_one_core_its_insides_are_shown():
-    """They have the names of a single core's waveform, under the core's name in the instance."""
     inside = [*(f"queue{queue}.clk" for queue in range(6)), "dma0.clk", "dma1.clk", "axi0.clk"]
     found = signals_of_views(INSTANCES[0], "machines") | {f"machines.log_{core}.clk" for core in range(22)}
     found |= {f"machines.cores.chip_{chip}.core1.{name}" for chip in range(11) for name in inside}

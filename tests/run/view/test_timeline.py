@@ -160,7 +160,7 @@ def test_the_links_have_a_timeline_of_their_own(write_and_read):
 
 
 def samples_until(end: int) -> str:
-    """Return the harness's samples of a run: sample 200 and each 100th after it double their distance in cycles."""
+    """Return the samples of a run by the harness; their distance doubles at sample 200 and each 100th after it."""
     lines, window, due, taken = [], FIRST_WINDOW, FIRST_WINDOW, 0
     while due < end:
         lines.append(due)

@@ -60,7 +60,6 @@ def test_signals_agree_with_counters(recorded):
 
 
 def test_save_file_names_signals_of_the_waveform_and_words_of_enumerations(recorded):
-    """Processing elements are recorded on request only."""
     _, vcd, save = recorded
     assert len(save.shown) == 2 + sum(map(len, TENSOR_GROUPS.values()))
     recorded_names = {name.replace("\\", "") for name in VCDVCD(str(vcd), only_sigs=True).signals}

@@ -20,7 +20,7 @@ CONTEXT = Context(Config(rows=4, columns=4, cores=CORES), core=10)
 PLAIN = Collective(
     kind=K.ALL_REDUCE, group=Group(4, 3, 8), rank=2, count=100, dtype=T.BF16, src=64, dst=1 << 20, pitch=256, root=1
 )
-"""Legal as any kind, on core 10."""
+"""Collective that is legal on core 10 with any `kind`."""
 
 
 def violation(values, core=10, cores=CORES):

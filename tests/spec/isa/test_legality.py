@@ -25,7 +25,6 @@ psum = partial(access, storage=isa.Storage.PSUM)
 
 
 def instruction(opcode, dst=FP32, a=FP32, b=FP32, **options):
-    """Return an instruction on 16 elements of 32 lanes; tensors are accesses, or formats of disjoint accesses."""
     fields = {"partitions": 32, "shape": (16,)} | options
     steps = (0,) * (len(fields["shape"]) - 1) + (1,)
     for name, tensor, address in (("dst", dst, 0), ("a", a, 1024), ("b", b, 2048)):

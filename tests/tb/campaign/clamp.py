@@ -9,7 +9,7 @@ from neuroncore_rtl.tb.campaign.mutation.unit import Unit
 
 
 class Clamp(wiring.Component):
-    """min(i, 200), one cycle later, without the lowest bit of `i` above 127; `large`: `o` is 200."""
+    """`o` is min(i, 200), one cycle late, without the lowest bit of `i` above 127; `large` is set if `o` is 200."""
 
     i: In(8)
     o: Out(8)
@@ -23,7 +23,7 @@ class Clamp(wiring.Component):
 
 
 class Unread(wiring.Component):
-    """A sum of inputs, two cycles later; the upper half of the sum and of the registers before it drives no output."""
+    """Running sum of the inputs, two cycles late; the upper half of each register drives no output."""
 
     i: In(8)
     o: Out(4)
@@ -37,7 +37,7 @@ class Unread(wiring.Component):
 
 
 class Rare(wiring.Component):
-    """A count to three with a table and a memory of two words; a fourth row and unwritten data have no effect."""
+    """Counter to three with a table and a memory of two words; a fourth row and unwritten data have no effect."""
 
     i: In(8)
     o: Out(4)

@@ -184,7 +184,7 @@ def test_other_sources_are_refused(dask, tmp_path):
     dask.scheduler()
     dask.worker(python_path=place)
     [row] = rows_of(tmp_path, [Task("one", key_of(1), simulate, ("matmul", []))], ClusterExecutor(dask.address))
-    assert row["status"] == "broken" and "must have the sources of this machine" in row["failure"]
+    assert row["status"] == "broken" and "must have the source files of this computer" in row["failure"]
 
 
 @pytest.mark.slow

@@ -137,7 +137,7 @@ def test_a_submodule_that_is_left_out_must_be_there(tmp_path):
 
 @pytest.mark.slow
 def test_proofs_of_a_part_are_about_that_part(tmp_path):
-    """The second clamp's inputs are unconstrained, even by values that the first one never outputs."""
+    """In a proof of the second clamp only, its inputs may have values that the first clamp never outputs."""
     mutants = mutants_of(rtlil_of(Two()), COUNT, SEED, tmp_path, part="second")
     found = [
         sum(proof.finding.equal for _, proof in prove_equivalent(mutants[:10], 0, tmp_path, 2, part, whole=whole))
@@ -177,7 +177,7 @@ def test_bits_of_a_register_that_nothing_reads_are_no_state(tmp_path):
 
 @pytest.mark.slow
 def test_what_never_comes_is_known(tmp_path):
-    """Proofs by induction use that a state is unreachable, a table row is not read, and data are not written."""
+    """Induction proves that a state is unreachable, a row of a table is never read, and some data are never written."""
     mutants = mutants_of(rtlil_of(Rare()), COUNT, SEED, tmp_path)
     library = library_of(Rare(), tmp_path)
     random = np.random.default_rng(SEED)
@@ -221,7 +221,7 @@ def test_what_means_nothing_is_not_looked_at(tmp_path):
 
 
 def test_proofs_ask_for_no_more_than_is_legal(library_and_mutants):
-    """Mutants that differ only for illegal inputs above 127 are equal, although not by one induction step."""
+    """A mutant that differs only for inputs above 127, which are illegal, is proved equal, but not by a single step."""
     library, mutants, folder = library_and_mutants
     differs, rare = differences(library, mutants), differences(library, mutants, [*range(128), *reversed(range(128))])
     some = [mutant for mutant in mutants if any(differs[mutant.number]) and not any(rare[mutant.number])][:2]

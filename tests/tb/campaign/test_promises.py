@@ -42,7 +42,7 @@ ALL = range(1, 8)
     ],
 )
 def test_a_step_takes_a_promise_for_true(bits, most, finding, tmp_path):
-    """A higher limit has no effect after a clamp: with the first clamp's range assumed, one induction step suffices."""
+    """A second clamp with a higher limit has no effect; one induction step proves this with the first clamp's range."""
     mutants = limits(tmp_path, bits)
     promise = partial(add_watcher, component=Clamp(), legal=lambda m, clamp: clamp.o <= most, part="first")
     proofs = {
@@ -62,12 +62,12 @@ def test_promises_do_not_contradict_themselves(tmp_path):
 def test_promises_are_of_ports_that_are_there(tmp_path):
     """The output `large` of the first of two clamps is unused, so the netlist has no such port."""
     limits(tmp_path, ())
-    with pytest.raises(ValueError, match=r"top\.unit\.first has no port large, which its legal inputs depend on"):
+    with pytest.raises(ValueError, match=r"top\.unit\.first must have the ports that `legal` reads, but lacks large"):
         add_watcher((tmp_path / PREPARED).read_text(), Clamp(), lambda m, clamp: clamp.large, "first")
 
 
 def test_what_is_legal_is_known_of_an_output_that_another_stands_for(tmp_path):
-    """A rule may read an output that `means` replaces, although the netlist of proofs has no such port."""
+    """A rule for legal inputs may read an output that `means` replaces, although the proof's netlist lacks it."""
     mutants_of(rtlil_of(Clamp(), lambda m, clamp: {"o": clamp.o[0]}), 1, 1, tmp_path)
     text, clamp = select_observed((tmp_path / PREPARED).read_text()), Clamp()
     (name,) = (port.name for port, signal in ports_of(clamp) if signal is clamp.o)

@@ -79,7 +79,7 @@ def test_a_task_that_kills_its_workers_is_named_and_others_are_not(tmp_path):
 
 
 class Suspicious(LocalExecutor):
-    """One worker for all submitted tasks; if a task kills the worker, all are blamed, as in dask."""
+    """Executor with one worker for all tasks; if a task kills it, all submitted tasks are blamed, as in dask."""
 
     def __init__(self):
         super().__init__(1)

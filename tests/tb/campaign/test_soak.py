@@ -203,7 +203,6 @@ def run_soak(monkeypatch, tmp_path, *words):
 
 
 def golden_with_a_defect(device, work, *, doing):
-    """Invert a bit of golden's result if the engine transposes several columns."""
     program, items, drains, moves = work.program, [], list(work.program.drains), 0
     for step in program.steps:
         items.append(step.instruction)

@@ -26,7 +26,6 @@ def processes(session: int) -> list[str]:
 
 
 def interrupt(words: list[str], line: str, **variables: object) -> tuple[int, str]:
-    """Run Python; after a line on stderr interrupt all its processes, as a terminal does; return status and stderr."""
     run = subprocess.Popen(
         [sys.executable, *words],
         env=os.environ | {"PYTHONPATH": str(ROOT)} | {name: str(value) for name, value in variables.items()},

@@ -21,8 +21,6 @@ PICTURE = next(command for command in COMMANDS if command.name == "picture")
 
 @pytest.fixture
 def draw(tmp_path, capsys):
-    """Draw a picture, which must pass; return the files by their ends and what was printed."""
-
     def run(*words: str) -> tuple[dict[str, Path], str]:
         with recording_in(tmp_path / "drawn"):
             assert make_picture(PICTURE.settings(words)) == 0

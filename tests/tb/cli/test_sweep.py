@@ -45,7 +45,6 @@ def test_a_sweep_has_a_table_rows_and_pictures(run_sweep, tmp_path):
 
 
 def test_the_example_of_seeds_has_curves_statistics_and_ratios(run_sweep, tmp_path):
-    """With fewer seeds and steps, and a second rate."""
     text = (ROOT / "examples" / "seeds.toml").read_text().replace("seeds = 20", "seeds = 2\nbaseline = {RATE = 9000}")
     text = (
         re.sub("(?m)^(RATE|STEPS) = .*", "", text)

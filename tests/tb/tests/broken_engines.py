@@ -16,8 +16,8 @@ from tests.hdl.tensor.engines import FaultyDevice, faulty
 __all__ = ["CORES", "DISAGREEMENTS", "ENGINES", "SETTINGS", "WORDS", "Fault", "broken_cores", "broken_engines"]
 
 Fault = enum.IntEnum("Fault", "NONE WRONG HASTY SILENT STRAY LOST", start=0)
-"""Faults: all engines retire too early or write whole words; core 1 flips a bit of a flit, stops accepting, or drops a
-flit."""
+"""WRONG: core 1 flips a bit of a flit. HASTY: all engines retire 40 cycles after they accept an instruction. SILENT:
+core 1 accepts no instructions. STRAY: all engines write whole HBM beats. LOST: core 1 drops a flit."""
 
 ENGINES = Instance(chips=2, width=2, link_bytes=8, link_latency=1, core=PRESETS["tiny"].with_overrides(hbm_bytes=8))
 """Instance with collective engines only."""

@@ -29,7 +29,6 @@ TEXTS = ("a", "A", "a b", "a_b", "a/b", "a-b", "-1", "1", "0.5", "ü", "a" * 300
 
 
 def draw(rng: np.random.Generator, option: Option, folder: Path) -> object:
-    """Return a random valid value."""
     if option.type is int:
         return int(rng.integers(option.minimum, min(option.maximum or 10**9, option.minimum + 300) + 1))
     if option.type is Path:
@@ -58,8 +57,6 @@ def test_settings_that_differ_have_names_that_differ(name, tmp_path):
 
 @pytest.mark.parametrize("name", [name for name in MODULES if name not in (*NAMELESS, "sr")])
 def test_every_file_of_a_job_has_the_name_of_the_run(name, monkeypatch):
-    """Each file of a job (waveform, timeline, picture, profile) is named after the job."""
-
     class Caught(Exception):
         pass
 

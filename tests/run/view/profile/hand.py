@@ -1,4 +1,4 @@
-"""Handmade runs: cycles in which records are fetched, issued and retired."""
+"""Handmade runs: given cycles in which records are fetched, issued and retired, without a simulation."""
 
 from collections.abc import Callable, Mapping, Sequence
 

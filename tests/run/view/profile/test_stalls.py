@@ -101,7 +101,7 @@ def test_what_is_done_last_is_the_cause():
 
 @pytest.mark.parametrize("first", ["its own instruction", "the loads"])
 def test_a_wait_that_another_record_has_taken_up_has_the_cause_of_what_it_is_for(first):
-    """The instruction has three waits, a record only two: one wait is in the preceding record of the queue or a NOP."""
+    """The instruction needs three waits, a record has two: one wait is in the queue's preceding record or a NOP."""
 
     def kernel(program):
         factor = program.space.sbuf("factor", FP32, (1,), 4)

@@ -24,7 +24,7 @@ SEED = 5
 PATIENT = {"hbm": Hbm(latency=20), "pause": 0}
 REORDERING = Hbm(latency=9, gap=2, port_rate=256 * 12, rate=256 * 20, stall=80, reorder=128, interleave=True)
 HOSTILE = {"hbm": REORDERING, "pause": 0.4}
-"""Minimal buffers and every permitted reordering."""
+"""HBM with minimal buffers, pauses, and every permitted reordering of responses."""
 
 
 @cache
@@ -90,7 +90,7 @@ def test_gap(tmp_path):
 
 @pytest.mark.parametrize("limit", [{"port_rate": 256 * 4}, {"rate": 256 * 4}], ids=["port", "all"])
 def test_bandwidth_is_shared(limit, tmp_path):
-    """With 4 bytes per cycle, 16 bytes are read and 16 bytes are written in 8 cycles."""
+    """HBM with 4 bytes per cycle reads 16 bytes and writes 16 bytes in 8 cycles."""
     events = timing(tmp_path, Hbm(latency=5, **limit), bursts=4, length=8)
     assert abs(events["r"][-1] - events["r"][0] - 8 * 31) <= 8
     assert abs(events["b"][-1] - events["r"][-1]) <= 16
@@ -131,7 +131,6 @@ def units_bench() -> simulation.Build:
 
 @pytest.mark.parametrize("pause", [0, 0.4])
 def test_units_use_a_ram(pause, tmp_path):
-    """Boot, fetcher and two DMA engines on one port of a third-party memory."""
     rng = random.Random(SEED)
     size, part = 1 << 16, 1 << 13
     memory = np.frombuffer(bytearray(rng.randbytes(size)), np.uint8)

@@ -43,7 +43,6 @@ def violation(record, config):
 
 
 def interspersed(rng, config, program, each):
-    """Return records with `each` illegal ones per rule, and the expected errors by engine."""
     among = []
     for engine, rules in BREAKABLE.items():
         among += [illegal(rng, config, engine, rule, program) for rule in sorted(rules) for _ in range(each)]

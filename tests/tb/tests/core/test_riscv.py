@@ -79,7 +79,6 @@ FAULTS = (None, *SPOILT_INPUTS, *SPOILT_OUTPUTS)
 
 @cache
 def broken_cpu():
-    """A Cpu that corrupts the port with the index of the noise's seed; 0: none."""
     body = 'integer fault; initial if (!$value$plusargs("seed=%d", fault)) fault = 0;\n'
     ports = {}
     for number, name in enumerate(FAULTS):

@@ -17,7 +17,7 @@ from tests.tb.reports import passed, report_of
 from tests.tb.tests.instructions import SHARED
 
 BUBBLE = 0
-"""Cycles between the last step of an instruction and the first of an independent one, for fast instructions."""
+"""Idle cycles between the last step of a fast instruction and the first step of an independent fast instruction."""
 
 
 @pytest.fixture(scope="module")

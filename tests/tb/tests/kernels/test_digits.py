@@ -7,7 +7,7 @@ from tests.tb.reports import passed, report_of
 
 
 def test_digits_are_read_and_a_batch_with_doubts_is_computed_again(capsys):
-    """The network's probability is below CONFIDENCE for one image of the second batch, and for none of the first."""
+    """One image of the second batch has a probability below CONFIDENCE, so only this batch is computed again."""
     report = passed("digits", "IMAGES=20 BATCH=12 PRESET=tiny CONFIDENCE=90")
     assert report.compared > 400_000
     assert report.rows["accuracy"] == report.rows["accuracy_of_numpy_fp32"] == 0.95

@@ -126,7 +126,7 @@ def test_fp32_takes_four_times_the_cycles_of_bf16():
 
 
 def test_latency_follows_from_the_pipelines_depths():
-    """At full size it is rows * mac_latency + columns and at most the constant's bound, for any adder."""
+    """At full size the latency is rows * mac_latency + columns and at most OVERHEAD, for any `add_latency`."""
     for config in (PRESETS["full"], Config(rows=128, columns=128, mac_latency=5, add_latency=4)):
         fill = config.rows * config.mac_latency
         steps = TensorEngine.input_latency(config) + config.columns // LOAD_COLUMNS - 2 + config.add_latency + 2
