@@ -14,7 +14,6 @@ from neuroncore_rtl.run.settings import UsageError, refusals
 from neuroncore_rtl.run.view.array_motion import Motion, array_signals, check_array, draw_motion, read_motion
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, Format
-from neuroncore_rtl.spec.isa import MultiplyMoving
 from neuroncore_rtl.tb.cli.matrices import encode_matrix
 from neuroncore_rtl.tb.stimulus.tensor_tiling import TiledProduct, tiled_products
 
@@ -66,7 +65,7 @@ def try_product(
     check_array(config)
     with refusals():
         program, *more = tiled_products(a, b, fmt, config)
-        moved = sum(step.instruction.n for step in program.steps if isinstance(step.instruction, MultiplyMoving))
+        moved = sum(step.instruction.columns for step in program.steps)
         if more or moved > MOST_COLUMNS:
             raise UsageError(
                 f"the product of a picture must move at most {MOST_COLUMNS} columns through the array, not "

@@ -50,5 +50,5 @@ def test_the_roofline_names_what_binds():
     instance = options.instance_of(tensor_parallel.Settings({**settings.values, "TARGET": "core"}))
     (group,) = options.groups_of(instance, 2, 1, 1)
     assert tensor_parallel.ring_bound(instance, CollectiveKind.ALL_REDUCE, group, 2048, 2048) == 192
-    text = tensor_parallel._roofline(instance, group, 32, 32, 16, BF16, 0)
-    assert text == "HBM: array 256, HBM 432, links 192 cycles"
+    found = tensor_parallel._roofline(instance, group, 32, 32, 16, BF16, 0)
+    assert found == {"bound": "hbm", "array": 256, "hbm": 432, "links": 192}
