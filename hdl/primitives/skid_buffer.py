@@ -11,7 +11,8 @@ class SkidBuffer(wiring.Component):
     """Two-entry buffer: a head entry at the output, and a spare for an entry accepted while the head is stalled.
 
     Latency: 1 cycle. Throughput: 1 entry per cycle. All outputs are registers, so `i.ready` does not depend on
-    `o.ready`.
+    `o.ready`. `i.ready` falls the cycle after the second entry is accepted, and rises the cycle after `o` has
+    transferred an entry.
 
     Arguments:
         shape: shape of an entry.

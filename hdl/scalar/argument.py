@@ -64,7 +64,7 @@ class Argument(wiring.Component):
     Ports:
         z: argument of the function, an FP32 word.
         function: code of the function.
-        tables: reads control, special, window_high, window_low.
+        tables: reads control, special, window_high, window_low; other addresses stay 0.
         significand, exponent: m and e of docs/activation.md; undefined if z is zero, infinite or NaN.
         index, t: index of the segment, a table row; position in the segment.
         reduced: the reduced argument r of docs/activation.md, without low bits that no factor uses.

@@ -66,7 +66,7 @@ class Product(wiring.Component):
         significand, exponent, index, t, reduced, source, factor, scale, exp2, sign, special: outputs of
             `hdl.scalar.argument.Argument`.
         alpha: parameter of the function, valid in the stage "polynomial".
-        tables: reads c3_c2, c1, c0_exponent.
+        tables: reads c3_c2, c1, c0_exponent; other addresses stay 0.
         total: signed S if `late_exp2`, else the magnitude of S.
         point: X, the exponent of S.
         late_sign: sign of the result.

@@ -52,7 +52,7 @@ class ResultStage(wiring.Component):
         point: X, the exponent of S.
         sign: sign of the result.
         special: special value that replaces the computed result, or NONE.
-        tables: reads exp2_c2_c1, exp2_c0.
+        tables: reads exp2_c2_c1, exp2_c0; the other addresses stay 0.
         out: FP32 word, a register, `latency` cycles later.
     """
 

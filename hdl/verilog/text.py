@@ -4,9 +4,9 @@ Amaranth and Yosys write legal but sloppy Verilog, and no option changes that. T
 hold for the pinned versions (`tests/hdl/verilog/test_text.py`):
 
 - Operands get the width of their operation; Yosys only narrows them (`wreduce`).
-- Case statements get a default.
+- Case statements get a default; `write_verilog` has no option for it.
 - A memory is cleared in one statement, and written in one; one for every word and byte takes a simulator several times
-  as long.
+  as long. `write_verilog -extmem` would clear it from a separate file; nothing merges the bytes.
 - Combinational logic with constant inputs must still be evaluated once. Yosys relies on a race at time 0, which Icarus
   loses. `write_verilog -sv` would write `always_comb`, but also SystemVerilog; this is Verilog-2005.
 """
