@@ -1,5 +1,6 @@
 """Jobs: work of a target, golden's result, and the rules that judge an outcome."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -54,7 +55,7 @@ class Expected:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class Job(ABC):
     """Work that a target executes, and the rules that judge the outcome.
 
     Arguments:
@@ -81,19 +82,19 @@ class Job:
     core = None
     levels = 0
 
+    @abstractmethod
     def device(self, *, waves: bool = False) -> Device:
         """Return the device to simulate; `waves` adds the signals that a waveform shows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> object:
         """Return the input of the device; `sampled` requests samples of the links, `profiled` the engines' activity."""
-        raise NotImplementedError
 
     def golden(self) -> Expected | None:
         """Return golden's result; None if only the caller can judge the job."""
         return None
 
-    def judge(self, expected: Expected) -> None:
+    def judge(self, expected: Expected) -> None:  # noqa: B027 # no rule by default
         """Raise an error if golden's result already shows that the job is wrong."""
 
     def parts(self, memories: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:

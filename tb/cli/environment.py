@@ -29,13 +29,15 @@ def make(directory: Path, lock: Path) -> None:
 
     Raises:
         MissingTool: the machine lacks required tools; nothing has been installed.
-        Unable: the environment cannot be created, or a package cannot be downloaded.
+        Unable: the environment is a link or cannot be created, or a package cannot be downloaded.
     """
     with open(lock, "rb") as pinned:
         fcntl.flock(pinned, fcntl.LOCK_EX)
         mark = directory / "complete"
         wanted = f"{sys.version}\n{hashlib.sha256(pinned.read()).hexdigest()}\n"
         if not mark.is_file() or mark.read_text() != wanted:
+            if directory.is_symlink():
+                raise Unable(f"{directory} must not be a link: the environment that it names would be emptied")
             require(*(tool.name for tool in TOOLS.values() if tool.required and tool.package))
             print(f"making {directory} with {sys.executable} (0.9 GB, about a minute)", file=sys.stderr)
             mark.unlink(missing_ok=True)
@@ -51,7 +53,7 @@ def complete(directory: Path, lock: Path) -> None:
     """
     with open(lock, "rb") as pinned:
         fcntl.flock(pinned, fcntl.LOCK_EX)
-        print("adding the packages of the tests and of the documentation (1.2 GB, about a minute)", file=sys.stderr)
+        print("adding the packages of the tests and of the documentation (1.1 GB, about a minute)", file=sys.stderr)
         python, uv = str(directory / "bin" / "python"), str(directory / "bin" / "uv")
         os.environ.update(_settings_of([python, "-m", "pip"]))
         _run(uv, "pip", "install", "--quiet", "--python", python, "--requirements", str(lock))

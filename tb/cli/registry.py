@@ -135,7 +135,7 @@ COMMANDS = (
         name="picture",
         summary="Draw a matrix product in the systolic array, moving and still, from a run of the RTL.",
         options=(
-            choice("TEST", "matmul", "what is drawn", ("matmul",)),
+            choice("TEST", "matmul", "the TEST to draw", ("matmul",)),
             *(integer(name, None, f"{what}; default 4, or as the files have", 1, 64) for name, what in _SIZES),
             *(Option(name=name, type=Path, default=None, help=_MATRIX.format(name)) for name in "AB"),
             replace(SEED, default=None, help="seed of random small integers, instead of the matrices of lesson 2"),

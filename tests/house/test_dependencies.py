@@ -12,6 +12,7 @@ import pytest
 
 from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool
 from neuroncore_rtl.run.sim.packages import PACKAGE_GROUPS, require_packages
+from neuroncore_rtl.tb.cli import environment
 from tests.house.tree import FOLDERS, PACKAGE, ROOT, imports, modules_in
 
 ANSWERED = {"nki", "neuronxcc"}
@@ -71,6 +72,17 @@ def test_missing_group_outside_of_a_clone_names_the_command(monkeypatch, tmp_pat
         require_packages("references", "plots")
 
 
+def test_a_link_to_an_environment_is_not_emptied(tmp_path):
+    kept = tmp_path / "environment" / "kept"
+    kept.parent.mkdir()
+    kept.write_text("")
+    link = tmp_path / ".venv"
+    link.symlink_to(kept.parent)
+    with pytest.raises(environment.Unable, match=r"\.venv must not be a link"):
+        environment.make(link, ROOT / "requirements.lock")
+    assert kept.is_file()
+
+
 def test_readme_names_the_packages_that_are_checked_for():
     [line] = re.findall(r"^apt install (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
     # python3-venv depends on python3.
@@ -81,8 +93,8 @@ def test_readme_names_the_packages_that_are_checked_for():
 def test_everything_missing_is_said_before_anything_is_installed(tmp_path):
     # -S: without site-packages, as on a new machine.
     command = [sys.executable, "-S", "-m", "neuroncore_rtl.tb.cli.environment", tmp_path / "new", "requirements.lock"]
-    environment = os.environ | {"PATH": str(tmp_path)}
-    finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    variables = os.environ | {"PATH": str(tmp_path)}
+    finished = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
     assert finished.returncode == 1 and finished.stderr.count("\n") == 1
     assert re.fullmatch(r"Error: make is missing \(.*\); install it: apt install make\n", finished.stderr)
     assert list(tmp_path.iterdir()) == []

@@ -16,9 +16,13 @@ from amaranth.sim import Simulator
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.run.harness.engines.tensor import TensorProgram, check_steps
+from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Place", "Trial", "try_engine"]
+
+LIMIT = 10_000
+"""Cycles of the longest run; a program of a picture takes hundreds."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ def try_engine(program: TensorProgram, config: Config, names: Iterable[str] | No
 
     Raises:
         ValueError: if an instruction is not legal.
+        SimulationFailed: if the engine does not finish within `LIMIT` cycles.
     """
     check_steps(program, config)
     engine: Any = TensorEngine(config)
@@ -71,7 +76,7 @@ def try_engine(program: TensorProgram, config: Config, names: Iterable[str] | No
             _Memory(engine.stationary, STATIONARY_BITS, program.stationary),
             _Memory(engine.moving, MOVING_BITS, program.moving),
         ]
-        offered, drained, retired, reading, busy = 0, 0, 0, False, True
+        elapsed, offered, drained, retired, reading, busy = 0, 0, 0, 0, False, True
         requests = [
             (drain.moves, drain.psum + word, word + 1 == drain.words)
             for drain in program.drains
@@ -102,6 +107,9 @@ def try_engine(program: TensorProgram, config: Config, names: Iterable[str] | No
             reading = reads and bool(ctx.get(engine.psum.ready))
             if reading:
                 drained += requests.pop(0)[2]
+            elapsed += 1
+            if elapsed > LIMIT:
+                raise SimulationFailed(f"the tensor engine must finish within {LIMIT:,} cycles, but has not")
             await ctx.tick()
 
     simulator.add_clock(1e-6)

@@ -6,12 +6,18 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from amaranth import Module, Signal
 from PIL import Image
 
 from neuroncore_rtl.golden.tensor import matrix_product
+from neuroncore_rtl.hdl.tensor.engine import TensorEngine
+from neuroncore_rtl.run.harness.engines import tensor_trial
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.sim.simulation import SimulationFailed
+from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.tb.cli.array_picture import A, B, try_product
 from neuroncore_rtl.tb.cli.matrices import encode_matrix, read_matrix
 from neuroncore_rtl.tb.cli.picture import _name, make_picture, operands
 from neuroncore_rtl.tb.cli.registry import COMMANDS
@@ -113,3 +119,15 @@ def test_shapes_that_contradict_the_files_are_refused(tmp_path):
     (tmp_path / "o.npy").write_bytes(b"no array")
     with pytest.raises(UsageError, match="^A must be a file of rows"):
         read_matrix("A", tmp_path / "o.npy")
+
+
+def test_a_silent_engine_ends_the_run(monkeypatch):
+    class Silent(TensorEngine):
+        def elaborate(self, platform):
+            m = Module()
+            m.d.sync += Signal().eq(1)
+            return m
+
+    monkeypatch.setattr(tensor_trial, "TensorEngine", Silent)
+    with pytest.raises(SimulationFailed, match="the tensor engine must finish within 10,000 cycles"):
+        try_product(encode_matrix(A, BF16), encode_matrix(B, BF16), BF16, PRESETS["tiny"], ())
