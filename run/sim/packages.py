@@ -61,7 +61,8 @@ def require_packages(*names: str) -> None:
     Raises:
         MissingTool: if Python runs outside of a clone's `.venv`, or if a package cannot be fetched.
     """
-    missing, uv = [name for name in names if PACKAGE_GROUPS[name].is_missing], Path(sys.executable).with_name("uv")
+    uv = Path(sys.executable).with_name("uv")
+    missing = [name for name in names if PACKAGE_GROUPS[name].is_missing or _unfinished(name).exists()]
     if missing and not (IN_CLONE and uv.is_file()):
         purposes, groups = "; ".join(PACKAGE_GROUPS[name].purpose for name in missing), ",".join(missing)
         raise MissingTool(f"packages are missing ({purposes}); install them: pip install 'neuroncore-rtl[{groups}]'")
@@ -95,8 +96,15 @@ def _install(name: str, uv: Path) -> None:
     cost = f"{group.megabytes} MB, about {max(5, round(group.megabytes / MEGABYTES_A_SECOND))} s, once"
     print(f"installing {modules} and their dependencies ({cost})", file=sys.stderr, flush=True)
     quiet = [] if sys.stderr.isatty() else ["--quiet"]
+    _unfinished(name).touch()
     chosen = ["--constraints", "requirements.lock", "--requirements", "pyproject.toml", "--extra", name]
     command = [str(uv), "pip", "install", *quiet, "--python", sys.executable, *chosen]
     if subprocess.run(command, cwd=ROOT, stdout=sys.stderr).returncode:
         raise MissingTool(f"`{' '.join(command)}` failed, see above; is PyPI, the source of the packages, reachable?")
+    _unfinished(name).unlink()
     importlib.invalidate_caches()
+
+
+def _unfinished(name: str) -> Path:
+    """Return the file that exists from the start of a group's installation to its end, also after Ctrl-C."""
+    return Path(sys.prefix, f"installing-{name}")

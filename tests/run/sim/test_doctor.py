@@ -86,3 +86,26 @@ def test_doctor_lists_groups_of_packages(monkeypatch):
     assert shown.keys() == packages.PACKAGE_GROUPS.keys() and shown["plots"] == "no"
     monkeypatch.setattr(packages, "IN_CLONE", False)
     assert "pip install 'neuroncore-rtl[plots]'" in CliRunner().invoke(app, ["doctor"]).stdout
+
+
+def test_a_group_whose_installation_was_interrupted_is_installed_again(monkeypatch, tmp_path):
+    uv = tmp_path / "bin" / "uv"
+    uv.parent.mkdir()
+    uv.symlink_to("/bin/true")
+    monkeypatch.setattr(packages.sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(packages.sys, "executable", str(uv.with_name("python")))
+    present = replace(packages.PACKAGE_GROUPS["plots"], modules=("numpy",))
+    monkeypatch.setitem(packages.PACKAGE_GROUPS, "plots", present)
+    started = []
+    monkeypatch.setattr(packages.subprocess, "run", lambda command, **_: started.append(command) or interrupt())
+    packages.require_packages("plots")
+    assert not started
+    (tmp_path / "installing-plots").touch()
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            packages.require_packages("plots")
+    assert len(started) == 2
+
+
+def interrupt():
+    raise KeyboardInterrupt
