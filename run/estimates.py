@@ -19,15 +19,24 @@ FILE = SIM_BUILD / "durations.json"
 SHORT = 10.0
 """Seconds below which no estimate is shown."""
 
-RATES = {"build verilator": 35e-6, "build verilator with waveform": 120e-6, "build icarus": 1e-6}
-"""Seconds per unit of size of an activity that this machine has not executed yet, from `docs/performance.md`."""
+RATES = {
+    "build verilator": 35e-6,
+    "build verilator with waveform": 120e-6,
+    "build icarus": 1e-6,
+    "elaborating core": 12,
+}
+"""Seconds per unit of size of an activity that this machine has not executed yet, from `docs/performance.md`.
+
+A key also stands for names such as "elaborating core of 4x4".
+"""
 
 
 def estimate(activity: str, size: float = 1, file: Path | None = None) -> float | None:
     """Return the expected seconds of an activity, from the recorded size nearest to `size`; None: not known."""
     known = _read(file or FILE).get(activity, {})
     if not known:
-        return RATES[activity] * size if activity in RATES else None
+        rates = [rate for name, rate in RATES.items() if activity == name or activity.startswith(f"{name} of ")]
+        return rates[0] * size if rates else None
     nearest = min(known, key=lambda one: max(float(one), size) / min(float(one), size))
     return known[nearest] * size / float(nearest)
 

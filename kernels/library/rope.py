@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
+from neuroncore_rtl.kernels.program import Program, Rows, as_rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import tensor_tensor
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import AluOp
@@ -32,6 +32,7 @@ def rope(
     Cosines and sines of `angles` are FP32 [tokens, width / 2], in tiles like x. The result has the format of x by
     default.
     """
+    x, cosines, sines = as_rows(x, "x"), as_rows(cosines, "cosines"), as_rows(sines, "sines")
     (tokens, features), half = x.shape, cosines.shape[1]
     if cosines.shape != sines.shape or cosines.shape[0] != tokens or features % (2 * half):
         found = f"{list(x.shape)}, {list(cosines.shape)} and {list(sines.shape)}"

@@ -1,7 +1,7 @@
 """Sums of the columns of a matrix, by a product with ones, since only the array adds along partitions."""
 
 from neuroncore_rtl.kernels.library.linear import linear
-from neuroncore_rtl.kernels.program import Program, Rows
+from neuroncore_rtl.kernels.program import Program, Rows, as_rows
 from neuroncore_rtl.kernels.program.instructions import memset
 from neuroncore_rtl.spec.formats import FP32
 
@@ -13,6 +13,7 @@ def sum_columns(program: Program, x: Rows, before: Rows | None = None, name: str
 
     The tensor engine must be able to multiply the format of x.
     """
+    x = as_rows(x, "x")
     ones = program.space.sbuf("ones", x.format, (1,), max(tile.partitions for tile in x.tiles))
     program.append(memset(ones, 1.0))
     stationary = Rows(tuple(ones[: tile.partitions] for tile in x.tiles))

@@ -22,6 +22,8 @@ def test_a_duration_is_remembered_and_scaled(tmp_path):
 def test_a_design_that_was_never_built_is_estimated_from_its_size(tmp_path):
     file = tmp_path / "durations.json"
     assert estimate("build verilator", 1e6, file) == pytest.approx(RATES["build verilator"] * 1e6)
+    assert estimate("elaborating core of 4x4", file=file) == RATES["elaborating core"]
+    assert estimate("elaborating core_part", file=file) is None
     remember("build verilator", 80, 2e6, file)
     assert estimate("build verilator", 1e6, file) == 40
 

@@ -9,7 +9,9 @@ from neuroncore_rtl.kernels.library.layernorm import layernorm
 from neuroncore_rtl.kernels.library.linear import linear, linear_t
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.rmsnorm import rmsnorm
+from neuroncore_rtl.kernels.library.rope import rope
 from neuroncore_rtl.kernels.library.softmax import softmax
+from neuroncore_rtl.kernels.library.sums import sum_columns
 from neuroncore_rtl.kernels.library.transpose import transpose
 from neuroncore_rtl.kernels.program import place_rows, scratch, tiles_of
 from neuroncore_rtl.kernels.tiling.transfer import load_row, rows_like
@@ -201,6 +203,8 @@ REFUSED = {
     ),
     r"c, a, b must be matrices in HBM \(`product` has others\), not Rows": lambda: matmul(PROGRAM, MATRIX, X, X),
     "y: b must be Rows, or a tensor": lambda: linear(PROGRAM, MATRIX, [[1.0]]),
+    "cosines must be Rows, or a tensor .*, not ndarray": lambda: rope(PROGRAM, X, np.ones((4, 2)), X),
+    "x must be Rows, or a tensor .*, not list": lambda: sum_columns(PROGRAM, [[1.0]]),
 }
 """Expected messages, and the calls that must raise errors with them."""
 
