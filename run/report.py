@@ -211,6 +211,8 @@ def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _readable(value: object) -> str:
+    if value is None or (isinstance(value, Mapping | list | tuple) and not value):
+        return "none"
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_readable(part)}" for name, part in value.items())
     if isinstance(value, list | tuple):
@@ -219,7 +221,7 @@ def _readable(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.1%}" if isinstance(value, Share) else f"{value:.5g}"
-    return "none" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 @contextmanager

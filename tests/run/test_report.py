@@ -61,14 +61,23 @@ def test_nothing_is_said_to_differ_where_nothing_was_compared(changes):
 
 def test_numbers_are_numbers_in_the_record_and_right_aligned_in_the_table():
     table = [{"line": "a.py:5", "cycles": 1200, "share": Share(0.5763)}, {"line": "a.py:12", "cycles": 7}]
-    rows = {"loss": [2.42, 2.299], "same": True, "left": None, "lines": table, "far": math.inf, "error": {"max": 1e-3}}
+    rows = {
+        "loss": [2.42, 2.299],
+        "same": True,
+        "left": None,
+        "kinds": {},
+        "lines": table,
+        "far": math.inf,
+        "error": {"max": 1e-3},
+    }
     made = report(rows=rows)
     record = json.loads(json.dumps(made.as_json(), allow_nan=False))
     assert {name: record[name] for name in rows} == rows | {"far": None}
-    assert table_of(made).splitlines()[2:10] == [
+    assert table_of(made).splitlines()[2:11] == [
         "loss       2.42 2.299",
         "same       yes",
         "left       none",
+        "kinds      none",
         "lines      cycles  share",
         "  a.py:5    1,200  57.6%",
         "  a.py:12       7",
