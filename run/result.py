@@ -12,6 +12,7 @@ from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.kernels.program import HbmTensor, Program
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.kernels.program.source import Line, SourceLine
+from neuroncore_rtl.kernels.program.spilling import spill_table
 from neuroncore_rtl.run.arrays import numbers_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected
@@ -249,6 +250,8 @@ class Result:
                 yield f"stalls of {queue}", ", ".join(f"{cause} {count:,}" for cause, count in causes.items() if count)
         if self.bit_exact is not None:
             yield "bit-exact", f"{'yes' if self.bit_exact else 'no'}, {self.compared:,} bytes compared"
+        for row in spill_table(self.image.spills):
+            yield "spilled", "{tile}: {copies:,} copies, {bytes:,} bytes".format_map(row)
         for name, path in (("timeline", self.timeline), ("waveform", self.waveform), ("profile", self.profile)):
             if path is not None:
                 yield name, display_path(path)

@@ -5,44 +5,51 @@ that the next load to it can be prefetched farthest.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from neuroncore_rtl.kernels.program.allocator import Allocator, Buffer, buffers_of
 from neuroncore_rtl.kernels.program.entries import ProgramStep
 from neuroncore_rtl.kernels.program.source import SourceLine
 from neuroncore_rtl.spec.isa import Storage
 
-__all__ = ["OutOfMemory", "addresses", "peak"]
+__all__ = ["OutOfMemory", "addresses", "lives", "peak"]
 
 
 class OutOfMemory(ValueError):
     """No free range of SBUF or PSUM is large enough for a temporary."""
 
 
-def addresses(steps: Sequence[ProgramStep], space: Allocator) -> dict[int, int]:
-    """Return the address of every buffer that an instruction touches, by buffer number.
+ON_CHIP = (Storage.SBUF, Storage.PSUM)
+
+
+def addresses(
+    steps: Sequence[ProgramStep], space: Allocator, storages: Collection[Storage] = ON_CHIP
+) -> dict[int, int]:
+    """Return the address of every buffer of the given memories that an instruction touches, by buffer number.
 
     A buffer that several sections touch is live during the whole program, since sections may be skipped or repeated.
 
     Raises ValueError if a buffer is read before it is written, OutOfMemory if no free range fits a buffer.
     """
-    first, last = _lives(steps, space.buffers)
-    lives = {number: (first[number], last[number]) for number in first}
-    for number, (start, end) in lives.items():
+    first, last = lives(steps, space.buffers)
+    spans = {number: (first[number], last[number]) for number in first}
+    for number, (start, end) in spans.items():
         if steps[start].section != steps[end].section:
-            lives[number] = 0, len(steps)
+            spans[number] = 0, len(steps)
     born, dying = ({} for _ in range(2))
-    for number, (start, end) in lives.items():
+    for number, (start, end) in spans.items():
+        if space.buffers[number].storage not in storages:
+            continue
         born.setdefault(start, []).append(number)
         dying.setdefault(end, []).append(number)
-    rings = {storage: _Ring(space.room(storage), space.config.psum_bank) for storage in (Storage.SBUF, Storage.PSUM)}
+    rings = {storage: _Ring(space.room(storage), space.config.psum_bank) for storage in storages}
     found: dict[int, int] = {}
     for step in sorted({*born, *dying}):
         for number in born.get(step, ()):
             buffer = space.buffers[number]
             place = rings[buffer.storage].take(buffer)
             if place is None:
-                live = [other for other in found if lives[other][1] >= step]
+                live = [other for other in found if spans[other][1] >= step]
                 raise OutOfMemory(_no_room(number, live, {other: steps[first[other]].source for other in first}, space))
             found[number] = place
         for number in dying.get(step, ()):
@@ -51,14 +58,8 @@ def addresses(steps: Sequence[ProgramStep], space: Allocator) -> dict[int, int]:
     return found
 
 
-def peak(found: dict[int, int], space: Allocator, storage: Storage) -> int:
-    """Return the byte address, in a partition, behind the highest buffer of `storage`; `found` is from `addresses`."""
-    ends = (at + space.buffers[number].size for number, at in found.items())
-    own = (end for end, number in zip(ends, found, strict=True) if space.buffers[number].storage == storage)
-    return max(own, default=space.fixed_end(storage))
-
-
-def _lives(steps: Sequence[ProgramStep], buffers: Mapping[int, Buffer]) -> tuple[dict[int, int], dict[int, int]]:
+def lives(steps: Sequence[ProgramStep], buffers: Mapping[int, Buffer]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the first and the last step that touches each buffer; ValueError if it reads before it is written."""
     first, last = {}, {}
     for number, step in enumerate(steps):
         for buffer in step.touched:
@@ -70,6 +71,13 @@ def _lives(steps: Sequence[ProgramStep], buffers: Mapping[int, Buffer]) -> tuple
                 first[buffer] = number
             last[buffer] = number
     return first, last
+
+
+def peak(found: dict[int, int], space: Allocator, storage: Storage) -> int:
+    """Return the byte address, in a partition, behind the highest buffer of `storage`; `found` is from `addresses`."""
+    ends = (at + space.buffers[number].size for number, at in found.items())
+    own = (end for end, number in zip(ends, found, strict=True) if space.buffers[number].storage == storage)
+    return max(own, default=space.fixed_end(storage))
 
 
 def _no_room(number: int, live: Iterable[int], sources: Mapping[int, SourceLine], space: Allocator) -> str:

@@ -20,7 +20,7 @@ from neuroncore_rtl.spec.isa.access import storage_partitions
 
 __all__ = ["Allocator", "Buffer", "buffer_of", "buffers_of", "offset_of"]
 
-BUFFER_BITS = 20
+BUFFER_BITS = 26
 """Bits of an offset within a buffer; the higher bits are the buffer number, 0 for a fixed address."""
 
 GRANULE = 4 * LOAD_COLUMNS
@@ -100,15 +100,19 @@ class Allocator:
     def sbuf(
         self, name: str, fmt: Format | str, shape: tuple[int, ...], partitions: int | None = None, *, kept: bool = False
     ) -> Tensor:
-        """Return a new tensor in SBUF, in all partitions by default; ValueError if it does not fit."""
+        """Return a new tensor in SBUF, in all partitions by default.
+
+        A temporary may exceed SBUF, see `kernels.program.fitting`. Raises ValueError if a kept one does not fit.
+        """
         return self._on_chip(Storage.SBUF, name, fmt, shape, partitions, kept)
 
     def psum(
         self, name: str, fmt: Format | str, shape: tuple[int, ...], partitions: int | None = None, *, kept: bool = False
     ) -> Tensor:
-        """Return a new tensor in PSUM, in all partitions by default; ValueError if it does not fit.
+        """Return a new tensor in PSUM, in all partitions by default.
 
-        A temporary of at most a bank lies within one bank; a larger one starts at a bank.
+        A temporary of at most a bank lies within one bank; a larger one starts at a bank. It may exceed PSUM, see
+        `kernels.program.fitting`. Raises ValueError if a kept one does not fit.
         """
         return self._on_chip(Storage.PSUM, name, fmt, shape, partitions, kept)
 
@@ -118,6 +122,22 @@ class Allocator:
         address = self._take(Storage.HBM, name, prod(shape) * fmt.bits // 8)
         self.hbm_tensors.append(HbmTensor(name=name, format=fmt, address=address, shape=shape))
         return self.hbm_tensors[-1]
+
+    def hbm_bytes(self, name: str, size: int) -> int:
+        """Return the address of new bytes in HBM that are no tensor of the program; ValueError if they do not fit."""
+        return self._take(Storage.HBM, name, size)
+
+    @located
+    def temporary(self, storage: Storage, name: str, size: int) -> int:
+        """Return the address of a new buffer of `size` bytes of a partition; ValueError if its offsets are too wide."""
+        size = max(GRANULE, -(-size // GRANULE) * GRANULE)
+        if size >= 1 << BUFFER_BITS:
+            raise ValueError(
+                f"{name}: a tensor must have less than {1 << BUFFER_BITS:,} bytes of a partition, not {size:,}"
+            )
+        number = next(_NUMBERS)
+        self.buffers[number] = Buffer(name, storage, size)
+        return number << BUFFER_BITS
 
     def room(self, storage: Storage) -> range:
         """Return the range of addresses above all tensors of a fixed address; on chip, addresses in a partition."""
@@ -136,20 +156,10 @@ class Allocator:
         if not isinstance(partitions, Integral) or not 1 <= partitions <= most:
             raise ValueError(f"{name}: partitions must be between 1 and {most}, not {partitions!r}")
         size = prod(shape) * fmt.bits // 8
-        address = self._take(storage, name, size) if kept else self._buffer(storage, name, size)
+        address = self._take(storage, name, size) if kept else self.temporary(storage, name, size)
         tensor = Tensor(name=name, format=fmt, address=address, partitions=partitions, shape=shape, storage=storage)
         self.kept += [tensor] if kept else []
         return tensor
-
-    @located
-    def _buffer(self, storage: Storage, name: str, size: int) -> int:
-        most = len(self.room(storage))
-        size = max(GRANULE, -(-size // GRANULE) * GRANULE)
-        if size > most:
-            raise ValueError(f"{name}: {storage.name} must have room for {size:,} bytes of a partition, not {most:,}")
-        number = next(_NUMBERS)
-        self.buffers[number] = Buffer(name, storage, size)
-        return number << BUFFER_BITS
 
     @located
     def _take(self, storage: Storage, name: str, size: int) -> int:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from neuroncore_rtl.kernels.collector import collector_paused
 from neuroncore_rtl.kernels.control import Block, ControlOperation, ControlProgram, flow_program, stock_program
 from neuroncore_rtl.kernels.program.allocator import Allocator
-from neuroncore_rtl.kernels.program.collector import collector_paused
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.flow import LOOP_ROUNDS
 from neuroncore_rtl.kernels.program.program import HEADER_BYTES, Program
+from neuroncore_rtl.kernels.program.spilling import Spill
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Record, Storage
@@ -36,7 +37,7 @@ class Image:
     which the control program starts them. `control` has the addresses of the control program's symbols. For tools,
     `entries` has the entries of each block and `space` the allocator; they may be empty and None. `runs` is as in
     `build_image`. `flow` are the control operations of a program with registers or loops; all loops together may run
-    `rounds` rounds.
+    `rounds` rounds. `spills` are the tiles that leave SBUF or PSUM for lack of room.
     """
 
     config: Config
@@ -51,6 +52,7 @@ class Image:
     flow: tuple[ControlOperation, ...] | None = None
     registers: tuple[Tensor, ...] = ()
     rounds: int = LOOP_ROUNDS
+    spills: tuple[Spill, ...] = ()
 
     def locate(self, address: int) -> tuple[int, Record]:
         """Return the record at an HBM address, and the index of its queue; KeyError if no record starts there."""
@@ -137,6 +139,7 @@ def build_image(
         flow=flow,
         registers=tuple(register.word for register in program.flow.registers),
         rounds=program.flow.rounds,
+        spills=tuple(program.spills),
     )
 
 

@@ -1,10 +1,12 @@
 """Program of a core under construction: tensors, and instructions in program order.
 
-Kernels append instructions as if they ran one after the other. The complete program is lowered in three steps:
+Kernels append instructions as if they ran one after the other. The complete program is lowered in four steps:
 
-1. The list scheduler reorders the instructions, if requested (`kernels.program.list_scheduling`).
-2. Temporaries are allocated (`kernels.program.allocation`).
-3. Each instruction is put into the queue of its engine, with the waits that its dependences require
+1. Tensors larger than their memory are divided; if the program still does not fit, its order changes, and tiles are
+   spilled (`kernels.program.fitting`).
+2. The list scheduler reorders the instructions, if requested (`kernels.program.list_scheduling`).
+3. Temporaries are allocated (`kernels.program.allocation`).
+4. Each instruction is put into the queue of its engine, with the waits that its dependences require
    (`kernels.program.synchronisation`).
 
 A collective depends on the regions that it touches in the HBM of its core, like any other instruction. Collectives
@@ -22,14 +24,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 
+from neuroncore_rtl.kernels.collector import collector_paused
 from neuroncore_rtl.kernels.program.allocation import OutOfMemory, addresses, peak
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_of, offset_of
-from neuroncore_rtl.kernels.program.collector import collector_paused
 from neuroncore_rtl.kernels.program.entries import Entry, ProgramStep, records_of
+from neuroncore_rtl.kernels.program.fitting import fitted, in_pieces
 from neuroncore_rtl.kernels.program.flow import Flow
 from neuroncore_rtl.kernels.program.footprint import check_apart
 from neuroncore_rtl.kernels.program.list_scheduling import schedule
 from neuroncore_rtl.kernels.program.source import caller, located
+from neuroncore_rtl.kernels.program.spilling import Spill
 from neuroncore_rtl.kernels.program.synchronisation import Synchronisation
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
@@ -95,6 +99,7 @@ class Program:
         self._section = 0
         self._in_order = False
         self._context = isa.Context(self.config, core=self.core)
+        self._spills: list[Spill] = []
         self._laid_out: tuple[tuple, dict[int, int], list[Entry]] = (), {}, []
         self.flow = Flow(self)
 
@@ -138,8 +143,7 @@ class Program:
         """
         if not isinstance(instruction, isa.Instruction) or instruction.lane is None:
             raise ValueError(f"instruction must be of an engine, not {getattr(instruction, 'name', instruction)}")
-        # The address of a temporary is unknown; offset 0 stands for it.
-        instruction.moved(_in_buffer).check(self._context)
+        instruction.moved(self._stand_in).check(self._context)
         buffers = buffers_of((*instruction.writes, *instruction.reads))
         if not self.space.buffers.keys() >= {*buffers} - {0}:
             raise ValueError(f"{instruction.name}: a tensor is a temporary of another program")
@@ -159,7 +163,7 @@ class Program:
 
         It must be legal, and not depend on the state of its engine, nor change it.
         """
-        instruction.moved(_in_buffer).check(isa.Context(self.config, core=self.core))
+        instruction.moved(self._stand_in).check(isa.Context(self.config, core=self.core))
         buffers = buffers_of((*instruction.writes, *instruction.reads))
         step = self._steps[number]
         self._steps.insert(number, step._replace(instruction=instruction, queue=None, buffers=buffers))
@@ -200,11 +204,24 @@ class Program:
         """Return the record of every entry; ValueError if there are too few semaphores, or as `entries`."""
         return records_of(self.entries, self.semaphores)
 
+    @property
+    def spills(self) -> list[Spill]:
+        """Tiles that leave SBUF or PSUM for lack of room, in order."""
+        self._lay_out()
+        return self._spills
+
     def end(self, storage: Storage) -> int:
         """Return the first byte address above all tensors in a memory; in SBUF or PSUM, an address in a partition."""
+        places, _ = self._lay_out()
         if storage == Storage.HBM:
             return self.space.fixed_end(storage)
-        return peak(self._lay_out()[0], self.space, storage)
+        return peak(places, self.space, storage)
+
+    def _stand_in(self, storage: Storage, address: int) -> int:
+        """Return an address in memory for one in a temporary: its offset, or that in the bank of a divided tensor."""
+        number, offset = buffer_of(address), offset_of(address)
+        divided = number in self.space.buffers and self.space.buffers[number].size > len(self.space.room(storage))
+        return offset % self.config.psum_bank if divided else offset
 
     @collector_paused()
     def _lay_out(self) -> tuple[dict[int, int], list[Entry]]:
@@ -212,14 +229,19 @@ class Program:
         # Kept tensors reduce the room for temporaries.
         wanted = len(self._steps), self.space.fixed_end(Storage.SBUF), self.space.fixed_end(Storage.PSUM), self.order
         if known != wanted:
-            places, entries = self._schedule() or self._allocate(self._steps)
+            self._spills, steps = [], in_pieces(self._steps, self.space)
+            try:
+                places, entries = self._schedule(steps) or self._allocate(steps)
+            except OutOfMemory:
+                steps, self._spills = fitted(steps, self.space)
+                places, entries = self._schedule(steps) or self._allocate(steps)
             self._laid_out = wanted, places, entries
         return places, entries
 
-    def _schedule(self) -> tuple[dict[int, int], list[Entry]] | None:
+    def _schedule(self, steps: list[ProgramStep]) -> tuple[dict[int, int], list[Entry]] | None:
         for share in SHARES if self.order == "scheduled" else ():
             try:
-                return self._allocate(schedule(self._steps, self.space, share))
+                return self._allocate(schedule(steps, self.space, share))
             except OutOfMemory:
                 continue
         return None
@@ -235,7 +257,3 @@ class Program:
         for step in steps:
             sequence.append(step._replace(instruction=step.instruction.moved(place)))
         return places, sequence.entries
-
-
-def _in_buffer(storage: Storage, address: int) -> int:
-    return offset_of(address)

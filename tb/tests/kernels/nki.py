@@ -16,6 +16,7 @@ from neuroncore_rtl.frontends.nki.runtime.inputs import arguments_of, input_erro
 from neuroncore_rtl.frontends.nki.runtime.raised import report_errors
 from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, found_in, recorded
 from neuroncore_rtl.kernels.program.program import ORDERS
+from neuroncore_rtl.kernels.program.spilling import spill_table
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.program import program_job
 from neuroncore_rtl.run.report import Report, Share, display_path
@@ -82,6 +83,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
             "outputs": ", ".join(f"{list(one.shape)} {view.dtype}" for one, view in pairs),
             "records": len(made.program.entries),
             "inserted": [{"why": why, "instructions": count} for why, count in made.inserted.items()] or "nothing",
+            "spilled": spill_table(made.program.spills) or "nothing",
             **against,
             "config": config.named,
             **lines,

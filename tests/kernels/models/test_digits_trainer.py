@@ -82,5 +82,5 @@ def test_seeds_and_roundings_differ_and_repeat(rng):
 def test_refusals():
     with pytest.raises(ValueError, match="batch must be between 1 and the 10 images, not 11"):
         DigitsTrainer(CONFIGS["tiny"], EXAMPLES, SIZES, 11, 3, AdamW())
-    with pytest.raises(ValueError, match="SBUF must have room"):
+    with pytest.raises(ValueError, match="bytes must lie from 0 to 196608"):
         assert DigitsTrainer(CONFIGS["tiny"], EXAMPLES, (64, 4096, 10), 4, 3, AdamW()).program.entries

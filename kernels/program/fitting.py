@@ -1,0 +1,154 @@
+"""Fitting of a program into memory that does not suffice in program order; the results stay the same.
+
+A kernel may compute all tiles of a matrix in one loop and read them in another, so that all of them are live at once.
+Three steps, as far as they are necessary:
+
+1. A tensor larger than its memory is divided where no instruction's access crosses; each piece becomes a temporary.
+2. In the order by demand, every instruction comes right before the first store to HBM that depends on it.
+3. Tiles that still do not fit are spilled (`kernels.program.spilling`).
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from neuroncore_rtl.kernels.program.allocation import OutOfMemory, addresses
+from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_of, offset_of
+from neuroncore_rtl.kernels.program.entries import ProgramStep
+from neuroncore_rtl.kernels.program.spilling import Spill, spill
+from neuroncore_rtl.kernels.program.units import SchedulingUnit, units_of
+from neuroncore_rtl.spec.config import LINE_BYTES, Config
+from neuroncore_rtl.spec.isa import Storage
+
+__all__ = ["fitted", "in_pieces"]
+
+SHARES = (1, 0.9, 0.75, 0.5)
+"""Fractions of a memory that tiles may fill, tried in turn, since free bytes may be in pieces that are too small."""
+
+
+def fitted(steps: Sequence[ProgramStep], space: Allocator) -> tuple[list[ProgramStep], list[Spill]]:
+    """Return steps with the same results whose temporaries fit, and the tiles that leave a memory for that.
+
+    Raises:
+        OutOfMemory: if the tiles of one instruction do not fit.
+    """
+    ordered = demand_order(steps, space.config)
+    attempts: list[tuple[list[ProgramStep], list[Spill]]] = []
+    refusals = []
+    for order in (ordered, list(steps)):
+        try:
+            attempts.append(_with_spills(order, space))
+        except OutOfMemory as refusal:
+            refusals.append(refusal)
+    if not attempts:
+        raise refusals[0]
+    return min(attempts, key=lambda attempt: sum(spill.size for spill in attempt[1]))
+
+
+def _with_spills(steps: list[ProgramStep], space: Allocator) -> tuple[list[ProgramStep], list[Spill]]:
+    """Move what does not fit in PSUM to SBUF, and then what does not fit in SBUF to HBM."""
+    spills = []
+    for storage in (Storage.PSUM, Storage.SBUF):
+        steps, own = _spilled(steps, space, storage)
+        spills += own
+    return steps, spills
+
+
+def _spilled(steps: list[ProgramStep], space: Allocator, storage: Storage) -> tuple[list[ProgramStep], list[Spill]]:
+    refusal = None
+    for share in SHARES:
+        try:
+            found = spill(steps, space, storage, share)
+            addresses(found[0], space, (storage,))
+            return found
+        except OutOfMemory as error:
+            refusal = refusal or error
+    assert refusal
+    raise refusal
+
+
+def demand_order(steps: Sequence[ProgramStep], config: Config) -> list[ProgramStep]:
+    """Return the steps in the order of demand; a section whose units interleave keeps its order."""
+    found: list[ProgramStep] = []
+    for _, section in groupby(steps, lambda step: step.section):
+        own = list(section)
+        units = units_of(own, config)
+        order = _by_demand(units)
+        found += own if order is None else [own[number] for unit in order for number in unit.steps]
+    return found
+
+
+def _by_demand(units: Sequence[SchedulingUnit]) -> list[SchedulingUnit] | None:
+    """Return the units in depth-first order from the stores on; None if units depend on each other in a circle."""
+    before: list[list[SchedulingUnit]] = [[] for _ in units]
+    for unit in units:
+        for later in unit.after:
+            before[later.number].append(unit)
+    # Units without a store that depends on them come last, in program order.
+    waiting = sorted(units, key=lambda unit: not unit.stores)
+    found: list[SchedulingUnit] = []
+    done, open_ = [False] * len(units), [False] * len(units)
+    for demanded in waiting:
+        stack = [demanded]
+        while stack:
+            unit = stack[-1]
+            if done[unit.number]:
+                stack.pop()
+                continue
+            needed = [one for one in before[unit.number] if not done[one.number]]
+            if needed:
+                if any(open_[one.number] for one in needed):
+                    return None
+                open_[unit.number] = True
+                stack += sorted(needed, key=lambda one: -one.number)
+                continue
+            open_[unit.number] = False
+            done[unit.number] = True
+            found.append(stack.pop())
+    return found
+
+
+def in_pieces(steps: Sequence[ProgramStep], space: Allocator) -> list[ProgramStep]:
+    """Return the steps with temporaries in the place of tensors that are larger than their memory."""
+    large = {number for number, buffer in space.buffers.items() if buffer.size > len(space.room(buffer.storage))}
+    if not large:
+        return list(steps)
+    spans: dict[int, list[tuple[int, int]]] = {number: [] for number in large}
+    for step in steps:
+        for region in (*step.instruction.writes, *step.instruction.reads):
+            if region.storage != Storage.HBM and (number := buffer_of(region.address)) in large:
+                low, high = region.span
+                spans[number].append((offset_of(low), high - low))
+    pieces = {number: list(_pieces(number, own, space)) for number, own in spans.items()}
+
+    def place(storage: Storage, address: int) -> int:
+        number = buffer_of(address)
+        if number not in large:
+            return address
+        offset = offset_of(address)
+        low, piece = pieces[number][bisect_right(pieces[number], offset, key=lambda one: one[0]) - 1]
+        return piece + offset - low
+
+    found = []
+    for step in steps:
+        if not large.isdisjoint(step.buffers):
+            moved = step.instruction.moved(place)
+            step = step._replace(instruction=moved, buffers=buffers_of((*moved.writes, *moved.reads)))
+        found.append(step)
+    return found
+
+
+def _pieces(number: int, spans: list[tuple[int, int]], space: Allocator) -> Iterator[tuple[int, int]]:
+    """Yield the offset of each piece of a buffer, and the address of its temporary, in ascending order."""
+    buffer, bank = space.buffers[number], space.config.psum_bank
+    runs: list[list[int]] = []
+    for low, size in sorted(spans):
+        if runs and low < runs[-1][1]:
+            runs[-1][1] = max(runs[-1][1], low + size)
+        else:
+            runs.append([low, low + size])
+    for low, high in runs:
+        # Accesses keep their alignment, and their places in the banks of PSUM.
+        whole = buffer.storage == Storage.PSUM and (high - 1) // bank > low // bank
+        start = low - low % (bank if whole else LINE_BYTES)
+        yield start, space.temporary(buffer.storage, buffer.name, high - start)
