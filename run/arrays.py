@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from neuroncore_rtl.golden.arith import decode, round_fp32, round_to_odd, storage_dtype
+from neuroncore_rtl.golden.arith import decode, round_once, storage_dtype
 from neuroncore_rtl.kernels.program import HbmTensor
-from neuroncore_rtl.spec.formats import FP32, Format, IntFormat
+from neuroncore_rtl.spec.formats import Format, IntFormat
 
 __all__ = ["Inputs", "codes_of", "contents", "encode", "numbers_of"]
 
@@ -71,8 +71,7 @@ def codes_of(tensor: HbmTensor, given: ArrayLike) -> np.ndarray:
         if not legal.all():
             wrong = given[~legal].flat[0]
             raise ValueError(f"{tensor.name}: elements must be integers from {fmt.min} to {fmt.max}, not {wrong}")
-    with np.errstate(over="ignore"):
-        return encode(given, fmt)
+    return encode(given, fmt)
 
 
 def numbers_of(codes: np.ndarray, fmt: Format) -> np.ndarray:
@@ -85,5 +84,4 @@ def encode(values: np.ndarray, fmt: Format) -> np.ndarray:
     values = np.asarray(values)
     if not fmt.is_float:
         return values.astype(np.int64).astype(f"uint{fmt.bits}")
-    words = values.astype(np.float32).view(np.uint32) if fmt == FP32 else round_to_odd(values)
-    return round_fp32(words, fmt, "rne", None)
+    return round_once(values, fmt)

@@ -2,10 +2,20 @@
 
 import numpy as np
 
-__all__ = ["round_to_odd"]
+from neuroncore_rtl.golden.arith.rounding import round_fp32
+from neuroncore_rtl.spec.formats import FP32, Format
+
+__all__ = ["round_once", "round_to_odd"]
 
 _SPARE = 11
 """Bits of a 64-bit integer that float64 cannot hold."""
+
+
+def round_once(values, fmt: Format) -> np.ndarray:
+    """Return numbers as codes of a format, rounded once, to nearest even; for their types see `round_to_odd`."""
+    with np.errstate(over="ignore"):
+        words = np.asarray(values).astype(np.float32).view(np.uint32) if fmt == FP32 else round_to_odd(values)
+    return round_fp32(words, fmt)
 
 
 def round_to_odd(values) -> np.ndarray:
