@@ -94,8 +94,8 @@ def elementwise(
         index = row_major(shape) if stochastic.index is None else stochastic.index
         options |= {"seed": stochastic.seed, "stream": stochastic.stream, "stochastic": rounds}
     scalars = [scalar.pointer() if isinstance(scalar, Tensor) else scalar for scalar in (s0, s1)]
-    values = _values(opcode, accesses, scalars, options)
-    integer, odd = is_integer(values) and opcode != Opcode.DROPOUT, widens_to_odd(values)
+    fields = _fields(opcode, accesses, scalars, options)
+    integer, odd = is_integer(fields) and opcode != Opcode.DROPOUT, widens_to_odd(fields)
     words = [
         scalar if isinstance(scalar, Pointer) else operand_word(f"s{n}", scalar, integer, odd)
         for n, scalar in enumerate(scalars)
@@ -125,7 +125,7 @@ def reduction_draw(draw: Draw, kept: tuple[int, ...], axes: int) -> Draw:
     return replace(draw, index=replace(index, steps=(*index.steps[: len(kept)], *(0,) * axes)))
 
 
-def _values(opcode: Opcode, accesses: dict[str, Access], scalars: list, options: dict) -> dict[str, int]:
+def _fields(opcode: Opcode, accesses: dict[str, Access], scalars: list, options: dict) -> dict[str, int]:
     """Return the fields of an instruction that determine its arithmetic."""
     values = {name: 0 for name, _ in ELEMENTWISE_FIELDS}
     values |= {"opcode": int(opcode)} | {name: int(options.get(name, 0)) for name in ("sum_store", "stochastic")}
