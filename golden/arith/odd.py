@@ -23,7 +23,7 @@ def round_to_odd(values) -> np.ndarray:
 
     Rounding to odd truncates a number that is not representable and sets its last bit. The bit remembers that
     something was cut, so a second rounding to at most 22 significant bits never sees a false tie (Boldo and Melquiond,
-    "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008). A number beyond the
+    "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008). A number beyond the
     range of FP32 becomes the largest finite one, which every narrower format rounds to infinity.
     """
     values = np.asarray(values)

@@ -69,6 +69,16 @@ def test_a_transposition_is_a_copy(tmp_path, dtype):
         assert same_bits(result(kernel, x), x.T)
 
 
+def test_cumulative_sums_start_at_the_first_number(tmp_path):
+    body = """
+a, r = (nl.ndarray(x.shape, nl.float32, buffer=nl.sbuf) for _ in range(2))
+nisa.dma_copy(dst=a, src=x)
+nisa.tensor_scalar_cumulative(dst=r, src=a, op0=nl.multiply, op1=nl.add, imm0=1.0)
+"""
+    zeros = np.float32([[-0.0, -0.0, 0.0, -0.0], [-0.0, -0.0, 1.0, -1.0]])
+    assert same_bits(result(write_kernel(tmp_path, body, stores="r"), zeros), np.cumsum(zeros, 1))
+
+
 def test_products_of_negative_zeros_sum_to_a_negative_zero(tmp_path):
     kernel = store_kernel(tmp_path, "nl.matmul(nl.load(x), nl.load(y), transpose_x=True)", "(2, 2), nl.float32", "x, y")
     x, y = np.float32([[-0.0, 1.0], [-0.0, 1.0]]), np.float32([[1.0, 0.0], [2.0, -0.0]])
