@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from neuroncore_rtl.golden.arith import decode, round_fp32, storage_dtype
+from neuroncore_rtl.golden.arith import decode, round_once, storage_dtype
 from neuroncore_rtl.kernels.program import HbmTensor
 from neuroncore_rtl.spec.formats import Format, IntFormat
 
@@ -51,8 +51,8 @@ def _find_tensor(name: str, tensors: Sequence[HbmTensor]) -> HbmTensor:
 def codes_of(tensor: HbmTensor, given: ArrayLike) -> np.ndarray:
     """Return the codes of the initial contents of a tensor; ValueError if shape, type or range do not fit.
 
-    Unsigned integers of the format's size are codes. Other numbers are rounded to FP32 and then to nearest even; for an
-    integer format they must be integers in its range.
+    Unsigned integers of the format's size are codes. Other numbers are rounded once, to nearest even; for an integer
+    format they must be integers in its range.
     """
     fmt = tensor.format
     try:
@@ -71,8 +71,7 @@ def codes_of(tensor: HbmTensor, given: ArrayLike) -> np.ndarray:
         if not legal.all():
             wrong = given[~legal].flat[0]
             raise ValueError(f"{tensor.name}: elements must be integers from {fmt.min} to {fmt.max}, not {wrong}")
-    with np.errstate(over="ignore"):
-        return encode(given, fmt)
+    return encode(given, fmt)
 
 
 def numbers_of(codes: np.ndarray, fmt: Format) -> np.ndarray:
@@ -81,7 +80,8 @@ def numbers_of(codes: np.ndarray, fmt: Format) -> np.ndarray:
 
 
 def encode(values: np.ndarray, fmt: Format) -> np.ndarray:
-    """Return the codes of numbers, rounded to FP32 and then to nearest even."""
+    """Return the codes of numbers, rounded once, to nearest even; for an integer format they must be its integers."""
+    values = np.asarray(values)
     if not fmt.is_float:
-        return np.asarray(values).astype(np.int64).astype(f"uint{fmt.bits}")
-    return round_fp32(np.asarray(values, np.float32).view(np.uint32), fmt, "rne", None)
+        return values.astype(np.int64).astype(f"uint{fmt.bits}")
+    return round_once(values, fmt)

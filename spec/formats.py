@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 __all__ = [
     "BF16", "FORMATS", "FP8E3M4", "FP8E4M3", "FP8E5M2", "FP16", "FP32", "INT8", "INT16", "INT32", "MAC_FORMATS",
-    "MATMUL_FORMATS", "TF32", "UINT8", "UINT16", "UINT32", "FloatFormat", "Format", "IntFormat", "format_named",
-    "format_of", "matmul_formats",
+    "MATMUL_FORMATS", "NARROW_FLOATS", "TF32", "UINT8", "UINT16", "UINT32", "FloatFormat", "Format", "IntFormat",
+    "format_named", "format_of", "matmul_formats",
 ]  # fmt: skip
 
 
@@ -117,6 +117,9 @@ FORMATS: dict[str, Format] = {
     f.name: f for f in (FP32, TF32, BF16, FP16, FP8E4M3, FP8E5M2, FP8E3M4, INT8, INT16, INT32, UINT8, UINT16, UINT32)
 }
 """All formats by name, in the order of their codes."""
+
+NARROW_FLOATS = tuple(f for f in FORMATS.values() if isinstance(f, FloatFormat) and f.precision < FP32.precision)
+"""Floating-point formats with fewer significant bits than FP32."""
 
 MAC_FORMATS: tuple[Format, ...] = (BF16, FP16, TF32, FP8E4M3, FP8E5M2, FP8E3M4, INT8)
 """Formats with a significand that fits the 12 bits of a processing element: one pass of the array each."""

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 
 from neuroncore_rtl.golden.arith.codec import canonical, decode, storage_dtype
+from neuroncore_rtl.golden.arith.odd import round_to_odd
 from neuroncore_rtl.spec.formats import FP32, FloatFormat, Format, IntFormat
 
 __all__ = ["integers", "saturate", "widen"]
@@ -13,13 +14,17 @@ _TABLE_BITS = 16
 """Formats of up to this many bits are converted by table."""
 
 
-def widen(codes, fmt: Format) -> np.ndarray:
-    """Return codes as FP32 bit patterns, NaN canonical; exact, except that 32-bit integers round to nearest even."""
+def widen(codes, fmt: Format, odd: bool = False) -> np.ndarray:
+    """Return codes as FP32 bit patterns, NaN canonical; exact, except that integers of more than 24 bits are rounded.
+
+    They are rounded to nearest even, or if `odd` to odd, see `round_to_odd`.
+    """
     codes = np.asarray(codes, storage_dtype(fmt))
     if fmt.bits <= _TABLE_BITS:
         return _table(fmt)[codes]
     if not isinstance(fmt, FloatFormat):
-        return codes.view(fmt.name).astype(np.float32).view(np.uint32)
+        numbers = codes.view(fmt.name)
+        return round_to_odd(numbers) if odd else numbers.astype(np.float32).view(np.uint32)
     if fmt == FP32:
         return canonical(codes)
     padding = np.uint32((1 << fmt.padding_bits) - 1)

@@ -14,9 +14,9 @@ BLOCK = 1 << 15
 """Elements rounded at a time: the 64-bit intermediate results stay in the second-level cache."""
 
 
-def load_words(codes, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
-    """Return codes as words (uint32): FP32 patterns, or integers of an integer `arithmetic`."""
-    return integers(codes, cast("IntFormat", fmt)) if arithmetic else widen(codes, fmt)
+def load_words(codes, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32, odd: bool = False) -> np.ndarray:
+    """Return codes as words (uint32): FP32 patterns (for `odd` see `widen`), or integers of an integer `arithmetic`."""
+    return integers(codes, cast("IntFormat", fmt)) if arithmetic else widen(codes, fmt, odd)
 
 
 def store_words(words, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32, random=None) -> np.ndarray:

@@ -11,10 +11,10 @@ from neuroncore_rtl.golden.arith.words import load_words, store_words
 from neuroncore_rtl.golden.elementwise.index import element_index, element_words
 from neuroncore_rtl.golden.memory import gather, scatter
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import IntFormat
+from neuroncore_rtl.spec.formats import Format, IntFormat
 from neuroncore_rtl.spec.isa import DIMENSIONS, Access, Elementwise, Pointer, Storage
 from neuroncore_rtl.spec.isa.alu import Arithmetic
-from neuroncore_rtl.spec.isa.elementwise import arithmetic_of, counts_of
+from neuroncore_rtl.spec.isa.elementwise import arithmetic_of, counts_of, widens_to_odd
 
 __all__ = ["Operands"]
 
@@ -31,6 +31,7 @@ class Operands:
         self.partitions = instruction.partitions
         self.shape = (1,) * (DIMENSIONS - len(instruction.shape)) + tuple(instruction.shape)
         self.arithmetic = arithmetic_of(self._fields)
+        self._odd = widens_to_odd(self._fields)
         self._memories = {Storage.SBUF: sbuf, Storage.PSUM: psum}
 
     def codes(self, name: str) -> np.ndarray:
@@ -40,7 +41,11 @@ class Operands:
 
     def words(self, name: str) -> np.ndarray:
         """Return tensor "a" or "b" as words (uint32), converted to the instruction's arithmetic."""
-        return load_words(self.codes(name), getattr(self.instruction, name).format, self.arithmetic)
+        return self.loaded(self.codes(name), getattr(self.instruction, name).format)
+
+    def loaded(self, codes: np.ndarray, fmt: Format, arithmetic: Arithmetic | None = None) -> np.ndarray:
+        """Return codes as words (uint32) in `arithmetic`, by default the instruction's."""
+        return load_words(codes, fmt, self.arithmetic if arithmetic is None else arithmetic, self._odd)
 
     def fp32(self, name: str) -> np.ndarray:
         """Return tensor "a" or "b" as FP32 words (uint32)."""
@@ -52,8 +57,7 @@ class Operands:
         if not isinstance(scalar, Pointer):
             return np.full((1,) * (DIMENSIONS + 1), scalar & 0xFFFF_FFFF, np.uint32)
         codes = gather(self._memories[Storage.SBUF], scalar, self.partitions, ())
-        words = load_words(codes, scalar.format, self.arithmetic if arithmetic is None else arithmetic)
-        return words.reshape(-1, *(1,) * DIMENSIONS)
+        return self.loaded(codes, scalar.format, arithmetic).reshape(-1, *(1,) * DIMENSIONS)
 
     def index(self) -> np.ndarray:
         """Return the index that the instruction gives to each element, uint64."""

@@ -9,7 +9,7 @@ import numpy as np
 from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.golden.arith.words import load_words, store_words
 from neuroncore_rtl.golden.memory.access import are_distinct
-from neuroncore_rtl.spec.formats import UINT32, Format
+from neuroncore_rtl.spec.formats import FP32, UINT32, Format
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Cause, DmaCopy, DmaTensor, Storage
 from neuroncore_rtl.spec.isa.alu import Arithmetic
 
@@ -102,4 +102,6 @@ def _cast(codes: np.ndarray, source: Format, target: Format) -> np.ndarray:
     arithmetic = Arithmetic.FP32
     if not (source.is_float or target.is_float):
         arithmetic = Arithmetic.UINT32 if source == UINT32 else Arithmetic.INT32
-    return store_words(load_words(codes, source, arithmetic), target, arithmetic).reshape(codes.shape)
+    return store_words(load_words(codes, source, arithmetic, odd=target != FP32), target, arithmetic).reshape(
+        codes.shape
+    )

@@ -75,7 +75,6 @@ class TensorEngine:
             self.psum[partitions, multiplied.psum : multiplied.psum + multiplied.n],
             accumulates=multiplied.accumulate,
             integer=multiplied.integer,
-            init=-0.0 if multiplied.transpose else 0.0,
         )
 
 

@@ -23,10 +23,10 @@ WIDTH = 64 if has_feature("avx512f") else 16
 """Moving columns of a block: a tile's sums, one row of the block and a weight fill the vector registers."""
 
 
-def column_sums_equation(stationary, moving, *, stationary_present=None, moving_present=None, init=0.0) -> np.ndarray:
+def column_sums_equation(stationary, moving, *, stationary_present=None, moving_present=None) -> np.ndarray:
     """Return the result of `column_sums`, computed row by row with `golden.arith.fma_fp32`."""
     rows, partitions = stationary.shape
-    sums = np.full((partitions, moving.shape[1]), init, np.float32)
+    sums = np.full((partitions, moving.shape[1]), -0.0, np.float32)
     for row in range(rows):
         present = np.ones(sums.shape, bool)
         if stationary_present is not None:
@@ -49,10 +49,10 @@ def accumulate_sums(psum, sums, integer: bool) -> np.ndarray:
     return sums.view(np.uint32) if psum is None else add_fp32(psum.view(np.float32), sums).view(np.uint32)
 
 
-def column_sums(stationary, moving, *, stationary_present=None, moving_present=None, init=0.0) -> np.ndarray:
+def column_sums(stationary, moving, *, stationary_present=None, moving_present=None) -> np.ndarray:
     """Return the column sums of one pass of the array: float32 [M, N], NaN canonical.
 
-    The sum s of column n and partition m starts at `init`, +0 or -0. For row 0, 1, ... it becomes
+    The sum s of column n and partition m starts at -0, the neutral element of addition. For row 0, 1, ... it becomes
     fp32(s + moving[row, n] * stationary[row, m]), one rounding to nearest even, unless an operand is absent.
 
     The operands are float32 [K, M] and [K, N] of at most 12 significand bits (`golden.arith.operand`). A mask has
@@ -64,7 +64,7 @@ def column_sums(stationary, moving, *, stationary_present=None, moving_present=N
     own = pack_tiles(stationary, TILE), _packed_mask("stationary", stationary_present, stationary, TILE)
     other = pack_tiles(moving, WIDTH), _packed_mask("moving", moving_present, moving, WIDTH)
     sums = np.empty((stationary.shape[1], moving.shape[1]), np.uint32)
-    multiply_tiles(own, other, sums, init=init)
+    multiply_tiles(own, other, sums)
     return sums.view(np.float32)
 
 
@@ -89,13 +89,13 @@ Packed = tuple[np.ndarray, np.ndarray | None]
 
 
 def multiply_tiles(
-    stationary: Packed, moving: Packed, psum: np.ndarray, *, accumulates=False, integer=False, init=0.0, fused=None
+    stationary: Packed, moving: Packed, psum: np.ndarray, *, accumulates=False, integer=False, fused=None
 ) -> None:
     """Compute the `column_sums` of one pass of the array and accumulate them in PSUM, as `accumulate_sums` does.
 
     The stationary operand is packed in tiles of TILE columns and has at least K rows and M columns, the moving operand
     in blocks of WIDTH columns, K rows and at least N columns. `psum`, uint32 [M, N] with contiguous columns, is written
-    in place; `integer` tells whether it holds INT32. For `init` see `column_sums`, for `fused` `compile_pass`.
+    in place; `integer` tells whether it holds INT32. For `fused` see `compile_pass`.
     """
     (w, w_present), (x, x_present) = stationary, moving
     masked = w_present is not None or x_present is not None
@@ -106,7 +106,7 @@ def multiply_tiles(
         w_present, x_present = w, x
     arrays = w, x, w_present, x_present, psum
     steps = (array.strides[0] // array.itemsize for array in arrays)
-    compile_pass(masked, integer, fused)(*arrays, x.shape[1], *psum.shape, *steps, accumulates, init)
+    compile_pass(masked, integer, fused)(*arrays, x.shape[1], *psum.shape, *steps, accumulates)
 
 
 @cache

@@ -28,13 +28,13 @@ def build_pass(width: int, masked: bool, integer: bool, fused: bool) -> IRBuilde
 
     The function's arguments: pointers to the stationary operand [tiles, rows, TILE], the moving operand [blocks, rows,
     width], their masks, and PSUM; the rows to multiply; partitions and columns of PSUM; for each of the five arrays the
-    elements from one tile, block or partition to the next; whether to accumulate; initial value of every column sum.
+    elements from one tile, block or partition to the next; whether to accumulate.
 
     `width` is the moving columns of a block, which LLVM splits into the processor's vectors. If `integer`, PSUM holds
     INT32. For `fused` see `golden.arith.machine_code.multiply_add`.
     """
     pointers = FLOAT, FLOAT, FLAG, FLAG, WORD_TYPE if integer else FLOAT
-    kinds = *(kind.as_pointer() for kind in pointers), *[INDEX] * 8, FLAG, FLOAT
+    kinds = *(kind.as_pointer() for kind in pointers), *[INDEX] * 8, FLAG
     builder, arguments = new_function("multiply", *kinds)
     _Pass(builder, width, masked, integer, fused, *arguments).build()
     return builder
@@ -46,7 +46,7 @@ class _Pass:
         self.stationary, self.moving, self.stationary_present, self.moving_present, self.psum = arguments[:5]
         self.rows, self.partitions, self.columns = arguments[5:8]
         self.steps = dict(zip(arguments[:5], arguments[8:13], strict=True))
-        self.accumulate, self.init = arguments[13:]
+        (self.accumulate,) = arguments[13:]
         self.floats, self.words, self.flags = (ir.VectorType(kind, width) for kind in (FLOAT, WORD_TYPE, FLAG))
 
     def build(self) -> None:
@@ -55,7 +55,7 @@ class _Pass:
             with counted_range(builder, self.pieces(self.partitions, TILE)) as tile:
                 totals = [local(builder, self.floats) for _ in range(TILE)]
                 for total in totals:
-                    builder.store(self.spread(self.init), total)
+                    builder.store(self.spread(FLOAT(-0.0)), total)
                 with counted_range(builder, self.rows) as row:
                     self.add_row(block, tile, row, totals)
                 for number, total in enumerate(totals):

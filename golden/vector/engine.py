@@ -9,6 +9,7 @@ from neuroncore_rtl.golden.vector.reduction import negative, reduce_words, scan
 from neuroncore_rtl.golden.vector.search import find_index8, match_replace8, max8
 from neuroncore_rtl.golden.vector.statistics import bn_aggr, bn_stats
 from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Context, Elementwise, Opcode
 from neuroncore_rtl.spec.isa.alu import Arithmetic
 from neuroncore_rtl.spec.isa.elementwise import transpose_block
@@ -107,8 +108,7 @@ def _affine_select(i: Elementwise, on: Operands) -> None:
 
 
 def _iota(i: Elementwise, on: Operands) -> None:
-    words = iota(on.index())
-    on.write(words if on.arithmetic else words.view(np.int32).astype(np.float32).view(np.uint32))
+    on.write(on.loaded(iota(on.index()), INT32))
 
 
 def _max8(i: Elementwise, on: Operands) -> None:

@@ -30,6 +30,8 @@ class Widen(wiring.Component):
     Ports:
         word: the element, right-aligned; higher bits are ignored.
         dtype: format of the element, any of `spec.formats`.
+        odd: with word; round a 32-bit integer to odd (truncate it, and set the last bit if that is inexact), so that a
+            later rounding to a narrower format equals one rounding of the integer.
         fp32: FP32 word of the value, exact, except that 32-bit integers are rounded to nearest even. Subnormals are
             kept; those of FP16 and FP8 become normal. NaN becomes canonical, in FP32 too. TF32's 13 padding bits are
             ignored, except that a set one distinguishes NaN from infinity.
@@ -41,6 +43,7 @@ class Widen(wiring.Component):
 
     word: In(32)
     dtype: In(FormatCode)
+    odd: In(1)
     fp32: Out(32)
     integer: Out(32)
 
@@ -103,19 +106,20 @@ class Widen(wiring.Component):
         m.d.comb += magnitude.eq(Mux(whole, Mux(sign, -integer, integer), narrow))
         return {
             "magnitude": magnitude, "top_field": top_field, "sign": sign, "inf": inf, "nan": nan, "wide": wide,
-            "filled": filled, "integer": integer,
+            "filled": filled, "integer": integer, "odd": self.odd,
         }  # fmt: skip
 
     def _rounded(self, m: Module, number) -> Signal:
-        """Return the FP32 word of the number, with a 32-bit integer rounded to nearest even."""
+        """Return the FP32 word of the number, with a 32-bit integer rounded."""
         normal = number.normal
-        up = Signal()
+        up, last = Signal(), Signal()
         rounded, finite = Signal(31), Signal(31)
         special, word = Signal(), Signal(32)
         field = Mux(normal[-1], number.top_field - number.shift, 0)[:_FIELD_BITS]
         m.d.comb += [
-            up.eq(normal[_DROPPED - 1] & (normal[: _DROPPED - 1].any() | normal[_DROPPED])),
-            rounded.eq(Cat(normal[_DROPPED:-1], field) + up),
+            up.eq(normal[_DROPPED - 1] & (normal[: _DROPPED - 1].any() | normal[_DROPPED]) & ~number.odd),
+            last.eq(normal[_DROPPED] | (normal[:_DROPPED].any() & number.odd)),
+            rounded.eq(Cat(last, normal[_DROPPED + 1 : -1], field) + up),
             special.eq(number.inf | number.nan),
             finite.eq(Mux(number.wide, number.filled, rounded)),
             word[: FP32.mantissa_bits].eq(Mux(special, Cat(Const(0, FP32.mantissa_bits - 1), number.nan), finite)),

@@ -4,7 +4,8 @@
                0            1              2, ...
 
 Equal formats bypass the stages. A cast between integers passes through 32 bits and saturates. Every other cast passes
-through FP32 and rounds once, to nearest even. A stage has the number of the register at its output.
+through FP32 and rounds once, to nearest even: on the way to a narrower format, FP32 is rounded to odd. A stage has the
+number of the register at its output.
 """
 
 from itertools import pairwise
@@ -19,7 +20,7 @@ from neuroncore_rtl.hdl.arith.saturate import Saturate
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.hdl.dma.job import bytes_layout, piece_layout
 from neuroncore_rtl.spec import timing
-from neuroncore_rtl.spec.formats import FORMATS, UINT32
+from neuroncore_rtl.spec.formats import FORMATS, FP32, UINT32
 
 __all__ = ["Caster"]
 
@@ -134,6 +135,7 @@ class Caster(wiring.Component):
         m.d.comb += [
             widen.word.eq(word),
             widen.dtype.eq(stages[0].formats.src),
+            widen.odd.eq(Value.cast(stages[0].formats.dst) != FP32.code),
             rounder.value.eq(value),
             rounder.format.eq(stages[self.widened].formats.dst),
             saturate.value.eq(value),

@@ -6,7 +6,7 @@ per `mac_latency` cycles. The caller delays the rows (`row_skew`) and realigns t
 
 from functools import partial
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -104,10 +104,8 @@ class SystolicArray(wiring.Component):
 
     Ports:
         events: input of the first tile of each row r (`RowEvents`), delayed by `row_skew(config, r)` cycles.
-        identity: valid with a moving operand at row 0; starts its column sums at -0 instead of +0, so that a transpose
-            keeps the sign of zeros.
-        sums: FP32, one per column; the columns of tile g are valid rows * mac_latency + g cycles after the operand at
-            row 0.
+        sums: FP32, one per column; they start at -0, the neutral element of addition. The columns of tile g are valid
+            rows * mac_latency + g cycles after the operand at row 0.
     """
 
     def __init__(self, config: Config):
@@ -115,7 +113,6 @@ class SystolicArray(wiring.Component):
         super().__init__(
             {
                 "events": In(RowEvents(tile_count(config.columns), config.significand_bits)).array(config.rows),
-                "identity": In(1),
                 "sums": Out(32 * config.columns),
             }
         )
@@ -125,15 +122,7 @@ class SystolicArray(wiring.Component):
         config = self.config
         widths = _widths(config.columns)
 
-        identity = self.identity
-        sums = []
-        for index, width in enumerate(widths):
-            sums += [Mux(identity, NEGATIVE_ZERO, 0)] * width
-            if index + 1 < len(widths):
-                delayed = Signal(name=f"identity{index + 1}", reset_less=True)
-                m.d.sync += delayed.eq(identity)
-                identity = delayed
-
+        sums: list[Value] = [Const(NEGATIVE_ZERO, 32)] * config.columns
         for top in range(0, config.rows, BLOCK_ROWS):
             rows = min(BLOCK_ROWS, config.rows - top)
             events = Cat(self.events[row] for row in range(top, top + rows))

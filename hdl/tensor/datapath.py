@@ -30,7 +30,6 @@ class Datapath(wiring.Component):
         moving, stationary, moving_words, stationary_words, moving_present, stationary_present: see `Edge`.
         fresh: see `moving_fresh` of `Edge`.
         swap, load, distance: see `hdl.tensor.tile.RowEvents`; `config.edge_latency` cycles after their words.
-        identity: see `hdl.tensor.array.SystolicArray`.
         moving_row0, weights_row0: operands entering the array at row 0, for waveforms.
         sums: FP32, one per column, rows * mac_latency + tiles - 1 cycles after the operand at row 0.
     """
@@ -49,7 +48,6 @@ class Datapath(wiring.Component):
                 "stationary_present": In(config.rows),
                 "stationary_words": In(STATIONARY_BITS * config.rows),
                 **{name: In(events[name].shape) for name in ("swap", "load", "distance")},
-                "identity": In(1),
                 "sums": Out(32 * config.columns),
                 "moving_row0": Out(operand),
                 "weights_row0": Out(operand).array(LOAD_COLUMNS),
@@ -61,7 +59,6 @@ class Datapath(wiring.Component):
         config, bits, columns = self.config, self.config.significand_bits, self.config.columns
         name = edge_name(bits, columns, config.edge_latency)
         m.submodules.array = array = SystolicArray(config)
-        m.d.comb += array.identity.eq(self.identity)
         for first in range(0, config.rows, EDGE_ROWS):
             rows = range(first, min(first + EDGE_ROWS, config.rows))
             build = partial(Edge, len(rows), bits, columns, config.edge_latency)

@@ -208,7 +208,6 @@ class TensorEngine(wiring.Component):
         distance = at_row0("distance", step.distance, decoded)
         swap = valid("swap", mover.column_valid & mover.column.swap)
         load = valid("load", loader.step_valid)
-        m.d.comb += datapath.identity.eq(at_row0("identity", column.identity, decoded))
 
         m.d.comb += [
             datapath.moving.eq(column.element),

@@ -28,7 +28,7 @@ class MoverStep(data.Struct):
 
 
 class ColumnControl(data.Struct):
-    """Control of a moving column: how to read it, its rows, swap, the start value of its sums, and its PSUM word.
+    """Control of a moving column: how to read it, its rows, swap, and its PSUM word.
 
     `last` marks the instruction's last column.
     """
@@ -36,7 +36,6 @@ class ColumnControl(data.Struct):
     element: Element
     rows: Span
     swap: unsigned(1)
-    identity: unsigned(1)
     write: PsumWrite
     last: unsigned(1)
 
@@ -178,7 +177,6 @@ class Mover(wiring.Component):
             control.rows.first.eq(instruction.row),
             control.rows.end.eq(instruction.row + instruction.k),
             control.swap.eq(self.i.payload.swap & column.first),
-            control.identity.eq(instruction.transpose),
             control.write.address.eq(instruction.psum + index),
             control.write.accumulate.eq(instruction.accumulate),
             control.write.integer.eq(instruction.dtype == FormatCode.INT8),

@@ -20,9 +20,13 @@ __all__ = [
 
 
 class OpcodeEntry(data.Struct):
-    """Control of stage 0 in the first cycle of a step. `iota`: the index of the element replaces the word `a`."""
+    """Control of stage 0 in the first cycle of a step.
+
+    `iota`: the index of the element replaces the word `a`. `odd`: see `hdl.arith.widen.Widen`.
+    """
 
     iota: unsigned(1)
+    odd: unsigned(1)
     a_dtype: FormatCode
     b_dtype: FormatCode
 

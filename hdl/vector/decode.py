@@ -6,14 +6,15 @@ from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseOpcode, Op
 from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.hdl.vector.control import Decoded, First, Load, OpcodeEntry, Other, Second, Source, Unit
-from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.formats import FORMATS, NARROW_FLOATS
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES
 from neuroncore_rtl.spec.isa.alu import COMPARISONS, SLOW, AluOp
-from neuroncore_rtl.spec.isa.elementwise import uses
+from neuroncore_rtl.spec.isa.elementwise import MOVES, uses
 
 __all__ = ["decode_entry", "decode_opcode", "slow_op0", "slow_op1"]
 
 _UNSIGNED = tuple(fmt.code for fmt in FORMATS.values() if not fmt.is_float and not fmt.signed)
+_NARROW = tuple(fmt.code for fmt in NARROW_FLOATS)
 
 _UNITS = {Op.POWER: Unit.POWER, Op.MOD: Unit.MOD, Op.FMOD: Unit.FMOD}
 """Unit of each slow operation; all others use the divider's quotient."""
@@ -62,6 +63,11 @@ def decode_entry(m: Module, step) -> tuple[Signal, Signal]:
         entry.iota.eq(step.opcode == ElementwiseOpcode.IOTA),
         entry.a_dtype.eq(Mux(entry.iota, FormatCode.INT32, step.a_dtype)),
         entry.b_dtype.eq(step.b_dtype),
+        entry.odd.eq(
+            step.opcode.as_value().matches(*sorted(map(int, MOVES)))
+            & Value.cast(step.dst_dtype).matches(*_NARROW)
+            & ~step.stochastic
+        ),
         # A predicate and a probability are FP32 in any arithmetic.
         of_a.eq(
             ((step.opcode == ElementwiseOpcode.SELECT) & (step.phase == Phase.ELEMENT))

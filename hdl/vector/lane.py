@@ -196,8 +196,10 @@ class VectorLane(wiring.Component):
         m.d.comb += [
             widen_a.word.eq(Mux(entry.iota, self.index[:32], self.a)),
             widen_a.dtype.eq(entry.a_dtype),
+            widen_a.odd.eq(entry.odd),
             widen_b.word.eq(self.b),
             widen_b.dtype.eq(entry.b_dtype),
+            widen_b.odd.eq(entry.odd),
             a_now.eq(Mux(load.a_integer, widen_a.integer, widen_a.fp32)),
         ]
         signs_now = delayed(m, Cat(negative, zero, ~(negative | zero)), meanwhile, "signs_now")

@@ -76,7 +76,7 @@ def attention(
         for what in ("biases", "inverses")
     )
     matrix = matrix or identity(program, heads[0].v.format)
-    copies = cycle((partial(activation, function="identity", bias=-0.0), tensor_copy))
+    copies = cycle((partial(activation, function="identity"), tensor_copy))
 
     def tiles() -> Iterator[Queries]:
         for number, (head, width, end) in enumerate(zip(heads, widths, ends, strict=True)):

@@ -6,7 +6,7 @@ from itertools import groupby
 from neuroncore_rtl.kernels.library.product import product
 from neuroncore_rtl.kernels.library.transpose import identity, transpose_tiles
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
-from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy, tensor_tensor
+from neuroncore_rtl.kernels.program.instructions import NEUTRAL_BIAS, activation, tensor_copy, tensor_tensor
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.transfer import Matrix, load, load_row, matrix_of, on_chip, one_pass
@@ -40,8 +40,7 @@ def linear_t(
     biases = column_of(program, bias, w.shape[1], parts) if isinstance(bias, HbmTensor) else bias or {}
 
     def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
-        # Adding -0.0 preserves even the sign of a zero.
-        program.append(activation(out, sums, function, bias=biases.get(rows.start, -0.0)))
+        program.append(activation(out, sums, function, bias=biases.get(rows.start, NEUTRAL_BIAS)))
 
     return product(program, w, x_t, name=name, fmt=fmt, parts=parts, finish=finish)
 
@@ -79,7 +78,7 @@ def linear(
         added = [] if row is None else [row[: sums.partitions, columns]]
         added += [before[rows.start][:, columns]] if before else []
         if not added:
-            program.append(activation(out, sums, "identity", bias=-0.0))
+            program.append(activation(out, sums, "identity"))
         for number, term in enumerate(added):
             target = out if number == len(added) - 1 else sums
             program.append(tensor_tensor(target, sums, term, AluOp.ADD))

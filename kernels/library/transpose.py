@@ -46,7 +46,7 @@ def transpose(program: Program, x: Rows | Tensor, matrix: Tensor | None = None, 
         for few in cut(0, len(x.tiles), max(1, program.config.psum_words // program.lanes)):
             first, last = x.parts[few.start].start, x.parts[few.stop - 1].stop
             sums = transpose_tiles(program, [source[:, part] for source in x.tiles[few]], matrix)
-            program.append(activation(tile[:, first:last], sums, "identity", bias=-0.0))
+            program.append(activation(tile[:, first:last], sums, "identity"))
         tiles.append(tile)
     return Rows(tuple(tiles))
 

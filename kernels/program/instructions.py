@@ -13,10 +13,14 @@ from neuroncore_rtl.spec.functions import function_named
 from neuroncore_rtl.spec.isa import AluOp, Elementwise, Index, Opcode
 
 __all__ = [
-    "activation", "affine_select", "bn_aggr", "bn_stats", "dropout", "find_index8", "iota", "match_replace8", "max8",
-    "memset", "reciprocal", "scalar_tensor_tensor", "select", "tensor_copy", "tensor_copy_predicated", "tensor_reduce",
-    "tensor_scalar", "tensor_scalar_reduce", "tensor_tensor", "tensor_tensor_scan", "transpose",
+    "NEUTRAL_BIAS", "activation", "affine_select", "bn_aggr", "bn_stats", "dropout", "find_index8", "iota",
+    "match_replace8", "max8", "memset", "reciprocal", "scalar_tensor_tensor", "select", "tensor_copy",
+    "tensor_copy_predicated", "tensor_reduce", "tensor_scalar", "tensor_scalar_reduce", "tensor_tensor",
+    "tensor_tensor_scan", "transpose",
 ]  # fmt: skip
+
+NEUTRAL_BIAS = -0.0
+"""Bias of an activation without a bias: -0 is neutral in an addition, while +0 turns -0 into +0."""
 
 
 class Options(TypedDict, total=False):
@@ -176,7 +180,7 @@ def activation(
     a: Tensor,
     function: str,
     scale: ScalarOperand = 1.0,
-    bias: ScalarOperand = 0.0,
+    bias: ScalarOperand = NEUTRAL_BIAS,
     *,
     alpha: float = 0.0,
     sum_into: Tensor | None = None,

@@ -14,7 +14,7 @@ from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.isa import Access, Elementwise, Index, Opcode, Pointer
 from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
-from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_FIELDS, OUTPUTS, VALUES8, is_integer
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_FIELDS, OUTPUTS, VALUES8, is_integer, widens_to_odd
 from neuroncore_rtl.spec.isa.fields import pack
 
 __all__ = ["Draw", "ScalarOperand", "check_on_chip", "elementwise", "operand_word", "reduction_draw", "row_major"]
@@ -94,9 +94,10 @@ def elementwise(
         index = row_major(shape) if stochastic.index is None else stochastic.index
         options |= {"seed": stochastic.seed, "stream": stochastic.stream, "stochastic": rounds}
     scalars = [scalar.pointer() if isinstance(scalar, Tensor) else scalar for scalar in (s0, s1)]
-    integer = _integer(opcode, accesses, scalars, options) and opcode != Opcode.DROPOUT
+    fields = _fields(opcode, accesses, scalars, options)
+    integer, odd = is_integer(fields) and opcode != Opcode.DROPOUT, widens_to_odd(fields)
     words = [
-        scalar if isinstance(scalar, Pointer) else operand_word(f"s{n}", scalar, integer)
+        scalar if isinstance(scalar, Pointer) else operand_word(f"s{n}", scalar, integer, odd)
         for n, scalar in enumerate(scalars)
     ]
     return Elementwise(
@@ -124,24 +125,32 @@ def reduction_draw(draw: Draw, kept: tuple[int, ...], axes: int) -> Draw:
     return replace(draw, index=replace(index, steps=(*index.steps[: len(kept)], *(0,) * axes)))
 
 
-def _integer(opcode: Opcode, accesses: dict[str, Access], scalars: list, options: dict) -> bool:
+def _fields(opcode: Opcode, accesses: dict[str, Access], scalars: list, options: dict) -> dict[str, int]:
+    """Return the fields of an instruction that determine its arithmetic."""
     values = {name: 0 for name, _ in ELEMENTWISE_FIELDS}
-    values |= {"opcode": int(opcode), "sum_store": int(options.get("sum_store", 0))}
+    values |= {"opcode": int(opcode)} | {name: int(options.get(name, 0)) for name in ("sum_store", "stochastic")}
     values |= {f"{name}_dtype": access.format.code for name, access in accesses.items()}
     for number, scalar in enumerate(scalars):
         if isinstance(scalar, Pointer):
             word = pack(POINTER_FIELDS, {"address": 0, "quadrant": 0, "dtype": scalar.format.code})
             values |= {f"pointer{number}": 1, f"scalar{number}": word}
-    return is_integer(values)
+    return values
 
 
-def operand_word(name: str, value: int | float, integer: bool) -> int:
-    """Return the 32-bit word of a scalar: an integer, or the nearest FP32 number; ValueError if it does not fit."""
+def operand_word(name: str, value: int | float, integer: bool, odd: bool = False) -> int:
+    """Return the 32-bit word of a scalar: an integer or an FP32 number; ValueError if it does not fit.
+
+    An inexact number is rounded to nearest even, or if `odd` to odd: truncated, with its last bit set.
+    """
     if not isinstance(value, Real):
         raise ValueError(f"{name} must be a number or a tensor, not {value!r}")
     if not integer:
         with np.errstate(over="ignore"):
-            return int(np.float32(value).view(np.uint32))
+            word = np.float32(value)
+            exact = math.isnan(value) or float(word) == value
+            if odd and not exact and abs(float(word)) > abs(value):
+                word = np.nextafter(word, np.float32(0))
+        return int(word.view(np.uint32)) | (odd and not exact)
     if not math.isfinite(value) or value != int(value) or not -(1 << 31) <= value < 1 << 32:
         raise ValueError(f"{name} must be a 32-bit integer if all formats are integers, not {value!r}")
     return int(value) & 0xFFFF_FFFF

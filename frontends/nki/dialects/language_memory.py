@@ -12,6 +12,7 @@ import numpy as np
 from neuroncore_rtl.frontends.nki.dialects.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.dialects.isa_move import CALLS as MOVE
 from neuroncore_rtl.frontends.nki.indices.affine import arange, mgrid
+from neuroncore_rtl.frontends.nki.indices.arrays import as_numbers, read_array
 from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES, DType, dtype_of
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
 from neuroncore_rtl.frontends.nki.indices.numbers import Moved
@@ -120,11 +121,10 @@ def zeros_like(x: View, dtype=None, buffer=None, name="") -> View:
 @from_kernel
 def shared_constant(constant, dtype=None, **options) -> View:
     """Return a tensor in HBM that is initialised with an array or a .npy file."""
-    values = np.load(constant) if isinstance(constant, str | PathLike) else np.asarray(constant)
+    values = read_array(constant) if isinstance(constant, str | PathLike) else np.asarray(constant)
     current = recording()
     current.flush()
-    dtype = dtype_of(values.dtype if dtype is None else dtype)
-    return current.constant(values.astype(np.float64 if dtype.is_float else np.int64), dtype)
+    return current.constant(*as_numbers(values, dtype))
 
 
 @from_kernel

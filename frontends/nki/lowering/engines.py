@@ -48,7 +48,7 @@ def _append_piece(r: Recording, dst: Tensor, src: Tensor, engine: str) -> None:
     able = dst.format.is_float and src.format.is_float and not r.lanes_summing
     if able and (engine == "scalar" or (engine == "unknown" and _scalar_has_less(r))):
         # x + -0 is x, also for zeros of both signs.
-        r.program.append(activation(dst, src, "identity", bias=-0.0))
+        r.program.append(activation(dst, src, "identity"))
     else:
         r.program.append(tensor_copy(dst, src))
 

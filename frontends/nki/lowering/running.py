@@ -22,9 +22,9 @@ from neuroncore_rtl.spec.isa import AluOp
 __all__ = ["IDENTITIES", "Running", "column", "keep", "running_reduced", "scalar_place", "start_value"]
 
 IDENTITIES = {
-    AluOp.ADD: 0.0, AluOp.SUBTRACT: 0.0, AluOp.MULTIPLY: 1.0, AluOp.MAX: -inf, AluOp.MIN: inf, AluOp.ABSOLUTE_MAX: 0.0,
+    AluOp.ADD: -0.0, AluOp.SUBTRACT: 0.0, AluOp.MULTIPLY: 1.0, AluOp.MAX: -inf, AluOp.MIN: inf, AluOp.ABSOLUTE_MAX: 0.0,
 }  # fmt: skip
-"""Initial value of a running result by operation."""
+"""Initial value of a running result by operation. -0 is neutral in an addition, while +0 turns -0 into +0."""
 
 
 @dataclass
@@ -126,7 +126,7 @@ def running_reduced(
         return
     if command is ReduceCommand.reset:
         append(column(r, "left out", lanes))
-        left = IDENTITIES[op]
+        left = IDENTITIES[op] + 0.0  # The sum of no numbers is +0.
         r.running[engine] = Running(number=left)
         if result is not None:
             r.program.append(isa.memset(scalar_place(r, result, lanes), -left if negate else left))

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from neuroncore_rtl.frontends.nki.dialects.load import load_kernel
+from neuroncore_rtl.frontends.nki.indices.arrays import as_numbers, read_array
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.record import Array
 from neuroncore_rtl.frontends.nki.runtime.run import rounded
@@ -17,13 +19,14 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["arguments_of", "input_errors", "reference_of"]
 
 SHAPE = re.compile(r"(\d+(?:x\d+)*):(\w+)")
+FILE = re.compile(r"(.+\.npy)(?::(\w+))?")
 
 
 def arguments_of(words: str, rng: np.random.Generator) -> dict[str, object]:
     """Parse arguments such as `q=128x512:bf16 table=weights.npy causal=True`; UsageError if a word is malformed.
 
     A shape with a type gives a random array: normally distributed floats, or integers up to 100. A .npy file gives its
-    array. Any other value is a Python literal.
+    array, rounded once to the type if one follows, as in `x=weights.npy:bf16`. Any other value is a Python literal.
     """
     found: dict[str, object] = {}
     for word in words.split():
@@ -59,14 +62,28 @@ def input_errors(
     shapes = [tuple(np.shape(one)) for one in expected]
     if shapes != [one.shape for one in outputs]:
         raise UsageError(f"REFERENCE must return shapes {[one.shape for one in outputs]}, not {shapes}")
-    rows = {}
-    for number, (found, wanted) in enumerate(zip(outputs, expected, strict=True)):
-        error, scale = np.abs(found - wanted).max(), np.abs(wanted).max()
-        rows[f"output_{number}"] = {
-            "largest_error": float(error),
-            "of_the_largest": float(error / max(scale, 1e-30)),
-        }
-    return rows
+    pairs = enumerate(zip(outputs, expected, strict=True))
+    return {f"output_{number}": _errors(found, wanted) for number, (found, wanted) in pairs}
+
+
+def _errors(found: np.ndarray, wanted: ArrayLike) -> dict[str, float]:
+    """Return the largest error of the finite numbers, and how many others differ: NaN or infinity in only one array.
+
+    Differences are taken in float64, which has every number of the machine exactly.
+    """
+    try:
+        found, wanted = (np.asarray(one).astype(np.float64, casting="same_kind") for one in (found, wanted))
+    except TypeError as error:
+        raise UsageError(f"REFERENCE must return arrays of real numbers; {error}") from None
+    same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+    finite = np.isfinite(found) & np.isfinite(wanted)
+    error = np.abs(found[finite] - wanted[finite]).max(initial=0)
+    scale = np.abs(wanted[np.isfinite(wanted)]).max(initial=1e-30)
+    return {
+        "largest_error": float(error),
+        "of_the_largest": float(error / scale),
+        "nan_or_infinity_differs": int((~same & ~finite).sum()),
+    }
 
 
 def _argument(word: str, text: str, rng: np.random.Generator) -> object:
@@ -80,13 +97,16 @@ def _argument(word: str, text: str, rng: np.random.Generator) -> object:
         except ValueError as refusal:
             raise UsageError(f"INPUTS: {word}: {refusal}") from None
         return Array(values, dtype)
-    if text.endswith(".npy"):
-        if not Path(text).is_file():
+    named = FILE.fullmatch(text)
+    if named:
+        if not Path(named[1]).is_file():
             raise UsageError(f"INPUTS: a file must exist, not {word!r}")
-        values = np.load(text)
-        return Array(values, dtype_of(values.dtype))
+        try:
+            return Array(*as_numbers(read_array(named[1]), named[2]))
+        except ValueError as refusal:
+            raise UsageError(f"INPUTS: {word}: {refusal}") from None
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        rule = "a value must be a shape with a type such as 128x512:bf16, a file.npy, or a literal of Python"
-        raise UsageError(f"INPUTS: {rule}, not {word!r}") from None
+        forms = "a shape with a type such as 128x512:bf16, a file.npy or file.npy:bf16, or a literal of Python"
+        raise UsageError(f"INPUTS: a value must be {forms}, not {word!r}") from None

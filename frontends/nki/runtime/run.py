@@ -11,7 +11,7 @@ import numpy as np
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.frontends.nki.dialects.load import existing, function_of, load_kernel
-from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
+from neuroncore_rtl.frontends.nki.indices.arrays import as_numbers
 from neuroncore_rtl.frontends.nki.record import Array, Recorded, record
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.run.arrays import encode
@@ -119,12 +119,10 @@ def argument_of(name: str, given: object) -> object:
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], np.ndarray):
         values, dtype = given
     elif isinstance(given, np.ndarray):
-        values, dtype = given, given.dtype
+        values, dtype = given, None
     else:
         return given
     try:
-        dtype = dtype_of(dtype)
-        dtype.machine_format  # noqa: B018 (raises for a missing format)
+        return Array(*as_numbers(values, dtype))
     except ValueError as refusal:
         raise ValueError(f"{name}: {refusal}") from None
-    return Array(values.astype(np.float64 if dtype.is_float else np.int64), dtype)

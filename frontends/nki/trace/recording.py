@@ -159,7 +159,8 @@ class Recording:
         return found
 
     def constant(self, values: np.ndarray, dtype: DType) -> View:
-        tensor = self.program.space.hbm(f"constant{len(self.constants)}", dtype.machine_format, values.shape)
+        name = f"constant{len(self.constants)}@{kernel_line().kernel.number}"
+        tensor = self.program.space.hbm(name, dtype.machine_format, values.shape)
         self.constants.append((tensor, values))
         return self.of_hbm(tensor, dtype)
 

@@ -7,7 +7,7 @@ from neuroncore_rtl.spec.isa.alu import COMPARISONS, REDUCTIONS, SLOW, AluOp
 from neuroncore_rtl.spec.isa.engine import Engine
 
 __all__ = [
-    "NEVER_INTEGER", "OPCODES", "OPERATIONS", "OUTPUTS", "SCALAR_OPCODES", "SEARCH_ELEMENTS", "STATS_ELEMENTS",
+    "MOVES", "NEVER_INTEGER", "OPCODES", "OPERATIONS", "OUTPUTS", "SCALAR_OPCODES", "SEARCH_ELEMENTS", "STATS_ELEMENTS",
     "STOCHASTIC", "UNIT_OPCODES", "UNIT_OPERATIONS", "USES", "VALUES8", "VECTOR_OPCODES", "Opcode", "transpose_block",
 ]  # fmt: skip
 
@@ -132,6 +132,9 @@ UNIT_OPERATIONS = {
 
 NEVER_INTEGER = frozenset({_O.BN_STATS, _O.BN_AGGR, _O.RECIPROCAL, _O.ACTIVATE, _O.TRANSPOSE})
 """Opcodes without integer arithmetic."""
+
+MOVES = frozenset({_O.TENSOR_COPY, _O.MEMSET, _O.SELECT, _O.AFFINE_SELECT, _O.IOTA})
+"""Opcodes whose results are numbers of their operands, only cast."""
 
 STOCHASTIC = frozenset(
     {

@@ -2,14 +2,25 @@
 
 from collections.abc import Iterator
 
-from neuroncore_rtl.spec.formats import FORMATS, UINT32, Format
+from neuroncore_rtl.spec.formats import FORMATS, NARROW_FLOATS, UINT32, Format
 from neuroncore_rtl.spec.isa.access import DIMENSIONS, POINTER_FIELDS, Storage
 from neuroncore_rtl.spec.isa.alu import Arithmetic
 from neuroncore_rtl.spec.isa.elementwise.layout import ELEMENTWISE_FIELDS
-from neuroncore_rtl.spec.isa.elementwise.opcode import NEVER_INTEGER, OUTPUTS, USES, VALUES8, Opcode
+from neuroncore_rtl.spec.isa.elementwise.opcode import MOVES, NEVER_INTEGER, OUTPUTS, USES, VALUES8, Opcode
 from neuroncore_rtl.spec.isa.fields import unpack
 
-__all__ = ["BY_CODE", "accesses", "arithmetic_of", "counts_of", "extent", "is_integer", "places", "unused", "uses"]
+__all__ = [
+    "BY_CODE",
+    "accesses",
+    "arithmetic_of",
+    "counts_of",
+    "extent",
+    "is_integer",
+    "places",
+    "unused",
+    "uses",
+    "widens_to_odd",
+]
 
 BY_CODE: dict[int, Format] = {f.code: f for f in FORMATS.values()}
 
@@ -66,6 +77,15 @@ _BYSTANDERS: dict[int, str] = {Opcode.SELECT: "a", Opcode.FIND_INDEX8: "dst"}
 
 _NO_OPERANDS: dict[int, set[str]] = {Opcode.SELECT: {"a"}, Opcode.DROPOUT: {"s0"}}
 """Operands that an opcode reads as a predicate or a probability."""
+
+
+def widens_to_odd(values: dict[str, int]) -> bool:
+    """Return whether an instruction of known opcode and formats rounds integers to odd if FP32 cannot hold them.
+
+    It does so if it only moves numbers to a format narrower than FP32, so that its cast to nearest even rounds them as
+    if they were exact. Otherwise they are rounded to nearest even, as operands of FP32 arithmetic.
+    """
+    return values["opcode"] in MOVES and BY_CODE[values["dst_dtype"]] in NARROW_FLOATS and not values["stochastic"]
 
 
 def counts_of(values: dict[str, int], name: str) -> list[int]:

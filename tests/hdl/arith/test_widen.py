@@ -16,7 +16,7 @@ from tests.hdl.arith.units import assert_same, run, shuffled
 from tests.oracles.known import SATURATED, WIDENED, assert_known
 
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
-TO_FP32, TO_INTEGER, NARROWED = range(3)
+TO_FP32, TO_INTEGER, NARROWED, TO_ODD = range(4)
 
 
 class StorageUnit(Playable):
@@ -32,13 +32,18 @@ class StorageUnit(Playable):
         m.d.comb += [
             widen.word.eq(self.word.word),
             widen.dtype.eq(self.word.dtype),
+            widen.odd.eq(self.word.output == TO_ODD),
             saturate.value.eq(self.word.word),
             saturate.uint32.eq(self.word.uint32),
             saturate.dtype.eq(self.word.dtype),
         ]
         with m.Switch(self.word.output):
-            for output, value in ((TO_FP32, widen.fp32), (TO_INTEGER, widen.integer), (NARROWED, saturate.word)):
-                with m.Case(output):
+            for output, value in (
+                ((TO_FP32, TO_ODD), widen.fp32),
+                ((TO_INTEGER,), widen.integer),
+                ((NARROWED,), saturate.word),
+            ):
+                with m.Case(*output):
                     m.d.sync += self.result.eq(value)
         self.delay_valid(m)
         return m
@@ -63,7 +68,8 @@ def storage_cases(rng, count):
         words = words_of(rng, fmt, max(count, 1 << fmt.bits) if count > 10_000 and fmt.bits <= 16 else count)
         codes = words.astype(arith.storage_dtype(fmt))
         integers = np.zeros_like(words) if fmt.is_float else arith.integers(codes, fmt)
-        parts += [(fmt.code, TO_FP32, 0, words, arith.widen(codes, fmt)), (fmt.code, TO_INTEGER, 0, words, integers)]
+        results = {TO_FP32: arith.widen(codes, fmt), TO_ODD: arith.widen(codes, fmt, odd=True), TO_INTEGER: integers}
+        parts += [(fmt.code, output, 0, words, expected) for output, expected in results.items()]
     for fmt, source in product(INTEGERS, (INT32, UINT32)):
         borders = np.clip(rng.choice([fmt.min, fmt.max], count) + rng.integers(-1, 2, count), source.min, source.max)
         anything = words_of(rng, source, count).view(source.name)

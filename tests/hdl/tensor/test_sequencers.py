@@ -75,7 +75,7 @@ def move_columns(fields, swap: int) -> Iterator[tuple[int, dict]]:
         write |= {"integer": fields["dtype"] == INT8.code, "partitions": span_of(fields["column"], fields["m"])}
         yield address, {
             "element": element_of(fields, address, fields["half"] | fields["transpose"]), "write": write,
-            "rows": span_of(fields["row"], fields["k"]), "swap": swap and index == 0, "identity": fields["transpose"],
+            "rows": span_of(fields["row"], fields["k"]), "swap": swap and index == 0,
             "last": index == fields["n"] - 1,
         }  # fmt: skip
 

@@ -51,7 +51,7 @@ async def test_array_multiplies_with_the_weights_of_the_last_swap(ctx, array, ro
     cycles, tiles = 250, tile_count(columns)
     x_bits, x, x_present = random_operands(rng, (cycles, rows))
     w_bits, w, w_present = random_operands(rng, (cycles, rows, LOAD_COLUMNS))
-    swap, load, identity = (rng.random(cycles) < share for share in (0.3, 0.6, 0.2))
+    swap, load = (rng.random(cycles) < share for share in (0.3, 0.6))
     distance = rng.integers(0, tiles, cycles)
     # The first cycles load every tile and swap, so that nothing depends on the initial registers.
     load[:tiles], distance[:tiles], swap[: tiles + 1] = True, range(tiles), [False] * tiles + [True]
@@ -64,7 +64,7 @@ async def test_array_multiplies_with_the_weights_of_the_last_swap(ctx, array, ro
         if load[cycle]:
             tile = slice(distance[cycle] * LOAD_COLUMNS, (distance[cycle] + 1) * LOAD_COLUMNS)
             shadow[:, tile], shadow_present[:, tile] = w[cycle], w_present[cycle]
-        sums = np.full(columns, -0.0 if identity[cycle] else 0.0, np.float32)
+        sums = np.full(columns, -0.0, np.float32)
         for row in range(rows):
             present = x_present[cycle, row] & active_present[row, :columns]
             sums = np.where(present, fma_fp32(x[cycle, row], active[row, :columns], sums), sums)
@@ -82,7 +82,6 @@ async def test_array_multiplies_with_the_weights_of_the_last_swap(ctx, array, ro
         for row in range(rows):
             entered = cycle - row_skew(array.config, row)
             ctx.set(Value.cast(array.events[row]), event(entered, row) if 0 <= entered < cycles else 0)
-        ctx.set(array.identity, int(identity[cycle]) if cycle < cycles else 0)
         for column in range(columns):
             entered = cycle - latency - column // LOAD_COLUMNS
             if 0 <= entered < cycles:
