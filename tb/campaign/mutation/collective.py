@@ -156,7 +156,7 @@ COLLECTIVE_UNITS = {
     "collective": Unit(
         "collective engine",
         lambda: CollectiveEngine((t := tests_module("collective.machine")).LINK_BYTES, t.HBM_BEAT, t.FIRST + t.CORES),
-        files("collective/cycles", "collective/engines", "collective/retirement"), 0,
+        files("collective/cycles", "collective/engines"), 0,
         module="collective_engine",
         without=("checker", "counting", "counting0", "counting1", "numbering", *_OF_CHANNELS),
         promises={f"channel{n}.schedule": (partial(Schedule, n), _granules) for n in (0, 1)},

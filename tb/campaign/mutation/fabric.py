@@ -139,7 +139,7 @@ FABRIC = {
     "dma_sequencer": Unit("DMA's sequencer", DmaSequencer, files("dma/sequencer"), 8),
     "dma": Unit(
         "DMA engine", lambda: DmaEngine(tests_module("dma.test_errors").CONFIG),
-        files("dma/cycles", "dma/copies", "dma/errors", "dma/counters"), 0, module="dma_engine",
+        files("dma/cycles", "dma/copies", "dma/errors"), 0, module="dma_engine",
         without=(
             "counting", "caster", "checker", "reader", "rows", "writer", "line", "answers", "sequencer",
             *(f"{side}_{part}" for side in ("src", "dst") for part in ("addresses", "chunker")),

@@ -95,11 +95,6 @@ def test_registers_change_nothing(rng, fmt, half, latency):
     assert decode(words, fmt, half, latency=latency) == decode(words, fmt, half)
 
 
-def test_latency_wrong():
-    with pytest.raises(ValueError, match="latency must be 0 to 2, not 3"):
-        EdgeDecoder(latency=3)
-
-
 def test_upper_bits_of_the_word_are_ignored():
     for fmt, word in ((BF16, 0x3F80), (INT8, 0x80)):
         assert len(set(decode([word, word | 0xFFFF << 16], fmt))) == 1

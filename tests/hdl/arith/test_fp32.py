@@ -6,6 +6,8 @@ import pytest
 
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith import add, fma, round
+from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
+from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.run.harness.player import PlayedUnit
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases, special_pairs
@@ -117,8 +119,9 @@ def test_integer_products_between_fp32_products(rng, latency):
     assert np.array(found)[integer == 1].tolist() == (a * b)[integer == 1].tolist()
 
 
-@pytest.mark.parametrize("kind", [add.Fp32Adder, fma.Fp32Fma, round.Fp32Rounder])
+@pytest.mark.parametrize("kind", [add.Fp32Adder, fma.Fp32Fma, round.Fp32Rounder, EdgeDecoder, Widen])
 def test_latency_wrong(kind):
-    for latency in (0, max(kind.CUTS) + 1):
-        with pytest.raises(ValueError, match=f"latency must be 1 to {max(kind.CUTS)}, not {latency}"):
-            kind(latency)
+    least, most = min(kind.CUTS), max(kind.CUTS)
+    for latency in (least - 1, most + 1):
+        with pytest.raises(ValueError, match=f"latency must be {least} to {most}, not {latency}"):
+            kind(latency=latency)

@@ -7,20 +7,22 @@ from neuroncore_rtl.spec.formats import FORMATS, FP32
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.one_bit import lone_fraction_bits
 from tests.hdl.arith.units import run, shuffled
-from tests.hdl.simulation import slow
+from tests.hdl.simulation import slow_if
 from tests.oracles.known import ROUNDED, assert_known
 
 PER_TARGET = 150
+CUTS = Fp32Rounder.CUTS
 FIELDS = ("format", "stochastic", "value", "random")
 
 
 @pytest.mark.parametrize(
-    "latency", [1, *slow(*(n for n in Fp32Rounder.CUTS if n not in (1, max(Fp32Rounder.CUTS)))), max(Fp32Rounder.CUTS)]
+    ("latency", "draws"),
+    slow_if(lambda n, draws: draws and n not in (1, max(CUTS)), [*((n, True) for n in CUTS), (2, False)]),
 )
-def test_rounds_as_golden(rng, latency):
+def test_rounds_as_golden(rng, latency, draws):
     parts = []
     for fmt in FORMATS.values():
-        for mode in ("rne", "sr"):
+        for mode in ("rne", "sr")[: 1 + draws]:
             values, random = stimulus.round_cases(rng, fmt, mode, PER_TARGET)
             values = np.concatenate([stimulus.special_fp32(), values])
             if mode == "sr":
@@ -28,17 +30,7 @@ def test_rounds_as_golden(rng, latency):
             words = 0xFFFFFFFF if random is None else random
             parts.append((fmt.code, mode == "sr", values, words, arith.round_fp32(values, fmt, mode, random)))
     cases, expected = shuffled(rng, parts, FIELDS)
-    assert run(Fp32Rounder(latency), cases, "word") == expected.tolist()
-
-
-def test_rounds_to_nearest_without_random_bits(rng):
-    parts = []
-    for fmt in FORMATS.values():
-        values, _ = stimulus.round_cases(rng, fmt, "rne", PER_TARGET)
-        values = np.concatenate([stimulus.special_fp32(), values])
-        parts.append((fmt.code, values, arith.round_fp32(values, fmt, "rne", None)))
-    cases, expected = shuffled(rng, parts, ("format", "value"))
-    assert run(Fp32Rounder(2, random=False), cases, "word") == expected.tolist()
+    assert run(Fp32Rounder(latency, draws), cases, "word") == expected.tolist()
 
 
 def test_one_bit_decides(rng):

@@ -1,7 +1,6 @@
 from itertools import product
 
 import numpy as np
-import pytest
 from amaranth import Module
 from amaranth.lib import data
 
@@ -92,11 +91,6 @@ def test_known_results():
         for fmt, value, _ in SATURATED.values()
     ]
     assert_known(SATURATED, run(Saturate(), values, "word"))
-
-
-def test_latency_wrong():
-    with pytest.raises(ValueError, match="latency must be 0 to 2, not 3"):
-        Widen(3)
 
 
 def test_an_integral_fp32_number_becomes_an_integer(rng):

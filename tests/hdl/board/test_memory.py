@@ -1,5 +1,6 @@
 import random
 from collections import deque
+from functools import partial
 
 import pytest
 
@@ -114,10 +115,7 @@ def test_bursts_of_several_managers(count):
             await ctx.tick()
         raise AssertionError("a manager hangs")
 
-    async def serve(ctx):
-        await serve_beats(ctx, dut, memory)
-
-    simulate(dut, bench, background=[serve, *(manager.run for manager in managers)])
+    simulate(dut, bench, background=[partial(serve_beats, dut=dut, memory=memory), *(one.run for one in managers)])
     for n, manager in enumerate(managers):
         assert memory[4096 * n : 4096 * (n + 1)] == manager.memory != bytes(4096)
 
@@ -131,10 +129,7 @@ def test_bursts_beyond_the_end_get_errors():
         assert (await manager._read_burst(ctx, MEMORY_BYTES + 4096, 3))[1] == {DECERR}
         await manager.run(ctx)
 
-    async def serve(ctx):
-        await serve_beats(ctx, dut, memory)
-
-    simulate(dut, bench, background=[serve])
+    simulate(dut, bench, background=[partial(serve_beats, dut=dut, memory=memory)])
 
 
 @pytest.mark.parametrize("stall", [0, 0.5])

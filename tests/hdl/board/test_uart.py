@@ -1,4 +1,5 @@
 import random
+from functools import partial
 
 import pytest
 
@@ -94,16 +95,12 @@ async def test_spikes_and_breaks_are_no_bytes(ctx, dut):
 @pytest.mark.parametrize("stall", [0, 0.5])
 def test_every_byte_is_sent(stall):
     dut = UartTransmitter(DIVISOR)
-    found = []
 
     async def bench(ctx):
-        found.append(await Wire(ctx, None, dut.wire, DIVISOR).receive(20 * DIVISOR))
+        return await Wire(ctx, None, dut.wire, DIVISOR).receive(20 * DIVISOR)
 
-    async def feed(ctx):
-        await offer(ctx, dut.i, BYTES, stall=stall, pace=random.Random(1))
-
-    simulate(dut, bench, background=[feed])
-    assert found == [BYTES]
+    feed = partial(offer, stream=dut.i, payloads=BYTES, stall=stall, pace=random.Random(1))
+    assert simulate(dut, bench, background=[feed]) == BYTES
 
 
 @simulated(lambda: UartTransmitter(DIVISOR))

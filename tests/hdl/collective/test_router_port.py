@@ -7,7 +7,7 @@ from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.link import CORE_BITS, FlitKind
 from tests.hdl.collective.announcements import field_at, other_side, with_kind
-from tests.hdl.simulation import WARM_UP, drive, simulate_each, simulated
+from tests.hdl.simulation import WARM_UP, drive, pulse, simulated
 
 SEED = 1729
 LINK_BYTES, CHANNEL = 8, 1
@@ -104,17 +104,14 @@ async def test_the_first_refusal_is_kept_with_its_core_and_field(ctx, dut, case,
 
 
 @pytest.mark.parametrize("kind", K)
-def test_the_lowest_field_that_differs_is_named(kind, py_rng):
-    dut = port()
-
-    async def bench(ctx, bits):
+@simulated(port)
+async def test_the_lowest_field_that_differs_is_named(ctx, dut, reset, kind, py_rng):
+    for _ in range(50):
+        await pulse(ctx, reset)
+        bits = py_rng.sample(range(isa.SIGNATURE_BITS), 4)
         own = with_kind(py_rng.getrandbits(isa.SIGNATURE_BITS), kind)
-        announced_word = other_side(own, kind)
-        for bit in bits:
-            announced_word ^= 1 << bit
+        announced_word = other_side(own, kind) ^ sum(1 << bit for bit in bits)
         drive(ctx, dut, own=own)
         drive(ctx, dut.i, payload=flit(FlitKind.REFUSE, 1, announced_word), valid=1)
         await ctx.tick()
         assert ctx.get(dut.refused.field) == min((f for bit in bits if (f := field_at(kind, bit))), default=0)
-
-    simulate_each(dut, bench, [py_rng.sample(range(isa.SIGNATURE_BITS), 4) for _ in range(50)])

@@ -37,25 +37,38 @@ def test_reset_write_set_and_clear():
     assert next(reads, None) is None
 
 
-def test_identity():
-    csrs = ("mvendorid", "marchid", "mimpid", "mhartid")
-    assert values("\n".join(f"csrrs x2, {csr}, x0; csrrci x3, {csr}, 0" for csr in csrs)) == [0] * 8
+IDENTITY = ("mvendorid", "marchid", "mimpid", "mhartid")
+TIMES = [0, ONES, *(1 << bit for bit in range(32))]
+EVENTS = [base + event for base in (Csr.MHPMEVENT3, Csr.MHPMCOUNTER3, Csr.MHPMCOUNTER3 + 0x80) for event in range(29)]
 
-
-def test_destination_x0_of_a_csr_write():
-    assert values("csrrwi x0, mscratch, 5\n csrrw x2, mscratch, x0\n addi x3, x0, 0") == [5, 0]
-
-
-def test_instructions_are_counted_except_the_one_that_writes_the_count():
-    reads = values(
+READS = {
+    "identity": ("\n".join(f"csrrs x2, {csr}, x0; csrrci x3, {csr}, 0" for csr in IDENTITY), [0] * 8),
+    "destination x0 of a write": ("csrrwi x0, mscratch, 5\n csrrw x2, mscratch, x0\n addi x3, x0, 0", [5, 0]),
+    "no event is counted": (
+        "".join(f"csrrwi x0, {number}, 31; csrrs x2, {number}, x0\n" for number in EVENTS),
+        [0] * 87,
+    ),
+    "the upper half of the time is 0 unless it is set": (
+        "li x31, TIMER_NOW; csrrs x2, timeh, x0\n"
+        + "".join(f"li x1, {word}; sw x1, 4(x31); csrrs x2, timeh, x0\n" for word in TIMES),
+        [0, *TIMES],
+    ),
+    "instructions are counted except the one that writes the count": (
         """
         nop; csrrs x2, minstret, x0; csrrs x3, instret, x0
         li x1, -2; csrrw x0, minstret, x1
         csrrs x4, minstret, x0; nop; csrrs x5, minstret, x0; csrrs x6, minstreth, x0
         csrrwi x0, minstreth, 7; csrrs x7, instret, x0; csrrs x8, instreth, x0
-        """
-    )
-    assert reads == [1, 2, ONES - 1, 0, 1, 2, 7]
+        """,
+        [1, 2, ONES - 1, 0, 1, 2, 7],
+    ),
+}
+"""Programs, and the values that they read."""
+
+
+@pytest.mark.parametrize(("body", "reads"), READS.values(), ids=READS)
+def test_values_read(body, reads):
+    assert values(body) == reads
 
 
 def test_cycles_and_time_count_two_per_csr_instruction():
@@ -100,19 +113,6 @@ def test_counts_of_64_bits_with_carries_into_every_bit(counter):
             differences.setdefault(low, set()).add(count - (high << 32) - low & (1 << 64) - 1)
     ((difference,), *others) = differences.values()
     assert others == [{difference}] * 2 and 3 < difference < 20
-
-
-def test_the_upper_half_of_the_time_is_0_unless_it_is_set():
-    words = [0, ONES, *(1 << bit for bit in range(32))]
-    tries = "".join(f"li x1, {word}; sw x1, 4(x31); csrrs x2, timeh, x0\n" for word in words)
-    assert values(f"li x31, TIMER_NOW; csrrs x2, timeh, x0\n{tries}") == [0, *words]
-
-
-EVENTS = [base + event for base in (Csr.MHPMEVENT3, Csr.MHPMCOUNTER3, Csr.MHPMCOUNTER3 + 0x80) for event in range(29)]
-
-
-def test_no_event_is_counted():
-    assert values("".join(f"csrrwi x0, {number}, 31; csrrs x2, {number}, x0\n" for number in EVENTS)) == [0] * 87
 
 
 def test_numbers_one_bit_away_from_a_register_are_illegal():

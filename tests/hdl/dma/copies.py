@@ -4,14 +4,15 @@ from dataclasses import replace
 import numpy as np
 
 from neuroncore_rtl.golden.memory.dma import DmaFault, dma_copy
-from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import INT8, Format
 from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage, dma
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
 from tests.hdl.dma.machine import HBM_BYTES, Error, Memories, Outcome, run_copies
 from tests.oracles.copies import any_copy, beyond, is_apart
 
-__all__ = ["differing", "execute", "legal_copy", "random_copy", "random_memories", "run_and_compare", "tensor"]
+__all__ = ["CONFIG", "execute", "legal_copy", "random_copy", "random_memories", "run_and_compare", "tensor"]
+CONFIG = PRESETS["tiny"].with_overrides(rows=8)
 
 
 def tensor(storage: Storage, address: int = 0, steps: tuple[int, ...] = (1,), fmt: Format = INT8, axis=None):
@@ -22,10 +23,6 @@ def random_memories(rng: np.random.Generator, config: Config) -> Memories:
     shapes = {s: (storage_partitions(s, config), storage_bytes(s, config)) for s in (Storage.SBUF, Storage.PSUM)}
     shapes[Storage.HBM] = (1, HBM_BYTES)
     return {storage: rng.integers(0, 256, shape, np.uint8) for storage, shape in shapes.items()}
-
-
-def differing(memories: Memories, others: Memories) -> int:
-    return sum(not np.array_equal(memories[storage], others[storage]) for storage in Storage)
 
 
 def execute(copies: list[DmaCopy], memories: Memories, base: int = 0) -> list[Error]:
@@ -45,13 +42,19 @@ def execute(copies: list[DmaCopy], memories: Memories, base: int = 0) -> list[Er
 
 
 def run_and_compare(
-    config: Config, copies: list[DmaCopy], memories: Memories, base: int = 0, errors: Sequence[Error] = (), **options
-) -> Outcome:
-    """Run copies on the engine, and by golden on `memories`; compare memories, retirement and errors."""
+    config: Config, copies: list[DmaCopy], memories: Memories, base: int = 0,
+    errors: Sequence[Error] | None = (), **options,
+) -> Outcome:  # fmt: skip
+    """Run copies on the engine, and by golden on `memories`; compare memories, retirement and errors.
+
+    The errors must also be `errors`, unless it is None.
+    """
     outcome = run_copies(config, copies, memories, base=base, **options)
-    assert outcome.errors == execute(copies, memories, base) == list(errors)
+    wanted = execute(copies, memories, base)
+    assert outcome.errors == wanted and (errors is None or wanted == list(errors))
     assert len(outcome.retired) == len(copies) - len(outcome.errors)
-    assert differing(outcome.memories, memories) == 0
+    differing = [storage for storage in Storage if not np.array_equal(outcome.memories[storage], memories[storage])]
+    assert not differing, f"memories differ: {differing}"
     return outcome
 
 

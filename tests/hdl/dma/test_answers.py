@@ -111,41 +111,32 @@ async def test_outputs_are_those_of_the_model_in_every_cycle(ctx, answers, reset
     assert len(seen) == 8 and min(seen.values()) > 9
 
 
-async def step(ctx, answers, burst=0, close=0, response=None):
-    drive(ctx, answers, burst, close, response)
-    retired = ctx.get(answers.copies.retired)
-    await ctx.tick()
-    return retired
+GOOD, BAD = {"response": RESPONSE_OKAY}, {"response": ERROR}
+BURST, CLOSE, BOTH = {"burst": 1}, {"close": 1}, {"burst": 1, "close": 1}
+
+FAILURES = {
+    **{
+        f"{n} copies without bursts between a good and a failed one": ([BOTH, *[CLOSE] * n, BOTH], [GOOD, BAD], 1 + n)
+        for n in range(Answers.COPIES - 2)
+    },
+    "a good response after an error": ([BOTH] * 3, [GOOD, BAD, GOOD], 1),
+    "a failed copy of many bursts after copies without bursts": (
+        [BOTH, *[CLOSE] * (Answers.COPIES - 1), *[BURST] * (Answers.BURSTS - 1)],
+        [GOOD, BURST | BAD, *[BURST | GOOD] * 6, BOTH | GOOD],
+        Answers.COPIES,
+    ),
+}
+"""Inputs per cycle before and from the first response, and the number of copies that retire."""
 
 
-@pytest.mark.parametrize("skipped", range(Answers.COPIES - 2))
+@pytest.mark.parametrize(("before", "after", "count"), FAILURES.values(), ids=FAILURES)
 @simulated(Answers)
-async def test_copies_without_bursts_between_a_good_and_a_failed_one_retire(ctx, answers, skipped):
-    for burst in (1, *[0] * skipped, 1):
-        assert not await step(ctx, answers, burst, close=1)
-    retired = [await step(ctx, answers, response=response) for response in (RESPONSE_OKAY, ERROR)]
-    retired += [await step(ctx, answers) for _ in range(skipped + 3)]
-    assert sum(retired) == 1 + skipped and ctx.get(answers.copies.failed)
-
-
-@simulated(Answers)
-async def test_a_good_response_after_an_error_retires_no_copy(ctx, answers):
-    for _ in range(3):
-        await step(ctx, answers, burst=1, close=1)
-    retired = [await step(ctx, answers, response=response) for response in (RESPONSE_OKAY, ERROR, RESPONSE_OKAY)]
-    retired += [await step(ctx, answers) for _ in range(4)]
-    assert sum(retired) == 1 and ctx.get(answers.copies.failed) and ctx.get(answers.copies.quiet)
-
-
-@simulated(Answers)
-async def test_a_failed_copy_of_many_bursts_after_copies_without_bursts(ctx, answers):
-    await step(ctx, answers, burst=1, close=1)
-    for _ in range(Answers.COPIES - 1):
-        await step(ctx, answers, close=1)
-    for _ in range(Answers.BURSTS - 1):
-        await step(ctx, answers, burst=1)
-    retired = [await step(ctx, answers, response=RESPONSE_OKAY), await step(ctx, answers, burst=1, response=ERROR)]
-    retired += [await step(ctx, answers, burst=1, response=RESPONSE_OKAY) for _ in range(6)]
-    retired += [await step(ctx, answers, burst=1, close=1, response=RESPONSE_OKAY)]
-    retired += [await step(ctx, answers) for _ in range(5)]
-    assert sum(retired) == Answers.COPIES and ctx.get(answers.copies.failed)
+async def test_only_copies_before_the_failed_one_retire(ctx, answers, before, after, count):
+    retired = []
+    for inputs in (*before, *after, *[{}] * (count + 4)):
+        drive(ctx, answers, **{"burst": 0, "close": 0, "response": None} | inputs)
+        retired.append(ctx.get(answers.copies.retired))
+        await ctx.tick()
+    assert not any(retired[: len(before)]) and sum(retired) == count and ctx.get(answers.copies.failed)
+    responses = sum("response" in inputs for inputs in after)
+    assert ctx.get(answers.copies.quiet) == (responses == sum("burst" in inputs for inputs in (*before, *after)))

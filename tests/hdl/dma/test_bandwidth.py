@@ -1,17 +1,15 @@
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import DmaCopy, Storage
-from tests.hdl.dma.copies import random_memories, tensor
+from tests.hdl.dma.copies import CONFIG, random_memories, tensor
 from tests.hdl.dma.machine import run_copies
 from tests.hdl.simulation import slow
 
-CONFIGS = {16: replace(PRESETS["tiny"], rows=8), 64: replace(PRESETS["tiny"], rows=8, hbm_bytes=64)}
+CONFIGS = {16: CONFIG, 64: CONFIG.with_overrides(hbm_bytes=64)}
 HBM, SBUF, PSUM = Storage.HBM, Storage.SBUF, Storage.PSUM
 
 REPEATS = (1, 1, 2)

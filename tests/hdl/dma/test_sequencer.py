@@ -7,7 +7,7 @@ from amaranth import Value
 from neuroncore_rtl.hdl.dma.job import Formats, JobRows, Side
 from neuroncore_rtl.hdl.dma.sequencer import DmaSequencer
 from neuroncore_rtl.spec.isa import Cause, Storage
-from tests.hdl.simulation import drive, simulate_each, simulated, slow
+from tests.hdl.simulation import drive, pulse, simulated, slow
 
 SEED = 4181
 SIDE, ROWS, FORMATS = (kind.as_shape() for kind in (Side, JobRows, Formats))
@@ -210,11 +210,10 @@ async def test_outputs_are_those_of_the_model_in_every_cycle(ctx, unit, reset, p
 
 
 @pytest.mark.parametrize("counts", [(0, 1365, 2730, 4096), *slow(((0x1D553,),))])
-def test_an_error_has_the_number_of_copies_retired_since_the_reset(counts):
-    unit = DmaSequencer()
-    ports = Ports(unit)
-
-    async def bench(ctx, before):
+@simulated(DmaSequencer)
+async def test_an_error_has_the_number_of_copies_retired_since_the_reset(ctx, unit, reset, counts):
+    for before in counts:
+        await pulse(ctx, reset)
         ctx.set(unit.answers.retired, 1)
         for _ in range(before):
             await ctx.tick()
@@ -222,6 +221,4 @@ def test_an_error_has_the_number_of_copies_retired_since_the_reset(counts):
         drive(ctx, unit.refused, valid=1, cause=5)
         await ctx.tick()
         ctx.set(unit.refused.valid, 0)
-        assert ports.sample(ctx)["error"] == (1, 5, before, 0)
-
-    simulate_each(unit, bench, counts)
+        assert Ports(unit).sample(ctx)["error"] == (1, 5, before, 0)

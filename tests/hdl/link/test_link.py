@@ -1,5 +1,3 @@
-from itertools import pairwise
-
 import pytest
 
 from neuroncore_rtl.hdl.link.end import LinkEnd, sequence_window
@@ -51,12 +49,6 @@ def test_one_flit_per_cycle_in_both_directions_with_the_latency(latency, vcs):
         assert sorted(cycle for vc in vcs for cycle in outcome.sent_at[end, vc]) == list(range(100))
     for path, cycles in outcome.sent_at.items():
         assert outcome.received_at[path] == [cycle + through for cycle in cycles]
-
-
-def test_virtual_channels_alternate():
-    outcome = delivered(link_bytes=1, flits=100)
-    for cycles in outcome.sent_at.values():
-        assert all(later - earlier == 2 for earlier, later in pairwise(cycles))
 
 
 @pytest.mark.parametrize("full", [*slow(0), 1])

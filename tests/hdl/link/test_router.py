@@ -113,14 +113,6 @@ def test_a_flit_every_cycle_after_the_latency(on, home, count):
     assert played.cycles["out", ON] == played.cycles["out", HOME] == wanted
 
 
-def test_inputs_that_do_not_meet_do_not_wait_for_each_other():
-    other = local_output(RING, 0)
-    given = {link_output(1, 0): [flit(4, 0, 0)] * 6, link_output(1, 1): [flit(2, 0, 1)] * 20}
-    played = run_router(RING, 1, given, {ON: 6, other: 20}, hold={("out", ON): lambda cycle: cycle <= 50})
-    assert played.cycles["out", other] == list(range(2, 22))
-    assert played.cycles["out", ON] == list(range(51, 57))
-
-
 @pytest.mark.parametrize("asking", [0b1111111, 0b0011001, 0b1100000, 0b0000111])
 @simulated(lambda: RouterOutput(3, 4, BYTES))
 async def test_turns_go_round_and_cores_have_their_share(ctx, dut, asking):

@@ -72,10 +72,6 @@ class RouterModel:
 NUMBERS = range(len(came_from(RING)))
 
 
-def streams(router, way):
-    return streams_of(router, RING)[way]
-
-
 def random_flits(rng, chip, target):
     routes = cases(RING)
 
@@ -95,7 +91,7 @@ def random_flits(rng, chip, target):
 class Machine:
     def __init__(self, ctx, router, rng):
         self.ctx, self.rng = ctx, rng
-        self.ins, self.outs = streams(router, 0), streams(router, 1)
+        self.ins, self.outs = streams_of(router, RING)
         self.passed = 0
         self.fresh()
 

@@ -54,14 +54,15 @@ def _check(burst, size: int) -> None:
 
 
 async def serve_writes(
-    ctx, axi, memory: bytearray, bursts: list, *, base=0, latency=1, stall=0.0, hold=0, held=("aw",), errors=(), seed=1
-) -> None:
+    ctx, axi, memory: bytearray, bursts: list, *, base=0, latency=1, stall=0.0, hold=0, held=("aw",), errors=(), seed=1,
+    gaps=False,
+) -> None:  # fmt: skip
     """Serve the writes of a manager's port in order; `bursts` gets the cycle, address and beats of each burst.
 
-    Data may arrive before their address. The beats of a burst must follow each other without a gap. `memory` begins at
-    the address `base`. `latency` is the minimum number of cycles from the last beat of a burst to its response. With
-    probability `stall` per cycle nothing new is offered or accepted. The channels `held` accept nothing in the first
-    `hold` cycles. `errors` are the addresses of bursts with an error response.
+    Data may arrive before their address. The beats of a burst must follow each other without a gap, unless `gaps`.
+    `memory` begins at the address `base`. `latency` is the minimum number of cycles from the last beat of a burst to
+    its response. With probability `stall` per cycle nothing new is offered or accepted. The channels `held` accept
+    nothing in the first `hold` cycles. `errors` are the addresses of bursts with an error response.
     """
     rng = random.Random(seed)
     size = len(axi.w.payload.strb)
@@ -84,7 +85,7 @@ async def serve_writes(
             assert offer == offered.pop(channel, offer), f"{channel} changes before it is accepted"
             if offer[0] and not ready[channel]:
                 offered[channel] = offer
-        assert wvalid or not within, "a gap within a burst"
+        assert wvalid or gaps or not within, "a gap within a burst"
         if awvalid and ready["aw"]:
             _check(burst, size)
             addresses.append((burst.addr, burst.len + 1))

@@ -5,20 +5,9 @@ from amaranth.lib import data
 
 from neuroncore_rtl.hdl.primitives.skid_buffer import SkidBuffer
 from tests.hdl.simulation import WARM_UP, drive, simulated
-from tests.hdl.streams import play
 
 ENTRY = data.StructLayout({"low": 4, "high": 12})
-SLOTS, LATENCY = 2, 1
-
-
-@pytest.mark.parametrize("stall", [0, 0.5, {"i": 0, "o": 0.7}, {"i": 0.7, "o": 0}], ids=str)
-def test_everything_is_delivered_in_order(stall):
-    count = 200
-    played = play(SkidBuffer(16), {"i": range(count)}, {"o": count}, stall=stall, warm_up=WARM_UP)
-    assert played.payloads["o"] == list(range(count))
-    if stall == 0:
-        assert played.cycles["i"] == list(range(count))
-        assert played.cycles["o"] == [LATENCY + number for number in range(count)]
+SLOTS = 2
 
 
 @pytest.mark.parametrize(("push", "pop"), [(0.9, 0.3), (0.3, 0.9), (0.7, 0.7), (1, 0.5)])

@@ -1,6 +1,7 @@
 import random
 import struct
 from functools import partial
+from itertools import product
 
 import pytest
 from amaranth import ResetInserter, Signal
@@ -67,26 +68,21 @@ def boot(
 CONFIG = Config(rows=4, columns=6, dma_engines=3, hbm_bytes=16, cores=24)
 
 
-@pytest.mark.parametrize("size", [8, 16, 64])
-@pytest.mark.parametrize("program_bytes", [0, 4, 60, 64, 68, 5000])
-def test_program_is_copied(size, program_bytes):
+@pytest.mark.parametrize(
+    ("size", "program_bytes", "warm_up"),
+    [*product((8, 16, 64), (0, 4, 60, 64, 68, 5000), (0,)), (16, 300, WARM_UP)],
+)
+def test_program_is_copied(size, program_bytes, warm_up):
     config = CONFIG.with_overrides(hbm_bytes=size)
     program = random.Random(program_bytes).randbytes(program_bytes)
     words = header(config, program_bytes, 0x180)
     stall = 0.3 if program_bytes < 1000 else 0
     start = BASE + RECORD_BYTES - 1  # the lowest bits are ignored
     far = random.Random(size + program_bytes).randrange(1 << 39) & -4096
-    loaded, state, _ = boot(config, words, program, place=0x180, start=start, far=far, latency=12, stall=stall)
+    options = {"far": far, "warm_up": warm_up, "latency": 12, "stall": stall}
+    loaded, state, _ = boot(config, words, program, place=0x180, start=start, **options)
     assert state == (1, 0, 0)
     assert loaded == dict(enumerate(struct.unpack(f"<{program_bytes // 4}I", program)))
-
-
-def test_a_reset_restores_the_initial_state():
-    program = random.Random(3).randbytes(300)
-    words = header(CONFIG, 300, 0x180)
-    loaded, state, _ = boot(CONFIG, words, program, place=0x180, far=1 << 38, warm_up=WARM_UP, latency=5, stall=0.2)
-    assert state == (1, 0, 0)
-    assert loaded == dict(enumerate(struct.unpack("<75I", program)))
 
 
 WRONG = [

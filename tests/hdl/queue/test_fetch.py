@@ -33,10 +33,6 @@ def fetch(
     dut = Fetcher(config)
     assert len(wanted) == queue_count(config)
 
-    async def queue(ctx, number):
-        pace = random.Random(f"{SEED} {number}")
-        await offer(ctx, dut.requests[number], wanted[number], stall=pause, pace=pace)
-
     async def collect(ctx):
         count = sum(map(len, wanted))
         valids = Cat(port.valid for port in dut.records)
@@ -75,7 +71,10 @@ def fetch(
             assert not more
         return delivered
 
-    queues = [partial(queue, number=number) for number in range(len(wanted))]
+    queues = [
+        partial(offer, stream=stream, payloads=payloads, stall=pause, pace=random.Random(f"{SEED} {number}"))
+        for number, (stream, payloads) in enumerate(zip(dut.requests, wanted, strict=True))
+    ]
     reads = partial(serve_reads, axi=dut.axi, memory=MEMORY, **memory)
     return simulate(dut, collect, background=[*queues, reads], warm_up=warm_up)
 

@@ -177,23 +177,17 @@ def test_an_update_beyond_the_range(op, value, lane, rng):
 def test_an_engine_error_names_the_record_by_its_number(queue, bad, rng):
     # The engine reports while earlier records are still in flight.
     program = [item(queue, body=1 + int(rng.integers(2)), updates=[(ADD, 0, 1)]) for _ in range(48)]
-
-    def finishes(player, queue, item):
-        return item in program[:bad] and rng.random() < 0.3
-
-    fault = queue, bad, Rule.RANGE, 77
-    player = play_to_error(rng, {queue: program}, queue, bad, Rule.RANGE, 77, finishes=finishes, fault=fault)
+    options = {"finishes": lambda player, queue, item: item in program[:bad] and rng.random() < 0.3}
+    options["fault"] = queue, bad, Rule.RANGE, 77
+    player = play_to_error(rng, {queue: program}, queue, bad, Rule.RANGE, 77, **options)
     assert len(player.finished) == bad and player.left[0] == bad
 
 
 def test_errors_of_a_queue_are_reported_in_program_order(rng):
     program = [item(VECTOR, error=n == 4, updates=[(SUBTRACT, 0, 1)] if n == 1 else ()) for n in range(6)]
-
-    def finishes(player, queue, item):
-        return player.time > 60 and item in program[:3]
-
-    fault = VECTOR, 3, Rule.SHAPE, 0
-    player = play_to_error(rng, {VECTOR: program}, VECTOR, 1, Cause.SEMAPHORE, finishes=finishes, fault=fault)
+    options = {"finishes": lambda player, queue, item: player.time > 60 and item in program[:3]}
+    options["fault"] = VECTOR, 3, Rule.SHAPE, 0
+    player = play_to_error(rng, {VECTOR: program}, VECTOR, 1, Cause.SEMAPHORE, **options)
     assert player.error[0] > 60
 
 

@@ -76,9 +76,7 @@ def run_faulty(module, ports, body="", config=CONFIG):
 
 @pytest.mark.parametrize("fault", slow_if(lambda fault: fault not in TYPICAL, (*RESULTS, *MISPLACED)))
 def test_wrong_results_are_detected(fault):
-    words, expected = (
-        run_faulty(*RESULTS[fault]) if fault in RESULTS else run_faulty(*MISPLACED[fault], config=QUARTERED)
-    )
+    words, expected = run_faulty(*(RESULTS | MISPLACED)[fault], config=QUARTERED if fault in MISPLACED else CONFIG)
     differ = int((words != expected).sum())
     assert words.shape == expected.shape
     assert 0 < differ < expected.size

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from amaranth import ResetInserter, Signal, Value
+from amaranth import Value
 
 from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS
 from neuroncore_rtl.hdl.memory.psum import Psum
@@ -13,7 +13,7 @@ from neuroncore_rtl.hdl.tensor.mover import ColumnControl, Mover
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import TENSOR_FIELDS, Context, MultiplyMoving
-from tests.hdl.simulation import drive, simulate, simulated
+from tests.hdl.simulation import drive, simulated
 from tests.hdl.streams import play
 
 MOVER = Config(rows=2, columns=4)
@@ -180,37 +180,32 @@ async def test_loader_outputs_in_every_cycle(ctx, loader, rng):
     assert min(seen.values()) > 50
 
 
-def addresses_around_a_reset(unit, valid, allowed, payload, before: int) -> list[int]:
-    reset, fields = Signal(), dict.fromkeys((name for name, _ in TENSOR_FIELDS), 0)
+@pytest.mark.parametrize("before", range(4))
+@pytest.mark.parametrize(
+    ("make", "valid", "allowed", "payload", "addresses"),
+    [
+        pytest.param(
+            lambda: Mover(MOVER), "column_valid", "weights_loaded",
+            lambda fields: {"instruction": fields, "swap": 1}, [64, 96, 128, 160], id="mover",
+        ),
+        pytest.param(
+            lambda: StationaryLoader(LOADER), "step_valid", "start_allowed",
+            lambda fields: fields, [64, 64, 80, 80], id="loader",
+        ),
+    ],
+)  # fmt: skip
+@simulated(lambda make: make())
+async def test_a_sequence_restarts_after_a_reset(ctx, unit, reset, make, valid, allowed, payload, addresses, before):
+    fields = dict.fromkeys((name for name, _ in TENSOR_FIELDS), 0)
     fields |= {"dtype": BF16.code, "address": 64, "stride": 32, "n": 4, "m": 16, "k": 1, "accumulate": 1}
-
-    async def bench(ctx):
-        drive(ctx, unit.memory, ready=1)
-        ctx.set(unit.i.payload, payload(fields))
-        seen = []
-        for cycle in range(before + 6):
-            ctx.set(reset, cycle == before)
-            ctx.set(allowed, cycle != before + 1)
-            ctx.set(unit.i.valid, cycle != before)
-            if ctx.get(valid):
-                seen.append(ctx.get(unit.memory.address))
-            await ctx.tick()
-        return seen
-
-    return simulate(ResetInserter(reset)(unit), bench)
-
-
-@pytest.mark.parametrize("before", range(4))
-def test_mover_restarts_at_the_first_column_after_a_reset(before):
-    mover, columns = Mover(MOVER), [64, 96, 128, 160]
-    found = addresses_around_a_reset(
-        mover, mover.column_valid, mover.weights_loaded, lambda fields: {"instruction": fields, "swap": 1}, before
-    )
-    assert found == columns[:before] + columns
-
-
-@pytest.mark.parametrize("before", range(4))
-def test_loader_restarts_at_the_first_step_after_a_reset(before):
-    loader, steps = StationaryLoader(LOADER), [64, 64, 80, 80]
-    found = addresses_around_a_reset(loader, loader.step_valid, loader.start_allowed, lambda fields: fields, before)
-    assert found == steps[:before] + steps
+    drive(ctx, unit.memory, ready=1)
+    ctx.set(unit.i.payload, payload(fields))
+    seen = []
+    for cycle in range(before + 6):
+        ctx.set(reset, cycle == before)
+        ctx.set(getattr(unit, allowed), cycle != before + 1)
+        ctx.set(unit.i.valid, cycle != before)
+        if ctx.get(getattr(unit, valid)):
+            seen.append(ctx.get(unit.memory.address))
+        await ctx.tick()
+    assert seen == addresses[:before] + addresses

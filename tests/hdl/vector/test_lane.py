@@ -274,11 +274,9 @@ def test_a_lane_that_serves_several_partitions_keeps_scalars_and_results_of_each
     assert wrong_cases(cases, results, alu_latency, LANES) == []
 
 
-def test_too_short_intervals_are_detected(rng):
-    cases = [case for case in ordinary_cases(rng) if case.name == "scan"] + list(slow_cases(rng))[:1]
-    assert wrong_cases(cases, played(cases, rng, hurry=1)) == [case.name for case in cases]
-
-
-def test_too_short_intervals_of_reductions_in_deep_alus_are_detected(rng):
-    cases = [case for case in ordinary_cases(rng) if case.name == "tensor_scalar_reduce"]
-    assert wrong_cases(cases, played(cases, rng, hurry=1, alu_latency=3), 3) == [case.name for case in cases]
+@pytest.mark.parametrize(
+    ("alu_latency", "names"), [(1, ("scan", "reciprocal, stochastic")), (3, ("tensor_scalar_reduce",))]
+)
+def test_too_short_intervals_are_detected(alu_latency, names, rng):
+    cases = [case for case in (*ordinary_cases(rng), *slow_cases(rng)) if case.name in names]
+    assert wrong_cases(cases, played(cases, rng, hurry=1, alu_latency=alu_latency), alu_latency) == list(names)
