@@ -1,30 +1,12 @@
-"""Convolutions with any window on golden, with any order of queues, against float64."""
+"""Consecutive convolutions on golden, and refusals."""
 
 import numpy as np
 import pytest
 
 from neuroncore_rtl.kernels.library.conv2d import ConvWindow, conv2d
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
-from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
-from tests.kernels.running import layer_results, run_golden
-
-TINY = Config(rows=4, columns=4)
-CONFIGS = {"tiny": TINY, "odd": Config(rows=5, columns=6)}
-
-
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-@pytest.mark.parametrize("words", (
-    "IMAGES=1 CHANNELS=1 HEIGHT=1 WIDTH=1 N=1 FILTER=1 PADDING=0",
-    "IMAGES=2 CHANNELS=6 HEIGHT=7 WIDTH=5 N=9 FILTER=3",
-    "IMAGES=1 CHANNELS=5 HEIGHT=9 WIDTH=8 N=3 FILTER=3 STRIDE=2",
-    "IMAGES=1 CHANNELS=3 HEIGHT=6 WIDTH=6 N=5 FILTER=5 STRIDE=3 PADDING=2",
-    "IMAGES=1 CHANNELS=2 HEIGHT=3 WIDTH=512 N=2 FILTER=2 PADDING=9",  # a row exceeds a bank of PSUM
-    "IMAGES=1 CHANNELS=2 HEIGHT=40 WIDTH=30 N=2 FILTER=3 PADDING=0",  # the rows exceed a bank
-))  # fmt: skip
-def test_convolutions_are_near_float64(rng, config, words):
-    ((found, expected),) = layer_results(f"conv2d {words}", config, rng).values()
-    np.testing.assert_allclose(found, expected, atol=2**-7 * max(1, np.abs(expected).max()))
+from tests.kernels.running import TINY, run_golden
 
 
 def test_a_convolution_takes_what_one_has_left(rng):

@@ -7,13 +7,11 @@ from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.kernels.training.adamw import AdamW, first_powers, next_correction
 from neuroncore_rtl.kernels.training.masters import Masters
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.spec.config import Config, preset_named
-from tests.kernels.running import read_values, run_ordered
+from tests.kernels.running import CONFIGS, TINY, read_values, run_ordered
 
 STEPS = 3
 OPTIONS = AdamW(rate=0.02, decay=0.1)
 SHAPES = {"few": {"a": (3,), "b": (2, 5)}, "many": {"a": (17, 70), "b": (9,), "c": (40, 61)}}
-CONFIGS = {"tiny": preset_named("tiny"), "wide": Config(rows=5, columns=6, dma_engines=3)}
 
 
 def run_steps(config, shapes, values, gradients, order):
@@ -30,7 +28,7 @@ def run_steps(config, shapes, values, gradients, order):
 
 @pytest.mark.parametrize("count", (1, 3))
 @pytest.mark.parametrize("shapes", SHAPES.values(), ids=SHAPES)
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("config", [TINY, CONFIGS["odd"]], ids=["tiny", "odd"])
 def test_masters_moments_and_copies_are_those_of_adamw(rng, config, shapes, count):
     values, *gradients = (
         {name: np.float32(rng.normal(size=shape)) for name, shape in shapes.items()} for _ in range(1 + count)
@@ -52,7 +50,7 @@ def test_masters_moments_and_copies_are_those_of_adamw(rng, config, shapes, coun
 def test_what_lies_between_parameters_stays_zero(rng):
     shapes = SHAPES["many"]
     values, gradients = ({name: np.ones(shape) for name, shape in shapes.items()} for _ in range(2))
-    masters, hbm = run_steps(CONFIGS["tiny"], shapes, values, [gradients], rng)
+    masters, hbm = run_steps(TINY, shapes, values, [gradients], rng)
     for matrix in (masters.values, masters.first, masters.second, masters.copies):
         found = read_values(matrix, hbm)
         assert np.count_nonzero(found) == sum(value.size for value in values.values()) < found.size

@@ -1,21 +1,11 @@
-"""Decoder with its cache against the causal layer."""
+"""Owners of features in the decoder's cache."""
 
 import numpy as np
 import pytest
 
 from neuroncore_rtl.kernels.models.transformer.decoder import owners
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
-from neuroncore_rtl.spec.config import Config
-from tests.kernels.running import layer_results, read_values, run_golden
-
-CONFIGS = {"tiny": Config(rows=4, columns=4), "odd": Config(rows=5, columns=6, dma_engines=3)}
-
-
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-@pytest.mark.parametrize("words", ["SEQ=1 DIM=1 HEADS=1 HIDDEN=1", "SEQ=6 DIM=14 HEADS=7 HIDDEN=9"])
-def test_tokens_are_those_of_the_whole_text(rng, config, words):
-    ((found, expected),) = layer_results(f"decoder {words}", config, rng).values()
-    np.testing.assert_allclose(found, expected, atol=2**-6 * max(1, np.abs(expected).max()))
+from tests.kernels.running import CONFIGS, read_values, run_golden
 
 
 def test_every_feature_has_one_owner(rng):
