@@ -120,19 +120,18 @@ def test_imports_in_examples_work():
             pkgutil.resolve_name(name)
 
 
+NAMED = {"profile": registry.profile_named, "image": registry.image_named}
+NAMED |= dict.fromkeys(("sim", "waves"), registry.command_named)
+"""Lookups of TESTs, by target."""
+
+
 def settings(words: tuple[str, ...]) -> Settings | None:
     target, *rest = words
     if target not in dict(overview.targets()):
         raise UsageError(f"make has no target {target!r}")
-    if target in ("sim", "waves"):
+    if target in NAMED:
         name, *rest = rest
-        return registry.command_named(name.removeprefix("TEST=")).settings(rest)
-    if target == "profile":
-        name, *rest = rest
-        return registry.profile_named(name.removeprefix("TEST=")).settings(rest)
-    if target == "image":
-        name, *rest = rest
-        return registry.image_named(name.removeprefix("TEST=")).settings(rest)
+        return NAMED[target](name.removeprefix("TEST=")).settings(rest)
     for command in commands.ALL_COMMANDS:
         if command.name == target:
             return command.settings(rest)
@@ -153,7 +152,7 @@ def test_commands_in_text_exist(path):
     for line in COMMAND.findall(path.read_text()):
         _, *words = line.split()
         plain = [word for word in words if not re.search(r"\.\.\.|\||path|=file|ARGS|<|\"", word)]
-        if plain[0] not in ("sim", "waves", "profile", "image") or any(word.startswith("TEST=") for word in plain):
+        if plain[0] not in NAMED or any(word.startswith("TEST=") for word in plain):
             settings(tuple(plain))
 
 

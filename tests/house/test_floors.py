@@ -54,12 +54,8 @@ def test_hardware_does_not_postpone_annotations():
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_package_links_every_folder(folder):
+def test_package_links_every_folder_and_rooms_have_few_files(folder):
     link = ROOT / PACKAGE / folder
     assert link.is_symlink() and link.resolve() == ROOT / folder
-
-
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_folders_have_few_files(folder):
     for room in {file.parent for file in (ROOT / folder).rglob("*") if "__pycache__" not in file.parts}:
         assert len([file.name for file in room.iterdir() if file.is_file()]) <= 24, room

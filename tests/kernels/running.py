@@ -1,6 +1,7 @@
 """Run programs and layers on golden; they must end without an error."""
 
 import numpy as np
+import pytest
 
 from neuroncore_rtl.golden import arith, core
 from neuroncore_rtl.kernels.program import HbmTensor, Image, build_image
@@ -10,7 +11,14 @@ from neuroncore_rtl.tb.check.ordering import find_unordered
 from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
 
-__all__ = ["hbm_after", "layer_results", "read_values", "run_golden", "run_golden_instance", "run_ordered"]
+__all__ = [
+    "CONFIGS", "TINY", "every_config", "hbm_after", "layer_results", "read_values", "run_golden",
+    "run_golden_instance", "run_ordered",
+]  # fmt: skip
+
+TINY, TALL = Config(rows=4, columns=4), Config(rows=16, columns=4, dma_engines=4)
+CONFIGS = {"tiny": TINY, "odd": Config(rows=5, columns=6, dma_engines=3), "tall": TALL}
+every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 
 
 def run_golden(image: Image, order: np.random.Generator | None = None) -> core.CoreOutcome:

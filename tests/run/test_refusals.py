@@ -37,6 +37,7 @@ REFUSED = [
     ("matmul", "M=8192 K=8192 N=16 PRESET=tiny TARGET=core", "at most 524,288 instructions .*, not 8,388,608"),
     ("attention", "SEQ=9 KEYS=8 CAUSAL=1", "keys must be at least as many as the 9 queries if causal, not 8"),
     ("attention_backward", "SEQ=9 KEYS=8 CAUSAL=1", "keys must be at least as many as the 9 queries if causal, not 8"),
+    ("encoder", "HEADS=5 PRESET=tiny TARGET=model", "heads must divide the 64 features of a token, not 5"),
     ("encoder_backward", "HEADS=3 DIM=8", "HEADS must divide DIM=8, not be 3"),
     ("softmax", "M=65536 N=65535", "tensors in HBM must have at most"),
     ("linear", "M=65536 N=65536 K=1", "tensors in HBM must have at most"),

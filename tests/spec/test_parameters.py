@@ -28,28 +28,20 @@ def test_every_field_is_in_one_group_and_no_group_is_empty():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_sentence_is_one_line_and_stands_by_itself(name):
-    sentence = PARAMETERS[name].sentence
+def test_every_parameter_has_a_sentence_with_its_values_a_benefit_and_a_cost(name):
+    parameter = PARAMETERS[name]
+    sentence = parameter.sentence
     assert re.fullmatch(r"[^\s`][^`\n]{39,}\.", sentence) and "  " not in sentence
     assert not re.match(r"(of|so|as|the same|those|this|it)\b", sentence, re.IGNORECASE)
     # The sentence is a table cell: it has no full stop inside, only semicolons.
     assert ". " not in sentence
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_sentence_says_its_values(name):
-    parameter = PARAMETERS[name]
     low, high = (f"{n >> 10} KiB" if name in ("sbuf_bytes", "local_bytes") else str(n) for n in Config.RANGES[name])
-    words = set(re.findall(r"\d+(?: KiB)?", parameter.sentence))
+    words = set(re.findall(r"\d+(?: KiB)?", sentence))
     removable = (parameter.low, parameter.high) == (0, 1) and name != "port_latency"
     assert {"0"} <= words if removable else {low, high} <= words
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_parameter_has_a_benefit_and_a_cost(name):
-    for text in (PARAMETERS[name].benefit, PARAMETERS[name].cost):
+    for text in (parameter.benefit, parameter.cost):
         assert re.fullmatch(r"[^`\n]{6,}[^`\n.]", text) and "  " not in text and ". " not in text
-    assert PARAMETERS[name].benefit != PARAMETERS[name].cost
+    assert parameter.benefit != parameter.cost
 
 
 def test_numbers_from_other_files_are_up_to_date():

@@ -50,7 +50,7 @@ SAMPLES = [ring(2), ring(3), ring(4), ring(7), ring(16), torus(2, 2), torus(4, 4
 
 
 @pytest.mark.parametrize("instance", SAMPLES, ids=lambda i: f"{i.topology}-{i.chips}-{i.width}")
-def test_every_route_is_a_shortest_one_to_its_destination(instance):
+def test_every_route_is_a_shortest_one_and_the_ends_of_a_link_are_opposite(instance):
     for source, destination, way in routes(instance):
         chip = source
         for hop in way:
@@ -58,33 +58,22 @@ def test_every_route_is_a_shortest_one_to_its_destination(instance):
             chip = instance.neighbour(hop.chip, hop.direction)
         assert chip == destination
         assert len(way) == distances(instance, source)[destination]
-
-
-@pytest.mark.parametrize("instance", SAMPLES, ids=lambda i: f"{i.topology}-{i.chips}-{i.width}")
-def test_the_two_ends_of_a_link_are_opposite(instance):
     for chip, direction in links(instance):
         assert instance.neighbour(instance.neighbour(chip, direction), direction ^ 1) == chip
 
 
-def test_a_channel_has_its_way_where_both_are_equally_long():
+def test_known_routes():
+    # Where both ways are equally long, the channel decides.
     assert [hop.direction for hop in route(ring(4), 0, 4, 0)] == [0, 0]
     assert [hop.direction for hop in route(ring(4), 0, 4, 1)] == [1, 1]
     assert [hop.direction for hop in route(torus(4, 4), 0, 20, 0)] == [0, 0, 2, 2]
     assert [hop.direction for hop in route(torus(4, 4), 0, 20, 1)] == [1, 1, 3, 3]
-
-
-def test_the_end_of_a_ring_changes_the_virtual_channel():
+    # The end of a ring changes the virtual channel; rows begin with 0; cores of a chip need no link.
     assert route(ring(6), 8, 2, 0) == [Hop(4, 0, 0), Hop(5, 0, 1), Hop(0, 0, 1)]
     assert route(ring(6), 2, 8, 1) == [Hop(1, 1, 0), Hop(0, 1, 1), Hop(5, 1, 1)]
     assert route(ring(6), 4, 8, 0) == [Hop(2, 0, 0), Hop(3, 0, 0)]
     assert route(ring(2), 2, 0, 0) == [Hop(1, 0, 1)]
-
-
-def test_rows_begin_with_virtual_channel_0():
     assert route(torus(4, 4), 6, 8, 0) == [Hop(3, 0, 1), Hop(0, 2, 0)]
-
-
-def test_cores_of_a_chip_need_no_link():
     assert route(ring(4), 4, 5, 0) == route(ring(4), 4, 4, 1) == []
 
 

@@ -11,14 +11,9 @@ from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.tests.kernels import derivatives
-from tests.kernels.running import hbm_after
+from tests.kernels.running import CONFIGS, hbm_after
 
-CONFIGS = {
-    "tiny": Config(rows=4, columns=4),
-    "odd": Config(rows=5, columns=6),
-    "tall": Config(rows=16, columns=4, dma_engines=4),
-    "square": Config(rows=16, columns=16),
-}
+CONFIGS = CONFIGS | {"square": Config(rows=16, columns=16)}
 
 
 def random_operand(rng, program, name, shape, spread=1.0):

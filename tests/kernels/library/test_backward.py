@@ -1,4 +1,4 @@
-"""Gradients of layers of any size on golden, with any order of queues, against float64."""
+"""Gradients that are added to given ones, cross entropy without a label, and refusals."""
 
 from functools import partial
 
@@ -12,55 +12,14 @@ from neuroncore_rtl.kernels.tiling.transfer import load, store
 from neuroncore_rtl.kernels.training import attention_backward, embedding
 from neuroncore_rtl.kernels.training.crossentropy import crossentropy
 from neuroncore_rtl.kernels.training.layernorm_backward import layernorm_backward
-from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.tb.tests.kernels import derivatives, workbench
-from tests.kernels.running import hbm_after, layer_results
+from tests.kernels.running import TINY, every_config, hbm_after
 
 PLACE = 2.0**-8  # half an ulp of BF16 at 1
 
-CONFIGS = {
-    "tiny": Config(rows=4, columns=4),
-    "odd": Config(rows=5, columns=6),
-    "tall": Config(rows=16, columns=4, dma_engines=4),
-}
 
-LAYERS = {
-    # Results are rounded once, sums of BF16 numbers not at all.
-    "linear_backward M=1 K=1 N=1": 1.01 * PLACE,
-    "linear_backward M=7 K=10 N=9": 1.01 * PLACE,
-    "linear_backward M=19 K=6 N=23 LAYOUT=features ADD=1": 1.01 * PLACE,
-    # The normalised rows are rounded before they are summed.
-    "layernorm_backward M=1 N=3": 2 * PLACE,
-    "layernorm_backward M=9 N=13": 2 * PLACE,
-    "layernorm_backward M=6 N=515": 2 * PLACE,
-    # Weights and the slopes of scores are rounded as well.
-    "attention_backward SEQ=4 DIM=4 HEADS=1": 3 * PLACE,
-    "attention_backward SEQ=9 KEYS=13 DIM=6 HEADS=2": 3 * PLACE,
-    "attention_backward SEQ=7 KEYS=22 DIM=3 HEADS=3 CAUSAL=1": 3 * PLACE,
-    "encoder_backward SEQ=5 DIM=6 HEADS=3 HIDDEN=7": 16 * PLACE,
-    "encoder_backward SEQ=9 DIM=12 HEADS=2 HIDDEN=21 CAUSAL=1": 8 * PLACE,
-    "embedding VOCAB=1 SEQ=3 DIM=1": 1.01 * PLACE,
-    "embedding VOCAB=530 SEQ=21 DIM=7": 1.01 * PLACE,
-}
-"""By TEST and variables: bound on the error, relative to the largest result."""
-
-
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-@pytest.mark.parametrize(("words", "bound"), LAYERS.items(), ids=LAYERS)
-def test_gradients_are_near_float64(rng, words, config, bound):
-    for name, (found, exact) in layer_results(words, config, rng).items():
-        error = np.abs(found - exact).max() / np.abs(exact).max()
-        assert error < bound, f"{name}: {error:.3g}"
-
-
-@pytest.mark.parametrize("causal", (0, 1))
-def test_gradients_of_attention_are_added_up_over_blocks_of_keys(rng, causal):
-    config = Config(rows=4, columns=4, psum_words=16)
-    test_gradients_are_near_float64(rng, f"attention_backward SEQ=25 DIM=10 HEADS=1 CAUSAL={causal}", config, 3 * PLACE)
-
-
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@every_config
 def test_gradients_are_added_to_what_is_there(rng, config):
     bench, (tokens, features, rows) = workbench.CoreWorkbench(config), (9, 6, 517)
     program = bench.program
@@ -89,7 +48,7 @@ def test_gradients_are_added_to_what_is_there(rng, config):
 
 
 def test_cross_entropy_of_masked_classes_and_labels_that_are_none(rng):
-    program = Program(CONFIGS["tiny"])
+    program = Program(TINY)
     logits, labels = program.space.hbm("logits", FP32, (2, 4)), program.space.hbm("labels", INT32, (2, 1))
     loss, slopes = program.space.hbm("loss", FP32, (2, 1)), program.space.hbm("slopes", FP32, (2, 4))
     streamed(program, crossentropy, [loss, slopes], [logits, labels])
@@ -104,7 +63,7 @@ def test_cross_entropy_of_masked_classes_and_labels_that_are_none(rng):
 
 
 def test_attention_refuses_what_does_not_fit_its_result():
-    program = Program(CONFIGS["tiny"])
+    program = Program(TINY)
     q_t, k_t, v, dout = (load(program, program.space.hbm(name, BF16, (8, 8))) for name in ("q_t", "k_t", "v", "dout"))
     heads = [Head(q_t, k_t, v)]
     attended = attention(program, heads)
@@ -116,7 +75,7 @@ def test_attention_refuses_what_does_not_fit_its_result():
 
 
 def test_refusals():
-    program = Program(CONFIGS["tiny"])
+    program = Program(TINY)
     tensors = [program.space.hbm(name, FP32, (2, 4)) for name in ("loss", "dlogits", "logits", "labels")]
     with pytest.raises(ValueError, match="crossentropy: scale must not be zero, not 0"):
         streamed(program, partial(crossentropy, scale=0), tensors[:2], tensors[2:])

@@ -14,17 +14,14 @@ from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import Storage
-from tests.kernels.running import hbm_after
-
-TINY = Config(rows=4, columns=4)
-CONFIGS = {"tiny": TINY, "odd": Config(rows=5, columns=6), "tall": Config(rows=16, columns=4, dma_engines=4)}
+from tests.kernels.running import TINY, every_config, hbm_after
 
 
 def operand(rng, program, name, fmt, shape):
     return program.space.hbm(name, fmt, shape), encode(rng.normal(size=shape) * (20 if fmt is INT8 else 1), fmt)
 
 
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@every_config
 @pytest.mark.parametrize("on_chip", ("", "a", "b", "ab"))
 @pytest.mark.parametrize("fmt", (BF16, FP32, FP8E4M3, INT8), ids=lambda fmt: fmt.name)
 def test_a_product_is_the_equation_wherever_operands_are(rng, config, on_chip, fmt):
@@ -85,7 +82,7 @@ def test_a_row_of_parameters_is_in_every_partition(rng, each, fmt):
     assert any(step.instruction.name == "MULTIPLY_MOVING" for step in program.entries) is (fmt is BF16 and not each)
 
 
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@every_config
 @pytest.mark.parametrize("shape", [(1, 1), (7, 10), (33, 18)], ids=lambda shape: "x".join(map(str, shape)))
 def test_a_transposition_moves_bits(rng, config, shape):
     program = Program(config)
@@ -96,7 +93,7 @@ def test_a_transposition_moves_bits(rng, config, shape):
     assert np.array_equal(y.elements(hbm_after(program, [(x, codes)], rng)), codes.T)
 
 
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@every_config
 def test_two_layers_do_not_touch_hbm_between(rng, config):
     tokens, width, hidden = 9, 11, 21
     program = Program(config)

@@ -8,19 +8,13 @@ from neuroncore_rtl.kernels.models.digits.gradients import initial_digits
 from neuroncore_rtl.kernels.models.digits.trainer import DigitsTrainer
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.tests.learning.train import Task, reference
-from tests.kernels.running import read_values, run_ordered
+from tests.kernels.running import TINY, every_config, read_values, run_ordered
 
 SEED = 71
 SIZES = (11, 7, 5)
 EXAMPLES = 10
-CONFIGS = {
-    "tiny": preset_named("tiny"),
-    "wide": Config(rows=5, columns=6, dma_engines=3),
-    "tall": Config(rows=16, columns=4, dma_engines=4),
-}
 
 
 def task(rng, options):
@@ -40,7 +34,7 @@ def train(task, config, batch, steps, seed=None, order=None):
 
 
 @pytest.mark.parametrize("seed", (None, 3), ids=("rne", "sr"))
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@every_config
 def test_every_machine_learns_what_float64_learns(rng, config, seed):
     given = task(rng, AdamW(rate=0.02))
     losses, *parameters = train(given, config, 7, 12, seed, rng)
@@ -55,7 +49,7 @@ def test_every_machine_learns_what_float64_learns(rng, config, seed):
 @pytest.mark.parametrize("batch", (3, 10))
 def test_images_come_in_turn_and_their_losses_go_where_they_belong(rng, batch):
     """With a learning rate of 0 an image has the same loss each time."""
-    losses, *parameters = train(task(rng, AdamW(rate=0)), CONFIGS["tiny"], batch, 9)
+    losses, *parameters = train(task(rng, AdamW(rate=0)), TINY, batch, 9)
     losses = losses[:, 0]
     assert len(np.unique(losses[:EXAMPLES])) == EXAMPLES
     assert np.array_equal(losses, np.resize(losses[:EXAMPLES], len(losses)))
@@ -63,7 +57,7 @@ def test_images_come_in_turn_and_their_losses_go_where_they_belong(rng, batch):
 
 def test_no_two_roundings_have_the_same_random_words():
     steps = 20
-    trainer = DigitsTrainer(CONFIGS["tiny"], EXAMPLES, SIZES, 4, steps, AdamW(), seed=5)
+    trainer = DigitsTrainer(TINY, EXAMPLES, SIZES, 4, steps, AdamW(), seed=5)
     rounded = [one for one in (entry.instruction for entry in trainer.program.entries) if getattr(one, "stochastic", 0)]
     assert len({(one.seed, one.stream) for one in rounded}) == len(rounded) == 2 * steps
     assert trainer.runs == [0, *(section for step in range(steps) for section in (1, 2 + step)), 2 + steps]
@@ -75,12 +69,12 @@ def test_no_two_roundings_have_the_same_random_words():
 
 def test_seeds_and_roundings_differ_and_repeat(rng):
     given = task(rng, AdamW(rate=0.02))
-    weights = [train(given, CONFIGS["tiny"], 4, 3, seed)[1] for seed in (None, 1, 2, 1)]
+    weights = [train(given, TINY, 4, 3, seed)[1] for seed in (None, 1, 2, 1)]
     assert [np.array_equal(weights[-1], weight) for weight in weights] == [False, True, False, True]
 
 
 def test_refusals():
     with pytest.raises(ValueError, match="batch must be between 1 and the 10 images, not 11"):
-        DigitsTrainer(CONFIGS["tiny"], EXAMPLES, SIZES, 11, 3, AdamW())
+        DigitsTrainer(TINY, EXAMPLES, SIZES, 11, 3, AdamW())
     with pytest.raises(ValueError, match="bytes must lie from 0 to 196608"):
-        assert DigitsTrainer(CONFIGS["tiny"], EXAMPLES, (64, 4096, 10), 4, 3, AdamW()).program.entries
+        assert DigitsTrainer(TINY, EXAMPLES, (64, 4096, 10), 4, 3, AdamW()).program.entries

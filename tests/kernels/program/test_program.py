@@ -19,7 +19,8 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import AluOp, DmaCopy, Elementwise, LoadStationary, MultiplyMoving, Nop, Record, UpdateOp
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC
 from neuroncore_rtl.tb.stimulus.core_programs import CoreChoices, execute_in_order, garbled_image, random_core_program
-from tests.kernels import joins, running
+from tests.kernels import running
+from tests.kernels.program.loops import join_image
 from tests.oracles.touched import touched
 
 SEED = 8128
@@ -173,7 +174,7 @@ def test_what_does_not_fit_goes_to_nops(rng):
 
 @pytest.mark.parametrize("engines", [1, 2, 5, 8])
 def test_an_instruction_waits_for_every_other_lane(rng, engines):
-    image, results = joins.join_image(Config(rows=4, columns=4, dma_engines=engines))
+    image, results = join_image(Config(rows=4, columns=4, dma_engines=engines))
     (joined,) = (part for block, part in zip(image.blocks, image.records, strict=True) if block.queue == 1)
     # Both lanes of the tensor queue, the scalar queue, and all DMA queues.
     assert sum(len(record.waits) for record in joined) == 3 + engines and not any(r.updates for r in joined[:-1])

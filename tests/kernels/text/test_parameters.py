@@ -24,8 +24,9 @@ def test_each_parameter_is_on_the_page_with_its_benefit_and_cost(name):
     assert f"| {parameters()[name].benefit} | {parameters()[name].cost} |" in row
 
 
-def test_each_parameter_has_an_effect():
+def test_each_parameter_has_an_effect_and_figures_are_searched():
     assert set(EFFECTS) == set(parameters())
+    assert sum(len(figure) > 1 for text in EFFECTS.values() for figure in figures(text)) > 50
 
 
 @pytest.mark.parametrize("name", EFFECTS)
@@ -36,7 +37,3 @@ def test_figures_are_on_a_cited_page(name):
     found = figures(text)
     assert [figure for figure in figures(EFFECTS[name]) if len(figure) > 1 and figure not in found] == []
     assert pages or EFFECTS[name].startswith("See `")
-
-
-def test_the_figures_of_all_effects_are_searched():
-    assert sum(len(figure) > 1 for text in EFFECTS.values() for figure in figures(text)) > 50

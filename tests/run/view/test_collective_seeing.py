@@ -46,8 +46,8 @@ def area(points) -> float:
 
 @on_each_simulator
 @of_each_test
-def test_timelines_and_waveforms_of_links_say_what_the_report_says(run_once, test, sim):
-    report, timeline, wave, _ = run_once(test, sim)
+def test_timelines_waveforms_save_files_and_pictures_agree_with_the_report(run_once, test, sim):
+    report, timeline, wave, save = run_once(test, sim)
     busy = timeline.curves["links: utilisation, percent"]
     stalled = timeline.curves["links: cycles stalled for want of a credit, percent"]
     running = wave.high("rst").count(False)
@@ -67,31 +67,20 @@ def test_timelines_and_waveforms_of_links_say_what_the_report_says(run_once, tes
         assert any(wave.high(f"{view}.disturbed"))
     assert timeline.curves["links: retries"]
     assert bool(timeline.slices) == (test == "allreduce")
-
-
-@on_each_simulator
-@of_each_test
-def test_save_files_name_signals_of_the_waveform(run_once, test, sim):
-    *_, wave, save = run_once(test, sim)
     assert len(save.shown) > 60 and set(save.shown) <= set(wave.names.values())
     assert all(name.startswith(f"{wave.top}.") for name in save.shown)
     groups = {f"link chip {chip} {way}" for chip in (0, 1) for way in ("up", "down")}
     if test == "allreduce":
         groups |= {f"engine of core {core}" for core in range(4)}
     assert groups < set(save.groups)
-
-
-@on_each_simulator
-@of_each_test
-def test_the_picture_is_there(run_once, test, sim):
     from matplotlib import image
 
-    pixels = image.imread(run_once(test, sim).report.rows["picture"])
+    pixels = image.imread(report.rows["picture"])
     assert min(pixels.shape[:2]) > 400 and np.ptp(pixels) > 0.8
 
 
 @on_each_simulator
-def test_the_timeline_says_what_the_report_says(run_once, sim):
+def test_the_timeline_says_what_the_report_says_and_the_printed_report_is_short(run_once, sim):
     report, timeline, *_ = run_once("allreduce", sim)
     assert [track for _, track in timeline.slices] == [f"core {core}" for core in range(4)]
     slices = [one for listed in timeline.slices.values() for one in listed]
@@ -102,6 +91,10 @@ def test_the_timeline_says_what_the_report_says(run_once, sim):
     used = timeline.curves["links: credits used"]
     assert len(used) == 4 and max(value for curve in used.values() for _, value in curve) > 0
     assert sum(row["retries"] for row in report.details["links"]) == report.rows["retries"] > 0
+    assert "links" not in report.rows and len(report.details["links"]) == 4
+    record = report.as_json()
+    assert {row["link"]: row for row in record["links"]}["chip 1 up -> chip 0"]["flits"] > 0
+    assert report.rows["link_flits"] == sum(row["flits"] for row in record["links"])
 
 
 @on_each_simulator
@@ -123,12 +116,3 @@ def test_waveforms_of_engines_say_what_the_report_says(run_once, sim):
         assert sent == received > 0
     credits = wave.values("link_chip_0_up.credits0")
     assert credits[-1] == max(credits) == 15 > min(credits)
-
-
-@on_each_simulator
-def test_the_printed_report_is_short(run_once, sim):
-    report = run_once("allreduce", sim).report
-    assert "links" not in report.rows and len(report.details["links"]) == 4
-    record = report.as_json()
-    assert {row["link"]: row for row in record["links"]}["chip 1 up -> chip 0"]["flits"] > 0
-    assert report.rows["link_flits"] == sum(row["flits"] for row in record["links"])

@@ -23,7 +23,7 @@ of_each_shape = pytest.mark.parametrize("instance", SHAPES, ids=name)
 
 
 @of_each_shape
-def test_every_wire_has_an_arrow_between_its_chips(instance):
+def test_every_wire_has_an_arrow_between_its_chips_apart_from_others(instance):
     centres, arrows = chip_places(instance), link_arrows(instance)
     assert sorted(arrows) == list(range(instance.chips * instance.directions))
     for wire, arrow in arrows.items():
@@ -32,11 +32,7 @@ def test_every_wire_has_an_arrow_between_its_chips(instance):
             assert CHIP_RADIUS < np.linalg.norm(point - centres[end]) < CHIP_RADIUS + 0.06
         assert np.linalg.norm(arrow.points[:, None] - centres, axis=2).min() > CHIP_RADIUS
         assert np.linalg.norm(arrow.side) == pytest.approx(1)
-
-
-@of_each_shape
-def test_arrows_do_not_lie_on_each_other(instance):
-    places = [point_at(arrow.points, arrow.mark) for arrow in link_arrows(instance).values()]
+    places = [point_at(arrow.points, arrow.mark) for arrow in arrows.values()]
     apart = np.linalg.norm(np.array(places)[:, None] - places, axis=2) + 9 * np.eye(len(places))
     assert apart.min() > 2 * LANES - 1e-9
 

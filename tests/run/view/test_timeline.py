@@ -64,7 +64,7 @@ def tracks_of(name, events, config=CONFIG):
     return core_tracks(name, Outcome(ending=Ending.FINISHED, cycles=END, events=events), config, RECORDS.__getitem__)
 
 
-def test_slices_of_a_core_have_the_cycles_of_the_run_and_do_not_overlap(write_and_read):
+def test_slices_of_a_core_have_the_cycles_of_the_run_and_say_what_they_are(write_and_read):
     timeline = write_and_read(tracks_of("core", EVENTS))
     assert timeline.tracks == {"core": ["tensor", "vector", "scalar", "dma0", "dma1", "tensor, loading"]}
     assert sum(map(len, timeline.slices.values())) == len(EVENTS)
@@ -76,10 +76,6 @@ def test_slices_of_a_core_have_the_cycles_of_the_run_and_do_not_overlap(write_an
     dma = timeline.slices["core", "dma0"]
     assert spans(dma) == [(10, 90), (90, 100), (200, 260), (300, END)]
     assert args(dma, "issued") == [10, 20, 200, 300] and args(dma, "retired")[-1] is None
-
-
-def test_slices_of_a_core_say_what_they_are(write_and_read):
-    timeline = write_and_read(tracks_of("core", EVENTS))
     assert [event["name"] for event in timeline.slices["core", "tensor"]] == ["multiply_moving"] * 2
     assert {event["name"] for event in timeline.slices["core", "dma0"]} == {"dma hbm to sbuf"}
     load = timeline.slices["core", "tensor, loading"][0]

@@ -69,7 +69,6 @@ class Two(wiring.Component):
 
 
 CHECKS = "tests/tb/campaign/clamp_checks.py"
-SEEN = Unit("clamp", Clamp, (f"{CHECKS}::test_all",), cycles=4)
 HALF_SEEN = Unit("clamp", Clamp, (f"{CHECKS}::test_o_only",), cycles=4)
 HARNESSED = Unit("clamp", Clamp, (f"{CHECKS}::test_all_in_harness",), cycles=4, module="clamp")
 UNTESTED = Unit("clamp", Clamp, (f"{CHECKS}::test_width_without_simulation",), cycles=4)

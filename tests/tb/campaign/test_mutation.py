@@ -268,12 +268,6 @@ def _caught(record):
 
 
 @pytest.mark.slow
-def test_a_whole_test_leaves_none():
-    outcome = mutate("tests.tb.campaign.clamp:SEEN", COUNT, SEED, 1)
-    assert not outcome.holes and outcome.score == 1 and outcome.proofs
-
-
-@pytest.mark.slow
 def test_a_test_in_a_harness_leaves_none(library_and_mutants):
     outcome = mutate("tests.tb.campaign.clamp:HARNESSED", 20, SEED, 2)
     mutants = list(outcome.mutants.values())
@@ -281,7 +275,7 @@ def test_a_test_in_a_harness_leaves_none(library_and_mutants):
     library = library_of(Clamp(), library_and_mutants[2])
     assert again == mutants
     assert set(outcome.caught) == {number for number, seen in differences(library, mutants).items() if any(seen)}
-    assert not outcome.holes and outcome.caught and outcome.proofs
+    assert not outcome.holes and outcome.caught and outcome.proofs and outcome.score == 1
 
 
 def test_a_shell_has_the_ports_of_the_module_and_an_argument_that_selects():

@@ -28,23 +28,18 @@ def rows_of(folder, tasks, workers=2):
         return list(campaign(tasks, store, LocalExecutor(workers), "squares"))
 
 
-def test_every_task_has_a_row_and_runs_once(tmp_path, capsys):
+def test_every_task_has_a_row_and_a_folder_with_what_it_printed_and_runs_once(tmp_path, capsys):
     log = tmp_path / "log"
     tasks = jobs.tasks(jobs.log_and_square, 20, str(log))
     rows = rows_of(tmp_path, [*tasks, tasks[0]])
     assert sorted(row["square"] for row in rows) == [n * n for n in range(20)]
     assert exit_status(rows) == 0
+    assert (tmp_path / "runs" / tasks[0].folder / "log").read_text() == "the square of 0\n"
     assert "squares: 20 tasks, 0 known: 20 passed, 0 failed, 0 broken" in capsys.readouterr().err
     again = rows_of(tmp_path, jobs.tasks(jobs.log_and_square, 22, str(log)))
     assert again[:20] == [next(row for row in rows if row["key"] == task.key) for task in tasks]
     assert sorted(map(int, log.read_text().split())) == list(range(22))
     assert "squares: 22 tasks, 20 known: 22 passed" in capsys.readouterr().err
-
-
-def test_every_run_has_a_folder_with_what_it_printed(tmp_path):
-    [task] = jobs.tasks(jobs.square, 1)
-    rows_of(tmp_path, [task])
-    assert (tmp_path / "runs" / task.folder / "log").read_text() == "the square of 0\n"
 
 
 def test_a_task_that_raises_is_a_row_and_runs_again(tmp_path, capsys):

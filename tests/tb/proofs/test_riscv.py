@@ -10,12 +10,9 @@ from neuroncore_rtl.tb.proofs.riscv import PROVED_INSTRUCTIONS, Check, checkout,
 from tests.tb.proofs.mutants import change
 
 
-def test_instructions_are_those_of_rv32im():
+def test_instructions_are_those_of_rv32im_and_checks_have_names_of_their_own():
     assert len(PROVED_INSTRUCTIONS) == 45
     assert {"mulhsu", "remu", "jalr", "sra", "lui"} <= set(PROVED_INSTRUCTIONS)
-
-
-def test_checks_have_names_of_their_own():
     names = [check.name for check in checks()]
     assert len(set(names)) == len(names) > 80
 

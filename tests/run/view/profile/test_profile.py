@@ -132,15 +132,19 @@ def test_the_timeline_has_all_instructions_and_an_arrow_for_each_wait(profile, f
     assert timeline.slices["controller", "controller"][0]["name"] == "boot"
 
 
-def test_occupancy_rises_and_falls(profile):
+def test_occupancy_and_names_of_tensors(profile):
     config = profile.image.config
     for storage, size in ((Storage.SBUF, config.sbuf_bytes), (Storage.PSUM, config.psum_bytes)):
         curve = occupancy(profile, storage)
         assert curve[-1][1] == profile.image.space.fixed_end(storage)
         assert 0 < max(value for _, value in curve) <= size and min(value for _, value in curve) >= 0
+    names = Names(profile.image.space)
+    assert {"a", "b", "c", "operands", "sums"} <= {name for ran in profile.records for name in names.of(ran).values()}
+    multiply = next(ran for ran in profile.records if isinstance(ran.record.instruction, MultiplyMoving))
+    assert names.of(multiply) == {"psum": "sums", "moving": "operands"}
 
 
-def test_every_record_has_its_line_in_the_listing(profile, folder):
+def test_listing_and_lines_have_the_cycles_and_records_of_the_run(profile, folder):
     headings, *lines = (folder / "listing.txt").read_text().splitlines()
     assert headings.split() == ["queue", "fetched", "issued", "retired", "record"]
     assert len(lines) == len(profile.records)
@@ -148,9 +152,6 @@ def test_every_record_has_its_line_in_the_listing(profile, folder):
     assert issued == sorted(issued) == [ran.issued for ran in profile.records]
     assert sum("multiply_moving format=bf16" in line for line in lines) == 4
     assert all(re.search(r"  # .*\.py:\d+", line) for line in lines)
-
-
-def test_lines_have_the_cycles_and_records_of_the_run(profile, folder):
     with (folder / "lines.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {Path(row["file"]).name for row in rows} == {"matmul.py", "engines.py"}
@@ -164,20 +165,10 @@ def test_lines_have_the_cycles_and_records_of_the_run(profile, folder):
     assert int(moving["cycles"]) == len(set().union(*spans)) <= sum(map(len, spans))
 
 
-def test_names_of_tensors(profile):
-    names = Names(profile.image.space)
-    assert {"a", "b", "c", "operands", "sums"} <= {name for ran in profile.records for name in names.of(ran).values()}
-    multiply = next(ran for ran in profile.records if isinstance(ran.record.instruction, MultiplyMoving))
-    assert names.of(multiply) == {"psum": "sums", "moving": "operands"}
-
-
-def test_pictures_are_drawn(folder):
+def test_pictures_are_drawn_and_their_data_are_all_spans_of_all_engines(folder, profile):
     for name in ("timeline.png", "roofline.png"):
         drawn = pictures.imread(folder / name)
         assert min(drawn.shape[:2]) > 200 and len(set(map(tuple, drawn.reshape(-1, drawn.shape[2])[::97].tolist()))) > 5
-
-
-def test_the_data_of_the_timeline_are_all_spans_of_all_engines(folder, profile):
     data = duckdb.read_parquet(str(folder / "timeline.parquet"))
     assert {name for (name,) in data.project("queue").fetchall()} == {profile.queue_name(one) for one in profile.queues}
     array = data.filter("what = 'multiply'").project("first_cycle, end_cycle").fetchall()

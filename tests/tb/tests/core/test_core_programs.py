@@ -11,7 +11,7 @@ from neuroncore_rtl.run.sim import doctor, simulation
 from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import PRESETS
-from tests.kernels.joins import join_image
+from tests.kernels.program.loops import join_image
 from tests.run.harness.core_images import Work
 from tests.tb.reports import passed, report_of
 

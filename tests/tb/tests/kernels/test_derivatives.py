@@ -5,23 +5,7 @@ import pytest
 
 from neuroncore_rtl.tb.tests.kernels import derivatives
 from neuroncore_rtl.tb.tests.kernels.derivatives import encoded
-
-STEP = 1e-6
-
-
-def slopes_of(function, *arguments):
-    found = []
-    for argument in arguments:
-        slope = np.zeros_like(argument)
-        for place in np.ndindex(argument.shape):
-            ends = []
-            for step in (STEP, -STEP):
-                argument[place] += step
-                ends.append(function())
-                argument[place] -= step
-            slope[place] = (ends[0] - ends[1]) / (2 * STEP)
-        found.append(slope)
-    return found
+from tests.oracles.slopes import slopes_of
 
 
 def check(expected, found):
