@@ -3,8 +3,7 @@
 import numpy as np
 from rich.table import Table
 
-from neuroncore_rtl.bench.cold import COLUMNS, cold_build
-from neuroncore_rtl.bench.ways import side_by_side
+from neuroncore_rtl.bench.ways import COLUMNS, cold_build, side_by_side
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.tensor_parallel import tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import Image, build_image
@@ -54,17 +53,9 @@ def _beside(instance: Instance, ranks: int) -> list[Image]:
         src, dst = (program.space.hbm(name, FP32, (REDUCED // 4,)) for name in ("src", "dst"))
         if group and core in group.cores:
             count = REDUCED // 4
-            program.append(
-                Collective(
-                    kind=CollectiveKind.ALL_REDUCE,
-                    group=group,
-                    rank=group.cores.index(core),
-                    count=count,
-                    src=src.address,
-                    dst=dst.address,
-                    chunk=best_chunk(count, ranks),
-                )
-            )
+            reduce = {"kind": CollectiveKind.ALL_REDUCE, "count": count, "chunk": best_chunk(count, ranks)}
+            ends = {"src": src.address, "dst": dst.address}
+            program.append(Collective(group=group, rank=group.cores.index(core), **reduce, **ends))
         contents = [(src, stimulus.ordinary_codes(rng, FP32, REDUCED // 4))]
         if core == 0:
             left, right = (program.space.hbm(name, BF16, (SIZE, SIZE)) for name in ("a", "b"))

@@ -1,18 +1,21 @@
 """`make bench`: build times, simulation speed from the first clock edge, utilisation, area, and published figures."""
 
 import json
-from collections.abc import Callable
+import os
+import platform
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from neuroncore_rtl.bench import core, elementwise, link, program, tensor
 from neuroncore_rtl.bench.fpga import area, depth
-from neuroncore_rtl.bench.machine import machine, machine_line
 from neuroncore_rtl.bench.silicon import compare as silicon
 from neuroncore_rtl.bench.ways import measured_ways
 from neuroncore_rtl.run.report import RESULTS, display_path, terminal
 from neuroncore_rtl.run.settings import Settings
-from neuroncore_rtl.run.sim.vectors import lanes_choice
+from neuroncore_rtl.run.sim.vectors import LEVELS, lanes_choice, level
 
-__all__ = ["run_benchmarks"]
+__all__ = ["machine", "machine_line", "processor", "run_benchmarks"]
 
 SIZES = (8, 16, 32, 64, 128)  # the elementwise engines use the first and the last as their number of lanes
 PARTS: dict[str, tuple[Callable, Callable]] = {
@@ -58,3 +61,30 @@ def _is_right(figures: object) -> bool:
     if not isinstance(figures, dict):
         return True
     return all(figures.get(name, True) for name in ("bit_exact", "within_bar")) and _is_right(list(figures.values()))
+
+
+def processor(information: Path = Path("/proc/cpuinfo")) -> str:
+    """Return the name of the processor, or its architecture if the system does not report a name."""
+    text = information.read_text() if information.is_file() else ""
+    found = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)
+    return found[1] if found else platform.machine()
+
+
+def machine(ways: Iterable[str]) -> dict[str, object]:
+    """Return the computer's processor, cores, load and vector instruction level, and the measured ways to simulate."""
+    ways = list(ways)
+    return {
+        "cpu": processor(),
+        "cores": os.cpu_count(),
+        "load": os.getloadavg(),
+        "ways": ways,
+        "vectors": level() if "vector" in ways else None,
+    }
+
+
+def machine_line(found: dict[str, object]) -> str:
+    """Return the result of `machine` as a line of text."""
+    vectors = found["vectors"]
+    kinds = {"vector": f" ({vectors}, {LEVELS[vectors].width} lanes at a time)"} if vectors else {}
+    ways = " beside ".join(f"LANES={way}{kinds.get(way, '')}" for way in found["ways"])
+    return ", ".join(filter(None, [found["cpu"], f"{found['cores']} cores", ways]))

@@ -8,8 +8,7 @@ import numpy as np
 from rich.table import Table
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.bench.cold import COLUMNS, cold_build, measure_time
-from neuroncore_rtl.bench.ways import side_by_side
+from neuroncore_rtl.bench.ways import COLUMNS, cold_build, measure_time, side_by_side
 from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.run.harness.engines.tensor import TensorDevice, TensorWork
 from neuroncore_rtl.run.harness.run import run_device

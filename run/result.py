@@ -118,12 +118,10 @@ class Result:
             name: {"cycles": count, "share": Share(count / max(run.cycles, 1)), "meaning": meaning}
             for (name, count), meaning in rows
         }
-        lines = costly_lines(self.library_lines)
-        return {
-            "profile": display_path(self.profile),
-            f"cycles_of_{self.busiest}": table,
-            "cycles_of_lines": line_table(lines, run.cycles),
-        }
+        # The lines that append the instructions, in the kernel or in the library's kernels that it calls.
+        lines = line_table(costly_lines(self._cycles_by_line(lambda source: source.kernel)), run.cycles)
+        profile = display_path(self.profile)
+        return {"profile": profile, f"cycles_of_{self.busiest}": table, "cycles_of_lines": lines}
 
     @cached_property
     def utilisation(self) -> dict[str, float]:
@@ -148,11 +146,6 @@ class Result:
     def lines(self) -> dict[Line, LineCycles]:
         """Engine cycles of the instructions of each line of the user's kernel; see `run.view.source_lines`."""
         return self._cycles_by_line(lambda source: source.user)
-
-    @cached_property
-    def library_lines(self) -> dict[Line, LineCycles]:
-        """Cycles of the lines that append the instructions, in the kernel or in the library's kernels that it calls."""
-        return self._cycles_by_line(lambda source: source.kernel)
 
     def _cycles_by_line(self, line: Callable[[SourceLine], Line]) -> dict[Line, LineCycles]:
         if self.prediction is not None:
@@ -261,16 +254,13 @@ class Result:
 
 def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
     """Return rows of a report about a prediction of the timing model."""
-    cycles = max(found.cycles, 1)
-    waited = {queue: causes for queue, causes in found.waits.items() if any(causes.values())}
-    return {
-        "records": len(found.records),
-        "config": config.named,
-        "busy": {name: Share(count / cycles) for name, count in found.busy.items() if count},
-        "waits": {
-            queue: {cause: Share(count / cycles) for cause, count in causes.items()} for queue, causes in waited.items()
-        },
-    }
+    waits = {queue: _shares(causes, found.cycles) for queue, causes in found.waits.items() if any(causes.values())}
+    busy = _shares({name: count for name, count in found.busy.items() if count}, found.cycles)
+    return {"records": len(found.records), "config": config.named, "busy": busy, "waits": waits}
+
+
+def _shares(counts: Mapping[str, int], cycles: int) -> dict[str, Share]:
+    return {name: Share(count / max(cycles, 1)) for name, count in counts.items()}
 
 
 def hbm_width(config: Config, bandwidth: int) -> int:
@@ -280,10 +270,7 @@ def hbm_width(config: Config, bandwidth: int) -> int:
 
 
 def engine_busy_cycles(run: Outcome) -> dict[str, int]:
-    """Return the busy cycles by engine.
-
-    "tensor" counts the cycles in which a column enters the array; "dma" is the busiest DMA engine.
-    """
+    """Return the busy cycles by engine: "tensor" while a column enters the array; "dma" is the busiest DMA engine."""
     counters = run.counters
     return {
         "tensor": counters["tensor"]["columns"],
@@ -318,15 +305,15 @@ def roofline(engine: str, ideal: int, moved: int, config: Config, bandwidth: int
 
 def summary(run: Outcome, config: Config) -> dict[str, object]:
     """Return rows of a report about a run: activity of engines and queues, transferred bytes."""
-    counters, cycles = run.counters, max(run.cycles, 1)
+    counters = run.counters
     moved = {name: sum(dma[name] for dma in counters["dma"]) for name in ("read_bytes", "write_bytes")}
     records = {queue_name(number, config): queue["records"] for number, queue in enumerate(counters["queues"])}
     queues = {
-        name: {"records": records[name]} | {cause: Share(count / cycles) for cause, count in counts.items()}
+        name: {"records": records[name], **_shares(counts, run.cycles)}
         for name, counts in queue_cycles(run, config).items()
     }
     return {
-        "busy": {name: Share(value / cycles) for name, value in engine_busy_cycles(run).items()},
+        "busy": _shares(engine_busy_cycles(run), run.cycles),
         "dma_bytes": moved,
         "queues": queues,
         "conflicts": {name: count for name, count in counters["conflicts"].items() if count},

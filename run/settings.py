@@ -229,14 +229,9 @@ def switch(name: str, default: int, help: str) -> Option:
 
 
 def machine_of(preset: str | Config, variables: Mapping[str, Any]) -> tuple[Config, dict[str, Any]]:
-    """Return a machine and the variables that are no parameters of it.
+    """Return a machine and the variables that are no parameters of it; UsageError if a parameter is not valid.
 
-    Arguments:
-        preset: name of a preset, or a machine.
-        variables: values by name in small letters; parameters of `Config` replace those of the preset.
-
-    Raises:
-        UsageError: if a parameter is not valid.
+    `preset` is a name or a machine; `variables`, in small letters, replace its parameters.
     """
     if not isinstance(preset, str | Config):
         raise UsageError(f"PRESET must be one of {', '.join(PRESETS)}, or a Config, not {preset!r}")

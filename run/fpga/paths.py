@@ -6,9 +6,10 @@ nextpnr's hours, and is within about a tenth of its result.
 
 import json
 import re
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from rich.markup import escape
@@ -119,44 +120,32 @@ def _format_signal(end: tuple[str, str | None]) -> str:
 
 def _flatten(netlist: Netlist) -> _Flat:
     modules = json.loads((netlist.folder / "netlist.json").read_text())["modules"]
-    flat = _Flat()
-    count = 0
+    flat, numbers = _Flat(), count(1)
 
     def add(module: Mapping, path: str, bound: dict[int, int]) -> None:
-        nonlocal count
-        nets = dict(bound)
-
-        def net(bit: int) -> int:
-            nonlocal count
-            if bit not in nets:
-                nets[bit] = count = count + 1
-            return nets[bit]
-
+        nets = defaultdict(numbers.__next__, bound)
         for name, named in module["netnames"].items():
             if not named_by_source(name, named):
                 continue
             place = project_source(named["attributes"].get("src", ""))
             for index, bit in enumerate(named["bits"]):
                 if isinstance(bit, int):
-                    full = f"{path}{name}[{index}]"
+                    full, net = f"{path}{name}[{index}]", nets[bit]
                     # The shortest name is nearest to the top.
-                    flat.names[net(bit)] = min(flat.names.get(net(bit), (full, place)), (full, place), key=_length)
+                    if net not in flat.names or len(full) < len(flat.names[net][0]):
+                        flat.names[net] = full, place
         for name, cell in module["cells"].items():
-            bits = {port: [net(bit) for bit in of if isinstance(bit, int)] for port, of in cell["connections"].items()}
+            bits = {port: [nets[bit] for bit in of if isinstance(bit, int)] for port, of in cell["connections"].items()}
             inner = modules.get(cell["type"], {"cells": {}})
             if not inner["cells"]:
                 flat.cells.append(_Cell(f"{path}{name}", cell["type"], bits))
                 continue
             ports = ((port["bits"], cell["connections"].get(of, ())) for of, port in inner["ports"].items())
             pairs = (pair for inside, outside in ports for pair in zip(inside, outside, strict=False))
-            add(inner, f"{path}{name}.", {i: net(o) for i, o in pairs if isinstance(i, int) and isinstance(o, int)})
+            add(inner, f"{path}{name}.", {i: nets[o] for i, o in pairs if isinstance(i, int) and isinstance(o, int)})
 
     add(netlist.module, "", {})
     return flat
-
-
-def _length(named: tuple[str, str | None]) -> int:
-    return len(named[0])
 
 
 def _arcs(cell: _Cell) -> Iterator[_Arc]:

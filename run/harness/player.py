@@ -87,12 +87,10 @@ class PlayedUnit(Playable):
         layout = data.StructLayout({name: len(Value.cast(getattr(unit, name))) for name in inputs})
         self.iterative = hasattr(unit, "INTERVAL")
         if self.iterative and interval is None:
-            super().__init__(layout, unit.LATENCY, unit.INTERVAL)
-        elif self.iterative:
-            assert latency is not None and interval is not None
-            super().__init__(layout, latency, interval)
-        else:
-            super().__init__(layout, unit.latency if latency is None else latency)
+            latency, interval = unit.LATENCY, unit.INTERVAL
+        elif latency is None:
+            latency = unit.latency
+        super().__init__(layout, latency, interval if self.iterative else 1)
 
     def elaborate(self, platform):
         m = Module()

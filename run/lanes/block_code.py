@@ -22,10 +22,7 @@ class BlockCode(LaneCode):
     """C++ code of a block, treated as a lane with one instance that contains other lanes.
 
     `modules` are the block and its lanes, from Yosys' `write_json`. `lanes` has the code, `order` the instances, of
-    each kind of lane, by module.
-
-    Raises:
-        Unsupported: if the block cannot be evaluated this way.
+    each kind of lane, by module. Raises Unsupported if the block cannot be evaluated this way.
     """
 
     def __init__(self, modules: Mapping[str, dict], name: str):
@@ -200,43 +197,30 @@ class BlockCode(LaneCode):
 
     def _pack_row(self, target: str, part, count: int, steps: tuple[int, int]) -> None:
         (kind, name, number), length, place = part
-        if kind == "constant":
-            if count == 1:
-                if number:
-                    self.line(f"put({target}, {place}u, {length}u, {number:#x}ull);")
-                return
-            self.line(
-                f"for (int n = 0; n < {count}; n++) put({target}, {place}u + n * {steps[1]}u, {length}u, "
-                f"{number:#x}ull + n * {steps[0]}ull);"
-            )
-            return
-        if count == 1:
-            value = self._row_value(kind, name, str(number), length)
-            self.line(f"put({target}, {place}u, {length}u, {value});")
-            return
-        if length == 32 and steps == (1, 32) and place % 32 == 0 and kind == "lane" and name.endswith("@0"):
-            module, port, _ = self._split(name)
-            lane = self.lanes[module]
-            width = len(lane.netlist.outputs[port])
-            if width == 32 and not lane.output_is_uniform(port):
-                first = f"&s.{self._lane(module)}.{lane.port(port)}[{number}]"
+        several = count > 1
+        if length == 32 and steps == (1, 32) and place % 32 == 0:
+            if first := self._lane_array(kind, name, number, length):
                 self.line(f"memcpy({target} + {place // 32}, {first}, {4 * count});")
                 return
-        value = self._row_value(kind, name, f"{number} + n * {steps[0]}", length)
-        self.line(f"for (int n = 0; n < {count}; n++) put({target}, {place}u + n * {steps[1]}u, {length}u, {value});")
+        if kind == "constant":
+            if not several and not number:
+                return
+            value = f"{number:#x}ull" + f" + n * {steps[0]}ull" * several
+        else:
+            value = self._row_value(kind, name, f"{number}" + f" + n * {steps[0]}" * several, length)
+        loop, distance = (f"for (int n = 0; n < {count}; n++) ", f" + n * {steps[1]}u") if several else ("", "")
+        self.line(f"{loop}put({target}, {place}u{distance}, {length}u, {value});")
 
     def _switch(self, name: str, switch: Switch, sides: dict[int, Scope], depth: int) -> None:
         """Emit a switch; if its operands form a regular row (see `_origin`), it becomes one indexed expression."""
         cell = self.netlist.cells[name]
         cases = sorted((value, side) for side, value in enumerate(switch.values))
-        shapes = [self._shape(cell.operands["B"][side * cell.width : (side + 1) * cell.width]) for _, side in cases]
+        shapes = [self._shape(cell.case(side)) for _, side in cases]
         first, last = cases[0][0], cases[-1][0]
         alike = last - first == len(cases) - 1 and all(shape[0] == shapes[0][0] for shape in shapes)
-        if not alike or any(kind == "own" for kind, *_ in shapes[0][0]) or any(inner.cells for inner in sides.values()):
-            super()._switch(name, switch, sides, depth)
-            return
-        steps = tuple(b - a for a, b in zip(shapes[0][1], shapes[1][1], strict=True))
-        if any(shape != self._numbers_at(shapes, 0, steps, n) for n, shape in enumerate(shapes)):
+        alike &= all(kind != "own" for kind, *_ in shapes[0][0]) and not any(inner.cells for inner in sides.values())
+        steps = tuple(b - a for a, b in zip(shapes[0][1], shapes[1][1], strict=True)) if alike else ()
+        if not alike or any(shape != self._numbers_at(shapes, 0, steps, n) for n, shape in enumerate(shapes)):
             super()._switch(name, switch, sides, depth)
             return
         place, size = self.places[name], word(cell.width)
@@ -269,6 +253,16 @@ class BlockCode(LaneCode):
         module, _, port = before.partition(":")
         return module, port, int(first)
 
+    def _lane_array(self, kind: str, name: str, number: int, width: int) -> str | None:
+        """Return the address of a word in the array of a lane's output of `width` bits; None for other origins."""
+        if kind != "lane" or not name.endswith("@0"):
+            return None
+        module, port, _ = self._split(name)
+        lane = self.lanes[module]
+        if len(lane.netlist.outputs[port]) != width or lane.output_is_uniform(port):
+            return None
+        return f"&s.{self._lane(module)}.{lane.port(port)}[{number}]"
+
     def _row_value(self, kind: str, name: str, number: str, length: int) -> str:
         """Return the C++ expression of bits of an origin; `number` is C++, with or without the loop variable `n`."""
         if kind == "input":
@@ -294,7 +288,7 @@ class BlockCode(LaneCode):
         sinks = [bit for register in netlist.registers.values() for bit in register.bits()]
         for memory in netlist.memories.values():
             sinks += [*self._read_bits(memory, True)]
-            sinks += [bit for w in memory.writes for bit in (*w.enables, *w.address, *w.data)]
+            sinks += [bit for write in memory.writes for bit in write.bits()]
         sinks += [
             bit
             for i in netlist.instances.values()
@@ -389,16 +383,11 @@ class BlockCode(LaneCode):
 
     def _give_row(self, target: str, width: int, shapes, first: int, count: int, stride: int, steps) -> None:
         alike, numbers = shapes[first]
-        size = word(width)
         if len(alike) == 1 and stride == 1:
             kind, name, length, _ = alike[0]
-            if kind == "lane" and steps == (1,) and name.endswith("@0"):
-                module, port, _ = self._split(name)
-                lane = self.lanes[module]
-                if len(lane.netlist.outputs[port]) == length == width and not lane.output_is_uniform(port):
-                    origin = f"&s.{self._lane(module)}.{lane.port(port)}[{numbers[0]}]"
-                    self.line(f"memcpy(&{target}[{first}], {origin}, {count * size // 8});")
-                    return
+            if steps == (1,) and length == width and (origin := self._lane_array(kind, name, numbers[0], width)):
+                self.line(f"memcpy(&{target}[{first}], {origin}, {count * word(width) // 8});")
+                return
             if kind == "input" and steps == (32,) and length == width == 32 and numbers[0] % 32 == 0:
                 self.line(f"memcpy(&{target}[{first}], i_{self.places[name]} + {numbers[0] // 32}, {4 * count});")
                 return

@@ -33,10 +33,8 @@ def cycles_by_line(
 ) -> dict[_Key, LineCycles]:
     """Return the cost of each kernel line, in the order of the lines.
 
-    Arguments:
-        ran: entry, issue cycle, and retire cycle or None, of every record.
-        end: last cycle of the run.
-        line: function that selects a line from an instruction's source: the user's, the library's, or both.
+    `ran` has entry, issue cycle, and retire cycle or None, of every record; `end` is the last cycle of the run. `line`
+    selects a line from an instruction's source: the user's, the library's, or both.
     """
     spans: dict[_Key, list[tuple[int, int]]] = {}
     for entry, issued, retired in ran:

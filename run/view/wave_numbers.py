@@ -13,10 +13,6 @@ from neuroncore_rtl.run.sim.layouts import plain
 __all__ = ["NUMBERS", "WIDTHS", "words_in"]
 
 
-def _fp32(word: int) -> str:
-    return f"{np.uint32(word).view(np.float32):.6g}"
-
-
 def _operand(word: int) -> str:
     """Return an operand word of the array as text; a masked operand is "absent"."""
     fields = plain(Operand(), word)
@@ -29,7 +25,10 @@ def _operand(word: int) -> str:
     return f"{sign}{size:.6g}"
 
 
-NUMBERS: Mapping[str, Callable[[int], str]] = {"fp32": _fp32, "operand": _operand}
+NUMBERS: Mapping[str, Callable[[int], str]] = {
+    "fp32": lambda word: f"{np.uint32(word).view(np.float32):.6g}",
+    "operand": _operand,
+}
 """Number formats with their conversion of a word to text."""
 
 WIDTHS: Mapping[str, int] = {"fp32": 32, "operand": Operand().size}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from neuroncore_rtl.bench.machine import machine, machine_line, processor
+from neuroncore_rtl.bench.run import machine, machine_line, processor
 from neuroncore_rtl.run.sim.vectors import LEVEL_VARIABLE, WAYS, level
 
 XEON = {"cpu": "Xeon", "cores": 2}

@@ -1,6 +1,7 @@
 """Device of the vector and scalar engine on shared memories (`run/harness/engines/elementwise.v`)."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -98,9 +99,8 @@ class ElementwiseDevice:
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         config = self.config
-        text = _without_repetitions(
-            "\n".join(engine_verilog(config, f"{engine}_engine", vectors=vectors) for engine in self.engines)
-        )
+        texts = (engine_verilog(config, f"{engine}_engine", vectors=vectors) for engine in self.engines)
+        text = _without_repetitions("\n".join(texts))
         defines = {
             **_instances(config, self.engines),
             "ARGUMENTS": arguments(("limit", "stall", "seed", "recover", "vector_count"), ("records", "sbuf", "psum")),
@@ -121,9 +121,8 @@ class ElementwiseDevice:
         _check_memories(work.sbuf, work.psum, self.config)
         programs = _programs(work)
         if max(map(len, programs.values())) > PROGRAM_DEPTH:
-            raise ValueError(
-                f"a program must have at most {PROGRAM_DEPTH} instructions an engine, not {len(work.program)}"
-            )
+            most = f"{PROGRAM_DEPTH} instructions an engine"
+            raise ValueError(f"a program must have at most {most}, not {len(work.program)}")
         files = {
             "records": "".join(map(_program_lines, programs.values())),
             "sbuf": memory_lines(work.sbuf, 4),
@@ -177,12 +176,11 @@ def _programs(work: ElementwiseWork) -> dict[str, list[EngineRecord]]:
 
 def _without_repetitions(text: str) -> str:
     """Return a Verilog text without the second copy of each module that both engines contain."""
-    seen = set()
+    count = Counter()
 
     def once(found: re.Match) -> str:
-        known = found[1] in seen
-        seen.add(found[1])
-        return "" if known else found[0]
+        count[found[1]] += 1
+        return found[0] if count[found[1]] == 1 else ""
 
     return re.sub(r"^module (\S+?) ?\(.*?^endmodule", once, text, flags=re.MULTILINE | re.DOTALL)
 
@@ -202,10 +200,8 @@ def _check_memories(sbuf: np.ndarray, psum: np.ndarray, config: Config) -> None:
 
 def _program_lines(records: Sequence[EngineRecord]) -> str:
     digits = -(-ELEMENTWISE_BITS // 4) + 16
-    lines = (
-        f"{(record.vector << 32 | record.scalar) << ELEMENTWISE_BITS | record.word:0{digits}x}\n" for record in records
-    )
-    return "".join(lines)
+    words = ((record.vector << 32 | record.scalar) << ELEMENTWISE_BITS | record.word for record in records)
+    return "".join(f"{word:0{digits}x}\n" for word in words)
 
 
 def _cycles(word: int) -> int:

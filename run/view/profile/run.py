@@ -125,17 +125,11 @@ class ProfiledRun:
                 found.setdefault(one.number, []).append(ran)
         return found
 
-    def before(self, ran: Ran) -> list[Ran]:
-        """Return a list of the previous record in the same queue; empty for the first record."""
-        place = self._place(ran)
-        return self.queues[ran.queue][max(0, place - 1) : place]
-
-    def behind(self, ran: Ran) -> list[Ran]:
-        place = self._place(ran)
-        return self.queues[ran.queue][place + 1 : place + 2]
-
-    def _place(self, ran: Ran) -> int:
-        return bisect_left(self.queues[ran.queue], ran.number, key=lambda one: one.number)
+    def neighbours(self, ran: Ran) -> tuple[list[Ran], list[Ran]]:
+        """Return lists of the previous and the next record in the same queue; empty if there is no such record."""
+        queue = self.queues[ran.queue]
+        place = bisect_left(queue, ran.number, key=lambda one: one.number)
+        return queue[max(0, place - 1) : place], queue[place + 1 : place + 2]
 
     def end_of(self, ran: Ran) -> int:
         return self.cycles if ran.retired is None else ran.retired
@@ -165,15 +159,12 @@ def simulated_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
         fetched = _first(looks[event.queue], since, event.issued)
         before[event.queue] = event.issued + 1
         records.append(_ran(image, number, event.address, fetched, event.issued, event.retired))
-    busy = {queue: activity[name] for queue, name in enumerate(_busy_counters(config))}
-    return ProfiledRun(
-        name=name,
-        image=image,
-        cycles=outcome.cycles,
-        records=records,
-        busy=busy,
-        controller=_controller(activity, outcome.cycles),
+    names = [*map(_BUSY.__getitem__, ENGINE_QUEUES), *(f"dma.{number}.busy" for number in range(config.dma_engines))]
+    busy, controller = (
+        {queue: activity[name] for queue, name in enumerate(names)},
+        _controller(activity, outcome.cycles),
     )
+    return ProfiledRun(name=name, image=image, cycles=outcome.cycles, records=records, busy=busy, controller=controller)
 
 
 def modelled_run(name: str, image: Image, found: Prediction) -> ProfiledRun:
@@ -205,12 +196,8 @@ def _ran(image: Image, number: int, address: int, fetched: int, issued: int, ret
     return Ran(number, address, image.locate(address)[1], image.entry(address), fetched, issued, retired)
 
 
-def _busy_counters(config: Config) -> list[str]:
-    engines = {Engine.TENSOR: "tensor.columns", Engine.VECTOR: "vector.busy", Engine.SCALAR: "scalar.busy"}
-    return [
-        *(engines[engine] for engine in ENGINE_QUEUES),
-        *(f"dma.{number}.busy" for number in range(config.dma_engines)),
-    ]
+_BUSY = {Engine.TENSOR: "tensor.columns", Engine.VECTOR: "vector.busy", Engine.SCALAR: "scalar.busy"}
+"""Counter of the busy cycles of each engine."""
 
 
 def _controller(activity: Activity, cycles: int) -> dict[str, Spans]:

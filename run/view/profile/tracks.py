@@ -6,6 +6,7 @@ from neuroncore_rtl.run.view.profile.run import ProfiledRun, Ran
 from neuroncore_rtl.run.view.profile.stalls import MEANINGS, StallCause, causes_of, spans_of
 from neuroncore_rtl.run.view.profile.tensors import Names, occupancy, tensor_shape
 from neuroncore_rtl.run.view.timeline import Slice, TrackGroup
+from neuroncore_rtl.run.view.tracks import record_details
 from neuroncore_rtl.spec.isa import Storage, queue_count
 
 __all__ = ["profile_tracks", "track_kind"]
@@ -57,12 +58,7 @@ def _instructions(run: ProfiledRun, loading: int) -> Iterator[Slice]:
             **{f"tensor {name}": tensor for name, tensor in names.of(ran).items()},
             "source": str(ran.entry.source),
             **instruction.details,
-            "record": f"{ran.address:#x}",
-            "fetched": ran.fetched,
-            "issued": ran.issued,
-            "retired": ran.retired,
-            "waits": [f"semaphore {wait.semaphore} >= {wait.value}" for wait in ran.record.waits],
-            "updates": [f"semaphore {u.semaphore} {u.op.name.lower()} {u.value}" for u in ran.record.updates],
+            **record_details(ran, ran.record),
         }
         track = loading if instruction.lane else ran.queue
         name = f"{instruction.summary} {shape}".strip()
