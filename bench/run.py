@@ -1,6 +1,5 @@
 """`make bench`: build times, simulation speed from the first clock edge, utilisation, area, and published figures."""
 
-import json
 import os
 import platform
 import re
@@ -11,7 +10,7 @@ from neuroncore_rtl.bench import core, elementwise, link, program, tensor
 from neuroncore_rtl.bench.fpga import area, depth
 from neuroncore_rtl.bench.silicon import compare as silicon
 from neuroncore_rtl.bench.ways import measured_ways
-from neuroncore_rtl.run.report import RESULTS, display_path, terminal
+from neuroncore_rtl.run.report import RESULTS, display_path, terminal, write_record
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.run.sim.vectors import LEVELS, lanes_choice, level
 
@@ -33,24 +32,19 @@ PARTS: dict[str, tuple[Callable, Callable]] = {
 
 def run_benchmarks(settings: Settings) -> int:
     """Measure, print this computer and the tables, write `sim_build/results/bench.json`; return the exit status."""
-    with lanes_choice(settings.lanes):
-        return _measure(settings)
-
-
-def _measure(settings: Settings) -> int:
     console = terminal()
     sizes = [settings.size] if settings.size else list(SIZES)
-    record = machine(() if settings.part in ("program", "area", "depth", "silicon") else measured_ways())
-    console.print(machine_line(record), markup=False, soft_wrap=True)
-    for part in PARTS if settings.part == "all" else (settings.part,):
-        measure, tables = PARTS[part]
-        record |= measure(sizes)
-        for table in tables(record):
-            console.print(table)
-    RESULTS.mkdir(parents=True, exist_ok=True)
+    with lanes_choice(settings.lanes):
+        record = machine(() if settings.part in ("program", "area", "depth", "silicon") else measured_ways())
+        console.print(machine_line(record), markup=False, soft_wrap=True)
+        for part in PARTS if settings.part == "all" else (settings.part,):
+            measure, tables = PARTS[part]
+            record |= measure(sizes)
+            for table in tables(record):
+                console.print(table)
     others = Settings(settings.some(("SIZE", "LANES")), settings.defaults)
-    path = RESULTS / f"{others.file_name('bench' if settings.part == 'all' else f'bench-{settings.part}')}.json"
-    path.write_text(json.dumps(record, indent=2) + "\n")
+    name = others.file_name("bench" if settings.part == "all" else f"bench-{settings.part}")
+    path = write_record(RESULTS / f"{name}.json", record)
     console.print(f"record: {display_path(path)}", markup=False, soft_wrap=True)
     return 0 if _is_right(record) else 1
 

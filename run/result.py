@@ -15,7 +15,7 @@ from neuroncore_rtl.kernels.program.source import Line, SourceLine
 from neuroncore_rtl.run.arrays import numbers_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected
-from neuroncore_rtl.run.report import Share, display_path
+from neuroncore_rtl.run.report import Share, align_rows, display_path
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.stalls import MEANINGS, StallCause
 from neuroncore_rtl.run.view.source_lines import LineCycles, costly_lines, cycles_by_line, line_table, short_code
@@ -215,13 +215,9 @@ class Result:
         return found
 
     def __str__(self) -> str:
-        rows = list(self._table())
-        width = max(len(heading) for heading, _ in rows)
-        lines = [f"{heading:{width}}  {text}" for heading, text in rows]
-        return "\n".join([*lines, *self._costly_lines()])
+        return "\n".join([*align_rows(self._table()), *self._costly_lines()])
 
     def _costly_lines(self) -> Iterator[str]:
-        """Yield the lines of the kernel with the most cycles, in their order in the file."""
         lines = costly_lines(self.lines)
         width = max(map(len, map(str, lines)), default=0)
         if lines:

@@ -255,7 +255,6 @@ def _compare(job: Job, result: Result, expected: Expected) -> dict[str, Any]:
 
 
 def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
-    """Write the timeline of a run and the picture of its links; return their paths by kind."""
     tracks = [*job.tracks(result.outcome)] if job.name and job.pictures and result.outcome else []
     if not tracks:
         return {}

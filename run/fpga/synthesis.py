@@ -113,11 +113,11 @@ FAMILIES = {
 """Values of FAMILY."""
 
 
+@dataclass
 class Netlist:
     """A unit in the cells of a family; its folder has `netlist.json`, by Yosys, and `cells.json`, the counts."""
 
-    def __init__(self, folder: Path):
-        self.folder = folder
+    folder: Path
 
     @property
     def cells(self) -> dict[str, int]:

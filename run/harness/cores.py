@@ -260,7 +260,6 @@ def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
 
 
 def _part(fields: Sequence[str], config: Config, log: Sequence[Sequence[str]]) -> Outcome:
-    """Return the outcome of one image on one core, from its result line and its log."""
     cycles, over, exit_code, gave_up, cause, queue, address, detail, counters = fields
     errors = (CoreFault(int(queue), int(cause), int(address, 16), int(detail, 16)),) if int(cause) else ()
     failed = Ending.LIMIT if int(gave_up) else Ending.ERROR if errors else Ending.STUCK

@@ -16,10 +16,9 @@ from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs, port_wires
 from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import UsageError
-from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.elaboration import cpu_verilog
 from neuroncore_rtl.run.sim.images import memory_lines, read_words, write_lines
-from neuroncore_rtl.run.sim.simulation import SimulationFailed
+from neuroncore_rtl.run.sim.simulation import Design, SimulationFailed
 from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE, TIMER_NOW
 
 __all__ = ["MEMORY_BYTES", "CpuDevice", "CpuWork", "Executable", "TraceEntry", "read_executable"]
@@ -136,7 +135,7 @@ class CpuDevice:
     label = "riscv"
     ports = ("ended", "code", "cycles", "instructions", "silent", "broken")
 
-    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
+    def design(self, *, waves: bool = False, vectors: bool = False) -> Design:
         numbers = {"MEMORY_BASE": LOCAL_BASE, "TIMER_NOW": TIMER_NOW, "TIMER_COMPARE": TIMER_COMPARE}
         numbers |= {"CONSOLE": CONSOLE, "EXTERNAL": INTERRUPT_PENDING}
         defines: dict[str, Any] = {name: f"32'h{number:08x}" for name, number in numbers.items()}

@@ -230,8 +230,6 @@ class BlockCode(LaneCode):
         value = self._alike_value(shapes[0], steps, cell.width)
         self.line(f"{place} = {value};", depth + 1)
 
-    # Origins of bits
-
     def _origin(self, source: str | None, first: int) -> Place:
         """Return kind, name and number of a bit's origin: constant, input of the block, output of a lane, or own cell.
 
@@ -280,8 +278,6 @@ class BlockCode(LaneCode):
         if first + length < width:
             value = f"({value} & {(1 << length) - 1:#x}{'u' if word(width) == 32 else 'ull'})"
         return value
-
-    # A step
 
     def _step(self) -> None:
         netlist = self.netlist

@@ -55,8 +55,6 @@ class LaneCode:
         self.late = self.behind(bit for bits in netlist.outputs.values() for bit in bits) & set(netlist.inputs)
         self.lines: list[str] = []
 
-    # Uniform values
-
     def _uniform(self, inputs: set[str]) -> set[str]:
         """Return the largest set of sources that depend only on uniform inputs and on sources of the set."""
         netlist = self.netlist
@@ -111,8 +109,6 @@ class LaneCode:
         cell = self.netlist.cells.get(source)
         return None if cell is None else cell.bits()
 
-    # Expressions
-
     def _state(self, source: str, first: int, length: int) -> tuple[Expression, int, int]:
         """Return a port's, register's or evaluated cell's C++ expression, the first bit in it, and its width."""
         width = self.netlist.widths[source]
@@ -140,8 +136,6 @@ class LaneCode:
 
     def output_is_uniform(self, name: str) -> bool:
         return all(map(self.is_uniform, self.netlist.outputs[name]))
-
-    # Text
 
     def text(self) -> str:
         self.values = Values(self.netlist.name, self._state)
@@ -387,9 +381,8 @@ class LaneCode:
             value = select(register.enable, select(register.reset, reset, value), old)
         return self._word(register.name, value)
 
-    # Memories: the words of all instances at one address are adjacent
-
     def _memories(self):
+        # The words of all instances at one address are adjacent.
         return enumerate(self.netlist.memories.values())
 
     def _reads(self, number: int, memory: NetlistMemory, uniform: bool, depth: int) -> Iterator[str]:

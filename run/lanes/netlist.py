@@ -365,14 +365,9 @@ class _Reader:
         writes = []
         for port in range(write_count):
             self._on_clock(name, [connections["WR_CLK"][port]], parameters["WR_CLK_POLARITY"][-1 - port])
-            word = slice(port * width, (port + 1) * width)
-            writes.append(
-                NetlistWritePort(
-                    enables=self.of(connections["WR_EN"][word]),
-                    address=self.of(connections["WR_ADDR"][port * address_bits : (port + 1) * address_bits]),
-                    data=self.of(connections["WR_DATA"][word]),
-                )
-            )
+            address = connections["WR_ADDR"][port * address_bits : (port + 1) * address_bits]
+            enables, data = (connections[one][port * width : (port + 1) * width] for one in ("WR_EN", "WR_DATA"))
+            writes.append(NetlistWritePort(*map(self.of, (enables, address, data))))
         contents = parameters["INIT"]
         count = min(size, len(contents) // width) if "1" in contents else 0
         words = [_number(_part(contents, n, width)) for n in range(count)]

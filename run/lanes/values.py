@@ -246,26 +246,21 @@ class Values:
         a_signed, b_signed = "A" in cell.signed, "B" in cell.signed
         if len(b) > WORD:
             raise Unsupported(f"shifts by a number of {len(b)} bits, more than {WORD}")
-        if kind in ("shl", "sshl"):
-            size = word(max(width, len(b)))
-            value = self.extended(a, a_signed, size)
-        else:
-            reach = max(width, len(a))
-            if reach > WORD:
-                raise Unsupported(f"shifts a word of {reach} bits, more than {WORD}")
-            size = word(max(reach, len(b)))
-            value = self.extended(a, a_signed, size)
-            if a_signed and kind != "sshr":
-                value = masked(value, reach)
+        left = kind in ("shl", "sshl")
+        reach = width if left else max(width, len(a))
+        if reach > WORD:
+            raise Unsupported(f"shifts a word of {reach} bits, more than {WORD}")
+        size = word(max(reach, len(b)))
+        value = self.extended(a, a_signed, size)
+        if a_signed and not left and kind != "sshr":
+            value = masked(value, reach)
         safe = len(b) < size and (1 << len(b)) <= size
         if b_signed and kind in ("shift", "shiftx"):
             amount = self.extended(b, True, size)
             moved = call("shift_either", size, value, amount)
         else:
             amount = self.bits(b, size)
-            name = {"shl": "left", "sshl": "left"}.get(kind, "right")
-            if kind == "sshr" and a_signed:
-                name = "signed_right"
+            name = "left" if left else "signed_right" if kind == "sshr" and a_signed else "right"
             moved = call(name if not safe else f"{name}_within", size, value, amount)
         return masked(moved.as_type(word(width)), width)
 

@@ -49,12 +49,7 @@ class Tool:
 
 
 def _program(name: str, *version_arguments: str) -> Callable[[], str | None]:
-
-    def locate() -> str | None:
-        path = shutil.which(name)
-        return path and _program_version(path, *version_arguments)
-
-    return locate
+    return lambda: (path := shutil.which(name)) and _program_version(path, *version_arguments)
 
 
 def _program_version(path: str, *arguments: str) -> str:

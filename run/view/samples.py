@@ -1,6 +1,7 @@
 """Signals of a waveform, sampled once per clock cycle."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,6 @@ def sample_cycles(vcd: Path, clock: str, names: Iterable[str]) -> Mapping[str, l
 
 def _before(edges: list[int], changes: list[tuple[int, str]]) -> list[int | None]:
     """Return the value of a signal just before the times `edges`."""
-    values, value, position = [], None, 0
-    for edge in edges:
-        while position < len(changes) and changes[position][0] < edge:
-            word = changes[position][1]
-            value = int(word, 2) if set(word) <= {"0", "1"} else None
-            position += 1
-        values.append(value)
-    return values
+    times = [time for time, _ in changes]
+    words = [None, *(int(word, 2) if set(word) <= {"0", "1"} else None for _, word in changes)]
+    return [words[bisect_left(times, edge)] for edge in edges]

@@ -17,11 +17,10 @@ from neuroncore_rtl.hdl.primitives.engine_error import EngineError
 from neuroncore_rtl.hdl.verilog.text import module_ports
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome, events_of, fields_by_kind
 from neuroncore_rtl.run.harness.verilog_text import arguments, connections, harness, plusargs, wires
-from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.elaboration import engine_verilog
 from neuroncore_rtl.run.sim.images import memory_lines, read_words, write_lines
 from neuroncore_rtl.run.sim.layouts import layout_defines, plain
-from neuroncore_rtl.run.sim.simulation import SimulationFailed
+from neuroncore_rtl.run.sim.simulation import Design, SimulationFailed
 from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 from neuroncore_rtl.spec.isa import DIMENSIONS, ELEMENTWISE_BITS, Elementwise
 from neuroncore_rtl.spec.timing import REMAINDER_LATENCY
@@ -97,7 +96,7 @@ class ElementwiseDevice:
     label = "elementwise"
     ports = ("timeout", "stray", "cycles", "accepted", "retirements", "errors", "counts")
 
-    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
+    def design(self, *, waves: bool = False, vectors: bool = False) -> Design:
         config = self.config
         texts = (engine_verilog(config, f"{engine}_engine", vectors=vectors) for engine in self.engines)
         text = _without_repetitions("\n".join(texts))

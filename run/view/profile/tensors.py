@@ -1,7 +1,9 @@
 """Names of tensors by address, and occupancy of on-chip memories over time."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
+from itertools import accumulate
 
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.run.view.profile.run import ProfiledRun, Ran
@@ -51,15 +53,12 @@ def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
             if number and region.storage == storage:
                 begin, end = lives.get(number, (ran.issued, 0))
                 lives[number] = min(begin, ran.issued), max(end, run.end_of(ran))
-    changes = {0: run.space.fixed_end(storage)}
+    changes = Counter({0: run.space.fixed_end(storage)})
     for number, (begin, end) in lives.items():
-        changes[begin] = changes.get(begin, 0) + buffers[number].size
-        changes[end] = changes.get(end, 0) - buffers[number].size
-    found, total = [], 0
-    for cycle in sorted(changes):
-        total += changes[cycle]
-        found.append((cycle, total))
-    return found
+        changes[begin] += buffers[number].size
+        changes[end] -= buffers[number].size
+    cycles = sorted(changes)
+    return list(zip(cycles, accumulate(changes[cycle] for cycle in cycles), strict=True))
 
 
 def _touched(ran: Ran) -> Iterator[tuple[Region, int]]:
