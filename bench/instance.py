@@ -84,8 +84,9 @@ def measure_beside() -> list[dict[str, object]]:
     return rows
 
 
-def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
+def measure_speed() -> dict[str, object]:
     """Return build time and simulation speed, in each way, of all cores of an instance that share a linear layer."""
+    chips, preset = 16, "tiny"
     instance = _instance(chips, preset)
     device = CoreDevice(machine=instance, check_axi=False)
     rng = np.random.default_rng(1)

@@ -89,9 +89,7 @@ class Report:
     `tb.tests.scenario` adds the comparison of memories, the failures of jobs, `test`, `label`, `settings` and `cycles`.
 
     Arguments:
-        test: name of the TEST.
         label: distinguishes the records of a TEST; see `run.settings.Settings.label`.
-        settings: values of the variables.
         names: names of the jobs, for their failures; empty for a single job.
         compared, mismatches: number of results compared with golden, and of different ones; no comparison is a failure.
         cycles: None if the TEST does not measure them.

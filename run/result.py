@@ -31,11 +31,8 @@ class Result:
 
     Arguments:
         job: a `run.job.Job`.
-        target: name of the target.
         memories: after the run, uint8, by name; empty if the target computes none.
         cycles: None if the target has no clock.
-        outcome: outcome of a simulation or a board.
-        prediction: prediction of the timing model.
         read_back: valid bytes of each memory that was read in part, bool of its shape.
         expected: golden's result, if golden ran.
         compared_parts, mismatched_parts: number of compared bytes, and of different bytes, by memory.

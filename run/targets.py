@@ -56,7 +56,6 @@ class Rtl(Target):
     Arguments:
         lanes: "vector" or "scalar" evaluation of replicated modules; None: the environment's LANES, or vector.
         depth: levels of hierarchy in the waveform, 0 for all.
-        seed: seed of random pauses and disturbances.
     """
 
     name = "rtl"

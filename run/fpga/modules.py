@@ -56,7 +56,7 @@ def by_module(component: wiring.Component, family: Family, name: str) -> list[di
 def _figures(found: tuple[Netlist, bool] | None, family: Family) -> dict[str, Any]:
     """Return a module's figures for `by_module`; `found` is None if Yosys failed: then the figures are unknown."""
     netlist, gates = found or (None, False)
-    path = deepest(netlist) if netlist and not gates else dict.fromkeys(("levels", "start", "end"))
+    path: dict[str, Any] = deepest(netlist) if netlist and not gates else dict.fromkeys(("levels", "start", "end"))
     return {"gates": gates, "counted": bool(found), **family.counts(netlist.cells if netlist else {}), **path}
 
 

@@ -98,7 +98,6 @@ class CoreDevice:
     The parts of its outcome are the images; the counter `simulated` has all cycles.
 
     Arguments:
-        machine: parameters of the core or instance.
         room: bytes of HBM of all cores.
         check_axi: whether a protocol checker watches every AXI port.
         watches_gates: whether a checker watches every clock gate for a clock that stops too early.

@@ -87,10 +87,12 @@ class PlayedUnit(Playable):
         layout = data.StructLayout({name: len(Value.cast(getattr(unit, name))) for name in inputs})
         self.iterative = hasattr(unit, "INTERVAL")
         if self.iterative and interval is None:
-            latency, interval = unit.LATENCY, unit.INTERVAL
-        elif latency is None:
-            latency = unit.latency
-        super().__init__(layout, latency, interval if self.iterative else 1)
+            super().__init__(layout, unit.LATENCY, unit.INTERVAL)
+        elif self.iterative:
+            assert latency is not None and interval is not None
+            super().__init__(layout, latency, interval)
+        else:
+            super().__init__(layout, unit.latency if latency is None else latency)
 
     def elaborate(self, platform):
         m = Module()

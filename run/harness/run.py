@@ -31,12 +31,15 @@ class Device(Protocol):
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         """Return the device in its harness; `vectors` runs replicated modules as vector code (`run.sim.vectors`)."""
+        ...
 
     def load(self, work: Any, directory: Path) -> tuple[list[str], int]:
         """Write the input files of `work`; return plusargs, and a limit of cycles above the harness's limit."""
+        ...
 
     def read_outcome(self, work: Any, directory: Path, state: dict[str, int | float]) -> Outcome:
         """Return the outcome; SimulationFailed if the device broke a rule."""
+        ...
 
 
 def build_device(device: Device, sim: str = "verilator", waves: bool = False) -> simulation.Build:

@@ -6,6 +6,7 @@ distance, moved by a loop or memcpy.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise, takewhile
 
 from neuroncore_rtl.run.lanes.lane_code import LaneCode, ctype
 from neuroncore_rtl.run.lanes.netlist import Bit, LanesNetlist, NetlistInstance, Unsupported
@@ -219,8 +220,8 @@ class BlockCode(LaneCode):
         first, last = cases[0][0], cases[-1][0]
         alike = last - first == len(cases) - 1 and all(shape[0] == shapes[0][0] for shape in shapes)
         alike &= all(kind != "own" for kind, *_ in shapes[0][0]) and not any(inner.cells for inner in sides.values())
-        steps = tuple(b - a for a, b in zip(shapes[0][1], shapes[1][1], strict=True)) if alike else ()
-        if not alike or any(shape != self._numbers_at(shapes, 0, steps, n) for n, shape in enumerate(shapes)):
+        steps = self._steps(shapes[0], shapes[1]) if alike else ()
+        if not alike or any(shape != self._moved(shapes[0], steps, n) for n, shape in enumerate(shapes)):
             super()._switch(name, switch, sides, depth)
             return
         place, size = self.places[name], word(cell.width)
@@ -317,15 +318,13 @@ class BlockCode(LaneCode):
             self.line(f"{target} = {self.values.bits(instances[0].inputs[port], size).code};")
             return
         shapes = [self._shape(instance.inputs[port]) for instance in instances]
-        left = set(range(len(shapes)))
+        rest = list(range(len(shapes)))
         common = self._commonest(shapes)
         if common is not None:
             first, last, steps = common
             self._give_row(target, width, shapes, first, last - first + 1, 1, steps)
-            left -= {
-                k for k in range(first, last + 1) if self._numbers_at(shapes, first, steps, k - first) == shapes[k]
-            }
-        rest = sorted(left)
+            row = {k for k in range(first, last + 1) if self._moved(shapes[first], steps, k - first) == shapes[k]}
+            rest = [k for k in rest if k not in row]
         while rest:
             count, stride, steps = self._row(shapes, rest)
             self._give_row(target, width, shapes, rest[0], count, stride, steps)
@@ -338,27 +337,26 @@ class BlockCode(LaneCode):
         return alike, tuple(number for _, _, number, _, _ in places)
 
     @staticmethod
-    def _numbers_at(shapes, first: int, steps, n: int):
-        alike, numbers = shapes[first]
+    def _moved(shape, steps, n: int):
+        """Return the shape of the operand `n` places after an operand in a regular row."""
+        alike, numbers = shape
         return alike, tuple(number + n * step for number, step in zip(numbers, steps, strict=True))
+
+    @staticmethod
+    def _steps(shape, following) -> tuple[int, ...]:
+        return tuple(b - a for a, b in zip(shape[1], following[1], strict=True))
 
     def _commonest(self, shapes) -> tuple[int, int, tuple[int, ...]] | None:
         """Return first and last instance, and steps of the numbers, of the longest regular row of operands."""
         rows: Counter = Counter()
-        for k in range(len(shapes) - 1):
-            (alike, numbers), (next_alike, next_numbers) = shapes[k], shapes[k + 1]
-            if alike == next_alike:
-                steps = tuple(b - a for a, b in zip(numbers, next_numbers, strict=True))
-                base = tuple(number - k * step for number, step in zip(numbers, steps, strict=True))
-                rows[alike, steps, base] += 1
+        for k, (shape, following) in enumerate(pairwise(shapes)):
+            if shape[0] == following[0]:
+                steps = self._steps(shape, following)
+                rows[steps, self._moved(shape, steps, -k)] += 1
         if not rows:
             return None
-        (alike, steps, base), _ = rows.most_common(1)[0]
-        members = [
-            k
-            for k, (other, numbers) in enumerate(shapes)
-            if other == alike and numbers == tuple(b + k * step for b, step in zip(base, steps, strict=True))
-        ]
+        (steps, base), _ = rows.most_common(1)[0]
+        members = [k for k, shape in enumerate(shapes) if shape[0] == base[0] and shape == self._moved(base, steps, k)]
         return members[0], members[-1], steps
 
     def _row(self, shapes, rest: list[int]) -> tuple[int, int, tuple[int, ...]]:
@@ -367,15 +365,12 @@ class BlockCode(LaneCode):
         if len(rest) == 1 or shapes[rest[1]][0] != alike:
             return 1, 1, (0,) * len(numbers)
         stride = rest[1] - rest[0]
-        steps = tuple(b - a for a, b in zip(numbers, shapes[rest[1]][1], strict=True))
-        count = 1
-        while (
-            count < len(rest)
-            and rest[count] == rest[0] + count * stride
-            and shapes[rest[count]] == self._numbers_at(shapes, rest[0], steps, count)
-        ):
-            count += 1
-        return count, stride, steps
+        steps = self._steps(shapes[rest[0]], shapes[rest[1]])
+        row = takewhile(
+            lambda n: rest[n] == rest[0] + n * stride and shapes[rest[n]] == self._moved(shapes[rest[0]], steps, n),
+            range(1, len(rest)),
+        )
+        return 1 + len(list(row)), stride, steps
 
     def _give_row(self, target: str, width: int, shapes, first: int, count: int, stride: int, steps) -> None:
         alike, numbers = shapes[first]

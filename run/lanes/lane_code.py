@@ -36,8 +36,6 @@ class LaneCode:
     """C++ code that evaluates all instances (lanes) of one module.
 
     Arguments:
-        netlist: the module.
-        count: number of instances.
         uniform_inputs: input ports that have the same value in all instances.
 
     Attributes:

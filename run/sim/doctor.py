@@ -54,7 +54,7 @@ def _program(name: str, *version_arguments: str) -> Callable[[], str | None]:
 
 def _program_version(path: str, *arguments: str) -> str:
     """Return the first version number in the output of a program; the path of the program if there is no number."""
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    streams: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     finished = subprocess.run([path, *arguments], **streams, text=True, errors="replace")
     found = re.search(r"\d+\.\d[\w.]*", finished.stdout)
     return found.group() if found else path

@@ -62,8 +62,6 @@ class Design:
     """Verilog design to simulate.
 
     Arguments:
-        top: name of the top-level module.
-        verilog: text of all modules.
         hier_blocks: modules that Verilator builds once as hierarchical blocks, because they have many instances.
         kept: modules that Verilator does not inline: code that works on a small part of the state is faster.
         public: top-level signals that tests read; empty: all top-level signals.

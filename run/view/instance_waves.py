@@ -33,24 +33,11 @@ Carries: Any = enum.IntEnum("Carries", {**{kind.name: kind.value for kind in Fli
 """Content of a frame on a link, as shown in waveforms."""
 
 
-class Sending(enum.IntEnum):
-    """Activity of a channel's sender in the last cycle."""
+Sending: Any = enum.IntEnum("Sending", "NOTHING SENDS WAIT_READY WAIT_CREDIT WAIT_LINK", start=0)
+"""Activity of a channel's sender in the last cycle."""
 
-    NOTHING = 0
-    SENDS = 1
-    WAIT_READY = 2
-    WAIT_CREDIT = 3
-    WAIT_LINK = 4
-
-
-class Receiving(enum.IntEnum):
-    """Activity of a channel's receiver in the last cycle."""
-
-    NOTHING = 0
-    RECEIVES = 1
-    WAIT_NET = 2
-    WAIT_LOAD = 3
-    WAIT_STORE = 4
+Receiving: Any = enum.IntEnum("Receiving", "NOTHING RECEIVES WAIT_NET WAIT_LOAD WAIT_STORE", start=0)
+"""Activity of a channel's receiver in the last cycle."""
 
 
 def collective_groups(known: Collection[str]) -> dict[str, list[Trace]]:

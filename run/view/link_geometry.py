@@ -95,14 +95,12 @@ def _torus_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
                 yield wire, Arrow(points if direction == 0 else points[::-1], side * across, mark, place + 1 == size)
 
 
-def _way_round(
-    centre: np.ndarray, ahead: np.ndarray, across: np.ndarray, size: int, lane: float, distance: float = 0.5
-) -> np.ndarray:
+def _way_round(centre: np.ndarray, ahead: np.ndarray, across: np.ndarray, size: int, lane: float) -> np.ndarray:
     """Return the path of a wrap-around link: out of the grid, back beside the row or column, to its first chip.
 
     `centre` is the last chip's; the way back is in the direction `across`, at `distance` from the row.
     """
-    out = CHIP_RADIUS + 0.03
+    out, distance = CHIP_RADIUS + 0.03, 0.5
     turn = np.linspace(-np.pi / 2, np.pi / 2, 24)
     radius = distance / 2 - lane
     # Pass beyond the ways back of the other dimension, which are only on one side of the grid.

@@ -64,9 +64,9 @@ _HARNESSES = {
 """Lines to show by harness, with the name of its Verilog file as the key."""
 
 
-def waveform(name: str, root: Path | None = None) -> Path:
+def waveform(name: str) -> Path:
     """Return the path of the waveform of a run."""
-    return (root or recordings()) / "waves" / f"{name}.vcd"
+    return recordings() / "waves" / f"{name}.vcd"
 
 
 def latest(test: str, root: Path = SIM_BUILD) -> Path | None:

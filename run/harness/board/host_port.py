@@ -50,6 +50,7 @@ class Transport(Protocol):
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
         """Send bytes; return the next `wanted` received bytes, or fewer if the line becomes quiet before."""
+        ...
 
     def drain(self) -> None:
         """Wait until both ends have stopped sending; drop the bytes received meanwhile."""

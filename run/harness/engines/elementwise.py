@@ -67,7 +67,6 @@ class ElementwiseWork:
         program: records of both engines, in an order that satisfies their dependences.
         sbuf, psum: initial memories, uint8 [partitions, multiple of 4]; an access beyond them fails.
         stall: probability of a random pause of a stream or memory port, in 256ths per cycle.
-        seed: seed of the random pauses.
         events: whether the outcome has the cycles of each instruction.
         recover: whether an engine with an error is reset once it is idle, and continues; refused instructions do not
             count as retired.

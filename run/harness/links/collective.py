@@ -122,7 +122,7 @@ class CollectiveDevice:
 def _list_connections(instance: Instance) -> dict[str, str]:
     found = {}
     for core in range(instance.cores):
-        port, payload = f"instructions__{core}__", f"instructions[{COLLECTIVE_BITS * core} +: {COLLECTIVE_BITS}]"
+        port, payload = f"instructions__{core}__", f"instructions[{COLLECTIVE_BITS} * {core} +: {COLLECTIVE_BITS}]"
         found |= {f"{port}payload": payload, f"{port}valid": f"offered[{core}]", f"{port}ready": f"accepts[{core}]"}
     return found
 

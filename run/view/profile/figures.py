@@ -36,7 +36,7 @@ class Figures:
     @cached_property
     def flops(self) -> dict[str, int]:
         """Operations of the array: "hardware", all; "transpose"; "model", without FP32's additional passes."""
-        found = dict.fromkeys(("hardware", "transpose", "model"), 0)
+        found: dict[str, int] = dict.fromkeys(("hardware", "transpose", "model"), 0)
         for ran in self.run.records:
             one: Any = ran.record.instruction
             if one.columns:

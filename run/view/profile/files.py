@@ -9,8 +9,7 @@ from neuroncore_rtl.run.view.plotting import write_table
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.pictures import draw_roofline, draw_timeline
 from neuroncore_rtl.run.view.profile.run import ProfiledRun
-from neuroncore_rtl.run.view.profile.tensors import Names
-from neuroncore_rtl.run.view.profile.tracks import profile_tracks
+from neuroncore_rtl.run.view.profile.tracks import Names, profile_tracks
 from neuroncore_rtl.run.view.source_lines import cycles_by_line
 from neuroncore_rtl.run.view.timeline import write_timeline
 

@@ -89,7 +89,7 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
 
 
 def _span_rows(queue: str, what: str, spans: list[tuple[int, int]]) -> list[dict[str, object]]:
-    row = {"queue": queue, "what": what}
+    row: dict[str, object] = {"queue": queue, "what": what}
     return [row | {"first_cycle": begin, "end_cycle": begin + length} for begin, length in spans]
 
 
