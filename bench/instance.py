@@ -53,9 +53,17 @@ def _beside(instance: Instance, ranks: int) -> list[Image]:
         src, dst = (program.space.hbm(name, FP32, (REDUCED // 4,)) for name in ("src", "dst"))
         if group and core in group.cores:
             count = REDUCED // 4
-            reduce = {"kind": CollectiveKind.ALL_REDUCE, "count": count, "chunk": best_chunk(count, ranks)}
-            ends = {"src": src.address, "dst": dst.address}
-            program.append(Collective(group=group, rank=group.cores.index(core), **reduce, **ends))
+            program.append(
+                Collective(
+                    kind=CollectiveKind.ALL_REDUCE,
+                    group=group,
+                    rank=group.cores.index(core),
+                    count=count,
+                    src=src.address,
+                    dst=dst.address,
+                    chunk=best_chunk(count, ranks),
+                )
+            )
         contents = [(src, stimulus.ordinary_codes(rng, FP32, REDUCED // 4))]
         if core == 0:
             left, right = (program.space.hbm(name, BF16, (SIZE, SIZE)) for name in ("a", "b"))

@@ -8,7 +8,7 @@ from rich.table import Column, Table
 
 from neuroncore_rtl.bench.fpga.units import UNITS
 from neuroncore_rtl.run.fpga.placement import place
-from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Family, Netlist, elaborate, synthesise, versions
+from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Family, Netlist, elaborate_unit, synthesise, versions
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 from neuroncore_rtl.spec.config import PRESETS
@@ -31,7 +31,7 @@ ROWS: dict[str, Callable[[], wiring.Component]] = {
 
 def synthesise_unit(component: wiring.Component, family: Family, name: str = "unit") -> Netlist:
     """Return the netlist of a component for one of `run.fpga.synthesis.FAMILIES`."""
-    modules, verilog = elaborate(component, name)
+    modules, verilog = elaborate_unit(component, name)
     with progress(f"{name}: Yosys, {family.title}"):
         return synthesise(name, modules.values(), verilog, family)
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from amaranth.lib import wiring
 
-from neuroncore_rtl.run.fpga.synthesis import Family, Netlist, elaborate, synthesise
+from neuroncore_rtl.run.fpga.synthesis import Family, Netlist, elaborate_unit, synthesise
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 
@@ -35,7 +35,7 @@ def by_module(component: wiring.Component, family: Family, name: str) -> list[di
     logic (`deepest`). With `gates` it has gates instead of LUTs, an upper bound, and no deepest logic; without
     `counted`, no counts. Raises as `run.fpga.synthesis.run_tool`.
     """
-    modules, verilog = elaborate(component, name)
+    modules, verilog = elaborate_unit(component, name)
     stubs = {module: stub(module, text) for module, text in modules.items()}
     texts = [re.sub(r"^module ", "(* blackbox, keep *) module ", text, flags=re.MULTILINE) for text in verilog]
     netlists: dict[str, tuple[Netlist, bool] | None] = {}

@@ -27,7 +27,7 @@ from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 
 __all__ = [
-    "ABC", "FAMILIES", "Family", "Netlist", "cache_folder", "elaborate", "named_by_source", "project_source",
+    "ABC", "FAMILIES", "Family", "Netlist", "cache_folder", "elaborate_unit", "named_by_source", "project_source",
     "run_tool", "synthesise", "versions", "without_brackets",
 ]  # fmt: skip
 
@@ -188,7 +188,7 @@ def versions() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in ("amaranth", *TOOLS)}
 
 
-def elaborate(component: wiring.Component, name: str) -> tuple[dict[str, str], Iterable[str]]:
+def elaborate_unit(component: wiring.Component, name: str) -> tuple[dict[str, str], Iterable[str]]:
     """Return the modules of a component as RTLIL by name, the top module `name` first, and further ones as Verilog."""
     library = ModuleLibrary()
     with progress(f"{name}: elaborating"):

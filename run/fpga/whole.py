@@ -19,7 +19,7 @@ from neuroncore_rtl.run.fpga.synthesis import (
     FAMILIES,
     Netlist,
     cache_folder,
-    elaborate,
+    elaborate_unit,
     run_tool,
     synthesise,
     without_brackets,
@@ -68,7 +68,7 @@ ROUNDS = 4
 
 def whole(component: wiring.Component, name: str) -> tuple[Netlist, list[dict]]:
     """Elaborate a component as the module `name`; return the result of `synthesise_whole` for this module."""
-    return synthesise_whole(name, *elaborate(component, name))
+    return synthesise_whole(name, *elaborate_unit(component, name))
 
 
 def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> tuple[Netlist, list[dict]]:

@@ -213,7 +213,7 @@ class CoreDevice:
 
 
 def _blocks_and_kept(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the modules of a core that Verilator builds as hierarchical blocks, and those that it does not inline."""
+    """Return the modules that Verilator builds as hierarchical blocks, and the modules that it does not inline."""
     instances = Counter(re.findall(r"^  (\w+) \S+ \(", text, re.MULTILINE))
     blocks = tuple(name for name in modules_of(text, _BLOCKS) if instances[name] > 1)
     return blocks, tuple(name for name in modules_of(text, f"{_BLOCKS}|{_KEPT}") if name not in blocks)

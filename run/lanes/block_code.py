@@ -247,7 +247,7 @@ class BlockCode(LaneCode):
             return "lane", f"{module}:{port}@{first}", self.index[owner]
         return "own", f"{source}@{first}", 0
 
-    def _split(self, name: str) -> tuple[str, str, int]:
+    def _lane_output(self, name: str) -> tuple[str, str, int]:
         before, _, first = name.rpartition("@")
         module, _, port = before.partition(":")
         return module, port, int(first)
@@ -256,7 +256,7 @@ class BlockCode(LaneCode):
         """Return the address of a word in the array of a lane's output of `width` bits; None for other origins."""
         if kind != "lane" or not name.endswith("@0"):
             return None
-        module, port, _ = self._split(name)
+        module, port, _ = self._lane_output(name)
         lane = self.lanes[module]
         if len(lane.netlist.outputs[port]) != width or lane.output_is_uniform(port):
             return None
@@ -267,7 +267,7 @@ class BlockCode(LaneCode):
         if kind == "input":
             return f"bits{word(length)}(i_{self.places[name]}, {number}, {length}u)"
         if kind == "lane":
-            module, port, first = self._split(name)
+            module, port, first = self._lane_output(name)
             width = len(self.lanes[module].netlist.outputs[port])
             value = self._lane_word(module, port, number)
         else:

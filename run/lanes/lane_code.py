@@ -390,9 +390,9 @@ class LaneCode:
                 continue
             if any(read.transparent):
                 raise Unsupported(f"{self.netlist.name}: {memory.name} forwards a write of the same cycle to a read")
-            yield from self._read(number, memory, read, uniform, depth)
+            yield from self._port_reads(number, memory, read, uniform, depth)
 
-    def _read(self, number: int, memory: NetlistMemory, read: NetlistReadPort, uniform: bool, depth: int):
+    def _port_reads(self, number: int, memory: NetlistMemory, read: NetlistReadPort, uniform: bool, depth: int):
         address = self.values.bits(read.address, 32)
         enable = self.values.bits([read.enable], 32)
         varying = address.varying or enable.varying

@@ -277,10 +277,17 @@ def run_simulation(
     try:
         # Under pytest, cocotb's runner exits if a test failed; the report is read in any case.
         with suppress(SystemExit):
-            tests = {"test_module": test_module, "testcase": testcase, "plusargs": list(plusargs)}
-            folders = {"build_dir": built.directory, "test_dir": run_dir}
-            files = {"results_xml": str(results), "log_file": log}
-            runner.test(hdl_toplevel=built.top, hdl_toplevel_lang="verilog", **tests, **folders, **files)
+            runner.test(
+                test_module=test_module,
+                testcase=testcase,
+                hdl_toplevel=built.top,
+                hdl_toplevel_lang="verilog",
+                build_dir=built.directory,
+                test_dir=run_dir,
+                plusargs=list(plusargs),
+                results_xml=str(results),
+                log_file=log,
+            )
     except CommandFailed as error:
         status = error.status
     return _read_results(results, log, status)
