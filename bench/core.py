@@ -3,15 +3,13 @@
 import numpy as np
 from rich.table import Table
 
-from neuroncore_rtl.bench.cold import COLUMNS, cold_build, measure_time
-from neuroncore_rtl.bench.ways import side_by_side
+from neuroncore_rtl.bench.ways import COLUMNS, cold_build, measure_time, side_by_side
 from neuroncore_rtl.golden import tensor as golden_tensor
 from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.run.harness.cores import CoreDevice
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.harness.run import build_device, run_device
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.tables import table
@@ -81,11 +79,6 @@ def _transfers(size: int, load: bool, config: Config) -> Image:
     return build_image(program, [(far, codes)] if load else [])
 
 
-def _bandwidth(done: Outcome, size: int, config: Config) -> float:
-    cycles = max(event.retired for event in done.events) - min(event.issued for event in done.events)
-    return len(done.events) * size / (cycles * config.hbm_ports * config.hbm_bytes)
-
-
 def _curve() -> list[dict[str, object]]:
     config = PRESETS[CURVE_PRESET]
     points = []
@@ -93,7 +86,9 @@ def _curve() -> list[dict[str, object]]:
         point: dict[str, object] = {"bytes": size, "bit_exact": True}
         for name, load in (("load", True), ("store", False)):
             result = execute(ImageJob(machine=config, images=[_transfers(size, load, config)]), Rtl())
-            point[name] = _bandwidth(result.outcome.parts[0], size, config)
+            events = result.outcome.parts[0].events
+            cycles = max(event.retired for event in events) - min(event.issued for event in events)
+            point[name] = len(events) * size / (cycles * config.hbm_ports * config.hbm_bytes)
             point["bit_exact"] &= result.bit_exact
         points.append(point)
     return points

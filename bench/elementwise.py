@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 from rich.table import Table
 
-from neuroncore_rtl.bench.cold import COLUMNS, cold_build, measure_time
-from neuroncore_rtl.bench.ways import side_by_side
+from neuroncore_rtl.bench.ways import COLUMNS, cold_build, measure_time, side_by_side
 from neuroncore_rtl.golden.scalar.softmax import softmax
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
 from neuroncore_rtl.run.elementwise import expected_memories, record_of

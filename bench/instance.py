@@ -3,8 +3,7 @@
 import numpy as np
 from rich.table import Table
 
-from neuroncore_rtl.bench.cold import COLUMNS, cold_build
-from neuroncore_rtl.bench.ways import side_by_side
+from neuroncore_rtl.bench.ways import COLUMNS, cold_build, side_by_side
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.tensor_parallel import tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import Image, build_image
@@ -93,8 +92,9 @@ def measure_beside() -> list[dict[str, object]]:
     return rows
 
 
-def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
+def measure_speed() -> dict[str, object]:
     """Return build time and simulation speed, in each way, of all cores of an instance that share a linear layer."""
+    chips, preset = 16, "tiny"
     instance = _instance(chips, preset)
     device = CoreDevice(machine=instance, check_axi=False)
     rng = np.random.default_rng(1)

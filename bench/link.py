@@ -34,15 +34,14 @@ def _all_reduce(chips: int, size: int) -> dict[str, object]:
     return {"chips": chips, "bytes": size} | measured
 
 
-def _case(row: dict[str, object]) -> LinkCase:
-    instance = instance_of(ALLREDUCE.settings([f"CHIPS={row['chips']}"]))
-    return LinkCase(instance=instance, ranks=row["chips"], stride=CORES_PER_CHIP, count=row["bytes"] // 4)
-
-
 def measure_link() -> dict[str, object]:
     """Return the figures of simulated all-reduces and of the timing model."""
     rows = [_all_reduce(chips, size) for chips in CHIPS for size in SIZES]
-    measured = [(_case(row), row["cycles"]) for row in rows]
+    measured = []
+    for row in rows:
+        instance = instance_of(ALLREDUCE.settings([f"CHIPS={row['chips']}"]))
+        case = LinkCase(instance=instance, ranks=row["chips"], stride=CORES_PER_CHIP, count=row["bytes"] // 4)
+        measured.append((case, row["cycles"]))
     for row, error in zip(rows, timing_errors(measured, Parameters()), strict=True):
         row["model_error"] = float(error)
     instance = measured[0][0].instance

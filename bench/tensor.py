@@ -8,8 +8,7 @@ import numpy as np
 from rich.table import Table
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.bench.cold import COLUMNS, cold_build, measure_time
-from neuroncore_rtl.bench.ways import side_by_side
+from neuroncore_rtl.bench.ways import COLUMNS, cold_build, measure_time, side_by_side
 from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.run.harness.engines.tensor import TensorDevice, TensorWork
 from neuroncore_rtl.run.harness.run import run_device
@@ -91,16 +90,15 @@ def _array(size: int) -> dict[str, object]:
     return product.golden | side_by_side(f"tensor engine of {size} x {size}", one_way)
 
 
-def _use(size: int, *of: object) -> dict[str, object]:
-    product = _Product(_config(size), *of)
-    done, speed = product.simulate()
-    return {"array": size} | product.golden | done | speed
-
-
 def measure_tensor(sizes: list[int]) -> dict[str, object]:
     """Return the figures of each array size, and of products on the largest array."""
     arrays = {str(size): _array(size) for size in sizes}
-    return {"sizes": arrays, "products": [_use(sizes[-1], *product) for product in PRODUCTS]}
+    products = []
+    for shape in PRODUCTS:
+        product = _Product(_config(sizes[-1]), *shape)
+        done, speed = product.simulate()
+        products.append({"array": sizes[-1]} | product.golden | done | speed)
+    return {"sizes": arrays, "products": products}
 
 
 def tensor_tables(record: dict[str, object]) -> list[Table]:

@@ -33,7 +33,7 @@ A key also stands for names such as "elaborating core of 4x4".
 
 def estimate(activity: str, size: float = 1, file: Path | None = None) -> float | None:
     """Return the expected seconds of an activity, from the recorded size nearest to `size`; None: not known."""
-    known = _read(file or FILE).get(activity, {})
+    known = _durations(file or FILE).get(activity, {})
     if not known:
         rates = [rate for name, rate in RATES.items() if activity == name or activity.startswith(f"{name} of ")]
         return rates[0] * size if rates else None
@@ -44,7 +44,7 @@ def estimate(activity: str, size: float = 1, file: Path | None = None) -> float 
 def remember(activity: str, seconds: float, size: float = 1, file: Path | None = None) -> None:
     """Record the duration of an activity, if it is long or was long; a file that cannot be written is ignored."""
     file = file or FILE
-    known = _read(file)
+    known = _durations(file)
     if seconds < SHORT / 2 and activity not in known:
         return
     known = {**known, activity: {**known.get(activity, {}), f"{size:g}": round(seconds, 1)}}
@@ -62,7 +62,7 @@ def remark(seconds: float | None) -> str:
     return f" (about {seconds:.0f} s)" if seconds < 100 else f" (about {seconds / 60:.0f} min)"
 
 
-def _read(file: Path) -> Mapping[str, Mapping[str, float]]:
+def _durations(file: Path) -> Mapping[str, Mapping[str, float]]:
     """Return the recorded durations; none if the file is missing or damaged."""
     try:
         known = json.loads(file.read_text())

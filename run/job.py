@@ -150,11 +150,9 @@ class ImageJob(Job):
     Reset clears no memory: an image finds the on-chip contents of the images before it.
 
     Arguments (besides those of `Job`):
-        machine: parameters of the core or instance.
         images: the images, in ascending order of addresses, or of cores.
         data: for an instance, uint8 [cores, bytes], further contents of HBM from address 0.
         delays: start delay of each core in cycles; default 0.
-        behaviour: behaviour of HBM.
         errors: share of the link frames that are disturbed, from 0 to 1.
         core: the core of an instance that a waveform shows inside; UsageError if there is no such core.
         limit: cycles after which an image is stopped; None: a million, or more if on-chip memories are copied.

@@ -59,8 +59,7 @@ _VARIABLES = [option.name for option in _RUN.options if option.name != "TARGET"]
 class ProgramFailed(RuntimeError):
     """A program that failed; the message says where and why, a sentence per line.
 
-    Arguments:
-        beyond: for a row index out of range, the row's first element, and the number of elements of the tensor.
+    For a row index out of range, `beyond` is the row's first element, and the number of elements of the tensor.
     """
 
     def __init__(self, message: str, beyond: tuple[int, int] | None = None):

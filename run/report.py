@@ -5,7 +5,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,7 +17,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.estimates import estimate, remark, remember
 
-__all__ = ["PLAIN_WIDTH", "Report", "Share", "display_path", "progress", "recording_in", "recordings", "terminal"]
+__all__ = [
+    "PLAIN_WIDTH", "Report", "Share", "align_rows", "display_path", "progress", "recording_in", "recordings",
+    "terminal", "write_record",
+]  # fmt: skip
 
 RESULTS = SIM_BUILD / "results"
 """Folder of the JSON records."""
@@ -59,6 +62,22 @@ def recording_in(folder: Path) -> Iterator[None]:
         _RECORDINGS.reset(token)
 
 
+def align_rows(rows: Iterable[tuple[str, str]]) -> list[str]:
+    """Return rows of a heading and a text as lines with the texts in one column."""
+    rows = list(rows)
+    width = max(len(heading) for heading, _ in rows)
+    return [f"{heading:{width}}  {text}" for heading, text in rows]
+
+
+def write_record(path: Path, record: object) -> Path:
+    """Store a record as JSON, atomically; return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(json.dumps(record, indent=2) + "\n")
+    unfinished.replace(path)
+    return path
+
+
 class Share(float):
     """A fraction, which a report prints in percent and a record stores as a number from 0 to 1."""
 
@@ -70,9 +89,7 @@ class Report:
     `tb.tests.scenario` adds the comparison of memories, the failures of jobs, `test`, `label`, `settings` and `cycles`.
 
     Arguments:
-        test: name of the TEST.
         label: distinguishes the records of a TEST; see `run.settings.Settings.label`.
-        settings: values of the variables.
         names: names of the jobs, for their failures; empty for a single job.
         compared, mismatches: number of results compared with golden, and of different ones; no comparison is a failure.
         cycles: None if the TEST does not measure them.
@@ -144,19 +161,12 @@ class Report:
 
     def write(self, directory: Path = RESULTS) -> Path:
         """Store the record atomically as `<test>.json` or `<test>-<label>.json`; return its path."""
-        directory.mkdir(parents=True, exist_ok=True)
-        path = directory / f"{'-'.join(filter(None, (self.test, self.label)))}.json"
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        unfinished.write_text(json.dumps(self.as_json(), indent=2) + "\n")
-        unfinished.replace(path)
-        return path
+        return write_record(directory / f"{'-'.join(filter(None, (self.test, self.label)))}.json", self.as_json())
 
     def show(self, console: Console | None = None) -> None:
         console = console or terminal()
-        rows = list(self._rows())
-        width = max(len(heading) for heading, _ in rows)
-        for heading, value in rows:
-            console.print(f"{heading:{width}}  {value}", markup=False, soft_wrap=True)
+        for line in align_rows(self._rows()):
+            console.print(line, markup=False, soft_wrap=True)
         for problem in self.problems:
             console.print(f"FAILED: {problem}", style="red", markup=False)
         if not self.problems:

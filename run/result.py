@@ -16,7 +16,7 @@ from neuroncore_rtl.kernels.program.spilling import spill_table
 from neuroncore_rtl.run.arrays import numbers_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected
-from neuroncore_rtl.run.report import Share, display_path
+from neuroncore_rtl.run.report import Share, align_rows, display_path
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.stalls import MEANINGS, StallCause
 from neuroncore_rtl.run.view.source_lines import LineCycles, costly_lines, cycles_by_line, line_table, short_code
@@ -32,11 +32,8 @@ class Result:
 
     Arguments:
         job: a `run.job.Job`.
-        target: name of the target.
         memories: after the run, uint8, by name; empty if the target computes none.
         cycles: None if the target has no clock.
-        outcome: outcome of a simulation or a board.
-        prediction: prediction of the timing model.
         read_back: valid bytes of each memory that was read in part, bool of its shape.
         expected: golden's result, if golden ran.
         compared_parts, mismatched_parts: number of compared bytes, and of different bytes, by memory.
@@ -119,12 +116,10 @@ class Result:
             name: {"cycles": count, "share": Share(count / max(run.cycles, 1)), "meaning": meaning}
             for (name, count), meaning in rows
         }
-        lines = costly_lines(self.library_lines)
-        return {
-            "profile": display_path(self.profile),
-            f"cycles_of_{self.busiest}": table,
-            "cycles_of_lines": line_table(lines, run.cycles),
-        }
+        # The lines that append the instructions, in the kernel or in the library's kernels that it calls.
+        lines = line_table(costly_lines(self._cycles_by_line(lambda source: source.kernel)), run.cycles)
+        profile = display_path(self.profile)
+        return {"profile": profile, f"cycles_of_{self.busiest}": table, "cycles_of_lines": lines}
 
     @cached_property
     def utilisation(self) -> dict[str, float]:
@@ -149,11 +144,6 @@ class Result:
     def lines(self) -> dict[Line, LineCycles]:
         """Engine cycles of the instructions of each line of the user's kernel; see `run.view.source_lines`."""
         return self._cycles_by_line(lambda source: source.user)
-
-    @cached_property
-    def library_lines(self) -> dict[Line, LineCycles]:
-        """Cycles of the lines that append the instructions, in the kernel or in the library's kernels that it calls."""
-        return self._cycles_by_line(lambda source: source.kernel)
 
     def _cycles_by_line(self, line: Callable[[SourceLine], Line]) -> dict[Line, LineCycles]:
         if self.prediction is not None:
@@ -223,13 +213,9 @@ class Result:
         return found
 
     def __str__(self) -> str:
-        rows = list(self._table())
-        width = max(len(heading) for heading, _ in rows)
-        lines = [f"{heading:{width}}  {text}" for heading, text in rows]
-        return "\n".join([*lines, *self._costly_lines()])
+        return "\n".join([*align_rows(self._table()), *self._costly_lines()])
 
     def _costly_lines(self) -> Iterator[str]:
-        """Yield the lines of the kernel with the most cycles, in their order in the file."""
         lines = costly_lines(self.lines)
         width = max(map(len, map(str, lines)), default=0)
         if lines:
@@ -264,16 +250,13 @@ class Result:
 
 def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
     """Return rows of a report about a prediction of the timing model."""
-    cycles = max(found.cycles, 1)
-    waited = {queue: causes for queue, causes in found.waits.items() if any(causes.values())}
-    return {
-        "records": len(found.records),
-        "config": config.named,
-        "busy": {name: Share(count / cycles) for name, count in found.busy.items() if count},
-        "waits": {
-            queue: {cause: Share(count / cycles) for cause, count in causes.items()} for queue, causes in waited.items()
-        },
-    }
+    waits = {queue: _shares(causes, found.cycles) for queue, causes in found.waits.items() if any(causes.values())}
+    busy = _shares({name: count for name, count in found.busy.items() if count}, found.cycles)
+    return {"records": len(found.records), "config": config.named, "busy": busy, "waits": waits}
+
+
+def _shares(counts: Mapping[str, int], cycles: int) -> dict[str, Share]:
+    return {name: Share(count / max(cycles, 1)) for name, count in counts.items()}
 
 
 def hbm_width(config: Config, bandwidth: int) -> int:
@@ -283,10 +266,7 @@ def hbm_width(config: Config, bandwidth: int) -> int:
 
 
 def engine_busy_cycles(run: Outcome) -> dict[str, int]:
-    """Return the busy cycles by engine.
-
-    "tensor" counts the cycles in which a column enters the array; "dma" is the busiest DMA engine.
-    """
+    """Return the busy cycles by engine: "tensor" while a column enters the array; "dma" is the busiest DMA engine."""
     counters = run.counters
     return {
         "tensor": counters["tensor"]["columns"],
@@ -321,15 +301,15 @@ def roofline(engine: str, ideal: int, moved: int, config: Config, bandwidth: int
 
 def summary(run: Outcome, config: Config) -> dict[str, object]:
     """Return rows of a report about a run: activity of engines and queues, transferred bytes."""
-    counters, cycles = run.counters, max(run.cycles, 1)
+    counters = run.counters
     moved = {name: sum(dma[name] for dma in counters["dma"]) for name in ("read_bytes", "write_bytes")}
     records = {queue_name(number, config): queue["records"] for number, queue in enumerate(counters["queues"])}
     queues = {
-        name: {"records": records[name]} | {cause: Share(count / cycles) for cause, count in counts.items()}
+        name: {"records": records[name], **_shares(counts, run.cycles)}
         for name, counts in queue_cycles(run, config).items()
     }
     return {
-        "busy": {name: Share(value / cycles) for name, value in engine_busy_cycles(run).items()},
+        "busy": _shares(engine_busy_cycles(run), run.cycles),
         "dma_bytes": moved,
         "queues": queues,
         "conflicts": {name: count for name, count in counters["conflicts"].items() if count},

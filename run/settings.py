@@ -150,11 +150,7 @@ class Settings:
     @property
     def config(self) -> Config:
         """The preset with the given parameters; UsageError if they contradict each other."""
-        overrides = {name: self.values.get(name.upper()) for name in Config.RANGES}
-        try:
-            return preset_named(self.preset).with_overrides(**overrides)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+        return machine_of(self.preset, {name: self.values.get(name.upper()) for name in Config.RANGES})[0]
 
 
 @dataclass(frozen=True)
@@ -229,20 +225,15 @@ def switch(name: str, default: int, help: str) -> Option:
 
 
 def machine_of(preset: str | Config, variables: Mapping[str, Any]) -> tuple[Config, dict[str, Any]]:
-    """Return a machine and the variables that are no parameters of it.
+    """Return a machine and the variables that are no parameters of it; UsageError if a parameter is not valid.
 
-    Arguments:
-        preset: name of a preset, or a machine.
-        variables: values by name in small letters; parameters of `Config` replace those of the preset.
-
-    Raises:
-        UsageError: if a parameter is not valid.
+    `preset` is a name or a machine; `variables`, in small letters, replace its parameters.
     """
     if not isinstance(preset, str | Config):
         raise UsageError(f"PRESET must be one of {', '.join(PRESETS)}, or a Config, not {preset!r}")
-    base = preset_named(preset) if isinstance(preset, str) else preset
     parameters = {name: value for name, value in variables.items() if name in Config.RANGES}
     try:
+        base = preset_named(preset) if isinstance(preset, str) else preset
         machine = base.with_overrides(**parameters)
     except (TypeError, ValueError) as error:
         raise UsageError(str(error)) from None

@@ -56,7 +56,6 @@ class Rtl(Target):
     Arguments:
         lanes: "vector" or "scalar" evaluation of replicated modules; None: the environment's LANES, or vector.
         depth: levels of hierarchy in the waveform, 0 for all.
-        seed: seed of random pauses and disturbances.
     """
 
     name = "rtl"
@@ -255,7 +254,6 @@ def _compare(job: Job, result: Result, expected: Expected) -> dict[str, Any]:
 
 
 def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
-    """Write the timeline of a run and the picture of its links; return their paths by kind."""
     tracks = [*job.tracks(result.outcome)] if job.name and job.pictures and result.outcome else []
     if not tracks:
         return {}

@@ -7,10 +7,8 @@ from amaranth.lib import wiring
 from rich.table import Column, Table
 
 from neuroncore_rtl.bench.fpga.units import UNITS
-from neuroncore_rtl.hdl.verilog.conversion import below
-from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
 from neuroncore_rtl.run.fpga.placement import place
-from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Family, Netlist, synthesise, versions
+from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Family, Netlist, elaborate_unit, synthesise, versions
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 from neuroncore_rtl.spec.config import PRESETS
@@ -33,11 +31,9 @@ ROWS: dict[str, Callable[[], wiring.Component]] = {
 
 def synthesise_unit(component: wiring.Component, family: Family, name: str = "unit") -> Netlist:
     """Return the netlist of a component for one of `run.fpga.synthesis.FAMILIES`."""
-    library = ModuleLibrary()
-    with progress(f"{name}: elaborating"):
-        modules = below(name, component, library, sources=True)
+    modules, verilog = elaborate_unit(component, name)
     with progress(f"{name}: Yosys, {family.title}"):
-        return synthesise(name, modules.values(), library.texts.values(), family)
+        return synthesise(name, modules.values(), verilog, family)
 
 
 def measure_area(component: wiring.Component, seeds: Iterable[int] = SEEDS, name: str = "unit") -> dict[str, object]:

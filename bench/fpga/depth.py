@@ -1,5 +1,6 @@
 """Cost of the multiply-accumulate's stages on an ECP5, and the utilisation of an array, over `mac_latency`."""
 
+from itertools import product
 from pathlib import Path
 
 from rich.table import Table
@@ -38,17 +39,15 @@ def utilisation(config: Config, size: int = SIZE) -> float:
 
 def measure_depth() -> dict[str, object]:
     """Return a row for each significand width and number of stages, and the path of their plot."""
-    rows = [_row(latency, bits) for bits in WIDTHS for latency in Mac.CUTS]
+    rows = []
+    for bits, latency in product(WIDTHS, Mac.CUTS):
+        with progress(f"ECP5: mac_latency {latency}, {bits} bits"):
+            config = PRESETS["full"].with_overrides(mac_latency=latency, significand_bits=bits)
+            figures = area.measure_area(UNITS["mac"].build(config))
+        own = {"mac_latency": latency, "significand_bits": bits}
+        rows.append({**own, **figures, "utilisation": utilisation(config)})
     plot(rows, PLOT)
     return {"depth": rows, "plot": display_path(PLOT)}
-
-
-def _row(latency: int, bits: int) -> dict[str, object]:
-    with progress(f"ECP5: mac_latency {latency}, {bits} bits"):
-        config = PRESETS["full"].with_overrides(mac_latency=latency, significand_bits=bits)
-        figures = area.measure_area(UNITS["mac"].build(config))
-    share = utilisation(config)
-    return {"mac_latency": latency, "significand_bits": bits, **figures, "utilisation": share}
 
 
 def plot(rows: list[dict[str, object]], path: Path) -> None:

@@ -1,6 +1,5 @@
 """`make synth`: FPGA resources of a unit, its clock, and the critical path."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
@@ -17,7 +16,7 @@ from neuroncore_rtl.run.fpga.paths import estimate_paths, estimate_table
 from neuroncore_rtl.run.fpga.placement import path_table
 from neuroncore_rtl.run.fpga.synthesis import FAMILIES, versions
 from neuroncore_rtl.run.fpga.whole import largest, whole
-from neuroncore_rtl.run.report import RESULTS, display_path, terminal
+from neuroncore_rtl.run.report import RESULTS, align_rows, display_path, terminal, write_record
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.tables import table
 
@@ -59,9 +58,7 @@ def run_synthesis(settings: Settings) -> int:
         record |= total(modules, family) | {"modules": modules}
     console = terminal()
     _show(console, record)
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{_file_name(settings)}.json"
-    path.write_text(json.dumps(record, indent=2) + "\n")
+    path = write_record(RESULTS / f"{_file_name(settings)}.json", record)
     console.print(f"record: {display_path(path)}", markup=False, soft_wrap=True)
     return 0 if record.get("bit_exact", True) and "refused" not in record else 1
 
@@ -73,10 +70,8 @@ def _file_name(settings: Settings) -> str:
 
 
 def _show(console: Console, record: Mapping) -> None:
-    rows = list(_lines(record))
-    width = max(len(heading) for heading, _ in rows)
-    for heading, text in rows:
-        console.print(f"{heading:{width}}  {text}", markup=False, soft_wrap=True)
+    for line in align_rows(_lines(record)):
+        console.print(line, markup=False, soft_wrap=True)
     for found in _tables(record):
         console.print(found)
     if "refused" in record:

@@ -9,11 +9,12 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 from rich.table import Table
+from scipy.optimize import nnls
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.bench.silicon import modelled, published
-from neuroncore_rtl.bench.silicon.collectives import GHZ, collective_rows
 from neuroncore_rtl.bench.silicon.formulas import LENGTHS, REASONS, SHORT, formula_rows
 from neuroncore_rtl.bench.silicon.published import PublishedTime
 from neuroncore_rtl.run.report import display_path, progress
@@ -22,7 +23,12 @@ from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.formats import format_named
 
-__all__ = ["BAR", "formula_reasons", "is_off", "measure_silicon", "silicon_tables"]
+__all__ = [
+    "BAR", "collective_rows", "fit_collectives", "formula_reasons", "is_off", "measure_silicon", "silicon_tables",
+]  # fmt: skip
+
+GHZ = 1.4
+"""Clock of the published core, used for all cycles here."""
 
 BAR = 0.25
 """Largest relative error of a ratio of times that needs no stated reason."""
@@ -58,14 +64,49 @@ def _row(time: PublishedTime, cycles: Sequence[float], more: str = "") -> dict[s
     return row | {"cycles": round(cycles[0]), "ours": _us(cycles[0]), "ratio": ratios[0], "slow": ratios[1]}
 
 
-def _fit_latency() -> int:
-    """Return the HBM latency at which a copy takes as long as the published start of a DMA."""
-    return round(published.DMA_START.us * GHZ * 1000 - (modelled.dma_start(LATENCY.default) - LATENCY.default))
+def fit_collectives(rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
+    """Return two fitted constants: microseconds per start of a collective by the host, and per step around the ring.
+
+    The fit minimises the squared relative errors of the estimates; neither constant is negative.
+    """
+    scale = np.array([row["published"] for row in rows], float)
+    columns = np.array([[1, row["steps"]] for row in rows]) / scale[:, None]
+    rest = 1 - np.array([row["bare"] for row in rows]) / scale
+    host, step = nnls(columns, rest)[0]
+    return float(host), float(step)
+
+
+def collective_rows() -> tuple[list[dict[str, object]], tuple[float, float]]:
+    """Return the rows of collectives, cycles of the link model plus the fitted constants, and these constants.
+
+    Every second row is used for the fit, the other rows test it.
+    """
+    groups = (
+        (published.ALL_REDUCES, modelled.all_reduce_cycles, 2),
+        (published.ALL_GATHERS, modelled.all_gather_cycles, 31),
+    )
+    rows = [
+        {
+            "name": time.name,
+            "published": time.us,
+            "bare": _us(cycles(time.size)),
+            "steps": steps,
+            "fitted": number % 2 == 1,
+        }
+        for times, cycles, steps in groups
+        for number, time in enumerate(times)
+    ]
+    host, step = fit_collectives([row for row in rows if row["fitted"]])
+    for row in rows:
+        row["ours"] = host + step * row["steps"] + row["bare"]
+        row["ratio"] = row["ours"] / row["published"]
+    return rows, (host, step)
 
 
 def measure_silicon() -> dict[str, object]:
     """Return all figures: formulas, collectives, a core at two latencies of HBM, and the fitted constants."""
-    slow = _fit_latency()
+    # With the latency `slow` a copy takes as long as the published start of a DMA.
+    slow = round(published.DMA_START.us * GHZ * 1000 - (modelled.dma_start(LATENCY.default) - LATENCY.default))
     latencies = LATENCY.default, slow
     checkout = os.environ.get("NKI_SAMPLES")
     rows = [_row(published.DMA_START, [modelled.dma_start(latency) for latency in latencies])]
@@ -121,10 +162,6 @@ def _plot(found: dict[str, object], path: Path) -> None:
         for row in rows[::-1]
     ]
     write_plot(figure, path, data, dpi=100)
-
-
-def _why(name: str) -> str:
-    return next((why for words, why in WHY.items() if name.startswith(words)), "no reason known")
 
 
 def _formula_table(rows: Sequence[Mapping[str, object]]) -> Table:
@@ -191,7 +228,8 @@ def silicon_tables(record: Mapping[str, object]) -> list[Table]:
     names: dict[str, list[str]] = {}
     for row in (*core, *collectives):
         if is_off(row["ratio"], row.get("ceiling", False)):
-            names.setdefault(_why(row["name"]), []).append(row["name"])
+            why = next((why for words, why in WHY.items() if row["name"].startswith(words)), "no reason known")
+            names.setdefault(why, []).append(row["name"])
     reasons = Table("what", "reason", title=f"Why, if off by more than {BAR:.0%}", show_lines=True)
     for what, why in [*formula_reasons(found["formulas"]), *(("; ".join(who), why) for why, who in names.items())]:
         reasons.add_row(what, why)

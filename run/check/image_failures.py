@@ -24,9 +24,8 @@ def image_failures(run: Outcome, expected: CoreOutcome, memory: np.ndarray, conf
     """Yield the differences between the outcomes of RTL and golden; `memory` is HBM with the executed records."""
     if run.ending == Ending.LIMIT:
         yield f"the program must end, but was given up after {run.cycles:,} cycles"
-    error = expected.error and CoreFault(
-        expected.error.queue, expected.error.cause, expected.error.address, expected.error.detail
-    )
+    fault = expected.error
+    error = fault and CoreFault(fault.queue, fault.cause, fault.address, fault.detail)
     if run.error != error:
         wanted, found = ("none" if one is None else explain_fault(one, memory, config) for one in (error, run.error))
         yield f"the core's error must be {wanted}, not {found}"
@@ -62,9 +61,7 @@ def row_beyond(fault: CoreFault | None, memory: np.ndarray, config: Config) -> t
     """
     if fault is None or fault.cause != isa.Cause.INDEX:
         return None
-    copy: Any = isa.Record.decode(
-        memory[fault.address : fault.address + isa.RECORD_BYTES].tobytes(), config
-    ).instruction
+    copy: Any = isa.Record.decode(_record(fault, memory), config).instruction
     tensor, index = (copy.src, copy.gather) if copy.gather else (copy.dst, copy.scatter)
     return fault.detail * tensor.steps[0], index.limit * tensor.steps[0]
 
@@ -93,8 +90,12 @@ def _detail(fault: CoreFault) -> str:
     return ""
 
 
+def _record(fault: CoreFault, memory: np.ndarray) -> bytes:
+    return memory[fault.address : fault.address + isa.RECORD_BYTES].tobytes()
+
+
 def _instruction(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
-    data = memory[fault.address : fault.address + isa.RECORD_BYTES].tobytes()
+    data = _record(fault, memory)
     if len(data) < isa.RECORD_BYTES:
         return "beyond HBM"
     try:

@@ -109,12 +109,9 @@ class TouchTable:
     ) -> list[tuple[int, tuple[Touch, Touch]]]:
         """Return the indices of instructions that conflict with instruction `number`, and both accesses, its own first.
 
-        Conflicting accesses share a byte, and at least one of them writes.
-
-        Arguments:
-            number: index of the instruction in the list.
-            others: indices of the instructions to compare it with, ascending; all lower than `number`, or all higher.
-            only_true: find only true dependences: the later instruction reads a byte that the earlier one writes.
+        Conflicting accesses share a byte, and at least one of them writes. `others` are the ascending indices of the
+        instructions to compare it with, all lower than `number`, or all higher. With `only_true` only true dependences
+        are found: the later instruction reads a byte that the earlier one writes.
         """
         if not len(others):
             return []

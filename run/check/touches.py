@@ -4,7 +4,7 @@ Programs are made with `reads` and `writes` of `spec.isa`; these share no code w
 one of them becomes a difference.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -80,13 +80,7 @@ def touches_of(instruction: Instruction, config: Config) -> list[Touch]:
 
 
 def _touch(
-    name: str,
-    writes: bool,
-    storage: isa.Storage,
-    partitions: range,
-    address: int,
-    size: int,
-    dimensions: Iterable[tuple[int, int]],
+    name: str, writes: bool, storage: isa.Storage, partitions: range, address: int, size: int, dimensions
 ) -> Touch:
     """Return the access to elements of `size` bytes, from `address` on; `dimensions`: (count, distance in bytes)."""
     starts, length = np.array([address]), size

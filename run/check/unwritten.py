@@ -71,10 +71,8 @@ def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator
             if address not in told and not is_written.all():
                 told.add(address)
                 row, column = np.argwhere(~is_written)[0]
-                byte = np.arange(config.sbuf_bytes)[place[1]][column]
-                entry = image.entry(address)
-                name, source = entry.instruction.name, str(entry.source)
-                yield Unwritten(name, source, touch, touch.partitions[row], int(byte))
+                byte, entry = np.arange(config.sbuf_bytes)[place[1]][column], image.entry(address)
+                yield Unwritten(entry.instruction.name, str(entry.source), touch, touch.partitions[row], int(byte))
         for touch, place in writes:
             written[touch.storage][place] = True
 

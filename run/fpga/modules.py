@@ -11,9 +11,7 @@ from typing import Any, cast
 
 from amaranth.lib import wiring
 
-from neuroncore_rtl.hdl.verilog.conversion import below
-from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
-from neuroncore_rtl.run.fpga.synthesis import Family, Netlist, synthesise
+from neuroncore_rtl.run.fpga.synthesis import Family, Netlist, elaborate_unit, synthesise
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 
@@ -37,11 +35,9 @@ def by_module(component: wiring.Component, family: Family, name: str) -> list[di
     logic (`deepest`). With `gates` it has gates instead of LUTs, an upper bound, and no deepest logic; without
     `counted`, no counts. Raises as `run.fpga.synthesis.run_tool`.
     """
-    library = ModuleLibrary()
-    with progress(f"{name}: elaborating"):
-        modules = below(name, component, library, sources=True)
+    modules, verilog = elaborate_unit(component, name)
     stubs = {module: stub(module, text) for module, text in modules.items()}
-    texts = [_black_box(text) for text in library.texts.values()]
+    texts = [re.sub(r"^module ", "(* blackbox, keep *) module ", text, flags=re.MULTILINE) for text in verilog]
     netlists: dict[str, tuple[Netlist, bool] | None] = {}
     cells: dict[str, Mapping[str, int]] = {}
     for number, (module, text) in enumerate(modules.items(), 1):
@@ -60,14 +56,8 @@ def by_module(component: wiring.Component, family: Family, name: str) -> list[di
 def _figures(found: tuple[Netlist, bool] | None, family: Family) -> dict[str, Any]:
     """Return a module's figures for `by_module`; `found` is None if Yosys failed: then the figures are unknown."""
     netlist, gates = found or (None, False)
-    unknown = {"levels": None, "start": None, "end": None}
-    counts = family.counts(netlist.cells if netlist else {})
-    return {
-        "gates": gates,
-        "counted": bool(found),
-        **counts,
-        **(deepest(netlist) if netlist and not gates else unknown),
-    }
+    path: dict[str, Any] = deepest(netlist) if netlist and not gates else dict.fromkeys(("levels", "start", "end"))
+    return {"gates": gates, "counted": bool(found), **family.counts(netlist.cells if netlist else {}), **path}
 
 
 def _synthesise_one(module: str, rtlil: list[str], verilog: list[str], family: Family) -> tuple[Netlist, bool] | None:
@@ -106,26 +96,21 @@ def stub(module: str, text: str) -> str:
     return f"attribute \\blackbox 1\nattribute \\keep 1\nmodule \\{module}\n{ports}end\n"
 
 
-def _black_box(verilog: str) -> str:
-    return re.sub(r"^module ", "(* blackbox, keep *) module ", verilog, flags=re.MULTILINE)
-
-
 def deepest(netlist: Netlist) -> dict[str, Any]:
     """Return the longest path between registers, memories, ports and black boxes, a substitute for the critical path.
 
-    Returns:
-        Its `levels`, one per combinational cell or carry chain, and the signals at `start` and `end`, None without a
-        name in the source.
+    The result is its `levels`, one per combinational cell or carry chain, and the signals at `start` and `end`, None
+    without a name in the source.
     """
     cells = netlist.module["cells"]
     drivers: dict[Any, Any] = {
-        bit: name for name, cell in cells.items() if _is_logic(cell) for bit in _bits(cell, "output")
+        bit: name for name, cell in cells.items() if _is_logic(cell) for _, bit in _bits(cell, "output")
     }
     depth: dict[Any, int] = {}
     before: dict[str, int | None] = {}
     for name in _in_order(cells, drivers):
         depth[name], before[name] = 0, None
-        for port, bit in _inputs(cells[name]):
+        for port, bit in _bits(cells[name], "input"):
             driver = drivers.get(bit)
             levels = depth.get(driver, 0)  # 0 for a cell of a loop
             levels += not (driver is not None and port == "CI" and cells[driver]["type"].startswith("CARRY"))
@@ -138,7 +123,7 @@ def deepest(netlist: Netlist) -> dict[str, Any]:
     while name is not None:
         start = before[name]
         name = drivers.get(start)
-    reached = set(_bits(cells[last], "output"))
+    reached = {bit for _, bit in _bits(cells[last], "output")}
     ends = (cell for cell in cells.values() if not _is_logic(cell) and reached & set(cell["connections"].get("D", [])))
     registers = (cell["connections"]["Q"][0] for cell in ends if "Q" in cell["connections"])
     names = cast(Mapping[Any, Any], netlist.signals)
@@ -149,22 +134,13 @@ def deepest(netlist: Netlist) -> dict[str, Any]:
 def _is_logic(cell: Mapping) -> bool:
     if not cell["type"].startswith(LOGIC):
         return False
-    return not any(_number(cell["parameters"].get(name, "0")) for name in _REGISTERS)
+    return not any(int(str(cell["parameters"].get(name, "0")), 2) for name in _REGISTERS)
 
 
-def _number(text: object) -> int:
-    return int(str(text), 2)
-
-
-def _bits(cell: Mapping, direction: str) -> Iterator[int]:
+def _bits(cell: Mapping, direction: str) -> Iterator[tuple[str, int]]:
+    """Yield the bits at a cell's ports of a direction, each with its port."""
     for port, bits in cell["connections"].items():
         if cell["port_directions"][port] == direction:
-            yield from (bit for bit in bits if isinstance(bit, int))
-
-
-def _inputs(cell: Mapping) -> Iterator[tuple[str, int]]:
-    for port, bits in cell["connections"].items():
-        if cell["port_directions"][port] == "input":
             yield from ((port, bit) for bit in bits if isinstance(bit, int))
 
 
@@ -176,7 +152,7 @@ def _in_order(cells: Mapping[str, Mapping], drivers: Mapping[int, str]) -> Itera
         seen.add(root)
         while todo:
             name, bits = todo[-1]
-            for bit in bits:
+            for _, bit in bits:
                 driver = drivers.get(bit)
                 if driver is not None and driver not in seen:
                     seen.add(driver)

@@ -6,9 +6,10 @@ nextpnr's hours, and is within about a tenth of its result.
 
 import json
 import re
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from rich.markup import escape
@@ -36,6 +37,8 @@ delays: timing database of Project Trellis, ECP5/timing/speed_6."""
 MOST_PATHS, MOST_PARTS, MOST_NAMES = 12, 3, 6
 """Most paths of a table, parts of a signal's name, and named signals on a path."""
 
+_Signal = tuple[str, str | None]
+
 _Arc = tuple[int, int, float]
 """Combinational arc: the net at an input of a cell, the net at an output, and the delay between them in ns."""
 
@@ -56,14 +59,6 @@ class _Cell:
         return self.of(*(port for port in self.bits if re.fullmatch(ports, port)))
 
 
-@dataclass
-class _Flat:
-    """A flat netlist: its cells, and the name and source line of each net that has a name in the source."""
-
-    cells: list[_Cell] = field(default_factory=list)
-    names: dict[int, tuple[str, str | None]] = field(default_factory=dict)
-
-
 def estimate_paths(netlist: Netlist) -> list[dict[str, object]]:
     """Return the slowest path from each register or memory, slowest first.
 
@@ -72,22 +67,22 @@ def estimate_paths(netlist: Netlist) -> list[dict[str, object]]:
     Returns:
         `ns`; `start` and `end`, a signal and its source line or None; `through`, signals with their arrival in ns.
     """
-    flat = _flatten(netlist)
-    arrival, before = _arrivals(flat.cells)
+    cells, names = _flatten(netlist)
+    arrival, before = _arrivals(cells)
     slowest: dict[int, tuple[float, int, _Cell]] = {}
     starts: dict[int, int] = {}
-    for cell in flat.cells:
+    for cell in cells:
         for net in _ends(cell):
             start = _start(net, before, starts)
             if arrival.get(net, 0.0) > slowest.get(start, (0.0,))[0]:
                 slowest[start] = arrival[net], net, cell
     rows: dict[str, dict[str, object]] = {}
     for start, (ns, net, cell) in sorted(slowest.items(), key=lambda item: -item[1][0]):
-        name, place = flat.names.get(start, ("(no name)", None))
+        name, place = names.get(start, ("(no name)", None))
         signal = name.partition("[")[0]
         if (alike := re.sub(r"\d+", "", signal)) not in rows:
-            through = list(_through(net, before, arrival, flat.names))
-            rows[alike] = {"ns": ns + WIRE, "start": (signal, place), "end": _end(cell, flat.names), "through": through}
+            through = list(_through(net, before, arrival, names))
+            rows[alike] = {"ns": ns + WIRE, "start": (signal, place), "end": _end(cell, names), "through": through}
     return list(rows.values())
 
 
@@ -109,7 +104,7 @@ def estimate_table(rows: list[Mapping]) -> Table:
 _COLUMNS = "ns: {ns:.1f} | from: {from_} | to: {to} | through: {through}"
 
 
-def _format_signal(end: tuple[str, str | None]) -> str:
+def _format_signal(end: _Signal) -> str:
     """Return a signal's name and source line as text; a long name without the modules in the middle of its path."""
     name, place = end
     parts = name.rpartition("core.")[2].split(".")
@@ -117,46 +112,35 @@ def _format_signal(end: tuple[str, str | None]) -> str:
     return escape(f"{short}\n{place}" if place else short)
 
 
-def _flatten(netlist: Netlist) -> _Flat:
+def _flatten(netlist: Netlist) -> tuple[list[_Cell], dict[int, _Signal]]:
+    """Return the cells of a flat netlist, and name and source line of each net that has a name in the source."""
     modules = json.loads((netlist.folder / "netlist.json").read_text())["modules"]
-    flat = _Flat()
-    count = 0
+    cells, names, numbers = [], {}, count(1)
 
     def add(module: Mapping, path: str, bound: dict[int, int]) -> None:
-        nonlocal count
-        nets = dict(bound)
-
-        def net(bit: int) -> int:
-            nonlocal count
-            if bit not in nets:
-                nets[bit] = count = count + 1
-            return nets[bit]
-
+        nets = defaultdict(numbers.__next__, bound)
         for name, named in module["netnames"].items():
             if not named_by_source(name, named):
                 continue
             place = project_source(named["attributes"].get("src", ""))
             for index, bit in enumerate(named["bits"]):
                 if isinstance(bit, int):
-                    full = f"{path}{name}[{index}]"
+                    full, net = f"{path}{name}[{index}]", nets[bit]
                     # The shortest name is nearest to the top.
-                    flat.names[net(bit)] = min(flat.names.get(net(bit), (full, place)), (full, place), key=_length)
+                    if net not in names or len(full) < len(names[net][0]):
+                        names[net] = full, place
         for name, cell in module["cells"].items():
-            bits = {port: [net(bit) for bit in of if isinstance(bit, int)] for port, of in cell["connections"].items()}
+            bits = {port: [nets[bit] for bit in of if isinstance(bit, int)] for port, of in cell["connections"].items()}
             inner = modules.get(cell["type"], {"cells": {}})
             if not inner["cells"]:
-                flat.cells.append(_Cell(f"{path}{name}", cell["type"], bits))
+                cells.append(_Cell(f"{path}{name}", cell["type"], bits))
                 continue
             ports = ((port["bits"], cell["connections"].get(of, ())) for of, port in inner["ports"].items())
             pairs = (pair for inside, outside in ports for pair in zip(inside, outside, strict=False))
-            add(inner, f"{path}{name}.", {i: net(o) for i, o in pairs if isinstance(i, int) and isinstance(o, int)})
+            add(inner, f"{path}{name}.", {i: nets[o] for i, o in pairs if isinstance(i, int) and isinstance(o, int)})
 
     add(netlist.module, "", {})
-    return flat
-
-
-def _length(named: tuple[str, str | None]) -> int:
-    return len(named[0])
+    return cells, names
 
 
 def _arcs(cell: _Cell) -> Iterator[_Arc]:
@@ -250,7 +234,7 @@ def _through(net: int, before: Mapping, arrival: Mapping, names: Mapping) -> Ite
         net = before[net]
 
 
-def _end(cell: _Cell, names: Mapping[Any, tuple[str, str | None]]) -> tuple[str, str | None]:
+def _end(cell: _Cell, names: Mapping[Any, _Signal]) -> _Signal:
     held = next(cell.of("Q"), None) if cell.type == "TRELLIS_FF" else None
     name, place = names.get(held, (re.sub(r"(\.\d+)+$", "", cell.name), None))
     return name.partition("[")[0], place

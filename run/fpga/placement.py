@@ -92,7 +92,8 @@ def critical_path(segments: Iterable[Mapping], netlist: Netlist) -> dict[str, ob
             since += 1
             luts += 1
         if segment["type"] == "routing":
-            signal = _source_name(segment["net"])
+            # Names that the tools made are not in the source.
+            signal = None if _MADE.search(segment["net"]) else segment["net"]
             source = project_source(segment.get("sources", ()))
         elif segment["type"] == "setup":
             signal, source = _register(to["cell"], netlist)
@@ -109,9 +110,7 @@ def critical_path(segments: Iterable[Mapping], netlist: Netlist) -> dict[str, ob
     return {"ns": at, "logic_ns": logic, "luts": luts, "steps": steps}
 
 
-def _source_name(net: str) -> str | None:
-    """Return the name of a net; None if the tools made the net, so that it has no name in the source."""
-    return None if "$" in net or any(f"_{cell}_" in net for cell in ("LUT4", "CCU2C", "PFUMX", "L6MUX21")) else net
+_MADE = re.compile(r"\$|_(LUT4|CCU2C|PFUMX|L6MUX21)_")
 
 
 def _register(cell: str, netlist: Netlist) -> tuple[str | None, str | None]:

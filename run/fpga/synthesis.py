@@ -16,15 +16,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from amaranth.lib import wiring
 from filelock import FileLock
 
 from neuroncore_rtl import ROOT, SIM_BUILD
+from neuroncore_rtl.hdl.verilog.conversion import below
+from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
+from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 
 __all__ = [
-    "ABC", "FAMILIES", "Family", "Netlist", "cache_folder", "named_by_source", "project_source", "run_tool",
-    "synthesise", "versions", "without_brackets",
+    "ABC", "FAMILIES", "Family", "Netlist", "cache_folder", "elaborate_unit", "named_by_source", "project_source",
+    "run_tool", "synthesise", "versions", "without_brackets",
 ]  # fmt: skip
 
 ABC = "+&scorr; &sweep; &if {C} {W} {D} {R} -v"
@@ -109,11 +113,11 @@ FAMILIES = {
 """Values of FAMILY."""
 
 
+@dataclass
 class Netlist:
     """A unit in the cells of a family; its folder has `netlist.json`, by Yosys, and `cells.json`, the counts."""
 
-    def __init__(self, folder: Path):
-        self.folder = folder
+    folder: Path
 
     @property
     def cells(self) -> dict[str, int]:
@@ -182,6 +186,13 @@ def project_source(attribute: str | Iterable[str]) -> str | None:
 def versions() -> dict[str, str]:
     """Return the versions of the tools."""
     return {name: importlib.metadata.version(name) for name in ("amaranth", *TOOLS)}
+
+
+def elaborate_unit(component: wiring.Component, name: str) -> tuple[dict[str, str], Iterable[str]]:
+    """Return the modules of a component as RTLIL by name, the top module `name` first, and further ones as Verilog."""
+    library = ModuleLibrary()
+    with progress(f"{name}: elaborating"):
+        return below(name, component, library, sources=True), library.texts.values()
 
 
 def synthesise(

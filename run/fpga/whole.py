@@ -14,10 +14,16 @@ from typing import Any
 from amaranth.lib import wiring
 from rich.table import Table
 
-from neuroncore_rtl.hdl.verilog.conversion import below
-from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
 from neuroncore_rtl.run.fpga.modules import occurrences, stub
-from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Netlist, cache_folder, run_tool, synthesise, without_brackets
+from neuroncore_rtl.run.fpga.synthesis import (
+    FAMILIES,
+    Netlist,
+    cache_folder,
+    elaborate_unit,
+    run_tool,
+    synthesise,
+    without_brackets,
+)
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.tables import table
 
@@ -62,10 +68,7 @@ ROUNDS = 4
 
 def whole(component: wiring.Component, name: str) -> tuple[Netlist, list[dict]]:
     """Elaborate a component as the module `name`; return the result of `synthesise_whole` for this module."""
-    library = ModuleLibrary()
-    with progress(f"{name}: elaborating"):
-        modules = below(name, component, library, sources=True)
-    return synthesise_whole(name, modules, library.texts.values())
+    return synthesise_whole(name, *elaborate_unit(component, name))
 
 
 def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> tuple[Netlist, list[dict]]:
@@ -139,11 +142,9 @@ def join(top: str, netlists: Mapping[str, Netlist]) -> Netlist:
                 if name != top:
                     module["attributes"].pop("top", None)
             cells = {name: netlist.cells for name, netlist in netlists.items()}
-            counts: dict[str, int] = {}
+            counts: Counter[str] = Counter()
             for name, times in occurrences(top, cells).items():
-                for cell, count in cells[name].items():
-                    if cell not in cells:
-                        counts[cell] = counts.get(cell, 0) + times * count
+                counts.update({cell: times * count for cell, count in cells[name].items() if cell not in cells})
             (folder / "netlist.json").write_text(json.dumps({"creator": "Yosys", "modules": modules}))
             (folder / "cells.json").write_text(json.dumps(counts))
     return Netlist(folder)

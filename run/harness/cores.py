@@ -98,7 +98,6 @@ class CoreDevice:
     The parts of its outcome are the images; the counter `simulated` has all cycles.
 
     Arguments:
-        machine: parameters of the core or instance.
         room: bytes of HBM of all cores.
         check_axi: whether a protocol checker watches every AXI port.
         watches_gates: whether a checker watches every clock gate for a clock that stops too early.
@@ -197,9 +196,8 @@ class CoreDevice:
 
     def read_outcome(self, work: CoreWork, directory: Path, state: Mapping[str, float]) -> Outcome:
         found = fields_by_kind(directory / "runs")
-        lines = sorted(
-            found["core"], key=lambda fields: int(fields[0])
-        )  # stable: a lone core's lines remain in the order of rounds
+        # The sort is stable: a lone core's lines remain in the order of rounds.
+        lines = sorted(found["core"], key=lambda fields: int(fields[0]))
         logs = _logs((directory / "events").read_text(), self.cores)
         parts: dict[int | str, Outcome] = {
             number: _part(fields[1:], self.core, log)
@@ -215,10 +213,7 @@ class CoreDevice:
 
 
 def _blocks_and_kept(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of two groups of modules of a core.
-
-    Verilator builds the first group as hierarchical blocks, and does not inline the second.
-    """
+    """Return the modules that Verilator builds as hierarchical blocks, and the modules that it does not inline."""
     instances = Counter(re.findall(r"^  (\w+) \S+ \(", text, re.MULTILINE))
     blocks = tuple(name for name in modules_of(text, _BLOCKS) if instances[name] > 1)
     return blocks, tuple(name for name in modules_of(text, f"{_BLOCKS}|{_KEPT}") if name not in blocks)
@@ -258,20 +253,16 @@ def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
         if kind in "pr":
             # Executions of one address retire in the order of issue.
             retired.setdefault(address, []).append(cycle)
-    found = []
-    for queue, address, cycle in issued:
-        ends = retired.get(address)
-        found.append(Event(queue, address, cycle, ends.pop(0) if ends else None))
-    return found, "".join(console)
+    ends = {address: iter(cycles) for address, cycles in retired.items()}
+    events = [Event(queue, address, cycle, next(ends.get(address, iter(())), None)) for queue, address, cycle in issued]
+    return events, "".join(console)
 
 
 def _part(fields: Sequence[str], config: Config, log: Sequence[Sequence[str]]) -> Outcome:
-    """Return the outcome of one image on one core, from its result line and its log."""
     cycles, over, exit_code, gave_up, cause, queue, address, detail, counters = fields
     errors = (CoreFault(int(queue), int(cause), int(address, 16), int(detail, 16)),) if int(cause) else ()
-    ending = (
-        Ending.FINISHED if int(over) else Ending.LIMIT if int(gave_up) else Ending.ERROR if errors else Ending.STUCK
-    )
+    failed = Ending.LIMIT if int(gave_up) else Ending.ERROR if errors else Ending.STUCK
+    ending = Ending.FINISHED if int(over) else failed
     events, console = _read_events(log)
     said = {"exit_code": int(exit_code, 16) if int(over) else None, "errors": errors, "console": console}
     counted = plain(core_counters(config), int(counters, 16))

@@ -21,7 +21,7 @@ from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS
 
 __all__ = [
     "ENGINE_VIEW", "FIRST_WINDOW", "LINK_DISTURBANCE", "LINK_VIEW", "SAMPLES", "Cut", "LinkSample", "LinkWork",
-    "engine_defines", "engine_views", "instance_label", "link_defines", "link_views", "read_samples", "sampling",
+    "engine_defines", "engine_views", "instance_label", "link_defines", "link_views", "read_samples",
 ]  # fmt: skip
 
 LINK_DISTURBANCE = Path(__file__).with_name("disturbance.v")
@@ -50,11 +50,6 @@ class LinkSample:
     counters: Sequence[Mapping[str, int]]
 
 
-def sampling(path: Path) -> list[str]:
-    """Return the plusargs by which the harness samples the links into a file."""
-    return plusargs(window=FIRST_WINDOW, samples=path)
-
-
 class Cut(NamedTuple):
     """A wire that transmits nothing from a cycle on."""
 
@@ -81,7 +76,7 @@ class LinkWork:
     def link_plusargs(self, directory: Path) -> list[str]:
         words = plusargs(errors=round(self.errors * 2**32), seed=self.seed)
         words += [] if self.cut is None else plusargs(cut=self.cut.wire, cut_cycle=self.cut.cycle)
-        return words + (sampling(directory / "samples") if self.sampled else [])
+        return words + (plusargs(window=FIRST_WINDOW, samples=directory / "samples") if self.sampled else [])
 
 
 def read_samples(text: str) -> list[LinkSample]:
@@ -112,14 +107,13 @@ def link_defines(instance: Instance, fabric: str, **views: Any) -> dict[str, Any
     fields = [(name, body.offset + body.shape[name].offset, body.shape[name].width) for name in _FRAME]
     fields += [(name, at + field.offset, field.width) for name, field in header.shape]
     fields = [(_RENAMED.get(name, name), low, width) for name, low, width in fields]
+    counters = [(name, field.offset, field.width) for name, field in LinkCounters.as_shape()]
     return {
         "WIRES": instance.chips * instance.directions,
         "FRAME": frame.size,
         "FRAME_FIELDS": _wires("frame", fields),
         "LINK_COUNTERS": LinkCounters.as_shape().size,
-        "LINK_COUNTER_FIELDS": _wires(
-            "counters", [(name, field.offset, field.width) for name, field in LinkCounters.as_shape()]
-        ),
+        "LINK_COUNTER_FIELDS": _wires("counters", counters),
         "WINDOW": sequence_window(instance.link_latency),
         "LINK_VIEWS": link_views(instance, fabric, **views),
     }

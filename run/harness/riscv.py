@@ -16,10 +16,9 @@ from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs, port_wires
 from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import UsageError
-from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.elaboration import cpu_verilog
-from neuroncore_rtl.run.sim.images import read_words, write_lines
-from neuroncore_rtl.run.sim.simulation import SimulationFailed
+from neuroncore_rtl.run.sim.images import memory_lines, read_words, write_lines
+from neuroncore_rtl.run.sim.simulation import Design, SimulationFailed
 from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE, TIMER_NOW
 
 __all__ = ["MEMORY_BYTES", "CpuDevice", "CpuWork", "Executable", "TraceEntry", "read_executable"]
@@ -54,10 +53,8 @@ def read_executable(path: Path, memory_bytes: int) -> Executable:
         raise UsageError(str(error)) from error
     symbols = elf.symbols
     if "tohost" not in symbols:
-        raise UsageError(
-            f"{name} must have the symbol tohost, the word that it writes at its end"
-            + ("" if symbols else "; it has no symbols at all: was it stripped?")
-        )
+        hint = "" if symbols else "; it has no symbols at all: was it stripped?"
+        raise UsageError(f"{name} must have the symbol tohost, the word that it writes at its end{hint}")
     of = {"compressed": elf.compressed, "memory_bytes": memory_bytes}
     return Executable(elf.image, symbols["tohost"], symbols.get("fromhost", 0), **of)
 
@@ -138,7 +135,7 @@ class CpuDevice:
     label = "riscv"
     ports = ("ended", "code", "cycles", "instructions", "silent", "broken")
 
-    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
+    def design(self, *, waves: bool = False, vectors: bool = False) -> Design:
         numbers = {"MEMORY_BASE": LOCAL_BASE, "TIMER_NOW": TIMER_NOW, "TIMER_COMPARE": TIMER_COMPARE}
         numbers |= {"CONSOLE": CONSOLE, "EXTERNAL": INTERRUPT_PENDING}
         defines: dict[str, Any] = {name: f"32'h{number:08x}" for name, number in numbers.items()}
@@ -150,8 +147,7 @@ class CpuDevice:
 
     def load(self, work: CpuWork, directory: Path) -> tuple[list[str], int]:
         program = work.program
-        image = program.image.ljust(-(-len(program.image) // 4) * 4, b"\0")
-        lines = "".join(f"{int.from_bytes(image[i : i + 4], 'little'):08x}\n" for i in range(0, len(image), 4))
+        lines = memory_lines(np.frombuffer(program.image, np.uint8)[np.newaxis], 4)
         wanted = ("console", *(["trace"] if work.trace else []), *(["memory_out"] if work.memory else []))
         words = write_lines(directory, {"memory": lines}) + plusargs(**{name: directory / name for name in wanted})
         words += plusargs(tohost=f"{program.tohost:x}", fromhost=f"{program.fromhost:x}", external_rate=work.external)

@@ -69,9 +69,8 @@ def run_device(
 ) -> Outcome:
     """Simulate a device with the input `work` and return its outcome; `waves` is the path for a waveform, or None.
 
-    Raises:
-        ValueError: if the work does not fit the device.
-        SimulationFailed: if the harness is not done within its limit, or stops, for example on a protocol violation.
+    Raises ValueError if the work does not fit the device, SimulationFailed if the harness is not done within its limit,
+    or stops, for example on a protocol violation.
     """
     with simulation.run_directory(device.label) as directory:
         directory = directory.resolve()

@@ -6,6 +6,7 @@ distance, moved by a loop or memcpy.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise, takewhile
 
 from neuroncore_rtl.run.lanes.lane_code import LaneCode, ctype
 from neuroncore_rtl.run.lanes.netlist import Bit, LanesNetlist, NetlistInstance, Unsupported
@@ -22,10 +23,7 @@ class BlockCode(LaneCode):
     """C++ code of a block, treated as a lane with one instance that contains other lanes.
 
     `modules` are the block and its lanes, from Yosys' `write_json`. `lanes` has the code, `order` the instances, of
-    each kind of lane, by module.
-
-    Raises:
-        Unsupported: if the block cannot be evaluated this way.
+    each kind of lane, by module. Raises Unsupported if the block cannot be evaluated this way.
     """
 
     def __init__(self, modules: Mapping[str, dict], name: str):
@@ -200,43 +198,30 @@ class BlockCode(LaneCode):
 
     def _pack_row(self, target: str, part, count: int, steps: tuple[int, int]) -> None:
         (kind, name, number), length, place = part
-        if kind == "constant":
-            if count == 1:
-                if number:
-                    self.line(f"put({target}, {place}u, {length}u, {number:#x}ull);")
-                return
-            self.line(
-                f"for (int n = 0; n < {count}; n++) put({target}, {place}u + n * {steps[1]}u, {length}u, "
-                f"{number:#x}ull + n * {steps[0]}ull);"
-            )
-            return
-        if count == 1:
-            value = self._row_value(kind, name, str(number), length)
-            self.line(f"put({target}, {place}u, {length}u, {value});")
-            return
-        if length == 32 and steps == (1, 32) and place % 32 == 0 and kind == "lane" and name.endswith("@0"):
-            module, port, _ = self._split(name)
-            lane = self.lanes[module]
-            width = len(lane.netlist.outputs[port])
-            if width == 32 and not lane.output_is_uniform(port):
-                first = f"&s.{self._lane(module)}.{lane.port(port)}[{number}]"
+        several = count > 1
+        if length == 32 and steps == (1, 32) and place % 32 == 0:
+            if first := self._lane_array(kind, name, number, length):
                 self.line(f"memcpy({target} + {place // 32}, {first}, {4 * count});")
                 return
-        value = self._row_value(kind, name, f"{number} + n * {steps[0]}", length)
-        self.line(f"for (int n = 0; n < {count}; n++) put({target}, {place}u + n * {steps[1]}u, {length}u, {value});")
+        if kind == "constant":
+            if not several and not number:
+                return
+            value = f"{number:#x}ull" + f" + n * {steps[0]}ull" * several
+        else:
+            value = self._row_value(kind, name, f"{number}" + f" + n * {steps[0]}" * several, length)
+        loop, distance = (f"for (int n = 0; n < {count}; n++) ", f" + n * {steps[1]}u") if several else ("", "")
+        self.line(f"{loop}put({target}, {place}u{distance}, {length}u, {value});")
 
     def _switch(self, name: str, switch: Switch, sides: dict[int, Scope], depth: int) -> None:
         """Emit a switch; if its operands form a regular row (see `_origin`), it becomes one indexed expression."""
         cell = self.netlist.cells[name]
         cases = sorted((value, side) for side, value in enumerate(switch.values))
-        shapes = [self._shape(cell.operands["B"][side * cell.width : (side + 1) * cell.width]) for _, side in cases]
+        shapes = [self._shape(cell.case(side)) for _, side in cases]
         first, last = cases[0][0], cases[-1][0]
         alike = last - first == len(cases) - 1 and all(shape[0] == shapes[0][0] for shape in shapes)
-        if not alike or any(kind == "own" for kind, *_ in shapes[0][0]) or any(inner.cells for inner in sides.values()):
-            super()._switch(name, switch, sides, depth)
-            return
-        steps = tuple(b - a for a, b in zip(shapes[0][1], shapes[1][1], strict=True))
-        if any(shape != self._numbers_at(shapes, 0, steps, n) for n, shape in enumerate(shapes)):
+        alike &= all(kind != "own" for kind, *_ in shapes[0][0]) and not any(inner.cells for inner in sides.values())
+        steps = self._steps(shapes[0], shapes[1]) if alike else ()
+        if not alike or any(shape != self._moved(shapes[0], steps, n) for n, shape in enumerate(shapes)):
             super()._switch(name, switch, sides, depth)
             return
         place, size = self.places[name], word(cell.width)
@@ -245,8 +230,6 @@ class BlockCode(LaneCode):
         self.line(f"if (const uint32_t n = {number} - {first}u; n <= {last - first}u)", depth)
         value = self._alike_value(shapes[0], steps, cell.width)
         self.line(f"{place} = {value};", depth + 1)
-
-    # Origins of bits
 
     def _origin(self, source: str | None, first: int) -> Place:
         """Return kind, name and number of a bit's origin: constant, input of the block, output of a lane, or own cell.
@@ -264,17 +247,27 @@ class BlockCode(LaneCode):
             return "lane", f"{module}:{port}@{first}", self.index[owner]
         return "own", f"{source}@{first}", 0
 
-    def _split(self, name: str) -> tuple[str, str, int]:
+    def _lane_output(self, name: str) -> tuple[str, str, int]:
         before, _, first = name.rpartition("@")
         module, _, port = before.partition(":")
         return module, port, int(first)
+
+    def _lane_array(self, kind: str, name: str, number: int, width: int) -> str | None:
+        """Return the address of a word in the array of a lane's output of `width` bits; None for other origins."""
+        if kind != "lane" or not name.endswith("@0"):
+            return None
+        module, port, _ = self._lane_output(name)
+        lane = self.lanes[module]
+        if len(lane.netlist.outputs[port]) != width or lane.output_is_uniform(port):
+            return None
+        return f"&s.{self._lane(module)}.{lane.port(port)}[{number}]"
 
     def _row_value(self, kind: str, name: str, number: str, length: int) -> str:
         """Return the C++ expression of bits of an origin; `number` is C++, with or without the loop variable `n`."""
         if kind == "input":
             return f"bits{word(length)}(i_{self.places[name]}, {number}, {length}u)"
         if kind == "lane":
-            module, port, first = self._split(name)
+            module, port, first = self._lane_output(name)
             width = len(self.lanes[module].netlist.outputs[port])
             value = self._lane_word(module, port, number)
         else:
@@ -287,14 +280,12 @@ class BlockCode(LaneCode):
             value = f"({value} & {(1 << length) - 1:#x}{'u' if word(width) == 32 else 'ull'})"
         return value
 
-    # A step
-
     def _step(self) -> None:
         netlist = self.netlist
         sinks = [bit for register in netlist.registers.values() for bit in register.bits()]
         for memory in netlist.memories.values():
             sinks += [*self._read_bits(memory, True)]
-            sinks += [bit for w in memory.writes for bit in (*w.enables, *w.address, *w.data)]
+            sinks += [bit for write in memory.writes for bit in write.bits()]
         sinks += [
             bit
             for i in netlist.instances.values()
@@ -327,15 +318,13 @@ class BlockCode(LaneCode):
             self.line(f"{target} = {self.values.bits(instances[0].inputs[port], size).code};")
             return
         shapes = [self._shape(instance.inputs[port]) for instance in instances]
-        left = set(range(len(shapes)))
+        rest = list(range(len(shapes)))
         common = self._commonest(shapes)
         if common is not None:
             first, last, steps = common
             self._give_row(target, width, shapes, first, last - first + 1, 1, steps)
-            left -= {
-                k for k in range(first, last + 1) if self._numbers_at(shapes, first, steps, k - first) == shapes[k]
-            }
-        rest = sorted(left)
+            row = {k for k in range(first, last + 1) if self._moved(shapes[first], steps, k - first) == shapes[k]}
+            rest = [k for k in rest if k not in row]
         while rest:
             count, stride, steps = self._row(shapes, rest)
             self._give_row(target, width, shapes, rest[0], count, stride, steps)
@@ -348,27 +337,26 @@ class BlockCode(LaneCode):
         return alike, tuple(number for _, _, number, _, _ in places)
 
     @staticmethod
-    def _numbers_at(shapes, first: int, steps, n: int):
-        alike, numbers = shapes[first]
+    def _moved(shape, steps, n: int):
+        """Return the shape of the operand `n` places after an operand in a regular row."""
+        alike, numbers = shape
         return alike, tuple(number + n * step for number, step in zip(numbers, steps, strict=True))
+
+    @staticmethod
+    def _steps(shape, following) -> tuple[int, ...]:
+        return tuple(b - a for a, b in zip(shape[1], following[1], strict=True))
 
     def _commonest(self, shapes) -> tuple[int, int, tuple[int, ...]] | None:
         """Return first and last instance, and steps of the numbers, of the longest regular row of operands."""
         rows: Counter = Counter()
-        for k in range(len(shapes) - 1):
-            (alike, numbers), (next_alike, next_numbers) = shapes[k], shapes[k + 1]
-            if alike == next_alike:
-                steps = tuple(b - a for a, b in zip(numbers, next_numbers, strict=True))
-                base = tuple(number - k * step for number, step in zip(numbers, steps, strict=True))
-                rows[alike, steps, base] += 1
+        for k, (shape, following) in enumerate(pairwise(shapes)):
+            if shape[0] == following[0]:
+                steps = self._steps(shape, following)
+                rows[steps, self._moved(shape, steps, -k)] += 1
         if not rows:
             return None
-        (alike, steps, base), _ = rows.most_common(1)[0]
-        members = [
-            k
-            for k, (other, numbers) in enumerate(shapes)
-            if other == alike and numbers == tuple(b + k * step for b, step in zip(base, steps, strict=True))
-        ]
+        (steps, base), _ = rows.most_common(1)[0]
+        members = [k for k, shape in enumerate(shapes) if shape[0] == base[0] and shape == self._moved(base, steps, k)]
         return members[0], members[-1], steps
 
     def _row(self, shapes, rest: list[int]) -> tuple[int, int, tuple[int, ...]]:
@@ -377,28 +365,20 @@ class BlockCode(LaneCode):
         if len(rest) == 1 or shapes[rest[1]][0] != alike:
             return 1, 1, (0,) * len(numbers)
         stride = rest[1] - rest[0]
-        steps = tuple(b - a for a, b in zip(numbers, shapes[rest[1]][1], strict=True))
-        count = 1
-        while (
-            count < len(rest)
-            and rest[count] == rest[0] + count * stride
-            and shapes[rest[count]] == self._numbers_at(shapes, rest[0], steps, count)
-        ):
-            count += 1
-        return count, stride, steps
+        steps = self._steps(shapes[rest[0]], shapes[rest[1]])
+        row = takewhile(
+            lambda n: rest[n] == rest[0] + n * stride and shapes[rest[n]] == self._moved(shapes[rest[0]], steps, n),
+            range(1, len(rest)),
+        )
+        return 1 + len(list(row)), stride, steps
 
     def _give_row(self, target: str, width: int, shapes, first: int, count: int, stride: int, steps) -> None:
         alike, numbers = shapes[first]
-        size = word(width)
         if len(alike) == 1 and stride == 1:
             kind, name, length, _ = alike[0]
-            if kind == "lane" and steps == (1,) and name.endswith("@0"):
-                module, port, _ = self._split(name)
-                lane = self.lanes[module]
-                if len(lane.netlist.outputs[port]) == length == width and not lane.output_is_uniform(port):
-                    origin = f"&s.{self._lane(module)}.{lane.port(port)}[{numbers[0]}]"
-                    self.line(f"memcpy(&{target}[{first}], {origin}, {count * size // 8});")
-                    return
+            if steps == (1,) and length == width and (origin := self._lane_array(kind, name, numbers[0], width)):
+                self.line(f"memcpy(&{target}[{first}], {origin}, {count * word(width) // 8});")
+                return
             if kind == "input" and steps == (32,) and length == width == 32 and numbers[0] % 32 == 0:
                 self.line(f"memcpy(&{target}[{first}], i_{self.places[name]} + {numbers[0] // 32}, {4 * count});")
                 return

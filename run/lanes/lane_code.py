@@ -36,8 +36,6 @@ class LaneCode:
     """C++ code that evaluates all instances (lanes) of one module.
 
     Arguments:
-        netlist: the module.
-        count: number of instances.
         uniform_inputs: input ports that have the same value in all instances.
 
     Attributes:
@@ -55,8 +53,6 @@ class LaneCode:
         self.late = self.behind(bit for bits in netlist.outputs.values() for bit in bits) & set(netlist.inputs)
         self.lines: list[str] = []
 
-    # Uniform values
-
     def _uniform(self, inputs: set[str]) -> set[str]:
         """Return the largest set of sources that depend only on uniform inputs and on sources of the set."""
         netlist = self.netlist
@@ -73,9 +69,9 @@ class LaneCode:
                     uniform.discard(name)
                     changed = True
             for memory in netlist.memories.values():
-                written_alike = all(same((*w.enables, *w.address, *w.data)) for w in memory.writes)
+                written_alike = all(same(write.bits()) for write in memory.writes)
                 for read in memory.reads:
-                    if read.chunks[0] in uniform and not (written_alike and same((read.enable, *read.address))):
+                    if read.chunks[0] in uniform and not (written_alike and same(read.bits())):
                         uniform.difference_update(read.chunks)
                         changed = True
         return uniform
@@ -84,7 +80,7 @@ class LaneCode:
         return isinstance(bit, int) or bit[0] in self.uniform
 
     def memory_is_uniform(self, memory: NetlistMemory) -> bool:
-        return all(self.is_uniform(bit) for w in memory.writes for bit in (*w.enables, *w.address, *w.data))
+        return all(self.is_uniform(bit) for write in memory.writes for bit in write.bits())
 
     def behind(self, bits: Iterable[Bit], through: Through | None = None) -> set[str]:
         """Return the ports, registers and read words that bits depend on within a cycle.
@@ -110,8 +106,6 @@ class LaneCode:
     def _through(self, source: str) -> Iterable[Bit] | None:
         cell = self.netlist.cells.get(source)
         return None if cell is None else cell.bits()
-
-    # Expressions
 
     def _state(self, source: str, first: int, length: int) -> tuple[Expression, int, int]:
         """Return a port's, register's or evaluated cell's C++ expression, the first bit in it, and its width."""
@@ -140,8 +134,6 @@ class LaneCode:
 
     def output_is_uniform(self, name: str) -> bool:
         return all(map(self.is_uniform, self.netlist.outputs[name]))
-
-    # Text
 
     def text(self) -> str:
         self.values = Values(self.netlist.name, self._state)
@@ -230,30 +222,25 @@ class LaneCode:
                 continue
             opening = ""
             for side, inner in scope.branches[name].items():
-                if side < 0:
-                    bits = cell.operands["A"]
-                    self.line(f"{opening}{{", depth)
-                else:
-                    bits = cell.operands["B"][side * cell.width : (side + 1) * cell.width]
-                    select = self.values.bits([cell.operands["S"][side]], 32).code
-                    self.line(f"{opening}if ({select}) {{", depth)
-                self._body(inner, depth + 1)
-                self.line(
-                    f"{self.places[name]} = {self._word(name, self.values.bits(bits, word(cell.width)))};", depth + 1
-                )
+                select = "" if side < 0 else f"if ({self.values.bits([cell.operands['S'][side]], 32).code}) "
+                self.line(f"{opening}{select}{{", depth)
+                self._side(name, side, inner, depth + 1)
                 opening = "} else "
             self.line("}", depth)
 
     def _switch(self, name: str, switch: Switch, sides: dict[int, Scope], depth: int) -> None:
-        cell = self.netlist.cells[name]
         self.line(f"switch ({self.values.bits(list(switch.bits), 32).code}) {{", depth)
         for side, inner in sides.items():
-            bits = cell.operands["A"] if side < 0 else cell.operands["B"][side * cell.width : (side + 1) * cell.width]
             self.line("default: {" if side < 0 else f"case {switch.values[side]:#x}u: {{", depth)
-            self._body(inner, depth + 1)
-            value = self._word(name, self.values.bits(bits, word(cell.width)))
-            self.line(f"{self.places[name]} = {value}; break; }}", depth + 1)
+            self._side(name, side, inner, depth + 1, " break; }")
         self.line("}", depth)
+
+    def _side(self, name: str, side: int, scope: Scope, depth: int, end: str = "") -> None:
+        """Emit the evaluation of one side of a multiplexer, and the text `end`."""
+        self._body(scope, depth)
+        cell = self.netlist.cells[name]
+        value = self._word(name, self.values.bits(cell.case(side), word(cell.width)))
+        self.line(f"{self.places[name]} = {value};{end}", depth)
 
     def _word(self, name: str, value: Expression) -> str:
         """Return the C++ expression of a source's value: a vector, or a scalar if the source is uniform."""
@@ -272,7 +259,7 @@ class LaneCode:
         sinks = [bit for register in varying for bit in register.bits()]
         sinks += [bit for memory in netlist.memories.values() for bit in self._read_bits(memory, False)]
         guarded = {
-            (number, port): [*write.enables, *write.address, *write.data]
+            (number, port): [*write.bits()]
             for number, memory in self._memories()
             if not self.memory_is_uniform(memory)
             for port, write in enumerate(memory.writes)
@@ -292,7 +279,7 @@ class LaneCode:
         for memory in netlist.memories.values():
             uniform_sinks += self._read_bits(memory, True)
             if self.memory_is_uniform(memory):
-                uniform_sinks += [bit for w in memory.writes for bit in (*w.enables, *w.address, *w.data)]
+                uniform_sinks += [bit for write in memory.writes for bit in write.bits()]
         outer = schedule({n: c for n, c in netlist.cells.items() if n in self.uniform}, uniform_sinks, lambda bit: True)
         self._body(outer, 1)
 
@@ -345,7 +332,7 @@ class LaneCode:
             if not read.clocked:
                 raise Unsupported(f"{self.netlist.name}: {memory.name} is read within a cycle")
             if (read.chunks[0] in self.uniform) == uniform:
-                yield from (read.enable, *read.address)
+                yield from read.bits()
 
     def _guard(self, number: int, port: int) -> list[Bit]:
         """Return uniform bits such that whenever a write is enabled, one of them is set; empty if none are known."""
@@ -368,12 +355,9 @@ class LaneCode:
             return None
         for port, other in (("A", "B"), ("B", "A")):
             side = cell.operands[port]
-            if (
-                place < len(side)
-                and self.is_uniform(side[place])
-                and (cell.kind == "and" or cell.operands[other][place] == 0)
-            ):
-                return side[place]
+            if place < len(side) and self.is_uniform(side[place]):
+                if cell.kind == "and" or cell.operands[other][place] == 0:
+                    return side[place]
         return None
 
     def _next(self, register: NetlistRegister) -> str:
@@ -395,9 +379,8 @@ class LaneCode:
             value = select(register.enable, select(register.reset, reset, value), old)
         return self._word(register.name, value)
 
-    # Memories: the words of all instances at one address are adjacent
-
     def _memories(self):
+        # The words of all instances at one address are adjacent.
         return enumerate(self.netlist.memories.values())
 
     def _reads(self, number: int, memory: NetlistMemory, uniform: bool, depth: int) -> Iterator[str]:
@@ -407,46 +390,36 @@ class LaneCode:
                 continue
             if any(read.transparent):
                 raise Unsupported(f"{self.netlist.name}: {memory.name} forwards a write of the same cycle to a read")
-            yield from self._read_port(number, memory, read, uniform, depth)
+            yield from self._port_reads(number, memory, read, uniform, depth)
 
-    def _read_port(
-        self, number: int, memory: NetlistMemory, read: NetlistReadPort, uniform: bool, depth: int
-    ) -> Iterator[str]:
+    def _port_reads(self, number: int, memory: NetlistMemory, read: NetlistReadPort, uniform: bool, depth: int):
         address = self.values.bits(read.address, 32)
         enable = self.values.bits([read.enable], 32)
+        varying = address.varying or enable.varying
         each = not self.memory_is_uniform(memory)
         kind = "uint32_t" if uniform else "V32"
         for chunk, source in enumerate(read.chunks):
             place = self.places[source]
-            old = self._state(source, 0, 1)[0].code
-            if not uniform and not (address.varying or enable.varying) and source not in self.needed:
-                # No other cell needs the old word in this step.
-                word = f"s.m{number}[{address.code}][{chunk}]"
-                word = f"load(&{word}[k])" if each else f"K32({word})"
-                if memory.size < 1 << len(read.address):
-                    word = f"({address.code} < {memory.size}u ? {word} : K32(0u))"
-                if chunk == 0:
-                    self.line(f"if ({enable.code}) {{", depth)
-                self.line(f"store(&s.{place}[k], {word});", depth + 1)
-                if chunk == len(read.chunks) - 1:
-                    self.line("}", depth)
-                continue
-            if address.varying or enable.varying:
+            if varying:
                 base = f"&s.m{number}[0][{chunk}]" + ("[k]" if each else "")
                 stride = len(read.chunks) * (self.count if each else 1)
                 word = f"gather({base}, {address.as_vector().code}, {stride}u, {int(each)}u, {memory.size}u)"
-                choice = (
-                    f"choose({enable.as_vector().code}, {word}, {old})"
-                    if enable.varying
-                    else f"{enable.code} ? {word} : {old}"
-                )
             else:
                 word = f"s.m{number}[{address.code}][{chunk}]"
                 if not uniform:
                     word = f"load(&{word}[k])" if each else f"K32({word})"
                 if memory.size < 1 << len(read.address):
                     word = f"({address.code} < {memory.size}u ? {word} : {kind}{{}})"
-                choice = f"{enable.code} ? {word} : {old}"
+            if not uniform and not varying and source not in self.needed:
+                # No other cell needs the old word in this step.
+                if chunk == 0:
+                    self.line(f"if ({enable.code}) {{", depth)
+                self.line(f"store(&s.{place}[k], {word});", depth + 1)
+                if chunk == len(read.chunks) - 1:
+                    self.line("}", depth)
+                continue
+            old = self._state(source, 0, 1)[0].code
+            choice = f"choose({enable.code}, {word}, {old})" if enable.varying else f"{enable.code} ? {word} : {old}"
             self.line(f"const {kind} n_{place} = {choice};", depth)
             yield place
 

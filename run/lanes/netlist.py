@@ -7,6 +7,7 @@ and wide ports are accessed bit by bit.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 __all__ = [
     "WORD", "Bit", "Cell", "LanesNetlist", "NetlistInstance", "NetlistMemory", "NetlistReadPort", "NetlistRegister",
@@ -57,8 +58,11 @@ class Cell:
     signed: frozenset[str] = frozenset()
 
     def bits(self) -> Iterator[Bit]:
-        for operand in self.operands.values():
-            yield from operand
+        return chain.from_iterable(self.operands.values())
+
+    def case(self, side: int) -> list[Bit]:
+        """Return the input bits of a multiplexer that the select number `side` chooses; -1: its default."""
+        return self.operands["A"] if side < 0 else self.operands["B"][side * self.width : (side + 1) * self.width]
 
 
 @dataclass
@@ -75,9 +79,7 @@ class NetlistRegister:
     reset_first: bool = True
 
     def bits(self) -> Iterator[Bit]:
-        yield from self.d
-        yield self.enable
-        yield self.reset
+        return chain(self.d, [self.enable, self.reset])
 
 
 @dataclass
@@ -91,6 +93,9 @@ class NetlistReadPort:
     init: int
     transparent: list[bool]
 
+    def bits(self) -> Iterator[Bit]:
+        return chain([self.enable], self.address)
+
 
 @dataclass
 class NetlistWritePort:
@@ -99,6 +104,9 @@ class NetlistWritePort:
     enables: list[Bit]
     address: list[Bit]
     data: list[Bit]
+
+    def bits(self) -> Iterator[Bit]:
+        return chain(self.enables, self.address, self.data)
 
 
 @dataclass
@@ -116,10 +124,7 @@ class NetlistMemory:
         return [min(CHUNK, self.width - first) for first in range(0, self.width, CHUNK)]
 
     def bits(self) -> Iterator[Bit]:
-        for read in self.reads:
-            yield from (read.enable, *read.address)
-        for write in self.writes:
-            yield from (*write.enables, *write.address, *write.data)
+        return chain.from_iterable(port.bits() for port in (*self.reads, *self.writes))
 
 
 @dataclass
@@ -168,6 +173,11 @@ def _number(bits: str) -> int:
     return int(bits.replace("x", "0").replace("z", "0") or "0", 2)
 
 
+def _part(digits: str, number: int, width: int) -> str:
+    """Return the digits of word `number`, counted from the right."""
+    return digits[len(digits) - (number + 1) * width : len(digits) - number * width]
+
+
 class _Reader:
     def __init__(self, name: str, modules: Mapping[str, dict], lane: bool):
         self.lane = lane
@@ -179,16 +189,16 @@ class _Reader:
         for net in self.module["netnames"].values():
             init = net["attributes"].get("init", "")
             self.inits.update(zip(net["bits"], reversed(init), strict=False))
-        self.clock: int | None = None
+        [self.clock] = self.module["ports"].get("clk", {"bits": [None]})["bits"]
         self._sources()
         self._cells()
-        for port, what in self.ports():
-            if what["direction"] == "output":
-                for part, bits in chunks(port, what["bits"]) if lane else [(port, what["bits"])]:
-                    self.netlist.outputs[part] = self.of(bits)
+        self.netlist.outputs.update({part: self.of(bits) for part, bits in self.ports("output")})
 
-    def ports(self):
-        return self.module["ports"].items()
+    def ports(self, direction: str) -> Iterator[tuple[str, list]]:
+        """Yield name and bits of each port of a direction except `clk`; a lane's wide ports are split."""
+        for port, what in self.module["ports"].items():
+            if what["direction"] == direction and port != "clk":
+                yield from chunks(port, what["bits"]) if self.lane else [(port, what["bits"])]
 
     def of(self, bits: list) -> list[Bit]:
         return [self.bit(bit) for bit in bits]
@@ -200,20 +210,15 @@ class _Reader:
             raise Unsupported(f"{self.netlist.name}: net {bit} has no driver")
         return self.bits[bit]
 
-    def name(self, source: str, bits: list, width: int | None = None) -> None:
-        self.netlist.widths[source] = len(bits) if width is None else width
+    def name(self, source: str, bits: list) -> None:
+        self.netlist.widths[source] = len(bits)
         for place, bit in enumerate(bits):
             self.bits[bit] = (source, place)
 
     def _sources(self) -> None:
-        for port, what in self.ports():
-            if what["direction"] == "input":
-                if port == "clk":
-                    self.clock = what["bits"][0]
-                    continue
-                for part, bits in chunks(port, what["bits"]) if self.lane else [(port, what["bits"])]:
-                    self.netlist.inputs[part] = len(bits)
-                    self.name(part, bits)
+        for part, bits in self.ports("input"):
+            self.netlist.inputs[part] = len(bits)
+            self.name(part, bits)
         self.parts: dict[str, list[slice]] = {}
         for name, cell in self.module["cells"].items():
             kind, connections = cell["type"].removeprefix("$"), cell["connections"]
@@ -237,13 +242,10 @@ class _Reader:
 
     def _named_parts(self, name: str, bits: list) -> None:
         """Name the source of the bits that a cell drives; too many bits get several sources."""
-        if len(bits) <= WORD:
-            self.parts[name] = [slice(0, len(bits))]
-            self.name(name, bits)
-            return
-        self.parts[name] = [slice(n, min(n + CHUNK, len(bits))) for n in range(0, len(bits), CHUNK)]
-        for part in self.parts[name]:
-            self.name(f"{name}[{part.start}]", bits[part])
+        size = len(bits) if len(bits) <= WORD else CHUNK
+        self.parts[name] = [slice(n, min(n + size, len(bits))) for n in range(0, len(bits), size)]
+        for part, some in chunks(name, bits):
+            self.name(part, some)
 
     def _words(self, name: str, cell: dict) -> None:
         width = _number(cell["parameters"]["WIDTH"])
@@ -342,20 +344,18 @@ class _Reader:
             raise Unsupported(f"{self.netlist.name}: memory {name} does not begin at address 0")
         transparent = parameters["RD_TRANSPARENCY_MASK"][::-1]
         clocked = parameters["RD_CLK_ENABLE"][::-1]
-        rd_init = parameters["RD_INIT_VALUE"]
         reads = []
         chunks = range(-(-width // CHUNK))
         for port in range(read_count):
             if clocked[port] == "1":
                 self._on_clock(name, [connections["RD_CLK"][port]], parameters["RD_CLK_POLARITY"][-1 - port])
-            init = rd_init[len(rd_init) - (port + 1) * width : len(rd_init) - port * width]
             reads.append(
                 NetlistReadPort(
                     clocked=clocked[port] == "1",
                     enable=self.bit(connections["RD_EN"][port]),
                     address=self.of(connections["RD_ADDR"][port * address_bits : (port + 1) * address_bits]),
                     chunks=[f"{name}.{port}.{chunk}" for chunk in chunks],
-                    init=_number(init),
+                    init=_number(_part(parameters["RD_INIT_VALUE"], port, width)),
                     transparent=[
                         transparent[port * write_count + write : port * write_count + write + 1] == "1"
                         for write in range(write_count)
@@ -365,19 +365,10 @@ class _Reader:
         writes = []
         for port in range(write_count):
             self._on_clock(name, [connections["WR_CLK"][port]], parameters["WR_CLK_POLARITY"][-1 - port])
-            word = slice(port * width, (port + 1) * width)
-            writes.append(
-                NetlistWritePort(
-                    enables=self.of(connections["WR_EN"][word]),
-                    address=self.of(connections["WR_ADDR"][port * address_bits : (port + 1) * address_bits]),
-                    data=self.of(connections["WR_DATA"][word]),
-                )
-            )
+            address = connections["WR_ADDR"][port * address_bits : (port + 1) * address_bits]
+            enables, data = (connections[one][port * width : (port + 1) * width] for one in ("WR_EN", "WR_DATA"))
+            writes.append(NetlistWritePort(*map(self.of, (enables, address, data))))
         contents = parameters["INIT"]
-        words = []
-        if "1" in contents:
-            words = [
-                _number(contents[len(contents) - (n + 1) * width : len(contents) - n * width])
-                for n in range(min(size, len(contents) // width))
-            ]
+        count = min(size, len(contents) // width) if "1" in contents else 0
+        words = [_number(_part(contents, n, width)) for n in range(count)]
         self.netlist.memories[name] = NetlistMemory(name, size, width, words, reads, writes)

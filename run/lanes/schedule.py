@@ -118,7 +118,7 @@ def schedule(
     guarded: Mapping[Any, Iterable[Bit]] | None = None,
     everything: Mapping[str, Cell] | None = None,
 ) -> Scope:
-    """Return the outermost scope of the cells that sinks depend on.
+    """Return the outermost scope of the cells that sinks depend on; Unsupported if they form a combinational loop.
 
     Arguments:
         cells: cells to evaluate; all other sources have their values.
@@ -126,9 +126,6 @@ def schedule(
         uniform: returns whether a bit is equal in all instances.
         guarded: bits needed only under a condition of the caller, by key; each key gets a scope.
         everything: all cells, including those evaluated before; None: `cells`.
-
-    Raises:
-        Unsupported: if cells form a combinational loop.
     """
     sinks = list(sinks)
     guarded = {key: list(bits) for key, bits in (guarded or {}).items()}
@@ -154,9 +151,9 @@ def schedule(
         if cell.kind in ("mux", "pmux") and all(map(uniform, cell.operands["S"])):
             switch = switches[name]
             use(switch.bits if switch else cell.operands["S"], scope)
-            for side, bits in _sides(cell):
+            for side in _sides(cell):
                 sides[name, side] = Scope(scope, name, side)
-                use(bits, sides[name, side])
+                use(cell.case(side), sides[name, side])
         else:
             use(cell.bits(), scope)
 
@@ -171,10 +168,7 @@ def schedule(
         name
         for name in order
         if (name, -1) in sides
-        and (
-            switches[name]
-            or sum(sizes.get(id(sides[name, side]), 0) for side, _ in _sides(cells[name])) >= BRANCH_CELLS
-        )
+        and (switches[name] or sum(sizes.get(id(sides[name, n]), 0) for n in _sides(cells[name])) >= BRANCH_CELLS)
     }
     for name in order:
         scope = scopes[name]
@@ -183,12 +177,10 @@ def schedule(
             scope = scope.parent
         scope.cells.append(name)
         if name in worth:
-            scope.branches[name] = {side: sides[name, side] for side, _ in _sides(cells[name])}
+            scope.branches[name] = {side: sides[name, side] for side in _sides(cells[name])}
     return root
 
 
-def _sides(cell: Cell) -> list[tuple[int, list[Bit]]]:
-    """Return the input bits of a multiplexer by the index of the select that chooses them; -1 is the default."""
-    width, b = cell.width, cell.operands["B"]
-    cases = [(side, b[side * width : (side + 1) * width]) for side in range(len(cell.operands["S"]))]
-    return [*cases, (-1, cell.operands["A"])]
+def _sides(cell: Cell) -> list[int]:
+    """Return the numbers of a multiplexer's selects, and -1 for its default."""
+    return [*range(len(cell.operands["S"])), -1]

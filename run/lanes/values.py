@@ -4,8 +4,9 @@ An expression has a type, 32 or 64 bits per element, and is *varying* if it is a
 `lanes.h`, overloaded for scalars and vectors. Bits above a value's width are zero.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from neuroncore_rtl.run.lanes.netlist import WORD, Bit, Cell, Unsupported
 
@@ -177,14 +178,9 @@ class Values:
             value = infix(operator, (left, right))
             if kind == "xnor":
                 value = Expression(f"(~{value.code})", wanted, value.varying)
-            narrow = not both and (
-                (kind in ("and", "or", "xor"))
-                or (kind == "add" and max(len(a), len(b)) < width)
-                or (kind == "mul" and len(a) + len(b) <= width)
-            )
-            if kind in ("and", "or", "xor") and max(len(a), len(b)) > width:
-                narrow = False
-            return value if narrow else masked(value, width)
+            longest = max(len(a), len(b))
+            most = {"and": longest, "or": longest, "xor": longest, "add": longest + 1, "mul": len(a) + len(b)}
+            return value if not both and most.get(kind, WORD + 1) <= width else masked(value, width)
         if kind in ("not", "neg", "pos"):
             value = self.extended(a, both, wanted)
             sign = {"not": "~", "neg": "-", "pos": ""}[kind]
@@ -250,26 +246,21 @@ class Values:
         a_signed, b_signed = "A" in cell.signed, "B" in cell.signed
         if len(b) > WORD:
             raise Unsupported(f"shifts by a number of {len(b)} bits, more than {WORD}")
-        if kind in ("shl", "sshl"):
-            size = word(max(width, len(b)))
-            value = self.extended(a, a_signed, size)
-        else:
-            reach = max(width, len(a))
-            if reach > WORD:
-                raise Unsupported(f"shifts a word of {reach} bits, more than {WORD}")
-            size = word(max(reach, len(b)))
-            value = self.extended(a, a_signed, size)
-            if a_signed and kind != "sshr":
-                value = masked(value, reach)
+        left = kind in ("shl", "sshl")
+        reach = width if left else max(width, len(a))
+        if reach > WORD:
+            raise Unsupported(f"shifts a word of {reach} bits, more than {WORD}")
+        size = word(max(reach, len(b)))
+        value = self.extended(a, a_signed, size)
+        if a_signed and not left and kind != "sshr":
+            value = masked(value, reach)
         safe = len(b) < size and (1 << len(b)) <= size
         if b_signed and kind in ("shift", "shiftx"):
             amount = self.extended(b, True, size)
             moved = call("shift_either", size, value, amount)
         else:
             amount = self.bits(b, size)
-            name = {"shl": "left", "sshl": "left"}.get(kind, "right")
-            if kind == "sshr" and a_signed:
-                name = "signed_right"
+            name = "left" if left else "signed_right" if kind == "sshr" and a_signed else "right"
             moved = call(name if not safe else f"{name}_within", size, value, amount)
         return masked(moved.as_type(word(width)), width)
 
@@ -278,27 +269,17 @@ def _stretched(bits: list[Bit], size: int, signed: bool) -> list[Bit]:
     return bits + [bits[-1] if signed and bits else 0] * (size - len(bits))
 
 
-def _with_copies(bits: list[Bit]) -> Iterable[tuple[str | None, int, int, int]]:
+def _with_copies(bits: list[Bit]) -> Iterator[tuple[str | None, int, int, int]]:
     """Yield `runs` of bits, but copies of one bit, as in a sign extension, as one run.
 
     In such a run the position of the bit in its source is inverted (`~`), which makes it negative.
     """
-    place = 0
-    result = []
-    while place < len(bits):
-        bit, last = bits[place], place + 1
-        while isinstance(bit, tuple) and last < len(bits) and bits[last] == bit:
-            last += 1
-        if isinstance(bit, tuple) and last - place > 1:
-            result.append((bit[0], ~bit[1], last - place, place))
-            place = last
-            continue
-        # up to the next repetition
-        end = place + 1
-        while end < len(bits) and not (
-            isinstance(bits[end], tuple) and end + 1 < len(bits) and bits[end + 1] == bits[end]
-        ):
-            end += 1
-        result.extend((source, first, length, place + at) for source, first, length, at in runs(bits[place:end]))
-        place = end
-    return result
+    place = begin = 0
+    for bit, same in groupby([*bits, None]):
+        count = len(list(same))
+        if bit is None or (isinstance(bit, tuple) and count > 1):
+            yield from ((source, first, length, begin + at) for source, first, length, at in runs(bits[begin:place]))
+            begin = place + count
+            if bit is not None:
+                yield bit[0], ~bit[1], count, place
+        place += count

@@ -53,26 +53,15 @@ def source(code: BlockCode) -> str:
     """Return a block's C++; the macro `WIDTH` is the number of instances per vector."""
     name = code.netlist.name
     inputs, outputs = _arguments(code)
-    parameters, calls, before = [], [], []
-    for port, width in inputs:
-        place = code.places[port]
-        if width == 1:
-            parameters.append(f"unsigned char {place}")
-            before.append(f"  const uint32_t w_{place} = {place};")
-            calls.append(f"&w_{place}")
-        else:
-            parameters.append(f"const uint32_t* {place}")
-            calls.append(place)
-    results, result_calls, room, after = [], [], [], []
-    for number, (_, width) in enumerate(outputs):
-        if width == 1:
-            results.append(f"unsigned char* r_{number}")
-            room.append(f"  uint32_t w_{number};")
-            result_calls.append(f"&w_{number}")
-            after.append(f"  *r_{number} = (unsigned char)w_{number};")
-        else:
-            results.append(f"uint32_t* r_{number}")
-            result_calls.append(f"r_{number}")
+    places = [(code.places[port], width == 1) for port, width in inputs]
+    parameters = [f"unsigned char {place}" if bit else f"const uint32_t* {place}" for place, bit in places]
+    before = [f"  const uint32_t w_{place} = {place};" for place, bit in places if bit]
+    calls = [f"&w_{place}" if bit else place for place, bit in places]
+    numbers = [(number, width == 1) for number, (_, width) in enumerate(outputs)]
+    results = [f"unsigned char* r_{number}" if bit else f"uint32_t* r_{number}" for number, bit in numbers]
+    room = [f"  uint32_t w_{number};" for number, bit in numbers if bit]
+    result_calls = [f"&w_{number}" if bit else f"r_{number}" for number, bit in numbers]
+    after = [f"  *r_{number} = (unsigned char)w_{number};" for number, bit in numbers if bit]
     return "\n".join(
         [
             '#include "lanes.h"',

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["TOOLS", "MissingTool", "Tool", "examine", "require", "show_tools"]
+__all__ = ["TOOLS", "MissingTool", "Tool", "require", "show_tools"]
 
 MINIMUM_PYTHON = (3, 11)
 
@@ -49,24 +49,13 @@ class Tool:
 
 
 def _program(name: str, *version_arguments: str) -> Callable[[], str | None]:
-
-    def locate() -> str | None:
-        path = shutil.which(name)
-        return path and _program_version(path, *version_arguments)
-
-    return locate
+    return lambda: (path := shutil.which(name)) and _program_version(path, *version_arguments)
 
 
 def _program_version(path: str, *arguments: str) -> str:
     """Return the first version number in the output of a program; the path of the program if there is no number."""
-    finished = subprocess.run(
-        [path, *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
+    streams: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    finished = subprocess.run([path, *arguments], **streams, text=True, errors="replace")
     found = re.search(r"\d+\.\d[\w.]*", finished.stdout)
     return found.group() if found else path
 
@@ -100,6 +89,8 @@ def _libpython() -> str | None:
     return next(beside, None) or ctypes.util.find_library(stem)
 
 
+_CHROMIUM = _program("chromedriver", "--version")
+
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
@@ -111,13 +102,7 @@ TOOLS: dict[str, Tool] = {
         Tool("verilator", "SIM=verilator; 5.036 or newer", None, True, _verilator),
         Tool("iverilog", "SIM=icarus and the tests of it", "iverilog", False, _program("iverilog", "-V")),
         Tool("gtkwave", "make waves", "gtkwave", False, _program("gtkwave", "--version")),
-        Tool(
-            "chromium",
-            "the tests of the documentation site",
-            "chromium chromium-driver",
-            False,
-            _program("chromedriver", "--version"),
-        ),
+        Tool("chromium", "the tests of the documentation site", "chromium chromium-driver", False, _CHROMIUM),
         Tool("git", "fetching and contributing only", "git", False, _program("git", "--version")),
     )
 }
@@ -133,11 +118,6 @@ def require(*names: str) -> None:
         raise MissingTool(f"{what}; install {'it' if len(missing) == 1 else 'them'}: {command}")
 
 
-def examine() -> list[tuple[Tool, str | None]]:
-    """Return every tool with its version; None if missing."""
-    return [(tool, tool.locate()) for tool in TOOLS.values()]
-
-
 def show_tools(*tables: Any) -> int:
     """Print the table of `make doctor`, and further tables; return 1 if a required tool is missing."""
     from rich.table import Table
@@ -149,7 +129,8 @@ def show_tools(*tables: Any) -> int:
     for heading in ("what", "found", "what for", "installed by"):
         table.add_column(heading, overflow="fold")
     lacking = []
-    for tool, found in examine():
+    for tool in TOOLS.values():
+        found = tool.locate()
         missing = "MISSING" if tool.required else "missing, optional"
         table.add_row(tool.name, found or missing, tool.purpose, "" if found else tool.install)
         if found is None and tool.required:

@@ -22,13 +22,7 @@ __all__ = ["PACKAGE_GROUPS", "PackageGroup", "group_table", "require_clone", "re
 
 @dataclass(frozen=True)
 class PackageGroup:
-    """Packages that are installed together.
-
-    Arguments:
-        purpose: use in this project.
-        modules: top-level modules of its packages.
-        megabytes: installed size, beside an environment without groups.
-    """
+    """Packages, with these top-level `modules`, that are installed together; `megabytes` is their additional size."""
 
     purpose: str
     modules: tuple[str, ...]
@@ -58,8 +52,7 @@ MEGABYTES_A_SECOND = 15
 def require_packages(*names: str) -> None:
     """Install groups of which a package is missing, with the versions of requirements.lock, and report it on stderr.
 
-    Raises:
-        MissingTool: if Python runs outside of a clone's `.venv`, or if a package cannot be fetched.
+    Raises MissingTool if Python runs outside of a clone's `.venv`, or if a package cannot be fetched.
     """
     uv = Path(sys.executable).with_name("uv")
     missing = [name for name in names if PACKAGE_GROUPS[name].is_missing or _unfinished(name).exists()]

@@ -44,15 +44,15 @@ def missing(names: Iterable[str]) -> list[str]:
 
 def pack_parcel(names: Iterable[str]) -> bytes:
     """Return files and folders, named relative to `sim_build/`, as a compressed archive."""
+
+    def needed(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        return None if Path(entry.name).name in _INTERMEDIATE else entry
+
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
         for name in sorted(names):
-            archive.add(SIM_BUILD / name, name, filter=_needed)
+            archive.add(SIM_BUILD / name, name, filter=needed)
     return buffer.getvalue()
-
-
-def _needed(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    return None if Path(entry.name).name in _INTERMEDIATE else entry
 
 
 def unpack_parcel(parcel: bytes, names: Iterable[str]) -> None:

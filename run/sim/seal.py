@@ -6,18 +6,16 @@ differs, as for a copy, the hash decides.
 
 import hashlib
 import json
-import os
 from pathlib import Path
+
+from neuroncore_rtl.run.sim.modules import write
 
 __all__ = ["intact", "seal", "seal_of"]
 
 
 def seal(file: Path) -> None:
     """Record size, time and hash of a finished file in `<file>.seal`."""
-    # Atomic, because another process may read it at the same time.
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}.seal")
-    unfinished.write_text(json.dumps({**_stamp(file), "sha256": _digest(file)}) + "\n")
-    unfinished.replace(seal_of(file))
+    write(seal_of(file), json.dumps({**_stamp(file), "sha256": _digest(file)}) + "\n")
 
 
 def intact(file: Path) -> bool:

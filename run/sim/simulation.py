@@ -62,8 +62,6 @@ class Design:
     """Verilog design to simulate.
 
     Arguments:
-        top: name of the top-level module.
-        verilog: text of all modules.
         hier_blocks: modules that Verilator builds once as hierarchical blocks, because they have many instances.
         kept: modules that Verilator does not inline: code that works on a small part of the state is faster.
         public: top-level signals that tests read; empty: all top-level signals.
@@ -112,9 +110,7 @@ class TestResult:
 def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: Path = SIM_BUILD) -> Build:
     """Compile a design for one of `SIMULATORS`, or find its build below `root`; `waves`: able to record waveforms.
 
-    Raises:
-        MissingTool: if the simulator or its compiler is not installed.
-        BuildFailed: if the simulator or the compiler refuses the design.
+    Raises MissingTool if the simulator or its compiler is not installed, BuildFailed if one of them refuses the design.
     """
     if sim not in SIMULATORS:
         raise ValueError(f"SIM must be one of {', '.join(SIMULATORS)}, not {sim!r}")
@@ -251,6 +247,8 @@ def run_simulation(
 ) -> list[TestResult]:
     """Run the cocotb tests of a module on a build.
 
+    Raises SimulationFailed if a test failed, none ran, or the simulator ended without a report.
+
     Arguments:
         built: from `build`; if it records waveforms, this run's is `run_dir/waves.vcd`.
         test_module: importable name of the module with the `@cocotb.test` functions.
@@ -260,9 +258,6 @@ def run_simulation(
         plusargs: arguments for the simulator.
         timeout_ns: limit in simulated time, which tests read from `TIMEOUT_VARIABLE`; wall time is not limited.
         waves_levels: recorded levels of the hierarchy: 1 for the top level, 0 for all.
-
-    Raises:
-        SimulationFailed: if a test failed, none ran, or the simulator ended without a report.
     """
     runner = _runner(built.sim)
     runner.record_waves = built.waves
@@ -270,7 +265,7 @@ def run_simulation(
     runner.waves_levels = waves_levels
     runner.extra_environment = {
         **runner.extra_environment,
-        "PYTHONPATH": _python_path(),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         "COCOTB_ANSI_OUTPUT": "0",
         "LD_LIBRARY_PATH": _library_path(built),
         **({} if timeout_ns is None else {TIMEOUT_VARIABLE: str(timeout_ns)}),
@@ -304,10 +299,6 @@ def _library_path(built: Build) -> str:
     return os.pathsep.join(filter(None, (str(cocotb_tools.config.libs_dir), lanes, os.environ.get("LD_LIBRARY_PATH"))))
 
 
-def _python_path() -> str:
-    return os.pathsep.join(place for place in sys.path if place)
-
-
 def _read_results(results: Path, log: Path, status: int) -> list[TestResult]:
     """Return the results of a cocotb report; raise unless all tests passed."""
     if not results.is_file():
@@ -318,14 +309,9 @@ def _read_results(results: Path, log: Path, status: int) -> list[TestResult]:
             continue
         problem = next((child for child in case if child.tag in ("failure", "error")), None)
         duration = case.find("properties/property[@name='sim_time_duration']")
-        found.append(
-            TestResult(
-                name=case.attrib["name"],
-                passed=problem is None,
-                sim_time_ns=0.0 if duration is None else float(duration.attrib["value"]),
-                message="" if problem is None else (problem.text or problem.get("message") or "").strip(),
-            )
-        )
+        time = 0.0 if duration is None else float(duration.attrib["value"])
+        message = "" if problem is None else (problem.text or problem.get("message") or "").strip()
+        found.append(TestResult(case.attrib["name"], passed=problem is None, sim_time_ns=time, message=message))
     failed = [result for result in found if not result.passed]
     if failed:
         messages = "\n".join(f"{result.name}: {result.message}" for result in failed)

@@ -6,6 +6,8 @@ Every number in the picture is the value of a signal. CSS moves the picture, wit
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, product
+from operator import or_
 
 from neuroncore_rtl.hdl.arith.operand import SIGNIFICAND_BITS
 from neuroncore_rtl.hdl.tensor.array import row_skew, tile_count
@@ -130,15 +132,10 @@ def array_signals(config: Config) -> Iterator[str]:
 
 
 def read_motion(values: Mapping[str, Sequence[int]], cycles: int, config: Config) -> Motion:
-    """Return the product in a run of the tensor engine.
+    """Return the product in a run of the tensor engine; UsageError if the run is too long to be shown.
 
-    Arguments:
-        values: values of `array_signals` in each cycle, from the cycle on in which the first instruction is offered.
-        cycles: number of cycles until the last sum is in PSUM.
-        config: the machine.
-
-    Raises:
-        UsageError: if the run is too long to be shown.
+    `values` are those of `array_signals` in each cycle, from the cycle on in which the first instruction is offered;
+    `cycles` is the number of cycles until the last sum is in PSUM.
     """
     return _Reader(values, config).motion(cycles)
 
@@ -181,15 +178,9 @@ class _Reader:
         return Motion(config.rows, config.columns, cycles, frames)
 
     def _since(self, event: str) -> dict[tuple[int, int], list[bool]]:
-        found = {}
-        for row in range(self.config.rows):
-            for tile in range(tile_count(self.config.columns)):
-                seen, states = False, []
-                for value in self.values[_at(row, tile, event)]:
-                    states.append(seen)
-                    seen |= value == 1
-                found[row, tile] = states
-        return found
+        """Return for each tile whether an event has happened before each cycle."""
+        tiles = product(range(self.config.rows), range(tile_count(self.config.columns)))
+        return {at: [*accumulate(map(bool, self.values[_at(*at, event)]), or_, initial=False)] for at in tiles}
 
     def _entering(self, cycle: int, row: int) -> str | None:
         return self.value(cycle, row, 0, "moving", "operand") if self.arrives(cycle, row, 0) else None

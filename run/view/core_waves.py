@@ -24,11 +24,8 @@ def core_groups(known: Collection[str]) -> dict[str, list[Trace]]:
     """Return the groups of lines of a core's waveform; `known`: its signals."""
     queues, ports = (_count(known, what) for what in (r"queue(\d+)\.clk", r"axi(\d+)\.clk"))
     dma = [f"dma{number}" for number in range(_count(known, r"dma(\d+)\.clk"))]
-    names = [
-        *(engine.name.lower() for engine in ENGINE_QUEUES),
-        *dma,
-        *(["collective"] if queues > len(ENGINE_QUEUES) + len(dma) else []),
-    ]
+    names = [*(engine.name.lower() for engine in ENGINE_QUEUES), *dma]
+    names += ["collective"] if queues > len(names) else []
     return {
         "run": traces(_RUN),
         "queues": [trace for queue, name in enumerate(names) for trace in _overview(queue, name)],
@@ -131,13 +128,9 @@ def _tensor() -> dict[str, list[Trace]]:
         column_valid bin | swap_at_row0 bin row 0: swap | moving_row0 hex row 0: operand
         sum0 hex sum of column 0 (FP32)
     """
-    retired = "loaded bin load retired | retired bin multiplication retired"
+    retired = traces("loaded bin load retired | retired bin multiplication retired" + ERROR, at)
     return {
-        "tensor: commands": [
-            *traces("instructions__ handshake instruction", at),
-            *tensor_fields(at),
-            *traces(retired + ERROR, at),
-        ],
+        "tensor: commands": [*traces("instructions__ handshake instruction", at), *tensor_fields(at), *retired],
         "tensor: stationary": traces(stationary, at),
         "tensor: moving": traces(moving, at),
         "tensor: counters": counters(f"{at}.counters", TensorCounters.as_shape().members),

@@ -114,10 +114,8 @@ class Diagram:
             for kind, (c, _) in _ARROWS.items()
         )
         style = "".join(f".{k}-arrow{{stroke:{c};stroke-width:{w};fill:none}}" for k, (c, w) in _ARROWS.items())
-        style += (
-            "rect{stroke-width:1.5}.name{font-size:16px;font-weight:bold;fill:#111}.small{font-size:12px;fill:#444}"
-        )
-        style += ".mid{text-anchor:middle}.end{text-anchor:end}"
+        style += "rect{stroke-width:1.5}.name{font-size:16px;font-weight:bold;fill:#111}"
+        style += ".small{font-size:12px;fill:#444}.mid{text-anchor:middle}.end{text-anchor:end}"
         return svg_file(*self._size, self._title, style, self._parts, marks)
 
 

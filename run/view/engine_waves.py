@@ -76,11 +76,8 @@ def array_traces(known: Collection[str], top: str, engine: str) -> list[Trace]:
     tile = re.compile(rf"{re.escape(f'{top}.{engine}')}\.datapath\.array\.block_(\d+)_0\.tile_(\d+)_0\.active0")
     places = sorted(tuple(map(int, found.groups())) for found in map(tile.fullmatch, known) if found)
     found = []
-    for signal, form, what in (
-        ("moving_out", "operand", "moving"),
-        ("active0", "operand", "weight"),
-        ("out__0", "fp32", "sum"),
-    ):
+    lines = ("moving_out", "operand", "moving"), ("active0", "operand", "weight"), ("out__0", "fp32", "sum")
+    for signal, form, what in lines:
         for first, row in places:
             at = f"{engine}.datapath.array.block_{first}_0.tile_{row}_0"
             found += traces(f"{signal} {form} row {first + row}: {what}", at)

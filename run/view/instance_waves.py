@@ -33,56 +33,36 @@ Carries: Any = enum.IntEnum("Carries", {**{kind.name: kind.value for kind in Fli
 """Content of a frame on a link, as shown in waveforms."""
 
 
-class Sending(enum.IntEnum):
-    """Activity of a channel's sender in the last cycle."""
+Sending: Any = enum.IntEnum("Sending", "NOTHING SENDS WAIT_READY WAIT_CREDIT WAIT_LINK", start=0)
+"""Activity of a channel's sender in the last cycle."""
 
-    NOTHING = 0
-    SENDS = 1
-    WAIT_READY = 2
-    WAIT_CREDIT = 3
-    WAIT_LINK = 4
-
-
-class Receiving(enum.IntEnum):
-    """Activity of a channel's receiver in the last cycle."""
-
-    NOTHING = 0
-    RECEIVES = 1
-    WAIT_NET = 2
-    WAIT_LOAD = 3
-    WAIT_STORE = 4
+Receiving: Any = enum.IntEnum("Receiving", "NOTHING RECEIVES WAIT_NET WAIT_LOAD WAIT_STORE", start=0)
+"""Activity of a channel's receiver in the last cycle."""
 
 
 def collective_groups(known: Collection[str]) -> dict[str, list[Trace]]:
     """Return the groups of a waveform of `run/harness/links/collective.v`; `known`: its signals."""
+    engines = {f"core {view.rpartition('_')[2]}": view for view in _views(known, "collective", "engine_core")}
     return {
         "run": traces("""
             cycle dec | still dec cycles without a movement
             offered hex instruction offered, by core | taken hex | retired hex
             at_end hex list at its end | error hex engine has failed
         """),
-        "engines": [
-            Trace(f"{view}.does", f"core {view.rpartition('_')[2]}", Does)
-            for view in _views(known, "collective", "engine_core")
-        ],
+        "engines": [Trace(f"{view}.does", core, Does) for core, view in engines.items()],
         **link_groups(known, "collective", credits=True),
-        **{
-            f"engine of core {view.rpartition('_')[2]}": traces(_ENGINE, view, *_ENGINE_WORDS)
-            for view in _views(known, "collective", "engine_core")
-        },
-        **disturbance_group(),
+        **{f"engine of {core}": traces(_ENGINE, view, *_ENGINE_WORDS) for core, view in engines.items()},
+        **_DISTURBANCES,
         "HBM ports, two of each core": [Trace(name, name) for name in _AXI],
     }
 
 
-def disturbance_group() -> dict[str, list[Trace]]:
-    """Return the lines for the disturbances of frames."""
-    return {
-        "disturbances, by wire": traces("""
-            flip hex bit turned | drop hex frame lost | repeated hex frame repeated | cut hex
-            dead hex end has given its link up
-        """)
-    }
+_DISTURBANCES = {
+    "disturbances, by wire": traces("""
+        flip hex bit turned | drop hex frame lost | repeated hex frame repeated | cut hex
+        dead hex end has given its link up
+    """)
+}
 
 
 def traffic_groups(known: Collection[str]) -> dict[str, list[Trace]]:
@@ -152,18 +132,15 @@ def instance_groups(known: Collection[str], core: int | None = None) -> dict[str
     """Return the groups of an instance's waveform, and further groups that show `core` in detail."""
     cores = len([name for name in known if re.fullmatch(rf"{TOP}\.log_\d+\.clk", name)])
     return {
-        "run": traces(_RUN),
+        "run": traces("""
+            cycle dec | still dec cycles of rest | start bin starts, by core | over bin program has ended
+            failed bin error | quiet bin
+        """),
         "cores": [trace for number in range(cores) for trace in _overview(number)],
         **link_groups(known, TOP, credits=True),
-        **disturbance_group(),
+        **_DISTURBANCES,
         **({} if core is None else _inside(known, core)),
     }
-
-
-_RUN = """
-    cycle dec | still dec cycles of rest | start bin starts, by core | over bin program has ended
-    failed bin error | quiet bin
-"""
 
 
 def _overview(number: int) -> list[Trace]:

@@ -38,7 +38,10 @@ class Arrow:
 
 def chip_places(instance: Instance) -> np.ndarray:
     """Return the chips' centres, [chips, 2]."""
-    return _ring_places(instance) if instance.topology == Topology.RING else _torus_places(instance)
+    chips = np.arange(instance.chips)
+    if instance.topology == Topology.RING:
+        return _on_circle(instance, chips, _ring_radius(instance))
+    return np.stack([chips % instance.width, -(chips // instance.width)], axis=1).astype(float)
 
 
 def link_arrows(instance: Instance) -> dict[int, Arrow]:
@@ -50,13 +53,10 @@ def _ring_radius(instance: Instance) -> float:
     return max(0.8, instance.chips / (2 * np.pi) * 1.05)
 
 
-def _ring_places(instance: Instance) -> np.ndarray:
-    angles = _ring_angles(instance, np.arange(instance.chips))
-    return _ring_radius(instance) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-
-
-def _ring_angles(instance: Instance, places: np.ndarray) -> np.ndarray:
-    return np.pi / 2 - 2 * np.pi * places / instance.chips
+def _on_circle(instance: Instance, places: np.ndarray, radius: float) -> np.ndarray:
+    """Return points of a circle; `places` count chips."""
+    angles = np.pi / 2 - 2 * np.pi * places / instance.chips
+    return radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def _ring_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
@@ -66,24 +66,17 @@ def _ring_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
         for direction, side in ((0, 1), (1, -1)):
             lane = radius + side * LANES
             gap = (CHIP_RADIUS + 0.035) / lane * instance.chips / (2 * np.pi)
-            along = np.linspace(chip + gap, chip + 1 - gap, 2 * STRAIGHT)
-            angles = _ring_angles(instance, along)
-            points = lane * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+            points = _on_circle(instance, np.linspace(chip + gap, chip + 1 - gap, 2 * STRAIGHT), lane)
             # A link is the lower chip's wire up and the other chip's wire down.
             wire = 2 * chip if direction == 0 else 2 * ((chip + 1) % instance.chips) + 1
             middle = point_at(points, 0.5)
             yield wire, Arrow(points if direction == 0 else points[::-1], side * middle / np.linalg.norm(middle))
 
 
-def _torus_places(instance: Instance) -> np.ndarray:
-    chips = np.arange(instance.chips)
-    return np.stack([chips % instance.width, -(chips // instance.width)], axis=1).astype(float)
-
-
 def _torus_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
     """Yield the arrows of a torus: straight in the grid; wrap-around links run between rows or columns."""
     columns, rows = instance.width, instance.chips // instance.width
-    for chip, centre in enumerate(_torus_places(instance)):
+    for chip, centre in enumerate(chip_places(instance)):
         row, column = divmod(chip, columns)
         for dimension, (place, size) in enumerate(((column, columns), (row, rows))):
             ahead = np.array(((1.0, 0.0), (0.0, -1.0))[dimension])
@@ -102,14 +95,12 @@ def _torus_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
                 yield wire, Arrow(points if direction == 0 else points[::-1], side * across, mark, place + 1 == size)
 
 
-def _way_round(
-    centre: np.ndarray, ahead: np.ndarray, across: np.ndarray, size: int, lane: float, distance: float = 0.5
-) -> np.ndarray:
+def _way_round(centre: np.ndarray, ahead: np.ndarray, across: np.ndarray, size: int, lane: float) -> np.ndarray:
     """Return the path of a wrap-around link: out of the grid, back beside the row or column, to its first chip.
 
     `centre` is the last chip's; the way back is in the direction `across`, at `distance` from the row.
     """
-    out = CHIP_RADIUS + 0.03
+    out, distance = CHIP_RADIUS + 0.03, 0.5
     turn = np.linspace(-np.pi / 2, np.pi / 2, 24)
     radius = distance / 2 - lane
     # Pass beyond the ways back of the other dimension, which are only on one side of the grid.

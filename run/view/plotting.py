@@ -1,13 +1,14 @@
-"""Plots without a display, each with a file of its data."""
+"""Tables as files, CSV for spreadsheets and Parquet for programs, and plots without a display, each with its data."""
 
-from collections.abc import Mapping, Sequence
+import csv
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from neuroncore_rtl.run.sim.packages import require_packages
-from neuroncore_rtl.run.view.table_files import write_table
 
-__all__ = ["new_figure", "write_plot"]
+__all__ = ["new_figure", "write_parquet", "write_plot", "write_table"]
 
 
 def new_figure(width: float, height: float, **options: Any):
@@ -21,13 +22,61 @@ def new_figure(width: float, height: float, **options: Any):
 def write_plot(figure: Any, path: Path, rows: Sequence[Mapping], dpi: int = 130) -> Path:
     """Write a figure as `path`, a PNG or SVG, and its data as CSV and Parquet files beside it; return `path`.
 
-    Arguments:
-        figure: from `new_figure`.
-        path: file of the picture; its folder is made if it is missing.
-        rows: every plotted point, or the values from which the points follow, by column.
-        dpi: pixels per inch.
+    `rows` have every plotted point, or the values from which the points follow, by column.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=dpi, facecolor="white")
     write_table(rows, path.with_suffix(""))
     return path
+
+
+def write_table(rows: Sequence[Mapping], path: Path) -> list[Path]:
+    """Write at least one row as `<path>.csv` and `<path>.parquet`, with a column for each name; return both paths."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    text = path.with_name(f"{path.name}.csv")
+    with text.open("w", newline="") as file:
+        csv.writer(file).writerows([columns, *([row.get(name) for name in columns] for row in rows)])
+    return [text, write_parquet(rows, path.with_name(f"{path.name}.parquet"))]
+
+
+def write_parquet(rows: Iterable[Mapping], path: Path) -> Path:
+    """Write at least one row as Parquet, completely or not at all, with a column for each name; return the path.
+
+    Columns of integers are BIGINT, of numbers DOUBLE, of booleans BOOLEAN, others VARCHAR; missing values are NULL.
+    Parquet readers ignore the case of names: of two names that differ only in case, the second gets an underscore.
+    """
+    require_packages("plots")
+    import duckdb
+
+    rows = _renamed(list(rows))
+    columns = {name: _type([row.get(name) for row in rows]) for name in dict.fromkeys(n for row in rows for n in row)}
+    lines, unfinished = path.with_name(f".{path.name}.json"), path.with_name(f".{path.name}.unfinished")
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    try:
+        with duckdb.connect() as database:
+            table = database.read_json(str(lines), columns=columns, format="newline_delimited")
+            table.write_parquet(str(unfinished))
+    finally:
+        lines.unlink()
+    unfinished.replace(path)
+    return path
+
+
+def _renamed(rows: list[Mapping]) -> list[Mapping]:
+    """Return the rows with column names that differ in more than case."""
+    taken: dict[str, str] = {}
+    names = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        own = name
+        while taken.setdefault(own.lower(), name) != name:
+            own += "_"
+        names[name] = own
+    return [{names[name]: value for name, value in row.items()} for row in rows]
+
+
+def _type(values: list) -> str:
+    kinds = {float if isinstance(value, float) else type(value) for value in values if value is not None}
+    for name, members in (("BOOLEAN", {bool}), ("BIGINT", {int}), ("DOUBLE", {int, float})):
+        if kinds and kinds <= members:
+            return name
+    return "VARCHAR"

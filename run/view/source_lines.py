@@ -9,7 +9,7 @@ from neuroncore_rtl.kernels.program.source import Line, SourceLine
 from neuroncore_rtl.run.report import Share
 from neuroncore_rtl.spec.isa import Engine
 
-__all__ = ["LineCycles", "costly_lines", "cycles_by_line", "line_table", "short_code"]
+__all__ = ["LineCycles", "costly_lines", "cycles_by_line", "line_table", "merge_spans", "short_code"]
 
 LINES = 8
 """Most lines of `costly_lines`."""
@@ -33,16 +33,17 @@ def cycles_by_line(
 ) -> dict[_Key, LineCycles]:
     """Return the cost of each kernel line, in the order of the lines.
 
-    Arguments:
-        ran: entry, issue cycle, and retire cycle or None, of every record.
-        end: last cycle of the run.
-        line: function that selects a line from an instruction's source: the user's, the library's, or both.
+    `ran` has entry, issue cycle, and retire cycle or None, of every record; `end` is the last cycle of the run. `line`
+    selects a line from an instruction's source: the user's, the library's, or both.
     """
     spans: dict[_Key, list[tuple[int, int]]] = {}
     for entry, issued, retired in ran:
         if entry.instruction.engine != Engine.QUEUE:
             spans.setdefault(line(entry.source), []).append((issued, end if retired is None else retired))
-    return {line: LineCycles(_covered(spans[line]), len(spans[line])) for line in sorted(spans)}
+    return {
+        line: LineCycles(sum(end - begin for begin, end in merge_spans(spans[line])), len(spans[line]))
+        for line in sorted(spans)
+    }
 
 
 def costly_lines(lines: Mapping[Line, LineCycles]) -> dict[Line, LineCycles]:
@@ -70,9 +71,12 @@ def short_code(line: Line) -> str:
     return line.code if len(line.code) <= CODE else f"{line.code[: CODE - 3]}..."
 
 
-def _covered(spans: Iterable[tuple[int, int]]) -> int:
-    total, reached = 0, -1
+def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the union of intervals (first cycle, end) as disjoint intervals, in order."""
+    found: list[tuple[int, int]] = []
     for begin, end in sorted(spans):
-        total += max(0, end - max(begin, reached))
-        reached = max(reached, end)
-    return total
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((begin, end))
+    return found

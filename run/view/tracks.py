@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from neuroncore_rtl.run.harness.collective_faults import link_name
 from neuroncore_rtl.run.harness.link_view import LinkSample
@@ -12,7 +13,7 @@ from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import Record, queue_count, queue_name
 from neuroncore_rtl.spec.isa.collective import Collective
 
-__all__ = ["core_tracks", "engine_tracks", "link_tracks"]
+__all__ = ["core_tracks", "engine_tracks", "link_tracks", "record_details"]
 
 
 def core_tracks(name: str, run: Outcome, config: Config, record_at: Callable[[int], Record]) -> TrackGroup:
@@ -22,19 +23,22 @@ def core_tracks(name: str, run: Outcome, config: Config, record_at: Callable[[in
     def slices() -> Iterator[Slice]:
         for event in run.events:
             record = record_at(event.address)
-            args = {
-                **record.instruction.details,
-                "record": f"{event.address:#x}",
-                "issued": event.issued,
-                "retired": event.retired,
-                "waits": [f"semaphore {wait.semaphore} >= {wait.value}" for wait in record.waits],
-                "updates": [f"semaphore {u.semaphore} {u.op.name.lower()} {u.value}" for u in record.updates],
-            }
+            args = {**record.instruction.details, **record_details(event, record)}
             track = len(tracks) - 1 if record.instruction.lane else event.queue
             end = run.cycles if event.retired is None else event.retired
             yield Slice(track, event.issued, end, record.instruction.summary, args)
 
     return TrackGroup(name=name, tracks=tracks, slices=slices())
+
+
+def record_details(event: Any, record: Record) -> dict[str, object]:
+    """Return the details of an executed record that its slice shows; `event` has its address and cycles."""
+    return {
+        "record": f"{event.address:#x}",
+        **{name: getattr(event, name) for name in ("fetched", "issued", "retired") if hasattr(event, name)},
+        "waits": [f"semaphore {wait.semaphore} >= {wait.value}" for wait in record.waits],
+        "updates": [f"semaphore {u.semaphore} {u.op.name.lower()} {u.value}" for u in record.updates],
+    }
 
 
 def engine_tracks(
@@ -44,9 +48,8 @@ def engine_tracks(
 
     def slices() -> Iterator[Slice]:
         for core, found in enumerate(events):
-            for event, instruction in zip(
-                found, lists.get(core, ()), strict=False
-            ):  # later instructions were not accepted
+            # Later instructions were not accepted.
+            for event, instruction in zip(found, lists.get(core, ()), strict=False):
                 name, args = "illegal", {"taken": event.issued, "retired": event.retired}
                 one = _decoded(instruction)
                 if one is not None:
@@ -89,11 +92,9 @@ def link_tracks(instance: Instance, samples: Sequence[LinkSample], *, credits: b
             for wire, name in enumerate(names)
         }
 
-    def percent(gained: int, cycles: int) -> float:
-        return 100 * gained / cycles
-
-    yield TrackGroup(name="links: utilisation, percent", curves=curves("flits", percent))
-    yield TrackGroup(name="links: cycles stalled for want of a credit, percent", curves=curves("stalled", percent))
+    for title, counter in (("utilisation", "flits"), ("cycles stalled for want of a credit", "stalled")):
+        shares = curves(counter, lambda gained, cycles: 100 * gained / cycles)
+        yield TrackGroup(name=f"links: {title}, percent", curves=shares)
     if credits:
         taken = {name: [(s.cycle, s.credits_used[wire]) for s in [begin, *samples]] for wire, name in enumerate(names)}
         yield TrackGroup(name="links: credits used", curves=taken)

@@ -6,9 +6,8 @@ from itertools import groupby
 from pathlib import Path
 
 from neuroncore_rtl.run.view.diagram import KINDS, svg_file, svg_text
-from neuroncore_rtl.run.view.samples import sample_cycles
 from neuroncore_rtl.run.view.wave_groups import Trace
-from neuroncore_rtl.run.view.wave_numbers import NUMBERS
+from neuroncore_rtl.run.view.wave_numbers import NUMBERS, sample_cycles
 
 __all__ = ["draw_waves"]
 

@@ -4,13 +4,13 @@ Signal names in a waveform differ slightly between simulators, so a save file is
 """
 
 import math
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from io import StringIO
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from vcd.gtkw import GTKWSave, make_translation_filter
 from vcdvcd import VCDVCD
@@ -43,11 +43,8 @@ FRAME = 200
 class _Display:
     """Waveform lines that GTKWave shows for a harness.
 
-    Arguments:
-        groups: returns the groups of lines; its arguments are the signals of the waveform, and the core of an
-            instance to show in detail.
-        open: groups that are open initially; None: all.
-        cycles: most cycles in the initial window, which begins after reset; None: the whole waveform.
+    `groups` maps the signals of the waveform, and the core of an instance to show in detail, to groups of lines. `open`
+    groups are open initially, by default all. The initial window begins after reset and has at most `cycles`.
     """
 
     groups: Callable[[Collection[str], int | None], Mapping[str, list[Trace]]]
@@ -67,9 +64,9 @@ _HARNESSES = {
 """Lines to show by harness, with the name of its Verilog file as the key."""
 
 
-def waveform(name: str, root: Path | None = None) -> Path:
+def waveform(name: str) -> Path:
     """Return the path of the waveform of a run."""
-    return (root or recordings()) / "waves" / f"{name}.vcd"
+    return recordings() / "waves" / f"{name}.vcd"
 
 
 def latest(test: str, root: Path = SIM_BUILD) -> Path | None:
@@ -130,11 +127,9 @@ def write_save_file(vcd: Path, core: int | None = None) -> Path:
         group: [trace for trace in traces if f"{top}.{trace.signal}" in known]
         for group, traces in display.groups(known, core).items()
     }
-    words = _words(vcd.parent, (trace.format for traces in groups.values() for trace in traces))
-    words |= _numbers(vcd, [(known[f"{top}.{t.signal}"], t.format) for traces in groups.values() for t in traces])
+    words = _translations(vcd, [(known[f"{top}.{t.signal}"], t.format) for traces in groups.values() for t in traces])
     path = vcd.with_suffix(".gtkw")
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    with unfinished.open("w") as stream:
+    with StringIO() as stream:
         save = GTKWSave(stream)
         save.dumpfile(str(vcd.resolve()))
         save.dumpfile_size(vcd.stat().st_size)
@@ -152,33 +147,30 @@ def write_save_file(vcd: Path, core: int | None = None) -> Path:
                         form, filter = "hex" if trace.format in words else str(trace.format), words.get(trace.format)
                         signal = known[f"{top}.{trace.signal}"]
                         save.trace(signal, trace.alias, datafmt=form, translate_filter_file=filter)
-    unfinished.replace(path)
+        write(path, stream.getvalue())
     return path
 
 
-def _words(directory: Path, formats: Iterable[Any]) -> dict[Any, str]:
-    """Write a translation file for each enumeration among the formats; return paths."""
-    paths = {}
-    enum: Any
-    for enum in {format: None for format in formats if isinstance(format, type)}:
-        # Enumerations of different engines can have the same name.
-        path = directory / f"{enum.__module__.split('.', 2)[2]}.{enum.__name__}.words"
-        width = max(entry.value for entry in enum).bit_length()
-        write(path, make_translation_filter([(e.value, e.name) for e in enum], datafmt="hex", size=width))
-        paths[enum] = str(path.resolve())
-    return paths
+def _translations(vcd: Path, lines: Iterable[tuple[str, Any]]) -> dict[Any, str]:
+    """Write a translation file for each enumeration, and one for each number format with the waveform's words.
 
-
-def _numbers(vcd: Path, lines: Iterable[tuple[str, Any]]) -> dict[str, str]:
-    """Write a file for each number format, with the words that occur in the waveform; return paths."""
-    signals: dict[str, list[str]] = {}
+    `lines` are signals with their formats. Return the paths by format.
+    """
+    signals: dict[Any, list[str]] = {}
     for signal, form in lines:
-        if form in NUMBERS:
-            signals.setdefault(form, []).append(signal)
+        signals.setdefault(form, []).append(signal)
     paths = {}
     for form, names in signals.items():
-        path = vcd.with_suffix(f".{form}.words")
-        entries = [(word, NUMBERS[form](word)) for word in sorted(words_in(vcd, names))]
-        write(path, make_translation_filter(entries, datafmt="hex", size=WIDTHS[form]))
+        if isinstance(form, type):
+            # Enumerations of different engines can have the same name.
+            path = vcd.with_name(f"{form.__module__.split('.', 2)[2]}.{form.__name__}.words")
+            entries = [(entry.value, entry.name) for entry in cast(Any, form)]
+            width = max(value for value, _ in entries).bit_length()
+        elif form in NUMBERS:
+            path, width = vcd.with_suffix(f".{form}.words"), WIDTHS[form]
+            entries = [(word, NUMBERS[form](word)) for word in sorted(words_in(vcd, names))]
+        else:
+            continue
+        write(path, make_translation_filter(entries, datafmt="hex", size=width))
         paths[form] = str(path.resolve())
     return paths

@@ -11,7 +11,7 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import LANES_OPTION, PROFILE, SEED, SIM, WAVES, Settings, UsageError
 from neuroncore_rtl.run.sim.vectors import lanes_choice
-from neuroncore_rtl.run.view.table_files import write_parquet, write_table
+from neuroncore_rtl.run.view.plotting import write_parquet, write_table
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.campaign.options import executor_of
 from neuroncore_rtl.tb.campaign.plots import draw_campaign_roofline, draw_chips, draw_curves, draw_measures, draw_sizes

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from neuroncore_rtl.bench import cold
-from neuroncore_rtl.bench.cold import _keep, cold_build
+from neuroncore_rtl.bench import ways
+from neuroncore_rtl.bench.ways import _keep, cold_build
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 
@@ -35,12 +35,12 @@ def test_why_a_build_fails_is_told(failure, tmp_path, monkeypatch):
     def elaborate(vectors):
         raise failure
 
-    monkeypatch.setattr(cold, "SIM_BUILD", tmp_path)
+    monkeypatch.setattr(ways, "SIM_BUILD", tmp_path)
     with pytest.raises(type(failure), match=f"^{failure}$"):
         cold_build(elaborate, design=None)
 
 
 def test_a_build_whose_process_dies_has_failed(tmp_path, monkeypatch):
-    monkeypatch.setattr(cold, "SIM_BUILD", tmp_path)
+    monkeypatch.setattr(ways, "SIM_BUILD", tmp_path)
     with pytest.raises(BuildFailed, match="the process of a cold build ended before the build"):
         cold_build(lambda vectors: os._exit(1), design=None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from neuroncore_rtl.bench.machine import machine, machine_line, processor
+from neuroncore_rtl.bench.run import machine, machine_line, processor
 from neuroncore_rtl.bench.ways import WaysDiffer, measured_ways, side_by_side
 from neuroncore_rtl.run.sim.vectors import (
     LANES_VARIABLE,

@@ -3,22 +3,42 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from multiprocessing.connection import Client, Listener
 from pathlib import Path
 from typing import Any
 
 from neuroncore_rtl.hdl.board.board import Board
-from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
+from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16, SdramChip
 from neuroncore_rtl.run.harness.board import session as board_session
-from neuroncore_rtl.run.harness.board.sdram import SDRAM, sdram_parameters
 from neuroncore_rtl.run.sim import light_start, simulation
 from neuroncore_rtl.run.sim.elaboration import elaborated
 from neuroncore_rtl.run.sim.layouts import define_lines
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["SimulatedBoard", "SimulatedLine"]
+__all__ = ["SDRAM", "SimulatedBoard", "SimulatedLine", "sdram_parameters"]
+
+SDRAM = Path(__file__).with_name("sdram.v")
+"""Verilog model of an SDRAM chip."""
+
+TRRD_NS = 15
+"""Least time from ACTIVATE of a bank to ACTIVATE of another bank."""
+
+
+def sdram_parameters(chip: SdramChip, clock_hz: int, start_ns: int | None = None) -> str:
+    """Return the parameters of an instance of the Verilog model of an SDRAM chip.
+
+    `start_ns` is the time from power-up to the first command, by default the time that the chip needs.
+    """
+    times = {field.name.removesuffix("_ns"): getattr(chip, field.name) for field in fields(chip) if "_ns" in field.name}
+    times |= {"trrd": TRRD_NS, "trefi": chip.refresh_ns / (1 << chip.row_bits)} | {"start": start_ns or chip.start_ns}
+    del times["refresh"]
+    values = {name.upper(): round(1000 * time) for name, time in times.items()}
+    values |= {"PERIOD": round(1e12 / clock_hz), "TMRD": chip.tmrd, "CAS_LATENCY": chip.cas_latency}
+    values |= {name.upper(): getattr(chip, name) for name in ("bank_bits", "row_bits", "column_bits")}
+    return ", ".join(f".{name}({value})" for name, value in values.items())
+
 
 CLOCK_HZ = 25_000_000
 """Clock, which converts the SDRAM's times to cycles."""

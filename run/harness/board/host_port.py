@@ -2,6 +2,7 @@
 
 import time
 import zlib
+from itertools import pairwise
 from typing import Protocol
 
 import serial
@@ -154,8 +155,8 @@ class HostPort:
         )
 
     def _error(self) -> str:
-        word = self.read_register(BoardRegister.ERROR)
-        address, detail = (self.read_register(at) for at in (BoardRegister.ERROR_ADDRESS, BoardRegister.ERROR_DETAIL))
+        registers = BoardRegister.ERROR, BoardRegister.ERROR_ADDRESS, BoardRegister.ERROR_DETAIL
+        word, address, detail = map(self.read_register, registers)
         return f"queue {word >> 8}: record {address:#x}: {cause_name(word & 0xFF)}, detail {detail:#x}"
 
     def _command(
@@ -196,9 +197,7 @@ def _place(command: LinkCommand, address: int) -> str:
 
 
 def _blocks(address: int, length: int) -> list[tuple[int, int]]:
-    end, found = address + length, []
-    while address < end:
-        part = min(end, (address // PAYLOAD_BYTES + 1) * PAYLOAD_BYTES) - address
-        found.append((address, part))
-        address += part
-    return found
+    """Split a range of memory at the multiples of the longest payload; return (address, length) of each part."""
+    end = address + length
+    borders = range((address // PAYLOAD_BYTES + 1) * PAYLOAD_BYTES, end, PAYLOAD_BYTES)
+    return [(first, after - first) for first, after in pairwise([address, *borders, end]) if first < after]

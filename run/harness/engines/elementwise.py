@@ -1,6 +1,7 @@
 """Device of the vector and scalar engine on shared memories (`run/harness/engines/elementwise.v`)."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -16,11 +17,10 @@ from neuroncore_rtl.hdl.primitives.engine_error import EngineError
 from neuroncore_rtl.hdl.verilog.text import module_ports
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome, events_of, fields_by_kind
 from neuroncore_rtl.run.harness.verilog_text import arguments, connections, harness, plusargs, wires
-from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.elaboration import engine_verilog
 from neuroncore_rtl.run.sim.images import memory_lines, read_words, write_lines
 from neuroncore_rtl.run.sim.layouts import layout_defines, plain
-from neuroncore_rtl.run.sim.simulation import SimulationFailed
+from neuroncore_rtl.run.sim.simulation import Design, SimulationFailed
 from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 from neuroncore_rtl.spec.isa import DIMENSIONS, ELEMENTWISE_BITS, Elementwise
 from neuroncore_rtl.spec.timing import REMAINDER_LATENCY
@@ -67,7 +67,6 @@ class ElementwiseWork:
         program: records of both engines, in an order that satisfies their dependences.
         sbuf, psum: initial memories, uint8 [partitions, multiple of 4]; an access beyond them fails.
         stall: probability of a random pause of a stream or memory port, in 256ths per cycle.
-        seed: seed of the random pauses.
         events: whether the outcome has the cycles of each instruction.
         recover: whether an engine with an error is reset once it is idle, and continues; refused instructions do not
             count as retired.
@@ -96,11 +95,10 @@ class ElementwiseDevice:
     label = "elementwise"
     ports = ("timeout", "stray", "cycles", "accepted", "retirements", "errors", "counts")
 
-    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
+    def design(self, *, waves: bool = False, vectors: bool = False) -> Design:
         config = self.config
-        text = _without_repetitions(
-            "\n".join(engine_verilog(config, f"{engine}_engine", vectors=vectors) for engine in self.engines)
-        )
+        texts = (engine_verilog(config, f"{engine}_engine", vectors=vectors) for engine in self.engines)
+        text = _without_repetitions("\n".join(texts))
         defines = {
             **_instances(config, self.engines),
             "ARGUMENTS": arguments(("limit", "stall", "seed", "recover", "vector_count"), ("records", "sbuf", "psum")),
@@ -121,9 +119,8 @@ class ElementwiseDevice:
         _check_memories(work.sbuf, work.psum, self.config)
         programs = _programs(work)
         if max(map(len, programs.values())) > PROGRAM_DEPTH:
-            raise ValueError(
-                f"a program must have at most {PROGRAM_DEPTH} instructions an engine, not {len(work.program)}"
-            )
+            most = f"{PROGRAM_DEPTH} instructions an engine"
+            raise ValueError(f"a program must have at most {most}, not {len(work.program)}")
         files = {
             "records": "".join(map(_program_lines, programs.values())),
             "sbuf": memory_lines(work.sbuf, 4),
@@ -177,12 +174,11 @@ def _programs(work: ElementwiseWork) -> dict[str, list[EngineRecord]]:
 
 def _without_repetitions(text: str) -> str:
     """Return a Verilog text without the second copy of each module that both engines contain."""
-    seen = set()
+    count = Counter()
 
     def once(found: re.Match) -> str:
-        known = found[1] in seen
-        seen.add(found[1])
-        return "" if known else found[0]
+        count[found[1]] += 1
+        return found[0] if count[found[1]] == 1 else ""
 
     return re.sub(r"^module (\S+?) ?\(.*?^endmodule", once, text, flags=re.MULTILINE | re.DOTALL)
 
@@ -202,10 +198,8 @@ def _check_memories(sbuf: np.ndarray, psum: np.ndarray, config: Config) -> None:
 
 def _program_lines(records: Sequence[EngineRecord]) -> str:
     digits = -(-ELEMENTWISE_BITS // 4) + 16
-    lines = (
-        f"{(record.vector << 32 | record.scalar) << ELEMENTWISE_BITS | record.word:0{digits}x}\n" for record in records
-    )
-    return "".join(lines)
+    words = ((record.vector << 32 | record.scalar) << ELEMENTWISE_BITS | record.word for record in records)
+    return "".join(f"{word:0{digits}x}\n" for word in words)
 
 
 def _cycles(word: int) -> int:

@@ -13,11 +13,10 @@ from neuroncore_rtl.hdl.primitives.engine_error import EngineError
 from neuroncore_rtl.hdl.tensor.engine import TensorCounters, TensorEngine
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs, port_wires
-from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.elaboration import engine_verilog
 from neuroncore_rtl.run.sim.images import memory_lines, read_words, write_lines
 from neuroncore_rtl.run.sim.layouts import layout_defines, plain
-from neuroncore_rtl.run.sim.simulation import SimulationFailed
+from neuroncore_rtl.run.sim.simulation import Design, SimulationFailed
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, Rule, TensorInstruction
 
@@ -90,7 +89,7 @@ class TensorDevice:
     label = "tensor"
     ports = ("timeout", "error", "cycles", "counters")
 
-    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
+    def design(self, *, waves: bool = False, vectors: bool = False) -> Design:
         text = engine_verilog(self.config, vectors=vectors)
         defines = {
             "ARGUMENTS": arguments(("limit", "stall", "seed"), _MEMORIES, ("results",)),

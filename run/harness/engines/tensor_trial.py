@@ -55,11 +55,8 @@ class Place:
 def try_engine(program: TensorProgram, config: Config, names: Iterable[str] | None = None) -> Trial:
     """Run a program on the tensor engine, and return the values of the signals `names`, or of all.
 
-    Elaboration takes a second for 4 x 4 elements, and four for 8 x 8.
-
-    Raises:
-        ValueError: if an instruction is not legal.
-        SimulationFailed: if the engine does not finish within `LIMIT` cycles.
+    Elaboration takes a second for 4 x 4 elements, and four for 8 x 8. Raises ValueError if an instruction is not legal,
+    SimulationFailed if the engine does not finish within `LIMIT` cycles.
     """
     check_steps(program, config)
     engine: Any = TensorEngine(config)

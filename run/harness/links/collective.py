@@ -120,23 +120,15 @@ class CollectiveDevice:
 
 
 def _list_connections(instance: Instance) -> dict[str, str]:
-    vectors = {
-        "payload": f"instructions[{COLLECTIVE_BITS} * {{0}} +: {COLLECTIVE_BITS}]",
-        "valid": "offered[{0}]",
-        "ready": "accepts[{0}]",
-    }
-    return {
-        f"instructions__{core}__{name}": vector.format(core)
-        for core in range(instance.cores)
-        for name, vector in vectors.items()
-    }
+    found = {}
+    for core in range(instance.cores):
+        port, payload = f"instructions__{core}__", f"instructions[{COLLECTIVE_BITS} * {core} +: {COLLECTIVE_BITS}]"
+        found |= {f"{port}payload": payload, f"{port}valid": f"offered[{core}]", f"{port}ready": f"accepts[{core}]"}
+    return found
 
 
 def _lines(instance: Instance, work: CollectiveWork) -> tuple[list[int], list[int]]:
-    """Return the memory words of all instruction lists.
-
-    The second result is the index of the first word of each list, followed by the number of all words.
-    """
+    """Return the words of all lists, and the index of each list's first word, followed by the number of all words."""
     lines, starts = [], [0]
     for core in range(instance.cores):
         for position, collective in enumerate(work.lists.get(core, ())):

@@ -35,7 +35,6 @@ class Traffic(LinkWork):
     """Traffic of the sources and sinks.
 
     Arguments (besides those of `LinkWork`):
-        flits: number of flits that each source sends.
         limit: cycles after which the run is stopped.
         patience: idle cycles after which it is stopped; longer than the detection of a dead link.
         pattern: number of the pattern of destinations in `run/harness/links/fabric.v`.

@@ -22,6 +22,9 @@ CLOCK_HZ = 1_400_000_000
 FP32_PASSES = 4
 """Products of significand halves per FP32 product."""
 
+_ERRORS = ("generic", "numerical", "transient", "model", "runtime", "hardware")
+_FAILURES = ("completed_with_err", "completed_with_num_err", "timed_out", "incorrect_input", "failed_to_queue")
+
 
 @dataclass(frozen=True)
 class Figures:
@@ -114,11 +117,9 @@ class Figures:
         run = self.run
         seconds, used = run.cycles / CLOCK_HZ, run.worked(0) / max(run.cycles, 1)
         group = {"period": seconds, "error": ""}
-        core = {
-            "neuroncore_utilization": 100 * used,
-            "flops": round(self.flops["model"] / seconds) if run.cycles else 0,
-        }
-        completed = sum(ran.retired is not None for ran in run.records)
+        flops = round(self.flops["model"] / seconds) if run.cycles else 0
+        core = {"neuroncore_utilization": 100 * used, "flops": flops}
+        completed = int(all(ran.retired is not None for ran in run.records))
         latency = {f"p{share}": seconds for share in (0, 1, 25, 50, 75, 99, 100)}
         return {
             "neuron_runtime_data": [
@@ -130,14 +131,8 @@ class Figures:
                         "neuroncore_counters": {**group, "neuroncores_in_use": {"0": core}},
                         "execution_stats": {
                             **group,
-                            "error_summary": dict.fromkeys(
-                                ("generic", "numerical", "transient", "model", "runtime", "hardware"), 0
-                            ),
-                            "execution_summary": {
-                                "completed": int(completed == len(run.records)),
-                                **dict.fromkeys(("completed_with_err", "completed_with_num_err", "timed_out"), 0),
-                                **dict.fromkeys(("incorrect_input", "failed_to_queue"), 0),
-                            },
+                            "error_summary": dict.fromkeys(_ERRORS, 0),
+                            "execution_summary": {"completed": completed, **dict.fromkeys(_FAILURES, 0)},
                             "latency_stats": {"total_latency": latency, "device_latency": latency},
                         },
                     },

@@ -1,18 +1,19 @@
 """Files of a profile."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
+from neuroncore_rtl.kernels.text.assembly import record_text
+from neuroncore_rtl.run.view.plotting import write_table
 from neuroncore_rtl.run.view.profile.figures import Figures
-from neuroncore_rtl.run.view.profile.listing import listing
 from neuroncore_rtl.run.view.profile.pictures import draw_roofline, draw_timeline
 from neuroncore_rtl.run.view.profile.run import ProfiledRun
-from neuroncore_rtl.run.view.profile.tracks import profile_tracks
+from neuroncore_rtl.run.view.profile.tracks import Names, profile_tracks
 from neuroncore_rtl.run.view.source_lines import cycles_by_line
-from neuroncore_rtl.run.view.table_files import write_table
 from neuroncore_rtl.run.view.timeline import write_timeline
 
-__all__ = ["write_profile"]
+__all__ = ["listing", "write_profile"]
 
 
 def write_profile(directory: Path, run: ProfiledRun, hbm_width: int) -> Figures:
@@ -50,3 +51,23 @@ def _lines(run: ProfiledRun) -> list[dict[str, object]]:
         }
         for source, cost in costs.items()
     ]
+
+
+def listing(run: ProfiledRun) -> str:
+    """Return the table of a run's records."""
+    rows = [("queue", "fetched", "issued", "retired", "record"), *_listing_rows(run)]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = []
+    for queue, *cycles, text in rows:
+        cells = [queue.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cycles, widths[1:], strict=True))]
+        lines.append("  ".join([*cells, text]))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _listing_rows(run: ProfiledRun) -> Iterator[tuple[str, ...]]:
+    names = Names(run.space)
+    for ran in run.records:
+        cycles = ("-" if cycle is None else f"{cycle:,}" for cycle in (ran.fetched, ran.issued, ran.retired))
+        tensors = " ".join(f"{name}={tensor}" for name, tensor in names.of(ran).items())
+        remark = f"  # {tensors}{', ' if tensors else ''}{ran.entry.source}"
+        yield run.queue_name(ran.queue), *cycles, f"{record_text(ran.record)}{remark}"

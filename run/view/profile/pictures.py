@@ -1,6 +1,5 @@
 """Pictures of a profile: timeline and roofline."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
@@ -86,13 +85,12 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
     handles = [Patch(color=COLOURS[kind], label=kind) for kind in COLOURS if kind in kinds]
     handles += [Patch(color=STALLS[cause], label=f"stall: {cause.name.lower()}") for cause in STALLS if cause in causes]
     figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=9, labelcolor=INK)
-    return _saved(figure, path, data)
+    return write_plot(figure, path, data)
 
 
 def _span_rows(queue: str, what: str, spans: list[tuple[int, int]]) -> list[dict[str, object]]:
-    return [
-        {"queue": queue, "what": what, "first_cycle": begin, "end_cycle": begin + length} for begin, length in spans
-    ]
+    row: dict[str, object] = {"queue": queue, "what": what}
+    return [row | {"first_cycle": begin, "end_cycle": begin + length} for begin, length in spans]
 
 
 def draw_roofline(path: Path, figures: Figures) -> Path:
@@ -129,10 +127,4 @@ def draw_roofline(path: Path, figures: Figures) -> Path:
     axes.tick_params(which="both", colors=INK, length=0)
     _style(axes, "Roofline", run)
     reach = {"operations_per_byte": intensity, "operations_per_cycle": reached}
-    return _saved(figure, path, [reach | {"array_operations_per_cycle": peak, "hbm_bytes_per_cycle": width}])
-
-
-def _saved(figure, path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
-    write_plot(figure, path, rows)
-    figure.clear()
-    return path
+    return write_plot(figure, path, [reach | {"array_operations_per_cycle": peak, "hbm_bytes_per_cycle": width}])

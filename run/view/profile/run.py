@@ -4,13 +4,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.run.check.runs import tile_runs
 from neuroncore_rtl.run.harness.activity import STARTED, Activity
 from neuroncore_rtl.run.harness.outcome import Outcome
+from neuroncore_rtl.run.view.source_lines import merge_spans
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Engine, Record, queue_count, queue_name
 from neuroncore_rtl.spec.isa.engine import ENGINE_QUEUES
@@ -72,10 +75,8 @@ class ProfiledRun:
 
     @cached_property
     def queues(self) -> dict[int, list[Ran]]:
-        found: dict[int, list[Ran]] = {}
-        for ran in sorted(self.records, key=lambda ran: (ran.queue, ran.number)):
-            found.setdefault(ran.queue, []).append(ran)
-        return found
+        ordered = sorted(self.records, key=lambda ran: (ran.queue, ran.number))
+        return {queue: [*records] for queue, records in groupby(ordered, key=lambda ran: ran.queue)}
 
     @cached_property
     def sections(self) -> list[tuple[int, int, int]]:
@@ -84,17 +85,8 @@ class ProfiledRun:
         Each is the index of its first record, the issue cycle of this record, and the cycle in which all its records
         have retired.
         """
-        found: list[tuple[int, int, int]] = []
-        running, seen = None, set()
-        for ran in self.records:
-            if ran.entry.section != running or ran.address in seen:
-                running = ran.entry.section
-                seen.clear()
-                found.append((ran.number, ran.issued, 0))
-            seen.add(ran.address)
-            first, begin, end = found[-1]
-            found[-1] = first, begin, max(end, self.end_of(ran))
-        return found
+        runs = (self.records[part] for part in tile_runs(self.image, [ran.address for ran in self.records]))
+        return [(run[0].number, run[0].issued, max(map(self.end_of, run))) for run in runs]
 
     def section(self, ran: Ran) -> int:
         """Return the index of a record's execution in `sections`."""
@@ -125,17 +117,11 @@ class ProfiledRun:
                 found.setdefault(one.number, []).append(ran)
         return found
 
-    def before(self, ran: Ran) -> list[Ran]:
-        """Return a list of the previous record in the same queue; empty for the first record."""
-        place = self._place(ran)
-        return self.queues[ran.queue][max(0, place - 1) : place]
-
-    def behind(self, ran: Ran) -> list[Ran]:
-        place = self._place(ran)
-        return self.queues[ran.queue][place + 1 : place + 2]
-
-    def _place(self, ran: Ran) -> int:
-        return bisect_left(self.queues[ran.queue], ran.number, key=lambda one: one.number)
+    def neighbours(self, ran: Ran) -> tuple[list[Ran], list[Ran]]:
+        """Return lists of the previous and the next record in the same queue; empty if there is no such record."""
+        queue = self.queues[ran.queue]
+        place = bisect_left(queue, ran.number, key=lambda one: one.number)
+        return queue[max(0, place - 1) : place], queue[place + 1 : place + 2]
 
     def end_of(self, ran: Ran) -> int:
         return self.cycles if ran.retired is None else ran.retired
@@ -156,7 +142,7 @@ def simulated_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
     """Return a run on the RTL; `outcome` must include the core's activity."""
     activity, config = outcome.activity, image.config
     looks = [
-        _merged(activity[f"queues.{queue}.wait_semaphore"], activity[f"queues.{queue}.wait_engine"])
+        merge_spans([*activity[f"queues.{queue}.wait_semaphore"], *activity[f"queues.{queue}.wait_engine"]])
         for queue in range(queue_count(config))
     ]
     before, records = {}, []
@@ -165,15 +151,12 @@ def simulated_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
         fetched = _first(looks[event.queue], since, event.issued)
         before[event.queue] = event.issued + 1
         records.append(_ran(image, number, event.address, fetched, event.issued, event.retired))
-    busy = {queue: activity[name] for queue, name in enumerate(_busy_counters(config))}
-    return ProfiledRun(
-        name=name,
-        image=image,
-        cycles=outcome.cycles,
-        records=records,
-        busy=busy,
-        controller=_controller(activity, outcome.cycles),
+    names = [*map(_BUSY.__getitem__, ENGINE_QUEUES), *(f"dma.{number}.busy" for number in range(config.dma_engines))]
+    busy, controller = (
+        {queue: activity[name] for queue, name in enumerate(names)},
+        _controller(activity, outcome.cycles),
     )
+    return ProfiledRun(name=name, image=image, cycles=outcome.cycles, records=records, busy=busy, controller=controller)
 
 
 def modelled_run(name: str, image: Image, found: Prediction) -> ProfiledRun:
@@ -195,7 +178,7 @@ def modelled_run(name: str, image: Image, found: Prediction) -> ProfiledRun:
         image=image,
         cycles=found.cycles,
         records=records,
-        busy={queue: _merged(spans) for queue, spans in busy.items()},
+        busy={queue: merge_spans(spans) for queue, spans in busy.items()},
         controller={"boot": [(0, first)], "control program": [(first, found.cycles)]},
         modelled=True,
     )
@@ -205,12 +188,8 @@ def _ran(image: Image, number: int, address: int, fetched: int, issued: int, ret
     return Ran(number, address, image.locate(address)[1], image.entry(address), fetched, issued, retired)
 
 
-def _busy_counters(config: Config) -> list[str]:
-    engines = {Engine.TENSOR: "tensor.columns", Engine.VECTOR: "vector.busy", Engine.SCALAR: "scalar.busy"}
-    return [
-        *(engines[engine] for engine in ENGINE_QUEUES),
-        *(f"dma.{number}.busy" for number in range(config.dma_engines)),
-    ]
+_BUSY = {Engine.TENSOR: "tensor.columns", Engine.VECTOR: "vector.busy", Engine.SCALAR: "scalar.busy"}
+"""Counter of the busy cycles of each engine."""
 
 
 def _controller(activity: Activity, cycles: int) -> dict[str, Spans]:
@@ -226,16 +205,6 @@ def _controller(activity: Activity, cycles: int) -> dict[str, Spans]:
         "control program": [span for span in running if span[0] < span[1]],
         "waits for an interrupt": waiting,
     }
-
-
-def _merged(*spans: Spans) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for begin, end in sorted(span for some in spans for span in some):
-        if found and begin <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end)
-        else:
-            found.append((begin, end))
-    return found
 
 
 def _first(spans: Spans, since: int, until: int) -> int:

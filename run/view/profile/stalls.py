@@ -1,14 +1,14 @@
 """Stall causes of an engine: every cycle has exactly one cause, so they sum to the run's cycles."""
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
+from itertools import pairwise, product, starmap
 
 import numpy as np
 
 from neuroncore_rtl.kernels.program.footprint import overlap
 from neuroncore_rtl.run.view.profile.run import ProfiledRun, Ran
-from neuroncore_rtl.spec.isa import Instruction, Region
+from neuroncore_rtl.spec.isa import Instruction
 
 __all__ = ["MEANINGS", "StallCause", "causes_of", "counted_stalls", "spans_of"]
 
@@ -96,9 +96,9 @@ def _cause(run: ProfiledRun, ran: Ran, awaited: Ran) -> StallCause:
 
     A record with too many waits delegates some to the previous record in its queue, or to a NOP.
     """
-    waiting = [ran, *run.behind(ran), *(run.waiting.get(ran.number, ()) if _only_waits(ran) else ())]
+    waiting = [ran, *run.neighbours(ran)[1], *(run.waiting.get(ran.number, ()) if _only_waits(ran) else ())]
     # A NOP represents the records that it waits for, and the previous one in its queue.
-    behind = [*run.awaited(awaited), *run.before(awaited)] if _only_waits(awaited) else []
+    behind = [*run.awaited(awaited), *run.neighbours(awaited)[0]] if _only_waits(awaited) else []
     for one in (awaited, *sorted(behind, key=run.end_of, reverse=True)):
         for cause in filter(None, (_conflict(one.record.instruction, w.record.instruction) for w in waiting)):
             return cause
@@ -107,9 +107,10 @@ def _cause(run: ProfiledRun, ran: Ran, awaited: Ran) -> StallCause:
 
 def _conflict(earlier: Instruction, later: Instruction) -> StallCause | None:
     """Return the cause by which `later` waits for `earlier`; None if they are independent."""
-    if _meet(earlier.writes, later.reads):
+    if any(starmap(overlap, product(earlier.writes, later.reads))):
         return _from(earlier)
-    return StallCause.PLACE if _meet((*earlier.reads, *earlier.writes), later.writes) else None
+    meet = any(starmap(overlap, product((*earlier.reads, *earlier.writes), later.writes)))
+    return StallCause.PLACE if meet else None
 
 
 def _from(instruction: Instruction) -> StallCause:
@@ -119,8 +120,3 @@ def _from(instruction: Instruction) -> StallCause:
 def _only_waits(ran: Ran) -> bool:
     """Return whether a record accesses no memory."""
     return not (ran.record.instruction.reads or ran.record.instruction.writes)
-
-
-def _meet(some: Iterable[Region], others: Iterable[Region]) -> bool:
-    others = tuple(others)
-    return any(overlap(one, other) for one in some for other in others)

@@ -7,7 +7,7 @@ import pytest
 
 from neuroncore_rtl.hdl.board import sdram, sdram_chip
 from neuroncore_rtl.hdl.verilog import text as verilog
-from neuroncore_rtl.run.harness.board.sdram import SDRAM, sdram_parameters
+from neuroncore_rtl.run.harness.board.board import SDRAM, sdram_parameters
 from neuroncore_rtl.run.harness.run import run_harness
 from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs
 from neuroncore_rtl.run.sim import images, simulation

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from neuroncore_rtl.run.settings import UsageError
-from neuroncore_rtl.run.view.table_files import write_parquet
+from neuroncore_rtl.run.view.plotting import write_parquet
 from neuroncore_rtl.tb.campaign.store import Store
 
 ROWS = [{"key": str(n), "label": f"run {n}", "status": "passed", "cycles": n} for n in range(5)]

@@ -9,8 +9,7 @@ from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.view.engine_waves import TENSOR_OPEN, tensor_groups
-from neuroncore_rtl.run.view.samples import sample_cycles
-from neuroncore_rtl.run.view.wave_numbers import NUMBERS
+from neuroncore_rtl.run.view.wave_numbers import NUMBERS, sample_cycles
 from neuroncore_rtl.run.view.waves import signals
 from neuroncore_rtl.tb.cli import waves as module
 from neuroncore_rtl.tb.cli.array_picture import A, B

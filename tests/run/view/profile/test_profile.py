@@ -19,7 +19,7 @@ from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.view.profile.files import write_profile
 from neuroncore_rtl.run.view.profile.run import modelled_run, simulated_run
 from neuroncore_rtl.run.view.profile.stalls import StallCause
-from neuroncore_rtl.run.view.profile.tensors import Names, occupancy
+from neuroncore_rtl.run.view.profile.tracks import Names, occupancy
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa import MultiplyMoving, Storage
 from neuroncore_rtl.tb.tests.kernels.products import product_program
