@@ -115,6 +115,11 @@ def _cases(settings: Settings) -> list[CostCase]:
 
 
 def _jobs(settings: Settings) -> Jobs:
+    for name, value in settings.config.rates.items():
+        default = getattr(Config(rows=2, columns=2), name)
+        raise UsageError(
+            f"{name.upper()} must be {default} for TEST=timing, as the formulas have no rates, not {value}"
+        )
     if settings.config.sbuf_bytes < SBUF_USED:
         raise UsageError(
             f"SBUF_BYTES must be at least {SBUF_USED} for the instructions of timing, not {settings.config.sbuf_bytes}"
