@@ -114,6 +114,10 @@ class Config:
             (NeuronCore-v2: 150).
         least_interval: minimum cycles of an engine's own clock from one instruction to the next, in the tensor, vector
             and scalar engine, and cycles that reading a running result takes; 0 to 255 (NeuronCore-v2: 64).
+        dma_start: cycles from the issue of a copy to its start in the DMA engine, which overlap those of other copies;
+            0 to 8191 (NeuronCore-v2: 1.3 us).
+        hbm_rate: maximum bytes per cycle that the core reads and writes in HBM, a property of the memory around it,
+            which the variable BANDWIDTH overrides; 0 to 1024, 0 for no limit besides the width of the ports.
     """
 
     rows: int
@@ -154,6 +158,8 @@ class Config:
     gpsimd_speed: int = 100
     gpsimd_start: int = 0
     least_interval: int = 0
+    dma_start: int = 0
+    hbm_rate: int = 0
 
     RANGES: ClassVar = {
         "rows": (2, 1024),
@@ -187,6 +193,8 @@ class Config:
         **{f"{engine}_speed": (1, 100) for engine in ("vector", "scalar", "gpsimd")},
         "gpsimd_start": (0, 255),
         "least_interval": (0, 255),
+        "dma_start": (0, 8191),
+        "hbm_rate": (0, 1024),
     }
     ALWAYS_NAMED: ClassVar = (
         "rows", "columns", "mac_latency", "add_latency", "dma_engines", "hbm_ports", "hbm_bytes", "cores",
@@ -196,7 +204,9 @@ class Config:
         "semaphores", "lane_partitions",
     )  # fmt: skip
     SIGNIFICAND_BITS: ClassVar = (8, 12)
-    RATES: ClassVar = ("vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval")
+    RATES: ClassVar = (
+        "vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval", "dma_start", "hbm_rate",
+    )  # fmt: skip
 
     def __post_init__(self):
         for name, (low, high) in self.RANGES.items():
@@ -238,7 +248,7 @@ class Config:
 
     @property
     def rates(self) -> dict[str, int]:
-        """Parameters in `RATES` that differ from their default; empty if each engine runs at the machine's clock."""
+        """Parameters in `RATES` that differ from their default; empty if each unit runs at the machine's clock."""
         return {name: value for name, value in self.named.items() if name in self.RATES}
 
     @property

@@ -31,9 +31,9 @@ PARAMETER_GROUPS: dict[ParameterGroup, tuple[str, ...]] = {
     ParameterGroup.RATES: ("vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval"),
     ParameterGroup.MEMORY: (
         "hbm_ports", "hbm_bytes", "sbuf_bytes", "sbuf_banks", "line_bytes", "psum_words", "psum_banks", "local_bytes",
-        "port_latency",
+        "port_latency", "hbm_rate",
     ),
-    ParameterGroup.DMA: ("dma_engines", "dma_beats", "cast_lanes", "cast_latency"),
+    ParameterGroup.DMA: ("dma_engines", "dma_start", "dma_beats", "cast_lanes", "cast_latency"),
     ParameterGroup.LINKS: ("cores",),
     ParameterGroup.QUEUES: ("semaphores", "records_ahead"),
     ParameterGroup.DEBUG: ("counters",),
@@ -98,6 +98,11 @@ TRADES: dict[str, tuple[str, str]] = {
         "the time of short instructions on NeuronCore-v2",
         "short instructions take that time; a counter in each engine",
     ),
+    "dma_start": (
+        "the time until a copy begins on a machine that fetches descriptors",
+        "that time in each copy; a FIFO of 16 instructions for each DMA engine",
+    ),
+    "hbm_rate": ("the bandwidth of a real memory", "no hardware: the harness and the timing model slow HBM down"),
     "hbm_ports": ("HBM bandwidth: hbm_ports * hbm_bytes per cycle", "an AXI port and an SBUF line port each"),
     "hbm_bytes": ("HBM bandwidth, and a record in 128 / hbm_bytes beats", "wires and buffers of that width"),
     "sbuf_bytes": ("larger tiles, so less traffic to HBM", "block RAM in each partition"),

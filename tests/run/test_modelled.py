@@ -98,6 +98,7 @@ CASES = [
     Case("program", "PRESET=tiny SEED=1"),
     Case("softmax", f"PRESET=tiny M=40 N=96 {RATES}"),
     Case("matmul", f"PRESET=tiny M=20 K=12 N=40 {RATES}"),
+    Case("softmax", "PRESET=tiny M=40 N=96 DMA_START=365 HBM_RATE=5"),
     Case("program", f"PRESET=tiny SEED=6 {RATES}"),
 ]
 
@@ -129,6 +130,8 @@ LONGER = [
     *[Case("program", f"PRESET=small SEED={seed} LATENCY=150") for seed in (4, 5)],
     *[Case(test, f"PRESET=tiny M=40 N=96 {RATES}") for test in ("layernorm", "topk", "gelu")],
     *[Case("program", f"PRESET=tiny SEED={seed} {RATES}") for seed in (7, 8)],
+    Case("matmul", "PRESET=tiny M=20 K=12 N=40 DMA_START=365"),
+    Case("program", "PRESET=tiny SEED=6 DMA_START=365"),
     Case("program", "PRESET=tiny SEED=9 VECTOR_SPEED=37 GPSIMD_SPEED=93 SCALAR_SPEED=71 LEAST_INTERVAL=3"),
 ]
 
