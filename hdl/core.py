@@ -19,6 +19,7 @@ from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.core_memory import connect_hbm, connect_on_chip
 from neuroncore_rtl.hdl.core_ports import core_signature
 from neuroncore_rtl.hdl.core_units import CoreUnits
+from neuroncore_rtl.hdl.dma.start import CopyStart
 from neuroncore_rtl.hdl.link.flit import flit_stream
 from neuroncore_rtl.hdl.primitives.fifo import Fifo
 from neuroncore_rtl.hdl.primitives.local_reset import with_local_reset
@@ -105,6 +106,10 @@ class Core(wiring.Component):
         issue, request = queue.issue, queue.request
         if self.config.port_latency:
             issue, request = self._waiting(m, f"issue{number}", issue), self._waiting(m, f"request{number}", request)
+        if self.config.dma_start and engine in units.dma:
+            m.submodules[f"start{number}"] = start = CopyStart(self.config.dma_start)
+            wiring.connect(m, issue, start.i)
+            issue = start.o
         wiring.connect(m, request, units.fetcher.requests[number])
         m.d.comb += [
             registers.places[number].eq(queue.places),

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -240,13 +240,21 @@ class ImageJob(Job):
             memories=self.memories,
             boots=[image.base for image in self.everything],
             delays=self.delays,
-            behaviour=self.behaviour,
+            behaviour=self._behaviour,
             errors=self.errors,
             limit=self.limit or max(1_000_000, PATIENCE * copied // self.config.hbm_bytes),
             profiled=profiled,
             seed=seed,
             sampled=sampled and self.instance is not None,
         )
+
+    @property
+    def _behaviour(self) -> Hbm:
+        """Behaviour of HBM; without a limit of its own it has the machine's `hbm_rate`, in each core."""
+        rate, own = 256 * self.config.hbm_rate, self.behaviour
+        if not rate or own.rate or own.port_rate:
+            return own
+        return replace(own, port_rate=rate // self.config.hbm_ports) if self.instance else replace(own, rate=rate)
 
     def golden(self) -> Expected:
         """Return HBM of each core, and the outcome of each image."""

@@ -260,9 +260,9 @@ def _shares(counts: Mapping[str, int], cycles: int) -> dict[str, Share]:
 
 
 def hbm_width(config: Config, bandwidth: int) -> int:
-    """Return the maximum bytes per cycle of HBM; `bandwidth` is a limit, or 0 for the width of all ports together."""
-    width = config.hbm_ports * config.hbm_bytes
-    return min(width, bandwidth) if bandwidth else width
+    """Return the maximum bytes per cycle of HBM; `bandwidth` is a limit, or 0 for the machine's own."""
+    width, limit = config.hbm_ports * config.hbm_bytes, bandwidth or config.hbm_rate
+    return min(width, limit) if limit else width
 
 
 def engine_busy_cycles(run: Outcome) -> dict[str, int]:

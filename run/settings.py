@@ -278,7 +278,7 @@ _LATENCY = (
 LATENCY = integer("LATENCY", 64, _LATENCY, 1, 2000)
 _BANDWIDTH = (
     "most bytes per cycle of HBM, reads and writes together, a property of the memory; "
-    "0 for the width of its ports, HBM_PORTS * HBM_BYTES each way"
+    "0 for HBM_RATE, and without one for the width of its ports, HBM_PORTS * HBM_BYTES each way"
 )
 BANDWIDTH = integer("BANDWIDTH", 0, _BANDWIDTH, 0, 1024)
 HBM_OPTIONS = (LATENCY, BANDWIDTH, STALL)

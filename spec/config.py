@@ -104,6 +104,20 @@ class Config:
         lane_partitions: number of partitions that one lane of the vector or scalar engine serves in turn; 1, 2 or 4, a
             divisor of the number of partitions; a value n needs 1/n of the lanes and takes n cycles per step; above 1,
             vector_division, vector_power, vector_search and vector_statistics must be 0.
+        vector_speed: clock of the vector engine in percent of the machine's one clock; 1 to 100; below 100 an element
+            takes 100 / vector_speed cycles, or a multiple of it by opcode (NeuronCore-v2: 40).
+        scalar_speed: clock of the scalar engine in percent of the machine's one clock; 1 to 100; below 100 an element
+            takes 100 / scalar_speed cycles (NeuronCore-v2: 50).
+        gpsimd_speed: clock, in percent of the machine's one clock, at which the vector engine executes IOTA and
+            AFFINE_SELECT, the instructions of NeuronCore-v2's GpSimd; 1 to 100 (NeuronCore-v2: 50).
+        gpsimd_start: cycles of that clock that IOTA and AFFINE_SELECT take besides their elements; 0 to 255
+            (NeuronCore-v2: 150).
+        least_interval: minimum cycles of an engine's own clock from one instruction to the next, in the tensor, vector
+            and scalar engine, and cycles that reading a running result takes; 0 to 255 (NeuronCore-v2: 64).
+        dma_start: cycles from the issue of a copy to its start in the DMA engine, which overlap those of other copies;
+            0 to 8191 (NeuronCore-v2: 1.3 us).
+        hbm_rate: maximum bytes per cycle that the core reads and writes in HBM, a property of the memory around it,
+            which the variable BANDWIDTH overrides; 0 to 1024, 0 for no limit besides the width of the ports.
     """
 
     rows: int
@@ -139,6 +153,13 @@ class Config:
     edge_latency: int = 1
     port_latency: int = 0
     lane_partitions: int = 1
+    vector_speed: int = 100
+    scalar_speed: int = 100
+    gpsimd_speed: int = 100
+    gpsimd_start: int = 0
+    least_interval: int = 0
+    dma_start: int = 0
+    hbm_rate: int = 0
 
     RANGES: ClassVar = {
         "rows": (2, 1024),
@@ -169,6 +190,11 @@ class Config:
         "port_latency": (0, 1),
         "psum_banks": (2, PSUM_BANKS),
         "lane_partitions": (1, 4),
+        **{f"{engine}_speed": (1, 100) for engine in ("vector", "scalar", "gpsimd")},
+        "gpsimd_start": (0, 255),
+        "least_interval": (0, 255),
+        "dma_start": (0, 8191),
+        "hbm_rate": (0, 1024),
     }
     ALWAYS_NAMED: ClassVar = (
         "rows", "columns", "mac_latency", "add_latency", "dma_engines", "hbm_ports", "hbm_bytes", "cores",
@@ -178,6 +204,9 @@ class Config:
         "semaphores", "lane_partitions",
     )  # fmt: skip
     SIGNIFICAND_BITS: ClassVar = (8, 12)
+    RATES: ClassVar = (
+        "vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval", "dma_start", "hbm_rate",
+    )  # fmt: skip
 
     def __post_init__(self):
         for name, (low, high) in self.RANGES.items():
@@ -216,6 +245,11 @@ class Config:
         return {
             name: value for name, value in asdict(self).items() if name in self.ALWAYS_NAMED or value != usual[name]
         }
+
+    @property
+    def rates(self) -> dict[str, int]:
+        """Parameters in `RATES` that differ from their default; empty if each unit runs at the machine's clock."""
+        return {name: value for name, value in self.named.items() if name in self.RATES}
 
     @property
     def partitions(self) -> int:

@@ -8,8 +8,9 @@ from math import prod
 
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
-from neuroncore_rtl.spec.isa import AluOp, DmaTensor, Elementwise, Instruction, Opcode, Pointer, Storage
+from neuroncore_rtl.spec.isa import AluOp, DmaTensor, Elementwise, Instruction, MultiplyMoving, Opcode, Pointer, Storage
 from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, VALUES8, transpose_block, uses
+from neuroncore_rtl.spec.pacing import paced
 
 __all__ = [
     "SEARCHES", "adjacent", "array_latency", "busy_cycles", "checker_period", "dependent_period", "drain", "is_slow",
@@ -50,7 +51,18 @@ def is_slow(instruction: Elementwise) -> bool:
 
 
 def step_cycles(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from the first step of an instruction to the first step of the next one."""
+    """Return the cycles from the first step of an instruction to the first step of the next one.
+
+    In a paced engine the steps before and after the elements are not counted, except the time to read a running result.
+    """
+    pace = paced(instruction, config)
+    if pace is None:
+        return _steps_apart(instruction, config)
+    own = max(pace.start + prod(instruction.shape) * pace.element, pace.least) + pace.readout
+    return max(_steps_apart(instruction, config), -(-own // pace.ticks))
+
+
+def _steps_apart(instruction: Elementwise, config: Config) -> int:
     interval = step_interval(instruction, config)
     others = (steps_before(instruction) + steps_behind(instruction, config)) * interval
     return others + prod(instruction.shape) * max(interval, _sbuf_reads(instruction))
@@ -63,6 +75,8 @@ def busy_cycles(instruction: Instruction, config: Config) -> int:
 
 def period(instruction: Instruction, config: Config) -> int:
     """Return the cycles from an instruction to the next one of its kind, if both may overlap."""
+    if isinstance(instruction, MultiplyMoving):
+        return max(busy_cycles(instruction, config), min(config.least_interval, instruction.m))
     if not isinstance(instruction, Elementwise):
         return busy_cycles(instruction, config)
     if is_slow(instruction):
@@ -78,10 +92,16 @@ def checker_period(config: Config) -> int:
 
 def dependent_period(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from an instruction to the next of its kind if each waits until the previous one is written."""
-    reads = 1 if steps_behind(instruction, config) else max(1, _sbuf_reads(instruction))
+    behind, count = steps_behind(instruction, config), prod(instruction.shape)
+    reads = 1 if behind else max(1, _sbuf_reads(instruction))
     # The last step only waits for its reads; no step follows after its interval.
     last = max(step_interval(instruction, config), reads) - reads
-    return step_cycles(instruction, config) - last + drain(instruction, config)
+    cycles = _steps_apart(instruction, config) - last + drain(instruction, config)
+    pace = paced(instruction, config)
+    if pace is None:
+        return cycles
+    own = pace.start + pace.readout + (count if behind else count - 1) * pace.element
+    return max(cycles, own // pace.ticks + (behind or reads) + drain(instruction, config))
 
 
 def latency(instruction: Elementwise, config: Config) -> int:

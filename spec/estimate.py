@@ -56,7 +56,7 @@ class Estimate:
             beats = max(self._beats(instruction, side) for side in ("src", "dst"))
             casts = instruction.src.format is not instruction.dst.format
             cycles = max(CONFLICTS * beats, prod(instruction.shape) // self._config.cast_lanes if casts else 0)
-            delay = HBM_LATENCY + COPY + HANDOVER
+            delay = HBM_LATENCY + COPY + self._config.dma_start + HANDOVER
         else:
             cycles, delay = COLLECTIVE, HANDOVER
         return max(cycles, self._least[instruction.engine]), delay

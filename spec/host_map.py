@@ -169,7 +169,9 @@ HOST_REGISTERS = tuple(value for value in [*globals().values()] if isinstance(va
 """All registers, by offset."""
 
 PARAMETER_WORDS = 0x80
-"""Offset of the parameters: one word each, in the order of `spec.config.Config.RANGES`."""
+"""Offset of the parameters: one word each, in the order of `spec.config.Config.RANGES`. Those in `Config.RATES` have
+words only if one of them differs from its default.
+"""
 
 COUNTER_WORDS = 0x2000
 """Offset of the core's counters: two words each, lower half first, in the order of the counters' layout."""
@@ -177,7 +179,8 @@ COUNTER_WORDS = 0x2000
 
 def parameter_values(config: Config) -> dict[str, int]:
     """Return the content of each parameter's word, by parameter name."""
-    return {name: int(getattr(config, name)) for name in Config.RANGES}
+    names = [name for name in Config.RANGES if config.rates or name not in Config.RATES]
+    return {name: int(getattr(config, name)) for name in names}
 
 
 def counter_offset(number: int) -> int:

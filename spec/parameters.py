@@ -16,6 +16,7 @@ class ParameterGroup(StrEnum):
     ARRAY = "array"
     VECTOR = "vector engine"
     SCALAR = "scalar engine"
+    RATES = "rates of the engines"
     MEMORY = "memory"
     DMA = "DMA"
     LINKS = "links"
@@ -27,11 +28,12 @@ PARAMETER_GROUPS: dict[ParameterGroup, tuple[str, ...]] = {
     ParameterGroup.ARRAY: ("rows", "columns", "mac_latency", "significand_bits", "add_latency", "edge_latency"),
     ParameterGroup.VECTOR: ("vector_latency", *(f"vector_{unit}" for unit in VECTOR_UNITS), "lane_partitions"),
     ParameterGroup.SCALAR: ("scalar_depth", *(f"scalar_{unit}" for unit in SCALAR_UNITS)),
+    ParameterGroup.RATES: ("vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval"),
     ParameterGroup.MEMORY: (
         "hbm_ports", "hbm_bytes", "sbuf_bytes", "sbuf_banks", "line_bytes", "psum_words", "psum_banks", "local_bytes",
-        "port_latency",
+        "port_latency", "hbm_rate",
     ),
-    ParameterGroup.DMA: ("dma_engines", "dma_beats", "cast_lanes", "cast_latency"),
+    ParameterGroup.DMA: ("dma_engines", "dma_start", "dma_beats", "cast_lanes", "cast_latency"),
     ParameterGroup.LINKS: ("cores",),
     ParameterGroup.QUEUES: ("semaphores", "records_ahead"),
     ParameterGroup.DEBUG: ("counters",),
@@ -76,6 +78,31 @@ TRADES: dict[str, tuple[str, str]] = {
     "scalar_depth": ("a faster clock: 52.5 MHz with 2, 22.2 with 1", "registers, and 21 cycles per instruction"),
     "scalar_trigonometry": ("sine and cosine", "7 multipliers in each lane"),
     "scalar_random": ("stochastic rounding of activations", "a generator of random words in each lane"),
+    "vector_speed": (
+        "100: one element per cycle; below 100 the time that the instructions take on a machine with separate clocks",
+        "below 100 a counter in front of the vector engine's lanes",
+    ),
+    "scalar_speed": (
+        "100: one element per cycle; below 100 the time that the instructions take on a machine with separate clocks",
+        "below 100 a counter in front of the scalar engine's lanes",
+    ),
+    "gpsimd_speed": (
+        "100: one element per cycle; below 100 the time that the instructions take on a machine with separate clocks",
+        "none besides the counter of the vector engine",
+    ),
+    "gpsimd_start": (
+        "the time of the software that executes IOTA and AFFINE_SELECT on NeuronCore-v2",
+        "that time: the vector engine executes no other instruction meanwhile",
+    ),
+    "least_interval": (
+        "the time of short instructions on NeuronCore-v2",
+        "short instructions take that time; a counter in each engine",
+    ),
+    "dma_start": (
+        "the time until a copy begins on a machine that fetches descriptors",
+        "that time in each copy; a FIFO of 16 instructions for each DMA engine",
+    ),
+    "hbm_rate": ("the bandwidth of a real memory", "no hardware: the harness and the timing model slow HBM down"),
     "hbm_ports": ("HBM bandwidth: hbm_ports * hbm_bytes per cycle", "an AXI port and an SBUF line port each"),
     "hbm_bytes": ("HBM bandwidth, and a record in 128 / hbm_bytes beats", "wires and buffers of that width"),
     "sbuf_bytes": ("larger tiles, so less traffic to HBM", "block RAM in each partition"),

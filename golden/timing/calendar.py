@@ -21,9 +21,9 @@ from numba import njit
 from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 
 __all__ = [
-    "FIRST_STEP", "LAST_STEP", "LAST_WRITE", "SCALAR", "SHARING", "UNSHARED", "VECTOR", "Accesses", "Calendars",
-    "LinePort", "Loads", "Moves", "Walk", "bank_places", "begin_steps", "buffered_lines", "columns", "line_accesses",
-    "load_steps", "new_calendar", "new_owners", "slots", "steps",
+    "FIRST_STEP", "LAST_STEP", "LAST_WRITE", "NEXT_FIRST", "NEXT_OFFER", "SCALAR", "SHARING", "UNSHARED", "VECTOR",
+    "Accesses", "Calendars", "LinePort", "Loads", "Moves", "Walk", "bank_places", "begin_steps", "buffered_lines",
+    "columns", "line_accesses", "load_steps", "new_calendar", "new_owners", "slots", "steps",
 ]  # fmt: skip
 
 _WINDOW = 1 << 14
@@ -300,10 +300,12 @@ def _reserve_column(calendar, places, cycle, access, address, priority, sharing)
     return cycle
 
 
-LAST_STEP, NEXT_STEP, LAST_WRITE, FIRST_STEP, STEP, RESULTS, _INDEX, _ROWS, _RING = 0, 1, 2, 3, 4, 5, 6, 10, 22
+LAST_STEP, NEXT_STEP, LAST_WRITE, FIRST_STEP, STEP, RESULTS, NEXT_OFFER, NEXT_FIRST = 0, 1, 2, 3, 4, 5, 6, 7
+_INDEX, _ROWS, _RING = 8, 12, 24
 """Indices into an instruction's state: cycle of the last step, earliest cycle of the next step, cycles of the last
-write and of the first step, number of the next step, number of writes; then element indices, addresses of a, b and dst
-for each dimension, cycles of the last `depth` writes.
+write and of the first step, number of the next step, number of writes, earliest ticks of the next step and of the next
+instruction in a paced engine; then element indices, addresses of a, b and dst for each dimension, cycles of the last
+`depth` writes.
 """
 
 
@@ -326,6 +328,7 @@ def begin_steps(first, written, depth, a, b, dst):
 class Walk(NamedTuple):
     """Progress of an element-wise instruction; for `state`, updated in place, and the operands see `begin_steps`.
 
+    `offered` is the cycle of the first step without stalls: in a paced engine time passes while that step stalls.
     `plan` is a `golden.timing.plan.Plan` as a plain tuple: Numba's cache does not notice changes of other files.
     """
 
@@ -335,16 +338,18 @@ class Walk(NamedTuple):
     a: np.ndarray
     b: np.ndarray
     dst: np.ndarray
+    offered: int
 
 
 @njit(cache=True)
 def steps(calendars, priority, until, walk):
     """Reserve memory cycles for the steps that begin before cycle `until`; return whether all steps are reserved."""
     sbuf_reads, psum_reads, sbuf_writes, psum_writes, places = calendars
-    state, plan, shape, a, b, dst = walk
-    before, behind, interval, delay, depth, group, silent = plan
+    state, plan, shape, a, b, dst, offered = walk
+    before, behind, interval, delay, depth, group, silent, ticks, start, pace, readout, least = plan
     cycle, next_cycle, written, first, step, results = state[0], state[1], state[2], state[3], state[4], state[5]
     index, rows = state[_INDEX:_ROWS], state[_ROWS:_RING]
+    next_offer, next_first = state[6], state[7]
     a_reads, b_reads = (psum_reads if a[1] else sbuf_reads), (psum_reads if b[1] else sbuf_reads)
     dst_writes = psum_writes if dst[1] else sbuf_writes
     both = a[0] and b[0] and not a[1] and not b[1]
@@ -354,6 +359,23 @@ def steps(calendars, priority, until, walk):
         number = step - before
         element = 0 <= number < total
         arrival = cycle + 1
+        if ticks:
+            # Times of the engine's own clock, in ticks since the start of the run; a step counts from its offer.
+            if step == 0:
+                next_offer = max(next_offer, next_first)
+                arrival = offered
+            arrival = max(arrival, next_offer // ticks)
+            next_offer = max(next_offer, arrival * ticks)
+            if step == 0:
+                next_first = next_offer + least
+                next_offer += start
+            if element:
+                next_offer += pace
+            if number == total - 1:
+                next_first = max(next_first, arrival * ticks) + readout
+                next_offer += readout
+            if step == 0:
+                arrival = max(arrival, cycle + 1)
         if element:
             if b[0]:
                 arrival = _reserve_column(b_reads, places, arrival, b, rows[7], priority, SHARING[0])
@@ -387,6 +409,7 @@ def steps(calendars, priority, until, walk):
                     index[e] = 0
                 break
     state[0], state[1], state[2], state[3], state[4], state[5] = cycle, next_cycle, written, first, step, results
+    state[6], state[7] = next_offer, next_first
     return step == end
 
 

@@ -9,6 +9,8 @@ from neuroncore_rtl.golden.timing.calendar import (
     FIRST_STEP,
     LAST_STEP,
     LAST_WRITE,
+    NEXT_FIRST,
+    NEXT_OFFER,
     SCALAR,
     VECTOR,
     Walk,
@@ -50,6 +52,7 @@ class ElementwiseEngine:
         self._last = self._written = -1  # last step and last write of the previous instruction
         self._rest = 0  # minimum cycles from its last step to the next one
         self._after_slow = False
+        self._ticks = 0, 0  # `NEXT_OFFER` and `NEXT_FIRST` of the previous instruction
         self.busy, self.waited = 0, {"bank": 0}
 
     def ready(self) -> int | None:
@@ -77,7 +80,8 @@ class ElementwiseEngine:
         instruction = cast("Elementwise", record.instruction)
         self._judged, self._running = None, True
         self._judge()
-        first = max(self._agenda.now + timing.SEQUENCER_LATENCY + self._config.port_latency, self._last + self._rest)
+        offered = self._agenda.now + timing.SEQUENCER_LATENCY + self._config.port_latency
+        first = max(offered, self._last + self._rest)
         slow = costs.is_slow(instruction)
         if not instruction.overlap or slow or self._after_slow:
             first = max(first, self._written + 1)
@@ -88,7 +92,8 @@ class ElementwiseEngine:
         tensors = tensors_of(instruction)
         plan = plan_of(instruction, self._config)
         state = begin_steps(first, self._written, plan.depth, *tensors)
-        walk = Walk(state, tuple(plan), shape, *tensors)
+        state[NEXT_OFFER], state[NEXT_FIRST] = self._ticks
+        walk = Walk(state, tuple(plan), shape, *tensors, offered=offered)
         self._agenda.at(first if self._priority == SCALAR else self._agenda.now, self._step, (record, timed), walk)
 
     def _step(self, job: Job, walk: Walk) -> None:
@@ -99,6 +104,7 @@ class ElementwiseEngine:
             self._agenda.at(max(last - AHEAD[self._priority] // 2, self._agenda.now + 1), self._step, job, walk)
             return
         self._last, self._written = last, int(state[LAST_WRITE])
+        self._ticks = int(state[NEXT_OFFER]), int(state[NEXT_FIRST])
         first, instruction = int(state[FIRST_STEP]), cast("Elementwise", job[0].instruction)
         free = costs.dependent_period(instruction, self._config) - costs.drain(instruction, self._config)
         self.waited["bank"] += max(0, last + 1 - first - free)

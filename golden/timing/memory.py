@@ -21,7 +21,7 @@ class MemoryTiming:
 
     Arguments:
         latency: cycles from an address at a port, or the last beat written, to the response; at least 1.
-        bandwidth: maximum bytes per cycle of all ports; 0 for no limit besides the ports' own.
+        bandwidth: maximum bytes per cycle of all ports; 0 for the machine's `hbm_rate`.
     """
 
     latency: int = 64
@@ -60,7 +60,8 @@ class TimedHbm:
     def __init__(self, config: Config, timing: MemoryTiming, agenda: Agenda):
         self.latency = timing.latency
         self._agenda = agenda
-        self._share = config.hbm_bytes / timing.bandwidth if timing.bandwidth else 0
+        bandwidth = timing.bandwidth or config.hbm_rate
+        self._share = config.hbm_bytes / bandwidth if bandwidth else 0
         ports = range(config.hbm_ports)
         self.addresses, self.reads, self.writes = ([Server() for _ in ports] for _ in range(3))
         self._owed: list[deque[tuple[int, int]]] = [deque() for _ in ports]

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from neuroncore_rtl.golden.timing.banks import Banks
 from neuroncore_rtl.golden.timing.controller import Controller, ControlPath
+from neuroncore_rtl.golden.timing.copy_start import CopyStart
 from neuroncore_rtl.golden.timing.dma import DmaEngine
 from neuroncore_rtl.golden.timing.elementwise import ElementwiseEngine
 from neuroncore_rtl.golden.timing.events import Agenda
@@ -99,14 +100,16 @@ def predict(
     for number in range(queue_count(config)):
         engine = engine_of_queue(number, config)
         if engine == Engine.TENSOR:
-            model = TensorEngine(config, agenda, banks)
+            taker = model = TensorEngine(config, agenda, banks)
         elif engine == Engine.DMA:
             dma = number - len(ENGINE_QUEUES)
-            model = DmaEngine(config, agenda, dma, hbm, banks)
+            taker = model = DmaEngine(config, agenda, dma, hbm, banks)
+            if config.dma_start:
+                taker = CopyStart(agenda, config.dma_start, model)
         else:
-            model = ElementwiseEngine(config, agenda, banks, engine)
+            taker = model = ElementwiseEngine(config, agenda, banks, engine)
         engines.append(model)
-        taker = PortRegister(agenda, model) if config.port_latency else model
+        taker = PortRegister(agenda, taker) if config.port_latency else taker
         queues.append(Queue(number, records_ahead(engine, config), agenda, fetcher, semaphores, taker, trace))
     size = int.from_bytes(image.data[4:8], "little")
     sections = image.runs if sections is None else sections

@@ -1,6 +1,7 @@
 """Timing parameters of a vector or scalar instruction."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from math import prod
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import SEARCHES, drain, lanes_latency, step_interval, steps_before, steps_behind, used_by
 from neuroncore_rtl.spec.isa import Elementwise, Opcode, Storage
 from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, transpose_block
+from neuroncore_rtl.spec.pacing import paced
 
 __all__ = ["Plan", "plan_of", "tensors_of"]
 
@@ -25,6 +27,9 @@ class Plan(NamedTuple):
         depth: maximum number of results in flight.
         group: number of elements that give one result.
         silent: number of elements at the beginning that give no result.
+        ticks: ticks in a cycle, if the engine is paced, otherwise 0; the other times below are in ticks.
+        start, element, readout, least: time that the first step takes besides its element, time of an element, time
+            after the last element, and minimum from the first step to the next instruction's.
     """
 
     before: int
@@ -34,6 +39,11 @@ class Plan(NamedTuple):
     depth: int
     group: int
     silent: int
+    ticks: int = 0
+    start: int = 0
+    element: int = 0
+    readout: int = 0
+    least: int = 0
 
 
 def plan_of(instruction: Elementwise, config: Config) -> Plan:
@@ -41,6 +51,8 @@ def plan_of(instruction: Elementwise, config: Config) -> Plan:
     silent = prod(instruction.shape) if instruction.opcode in OUTPUTS else 0
     if instruction.opcode == Opcode.TRANSPOSE:
         silent = transpose_block(config)
+    pace = paced(instruction, config)
+    times = asdict(pace) if pace else {}
     return Plan(
         before=steps_before(instruction),
         behind=steps_behind(instruction, config),
@@ -49,6 +61,7 @@ def plan_of(instruction: Elementwise, config: Config) -> Plan:
         depth=lanes_latency(instruction, config) + timing.STORE_SLACK[config.port_latency],
         group=prod(instruction.shape[-instruction.axes :]) if instruction.opcode == Opcode.TENSOR_REDUCE else 1,
         silent=silent,
+        **times,
     )
 
 

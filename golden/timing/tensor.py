@@ -27,7 +27,8 @@ class TensorEngine:
         self.latency = array_latency(config)
         self._ready = 0
         self._left_queue = {kind: deque([-1] * timing.TENSOR_QUEUE, timing.TENSOR_QUEUE) for kind in (True, False)}
-        self._loads_free = self._moves_free = 0
+        self._loads_free = self._moves_free = self._paced = 0
+        self._least = config.least_interval
         self._loaded = self._swapped = -1
         self._pending = False
         self._last: tuple[int, int, int] | None = None  # address, number and first cycle of the last columns
@@ -77,6 +78,8 @@ class TensorEngine:
             ahead = instruction.psum - place
             if -instruction.n < ahead < count:
                 first = max(first, began + ahead + self._spacing)
+        first = max(first, self._paced)
+        self._paced = first + min(self._least, instruction.m)
         if self._pending:
             self._swapped, self._pending = first, False
         self._last = instruction.psum, instruction.n, first

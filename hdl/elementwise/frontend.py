@@ -32,6 +32,7 @@ from neuroncore_rtl.hdl.elementwise.checker import ElementwiseChecker
 from neuroncore_rtl.hdl.elementwise.fetch import ElementwiseFetch
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction
 from neuroncore_rtl.hdl.elementwise.issue import ElementwiseIssue
+from neuroncore_rtl.hdl.elementwise.pacer import Pacer
 from neuroncore_rtl.hdl.elementwise.sequencer import ElementwiseSequencer
 from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep, Phase
 from neuroncore_rtl.hdl.elementwise.store import ResultStore
@@ -43,6 +44,7 @@ from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
+from neuroncore_rtl.spec.pacing import Pace
 
 __all__ = ["ElementwiseCounters", "Frontend", "connect_engine", "engine_ports"]
 
@@ -111,6 +113,7 @@ class Frontend(wiring.Component):
             with more cycles reduces the throughput.
         slow, interval: functions as for `hdl.elementwise.job.derive_job`; default: no instruction is slow, one step per
             cycle.
+        pace: ticks of the engine's steps; None: each step takes one cycle.
 
     Ports (besides `engine_ports`):
         lanes_valid, lanes_step, lanes_a, lanes_b: a step with its words; see
@@ -130,12 +133,14 @@ class Frontend(wiring.Component):
         latency: int,
         slow: Callable = lambda instruction: Const(0),
         interval: Callable = lambda instruction: Const(1),
+        pace: Pace | None = None,
     ):
         self.config = config
         self.opcodes = frozenset(opcodes)
         self.latency = latency
         self.slow = slow
         self.interval = interval
+        self.pace = pace
         super().__init__(
             engine_ports(config)
             | {
@@ -164,6 +169,11 @@ class Frontend(wiring.Component):
             m.submodules.issue = places = Fifo(ElementwiseIssue, 2)
             wiring.connect(m, issue, places.i)
             issue, waiting = places.o, places.o.valid
+        active = self.busy | fetch.busy
+        if self.pace:
+            m.submodules.pacer = pacer = Pacer(self.pace)
+            wiring.connect(m, issue, pacer.i)
+            issue, active = pacer.o, active | pacer.busy
         wiring.connect(m, issue, fetch.i)
         wiring.connect(m, fetch.sbuf, wiring.flipped(self.sbuf))
         wiring.connect(m, fetch.psum, wiring.flipped(self.psum))
@@ -189,7 +199,7 @@ class Frontend(wiring.Component):
                 | store.retired
                 | (self.instructions.valid & ~checker.error.valid)
             ),
-            self.active.eq(self.busy | fetch.busy),
+            self.active.eq(active),
         ]
         count(
             m,

@@ -11,7 +11,9 @@ from neuroncore_rtl.hdl.scalar.block import ActivationLanes, scalar_block_name
 from neuroncore_rtl.hdl.verilog.hierarchy import lanes
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import Engine
 from neuroncore_rtl.spec.isa.elementwise import SCALAR_OPCODES
+from neuroncore_rtl.spec.pacing import pace_of
 
 __all__ = ["ScalarEngine"]
 
@@ -35,7 +37,11 @@ class ScalarEngine(wiring.Component):
         config = self.config
         turns = config.lane_partitions
         m.submodules.frontend = frontend = Frontend(
-            config, SCALAR_OPCODES, latency=self.latency(config), interval=lambda instruction: Const(turns)
+            config,
+            SCALAR_OPCODES,
+            latency=self.latency(config),
+            interval=lambda instruction: Const(turns),
+            pace=pace_of(Engine.SCALAR, config),
         )
         connect_engine(m, self, frontend)
         served = serve(m, frontend, config)

@@ -256,10 +256,12 @@ class TensorEngine(wiring.Component):
             | (in_flight != 0)
             | (self.instructions.valid & ~checker.error.valid)
         )
-        # After the last load has retired, weights still move along their rows; `drain` counts these cycles.
-        drain = Signal(range(self.latency(self.config) + 1))
+        # After the last load has retired, weights still move along their rows, and the mover still counts the minimum
+        # interval of instructions; `drain` counts these cycles.
+        cycles = max(self.latency(self.config), self.config.least_interval)
+        drain = Signal(range(cycles + 1))
         with m.If(loader.step_valid | mover.column_valid):
-            m.d.sync += drain.eq(self.latency(self.config))
+            m.d.sync += drain.eq(cycles)
         with m.Elif(drain != 0):
             m.d.sync += drain.eq(drain - 1)
         outside = self.psum.valid | self.psum_shared.valid | self.psum_write.valid

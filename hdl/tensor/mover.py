@@ -137,10 +137,13 @@ class Mover(wiring.Component):
             with m.Else():
                 m.d.sync += in_flight.eq(_meets(write, before))
 
+        may_go = held & ~self.wait_weights & ~in_flight
+        if self.config.least_interval:
+            may_go &= ~self._early(m, column, fire)
         m.d.comb += [
             self.wait_weights.eq(held & column.control.swap & ~self.weights_loaded),
             self.wait_psum.eq(held & in_flight & ~self.wait_weights),
-            wanted.eq(held & ~self.wait_weights & ~in_flight),
+            wanted.eq(may_go),
             word_address.eq(_word_of(column.address)),
             self.memory.valid.eq(wanted & reads),
             self.memory.address.eq(word_address),
@@ -155,6 +158,21 @@ class Mover(wiring.Component):
         with m.If(fire):
             m.d.sync += read_address.eq(word_address)
         return m
+
+    def _early(self, m: Module, column, fire: Signal) -> Value:
+        """Return whether an instruction would begin within `least_interval` of the previous one.
+
+        An instruction with fewer stationary columns has a shorter minimum: one cycle per stationary column.
+        """
+        gap = Signal(range(self.config.least_interval + 1))
+        span = column.control.write.partitions
+        width = Signal.like(span.end)
+        m.d.comb += width.eq(span.end - span.first)
+        with m.If(fire & column.first):
+            m.d.sync += gap.eq(Mux(width > self.config.least_interval, self.config.least_interval, width) - 1)
+        with m.Elif(gap != 0):
+            m.d.sync += gap.eq(gap - 1)
+        return column.first & (gap != 0)
 
     def _columns(self, m: Module):
         columns = stream.Signature(_Column).create(path=("columns",))

@@ -17,8 +17,9 @@ from neuroncore_rtl.hdl.vector.transpose import Transposer
 from neuroncore_rtl.hdl.verilog.hierarchy import lanes, shared
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import VECTOR_OPCODES
+from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Engine
 from neuroncore_rtl.spec.isa.elementwise import transpose_block
+from neuroncore_rtl.spec.pacing import pace_of
 
 __all__ = ["VectorEngine", "interval", "slow"]
 
@@ -79,6 +80,7 @@ class VectorEngine(wiring.Component):
             latency=self.latency(config),
             slow=slow,
             interval=partial(interval, alu_latency=config.vector_latency, turns=turns),
+            pace=pace_of(Engine.VECTOR, config),
         )
         connect_engine(m, self, frontend)
         served = serve(m, frontend, config, self._transpose(m, frontend, platform))

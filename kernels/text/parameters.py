@@ -54,6 +54,17 @@ EFFECTS = {
     "scalar_trigonometry": "Its window of 2 / pi takes 7 multipliers ([FPGA](fpga.md#the-activation-lane)).",
     "scalar_random": "Without trigonometry and random bits, a lane of depth 2 takes 4,134 LUT4 instead of 5,508"
     " ([FPGA](fpga.md#the-activation-lane)).",
+    "vector_speed": "A softmax of 40 x 96 on preset `tiny` takes 6,691 instead of 3,139 cycles with NeuronCore-v2's"
+    " clocks ([timing model](timing_model.md#accuracy)).",
+    "scalar_speed": "At 50, N elements take 2N cycles ([rates](rates.md#times-of-instructions)).",
+    "gpsimd_speed": "See `gpsimd_start`.",
+    "gpsimd_start": "150 + N cycles for N elements of IOTA ([rates](rates.md)).",
+    "least_interval": "A product of 20 x 12 x 40 on preset `tiny` takes 2,691 instead of 1,515 cycles with"
+    " NeuronCore-v2's clocks ([timing model](timing_model.md#accuracy)).",
+    "dma_start": "A product of 20 x 12 x 40 on preset `tiny` takes 2,227 instead of 1,515 cycles with 365"
+    " ([timing model](timing_model.md#accuracy)).",
+    "hbm_rate": "A softmax of 40 x 96 on preset `tiny` takes 5,379 cycles with 5 and DMA_START=365"
+    " ([timing model](timing_model.md#accuracy)).",
     "hbm_ports": "With 256 bytes per cycle, HBM and array of preset `full` need 8,192 cycles each for a BF16 product of"
     " 512 x 512 x 512 ([performance](performance.md#the-core)).",
     "hbm_bytes": "A record costs its port 128 / `hbm_bytes` beats ([core](core.md#why-does-this-stall)).",

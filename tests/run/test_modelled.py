@@ -79,6 +79,8 @@ def table(rows: list[Measured]) -> str:
 
 WITHIN = 0.05
 
+RATES = "VECTOR_SPEED=40 SCALAR_SPEED=50 GPSIMD_SPEED=50 GPSIMD_START=150 LEAST_INTERVAL=64"
+
 CASES = [
     Case("matmul", "PRESET=tiny M=8 K=8 N=12"),
     Case("matmul", "PRESET=tiny M=20 K=12 N=40"),
@@ -94,6 +96,10 @@ CASES = [
     Case("embedding", "PRESET=tiny VOCAB=20 SEQ=12 DIM=24"),
     Case("attention", "PRESET=tiny SEQ=12 DIM=6 HEADS=1 CAUSAL=1"),
     Case("program", "PRESET=tiny SEED=1"),
+    Case("softmax", f"PRESET=tiny M=40 N=96 {RATES}"),
+    Case("matmul", f"PRESET=tiny M=20 K=12 N=40 {RATES}"),
+    Case("softmax", "PRESET=tiny M=40 N=96 DMA_START=365 HBM_RATE=5"),
+    Case("program", f"PRESET=tiny SEED=6 {RATES}"),
 ]
 
 LONGER = [
@@ -122,6 +128,11 @@ LONGER = [
     Case("charlm", "PRESET=tiny PROMPT=a TOKENS=2 STEPS=2 SEQ=6 DIM=8 HIDDEN=8"),
     *[Case("program", f"PRESET=tiny SEED={seed}") for seed in (2, 3)],
     *[Case("program", f"PRESET=small SEED={seed} LATENCY=150") for seed in (4, 5)],
+    *[Case(test, f"PRESET=tiny M=40 N=96 {RATES}") for test in ("layernorm", "topk", "gelu")],
+    *[Case("program", f"PRESET=tiny SEED={seed} {RATES}") for seed in (7, 8)],
+    Case("matmul", "PRESET=tiny M=20 K=12 N=40 DMA_START=365"),
+    Case("program", "PRESET=tiny SEED=6 DMA_START=365"),
+    Case("program", "PRESET=tiny SEED=9 VECTOR_SPEED=37 GPSIMD_SPEED=93 SCALAR_SPEED=71 LEAST_INTERVAL=3"),
 ]
 
 FULL = [

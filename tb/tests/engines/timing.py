@@ -13,6 +13,7 @@ from neuroncore_rtl.run.settings import SIM, Settings, UsageError, configuration
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import dependent_period, latency, period
 from neuroncore_rtl.spec.isa import Context
+from neuroncore_rtl.spec.parameters import PARAMETER_GROUPS, ParameterGroup, parameters
 from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, CostCase, formula
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
@@ -115,6 +116,12 @@ def _cases(settings: Settings) -> list[CostCase]:
 
 
 def _jobs(settings: Settings) -> Jobs:
+    rates = settings.config.rates
+    for name in (name for name in PARAMETER_GROUPS[ParameterGroup.RATES] if name in rates):
+        default, value = parameters()[name].default, rates[name]
+        raise UsageError(
+            f"{name.upper()} must be {default} for TEST=timing, as the formulas have no rates, not {value}"
+        )
     if settings.config.sbuf_bytes < SBUF_USED:
         raise UsageError(
             f"SBUF_BYTES must be at least {SBUF_USED} for the instructions of timing, not {settings.config.sbuf_bytes}"

@@ -1,5 +1,6 @@
 """Cycles of every instruction equal the formulas of `spec.costs`."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -9,7 +10,9 @@ from neuroncore_rtl.hdl.elementwise.checker import ElementwiseChecker
 from neuroncore_rtl.run import settings, targets
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.costs import latency, period, step_cycles
-from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Access, AluOp
+from neuroncore_rtl.spec.pacing import GPSIMD
 from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, cost_table, formula
 from neuroncore_rtl.tb.tests.engines import timing as bench
 from neuroncore_rtl.tb.tests.engines.timing import has_units_for, measurements_of, timing_job
@@ -65,6 +68,50 @@ def test_registers_between_those_who_wait_cost_what_the_formulas_say():
     """The formulas also hold with the pipeline depths of a board, where some units are omitted."""
     passed("timing", "PRESET=tiny PORT_LATENCY=1")
     assert passed("timing", "PRESET=fpga").rows["left_out"] == 13
+
+
+PACED = SHARED.with_overrides(vector_speed=40, scalar_speed=50, gpsimd_speed=50, gpsimd_start=150, least_interval=64)
+"""NeuronCore-v2's clocks: a case takes its published cycles of 2.5, or in the scalar engine and GpSimd 2, cycles."""
+
+_NARROW = {name: Access(format=BF16, address=1024 * place) for place, name in enumerate(("a", "b", "dst"))}
+QUICK = {
+    "tensor_tensor": (_NARROW, lambda n: n),
+    "scalar_tensor_tensor": (_NARROW | {"op0": AluOp.SUBTRACT, "op1": AluOp.MULTIPLY}, lambda n: n),
+    "tensor_reduce": (_NARROW, lambda n: n / 2),
+    "memset": ({"dst": _NARROW["dst"], "s0": 0}, lambda n: max(64, n / 2)),
+}
+"""Cases with BF16 operands: their fields, and their published cycles."""
+
+
+def _quick(case):
+    fields, cost = QUICK[case.name]
+    return replace(
+        case,
+        name=f"{case.name}, bf16",
+        build=lambda elements, config: replace(case.build(elements, config), **fields),
+        cost=cost,
+    )
+
+
+def test_a_paced_engine_takes_the_published_cycles_of_its_own_clock():
+    """BN_AGGR takes 4.5 cycles per element, not 13 / 3; results and searched values are up to 16 more steps."""
+    cases = [case for case in CASES if case.cost] + [_quick(case) for case in CASES if case.name in QUICK]
+    result = targets.execute(timing_job(PACED, cases=cases, elements=(64, 512)), targets.Rtl())
+    assert result.bit_exact
+    found = measurements_of(result)
+    assert len(found) == 2 * len(cases) and len(cases) > 25
+    far = []
+    for m in found:
+        instruction = m.case.build(m.elements, PACED)
+        published = m.case.cost(m.elements) * (2 if instruction.opcode in (*SCALAR_OPCODES, *GPSIMD) else 2.5)
+        far += [m.line() for cycles in m.measured["overlapped"] if not -1 < cycles - published < 17 + 0.04 * published]
+        assert abs(period(instruction, PACED) - published) <= 1 + 0.07 * published
+    assert far == []
+
+
+def test_a_paced_machine_is_refused():
+    with pytest.raises(settings.UsageError, match="VECTOR_SPEED must be 100 for TEST=timing, .* not 40"):
+        report_of("timing", "VECTOR_SPEED=40")
 
 
 def test_a_deviation_from_the_published_cost_has_a_reason():
