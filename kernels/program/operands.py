@@ -7,14 +7,17 @@ arithmetic of the instruction (`spec.isa.elementwise.arithmetic_of`), or a tenso
 import math
 from dataclasses import dataclass, replace
 from numbers import Real
+from typing import cast
 
 import numpy as np
 
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.spec.formats import INT32, UINT32, Format, IntFormat
 from neuroncore_rtl.spec.isa import Access, Elementwise, Index, Opcode, Pointer
 from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
-from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_FIELDS, OUTPUTS, VALUES8, is_integer
+from neuroncore_rtl.spec.isa.alu import BITWISE, AluOp, Arithmetic
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_FIELDS, OUTPUTS, VALUES8, arithmetic_of
 from neuroncore_rtl.spec.isa.fields import pack
 
 __all__ = ["Draw", "ScalarOperand", "check_on_chip", "elementwise", "operand_word", "reduction_draw", "row_major"]
@@ -94,9 +97,10 @@ def elementwise(
         index = row_major(shape) if stochastic.index is None else stochastic.index
         options |= {"seed": stochastic.seed, "stream": stochastic.stream, "stochastic": rounds}
     scalars = [scalar.pointer() if isinstance(scalar, Tensor) else scalar for scalar in (s0, s1)]
-    integer = _integer(opcode, accesses, scalars, options) and opcode != Opcode.DROPOUT
+    kind = Arithmetic.FP32 if opcode == Opcode.DROPOUT else _arithmetic(opcode, accesses, scalars, options)
+    limits = [_limits(opcode, kind, dst.format, options.get(f"op{n}")) if kind else None for n in range(2)]
     words = [
-        scalar if isinstance(scalar, Pointer) else operand_word(f"s{n}", scalar, integer)
+        scalar if isinstance(scalar, Pointer) else operand_word(f"{dst.name}: s{n}", scalar, limits[n])
         for n, scalar in enumerate(scalars)
     ]
     return Elementwise(
@@ -124,7 +128,7 @@ def reduction_draw(draw: Draw, kept: tuple[int, ...], axes: int) -> Draw:
     return replace(draw, index=replace(index, steps=(*index.steps[: len(kept)], *(0,) * axes)))
 
 
-def _integer(opcode: Opcode, accesses: dict[str, Access], scalars: list, options: dict) -> bool:
+def _arithmetic(opcode: Opcode, accesses: dict[str, Access], scalars: list, options: dict) -> Arithmetic:
     values = {name: 0 for name, _ in ELEMENTWISE_FIELDS}
     values |= {"opcode": int(opcode), "sum_store": int(options.get("sum_store", 0))}
     values |= {f"{name}_dtype": access.format.code for name, access in accesses.items()}
@@ -132,16 +136,37 @@ def _integer(opcode: Opcode, accesses: dict[str, Access], scalars: list, options
         if isinstance(scalar, Pointer):
             word = pack(POINTER_FIELDS, {"address": 0, "quadrant": 0, "dtype": scalar.format.code})
             values |= {f"pointer{number}": 1, f"scalar{number}": word}
-    return is_integer(values)
+    return arithmetic_of(values)
 
 
-def operand_word(name: str, value: int | float, integer: bool) -> int:
-    """Return the 32-bit word of a scalar: an integer, or the nearest FP32 number; ValueError if it does not fit."""
+_WRITES_SCALAR = frozenset({Opcode.MEMSET, Opcode.SELECT, Opcode.AFFINE_SELECT, Opcode.MATCH_REPLACE8})
+"""Opcodes that write s0 to dst."""
+
+
+def _limits(opcode: Opcode, arithmetic: Arithmetic, dst: Format, op: AluOp | None) -> tuple[int, int]:
+    """Return the smallest and largest number of an instruction with integers.
+
+    It is a value of the arithmetic, for opcodes that write it also a value of dst, and for bit operations a pattern.
+    """
+    whole = UINT32 if arithmetic == Arithmetic.UINT32 else INT32
+    if opcode in _WRITES_SCALAR:
+        held = cast("IntFormat", dst)
+        return max(whole.min, held.min), min(whole.max, held.max)
+    return (INT32.min, UINT32.max) if op in BITWISE else (whole.min, whole.max)
+
+
+def operand_word(name: str, value: int | float, limits: tuple[int, int] | None = None) -> int:
+    """Return the 32-bit word of a scalar: an integer within `limits`, or without them the nearest FP32 number.
+
+    Raises ValueError if it is no number, or not an integer within the limits.
+    """
     if not isinstance(value, Real):
         raise ValueError(f"{name} must be a number or a tensor, not {value!r}")
-    if not integer:
+    if limits is None:
         with np.errstate(over="ignore"):
             return int(np.float32(value).view(np.uint32))
-    if not math.isfinite(value) or value != int(value) or not -(1 << 31) <= value < 1 << 32:
-        raise ValueError(f"{name} must be a 32-bit integer if all formats are integers, not {value!r}")
+    low, high = limits
+    if not math.isfinite(value) or value != int(value) or not low <= value <= high:
+        rule = f"an integer from {low} to {high} if all formats are integers"
+        raise ValueError(f"{name} must be {rule}, not {value!r}")
     return int(value) & 0xFFFF_FFFF

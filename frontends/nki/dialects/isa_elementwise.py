@@ -1,12 +1,14 @@
 """Element-wise calls of the vector and the scalar engine."""
 
 from collections.abc import Callable
+from typing import cast
 
 from neuroncore_rtl.frontends.nki.dialects.isa_move import copy
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.lowering.dimensions import apart
 from neuroncore_rtl.frontends.nki.lowering.engines import LoweredEngine, append_copy
+from neuroncore_rtl.frontends.nki.lowering.integers import Step, append_instruction, append_integers, is_square
 from neuroncore_rtl.frontends.nki.lowering.operands import common, in_sbuf, one_source_in_psum, scalar
 from neuroncore_rtl.frontends.nki.lowering.operators import activation_named, name_of, operation, with_operand
 from neuroncore_rtl.frontends.nki.lowering.reductions import ReduceCommand
@@ -14,7 +16,7 @@ from neuroncore_rtl.frontends.nki.lowering.running import column, keep, running_
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.spec.formats import BF16, FP32, INT32, UINT32
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32, UINT32, IntFormat
 from neuroncore_rtl.spec.isa import Elementwise
 from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
 
@@ -69,7 +71,7 @@ def _whole_numbers(r: Recording, ops: tuple, target: Tensor, *sources: Tensor | 
     ):
         return target
     r.inserted["bits as floats"] += 1
-    fmt = UINT32 if UINT32 in formats else INT32
+    fmt = UINT32 if UINT32 in formats and not any(cast("IntFormat", one).signed for one in formats) else INT32
     return r.program.space.sbuf(target.name, fmt, target.shape, target.partitions)
 
 
@@ -82,9 +84,18 @@ def _copied(r: Recording, target: Tensor, kept: Tensor) -> None:
         r.program.append(isa.tensor_copy(target, kept))
 
 
-def _drops_bits(dst: View, op) -> bool:
-    """Return whether bits of a result that dst's type cannot hold must be dropped; a cast would saturate instead."""
-    return operation(op) is AluOp.LOGICAL_SHIFT_LEFT and not dst.dtype.signed and dst.dtype.machine_format.bits < 32
+def _append(r: Recording, dst: View, target: Tensor, a: Tensor, *steps: Step) -> None:
+    """Append the steps on `a` with the result in dst, in integers if every operand and the result is one."""
+    ops = tuple(AluOp.MULTIPLY if is_square(step) else step.op for step in steps)
+    others = tuple(step.operand for step in steps)
+    a = for_floats(r, ops, target, a, *others)
+    kept = _whole_numbers(r, ops, target, a, *others)
+    if are_integers(ops, kept, a, *others):
+        fmt = dst.dtype.machine_format if kept is target else kept.format
+        append_integers(r, kept, cast("IntFormat", fmt), a, *steps)
+    else:
+        append_instruction(r, kept, a, *steps)
+    _copied(r, target, kept)
 
 
 @instruction(CALLS, result=like("data1", "data2"), like="data1", each=True)
@@ -92,17 +103,7 @@ def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None
     """Compute dst = op(data1, data2)."""
     target, a, b = common(r, dst.shape, dst, data1, data2)
     a, b = one_source_in_psum(r, a, b)
-    a = for_floats(r, (op,), target, a, b)
-    if _drops_bits(dst, op):
-        words = UINT32 if UINT32 in (a.format, b.format) else INT32
-        kept = r.program.space.sbuf(target.name, words, target.shape, target.partitions)
-        r.program.append(isa.tensor_tensor(kept, a, b, operation(op)))
-        r.inserted["bits beyond the type cut off"] += 1
-        r.program.append(isa.tensor_scalar(target, kept, dst.dtype.machine_format.max, AluOp.BITWISE_AND))
-        return
-    kept = _whole_numbers(r, (op,), target, a, b)
-    r.program.append(isa.tensor_tensor(kept, a, b, operation(op)))
-    _copied(r, target, kept)
+    _append(r, dst, target, a, Step(operation(op), b, whole=True))
 
 
 @instruction(CALLS, result=like("data"), each=True)
@@ -114,13 +115,7 @@ def tensor_scalar(
     target, a = common(r, dst.shape, dst, data)
     s0 = scalar(r, operand0, target.partitions)
     s1 = 0 if operand1 is None else scalar(r, operand1, target.partitions)
-    a = for_floats(r, (op0, op1), target, a, s0, s1)
-    if op1 is AluOp.BYPASS and _drops_bits(dst, op0):
-        op1, s1 = AluOp.BITWISE_AND, dst.dtype.machine_format.max
-    options = _reversal(reverse0, reverse1)
-    kept = _whole_numbers(r, (op0, op1), target, a, s0, s1)
-    r.program.append(isa.tensor_scalar(kept, a, s0, op0, s1, op1, **options))
-    _copied(r, target, kept)
+    _append(r, dst, target, a, Step(op0, s0, bool(reverse0)), Step(op1, s1, bool(reverse1)))
 
 
 @instruction(CALLS, result=like("data"), each=True)
@@ -131,12 +126,8 @@ def scalar_tensor_tensor(
     op0, operand0 = with_operand(op0, operand0)
     target, a, b = common(r, dst.shape, dst, data, operand1)
     a, b = one_source_in_psum(r, a, b)
-    options = _reversal(reverse0, reverse1)
     s0 = scalar(r, operand0, target.partitions)
-    a = for_floats(r, (op0, op1), target, a, b, s0)
-    kept = _whole_numbers(r, (op0, op1), target, a, b, s0)
-    r.program.append(isa.scalar_tensor_tensor(kept, a, s0, op0, b, operation(op1), **options))
-    _copied(r, target, kept)
+    _append(r, dst, target, a, Step(op0, s0, bool(reverse0)), Step(operation(op1), b, bool(reverse1), whole=True))
 
 
 @instruction(CALLS, result=like("data0", "data1"), like="data0")
