@@ -8,7 +8,13 @@ from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.lowering.dimensions import apart
 from neuroncore_rtl.frontends.nki.lowering.engines import LoweredEngine, append_copy
-from neuroncore_rtl.frontends.nki.lowering.integers import Step, append_instruction, append_integers, is_square
+from neuroncore_rtl.frontends.nki.lowering.integers import (
+    Step,
+    append_instruction,
+    append_integers,
+    is_square,
+    one_instruction,
+)
 from neuroncore_rtl.frontends.nki.lowering.operands import common, in_sbuf, one_source_in_psum, scalar
 from neuroncore_rtl.frontends.nki.lowering.operators import activation_named, name_of, operation, with_operand
 from neuroncore_rtl.frontends.nki.lowering.reductions import ReduceCommand
@@ -20,9 +26,12 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT32, UINT32, IntFormat
 from neuroncore_rtl.spec.isa import Elementwise
 from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
 
-__all__ = ["CALLS", "are_integers", "for_floats", "inverted", "summed"]
+__all__ = ["CALLS", "are_integers", "for_floats", "inverted", "rooted", "summed"]
 
 SCALAR = "scalar"
+
+ROOT = "rsqrt"
+"""The unary function that is no operation of the vector engine."""
 
 CALLS: dict[str, Call] = {}
 
@@ -42,7 +51,7 @@ def tensor_copy(r: Recording, dst: View, src: View, engine: LoweredEngine | None
 def memset(r: Recording, dst: View, value=0) -> None:
     """Fill dst with a value."""
     (target,) = common(r, dst.shape, dst)
-    r.program.append(isa.memset(target, value))
+    r.program.append(isa.memset(target, int(bool(value)) if dst.dtype.is_truth else value))
 
 
 def for_floats(r: Recording, ops: tuple, target: Tensor, a: Tensor, *others: Tensor | float) -> Tensor:
@@ -98,6 +107,34 @@ def _append(r: Recording, dst: View, target: Tensor, a: Tensor, *steps: Step) ->
     _copied(r, target, kept)
 
 
+def _append_root(r: Recording, target: Tensor, a: Tensor, before: Step | None = None) -> None:
+    """Append 1 / the square root of a step on `a`.
+
+    The scalar engine has this function; a power of -0.5 has other values at -0 and at negative infinity. Each of its
+    instructions ends the running sums in its lanes.
+    """
+    factor, shift = 1.0, -0.0
+    if before and before.op is AluOp.MULTIPLY:
+        factor = before.operand
+    elif before and before.op is AluOp.ADD:
+        shift = before.operand
+    elif before and before.op is not AluOp.BYPASS:
+        value = r.program.space.sbuf(target.name, FP32, target.shape, target.partitions)
+        append_instruction(r, value, a, before)
+        a = value
+    r.lanes_summing = 0
+    r.program.append(isa.activation(target, a, "rsqrt", factor, shift))
+
+
+def rooted(r: Recording, a: Tensor, op: object, operand: object) -> tuple[Tensor, AluOp, object]:
+    """Return a source, an operation and its operand; if the operation is `rsqrt`, its result and no operation."""
+    if name_of(op) != ROOT:
+        return a, *with_operand(op, operand)
+    value = r.program.space.sbuf(a.name, FP32, a.shape, a.partitions)
+    _append_root(r, value, a)
+    return value, AluOp.BYPASS, 0
+
+
 @instruction(CALLS, result=like("data1", "data2"), like="data1", each=True)
 def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None:
     """Compute dst = op(data1, data2)."""
@@ -111,9 +148,16 @@ def tensor_scalar(
     r: Recording, dst: View, data: View, op0, operand0, reverse0=False, op1=None, operand1=None, reverse1=False
 ) -> None:
     """Compute dst = op1(op0(data, operand0), operand1); reverse0, reverse1 exchange an operation's operands."""
-    (op0, operand0), (op1, operand1) = with_operand(op0, operand0), with_operand(op1, operand1)
     target, a = common(r, dst.shape, dst, data)
+    if name_of(op0) == ROOT and op1 is None:
+        _append_root(r, target, a)
+        return
+    a, op0, operand0 = rooted(r, a, op0, operand0)
     s0 = scalar(r, operand0, target.partitions)
+    if name_of(op1) == ROOT:
+        _append_root(r, target, a, Step(op0, s0, bool(reverse0)))
+        return
+    op1, operand1 = with_operand(op1, operand1)
     s1 = 0 if operand1 is None else scalar(r, operand1, target.partitions)
     _append(r, dst, target, a, Step(op0, s0, bool(reverse0)), Step(op1, s1, bool(reverse1)))
 
@@ -123,9 +167,9 @@ def scalar_tensor_tensor(
     r: Recording, dst: View, data: View, op0, operand0, op1, operand1: View, reverse0=False, reverse1=False
 ) -> None:
     """Compute dst = op1(op0(data, operand0), operand1) with a tensor operand1."""
-    op0, operand0 = with_operand(op0, operand0)
     target, a, b = common(r, dst.shape, dst, data, operand1)
     a, b = one_source_in_psum(r, a, b)
+    a, op0, operand0 = rooted(r, a, op0, operand0)
     s0 = scalar(r, operand0, target.partitions)
     _append(r, dst, target, a, Step(op0, s0, bool(reverse0)), Step(operation(op1), b, bool(reverse1), whole=True))
 
@@ -139,6 +183,10 @@ def tensor_tensor_scan(
     a, b = one_source_in_psum(r, a, b)
     options = _reversal(reverse0, reverse1)
     start = scalar(r, initial, target.partitions)
+    ops, more = (operation(op0), operation(op1)), [start] if isinstance(start, Tensor) else []
+    if are_integers(ops, target, a, b, start) and not all(one_instruction(a, Step(op, b), *more) for op in ops):
+        rule = "integers of a scan must be of one sign, without shifts"
+        raise ValueError(f"{dst.name}: {rule}: copy them to tensors of one type first")
     r.program.append(isa.tensor_tensor_scan(target, a, b, start, operation(op0), operation(op1), **options))
 
 

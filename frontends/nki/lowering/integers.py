@@ -1,8 +1,8 @@
 """Operations of integers as sequences of instructions with exact results.
 
 One instruction has one arithmetic, 32 bits with or without a sign (`spec.isa.alu.Arithmetic`), and shifts right with
-zeros. So operands of both signs, numbers beyond the arithmetic's range, right shifts of negative numbers and left shifts
-beyond a narrow result need other formats of the same bits, or several instructions. The rules:
+zeros. Operands of both signs, numbers beyond the arithmetic's range, right shifts of negative numbers and left shifts
+beyond a narrow result therefore need other formats of the same bits, or several instructions. The rules:
 
 - Comparisons, maxima and minima are those of the mathematical values.
 - Additions, products and bit operations are exact modulo 2^32. Operands of both signs give a result of dst's type if
@@ -22,7 +22,7 @@ from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import FORMATS, INT32, UINT32, Format, IntFormat
 from neuroncore_rtl.spec.isa.alu import BITWISE, COMPARISONS, AluOp
 
-__all__ = ["Step", "append_instruction", "append_integers", "is_square"]
+__all__ = ["Step", "append_instruction", "append_integers", "is_square", "of_one_sign", "one_instruction"]
 
 _LOGICAL = frozenset((AluOp.LOGICAL_AND, AluOp.LOGICAL_OR, AluOp.LOGICAL_XOR))
 _EXTREMES = frozenset((AluOp.MAX, AluOp.MIN))
@@ -84,14 +84,32 @@ def append_integers(r: Recording, target: Tensor, fmt: IntFormat, a: Tensor, *st
         _Single(r, target, fmt).append(value, second)
 
 
+def one_instruction(a: Tensor, step: Step, *others: Tensor) -> bool:
+    """Return whether an instruction that has other operands as well computes a step on integers exactly."""
+    formats = _formats(a, step, *others)
+    words = UINT32 if UINT32 in formats else INT32
+    return step.op not in _SHIFTS and not _both_signs(formats) and _within(step, words, words) == step
+
+
+def of_one_sign(r: Recording, target: Tensor, a: Tensor, other: float | Tensor) -> tuple[Tensor, float | Tensor]:
+    """Return two operands that dst may get; if they are integers of both signs, saturated to dst's sign."""
+    tensors = [a, other] if isinstance(other, Tensor) else [a]
+    if any(tensor.format.is_float for tensor in (target, *tensors)):
+        return a, other
+    formats, to = _formats(*tensors), _Single(r, target, cast("IntFormat", target.format))
+    if not _both_signs(formats) and (isinstance(other, Tensor) or UINT32 not in formats or other >= 0):
+        return a, other
+    return to.word(a, to.words), to.word(other, to.words) if isinstance(other, Tensor) else other
+
+
 def is_square(step: Step) -> bool:
     """Return whether a step is a power that integers have as a product."""
     return step.op is AluOp.POWER and not isinstance(step.operand, Tensor) and step.operand == 2 and not step.reverse
 
 
-def _formats(a: Tensor, *steps: Step) -> list[IntFormat]:
-    tensors = [a, *(step.operand for step in steps if isinstance(step.operand, Tensor))]
-    return [cast("IntFormat", tensor.format) for tensor in tensors]
+def _formats(*given: Tensor | Step) -> list[IntFormat]:
+    operands = [one.operand if isinstance(one, Step) else one for one in given]
+    return [cast("IntFormat", operand.format) for operand in operands if isinstance(operand, Tensor)]
 
 
 def _both_signs(formats: list[IntFormat]) -> bool:
@@ -221,6 +239,11 @@ class _Single:
     def __init__(self, r: Recording, target: Tensor, fmt: IntFormat):
         self._r, self._target, self._fmt = r, target, fmt
 
+    @property
+    def words(self) -> IntFormat:
+        """32-bit type with the sign of dst's type."""
+        return INT32 if self._fmt.signed else UINT32
+
     def append(self, a: Tensor, step: Step) -> None:
         if step.reverse and step.whole:
             a, step = cast("Tensor", step.operand), Step(step.op, a, whole=True)
@@ -280,13 +303,13 @@ class _Single:
         if not _both_signs(formats) and (value is None or words.min <= value <= words.max):
             self._to(self._target, a, step)
             return
-        words = INT32 if self._fmt.signed else UINT32
-        operand = self._word(step.operand, words) if isinstance(step.operand, Tensor) else step.operand
+        words = self.words
+        operand = self.word(step.operand, words) if isinstance(step.operand, Tensor) else step.operand
         within = _within(replace(step, operand=operand), words, self._fmt)
         assert within is not None
-        self._to(self._target, self._word(a, words), within)
+        self._to(self._target, self.word(a, words), within)
 
-    def _word(self, tensor: Tensor, words: IntFormat) -> Tensor:
+    def word(self, tensor: Tensor, words: IntFormat) -> Tensor:
         if tensor.format is words:
             return tensor
         self._r.inserted["integers of the other sign"] += 1
