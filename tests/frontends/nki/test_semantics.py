@@ -57,7 +57,10 @@ NAMES = [one.draw.__name__.strip("_") for one in ROWS]
 
 ZEROS = pytest.mark.xfail(strict=True, reason="the scalar engine adds a bias of +0")
 
-CASES = [pytest.param(row, id=name, marks=[ZEROS] * (name == "functions_of_zeros")) for name, row in zip(NAMES, ROWS)]
+CASES = [
+    pytest.param(row, id=name, marks=[ZEROS] * (name == "functions_of_zeros"))
+    for name, row in zip(NAMES, ROWS, strict=True)
+]
 
 
 @pytest.mark.parametrize("row", CASES)
