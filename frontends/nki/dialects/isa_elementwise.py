@@ -14,6 +14,7 @@ from neuroncore_rtl.frontends.nki.lowering.integers import (
     append_integers,
     is_square,
     one_instruction,
+    whole_number,
 )
 from neuroncore_rtl.frontends.nki.lowering.operands import common, in_sbuf, one_source_in_psum, scalar
 from neuroncore_rtl.frontends.nki.lowering.operators import activation_named, name_of, operation, with_operand
@@ -51,7 +52,11 @@ def tensor_copy(r: Recording, dst: View, src: View, engine: LoweredEngine | None
 def memset(r: Recording, dst: View, value=0) -> None:
     """Fill dst with a value."""
     (target,) = common(r, dst.shape, dst)
-    r.program.append(isa.memset(target, int(bool(value)) if dst.dtype.is_truth else value))
+    command, held = isa.memset(target, value), dst.dtype.machine_format
+    if isinstance(held, IntFormat) and not held.min <= value <= held.max:
+        # PSUM's words could hold other numbers.
+        raise ValueError(f"{dst.name}: value must be from {held.min} to {held.max} in {dst.dtype}, not {value!r}")
+    r.program.append(command)
 
 
 def for_floats(r: Recording, ops: tuple, target: Tensor, a: Tensor, *others: Tensor | float) -> Tensor:
@@ -93,10 +98,16 @@ def _copied(r: Recording, target: Tensor, kept: Tensor) -> None:
         r.program.append(isa.tensor_copy(target, kept))
 
 
+def _operations(steps: tuple[Step, ...]) -> tuple[AluOp, ...]:
+    return tuple(AluOp.MULTIPLY if is_square(step) else step.op for step in steps)
+
+
 def _append(r: Recording, dst: View, target: Tensor, a: Tensor, *steps: Step) -> None:
     """Append the steps on `a` with the result in dst, in integers if every operand and the result is one."""
-    ops = tuple(AluOp.MULTIPLY if is_square(step) else step.op for step in steps)
-    others = tuple(step.operand for step in steps)
+    whole = tuple(whole_number(a, step) for step in steps)
+    if are_integers(_operations(whole), target, a, *(step.operand for step in whole)):
+        steps = whole
+    ops, others = _operations(steps), tuple(step.operand for step in steps)
     a = for_floats(r, ops, target, a, *others)
     kept = _whole_numbers(r, ops, target, a, *others)
     if are_integers(ops, kept, a, *others):
@@ -198,7 +209,7 @@ def reciprocal(r: Recording, dst: View, data: View) -> None:
 
 @instruction(
     CALLS, "expanded", "a number is expanded to a tensor; a reversed predicate is compared with 0 first",
-    result=None, like="src", each=True,
+    result=None, like="src", each=True, keeps=True,
 )  # fmt: skip
 def tensor_copy_predicated(r: Recording, dst: View, src, predicate: View, reverse_pred=False) -> None:
     """Copy src to dst where the predicate is non-zero (zero if `reverse_pred`)."""

@@ -48,6 +48,7 @@ class Call:
         like: argument that a mask's shape refers to.
         product: whether the call can accumulate in PSUM.
         each: whether the call is element-wise, so that it can be split.
+        keeps: whether the call can leave elements of dst unchanged.
         along: see `Along`; None if dst has the dimensions of `like`.
     """
 
@@ -59,6 +60,7 @@ class Call:
     like: str
     product: bool = False
     each: bool = False
+    keeps: bool = False
     along: Along | None = None
 
     @property
@@ -115,7 +117,7 @@ class Call:
                 more = {"accumulate": False}  # an assignment, which overwrites
             if part is not None:
                 for piece, operands in apart(current, part, parts) if self.each else ((part, parts),):
-                    lower_to(current, piece, operands | more, self.lower)
+                    lower_to(current, piece, operands | more, self.lower, self.keeps)
                 mark_written(part)
 
         if dst is not None:

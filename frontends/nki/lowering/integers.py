@@ -13,6 +13,7 @@ beyond a narrow result therefore need other formats of the same bits, or several
 
 from dataclasses import dataclass, replace
 from functools import reduce
+from math import ceil, copysign, floor, isinf, isnan
 from typing import cast
 
 from neuroncore_rtl.frontends.nki.lowering.operands import one_source_in_psum
@@ -22,7 +23,15 @@ from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import FORMATS, INT32, UINT32, Format, IntFormat
 from neuroncore_rtl.spec.isa.alu import BITWISE, COMPARISONS, AluOp
 
-__all__ = ["Step", "append_instruction", "append_integers", "is_square", "of_one_sign", "one_instruction"]
+__all__ = [
+    "Step",
+    "append_instruction",
+    "append_integers",
+    "is_square",
+    "of_one_sign",
+    "one_instruction",
+    "whole_number",
+]
 
 _LOGICAL = frozenset((AluOp.LOGICAL_AND, AluOp.LOGICAL_OR, AluOp.LOGICAL_XOR))
 _EXTREMES = frozenset((AluOp.MAX, AluOp.MIN))
@@ -32,6 +41,8 @@ _MIRRORED = {
     AluOp.IS_GT: AluOp.IS_LT, AluOp.IS_GE: AluOp.IS_LE, AluOp.IS_LT: AluOp.IS_GT, AluOp.IS_LE: AluOp.IS_GE,
     AluOp.IS_EQUAL: AluOp.IS_EQUAL, AluOp.NOT_EQUAL: AluOp.NOT_EQUAL,
 }  # fmt: skip
+_BEYOND = 1 << 40
+"""A number that no tensor has."""
 _SIGN = INT32.min
 """The word with the sign bit only."""
 _LAST = 31
@@ -67,6 +78,26 @@ def append_instruction(r: Recording, target: Tensor, a: Tensor, *steps: Step) ->
         second = rest[0] if rest else Step(AluOp.BYPASS, 0)
         options = {"reverse0": first.reverse, "reverse1": second.reverse}
         r.program.append(isa.tensor_scalar(target, a, first.operand, first.op, second.operand, second.op, **options))
+
+
+def whole_number(a: Tensor, step: Step) -> Step:
+    """Return the step on 32-bit integers with an integer number that has the same results, if there is one.
+
+    Comparisons and extremes need no FP32, which would round the integers.
+    """
+    number, op = step.operand, step.op
+    if isinstance(number, Tensor) or a.format not in (INT32, UINT32) or float(number).is_integer() or isnan(number):
+        return step
+    if isinf(number):
+        number = copysign(_BEYOND, number)
+    if op in _EXTREMES:
+        return replace(step, operand=round(number))
+    if op not in COMPARISONS:
+        return step
+    op = _MIRRORED[op] if step.reverse else op
+    if op is AluOp.IS_EQUAL or op is AluOp.NOT_EQUAL:
+        return Step(op, _BEYOND)
+    return Step(op, ceil(number) if op in (AluOp.IS_LT, AluOp.IS_GE) else floor(number))
 
 
 def append_integers(r: Recording, target: Tensor, fmt: IntFormat, a: Tensor, *steps: Step) -> None:

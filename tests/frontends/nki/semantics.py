@@ -160,6 +160,24 @@ def _comparisons_with_a_number(rng: np.random.Generator) -> Example:
     return Example(swapped, (a,), "uint8", _exact(lambda x: int(COMPARISONS[name](number, x)), a))
 
 
+@row(
+    "comparisons, `maximum`, `minimum` of 32-bit integers with a floating-point number",
+    "those of the mathematical values, also with infinities; `maximum` and `minimum` round the number to an integer",
+    f"{NUMPY}; {OURS} for the rounding",
+)
+def _fractions(rng: np.random.Generator) -> Example:
+    a = _integers(rng, str(_any(rng, ["int32", "uint32"])))
+    name = str(_any(rng, [*COMPARISONS, "maximum", "minimum"]))
+    text = str(_any(rng, ["0.5", "-1.5", "16777216.5", "2147483647.5", "float('inf')", "-float('inf')"]))
+    number = float(text.replace("float('inf')", "inf"))
+    if name in COMPARISONS:
+        expected = _exact(lambda x: int(COMPARISONS[name](x, number)), a)
+        return Example(f"nl.{name}(a, {text}, dtype=nl.uint8)", (a,), "uint8", expected)
+    whole = int(np.sign(number)) * 2**40 if np.isinf(number) else round(number)
+    expected = _exact(lambda x: _saturate(EXTREMES[name](x, whole), str(a.dtype)), a)
+    return Example(f"nl.{name}(a, {text})", (a,), str(a.dtype), expected)
+
+
 EXTREMES = {"maximum": max, "minimum": min}
 
 

@@ -126,3 +126,36 @@ three = nisa.tensor_reduce(nl.maximum, b, axis=1, negate=True, dtype=nl.int32)
     assert np.array_equal(kernel_outputs[0], np.where(small < 8, small, -5))
     assert np.array_equal(kernel_outputs[1], (-small).astype(np.int32))
     assert kernel_outputs[2] == (-(2**32 - 1) + 2**32) % 2**32
+
+
+def test_a_part_and_a_stored_tensor_of_bool_get_truth_values(tmp_path):
+    kernel = write_kernel(tmp_path, """
+a = nl.load(x)
+part = nl.full(x.shape, True, nl.bool_)
+nisa.tensor_copy_predicated(dst=part, src=nl.copy(a, dtype=nl.uint8), predicate=nl.less(a, 6))
+out = nl.ndarray(x.shape, dtype=nl.bool_, buffer=nl.shared_hbm)
+other = nl.ndarray(x.shape, dtype=nl.bool_, buffer=nl.shared_hbm)
+nl.store(out, a)
+nl.store(other, part)
+return out, other
+""", True)  # fmt: skip
+    whole, part = run_nki(kernel, X, preset="small", on="golden").outputs
+    assert np.array_equal(whole, X != 0)
+    assert np.array_equal(part, np.where(X < 6, X > 0, 1))
+
+
+def test_a_part_of_bool_refuses_other_values(tmp_path):
+    kernel = write_kernel(tmp_path, """
+part = nl.full(x.shape, True, nl.bool_)
+nisa.tensor_copy_predicated(dst=part, src=nl.load(x), predicate=nl.load(x))
+return x
+""", True)  # fmt: skip
+    with pytest.raises(ValueError, match="a part of a bool_ tensor must get bool_ values or 0 and 1, not int32"):
+        result(kernel, X)
+
+
+def test_a_fraction_after_a_product_compares_fractions(tmp_path):
+    kernel = store_kernel(
+        tmp_path, "nisa.tensor_scalar(nl.load(x), op0=nl.multiply, operand0=0.1, op1=nl.greater, operand1=0.6)"
+    )
+    assert np.array_equal(result(kernel, X), X * 0.1 > 0.6)
