@@ -193,6 +193,6 @@ def activation(
     destination of each partition's running sum of results, one element. `sum_continue` continues the sums of the
     previous instruction instead of starting from 0.
     """
-    options: dict[str, Any] = {"function": function_named(function).code, "alpha": operand_word("alpha", alpha, False)}
+    options: dict[str, Any] = {"function": function_named(function).code, "alpha": operand_word("alpha", alpha)}
     options |= {"sum_continue": sum_continue, "sum_store": sum_into is not None}
     return elementwise(Opcode.ACTIVATE, dst, a=a, s0=scale, s1=bias, result=sum_into, stochastic=stochastic, **options)

@@ -7,14 +7,17 @@ arithmetic of the instruction (`spec.isa.elementwise.arithmetic_of`), or a tenso
 import math
 from dataclasses import dataclass, replace
 from numbers import Real
+from typing import cast
 
 import numpy as np
 
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.spec.formats import INT32, UINT32, Format, IntFormat
 from neuroncore_rtl.spec.isa import Access, Elementwise, Index, Opcode, Pointer
 from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
-from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_FIELDS, OUTPUTS, VALUES8, is_integer, widens_to_odd
+from neuroncore_rtl.spec.isa.alu import BITWISE, AluOp, Arithmetic
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_FIELDS, OUTPUTS, VALUES8, arithmetic_of, widens_to_odd
 from neuroncore_rtl.spec.isa.fields import pack
 
 __all__ = ["Draw", "ScalarOperand", "check_on_chip", "elementwise", "operand_word", "reduction_draw", "row_major"]
@@ -95,9 +98,10 @@ def elementwise(
         options |= {"seed": stochastic.seed, "stream": stochastic.stream, "stochastic": rounds}
     scalars = [scalar.pointer() if isinstance(scalar, Tensor) else scalar for scalar in (s0, s1)]
     fields = _fields(opcode, accesses, scalars, options)
-    integer, odd = is_integer(fields) and opcode != Opcode.DROPOUT, widens_to_odd(fields)
+    kind, odd = Arithmetic.FP32 if opcode == Opcode.DROPOUT else arithmetic_of(fields), widens_to_odd(fields)
+    limits = [_limits(opcode, kind, dst.format, options.get(f"op{n}")) if kind else None for n in range(2)]
     words = [
-        scalar if isinstance(scalar, Pointer) else operand_word(f"s{n}", scalar, integer, odd)
+        scalar if isinstance(scalar, Pointer) else operand_word(f"{dst.name}: s{n}", scalar, limits[n], odd)
         for n, scalar in enumerate(scalars)
     ]
     return Elementwise(
@@ -137,20 +141,39 @@ def _fields(opcode: Opcode, accesses: dict[str, Access], scalars: list, options:
     return values
 
 
-def operand_word(name: str, value: int | float, integer: bool, odd: bool = False) -> int:
-    """Return the 32-bit word of a scalar: an integer or an FP32 number; ValueError if it does not fit.
+_WRITES_SCALAR = frozenset({Opcode.MEMSET, Opcode.SELECT, Opcode.AFFINE_SELECT, Opcode.MATCH_REPLACE8})
+"""Opcodes that write s0 to dst."""
 
-    An inexact number is rounded to nearest even, or if `odd` to odd: truncated, with its last bit set.
+
+def _limits(opcode: Opcode, arithmetic: Arithmetic, dst: Format, op: AluOp | None) -> tuple[int, int]:
+    """Return the smallest and largest number of an instruction with integers.
+
+    It is a value of the arithmetic, for opcodes that write it also a value of dst, and for bit operations a pattern.
+    """
+    whole = UINT32 if arithmetic == Arithmetic.UINT32 else INT32
+    if opcode in _WRITES_SCALAR:
+        held = cast("IntFormat", dst)
+        return max(whole.min, held.min), min(whole.max, held.max)
+    return (INT32.min, UINT32.max) if op in BITWISE else (whole.min, whole.max)
+
+
+def operand_word(name: str, value: int | float, limits: tuple[int, int] | None = None, odd: bool = False) -> int:
+    """Return the 32-bit word of a scalar: an integer within `limits`, or without them an FP32 number.
+
+    An inexact number is rounded to nearest even, or if `odd` to odd: truncated, with its last bit set. Raises
+    ValueError if it is no number, or not an integer within the limits.
     """
     if not isinstance(value, Real):
         raise ValueError(f"{name} must be a number or a tensor, not {value!r}")
-    if not integer:
+    if limits is None:
         with np.errstate(over="ignore"):
             word = np.float32(value)
             exact = math.isnan(value) or float(word) == value
             if odd and not exact and abs(float(word)) > abs(value):
                 word = np.nextafter(word, np.float32(0))
         return int(word.view(np.uint32)) | (odd and not exact)
-    if not math.isfinite(value) or value != int(value) or not -(1 << 31) <= value < 1 << 32:
-        raise ValueError(f"{name} must be a 32-bit integer if all formats are integers, not {value!r}")
+    low, high = limits
+    if not math.isfinite(value) or value != int(value) or not low <= value <= high:
+        rule = f"an integer from {low} to {high} if all formats are integers"
+        raise ValueError(f"{name} must be {rule}, not {value!r}")
     return int(value) & 0xFFFF_FFFF

@@ -1,12 +1,21 @@
 """Element-wise calls of the vector and the scalar engine."""
 
 from collections.abc import Callable
+from typing import cast
 
 from neuroncore_rtl.frontends.nki.dialects.isa_move import copy
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.lowering.dimensions import apart
 from neuroncore_rtl.frontends.nki.lowering.engines import LoweredEngine, append_copy
+from neuroncore_rtl.frontends.nki.lowering.integers import (
+    Step,
+    append_instruction,
+    append_integers,
+    is_square,
+    one_instruction,
+    whole_number,
+)
 from neuroncore_rtl.frontends.nki.lowering.operands import common, in_sbuf, one_source_in_psum, scalar
 from neuroncore_rtl.frontends.nki.lowering.operators import activation_named, name_of, operation, with_operand
 from neuroncore_rtl.frontends.nki.lowering.reductions import ReduceCommand
@@ -14,13 +23,16 @@ from neuroncore_rtl.frontends.nki.lowering.running import column, keep, running_
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.spec.formats import BF16, FP32, INT32, UINT32
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32, UINT32, IntFormat
 from neuroncore_rtl.spec.isa import Elementwise
 from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
 
-__all__ = ["CALLS", "are_integers", "for_floats", "inverted", "summed"]
+__all__ = ["CALLS", "are_integers", "for_floats", "inverted", "rooted", "summed"]
 
 SCALAR = "scalar"
+
+ROOT = "rsqrt"
+"""The unary function that is no operation of the vector engine."""
 
 CALLS: dict[str, Call] = {}
 
@@ -40,7 +52,11 @@ def tensor_copy(r: Recording, dst: View, src: View, engine: LoweredEngine | None
 def memset(r: Recording, dst: View, value=0) -> None:
     """Fill dst with a value."""
     (target,) = common(r, dst.shape, dst)
-    r.program.append(isa.memset(target, value))
+    command, held = isa.memset(target, value), dst.dtype.machine_format
+    if isinstance(held, IntFormat) and not held.min <= value <= held.max:
+        # PSUM's words could hold other numbers.
+        raise ValueError(f"{dst.name}: value must be from {held.min} to {held.max} in {dst.dtype}, not {value!r}")
+    r.program.append(command)
 
 
 def for_floats(r: Recording, ops: tuple, target: Tensor, a: Tensor, *others: Tensor | float) -> Tensor:
@@ -69,7 +85,7 @@ def _whole_numbers(r: Recording, ops: tuple, target: Tensor, *sources: Tensor | 
     ):
         return target
     r.inserted["bits as floats"] += 1
-    fmt = UINT32 if UINT32 in formats else INT32
+    fmt = UINT32 if UINT32 in formats and not any(cast("IntFormat", one).signed for one in formats) else INT32
     return r.program.space.sbuf(target.name, fmt, target.shape, target.partitions)
 
 
@@ -82,9 +98,52 @@ def _copied(r: Recording, target: Tensor, kept: Tensor) -> None:
         r.program.append(isa.tensor_copy(target, kept))
 
 
-def _drops_bits(dst: View, op) -> bool:
-    """Return whether bits of a result that dst's type cannot hold must be dropped; a cast would saturate instead."""
-    return operation(op) is AluOp.LOGICAL_SHIFT_LEFT and not dst.dtype.signed and dst.dtype.machine_format.bits < 32
+def _operations(steps: tuple[Step, ...]) -> tuple[AluOp, ...]:
+    return tuple(AluOp.MULTIPLY if is_square(step) else step.op for step in steps)
+
+
+def _append(r: Recording, dst: View, target: Tensor, a: Tensor, *steps: Step) -> None:
+    """Append the steps on `a` with the result in dst, in integers if every operand and the result is one."""
+    whole = tuple(whole_number(a, step) for step in steps)
+    if are_integers(_operations(whole), target, a, *(step.operand for step in whole)):
+        steps = whole
+    ops, others = _operations(steps), tuple(step.operand for step in steps)
+    a = for_floats(r, ops, target, a, *others)
+    kept = _whole_numbers(r, ops, target, a, *others)
+    if are_integers(ops, kept, a, *others):
+        fmt = dst.dtype.machine_format if kept is target else kept.format
+        append_integers(r, kept, cast("IntFormat", fmt), a, *steps)
+    else:
+        append_instruction(r, kept, a, *steps)
+    _copied(r, target, kept)
+
+
+def _append_root(r: Recording, target: Tensor, a: Tensor, before: Step | None = None) -> None:
+    """Append 1 / the square root of a step on `a`.
+
+    The scalar engine has this function; a power of -0.5 has other values at -0 and at negative infinity. Each of its
+    instructions ends the running sums in its lanes.
+    """
+    factor, shift = 1.0, -0.0
+    if before and before.op is AluOp.MULTIPLY:
+        factor = before.operand
+    elif before and before.op is AluOp.ADD:
+        shift = before.operand
+    elif before and before.op is not AluOp.BYPASS:
+        value = r.program.space.sbuf(target.name, FP32, target.shape, target.partitions)
+        append_instruction(r, value, a, before)
+        a = value
+    r.lanes_summing = 0
+    r.program.append(isa.activation(target, a, "rsqrt", factor, shift))
+
+
+def rooted(r: Recording, a: Tensor, op: object, operand: object) -> tuple[Tensor, AluOp, object]:
+    """Return a source, an operation and its operand; if the operation is `rsqrt`, its result and no operation."""
+    if name_of(op) != ROOT:
+        return a, *with_operand(op, operand)
+    value = r.program.space.sbuf(a.name, FP32, a.shape, a.partitions)
+    _append_root(r, value, a)
+    return value, AluOp.BYPASS, 0
 
 
 @instruction(CALLS, result=like("data1", "data2"), like="data1", each=True)
@@ -92,17 +151,7 @@ def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None
     """Compute dst = op(data1, data2)."""
     target, a, b = common(r, dst.shape, dst, data1, data2)
     a, b = one_source_in_psum(r, a, b)
-    a = for_floats(r, (op,), target, a, b)
-    if _drops_bits(dst, op):
-        words = UINT32 if UINT32 in (a.format, b.format) else INT32
-        kept = r.program.space.sbuf(target.name, words, target.shape, target.partitions)
-        r.program.append(isa.tensor_tensor(kept, a, b, operation(op)))
-        r.inserted["bits beyond the type cut off"] += 1
-        r.program.append(isa.tensor_scalar(target, kept, dst.dtype.machine_format.max, AluOp.BITWISE_AND))
-        return
-    kept = _whole_numbers(r, (op,), target, a, b)
-    r.program.append(isa.tensor_tensor(kept, a, b, operation(op)))
-    _copied(r, target, kept)
+    _append(r, dst, target, a, Step(operation(op), b, whole=True))
 
 
 @instruction(CALLS, result=like("data"), each=True)
@@ -110,17 +159,18 @@ def tensor_scalar(
     r: Recording, dst: View, data: View, op0, operand0, reverse0=False, op1=None, operand1=None, reverse1=False
 ) -> None:
     """Compute dst = op1(op0(data, operand0), operand1); reverse0, reverse1 exchange an operation's operands."""
-    (op0, operand0), (op1, operand1) = with_operand(op0, operand0), with_operand(op1, operand1)
     target, a = common(r, dst.shape, dst, data)
+    if name_of(op0) == ROOT and op1 is None:
+        _append_root(r, target, a)
+        return
+    a, op0, operand0 = rooted(r, a, op0, operand0)
     s0 = scalar(r, operand0, target.partitions)
+    if name_of(op1) == ROOT:
+        _append_root(r, target, a, Step(op0, s0, bool(reverse0)))
+        return
+    op1, operand1 = with_operand(op1, operand1)
     s1 = 0 if operand1 is None else scalar(r, operand1, target.partitions)
-    a = for_floats(r, (op0, op1), target, a, s0, s1)
-    if op1 is AluOp.BYPASS and _drops_bits(dst, op0):
-        op1, s1 = AluOp.BITWISE_AND, dst.dtype.machine_format.max
-    options = _reversal(reverse0, reverse1)
-    kept = _whole_numbers(r, (op0, op1), target, a, s0, s1)
-    r.program.append(isa.tensor_scalar(kept, a, s0, op0, s1, op1, **options))
-    _copied(r, target, kept)
+    _append(r, dst, target, a, Step(op0, s0, bool(reverse0)), Step(op1, s1, bool(reverse1)))
 
 
 @instruction(CALLS, result=like("data"), each=True)
@@ -128,15 +178,11 @@ def scalar_tensor_tensor(
     r: Recording, dst: View, data: View, op0, operand0, op1, operand1: View, reverse0=False, reverse1=False
 ) -> None:
     """Compute dst = op1(op0(data, operand0), operand1) with a tensor operand1."""
-    op0, operand0 = with_operand(op0, operand0)
     target, a, b = common(r, dst.shape, dst, data, operand1)
     a, b = one_source_in_psum(r, a, b)
-    options = _reversal(reverse0, reverse1)
+    a, op0, operand0 = rooted(r, a, op0, operand0)
     s0 = scalar(r, operand0, target.partitions)
-    a = for_floats(r, (op0, op1), target, a, b, s0)
-    kept = _whole_numbers(r, (op0, op1), target, a, b, s0)
-    r.program.append(isa.scalar_tensor_tensor(kept, a, s0, op0, b, operation(op1), **options))
-    _copied(r, target, kept)
+    _append(r, dst, target, a, Step(op0, s0, bool(reverse0)), Step(operation(op1), b, bool(reverse1), whole=True))
 
 
 @instruction(CALLS, result=like("data0", "data1"), like="data0")
@@ -148,6 +194,10 @@ def tensor_tensor_scan(
     a, b = one_source_in_psum(r, a, b)
     options = _reversal(reverse0, reverse1)
     start = scalar(r, initial, target.partitions)
+    ops, more = (operation(op0), operation(op1)), [start] if isinstance(start, Tensor) else []
+    if are_integers(ops, target, a, b, start) and not all(one_instruction(a, Step(op, b), *more) for op in ops):
+        rule = "integers of a scan must be of one sign, without shifts"
+        raise ValueError(f"{dst.name}: {rule}: copy them to tensors of one type first")
     r.program.append(isa.tensor_tensor_scan(target, a, b, start, operation(op0), operation(op1), **options))
 
 
@@ -159,7 +209,7 @@ def reciprocal(r: Recording, dst: View, data: View) -> None:
 
 @instruction(
     CALLS, "expanded", "a number is expanded to a tensor; a reversed predicate is compared with 0 first",
-    result=None, like="src", each=True,
+    result=None, like="src", each=True, keeps=True,
 )  # fmt: skip
 def tensor_copy_predicated(r: Recording, dst: View, src, predicate: View, reverse_pred=False) -> None:
     """Copy src to dst where the predicate is non-zero (zero if `reverse_pred`)."""

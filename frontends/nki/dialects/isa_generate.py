@@ -5,6 +5,7 @@ from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like, nothing
+from neuroncore_rtl.frontends.nki.lowering.integers import of_one_sign
 from neuroncore_rtl.frontends.nki.lowering.operands import common, scalar
 from neuroncore_rtl.frontends.nki.lowering.operators import operation
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
@@ -48,7 +49,7 @@ def affine_select(
     """Select on_true_tile where cmp_op(n, 0) holds, else on_false_value; n is the element's number as in `iota`."""
     target, source = _shaped(r, dst, pattern, on_true_tile)
     index = _numbered(pattern, offset, channel_multiplier)
-    otherwise = scalar(r, on_false_value, target.partitions)
+    source, otherwise = of_one_sign(r, target, source, scalar(r, on_false_value, target.partitions))
     r.program.append(isa.affine_select(target, source, index, operation(cmp_op), otherwise))
 
 
@@ -59,7 +60,7 @@ def _select_by_expression(r: Recording, dst: View, pred, on_true_tile: View, on_
     (condition,) = pred.conditions
     index, op = _condition(condition, dst.shape)
     target, source = (_free(r, view.fitted(dst.shape), dst.shape) for view in (dst, on_true_tile))
-    otherwise = scalar(r, on_false_value, target.partitions)
+    source, otherwise = of_one_sign(r, target, source, scalar(r, on_false_value, target.partitions))
     r.program.append(isa.affine_select(target, source, index, op, otherwise))
 
 

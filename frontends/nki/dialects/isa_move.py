@@ -12,6 +12,7 @@ from neuroncore_rtl.frontends.nki.lowering.operands import common, lanes_tensor,
 from neuroncore_rtl.frontends.nki.lowering.operators import operation
 from neuroncore_rtl.frontends.nki.lowering.strided import strided
 from neuroncore_rtl.frontends.nki.lowering.tables import in_table, table_of, whole_block
+from neuroncore_rtl.frontends.nki.lowering.truth import truth_of
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import dma_copy as copied
 from neuroncore_rtl.kernels.program.instructions import tensor_tensor
@@ -135,6 +136,8 @@ def copy(r: Recording, dst: View, src: View, turned: bool = False, skip: bool = 
     else:
         shape = dst.shape
     dst, src = dst.fitted(shape), src.fitted(shape)
+    if dst.dtype.is_truth and src.allocation.memory.on_chip and not src.is_indirect():
+        src = truth_of(r, src)
     on_chip = [view for view in (dst, src) if view.allocation.memory.on_chip]
     if any(view.is_indirect() for view in on_chip):
         _by_way_of_hbm(r, dst, src, skip)

@@ -2,18 +2,21 @@
 
 from math import prod
 from numbers import Integral
-from typing import Any
+from typing import Any, cast
 
 from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.lowering.engines import append_copy
+from neuroncore_rtl.frontends.nki.lowering.integers import Step, append_integers
 from neuroncore_rtl.frontends.nki.lowering.operands import common, mark_written, one_source_in_psum
 from neuroncore_rtl.frontends.nki.lowering.operators import operation
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
+from neuroncore_rtl.spec.formats import UINT32, IntFormat
+from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.elementwise.opcode import STATS_ELEMENTS
 
 __all__ = ["CALLS", "axes_of", "kept_shape"]
@@ -46,7 +49,9 @@ def _several(axis) -> tuple[int, ...]:
 
 def _reduced(given: dict) -> tuple:
     shape = kept_shape(given["data"], given["axis"], given.get("keepdims", False))
-    return shape, given["data"].dtype, Memory.sbuf
+    dtype = given["data"].dtype
+    counts = dtype.is_truth and operation(given["op"]) in (AluOp.ADD, AluOp.MULTIPLY)
+    return shape, DTYPES["int32"] if counts else dtype, Memory.sbuf
 
 
 def _dst_axes(given: dict, dst: View) -> tuple[int | None, ...] | None:
@@ -79,6 +84,13 @@ def tensor_reduce(r: Recording, dst: View, op, data: View, axis, negate=False, k
     result = target[(slice(None), *(slice(None),) * depth, *(0,) * (len(source.shape) - depth))]
     if count == 1:
         source = source.reshape(*source.shape, 1)
+    if negate and source.format is UINT32 and not result.format.is_float:
+        result = result.reshape(*result.shape, *(1,) * few)
+        whole = r.program.space.sbuf(dst.name, UINT32, result.shape, result.partitions)
+        r.program.append(isa.tensor_reduce(whole, source, operation(op), few))
+        r.inserted["negative of an unsigned result"] += 1
+        append_integers(r, result, cast("IntFormat", dst.dtype.machine_format), whole, Step(AluOp.MULTIPLY, -1))
+        return
     r.program.append(isa.tensor_reduce(result, source, operation(op), few, negate=bool(negate)))
 
 

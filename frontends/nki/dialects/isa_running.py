@@ -1,10 +1,11 @@
 """Calls of the vector engine with running results (`frontends.nki.lowering.running`)."""
 
-from neuroncore_rtl.frontends.nki.dialects.isa_elementwise import are_integers, for_floats, inverted
+from neuroncore_rtl.frontends.nki.dialects.isa_elementwise import are_integers, for_floats, inverted, rooted
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
+from neuroncore_rtl.frontends.nki.lowering.integers import Step, append_integers, of_one_sign, one_instruction
 from neuroncore_rtl.frontends.nki.lowering.operands import common, one_source_in_psum, scalar
-from neuroncore_rtl.frontends.nki.lowering.operators import operation, with_operand
+from neuroncore_rtl.frontends.nki.lowering.operators import operation
 from neuroncore_rtl.frontends.nki.lowering.reductions import ReduceCommand
 from neuroncore_rtl.frontends.nki.lowering.running import column, keep, running_reduced, start_value
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
@@ -40,19 +41,20 @@ def tensor_scalar_reduce(
     reduce_res_negate=False,
 ) -> None:
     """Compute dst = op0(data, operand0), and reduce_res = its reduction by reduce_op along the free dimensions."""
-    op0, operand0 = with_operand(op0, operand0)
     target, a = common(r, dst.shape, dst, data)
+    a, op0, operand0 = rooted(r, a, op0, operand0)
     lanes = target.partitions
     s0, op = scalar(r, operand0, lanes), operation(reduce_op)
     integers, a = are_integers((op0,), target, a, s0), for_floats(r, (op0,), target, a, s0)
+    step = Step(op0, s0, bool(reverse0))
     words = UINT32 if UINT32 in (a.format, getattr(s0, "format", None)) else INT32
 
     def append(into: Tensor) -> None:
-        if integers and into.format.is_float:
+        if integers and (into.format.is_float or not one_instruction(a, step)):
             # Integers are computed as integers; the reduction is in FP32, like the running results.
             r.inserted["reduction of integers"] += 1
             whole = r.program.space.sbuf(dst.name, words, target.shape, lanes)
-            r.program.append(isa.tensor_scalar(whole, a, s0, op0, reverse0=bool(reverse0)))
+            append_integers(r, whole, words, a, step)
             r.program.append(isa.tensor_copy(target, whole))
             _reduce(r, into, whole, op)
         else:
@@ -69,8 +71,8 @@ def tensor_scalar_cumulative(
     r: Recording, dst: View, src: View, op0, op1, imm0, imm1=None, reduce_cmd=ReduceCommand.reset_reduce
 ) -> None:
     """Compute dst[i] = op1(op0(src[i], imm0), dst[i - 1]) from the running result, which becomes dst's last element."""
-    op0, imm0 = with_operand(op0, imm0)
     target, a = common(r, dst.shape, dst, src)
+    a, op0, imm0 = rooted(r, a, op0, imm0)
     lanes, op = target.partitions, operation(op1)
     initial = start_value(r, VECTOR, op, ReduceCommand(reduce_cmd), imm1, lanes)
     operands, sums = (r.program.space.sbuf(dst.name, FP32, target.shape, lanes) for _ in range(2))
@@ -200,6 +202,7 @@ def _selected(
     command: ReduceCommand,
 ) -> None:
     """Append a selection, and unless `command` is idle, the running maximum of its unrounded result."""
+    a, otherwise = of_one_sign(r, target, a, otherwise)
     if command is ReduceCommand.idle:
         r.program.append(isa.select(target, keys, a, otherwise))
         return

@@ -13,7 +13,7 @@ from neuroncore_rtl.frontends.nki.dialects.isa_running import CALLS as RUNNING
 from neuroncore_rtl.frontends.nki.dialects.isa_tensor import CALLS as TENSOR
 from neuroncore_rtl.frontends.nki.dialects.language_functions import entering, is_column, isa_call
 from neuroncore_rtl.frontends.nki.dialects.language_memory import full, ndarray
-from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of, promoted
+from neuroncore_rtl.frontends.nki.indices.dtypes import DType, dtype_of, promoted, type_of_numbers
 from neuroncore_rtl.frontends.nki.indices.lines import kernel_line
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
@@ -65,8 +65,17 @@ def _binary(name: str) -> None:
     _language(function, name)
 
 
+def _is_rounded(name: str, x: View, dtype) -> bool:
+    """Return whether the scalar engine's FP32 rounds a function of integers that an operation computes exactly."""
+    if x.dtype.is_float or (dtype is not None and dtype_of(dtype).is_float):
+        return False
+    return name in ("abs", "relu", "square") and x.dtype.machine_format.bits > (8 if name == "square" else 16)
+
+
 def _unary(name: str) -> None:
     def function(x, dtype=None, mask=None):
+        if _is_rounded(name, x, dtype):
+            return _tensor_scalar(x, name, None, dtype=dtype, mask=mask)
         return _activation(name, x, dtype=dtype, mask=mask)
 
     _language(function, name)
@@ -119,6 +128,8 @@ def negative(x, dtype=None, mask=None):
 
 @_language
 def invert(x, dtype=None, mask=None):
+    if x.dtype.is_truth:
+        return MATH_FUNCTIONS["logical_not"](x, dtype=dtype, mask=mask)
     return _tensor_scalar(
         x, "bitwise_xor", -1 if x.dtype.signed else x.dtype.machine_format.max, dtype=dtype, mask=mask
     )
@@ -132,8 +143,8 @@ def logical_not(x, dtype=None, mask=None):
 def _where(condition, x, y, dtype=None, mask=None):
     current = recording()
     shape = at_least_2d(together(*(value for value in (condition, x, y) if isinstance(value, View))))
-    tiles = [value for value in (x, y) if isinstance(value, View)] or [condition]
-    dtype = promoted(*(tile.dtype for tile in tiles)) if dtype is None else dtype_of(dtype)
+    types = [value.dtype for value in (x, y) if isinstance(value, View)] or [type_of_numbers(x, y)]
+    dtype = promoted(*types) if dtype is None else dtype_of(dtype)
     result = current.allocate(shape, dtype, Memory.sbuf)
 
     def is_tile(value) -> bool:
@@ -203,13 +214,17 @@ for _name, _op in (("sum", "add"), ("max", "maximum"), ("min", "minimum"), ("pro
     _reduction(_name, _op)
 
 
+def _mean_type(x: View, dtype: object) -> DType | object:
+    return dtype or ("float32" if x.dtype.is_truth else x.dtype)
+
+
 def _count(x: View, axis) -> int:
     return prod(x.shape[d] for d in axes_of(x, axis))
 
 
 def _mean(x, axis, dtype=None, keepdims=False, mask=None):
     total = _reduce("add", x, axis, keepdims=keepdims, dtype="float32", mask=mask)
-    return _tensor_scalar(total, "multiply", 1 / _count(x, axis), dtype=dtype or x.dtype)
+    return _tensor_scalar(total, "multiply", 1 / _count(x, axis), dtype=_mean_type(x, dtype))
 
 
 _language(_mean, "mean", "sum, product with 1 / n")
@@ -218,7 +233,9 @@ _language(_mean, "mean", "sum, product with 1 / n")
 def _var(x, axis, dtype=None, keepdims=False, mask=None):
     mean = _mean(x, axis, dtype="float32", keepdims=True, mask=mask)
     centred = MATH_FUNCTIONS["subtract"](x, mean, dtype="float32", mask=mask)
-    return _mean(_activation("square", centred, mask=mask), axis, dtype=dtype or x.dtype, keepdims=keepdims, mask=mask)
+    return _mean(
+        _activation("square", centred, mask=mask), axis, dtype=_mean_type(x, dtype), keepdims=keepdims, mask=mask
+    )
 
 
 _language(_var, "var", "mean, difference, square, mean")

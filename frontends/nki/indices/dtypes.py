@@ -25,7 +25,7 @@ from neuroncore_rtl.spec.formats import (
     IntFormat,
 )
 
-__all__ = ["DTYPES", "DType", "dtype_of", "promoted"]
+__all__ = ["DTYPES", "DType", "dtype_of", "promoted", "type_of_numbers"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +71,11 @@ class DType:
         return self.machine_format.is_float
 
     @property
+    def is_truth(self) -> bool:
+        """Whether the type is `bool_`, a byte that is 0 or 1."""
+        return self.name == "bool_"
+
+    @property
     def signed(self) -> bool:
         return not isinstance(self.machine_format, IntFormat) or self.machine_format.signed
 
@@ -86,7 +91,7 @@ DTYPES = {
         DType("float4_e2m1fn_x4", None),
     )
 }
-"""Every type of `nki.language`, by name. `bool_` is stored as a byte; comparisons write 0 or 1."""
+"""Every type of `nki.language`, by name. `bool_` is stored as a byte, 0 or 1."""
 
 _KNOWN = tuple(name for name, dtype in DTYPES.items() if dtype.format is not None)
 _BY_FORMAT = {dtype.format.name: dtype for dtype in DTYPES.values() if dtype.format is not None}
@@ -108,8 +113,10 @@ def dtype_of(given: object) -> DType:
 def promoted(*dtypes: DType) -> DType:
     """Return the result type of an operation on operands of these types.
 
-    It is the common type; FP32 for different floating-point types; at most 32 bits for integers.
+    It is the common type; FP32 for different floating-point types; at most 32 bits for integers; another type beside
+    truth values.
     """
+    dtypes = tuple(dtype for dtype in dtypes if not dtype.is_truth) or dtypes
     first = dtypes[0]
     if all(dtype.name == first.name for dtype in dtypes):
         return first
@@ -126,6 +133,12 @@ def promoted(*dtypes: DType) -> DType:
         return DTYPES[f"uint{unsigned}"]
     # An unsigned number needs a signed type with more bits.
     return DTYPES[f"int{min(32, max(signed, 2 * unsigned))}"]
+
+
+def type_of_numbers(*numbers: object) -> DType:
+    """Return the type of a tensor of Python numbers: `bool_` for truth values, else int32, or float32 with a float."""
+    kinds = [np.asarray(number).dtype.kind for number in numbers]
+    return DTYPES["bool_" if set(kinds) == {"b"} else "int32" if set(kinds) <= set("biu") else "float32"]
 
 
 def _numpy_name(given: Any) -> str:

@@ -20,6 +20,7 @@ from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.dimensions import apart
 from neuroncore_rtl.frontends.nki.lowering.operands import is_written, mark_written
+from neuroncore_rtl.frontends.nki.lowering.truth import lower_to, result_type
 from neuroncore_rtl.frontends.nki.trace.recording import Pending, Recording, recording
 
 __all__ = ["Call", "at_least_2d", "instruction", "like", "nl_function", "nothing", "together"]
@@ -47,6 +48,7 @@ class Call:
         like: argument that a mask's shape refers to.
         product: whether the call can accumulate in PSUM.
         each: whether the call is element-wise, so that it can be split.
+        keeps: whether the call can leave elements of dst unchanged.
         along: see `Along`; None if dst has the dimensions of `like`.
     """
 
@@ -58,6 +60,7 @@ class Call:
     like: str
     product: bool = False
     each: bool = False
+    keeps: bool = False
     along: Along | None = None
 
     @property
@@ -114,7 +117,7 @@ class Call:
                 more = {"accumulate": False}  # an assignment, which overwrites
             if part is not None:
                 for piece, operands in apart(current, part, parts) if self.each else ((part, parts),):
-                    self.lower(current, piece, **operands, **more)
+                    lower_to(current, piece, operands | more, self.lower, self.keeps)
                 mark_written(part)
 
         if dst is not None:
@@ -170,7 +173,8 @@ def like(*names: str, dtype: DType | None = None, memory: Memory = Memory.sbuf) 
 
     def result_of(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
         views = [arguments[name] for name in names if isinstance(arguments.get(name), View)]
-        return at_least_2d(together(*views)), dtype or promoted(*(view.dtype for view in views)), memory
+        own = dtype or result_type(arguments, promoted(*(view.dtype for view in views)))
+        return at_least_2d(together(*views)), own, memory
 
     return result_of
 

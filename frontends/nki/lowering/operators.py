@@ -21,7 +21,7 @@ ROUNDINGS = {"floor": AluOp.FLOOR, "ceil": AluOp.CEIL, "trunc": AluOp.TRUNC}
 
 UNARY = {
     "abs": (AluOp.ABSOLUTE_MAX, 0.0), "relu": (AluOp.MAX, 0.0), "square": (AluOp.POWER, 2.0),
-    "rsqrt": (AluOp.POWER, -0.5), "reciprocal": (AluOp.POWER, -1.0),
+    "reciprocal": (AluOp.POWER, -1.0),
 }  # fmt: skip
 """Unary functions as binary operations with a constant."""
 

@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from neuroncore_rtl.tb.check.oracles.functions import reference
-from tests.frontends.nki.random_operations import BITS, OPERATIONS, PLAIN, ROUNDINGS, compute, sign_of
+from tests.frontends.nki.random_operations import BITS, OPERATIONS, PLAIN, ROUNDINGS, compute, words_of
 from tests.frontends.nki.sketch import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, round_fp32
 
 CALLS, case = cases()
@@ -70,7 +70,7 @@ def memset(s: Sketch) -> None:
 
 
 def operation(s: Sketch, operands: tuple[Operand, ...], target: str, *, first: bool = False) -> str:
-    integers = sign_of(*operands, target=target) is not None
+    integers = words_of(*operands, target=target) is not None
     expected = s.any(*PLAIN, *(BITS if integers else ()), *(ROUNDINGS if first and not integers else ()))
     # A negative number has no bit pattern in an unsigned type.
     negative = target.startswith("u") and any((operand.values < 0).any() for operand in operands)
@@ -86,13 +86,12 @@ def tensor_tensor(s: Sketch) -> None:
     b = s.source(shape, s.any(*types), low=1 if divides else 0 if types is INTEGERS else -4)
     op = s.any("divide", "mod", "fmod") if divides else operation(s, (a, b), y.dtype)
     s.call(f"nisa.tensor_tensor(dst={y.name}, data1={a.name}, data2={b.name}, op=nl.{op})")
-    unsigned = None if divides else sign_of(a, b, target=y.dtype)
-    s.expect(y, shifted_off(op, compute(op, a.values, b.values, unsigned=unsigned), y.dtype))
+    words = None if divides else words_of(a, b, target=y.dtype)
+    s.expect(y, shifted_off(op, compute(op, a.values, b.values, words=words), y.dtype))
 
 
 def shifted_off(op: str, values: np.ndarray, dtype: str) -> np.ndarray:
-    bits = np.iinfo(dtype).bits if op == "left_shift" and dtype.startswith("u") else 64
-    return values if bits == 64 else values % (1 << bits)
+    return values.astype(dtype).astype(np.int64) if op == "left_shift" and dtype in INTEGERS else values
 
 
 def broadcast(column: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -100,10 +99,10 @@ def broadcast(column: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def scalar_operation(s: Sketch, a: Operand, y: Operand, values: np.ndarray, number: int) -> tuple[str, np.ndarray]:
-    unsigned = sign_of(a, target=y.dtype)
-    integer = unsigned is not None
+    words = words_of(a, target=y.dtype)
+    integer = words is not None
     op = operation(s, (a,), y.dtype, first=True)
-    text, scalar = s.scalar(len(values), integer, low=0 if op in BITS or unsigned else -4)
+    text, scalar = s.scalar(len(values), integer, low=0 if op in BITS or words == "uint32" else -4)
     if op in ROUNDINGS:
         text, scalar = "0.0", np.array(0.0)
     back = s.chance(0.4) and op not in (*BITS, *ROUNDINGS)
@@ -112,7 +111,7 @@ def scalar_operation(s: Sketch, a: Operand, y: Operand, values: np.ndarray, numb
         return f"op{number}=nl.abs, operand{number}=None", np.abs(values)
     pair = (column, values) if back else (values, column)
     reverse = f", reverse{number}=True" if back else ""
-    expected = compute(op, *pair, unsigned=unsigned)
+    expected = compute(op, *pair, words=words)
     return f"op{number}=nl.{op}, operand{number}={text}{reverse}", np.broadcast_to(expected, values.shape)
 
 
@@ -139,12 +138,12 @@ def scalar_tensor_tensor(s: Sketch) -> None:
     shape, types = s.shape(6), without_uint32(kind(s))
     a, y = s.source(shape, s.any(*types)), s.target(shape, s.any(*types))
     b = s.source(shape, s.any(*types), low=0)
-    unsigned = sign_of(a, b, target=y.dtype)
-    meeting = a if unsigned is None and a.is_float else b if unsigned is None else a
+    words = words_of(a, b, target=y.dtype)
+    meeting = a if words is None and a.is_float else b if words is None else a
     first, expected = scalar_operation(s, Operand(a.name, a.values, meeting.dtype), y, a.values, 0)
     op, back = operation(s, (a, b), y.dtype), s.chance(0.4)
     back = back and op not in BITS
-    expected = compute(op, *((b.values, expected) if back else (expected, b.values)), unsigned=unsigned)
+    expected = compute(op, *((b.values, expected) if back else (expected, b.values)), words=words)
     s.gives(f"nisa.scalar_tensor_tensor(dst={y.name}, data={a.name}, {first}, op1=nl.{op}, operand1={b.name}, "
             f"reverse1={back})", y, expected)  # fmt: skip
 
@@ -154,16 +153,16 @@ def tensor_tensor_scan(s: Sketch) -> None:
     shape, types = s.shape(3), s.any(FLOATS, without_uint32(INTEGERS), without_uint32(TYPES))
     a, y = s.source(shape, s.any(*types), low=-1, high=1), s.target(shape, s.any(*types))
     b = s.source(shape, s.any(*types))
-    unsigned = sign_of(a, b, target=y.dtype)
+    words = words_of(a, b, target=y.dtype)
     names = ["add", "subtract", "multiply", "maximum", "minimum"]
     ops, back = [s.any(*names) for _ in range(2)], [s.chance(0.3) for _ in range(2)]
-    text, initial = s.scalar(shape[0], unsigned is not None)
+    text, initial = s.scalar(shape[0], words is not None)
     last, expected = np.broadcast_to(initial.reshape(-1), shape[:1]).astype(np.float64), []
     for x0, x1 in zip(a.flat.T, b.flat.T, strict=True):
         for op, swap, operand, first in zip(ops, back, (x0, x1), (True, False), strict=True):
             # The first operand of op0 is the element, the second one the preceding result.
             one, other = (operand, last) if first else (last, operand)
-            last = compute(op, *((other, one) if swap else (one, other)), unsigned=unsigned)
+            last = compute(op, *((other, one) if swap else (one, other)), words=words)
         expected.append(last)
     s.call(f"nisa.tensor_tensor_scan(dst={y.name}, data0={a.name}, data1={b.name}, initial={text}, op0=nl.{ops[0]}, "
            f"op1=nl.{ops[1]}, reverse0={back[0]}, reverse1={back[1]})")  # fmt: skip
@@ -262,12 +261,12 @@ def tensor_reduce(s: Sketch) -> None:
     kept = tuple(1 if d in axes else n for d, n in enumerate(shape))
     left = tuple(n for d, n in enumerate(shape) if d not in axes)
     y = s.target(kept if keeps else (*left, 1) if len(left) == 1 else left, s.any(*types))
-    unsigned = sign_of(a, target=y.dtype)
+    words = words_of(a, target=y.dtype)
     order = [d for d in range(len(shape)) if d not in axes]
     terms = a.values.transpose((*order, *axes)).reshape(*(shape[d] for d in order), -1)
     expected = terms[..., 0]
     for n in range(1, terms.shape[-1]):
-        expected = compute(op, expected, terms[..., n], unsigned=unsigned)
+        expected = compute(op, expected, terms[..., n], words=words)
     axis = s.any(tuple(axes), tuple(d - len(shape) for d in axes)) if len(axes) > 1 else s.any(axes[0], tuple(axes))
     s.gives(f"nisa.tensor_reduce(dst={y.name}, op=nl.{op}, data={a.name}, axis={axis}, negate={negates}, "
             f"keepdims={keeps})", y, (-expected if negates else expected).reshape(y.shape))  # fmt: skip

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from tests.frontends.nki import random_isa, random_moves
-from tests.frontends.nki.random_operations import BITS, FLOAT_RESULTS, PLAIN, ROUNDINGS, compute, sign_of
+from tests.frontends.nki.random_operations import BITS, FLOAT_RESULTS, PLAIN, ROUNDINGS, compute, words_of
 from tests.frontends.nki.sketch import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, cast, round_fp32
 
 CALLS, case = cases()
@@ -47,11 +47,11 @@ def binary(name: str, s: Sketch) -> None:
         b = s.source(shape, s.any(*types), low=1 if positive else 0 if name in BITS else -4)
         other, values, operands = b.name, b.values, (a, b)
     else:
-        integer = sign_of(a, target=y.dtype) is not None and not positive
+        integer = words_of(a, target=y.dtype) is not None and not positive
         other, values = s.scalar(shape[0], integer or name in BITS, low=1 if positive or name in BITS else -4)
         values, operands = random_isa.broadcast(values, a.values), (a,)
-    unsigned = None if positive else sign_of(*operands, target="int32" if name in BITS else y.dtype)
-    expected = compute(name, a.values, values, unsigned=unsigned)
+    words = None if positive else words_of(*operands, target="int32" if name in BITS and y.is_float else y.dtype)
+    expected = compute(name, a.values, values, words=words)
     expression = f"nl.{name}({a.name}, {other})"
     if name in BITS:
         s.gives(f"{y.name}[...] = {expression}", y, random_isa.shifted_off(name, expected, y.dtype))

@@ -263,7 +263,7 @@ def activate2(s: Sketch) -> None:
         back = s.chance(0.3)
         name, value = s.scalar(shape[0], False, low=-2, high=2)
         pair = (broadcast(value, z), z) if back else (z, broadcast(value, z))
-        z, text = compute(one, *pair, unsigned=None), f"{text}, imm{number}={name}, op{number}=nl.{one}"
+        z, text = compute(one, *pair, words=None), f"{text}, imm{number}={name}, op{number}=nl.{one}"
         text += f", reverse{number}={back}"
     if op == "prelu":
         expected, near = np.where(z > 0, z, z / 4), 0 * z

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.frontends.nki.sketch import Operand, round_fp32
 
-__all__ = ["BITS", "FLOAT_RESULTS", "OPERATIONS", "PLAIN", "ROUNDINGS", "compute", "sign_of"]
+__all__ = ["BITS", "FLOAT_RESULTS", "OPERATIONS", "PLAIN", "ROUNDINGS", "compute", "words_of"]
 
 
 PLAIN = {
@@ -30,21 +30,25 @@ ROUNDINGS = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
 OPERATIONS = PLAIN | FLOAT_RESULTS | BITS
 
 
-def compute(op: str, a: np.ndarray, b: np.ndarray, *, unsigned: bool | None) -> np.ndarray:
-    """Return op(a, b) of float64 or integers; `unsigned`: signedness of 32-bit integers, or None for FP32."""
-    if unsigned is None:
+EXACT = frozenset(("maximum", "minimum", "abs_max", "abs_min", "right_shift"))
+"""Operations with results that are operands, or smaller: they do not wrap."""
+
+
+def compute(op: str, a: np.ndarray, b: np.ndarray, *, words: str | None) -> np.ndarray:
+    """Return op(a, b) of float64 or integers; `words`: 32-bit type in which integers wrap, or None for FP32."""
+    if words is None:
         a, b = (np.asarray(value, np.float64) for value in (a, b))
         return round_fp32((PLAIN | FLOAT_RESULTS)[op](a, b)) if op not in ROUNDINGS else ROUNDINGS[op](a)
-    words = np.uint32 if unsigned else np.int32
     a, b = (np.asarray(value).astype(np.int64) for value in (a, b))
-    if unsigned:
-        a, b = a & 0xFFFFFFFF, b & 0xFFFFFFFF
-    elif op == "right_shift":
-        a = a & 0xFFFFFFFF
-    return np.asarray(OPERATIONS[op](a, b)).astype(np.int64).astype(np.uint32).astype(words).astype(np.int64)
+    exact = np.asarray(OPERATIONS[op](a, b)).astype(np.int64)
+    return exact if op in EXACT else exact.astype(words).astype(np.int64)
 
 
-def sign_of(*operands: Operand, target: str) -> bool | None:
+def words_of(*operands: Operand, target: str) -> str | None:
+    """Return the 32-bit type in which an operation on these operands wraps, or None if it computes in FP32."""
     if any(operand.is_float for operand in operands) or "float" in target:
         return None
-    return any(operand.dtype == "uint32" for operand in operands)
+    if not any(operand.dtype == "uint32" for operand in operands):
+        return "int32"
+    signs = any(operand.dtype.startswith("int") for operand in operands)
+    return "uint32" if not signs or target == "uint32" else "int32"

@@ -281,8 +281,11 @@ def test_refusals_of_instructions(machine):
         (lambda: isa.max8(b, a), r"b: elements of a partition must be 8, not \[4\]"),
         (lambda: isa.match_replace8(a, a, b, 0), r"b: elements of a partition must be 8, not \[4\]"),
         (lambda: isa.tensor_scalar(a, a, b, ADD), r"b: a scalar must be one element per partition in SBUF, not \[4\]"),
-        (lambda: isa.memset(i, 0.5), "s0 must be a 32-bit integer if all formats are integers, not 0.5"),
-        (lambda: isa.memset(i, 1 << 32), "s0 must be a 32-bit integer if all formats are integers, not 4294967296"),
+        (
+            lambda: isa.memset(i, 0.5),
+            "i: s0 must be an integer from -2147483648 to 2147483647 if all formats are integers, not 0.5",
+        ),
+        (lambda: isa.memset(i, 1 << 31), "i: s0 must be .* to 2147483647 if all formats are integers, not 2147483648"),
         (lambda: isa.activation(a, a, "cube"), "function must be one of identity, .*, not 'cube'"),
     ):
         with pytest.raises(ValueError, match=message):
