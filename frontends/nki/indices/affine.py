@@ -63,7 +63,7 @@ class Affine(_Expression):
 
     @property
     def range(self) -> tuple[int, int]:
-        ends = [step * (count - 1) for step, count in zip(self.steps, self.shape, strict=True)]
+        ends = [step * max(0, count - 1) for step, count in zip(self.steps, self.shape, strict=True)]
         return self.start + sum(min(0, end) for end in ends), self.start + sum(max(0, end) for end in ends)
 
     @from_kernel

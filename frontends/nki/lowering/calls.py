@@ -6,7 +6,7 @@ Both dialects use one function per call, which writes to a `dst`. In the first d
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce, wraps
 from math import prod
 from typing import Any
@@ -26,6 +26,9 @@ __all__ = ["Call", "at_least_2d", "instruction", "like", "nl_function", "nothing
 
 HINTS = frozenset(("name", "engine", "priority", "dge_mode", "perf_mode"))
 """Arguments without effect here: an instruction has one engine, and copies have their own queues."""
+
+MOVES = frozenset(("dma_copy", "tensor_copy", "memset"))
+"""Calls that do nothing for empty slices, so that kernels need not test whether a remainder is empty."""
 
 Result = Callable[[dict], tuple[tuple[int, ...], DType, Memory]]
 """Maps a call's arguments to shape, type and memory of its result."""
@@ -93,6 +96,10 @@ class Call:
         current.flush()
         arguments = {name: _resolved(current, value) for name, value in arguments.items()}
         self._check_tensors(arguments)
+        views = [value for value in (dst, *arguments.values()) if isinstance(value, View)]
+        if self._copies_nothing(views):
+            nowhere = replace(views[0].allocation, memory=Memory.sbuf)
+            return replace(views[0], allocation=nowhere) if dst is None else dst
         mask = _decided(mask)
         cuts = [value.cut for value in arguments.values() if self.product and isinstance(value, View) and value.cut]
         for cut in cuts:
@@ -131,6 +138,13 @@ class Call:
             given = arguments.get(parameter.name)
             if parameter.name in arguments and parameter.annotation is View and not isinstance(given, View):
                 raise ValueError(f"nisa.{self.name}: {parameter.name} must be a tensor, not {given!r}")
+
+    def _copies_nothing(self, views: list[View]) -> bool:
+        """Return whether a copy has only empty tensors; ValueError if any other call has an empty one."""
+        for view in views:
+            if not view.size and (self.name not in MOVES or any(other.size for other in views)):
+                raise ValueError(f"{view.name}: an operand must have elements, not shape {view.shape}")
+        return bool(views) and not views[0].size
 
     def _where(self, dst: View, arguments: dict, mask: Mask | None, shape: tuple[int, ...] | None) -> View | None:
         """Return the part of dst where a mask holds; None if it holds nowhere.
