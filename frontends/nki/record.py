@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from neuroncore_rtl.frontends.nki.arguments import bind_arguments, map_leaves
 from neuroncore_rtl.frontends.nki.dialects.hook import answering, is_answering, known_to
 from neuroncore_rtl.frontends.nki.dialects.load import folder_of
 from neuroncore_rtl.frontends.nki.dialects.modules import OPERATORS
@@ -58,8 +59,8 @@ def record(
 ) -> Recorded:
     """Record a kernel, or a function that calls kernels, as a program.
 
-    An `Array` among the arguments becomes a tensor in HBM; other values are passed unchanged. `grid` and `order` are as
-    in `frontends.nki.run_nki`.
+    An `Array` among the arguments, also in lists, tuples and dicts, becomes a tensor in HBM; other values are passed
+    unchanged. `grid` and `order` are as in `frontends.nki.run_nki`.
 
     Raises:
         ValueError: if arguments do not fit, a call is refused (the message ends with the kernel's line), or the kernel
@@ -69,21 +70,20 @@ def record(
     program = Program(config, order=order)
     current = Recording(program, NkiTensor, OPERATORS)
     name = getattr(kernel, "__name__", "kernel")
-    signature = inspect.signature(kernel)
-    try:
-        signature.bind(**arguments)
-    except TypeError as wrong:
-        plain = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
-        raise ValueError(f"arguments must fit {name}{inspect.Signature(plain)}: {wrong}") from None
+    bound = bind_arguments(name, inspect.signature(kernel), arguments)
     inputs: dict[str | HbmTensor, np.ndarray] = {}
-    given = {}
-    for key, value in arguments.items():
-        if isinstance(value, Array):
-            tensor = program.space.hbm(key, value.dtype.machine_format, value.values.shape)
-            inputs[tensor] = value.values
-            given[key] = current.of_hbm(tensor, value.dtype)
-        else:
-            given[key] = value
+    given: dict[str, View] = {}
+
+    def placed(key: str, value: object) -> object:
+        if not isinstance(value, Array):
+            return value
+        tensor = program.space.hbm(key, value.dtype.machine_format, value.values.shape)
+        inputs[tensor] = value.values
+        given[key] = current.of_hbm(tensor, value.dtype)
+        return given[key]
+
+    for key, value in bound.arguments.items():
+        bound.arguments[key] = map_leaves(placed, key, value)
     if grid:
         kernel = kernel[grid] if isinstance(kernel, Kernel) else Kernel(kernel)[grid]
     # Kernels may import modules inside their function body.
@@ -92,9 +92,9 @@ def record(
     where, folder = f"{file.name}:{function.__code__.co_firstlineno}", folder_of(file)
     imports = nullcontext() if is_answering() else answering(config, folder, known=known_to(function))
     with imports, current.current():
-        found = kernel(**given)
+        found = kernel(*bound.args, **bound.kwargs)
     fill(current)
-    written = {key: view for key, view in given.items() if isinstance(view, View) and view.allocation.version}
+    written = {key: view for key, view in given.items() if view.allocation.version}
     if found is None:
         # Kernels of the first dialect may return nothing and write to their arguments.
         found = tuple(written.values())
@@ -104,7 +104,7 @@ def record(
         shown = shown or "nothing"
         rule = "must return tensors in HBM, such as nl.ndarray(..., buffer=nl.shared_hbm)"
         raise ValueError(f"{name} {rule}, not {shown} ({where})")
-    there = {view.allocation for view in given.values() if isinstance(view, View)}
+    there = {view.allocation for view in given.values()}
     for result in results:
         if not (result.allocation.version or result.allocation.zeros or result.allocation in there):
             raise ValueError(f"{result.name} must be written before {name} returns it ({where})")

@@ -72,6 +72,8 @@ module hbm #(
         if (!$value$plusargs("hbm_out_beats=%d", out_beats)) out_beats = 0;
         `HBM_ARGUMENTS
         if (size > DEPTH * BYTES || beats > DEPTH || out_beats > DEPTH) $fatal(1, "hbm: DEPTH is too small");
+        if (^{size, room, base, beats, out_beats, latency, gap, port_rate, rate, stall, reorder, interleave, seed,
+              slverr_low, slverr_high, decerr_low, decerr_high} === 1'bx) $fatal(1, "hbm: a plusarg is not a number");
         if (latency < 1) $fatal(1, "hbm: +hbm_latency must be at least 1");
         held = latency > SHORT / 2 ? BEATS : SHORT;
         size = size >> SHIFT;

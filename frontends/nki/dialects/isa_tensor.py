@@ -62,7 +62,11 @@ def nc_matmul(
     tile_size=(),
     perf_mode=None,
 ) -> None:
-    """Compute dst = stationary.T moving, or add it to dst; accumulate=None: add if dst has been written."""
+    """Compute dst = stationary.T moving, or add it to dst; accumulate=None: add if dst has been written.
+
+    With is_transpose, zeros of moving contribute nothing, so that an identity matrix passes infinities and NaN, and
+    accumulate=None overwrites dst.
+    """
     if _in_double_rows(perf_mode):
         if {stationary.ndim, moving.ndim} != {3} or {stationary.shape[1], moving.shape[1]} != {2}:
             rule = "operands of double rows must have three dimensions, the second of size 2"
@@ -94,7 +98,7 @@ def nc_matmul(
         )
     a = stationary_operand(r, stationary)
     b = _moving(r, moving, a.partition)
-    target, adds = _sums(r, dst, columns, b, accumulate)
+    target, adds = _sums(r, dst, columns, b, accumulate is True if is_transpose else accumulate)
     sums, kept = _adjacent(target), target.format is not FP32 and formats[0].is_float
     apart = sums is None
     if kept and adds:
@@ -103,16 +107,15 @@ def nc_matmul(
     if apart or kept:
         r.inserted["sums that are apart" if apart else "sums as integers"] += 1
         sums = r.program.space.psum(dst.name, FP32 if kept else target.format, (target.size,), columns)
-        if adds and not is_transpose:
+        if adds:
             append_copy(r, sums.reshape(*target.shape), target)
-    if is_transpose:
-        transposed(r, sums, a)
-    else:
-        for half, other, loaded in passes(formats[0]):
-            if loaded:
-                r.program.append(load_stationary(a, half=half, column=sums.partition))
-            r.program.append(multiply_moving(sums, b, half=other, accumulate=adds))
-            adds = True
+    for half, other, loaded in passes(formats[0]):
+        if loaded:
+            r.program.append(load_stationary(a, half=half, column=sums.partition))
+        if other and is_transpose and is_moving_onezero:
+            continue  # the low halves of zeros and ones are zeros
+        r.program.append(multiply_moving(sums, b, half=other, accumulate=adds, transpose=is_transpose))
+        adds = True
     if apart or kept:
         append_copy(r, target, sums.reshape(*target.shape))
 

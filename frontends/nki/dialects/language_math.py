@@ -13,6 +13,7 @@ from neuroncore_rtl.frontends.nki.dialects.isa_running import CALLS as RUNNING
 from neuroncore_rtl.frontends.nki.dialects.isa_tensor import CALLS as TENSOR
 from neuroncore_rtl.frontends.nki.dialects.language_functions import entering, is_column, isa_call
 from neuroncore_rtl.frontends.nki.dialects.language_memory import full, ndarray
+from neuroncore_rtl.frontends.nki.indices.affine import Mask
 from neuroncore_rtl.frontends.nki.indices.dtypes import DType, dtype_of, promoted, type_of_numbers
 from neuroncore_rtl.frontends.nki.indices.lines import kernel_line
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
@@ -218,13 +219,15 @@ def _mean_type(x: View, dtype: object) -> DType | object:
     return dtype or ("float32" if x.dtype.is_truth else x.dtype)
 
 
-def _count(x: View, axis) -> int:
-    return prod(x.shape[d] for d in axes_of(x, axis))
+def _count(x: View, axis, mask: Mask | None) -> int:
+    """Return the number of elements in each sum over `axis`: those that a mask selects; 1 if there are none."""
+    counts = x.shape if mask is None else [part.stop - part.start for part in mask.rectangle(x.shape)]
+    return max(1, prod(counts[d] for d in axes_of(x, axis)))
 
 
 def _mean(x, axis, dtype=None, keepdims=False, mask=None):
     total = _reduce("add", x, axis, keepdims=keepdims, dtype="float32", mask=mask)
-    return _tensor_scalar(total, "multiply", 1 / _count(x, axis), dtype=_mean_type(x, dtype))
+    return _tensor_scalar(total, "multiply", 1 / _count(x, axis, mask), dtype=_mean_type(x, dtype))
 
 
 _language(_mean, "mean", "sum, product with 1 / n")

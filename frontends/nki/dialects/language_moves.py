@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Number
+from numbers import Integral, Number
 
 from neuroncore_rtl.frontends.nki.dialects.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.dialects.isa_gather import CALLS as GATHER
@@ -14,6 +14,7 @@ from neuroncore_rtl.frontends.nki.dialects.language_memory import full
 from neuroncore_rtl.frontends.nki.indices.affine import Mask
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel, kernel_line
+from neuroncore_rtl.frontends.nki.indices.registers import VirtualRegister
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import at_least_2d
@@ -21,6 +22,7 @@ from neuroncore_rtl.frontends.nki.lowering.loops import check_first_product
 from neuroncore_rtl.frontends.nki.lowering.operands import mark_written
 from neuroncore_rtl.frontends.nki.lowering.operators import operation
 from neuroncore_rtl.frontends.nki.trace.recording import Pending, recording
+from neuroncore_rtl.kernels.program.source import SourceLine
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.spec.isa.access import allowed_start
 
@@ -83,6 +85,8 @@ _language(_load_transpose2d, "load_transpose2d", "dma_copy of rows, transpositio
 
 def _store(dst, value, mask=None, mode=None):
     shape = dst.shape
+    if not dst.size and (isinstance(value, Number) or value.shape == shape):
+        return
     if isinstance(value, Number):
         tile = recording().allocate(at_least_2d(shape), dst.dtype, Memory.sbuf)
         ELEMENTWISE["memset"].run(tile, {"value": value}, None, None)
@@ -117,32 +121,62 @@ _language(_gather_flattened, "gather_flattened", "nc_n_gather")
 
 
 @dataclass(frozen=True)
-class LoopSum:
-    """Result of `nl.loop_reduce` by add: an assignment adds `term`, where `mask` holds, to its target."""
+class LoopReduction:
+    """Result of `nl.loop_reduce`: an assignment combines `term`, where `mask` holds, with its target by `op`.
 
-    term: View
-    mask: Mask | None
-
-
-@dataclass(frozen=True)
-class LoopExtreme:
-    """Result of `nl.loop_reduce` by max or min: an assignment combines `term` with its target by `op`.
-
-    `is_first` tells whether all loops are in their first iteration, in which the assignment overwrites the target.
+    `indices` are those of the loops, `source` the kernel's line: an assignment with indices that this line has already
+    combined with the same target starts a new reduction.
     """
 
     term: View
     op: AluOp
-    is_first: bool
+    mask: Mask | None
+    indices: tuple[int | VirtualRegister, ...]
+    source: SourceLine
+
+    def combine(self, target: View) -> None:
+        combined = recording().once(
+            ("loop reduction", self.source, target.allocation, target.shape, *_place(target)), set
+        )
+        again = self.indices in combined
+        is_first = again or not combined
+        if again:
+            combined.clear()
+        combined.add(self.indices)
+        if self.op is AluOp.ADD:
+            self._add(target, again)
+        elif is_first:
+            assign(target, self.term)
+        else:
+            recording().flush()
+            arguments = {"data1": target, "data2": recording().resolved(self.term), "op": self.op}
+            ELEMENTWISE["tensor_tensor"].run(target, arguments, None, None)
+
+    def _add(self, target: View, again: bool) -> None:
+        current, block = recording(), target.one_block()
+        if again and self.mask is None:
+            assign(target, self.term)
+            return
+        if again:
+            assign(target, 0)
+        elif target.allocation.is_new(block) and block not in target.allocation.zeros:
+            check_first_product(current, target.allocation, None, is_new=True)
+            current.inserted["zeros of a sum over a loop"] += 1
+            target.allocation.zeros.add(block)
+        part, term = target.masked(self.mask, self.term.shape), self.term.masked(self.mask)
+        if part is not None and term is not None:
+            accumulate_tile(part, term)
 
 
 def _loop_reduce(x, op, loop_indices, dtype=None, mask=None):
-    if operation(op) in (AluOp.MAX, AluOp.MIN) and mask in (None, True):
-        return LoopExtreme(x, operation(op), not any(loop_indices))
-    if operation(op) is not AluOp.ADD:
+    op, mask = operation(op), None if mask is True else mask
+    if op is not AluOp.ADD and (op not in (AluOp.MAX, AluOp.MIN) or mask is not None):
         rule = "op must be add, or max or min without a mask"
-        raise ValueError(f"{rule}, not {operation(op).name.lower()}" + f" with {mask!r}" * (mask not in (None, True)))
-    return LoopSum(x, mask)
+        raise ValueError(f"{rule}, not {op.name.lower()}" + f" with {mask!r}" * (mask is not None))
+    indices = tuple(loop_indices)
+    if op is not AluOp.ADD and not all(isinstance(index, Integral) for index in indices):
+        raise ValueError(f"loop_indices of max or min must be integers, of loops with known bounds, not {indices!r}")
+    return LoopReduction(x, op, mask, indices, kernel_line())
 
 
 _language(_loop_reduce, "loop_reduce", "an addition to the assignment's target, which starts from zero")
@@ -153,35 +187,12 @@ def assign(target: View, value) -> None:
     """Write a value to a view: a pending result directly, any other value by a copy."""
     current = recording()
     target = current.resolved(target)
-    if isinstance(value, LoopExtreme):
-        if value.is_first:
-            assign(target, value.term)
-        else:
-            current.flush()
-            arguments = {"data1": target, "data2": current.resolved(value.term), "op": value.op}
-            ELEMENTWISE["tensor_tensor"].run(target, arguments, None, None)
-        return
-    if isinstance(value, LoopSum):
-        block = target.one_block()
-        if target.allocation.is_new(block) and block not in target.allocation.zeros:
-            check_first_product(current, target.allocation, None, is_new=True)
-            current.inserted["zeros of a sum over a loop"] += 1
-            target.allocation.zeros.add(block)
-        part, term = target.masked(value.mask, value.term.shape), value.term.masked(value.mask)
-        if part is not None and term is not None:
-            accumulate_tile(part, term)
+    if isinstance(value, LoopReduction):
+        value.combine(target)
         return
     if isinstance(value, View):
         same = target.allocation is value.allocation and target.shape == value.shape
-        if (
-            same
-            and target.numbers is value.numbers
-            and all(
-                (getattr(target, name).start, getattr(target, name).steps)
-                == (getattr(value, name).start, getattr(value, name).steps)
-                for name in ("element", "partition", "block")
-            )
-        ):
+        if same and target.numbers is value.numbers and _place(target) == _place(value):
             return
         if current.assign(target, value):
             return
@@ -197,6 +208,10 @@ def assign(target: View, value) -> None:
         ELEMENTWISE["memset"].run(target, {"value": value}, None, None)
     else:
         assign(target, full(at_least_2d(target.shape), value, target.dtype))
+
+
+def _place(view: View) -> tuple:
+    return tuple((axis.start, axis.steps) for axis in (view.element, view.partition, view.block))
 
 
 def _starts_quadrant(view: View) -> bool:

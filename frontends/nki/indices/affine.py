@@ -4,11 +4,17 @@
 from index expressions without enumerating them, so an expression that is not affine is refused.
 """
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
-from operator import itemgetter
+from functools import reduce
+from math import ceil, floor, isfinite
+from numbers import Integral, Real
+
+import numpy as np
 
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
+from neuroncore_rtl.frontends.nki.indices.numpy_calls import NumpyCalls
 
 __all__ = ["NOWHERE", "Affine", "Condition", "Mask", "arange", "broadcast_shapes", "mgrid"]
 
@@ -22,13 +28,34 @@ def broadcast_shapes(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int,
     return tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
 
 
+OPERATIONS: dict[str, Callable] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "negative": operator.neg,
+    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+    "equal": operator.eq, "not_equal": operator.ne, "invert": operator.invert, "logical_not": operator.invert,
+    "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
+    "logical_and": operator.and_, "logical_or": operator.or_, "logical_xor": operator.xor,
+}  # fmt: skip
+"""numpy's functions of index expressions and masks, by name."""
+
+
+class _Expression(NumpyCalls):
+    def _elementwise(self, name: str) -> Callable | None:
+        return OPERATIONS.get(name)
+
+    def _instead(self, name: str) -> str:
+        return "sums, multiples and comparisons of index expressions"
+
+
 @dataclass(frozen=True, eq=False)
-class Affine:
+class Affine(_Expression):
     """Index expression: start + the sum of index[d] * steps[d] over a shape."""
 
     shape: tuple[int, ...]
     steps: tuple[int, ...]
     start: int = 0
+
+    def __repr__(self) -> str:
+        return "an index expression from {} to {}".format(*self.range)
 
     def over(self, shape: tuple[int, ...]) -> "Affine":
         own = (0 if count == 1 else step for count, step in zip(self.shape, self.steps, strict=True))
@@ -36,7 +63,7 @@ class Affine:
 
     @property
     def range(self) -> tuple[int, int]:
-        ends = [step * (count - 1) for step, count in zip(self.steps, self.shape, strict=True)]
+        ends = [step * max(0, count - 1) for step, count in zip(self.steps, self.shape, strict=True)]
         return self.start + sum(min(0, end) for end in ends), self.start + sum(max(0, end) for end in ends)
 
     @from_kernel
@@ -46,7 +73,7 @@ class Affine:
         for part in keys:
             if part is None:
                 shape, steps = [*shape, 1], [*steps, 0]
-            elif part == slice(None):
+            elif isinstance(part, slice) and part == slice(None):
                 count, step = next(own, (None, None))
                 if count is None:
                     raise ValueError(f"an index expression of {len(self.shape)} dimensions has no {key!r}")
@@ -84,29 +111,53 @@ class Affine:
     def __rsub__(self, other) -> "Affine":
         return self * -1 + other
 
+    def __abs__(self) -> "Affine":
+        return self if self >= 0 else -self
+
     @from_kernel
     def _not_affine(self, other) -> "Affine":
-        raise ValueError(f"an index must be affine, without division, remainder or power, here by {other!r}")
+        rule = "an index must be affine, without division, remainder, power or operations on bits"
+        raise ValueError(f"{rule}, here by {other!r}; comparisons joined by & need parentheses")
 
-    __floordiv__ = __truediv__ = __mod__ = __pow__ = __rfloordiv__ = __rmod__ = _not_affine
+    @from_kernel
+    def __bool__(self) -> bool:
+        """Return the truth if it is the same at every index; ValueError otherwise."""
+        least, most = self.range
+        if least <= 0 <= most and least != most:
+            rule = "an index expression with several values cannot be a condition of Python"
+            raise ValueError(f"{rule}, from {least} to {most}: compare it, and use the result as a mask")
+        return least > 0 or most < 0
 
     def __ge__(self, other) -> "Mask":
-        return Mask((Condition(self - other, "ge"),))
+        return self._compared(other, "ge", ceil)
 
     def __gt__(self, other) -> "Mask":
-        return Mask((Condition(self - other, "gt"),))
+        return self._compared(other, "gt", floor)
 
     def __le__(self, other) -> "Mask":
-        return Mask((Condition(self * -1 + other, "ge", flipped=True),))
+        return self._compared(other, "ge", floor, is_less=True)
 
     def __lt__(self, other) -> "Mask":
-        return Mask((Condition(self * -1 + other, "gt", flipped=True),))
+        return self._compared(other, "gt", ceil, is_less=True)
 
-    def __eq__(self, other) -> "Mask":
-        return Mask((Condition(self - other, "eq"),))
+    def __eq__(self, other) -> "Mask | bool":
+        return False if other is None else self._compared(other, "eq")
 
-    def __ne__(self, other) -> "Mask":
-        return Mask((Condition(self - other, "ne"),))
+    def __ne__(self, other) -> "Mask | bool":
+        return True if other is None else self._compared(other, "ne")
+
+    @from_kernel
+    def _compared(self, other, relation: str, rounding: Callable = floor, is_less: bool = False) -> "Mask":
+        """Return the mask of a comparison; `rounding` gives the integer bound that stands for a number between two."""
+        if isinstance(other, Real) and not isinstance(other, Integral) and isfinite(other):
+            if relation in ("eq", "ne") and other != floor(other):
+                return NOWHERE if relation == "eq" else EVERYWHERE
+            other = rounding(other)
+        if not isinstance(other, Affine | Integral):
+            rule = "an index expression must be compared with a finite number or another index expression"
+            raise ValueError(f"{rule}, not {other!r}")
+        difference = self - other
+        return Mask((Condition(-difference if is_less else difference, relation),))
 
     @staticmethod
     def _like(other) -> "Affine | None":
@@ -115,16 +166,21 @@ class Affine:
         return Affine((), (), int(other)) if isinstance(other, Integral) else None
 
 
-@dataclass(frozen=True)
-class Condition:
-    """Comparison of an index expression with 0: "ge", "gt", "eq" or "ne".
+for _name in ("floordiv", "truediv", "mod", "divmod", "pow", "and", "or", "xor", "lshift", "rshift"):
+    setattr(Affine, f"__{_name}__", Affine._not_affine)
+    setattr(Affine, f"__r{_name}__", Affine._not_affine)
 
-    `flipped` tells that the kernel wrote the two sides in the opposite order.
-    """
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """Comparison of an index expression with 0: "ge", "gt", "eq" or "ne"."""
 
     value: Affine
     relation: str
-    flipped: bool = False
+
+    def __invert__(self) -> "Condition":
+        opposite = {"ge": "gt", "gt": "ge", "eq": "ne", "ne": "eq"}[self.relation]
+        return Condition(-self.value if opposite in ("ge", "gt") else self.value, opposite)
 
     def is_known(self, holds: bool) -> bool:
         """Return whether the condition is known to hold at every index; with `holds` False, to hold at no index."""
@@ -140,31 +196,52 @@ class Condition:
         return self.value.shape, self.value.steps, self.value.start, self.relation
 
 
-@dataclass(frozen=True)
-class Mask:
+@dataclass(frozen=True, eq=False)
+class Mask(_Expression):
     """Mask of a tile, which selects each element for which all conditions hold."""
 
     conditions: tuple[Condition, ...]
 
-    def __and__(self, other: "Mask | bool") -> "Mask":
-        if isinstance(other, Mask):
-            return Mask((*self.conditions, *other.conditions))
-        return self if other else NOWHERE
+    def __repr__(self) -> str:
+        return "a mask of index expressions"
 
-    __rand__ = __and__
+    def __and__(self, other: "Mask | bool") -> "Mask":
+        return Mask((*self.conditions, *_mask_of(other).conditions))
 
     @from_kernel
     def __or__(self, other: "Mask | bool") -> "Mask":
         """Return the union of two masks; ValueError unless one of them holds everywhere or nowhere."""
-        other = EVERYWHERE if other is True else NOWHERE if other is False else other
+        other = _mask_of(other)
         for one, rest in ((self, other), (other, self)):
             if one.is_known(False):
                 return rest
             if one.is_known(True):
                 return EVERYWHERE
-        raise ValueError("a mask must be a rectangle: conditions joined by &, not by |")
+        raise ValueError("a mask must be a rectangle: conditions joined by &, not by |, and ~ only of one of them")
 
-    __ror__ = __or__
+    def __invert__(self) -> "Mask":
+        return reduce(operator.or_, (Mask((~condition,)) for condition in self.conditions), NOWHERE)
+
+    def __xor__(self, other: "Mask | bool") -> "Mask":
+        return (self & ~_mask_of(other)) | (~self & other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __eq__(self, other: object) -> bool:
+        return other is not None and self._unequal(other)
+
+    @from_kernel
+    def _unequal(self, other: object) -> bool:
+        raise ValueError(f"masks must be joined by &, | and ^, not compared with {other!r}")
+
+    @from_kernel
+    def __bool__(self) -> bool:
+        """Return the truth if it is the same at every index; ValueError otherwise."""
+        if not self.is_known(True) and not self.is_known(False):
+            rule = "a mask that holds at some indices only cannot be a condition of Python"
+            uses = "in if, and, or, not, in, a < i < b, min(), max() or sorted()"
+            raise ValueError(f"{rule}, {uses}: join masks by & and |, invert them by ~, and pass them as mask=")
+        return self.is_known(True)
 
     def is_known(self, holds: bool) -> bool:
         found = [condition.is_known(holds) for condition in self.conditions]
@@ -210,6 +287,15 @@ NOWHERE = Mask((Condition(Affine((), (), -1), "ge"),))
 
 
 @from_kernel
+def _mask_of(given: object) -> Mask:
+    if isinstance(given, Mask):
+        return given
+    if not isinstance(given, bool | np.bool_):
+        raise ValueError(f"a mask must be joined with a mask or a bool, not with {given!r}")
+    return EVERYWHERE if given else NOWHERE
+
+
+@from_kernel
 def arange(*bounds: int) -> Affine:
     """Return the values of `range(*bounds)` as an index expression."""
     first, end, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
@@ -221,7 +307,7 @@ def arange(*bounds: int) -> Affine:
 class _Grid(tuple):
     """Tuple of the index expressions of `mgrid`, which are also the attributes p, x, y, z, w."""
 
-    p, x, y, z, w = (property(itemgetter(dimension)) for dimension in range(5))
+    p, x, y, z, w = (property(operator.itemgetter(dimension)) for dimension in range(5))
 
 
 class _MeshGrid:

@@ -128,8 +128,8 @@ def _indices(
             found.append((part % count if -count <= part < count else part, {}))
         elif isinstance(part, slice):
             begin, end, step = _bounds(part, count)
-            if step < 1 or end <= begin:
-                rule = f"a slice must have at least one index, and only indices from 0 to {count - 1}"
+            if step < 1 or end < begin:
+                rule = f"a slice must be ascending, with indices from 0 to {count - 1}"
                 raise ValueError(f"{view.name}: {rule}, not {part.start}:{part.stop}:{part.step}")
             counts[first] = len(range(begin, end, step))
             found.append((begin, {first: step}))

@@ -91,6 +91,8 @@ class Pattern:
         return self.numbers is not None
 
     def check_bounds(self) -> None:
+        if not self.size:
+            raise ValueError(f"{self.name}: an operand must have elements, not shape {self.shape}")
         for axis, limit in self.bounds:
             if not limit:
                 raise ValueError(f"{self.name}: an operand must have elements, but a mask excludes all of them")

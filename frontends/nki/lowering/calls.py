@@ -6,7 +6,7 @@ Both dialects use one function per call, which writes to a `dst`. In the first d
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce, wraps
 from math import prod
 from typing import Any
@@ -27,6 +27,9 @@ __all__ = ["Call", "at_least_2d", "instruction", "like", "nl_function", "nothing
 
 HINTS = frozenset(("name", "engine", "priority", "dge_mode", "perf_mode"))
 """Arguments without effect here: an instruction has one engine, and copies have their own queues."""
+
+MOVES = frozenset(("dma_copy", "tensor_copy", "memset"))
+"""Calls that do nothing for empty slices, so that kernels need not test whether a remainder is empty."""
 
 Result = Callable[[dict], tuple[tuple[int, ...], DType, Memory]]
 """Maps a call's arguments to shape, type and memory of its result."""
@@ -95,12 +98,15 @@ class Call:
         current = recording()
         current.flush()
         arguments = {name: _resolved(current, value) for name, value in arguments.items()}
+        self._check_tensors(arguments)
+        views = [value for value in (dst, *arguments.values()) if isinstance(value, View)]
+        if self._copies_nothing(views):
+            nowhere = replace(views[0].allocation, memory=Memory.sbuf)
+            return replace(views[0], allocation=nowhere) if dst is None else dst
         mask = _decided(mask)
-        if mask is not None and not isinstance(mask, Mask):
-            raise ValueError(f"nisa.{self.name}: mask must be a comparison of index expressions, not {mask!r}")
         cuts = [value.cut for value in arguments.values() if self.product and isinstance(value, View) and value.cut]
         for cut in cuts:
-            mask = mask and mask.without(cut.mask)
+            mask = None if mask is None else mask.without(cut.mask)
         shape = arguments[self.like].shape if isinstance(arguments.get(self.like), View) else None
 
         def append(target: View, **more) -> None:
@@ -129,6 +135,19 @@ class Call:
         result = current.allocate(shape_of, own if dtype is None else dtype_of(dtype), memory or usual)
         current.pending = Pending(result, append, kernel_line(), self.product)
         return result
+
+    def _check_tensors(self, arguments: dict) -> None:
+        for parameter in self.parameters:
+            given = arguments.get(parameter.name)
+            if parameter.name in arguments and parameter.annotation is View and not isinstance(given, View):
+                raise ValueError(f"nisa.{self.name}: {parameter.name} must be a tensor, not {given!r}")
+
+    def _copies_nothing(self, views: list[View]) -> bool:
+        """Return whether a copy has only empty tensors; ValueError if any other call has an empty one."""
+        for view in views:
+            if not view.size and (self.name not in MOVES or any(other.size for other in views)):
+                raise ValueError(f"{view.name}: an operand must have elements, not shape {view.shape}")
+        return bool(views) and not views[0].size
 
     def _where(self, dst: View, arguments: dict, mask: Mask | None, shape: tuple[int, ...] | None) -> View | None:
         """Return the part of dst where a mask holds; None if it holds nowhere.
@@ -215,13 +234,18 @@ def nl_function(function: Callable) -> Callable:
 
 
 def _decided(mask: object) -> Any:
-    """Return a mask unchanged; replace True by None (everywhere) and False by `NOWHERE`."""
+    """Return a mask; None for True (everywhere), `NOWHERE` for False, ValueError for any other object."""
     if isinstance(mask, bool | np.bool_):
         return None if mask else NOWHERE
+    if mask is not None and not isinstance(mask, Mask):
+        raise ValueError(f"mask must be a comparison of index expressions, not {mask!r}")
     return mask
 
 
 def _resolved(current: Recording, value: object) -> object:
+    if isinstance(value, np.ndarray) and value.size != 1:
+        rule = "an array of numpy must be an argument of the kernel or the result of nl.shared_constant"
+        raise ValueError(f"{rule}, not one that the kernel finds elsewhere, of shape {value.shape}")
     return current.resolved(value) if isinstance(value, View) else value
 
 

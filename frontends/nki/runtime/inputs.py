@@ -33,7 +33,10 @@ def arguments_of(words: str, rng: np.random.Generator) -> dict[str, object]:
         name, sign, text = word.partition("=")
         if not sign or not name.isidentifier() or name in found:
             raise UsageError(f"INPUTS must be words name=value, each name once, not {word!r}")
-        found[name] = _argument(word, text, rng)
+        try:
+            found[name] = _argument(word, text, rng)
+        except MemoryError:
+            raise UsageError(f"INPUTS: {word}: an array must fit into the host's memory") from None
     return found
 
 

@@ -10,11 +10,13 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from neuroncore_rtl.frontends.nki.arguments import map_leaves
 from neuroncore_rtl.frontends.nki.dialects.hook import answering
-from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, argument_of, recorded
+from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, recorded
 from neuroncore_rtl.frontends.nki.trace.host import running
 from neuroncore_rtl.run.program import ProgramFailed, run
 from neuroncore_rtl.run.settings import machine_of
@@ -50,8 +52,10 @@ def nki_machine(
 def _called(
     config: Config, function: Callable, grid: tuple[int, ...], args: tuple, options: dict, order: str, variables: dict
 ) -> object:
-    given = inspect.signature(function).bind(*args, **options).arguments
-    arguments = {name: argument_of(name, value) for name, value in given.items()}
+    arguments = inspect.signature(function).bind(*args, **options).arguments
+    targets: dict[str, Any] = {}
+    for name, given in arguments.items():
+        map_leaves(targets.setdefault, name, given)
     made = recorded(function, arguments, config, grid, order)
     try:
         done = run(made.program, made.inputs, **variables)
@@ -64,8 +68,10 @@ def _called(
         return done.read(view.allocation.tensor(0)).astype(view.dtype.dtype).reshape(view.shape)
 
     for name, view in made.written.items():
-        target = given[name][0] if isinstance(given[name], tuple) else given[name]
-        target[...] = read(view)
+        target = targets.get(name)  # an array that is a default has no target
+        target = target[0] if isinstance(target, tuple) else target
+        if target is not None:
+            target[...] = read(view)
     outputs = tuple(read(view) for view in made.results)
     return outputs[0] if len(outputs) == 1 else outputs
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from neuroncore_rtl import ROOT
+from neuroncore_rtl.frontends.nki.arguments import bind_arguments, is_typed, map_leaves
 from neuroncore_rtl.frontends.nki.dialects.load import existing, function_of, load_kernel
 from neuroncore_rtl.frontends.nki.indices.arrays import as_numbers
 from neuroncore_rtl.frontends.nki.record import Array, Recorded, record
@@ -59,7 +60,8 @@ def run_nki(
 
     Arguments:
         kernel: "path/to/file.py:function"; the function may be a kernel or call kernels.
-        args: the kernel's arguments in order; arrays, and pairs (array, type) as (x, "bfloat16"), are stored in HBM.
+        args: the kernel's arguments in order; arrays, and pairs (array, type) as (x, "bfloat16"), are stored in HBM,
+            also those within lists, tuples and dicts.
         grid: programs along each axis, run one after the other.
         preset: the machine, "tiny" to "full" or a `Config`.
         order: order of a queue's instructions, "program" or "scheduled".
@@ -71,12 +73,12 @@ def run_nki(
     """
     config, variables = machine_of(preset, variables)
     function = found_in(kernel, config)
-    names = list(inspect.signature(function).parameters)
-    if len(args) > len(names):
-        raise ValueError(
-            f"arguments must be at most the {len(names)} of the kernel, {', '.join(names)}, not {len(args)}"
-        )
-    arguments = {name: argument_of(name, given) for name, given in zip(names, args, strict=False)}
+    try:
+        arguments = inspect.signature(function).bind_partial(*args).arguments
+    except TypeError:
+        names = list(inspect.signature(function).parameters)
+        rule = f"arguments must be at most the {len(names)} of the kernel, {', '.join(names)}"
+        raise ValueError(f"{rule}, not {len(args)}") from None
     made = recorded(function, arguments, config, grid, order)
     done = run(made.program, made.inputs, **variables)
     return NkiResult(
@@ -100,12 +102,16 @@ def found_in(kernel: str | Path, config: Config) -> Callable:
 def recorded(
     function: Callable, arguments: Mapping[str, object], config: Config, grid: tuple[int, ...] | int, order: str
 ) -> Recorded:
-    """Return a kernel recorded as a program, see `record`; a `grid` n means (n,)."""
+    """Return a kernel recorded as a program, see `record`; a `grid` n means (n,).
+
+    Arrays among the arguments and their defaults are as for `run_nki`.
+    """
     axes = (grid,) if isinstance(grid, int) else grid
     if not isinstance(axes, tuple | list) or not all(isinstance(axis, int) for axis in axes):
         raise ValueError(f"a grid must have integers of at least 1, not {grid!r}")
-    grid = tuple(axes)
-    return record(function, arguments, config, grid, order)
+    bound = bind_arguments(getattr(function, "__name__", "kernel"), inspect.signature(function), arguments)
+    arguments = {name: map_leaves(argument_of, name, given) for name, given in bound.arguments.items()}
+    return record(function, arguments, config, tuple(axes), order)
 
 
 def rounded(values: np.ndarray, fmt: Format) -> np.ndarray:
@@ -114,9 +120,9 @@ def rounded(values: np.ndarray, fmt: Format) -> np.ndarray:
     return numbers.astype(np.float32) if fmt.is_float else numbers.astype(fmt.name)
 
 
-def argument_of(name: str, given: object) -> object:
+def argument_of(name: str, given: Any) -> object:
     """Return an array as `Array`, other values unchanged; ValueError for a type that the machine lacks."""
-    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], np.ndarray):
+    if is_typed(given):
         values, dtype = given
     elif isinstance(given, np.ndarray):
         values, dtype = given, None

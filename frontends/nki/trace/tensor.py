@@ -3,9 +3,12 @@
 A view used as an index holds numbers in SBUF; an index expression may be added to it.
 """
 
+from collections.abc import Callable
+
 from neuroncore_rtl.frontends.nki.indices.affine import Affine
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
 from neuroncore_rtl.frontends.nki.indices.numbers import Moved
+from neuroncore_rtl.frontends.nki.indices.numpy_calls import NumpyCalls
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.trace.recording import recording
 
@@ -22,8 +25,14 @@ def _operator(name: str, swapped: bool = False):
     return operate
 
 
-class NkiTensor(View):
+class NkiTensor(NumpyCalls, View):
     """A tensor in HBM, SBUF or PSUM, or a view of one."""
+
+    def _elementwise(self, name: str) -> Callable | None:
+        return recording().calls.get(name)
+
+    def __repr__(self) -> str:
+        return f"tensor {self.name} of {self.dtype} {self.shape}"
 
     def __setitem__(self, key, value) -> None:
         recording().calls["assign"](self[key], value)
@@ -47,6 +56,20 @@ class NkiTensor(View):
 
     def __ne__(self, other):
         return True if other is None else recording().calls["not_equal"](self, other)
+
+    def __abs__(self):
+        return recording().calls["abs"](self)
+
+    @from_kernel
+    def __matmul__(self, other):
+        raise ValueError(f"{self.name}: @ must be nl.matmul or nisa.nc_matmul")
+
+    @from_kernel
+    def __floordiv__(self, other):
+        way = "nl.floor of nl.divide, or for a power of 2 and integers nl.right_shift"
+        raise ValueError(f"{self.name}: // must be {way}")
+
+    __rmatmul__, __rfloordiv__, __divmod__, __rdivmod__ = __matmul__, __floordiv__, __floordiv__, __floordiv__
 
     def __neg__(self):
         return recording().calls["negative"](self)

@@ -161,6 +161,7 @@ module `TOP;
         if (!$value$plusargs("image=%s", directory)) directory = ".";
         if (!$value$plusargs("limit=%d", limit)) limit = 50000000;
         if (!$value$plusargs("reset=%d", reset_after)) reset_after = 0;
+        if (^{limit, reset_after} === 1'bx) failed("+limit or +reset is not a number");
         for (at = 0; at < 4; at = at + 1) run[at] = 0;
         $sformat(path, "%0s/run.hex", directory);
         $readmemh(path, run);

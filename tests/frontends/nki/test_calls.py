@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.dialects.modules import CALLS
 from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS, OPERATOR_CALLS
 from neuroncore_rtl.spec.functions import FUNCTIONS
@@ -297,6 +298,75 @@ for i in nl.affine_range(2):
 """, older=True, out="(2, 4, 4), x.dtype")  # fmt: skip
     reduced = getattr(X.reshape(4, 6, 4), "max" if op == "np.max" else "min")(1)
     assert np.array_equal(result(kernel, X), np.stack([reduced, 2 * reduced]))
+
+
+@pytest.mark.parametrize("loop", ["range(1, 5)", "range(4, 0, -1)", "range(2, 9, 2)", "(7, 3, 0)"])
+@pytest.mark.parametrize("op", ["np.max", "nl.add"])
+def test_a_reduction_over_a_loop_starts_again_in_each_outer_iteration(tmp_path, op, loop):
+    kernel = write_kernel(tmp_path, f"""
+tile = nl.ndarray((nl.par_dim(4), 4), dtype=x.dtype)
+a = nl.load(x)
+for i in range(2):
+    for j in {loop}:
+        tile[...] = nl.loop_reduce(a[:, j : j + 4] * (1 - 3 * i), op={op}, loop_indices=[j])
+    nl.store(out[i], value=tile)
+""", older=True, out="(2, 4, 4), x.dtype")  # fmt: skip
+    terms = np.stack([X[:, j : j + 4] for j in eval(loop)])
+    reduced = [(terms * np.float32(factor)).max(0) if op == "np.max" else (terms * factor).sum(0) for factor in (1, -2)]
+    assert np.allclose(result(kernel, X), np.stack(reduced), rtol=1e-6)
+
+
+def test_a_maximum_over_a_loop_of_the_run_is_refused(tmp_path):
+    kernel = write_kernel(tmp_path, """
+r, tile = nisa.register_alloc(), nl.ndarray((4, 4), dtype=x.dtype)
+nisa.register_move(r, 3)
+for i in nl.dynamic_range(r):
+    tile[...] = nl.loop_reduce(nl.load(x[:, 0:4]), op=np.max, loop_indices=[i])
+return x
+""", older=True)  # fmt: skip
+    with pytest.raises(ValueError, match="loop_indices of max or min must be integers, of loops with known bounds"):
+        result(kernel, X)
+
+
+@pytest.mark.parametrize("target", ["golden", "rtl"])
+@pytest.mark.parametrize(("dtype", "ones"), [("float32", False), ("float32", True), ("bfloat16", False)])
+def test_a_transposing_product_is_a_product_with_its_moving_operand(tmp_path, dtype, ones, target):
+    kernel = write_kernel(tmp_path, f"""
+a, b = nl.load(x), nl.load(y)
+sums, more = (nl.ndarray((4, 3), dtype=nl.float32, buffer=nl.psum) for _ in range(2))
+for _ in range(2):
+    nisa.nc_matmul(dst=sums, stationary=a, moving=b, is_transpose=True, is_moving_onezero={ones})
+    nisa.nc_matmul(dst=more, stationary=a, moving=b, is_transpose=True, is_moving_onezero={ones}, accumulate=True)
+once, twice = nl.copy(sums), nl.copy(more)
+""", parameters="x, y", stores="once, twice")  # fmt: skip
+    rng = np.random.default_rng(3)
+    x, y = (rng.integers(-60, 60, shape).astype(np.float32) for shape in ((4, 4), (4, 3)))
+    if ones:
+        y = np.eye(4, 3, dtype=np.float32)
+        x += rng.normal(size=(4, 4)).astype(np.float32)
+        x[2, 1] = np.inf
+        expected = x.T[:, :3]
+    else:
+        expected = x.T @ y
+    found = run_nki(kernel, (x, dtype), (y, dtype), preset="tiny", on=target).outputs
+    assert np.array_equal(found[0], expected) and np.allclose(found[1], 2 * expected, rtol=1e-6)
+
+
+def test_empty_slices_are_copied_but_not_computed_with(tmp_path):
+    kernel = write_kernel(tmp_path, """
+a = nl.load(x)
+for rows in (slice(0, 4), slice(4, 4)):
+    tile = nl.load(x[rows])
+    nl.store(out[rows], value=tile)
+    a[:, 3:3] = 7.0
+    a[:, 3:3] = a[:, 0:0]
+    nl.store(out[0:0], value=1.0)
+    nl.copy(tile[:, 0:0])
+""", older=True, out="x.shape, x.dtype")  # fmt: skip
+    assert np.array_equal(result(kernel, X), X)
+    for expression in ("nl.load(x[4:4]) + 1", "nl.sum(nl.load(x)[:, 0:0], axis=1)", "nl.exp(nl.load(x[0:0]))"):
+        with pytest.raises(ValueError, match=r"an operand must have elements, not shape \(.*kernel.py"):
+            result(write_kernel(tmp_path, f"y = {expression}\nreturn x", older=True), X)
 
 
 def test_a_product_is_added_to_a_tile_of_sbuf(tmp_path):

@@ -120,3 +120,75 @@ def test_doubled(request):
     words = "-m pytest -q -p neuroncore_rtl.frontends.nki.runtime.machine --nki-preset tiny".split()
     done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+TOTAL = """
+@nki.jit
+def total({parameters}):
+    {given}
+    out = nl.ndarray(xs[0].shape, dtype=xs[0].dtype, buffer=nl.shared_hbm)
+    tile = nl.load(xs[0])
+    for x in xs[1:]:
+        tile = nl.add(tile, nl.load(x))
+    nl.store(out, tile)
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "given", "call"),
+    [
+        ("xs", "", "total([X, Y, X])"),
+        ("xs", "", "total((X, Y, X))"),
+        ("xs", "xs = [*xs[0], *xs[1]]", "total(([X], (Y, X)))"),
+        ("*xs", "", "total(X, Y, X)"),
+        ("first, *rest, last", "xs = [first, *rest, last]", "total(X, Y, last=X)"),
+        ("table", "xs = [table['a'], *table['b']]", "total({'a': X, 'b': [Y, X]})"),
+        ("**table", "xs = [table[k] for k in 'abc']", "total(a=X, b=Y, c=X)"),
+        ("x, ys=(Y, X)", "xs = [x, *ys]", "total(X)"),
+        ("x, y=Y, *, z=X", "xs = [x, y, z]", "total(X)"),
+        ("pair", "xs = [pair.one, pair.other, pair[0]]", "total(Pair(X, Y))"),
+        ("xs", "", "total([X, (Y, 'float32'), (X, np.float32)])"),
+        ("", "xs = [nl.shared_constant(one, dtype=nl.float32) for one in (X, Y, X)]", "total()"),
+    ],
+)
+def test_arrays_within_arguments_are_arguments(tmp_path, parameters, given, call):
+    text = "from collections import namedtuple\nPair = namedtuple('Pair', 'one other')\nY = 3 * X + 1\n"
+    found = host(tmp_path, f"{text}{TOTAL.format(parameters=parameters, given=given)}\nfound = {call}")
+    assert np.array_equal(found["found"], X + (3 * X + 1) + X)
+
+
+def test_a_tuple_of_two_arrays_is_no_array_with_a_type(tmp_path):
+    found = host(tmp_path, f"{TOTAL.format(parameters='xs', given='')}\nfound = total((X, X))")
+    assert np.array_equal(found["found"], 2 * X)
+    kernel = write_kernel(tmp_path, "return x[0]", parameters="x")
+    assert np.array_equal(run_kernel(kernel, (X, X)).outputs[0], X)
+    with pytest.raises(ValueError, match="x.1: dtype must be one of .*, not 'float64'"):
+        run_kernel(kernel, [X, X.astype(np.float64)])
+
+
+@pytest.mark.parametrize("given", ["xs = [X, X]", "xs = [OTHER, OTHER]"])
+def test_an_array_of_a_global_is_refused(tmp_path, given):
+    text = f"OTHER = np.ones((2, 2), np.float32)\n{TOTAL.format(parameters='x', given=given)}\nfound = total(X)"
+    with pytest.raises(ValueError, match=r"an array of numpy must be an argument of the kernel .*\(host.py:\d+\)"):
+        host(tmp_path, text)
+
+
+def test_arrays_within_arguments_change_in_place(tmp_path):
+    found = host(tmp_path, """
+@nki.jit
+def doubled(x, outs, *more):
+    tile = nl.multiply(nl.load(x), 2.0)
+    for out in (outs[0], outs[1]["a"], *more):
+        nl.store(out, value=tile)
+
+outs, more = [np.zeros_like(X), {"a": np.zeros_like(X)}], np.zeros_like(X)
+doubled(X, outs, more)
+found = [outs[0], outs[1]["a"], more]
+""")  # fmt: skip
+    assert all(np.array_equal(one, 2 * X) for one in found["found"])
+
+
+def test_positional_arguments_of_run_nki_fit_any_number(tmp_path):
+    kernel = write_kernel(tmp_path, "a = nl.load(xs[1])", True, "*xs", out="xs[0].shape, nl.float32", stores="a")
+    assert np.array_equal(run_kernel(kernel, X, 2 * X, X).outputs[0], 2 * X)

@@ -360,6 +360,6 @@ def test_a_number_beyond_the_tensor_ends_the_run(tmp_path):
 def test_masks_of_which_one_holds_everywhere_or_nowhere():
     rows, columns = mgrid[0:4, 0:8]
     few = rows < 3
-    assert ((few | (columns < 0)) or None) is few and (few | False) is few and ((columns >= 8) | few) is few
+    assert (few | (columns < 0)) is few and (few | False) is few and ((columns >= 8) | few) is few
     for everywhere in (few | (columns >= 0), (rows == rows) | few, few | True, (columns != 8) | few):
         assert everywhere.rectangle((4, 8)) == (slice(0, 4), slice(0, 8))

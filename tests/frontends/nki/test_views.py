@@ -97,7 +97,8 @@ def test_blocks_have_tensors_of_their_own():
     "key, message",
     [
         ((0, 0, 0, 0), "at most 3 parts"),
-        ((slice(2, 2),), "a slice must have at least one index"),
+        ((slice(3, 2),), "a slice must be ascending, with indices from 0 to 5, not 3:2:None"),
+        ((slice(2, 0, -1),), "a slice must be ascending, with indices from 0 to 5, not 2:0:-1"),
         (("a",), "must be an integer, a slice"),
         ((arange(4), slice(None), arange(4)), "side by side"),
     ],

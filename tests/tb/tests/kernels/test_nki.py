@@ -203,6 +203,7 @@ def test_kernels_and_calls_are_listed(tmp_path):
         (["INPUTS=q=4x4:float8_e4m3fn"], "dtype must be one that the machine has .*, not float8_e4m3fn"),
         (["INPUTS=q=4x4:fp99"], "dtype must be one of .*, not 'fp99'"),
         (["INPUTS=q=none.npy"], "a file must exist"),
+        (["INPUTS=q=1048576x1048576x3:fp32"], "q=.*: an array must fit into the host's memory"),
         (["INPUTS=q=what"], "a value must be a shape with a type"),
         (["INPUTS=q=16x16:bf16"], "arguments must fit attention.*missing a required argument: 'k'"),
         (["GRID=2y3"], "GRID must be counts such as 4 or 2x8, not '2y3'"),

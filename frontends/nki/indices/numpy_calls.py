@@ -1,0 +1,81 @@
+"""numpy's functions on the objects of a kernel: element-wise ones are calls of `nl`, others are refused by name.
+
+Without these methods, numpy takes such an object for a scalar: `np.max(tile)` would return the tile itself.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
+
+__all__ = ["NumpyCalls"]
+
+OF_SHAPES = {np.shape, np.ndim, np.size}
+"""Functions that only read attributes."""
+
+NAMES = {"absolute": "abs", "remainder": "mod", "true_divide": "divide"}
+"""Names of `nl` for functions with another name in numpy."""
+
+WAYS = {
+    **dict.fromkeys(("max", "amax", "maximum.reduce"), "nl.max"),
+    **dict.fromkeys(("min", "amin", "minimum.reduce"), "nl.min"),
+    **dict.fromkeys(("sum", "add.reduce"), "nl.sum"),
+    **dict.fromkeys(("prod", "multiply.reduce"), "nl.prod"),
+    **dict.fromkeys(("dot", "matmul", "inner", "vdot", "tensordot", "einsum"), "nl.matmul or nisa.nc_matmul"),
+    **dict.fromkeys(("concatenate", "stack", "hstack", "vstack", "tile", "repeat"), "assignments to parts of a tile"),
+    **{name: f"nl.{name}" for name in ("mean", "var", "all", "where", "transpose", "expand_dims", "broadcast_to")},
+    **{name: f"nl.{name}" for name in ("zeros_like", "empty_like", "copy")},
+    "ptp": "nl.max and nl.min",
+    "std": "nl.sqrt of nl.var",
+    "clip": "nl.minimum and nl.maximum",
+    "reshape": "tile.reshape",
+    "floor_divide": "nl.floor of nl.divide",
+}
+"""Replacement of each refused function that has one."""
+
+
+class NumpyCalls:
+    """Base of tensors, index expressions and masks.
+
+    `_elementwise` gives the implementation of an element-wise function by its name, `_instead` the replacement of
+    another function, for the message.
+    """
+
+    def _elementwise(self, name: str) -> Callable | None:
+        raise NotImplementedError
+
+    def _instead(self, name: str) -> str:
+        return WAYS.get(name) or "the functions of nl"
+
+    @from_kernel
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        name = NAMES.get(function.__name__, function.__name__)
+        implementation = self._elementwise(name) if function.signature is None and method == "__call__" else None
+        if implementation is None or options:
+            self._refuse(function.__name__ if method == "__call__" else f"{function.__name__}.{method}", options)
+        # numpy passes its scalars as arrays without dimensions.
+        numbers = np.generic, np.ndarray
+        return implementation(*(x.item() if isinstance(x, numbers) and not x.ndim else x for x in inputs))
+
+    @from_kernel
+    def __array_function__(self, function: Any, types: Iterable, args: tuple, options: dict) -> Any:
+        if function not in OF_SHAPES:
+            module = function.__module__.removeprefix("numpy").lstrip(".")
+            self._refuse(f"{module}.{function.__name__}".lstrip("."), {})
+        return function._implementation(*args, **options)
+
+    @from_kernel
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Return an array that holds this object, if its type is `object`; ValueError otherwise."""
+        if dtype is None or np.dtype(dtype) != object:
+            raise ValueError("numpy cannot read the values of a kernel's object, known only when the kernel runs")
+        holder = np.empty((), object)
+        holder[()] = self
+        return holder
+
+    def _refuse(self, name: str, options: dict) -> NoReturn:
+        given = f" with {', '.join(options)}=" if options else ""
+        rule = f"np.{name}{given} cannot compute with {self!r} while a kernel is recorded"
+        raise ValueError(f"{rule}: use {self._instead(name)}")
