@@ -137,7 +137,7 @@ def _sums(rng: np.random.Generator) -> Example:
 
 @row(
     "`add`, `subtract`, `multiply` of integers with a Python integer",
-    "as with a tile of the number's sign: a negative number beside `uint32`, or one from 2^31 on beside other types, has "
+    "as with a tile of the number's sign: a negative one beside `uint32`, or one from 2^31 on beside other types, has "
     "the other sign; refused beyond 32 bits, and from 2^31 on for a narrower dst",
     f"{OURS}; numpy refuses numbers beyond the tile's type",
 )
