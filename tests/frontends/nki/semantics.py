@@ -131,7 +131,23 @@ def _sums(rng: np.random.Generator) -> Example:
     name, dst = str(_any(rng, list(SUMS))), _type(rng)
     expression, a, b = _two(rng, name, dst)
     words = _words(dst, str(a.dtype), str(b.dtype))
-    return Example(expression, (a, b), dst, _exact(lambda x, y: _saturate(_wrap(SUMS[name](x, y), words), dst), a, b))
+    expected = _exact(lambda x, y: _saturate(_wrap(SUMS[name](x, y), words), dst), a, b)
+    return Example(expression, (a, b), dst, expected)
+
+
+@row(
+    "`add`, `subtract`, `multiply` of integers with a Python integer",
+    "as with a tile of the number's sign: a negative one beside `uint32`, or one from 2^31 on beside other types, has "
+    "the other sign; refused beyond 32 bits, and from 2^31 on for a narrower dst",
+    f"{OURS}; numpy refuses numbers beyond the tile's type",
+)
+def _sums_with_a_number(rng: np.random.Generator) -> Example:
+    name, dst, a = str(_any(rng, list(SUMS))), _type(rng), _integers(rng, _type(rng))
+    number = int(str(_any(rng, [one for one in NUMBERS if one < 2**31 or dst in ("int32", "uint32")])))
+    words = _words(dst, str(a.dtype), "uint32" if number >= 2**31 else "int32" if number < 0 else str(a.dtype))
+    words = dst if number >= 2**31 and a.dtype != np.uint32 else words
+    expected = _exact(lambda x: _saturate(_wrap(SUMS[name](x, number), words), dst), a)
+    return Example(f"nl.{name}(a, {number}, dtype=nl.{dst})", (a,), dst, expected)
 
 
 COMPARISONS = {
