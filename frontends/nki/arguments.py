@@ -20,7 +20,7 @@ def is_typed(given: Any) -> bool:
 def map_leaves(function: Callable[[str, Any], Any], name: str, given: Any) -> Any:
     """Return a value with function(name, leaf) for each leaf, the same object if all results are the leaves.
 
-    Leaves are whatever is not a list, tuple or dict, and pairs (array, type). The element 2 of `x` has the name x.2.
+    A leaf is a pair (array, type), or any object other than a list, tuple or dict. Element 2 of `x` has the name x.2.
     """
     if is_typed(given) or not isinstance(given, list | tuple | dict):
         return function(name, given)

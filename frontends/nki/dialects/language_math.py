@@ -267,7 +267,7 @@ _language(_softmax, "softmax", "max, exp, sum, reciprocal, product")
 def _rms_norm(x, w, axis, n, epsilon=1e-6, dtype=None, compute_dtype=None, mask=None):
     squares = _activation("square", x, dtype="float32", mask=mask)
     total = _reduce("add", squares, axis, mask=mask)
-    root = _activation("rsqrt", total, scale=1 / n, bias=epsilon, mask=mask)
+    root = _activation("rsqrt", total, scale=1 / n, bias=epsilon)
     return _scalar_tensor_tensor(x, "multiply", root, "multiply", w, dtype=dtype or x.dtype, mask=mask)
 
 

@@ -20,10 +20,14 @@ from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.loops import dynamic_range, fori_loop, while_loop
 from neuroncore_rtl.frontends.nki.trace.recording import recording
+from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 from neuroncore_rtl.spec.isa.elementwise.opcode import STATS_ELEMENTS
 
 __all__ = ["KEYWORDS", "Range", "TileSize", "names"]
+
+FILL_COLUMNS = 1024
+"""Most elements per partition of the tile that fills a tensor in HBM."""
 
 MEMORIES = {**{memory.value: memory for memory in Memory}, "hbm": Memory.private_hbm}
 
@@ -89,10 +93,10 @@ KEYWORDS = {name: Keyword(MEMORIES[name]) for name in ("sbuf", "psum", "hbm")}
 
 @from_kernel
 def zeros(shape, dtype, buffer=Memory.sbuf, name="", **options) -> View:
-    """Return a new tensor of zeros on chip."""
+    """Return a new tensor of zeros."""
     result = ndarray(shape, dtype, buffer, name)
     if not result.allocation.memory.on_chip:
-        raise ValueError(f"{result.name}: zeros must be on chip: copy them to HBM from there")
+        return _filled(result, 0)
     result.allocation.zeros.update(range(prod(result.shape[: result.lanes])))
     return result
 
@@ -101,8 +105,25 @@ def zeros(shape, dtype, buffer=Memory.sbuf, name="", **options) -> View:
 def full(shape, fill_value, dtype, buffer=Memory.sbuf, name="", **options) -> View:
     """Return a new tensor filled with one number."""
     result = ndarray(shape, dtype, buffer, name)
+    if not result.allocation.memory.on_chip:
+        return _filled(result, fill_value)
     for block in np.ndindex(*result.shape[: result.lanes or 0]):
         ELEMENTWISE["memset"].run(result[block], {"value": fill_value}, None, None)
+    return result
+
+
+def _filled(result: View, value) -> View:
+    """Fill a tensor in HBM by copies of a tile, in the first program of a grid that makes it, and return it."""
+    if result.allocation.version:
+        return result
+    lanes = recording().program.lanes
+    width = min(FILL_COLUMNS, -(-result.size // lanes))
+    tile, flat = full((lanes, width), value, result.dtype), result.reshape((result.size,))
+    for part in cut(0, result.size // width, lanes):
+        rows = flat[part.start * width : part.stop * width].reshape((length(part), width))
+        MOVE["dma_copy"].run(rows, {"src": tile[: length(part)]}, None, None)
+    if rest := result.size % width:
+        MOVE["dma_copy"].run(flat[-rest:].reshape((1, rest)), {"src": tile[0:1, :rest]}, None, None)
     return result
 
 

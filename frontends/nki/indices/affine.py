@@ -8,6 +8,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from math import ceil, floor, isfinite
 from numbers import Integral, Real
 
@@ -69,6 +70,10 @@ class Affine(_Expression):
     @from_kernel
     def __getitem__(self, key) -> "Affine":
         keys = list(key) if isinstance(key, tuple) else [key]
+        if any(part is Ellipsis for part in keys):
+            at = next(n for n, part in enumerate(keys) if part is Ellipsis)
+            more = len(self.shape) - sum(part is not None for part in keys) + 1
+            keys[at : at + 1] = [slice(None)] * more
         shape, steps, own = [], [], iter(zip(self.shape, self.steps, strict=True))
         for part in keys:
             if part is None:
@@ -192,6 +197,13 @@ class Condition:
         return (is_zero if holds else is_other) if self.relation == "eq" else (is_other if holds else is_zero)
 
     @property
+    def bounds(self) -> "tuple[Condition, ...]":
+        """The condition itself, or for an equality a lower and an upper bound."""
+        if self.relation != "eq":
+            return (self,)
+        return Condition(self.value, "ge"), Condition(-self.value, "ge")
+
+    @property
     def key(self) -> tuple:
         return self.value.shape, self.value.steps, self.value.start, self.relation
 
@@ -254,24 +266,23 @@ class Mask(_Expression):
 
     def rectangle(self, shape: tuple[int, ...]) -> tuple[slice, ...]:
         parts = [slice(0, count) for count in shape]
-        for condition in self.conditions:
+        for condition in chain.from_iterable(condition.bounds for condition in self.conditions):
             value = condition.value
             steps = (0,) * (len(shape) - len(value.shape)) + value.steps[max(0, len(value.shape) - len(shape)) :]
-            whole = Affine(tuple(shape), steps, value.start).range
-            least = 1 if condition.relation == "gt" else 0
-            if condition.relation in ("ge", "gt") and (whole[0] >= least or whole[1] < least):
-                parts = parts if whole[0] >= least else [slice(0, 0) for _ in shape]
+            counts = ((1,) * len(value.shape) + tuple(shape))[-len(value.shape) :]
+            own = zip(value.shape, value.steps, counts, strict=False)
+            if any(step and size not in (1, count) for size, step, count in own):
+                raise ValueError(f"a mask must broadcast to the shape {tuple(shape)}, not have the shape {value.shape}")
+            whole = Condition(Affine(tuple(shape), steps, value.start), condition.relation)
+            if whole.is_known(True):
                 continue
+            if whole.is_known(False):
+                return (slice(0, 0),) * len(shape)
             moving = [d for d, (step, count) in enumerate(zip(steps, shape, strict=True)) if step and count > 1]
-            if len(moving) > 1 or condition.relation == "ne" or (moving and condition.relation == "eq"):
-                raise ValueError(
-                    f"a mask must be a rectangle: one dimension in each condition, by <, <=, > or >=, not {steps} over "
-                    f"{tuple(shape)}"
-                )
-            if not moving:
-                parts = parts if value.start == 0 else [slice(0, 0) for _ in shape]
-                continue
-            (d,), step = moving, steps[moving[0]]
+            if len(moving) > 1 or condition.relation == "ne":
+                rule = "a mask must be a rectangle: one dimension in each condition, by <, <=, >, >= or =="
+                raise ValueError(f"{rule}, not {steps} over {tuple(shape)}")
+            (d,), step, least = moving, steps[moving[0]], 1 if condition.relation == "gt" else 0
             if step > 0:
                 first, end = -((value.start - least) // step), shape[d]
             else:
@@ -299,9 +310,9 @@ def _mask_of(given: object) -> Mask:
 def arange(*bounds: int) -> Affine:
     """Return the values of `range(*bounds)` as an index expression."""
     first, end, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-    if not all(isinstance(number, Integral) for number in (first, end, step)) or end <= first:
+    if not all(isinstance(number, Integral) for number in (first, end, step)) or not range(first, end, step):
         raise ValueError(f"arange's bounds must be integers and at least one number between them, not {bounds!r}")
-    return Affine((-(-(end - first) // step),), (int(step),), int(first))
+    return Affine((len(range(first, end, step)),), (int(step),), int(first))
 
 
 class _Grid(tuple):

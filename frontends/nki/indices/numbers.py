@@ -77,6 +77,15 @@ class Moved(Generic[InTile]):
     number: InTile
 
     @from_kernel
+    def __bool__(self) -> bool:
+        raise ValueError("an index in memory is known only when the kernel runs, so it cannot be a condition of Python")
+
+    def __eq__(self, other: object) -> bool:
+        return other is not None and bool(self)
+
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__
+
+    @from_kernel
     def __add__(self, other) -> Self:
         return replace(self, affine=self.affine + _static(other))
 

@@ -56,8 +56,12 @@ class NumpyCalls:
         if implementation is None or options:
             self._refuse(function.__name__ if method == "__call__" else f"{function.__name__}.{method}", options)
         # numpy passes its scalars as arrays without dimensions.
-        numbers = np.generic, np.ndarray
-        return implementation(*(x.item() if isinstance(x, numbers) and not x.ndim else x for x in inputs))
+        numbers = [x.item() if isinstance(x, np.generic | np.ndarray) and x.size == 1 else x for x in inputs]
+        for number in numbers:
+            if isinstance(number, np.ndarray):
+                rule = "an array of numpy must be an argument of the kernel or the result of nl.shared_constant"
+                raise ValueError(f"{rule}, not combined with {self!r}, of shape {number.shape}")
+        return implementation(*numbers)
 
     @from_kernel
     def __array_function__(self, function: Any, types: Iterable, args: tuple, options: dict) -> Any:

@@ -48,7 +48,16 @@ class NkiTensor(NumpyCalls, View):
         """
         if not self.allocation.memory.on_chip:
             return True
-        raise ValueError(f"{self.name}: a condition must be known while the kernel is recorded, not one on a tensor")
+        rule = "a condition must be known while the kernel is recorded, not one on a tensor"
+        raise ValueError(f"{self.name}: {rule}: use nl.where, nl.minimum, nl.maximum, or & and | of comparisons")
+
+    @from_kernel
+    def __float__(self) -> float:
+        raise ValueError(
+            f"{self.name}: a number of Python must be known while the kernel is recorded, not one in a tensor"
+        )
+
+    __int__ = __complex__ = __round__ = __float__
 
     def __eq__(self, other):
         """Compare element by element; `tensor == None` is False, since kernels test for optional arguments."""

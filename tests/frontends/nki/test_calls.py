@@ -369,6 +369,29 @@ for rows in (slice(0, 4), slice(4, 4)):
             result(write_kernel(tmp_path, f"y = {expression}\nreturn x", older=True), X)
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((3, 5), "float32"), ((4099, 3), "int32"), ((7,), "uint8"), ((1,), "int8")]
+)
+def test_a_tensor_of_hbm_is_filled(tmp_path, shape, dtype):
+    kernel = write_kernel(tmp_path, f"""
+kinds = dict(shape={shape}, dtype=nl.{dtype}, buffer=nl.shared_hbm)
+return nl.zeros(**kinds), nl.full(fill_value=3, **kinds), nl.ones(**kinds)
+""")  # fmt: skip
+    found = run_kernel(kernel, X).outputs
+    assert all(np.array_equal(one, np.full(shape, value, dtype)) for one, value in zip(found, (0, 3, 1), strict=True))
+
+
+def test_programs_of_a_grid_fill_a_shared_tensor_once(tmp_path):
+    kernel = write_kernel(tmp_path, """
+out = nl.zeros((4, 4), dtype=x.dtype, buffer=nl.shared_hbm)
+row = nl.program_id(0)
+nl.store(out[row : row + 1], value=nl.load(x[row : row + 1, 0:4]))
+return out
+""", older=True)  # fmt: skip
+    found = run_kernel(kernel, X, grid=3).outputs[0]
+    assert np.array_equal(found[:3], X[:3, :4]) and not found[3].any()
+
+
 def test_a_product_is_added_to_a_tile_of_sbuf(tmp_path):
     kernel = write_kernel(tmp_path, """
 a = nl.load(x)

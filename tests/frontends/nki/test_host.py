@@ -192,3 +192,20 @@ found = [outs[0], outs[1]["a"], more]
 def test_positional_arguments_of_run_nki_fit_any_number(tmp_path):
     kernel = write_kernel(tmp_path, "a = nl.load(xs[1])", True, "*xs", out="xs[0].shape, nl.float32", stores="a")
     assert np.array_equal(run_kernel(kernel, X, 2 * X, X).outputs[0], 2 * X)
+
+
+@pytest.mark.parametrize("target", ["golden", "rtl"])
+def test_masks_numpy_and_containers_are_the_same_on_the_rtl(tmp_path, target):
+    found = host(tmp_path, """
+@nki.jit
+def total(xs, *, scale=np.full((4, 1), 3, np.float32)):
+    out = nl.ndarray(xs[0].shape, dtype=xs[0].dtype, buffer=nl.shared_hbm)
+    j = nl.arange(6)[None, :]
+    tile = np.maximum(nl.load(xs[0], mask=~(j < 2.5)), nl.load(xs[1], mask=0 <= j < 5))
+    nl.store(out, np.multiply(tile, nl.load(scale)))
+    return out
+
+found = total((X, 1 - X))
+""", on=target)  # fmt: skip
+    columns = np.arange(6)
+    assert np.array_equal(found["found"], 3 * np.maximum(X * (columns > 2.5), (1 - X) * (columns < 5)))

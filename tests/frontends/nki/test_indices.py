@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki.indices.affine import mgrid
+from neuroncore_rtl.frontends.nki.indices.affine import arange, mgrid
 from neuroncore_rtl.spec.isa import DmaCopy
 from tests.frontends.nki.kernels import result, run_kernel, store_kernel, write_kernel
 
@@ -363,3 +363,16 @@ def test_masks_of_which_one_holds_everywhere_or_nowhere():
     assert (few | (columns < 0)) is few and (few | False) is few and ((columns >= 8) | few) is few
     for everywhere in (few | (columns >= 0), (rows == rows) | few, few | True, (columns != 8) | few):
         assert everywhere.rectangle((4, 8)) == (slice(0, 4), slice(0, 8))
+
+
+@pytest.mark.parametrize(
+    "index", ["[...]", "[..., None]", "[None, ...]", "[:, ..., None]", "[None, ..., None, :]", "[:, None, ...]"]
+)
+@pytest.mark.parametrize("bounds", [(6,), (2, 9, 3), (4, 0, -1), (5, -4, -2)])
+def test_index_expression_is_indexed_as_an_array(index, bounds):
+    found, expected = (eval(f"one{index}", {"one": one}) for one in (arange(*bounds), np.arange(*bounds)))
+    assert found.shape == expected.shape
+    places = np.indices(found.shape)
+    assert np.array_equal(
+        found.start + sum(step * place for step, place in zip(found.steps, places, strict=True)), expected
+    )

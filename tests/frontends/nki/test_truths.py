@@ -11,7 +11,11 @@ ROWS, COLUMNS = np.arange(4)[:, np.newaxis], np.arange(8)[np.newaxis]
 
 
 def masked(tmp_path, mask: str, **options) -> np.ndarray:
-    body = f"i, j = nl.arange(4)[:, None], nl.arange(8)[None, :]\nnl.store(out, value=nl.load(x, mask={mask}))"
+    body = f"""
+y = nl.load(x, dtype=nl.int32)
+i, j = nl.arange(4)[:, None], nl.arange(8)[None, :]
+nl.store(out, value=nl.load(x, mask={mask}))
+"""
     return result(write_kernel(tmp_path, body, older=True, out="(4, 8), nl.float32"), X, **options)
 
 
@@ -31,7 +35,7 @@ def selected(mask: str) -> np.ndarray:
 def test_a_condition_that_depends_on_the_index_is_refused(tmp_path, mask):
     with pytest.raises(ValueError, match="cannot be a condition of Python.*mask") as refused:
         masked(tmp_path, mask)
-    assert str(refused.value).endswith(f"(kernel.py:{FIRST + 2})")
+    assert str(refused.value).endswith(f"(kernel.py:{FIRST + 3})")
     with pytest.raises(ValueError, match="truth value of an array"):
         selected(mask)
 
@@ -61,6 +65,7 @@ def test_a_condition_that_is_the_same_at_every_index_is_a_truth(tmp_path, mask, 
         *("~(j < 5)", "~(j <= 5)", "~(5 > j)", "~(5 <= j)", "~~(j < 5)", "~(j >= 0)", "~(j < 0)", "(j < 5) ^ True"),
         *("j < 4.5", "j <= 4.5", "j > 4.5", "j >= 4.5", "4.5 > j", "4.0 >= j", "j < 5.0", "j > -0.5", "j == 2.5"),
         *("j != 2.5", "np.int64(5) > j", "np.float32(4.5) > j", "np.less(j, 5)", "np.logical_and(j < 5, i < 2)"),
+        *("j == 3", "2 * j == 3", "(i == 2) & (j != 8)", "j == 9", "~(j != 3)", "3 == j", "(j == 0) & (j < 0)"),
         *("(j < 5) & np.True_", "np.False_ | (j < 5)", "~(j < 5) & ~(i < 2)", "j < np.float64(2.5)"),
     ],
 )
@@ -93,6 +98,17 @@ def test_masks_drawn_at_random_are_those_of_numpy(tmp_path):
         ("j < 5 & i", "an index must be affine.*comparisons joined by & need parentheses"),
         ("j < float('inf')", "must be compared with a finite number or another index expression, not inf"),
         ("j < 'a'", "must be compared with a finite number or another index expression, not 'a'"),
+        ("y[0:1, 0:1] + j < 5", "an index in memory is known only when the kernel runs"),
+        ("(j + y[0:1, 0:1]) == 5", "an index in memory is known only when the kernel runs"),
+        ("j < 5 if j + y[0:1, 0:1] else True", "an index in memory is known only when the kernel runs"),
+        ("j != 3", "a mask must be a rectangle: one dimension in each condition"),
+        ("nl.arange(5)[None, :] < 3", r"a mask must broadcast to the shape \(4, 8\), not have the shape \(1, 5\)"),
+        ("nl.arange(9)[:, None, None] < 3", r"a mask must broadcast to the shape \(4, 8\)"),
+        ("j == i", "a mask must be a rectangle: one dimension in each condition"),
+        ("j + np.arange(8) < 5", r"an array of numpy must be an argument .* of shape \(8,\)"),
+        ("np.arange(8) < j", r"an array of numpy must be an argument .* of shape \(8,\)"),
+        ("(j < 5) & np.ones(8, bool)", "a mask must be joined with a mask or a bool, not with array"),
+        ("np.ones(8, bool) & (j < 5)", r"an array of numpy must be an argument .* of shape \(8,\)"),
         ("j < x", "must be compared with a finite number or another index expression, not tensor x"),
         ("np.maximum(j, 3) < 5", "np.maximum cannot compute with an index expression from 0 to 7"),
         ("abs(j - 3) < 2", "cannot be a condition of Python"),
@@ -102,7 +118,7 @@ def test_masks_drawn_at_random_are_those_of_numpy(tmp_path):
 def test_other_masks_are_refused(tmp_path, mask, message):
     with pytest.raises(ValueError, match=message) as refused:
         masked(tmp_path, mask)
-    assert str(refused.value).endswith(f"(kernel.py:{FIRST + 2})")
+    assert str(refused.value).endswith(f"(kernel.py:{FIRST + 3})")
 
 
 def test_an_index_or_mask_is_not_none(tmp_path):
@@ -147,3 +163,25 @@ found = nl.{function}(nl.load(x), axis={axes}, keepdims=True, mask={mask})
             kept = [slice(0, 1) if n == 1 else part for n, part in zip(found.shape[1:], own, strict=True)]
             assert np.allclose(found[:, *kept], expected, rtol=1e-5, atol=1e-6), (function, axes, mask)
             assert np.count_nonzero(found) <= expected.size
+
+
+def test_softmax_and_norms_are_over_what_a_mask_selects(tmp_path):
+    kernel = write_kernel(tmp_path, """
+i, j = nl.arange(4)[:, None], nl.arange(8)[None, :]
+tile, mask = nl.load(x), (j >= 2) & (j < 7) & (i < 3)
+soft = nl.softmax(tile, axis=1, mask=mask)
+normed = nl.rms_norm(tile, nl.ones((4, 8), nl.float32), axis=1, n=5, mask=mask)
+least, most, total, product = (
+    function(tile, axis=1, keepdims=True, mask=mask) for function in (nl.min, nl.max, nl.sum, nl.prod)
+)
+""", older=True, stores="soft, normed, least, most, total, product")  # fmt: skip
+    x = np.random.default_rng(8).normal(size=(4, 8)).astype(np.float32)
+    part, powers = x[:3, 2:7], np.exp(x[:3, 2:7])
+    wanted = powers / powers.sum(1, keepdims=True), part / np.sqrt((part**2).mean(1, keepdims=True) + 1e-6)
+    found = run_nki(kernel, x, preset="tiny", on="golden").outputs
+    for one, expected in zip(found, wanted, strict=False):
+        whole = np.zeros((4, 8))
+        whole[:3, 2:7] = expected
+        assert np.allclose(one, whole, rtol=1e-4, atol=1e-6)
+    for one, function in zip(found[2:], (np.min, np.max, np.sum, np.prod), strict=True):
+        assert np.allclose(one[:3], function(part, axis=1, keepdims=True), rtol=1e-5) and not one[3]
