@@ -103,6 +103,7 @@ class Report:
             record, not in the table.
         modelled: whether the cycles are the timing model's; no RTL has run, and nothing was compared.
         judge: source of the verdict if not golden.
+        clock_mhz: clock of the machine; 0 if its cycles have no time.
     """
 
     test: str = ""
@@ -120,6 +121,11 @@ class Report:
     curves: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     modelled: bool = False
     judge: str | None = None
+    clock_mhz: int = 0
+
+    @property
+    def microseconds(self) -> float | None:
+        return self.cycles / self.clock_mhz if self.cycles is not None and self.clock_mhz else None
 
     @property
     def utilisation(self) -> float | None:
@@ -151,6 +157,7 @@ class Report:
             "test": self.test,
             "settings": self.settings,
             **{name: getattr(self, name) for name in figures},
+            **({} if self.microseconds is None else {"microseconds": self.microseconds}),
             **self.rows,
             **self.details,
             **({"curves": self.curves} if self.curves else {}),
@@ -178,6 +185,8 @@ class Report:
         yield "settings", " ".join(f"{name}={value}" for name, value in self.settings.items() if value is not None)
         if self.cycles is not None:
             yield "cycles", f"{self.cycles:,}" + (" (timing model)" if self.modelled else "")
+        if self.microseconds is not None:
+            yield "microseconds", f"{self.microseconds:,.2f} at {self.clock_mhz:,} MHz"
         if self.utilisation is not None:
             yield "ideal cycles", f"{self.ideal_cycles:,}"
             yield "utilisation", f"{self.utilisation:.1%}"

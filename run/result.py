@@ -230,6 +230,8 @@ class Result:
         yield "target", f"{self.target}, {config.rows} x {config.columns} processing elements"
         if self.cycles is not None:
             yield "cycles", f"{self.cycles:,}" + " by the timing model: no RTL has run" * (self.target == "model")
+            if config.clock_mhz:
+                yield "microseconds", f"{config.microseconds(self.cycles):,.2f} at {config.clock_mhz:,} MHz"
         if self.utilisation:
             yield "utilisation", ", ".join(f"{name} {share:.1%}" for name, share in self.utilisation.items())
             for queue, causes in self.stalls.items():

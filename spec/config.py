@@ -118,6 +118,8 @@ class Config:
             0 to 8191 (NeuronCore-v2: 1.3 us).
         hbm_rate: maximum bytes per cycle that the core reads and writes in HBM, a property of the memory around it,
             which the variable BANDWIDTH overrides; 0 to 1024, 0 for no limit besides the width of the ports.
+        clock_mhz: frequency of the machine's clock in MHz, with which reports give microseconds beside cycles; 0 to
+            10000, 0 for cycles only.
     """
 
     rows: int
@@ -160,6 +162,7 @@ class Config:
     least_interval: int = 0
     dma_start: int = 0
     hbm_rate: int = 0
+    clock_mhz: int = 0
 
     RANGES: ClassVar = {
         "rows": (2, 1024),
@@ -195,6 +198,7 @@ class Config:
         "least_interval": (0, 255),
         "dma_start": (0, 8191),
         "hbm_rate": (0, 1024),
+        "clock_mhz": (0, 10_000),
     }
     ALWAYS_NAMED: ClassVar = (
         "rows", "columns", "mac_latency", "add_latency", "dma_engines", "hbm_ports", "hbm_bytes", "cores",
@@ -206,6 +210,7 @@ class Config:
     SIGNIFICAND_BITS: ClassVar = (8, 12)
     RATES: ClassVar = (
         "vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval", "dma_start", "hbm_rate",
+        "clock_mhz",
     )  # fmt: skip
 
     def __post_init__(self):
@@ -250,6 +255,10 @@ class Config:
     def rates(self) -> dict[str, int]:
         """Parameters in `RATES` that differ from their default; empty if each unit runs at the machine's clock."""
         return {name: value for name, value in self.named.items() if name in self.RATES}
+
+    def microseconds(self, cycles: float) -> float | None:
+        """Return the time of so many cycles; None without `clock_mhz`."""
+        return cycles / self.clock_mhz if self.clock_mhz else None
 
     @property
     def partitions(self) -> int:
@@ -304,6 +313,14 @@ _BOARD = Config(
 )  # fmt: skip
 """Machine that fits the logic of an ECP5-85F, with pipeline stages for a clock of 40 MHz."""
 
+_FULL = Config(rows=128, columns=128, dma_engines=16, hbm_ports=4, hbm_bytes=64)
+
+_NEURONCORE = _FULL.with_overrides(
+    vector_speed=40, scalar_speed=50, gpsimd_speed=50, gpsimd_start=150, least_interval=64, dma_start=3640,
+    hbm_rate=146, clock_mhz=2800,
+)  # fmt: skip
+"""Machine with the clocks, the DMA start and the HBM of a NeuronCore-v2; docs/rates.md has the source of each value."""
+
 PRESETS: dict[str, Config] = {
     "nano": _BOARD.with_overrides(sbuf_bytes=8 * 1024, psum_words=64, counters=Counters.NONE),
     "fpga": _BOARD.with_overrides(sbuf_bytes=16 * 1024, psum_words=128, counters=Counters.NONE),
@@ -311,13 +328,15 @@ PRESETS: dict[str, Config] = {
     "small": Config(rows=16, columns=16, dma_engines=4, hbm_bytes=32),
     "medium": Config(rows=32, columns=32, dma_engines=4, hbm_bytes=64),
     "large": Config(rows=64, columns=64, dma_engines=8, hbm_ports=2, hbm_bytes=64),
-    "full": Config(rows=128, columns=128, dma_engines=16, hbm_ports=4, hbm_bytes=64),
+    "full": _FULL,
+    **dict.fromkeys(("trainium1", "inferentia2"), _NEURONCORE),
 }
 """Named configurations.
 
 `full` has the array and the 16 DMA engines of a NeuronCore-v2. Its HBM ports carry 256 bytes per cycle, between the
 published throughput of the DMA engines (272 GB/s, 194 bytes per cycle at 1.4 GHz) and of the HBM (410 GB/s, 293 bytes
-per cycle). The smaller ones have at least the bandwidth in proportion to their arrays. `fpga` is the largest that can
+per cycle). The smaller ones have at least the bandwidth in proportion to their arrays. `trainium1` and `inferentia2`
+are `full` with the clocks of a NeuronCore-v2, the array's 2.8 GHz being the machine's. `fpga` is the largest that can
 be routed on an ECP5-85F, `nano` has half its memory.
 """
 

@@ -93,5 +93,11 @@ class Instance:
 INSTANCES: dict[str, Instance] = {
     "trn1": Instance(chips=16, link_bytes=64, core=PRESETS["full"]),
     "inf2": Instance(chips=12, link_bytes=64, core=PRESETS["full"]),
+    "trainium1": Instance(chips=16, link_bytes=32, core=PRESETS["trainium1"]),
+    "inferentia2": Instance(chips=12, link_bytes=32, core=PRESETS["inferentia2"]),
 }
-"""Named instances: the chips of a trn1.32xlarge (its 4 x 4 torus is TOPOLOGY=torus) and of an inf2.48xlarge."""
+"""Named instances: the chips of a trn1.32xlarge (its 4 x 4 torus is TOPOLOGY=torus) and of an inf2.48xlarge.
+
+`trainium1` and `inferentia2` are the same with the clocks of the silicon. Their links carry 32 bytes per cycle of
+2.8 GHz, 83 GiB/s; published are 384 GiB/s for the four links of a chip in the torus, 192 for two in a ring, 96 each.
+"""

@@ -36,7 +36,7 @@ PARAMETER_GROUPS: dict[ParameterGroup, tuple[str, ...]] = {
     ParameterGroup.DMA: ("dma_engines", "dma_start", "dma_beats", "cast_lanes", "cast_latency"),
     ParameterGroup.LINKS: ("cores",),
     ParameterGroup.QUEUES: ("semaphores", "records_ahead"),
-    ParameterGroup.DEBUG: ("counters",),
+    ParameterGroup.DEBUG: ("counters", "clock_mhz"),
 }  # fmt: skip
 
 
@@ -131,6 +131,7 @@ TRADES: dict[str, tuple[str, str]] = {
         "short instructions without stalls: a record per 9 cycles with 8 in flight, per 19 with 4, per 37 with 2",
         "a buffer of records in each queue",
     ),
+    "clock_mhz": ("times in microseconds", "no hardware: a factor in reports"),
     "counters": ("reports of busy cycles, stalls and conflicts", "registers and adders in all units"),
 }  # fmt: skip
 """Benefit and cost of a larger value of each parameter, or of the unit that it adds."""

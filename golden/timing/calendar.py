@@ -418,7 +418,7 @@ def slots(calendar, begin, count, share):
     """Reserve `count` beats of HBM from cycle `begin` on, one every `share` cycles; return the last beat's cycle."""
     cycle = begin - 1
     for _ in range(count):
-        slot = int(np.ceil((cycle + 1) / share))
+        slot = int(cycle // share) + 1  # the first slot after this cycle
         while calendar[slot & (_WINDOW - 1)] == slot:
             slot += 1
         calendar[slot & (_WINDOW - 1)] = slot

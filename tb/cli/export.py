@@ -49,7 +49,8 @@ def directory_name(config: Config) -> str:
     sizes = {"sbuf": "sbuf_bytes", "banks": "sbuf_banks", "line": "line_bytes", "psum": "psum_words"}
     sizes |= {"local": "local_bytes", "beats": "dma_beats", "counters": "counters"}
     memories = "".join(f"-{word}{own[name]}" for word, name in sizes.items() if own[name] != usual[name])
-    return f"{engines}-dma{config.dma_engines}-hbm{config.hbm_ports}x{config.hbm_bytes}{memories}{instance}"
+    rates = "".join(f"-{name}{value}" for name, value in config.rates.items())
+    return f"{engines}-dma{config.dma_engines}-hbm{config.hbm_ports}x{config.hbm_bytes}{memories}{rates}{instance}"
 
 
 def ports(unit: wiring.Component) -> list[dict[str, object]]:

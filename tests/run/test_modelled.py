@@ -104,7 +104,8 @@ CASES = [
 
 LONGER = [
     Case("matmul", "PRESET=small M=64 K=64 N=64"),
-    Case("matmul", "PRESET=small M=64 K=64 N=64 BANDWIDTH=8"),
+    *[Case("matmul", f"PRESET=small M=64 K=64 N=64 {limit}") for limit in ("BANDWIDTH=8", "BANDWIDTH=21")],
+    Case("matmul", "PRESET=small M=64 K=64 N=64 HBM_PORTS=4 BANDWIDTH=73"),
     *[Case("matmul", f"PRESET=small M=64 K=64 N=64 LATENCY={latency}") for latency in (8, 200)],
     Case("matmul", "PRESET=small M=100 K=70 N=130 DTYPE=int8"),
     Case("matmul", "PRESET=small M=40 K=40 N=40 DTYPE=fp32"),

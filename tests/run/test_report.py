@@ -96,3 +96,10 @@ def test_details_are_in_the_record_alone():
     detailed = report(details={"links": {"chip 0 up -> chip 1": {"flits": 7}}})
     assert detailed.as_json()["links"]["chip 0 up -> chip 1"] == {"flits": 7}
     assert "chip 0" not in table_of(detailed)
+
+
+@pytest.mark.parametrize(("clock", "shown"), [(0, None), (2800, "10.00 at 2,800 MHz")])
+def test_a_machine_with_a_clock_reports_microseconds_beside_cycles(clock, shown):
+    report = Report(test="matmul", compared=1, cycles=28_000, clock_mhz=clock)
+    assert dict(report._rows()).get("microseconds") == shown
+    assert report.as_json().get("microseconds") == (10 if clock else None)

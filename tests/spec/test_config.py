@@ -67,3 +67,14 @@ def test_unknown_preset_is_refused_with_the_list():
 
 def test_preset_full_is_the_published_array():
     assert (PRESETS["full"].rows, PRESETS["full"].columns) == (128, 128)
+
+
+def test_neuroncore_presets_are_the_full_one_at_the_rates_of_the_silicon():
+    """Clocks: 1.12, 1.4 and 1.4 GHz beside the array's 2.8; a DMA starts in 1.3 us, HBM has 410 GB/s."""
+    trainium = PRESETS["trainium1"]
+    assert trainium == PRESETS["inferentia2"] == PRESETS["full"].with_overrides(**trainium.rates)
+    mhz = [trainium.clock_mhz * speed // 100 for speed in (trainium.vector_speed, trainium.scalar_speed)]
+    assert mhz == [1120, 1400] and trainium.gpsimd_speed == trainium.scalar_speed
+    assert trainium.microseconds(trainium.dma_start) == pytest.approx(1.3)
+    assert trainium.hbm_rate * trainium.clock_mhz / 1000 == pytest.approx(410, rel=0.01)
+    assert PRESETS["full"].rates == {} and PRESETS["full"].microseconds(1) is None

@@ -11,7 +11,9 @@ from neuroncore_rtl.tb.tests.links.options import instance_of
 
 def test_presets_are_the_published_instances():
     found = {name: (i.chips, i.cores, i.link_bytes) for name, i in INSTANCES.items()}
-    assert found == {"trn1": (16, 32, 64), "inf2": (12, 24, 64)}
+    assert found == {
+        "trn1": (16, 32, 64), "inf2": (12, 24, 64), "trainium1": (16, 32, 32), "inferentia2": (12, 24, 32),
+    }  # fmt: skip
     assert INSTANCES["trn1"].with_overrides(topology=Topology.TORUS).directions == 4
     assert INSTANCES["inf2"].directions == 2
 
@@ -44,6 +46,7 @@ def test_a_torus_has_two_rows_and_columns(chips, width):
 def test_links_are_half_as_wide_as_hbm():
     assert {name: link_bytes_of(config) for name, config in PRESETS.items()} == {
         "nano": 8, "fpga": 8, "tiny": 8, "small": 16, "medium": 32, "large": 64, "full": 64,
+        "trainium1": 64, "inferentia2": 64,
     }  # fmt: skip
 
 
@@ -58,7 +61,7 @@ def test_a_named_instance_is_the_default_of_its_parts():
     assert (smaller.chips, smaller.link_bytes) == (6, 8)
     whole = instance("INSTANCE=trn1", "TARGET=core")
     assert (whole.chips, whole.link_bytes, whole.core.rows) == (16, 8, 4)
-    with pytest.raises(UsageError, match="INSTANCE must be one of trn1, inf2, not 'trn2'"):
+    with pytest.raises(UsageError, match="INSTANCE must be one of trn1, inf2, trainium1, inferentia2, not 'trn2'"):
         instance("INSTANCE=trn2")
 
 

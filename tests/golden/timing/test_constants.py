@@ -14,6 +14,7 @@ from neuroncore_rtl.golden.timing.calendar import (
     buffered_lines,
     columns,
     new_calendar,
+    slots,
 )
 from neuroncore_rtl.hdl.arith import divide, power
 from neuroncore_rtl.hdl.dma.checker import DmaChecker
@@ -73,3 +74,14 @@ def test_lines_go_ahead_of_those_whose_bank_is_busy(count, taken, waits, patienc
     done, last, waited, written = buffered_lines(calendar, held, accesses, 0, patience)
     assert (done, last, waited) == (count, taken, waits)
     assert (written >= BUSY) == (patience == BUSY)
+
+
+@pytest.mark.parametrize("limit", [64, 100, 146, 192, 250, 256])
+def test_ports_share_any_bandwidth_up_to_all_of_it(limit):
+    """Four ports of 64 bytes, each with groups of 16 beats in turn, use what the limit allows."""
+    table, ports, beats = new_calendar(), [0] * 4, 64
+    for _ in range(4 * beats):
+        port = min(range(4), key=ports.__getitem__)
+        first = ports[port] + 1
+        ports[port] = max(first + 15, slots(table, first, 16, 64 / limit))
+    assert max(ports) == pytest.approx(4 * beats * 16 * 64 / limit, rel=0.01)
