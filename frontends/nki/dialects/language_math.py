@@ -83,7 +83,7 @@ def _unary(name: str) -> None:
 
 
 def _rounding(name: str) -> None:
-    def function(x, dtype=None, mask=None):
+    def function(x: View, dtype=None, mask=None):
         if not x.dtype.is_float:
             return _copy(x, dtype=dtype, mask=mask)
         return _tensor_scalar(x, name, 0.0, dtype=dtype, mask=mask)
@@ -128,7 +128,7 @@ def negative(x, dtype=None, mask=None):
 
 
 @_language
-def invert(x, dtype=None, mask=None):
+def invert(x: View, dtype=None, mask=None):
     if x.dtype.is_truth:
         return MATH_FUNCTIONS["logical_not"](x, dtype=dtype, mask=mask)
     return _tensor_scalar(
@@ -141,7 +141,7 @@ def logical_not(x, dtype=None, mask=None):
     return _tensor_scalar(x, "equal", 0, dtype=dtype, mask=mask)
 
 
-def _where(condition, x, y, dtype=None, mask=None):
+def _where(condition: View, x, y, dtype=None, mask=None):
     current = recording()
     shape = at_least_2d(together(*(value for value in (condition, x, y) if isinstance(value, View))))
     types = [value.dtype for value in (x, y) if isinstance(value, View)] or [type_of_numbers(x, y)]

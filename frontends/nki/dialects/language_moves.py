@@ -39,13 +39,13 @@ _copy, _dma_copy = isa_call(ELEMENTWISE["tensor_copy"]), isa_call(MOVE["dma_copy
 
 
 @_language
-def broadcast_to(x, shape, dtype=None):
+def broadcast_to(x: View, shape, dtype=None):
     shape = tuple(int(n) for n in shape)
     return x.repeated(shape) if dtype is None else _copy(x.repeated(shape), dtype=dtype)
 
 
 @_language
-def expand_dims(x, axis):
+def expand_dims(x: View, axis):
     axis = axis % (x.ndim + 1)
     return x[(slice(None),) * axis + (None,)]
 
@@ -55,7 +55,7 @@ def load(src, dtype=None, mask=None, mode=None):
     return _dma_copy(src, dtype=dtype, mask=mask, oob_mode=mode)
 
 
-def _load_transpose2d(src, dtype=None, mask=None):
+def _load_transpose2d(src: View, dtype=None, mask=None):
     current = recording()
     if src.ndim != 2:
         raise ValueError(f"{src.name}: a transposed tensor must have 2 dimensions, not {src.shape}")
@@ -83,7 +83,7 @@ def _load_transpose2d(src, dtype=None, mask=None):
 _language(_load_transpose2d, "load_transpose2d", "dma_copy of rows, transposition by the tensor engine, copy from PSUM")
 
 
-def _store(dst, value, mask=None, mode=None):
+def _store(dst: View, value, mask=None, mode=None):
     shape = dst.shape
     if not dst.size and (isinstance(value, Number) or value.shape == shape):
         return
@@ -93,10 +93,10 @@ def _store(dst, value, mask=None, mode=None):
         value = tile
     if not isinstance(value, View):
         raise ValueError(f"value must be a tile or a number, not {value!r}")
-    dst, value = dst.masked(mask), value.fitted(shape).masked(mask, shape)
-    if dst is not None and value is not None:
-        dma(recording(), dst, value, skip=skips(mode))
-        mark_written(dst)
+    part, value = dst.masked(mask), value.fitted(shape).masked(mask, shape)
+    if part is not None and value is not None:
+        dma(recording(), part, value, skip=skips(mode))
+        mark_written(part)
 
 
 _language(_store, "store")
@@ -109,7 +109,7 @@ def _atomic_rmw(dst, value, op, mask=None):
 _language(_atomic_rmw, "atomic_rmw", "load, op, store: of rows with the same index only the last one has an effect")
 
 
-def _gather_flattened(data, indices, axis=0, dtype=None):
+def _gather_flattened(data: View, indices: View, axis=0, dtype=None):
     if axis != 0:
         raise ValueError(f"axis must be 0, not {axis!r}")
     result = recording().allocate(indices.shape, data.dtype, Memory.sbuf)
@@ -168,7 +168,7 @@ class LoopReduction:
             accumulate_tile(part, term)
 
 
-def _loop_reduce(x, op, loop_indices, dtype=None, mask=None):
+def _loop_reduce(x: View, op, loop_indices, dtype=None, mask=None):
     op, mask = operation(op), None if mask is True else mask
     if op is not AluOp.ADD and (op not in (AluOp.MAX, AluOp.MIN) or mask is not None):
         rule = "op must be add, or max or min without a mask"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
-from math import ceil, floor, isfinite
+from math import ceil, floor, isfinite, prod
 from numbers import Integral, Real
 
 import numpy as np
@@ -267,12 +267,7 @@ class Mask(_Expression):
     def rectangle(self, shape: tuple[int, ...]) -> tuple[slice, ...]:
         parts = [slice(0, count) for count in shape]
         for condition in chain.from_iterable(condition.bounds for condition in self.conditions):
-            value = condition.value
-            steps = (0,) * (len(shape) - len(value.shape)) + value.steps[max(0, len(value.shape) - len(shape)) :]
-            counts = ((1,) * len(value.shape) + tuple(shape))[-len(value.shape) :]
-            own = zip(value.shape, value.steps, counts, strict=False)
-            if any(step and size not in (1, count) for size, step, count in own):
-                raise ValueError(f"a mask must broadcast to the shape {tuple(shape)}, not have the shape {value.shape}")
+            value, steps = condition.value, _steps_over(tuple(shape), condition.value)
             whole = Condition(Affine(tuple(shape), steps, value.start), condition.relation)
             if whole.is_known(True):
                 continue
@@ -290,6 +285,18 @@ class Mask(_Expression):
             first, end = max(parts[d].start, first), min(parts[d].stop, end)
             parts[d] = slice(first, max(first, end))
         return tuple(parts)
+
+
+def _steps_over(shape: tuple[int, ...], value: Affine) -> tuple[int, ...]:
+    """Return the steps of a mask's expression over a shape; missing dimensions are first or, where that fails, last."""
+    more = len(shape) - len(value.shape)
+    sizes = tuple(size if step else 1 for size, step in zip(value.shape, value.steps, strict=True))
+    own, steps = sizes[max(0, -more) :], value.steps[max(0, -more) :]
+    for before, after in ((more, 0), (0, more)):
+        padded = (1,) * before + own + (1,) * after
+        if prod(own) == prod(sizes) and all(size in (1, n) for size, n in zip(padded, shape, strict=True)):
+            return (0,) * before + steps + (0,) * after
+    raise ValueError(f"a mask must broadcast to the shape {shape}, not have the shape {value.shape}")
 
 
 EVERYWHERE = Mask(())

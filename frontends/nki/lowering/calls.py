@@ -5,7 +5,7 @@ Both dialects use one function per call, which writes to a `dst`. In the first d
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce, wraps
 from math import prod
@@ -98,7 +98,7 @@ class Call:
         current = recording()
         current.flush()
         arguments = {name: _resolved(current, value) for name, value in arguments.items()}
-        self._check_tensors(arguments)
+        _check_tensors(f"nisa.{self.name}", self.parameters, arguments)
         views = [value for value in (dst, *arguments.values()) if isinstance(value, View)]
         if self._copies_nothing(views):
             nowhere = replace(views[0].allocation, memory=Memory.sbuf)
@@ -135,12 +135,6 @@ class Call:
         result = current.allocate(shape_of, own if dtype is None else dtype_of(dtype), memory or usual)
         current.pending = Pending(result, append, kernel_line(), self.product)
         return result
-
-    def _check_tensors(self, arguments: dict) -> None:
-        for parameter in self.parameters:
-            given = arguments.get(parameter.name)
-            if parameter.name in arguments and parameter.annotation is View and not isinstance(given, View):
-                raise ValueError(f"nisa.{self.name}: {parameter.name} must be a tensor, not {given!r}")
 
     def _copies_nothing(self, views: list[View]) -> bool:
         """Return whether a copy has only empty tensors; ValueError if any other call has an empty one."""
@@ -226,11 +220,19 @@ def nl_function(function: Callable) -> Callable:
         options = {key: value for key, value in options.items() if key in taken or key not in HINTS}
         current.flush()
         args = [_resolved(current, value) for value in args]
+        _check_tensors(f"nl.{function.__name__}", taken.values(), dict(zip(taken, args, strict=False)) | options)
         if "mask" in options:
             options["mask"] = _decided(options["mask"])
         return function(*args, **{name: _resolved(current, value) for name, value in options.items()})
 
     return from_kernel(called)
+
+
+def _check_tensors(name: str, parameters: Iterable[inspect.Parameter], arguments: Mapping[str, object]) -> None:
+    for parameter in parameters:
+        given = arguments.get(parameter.name)
+        if parameter.name in arguments and parameter.annotation is View and not isinstance(given, View):
+            raise ValueError(f"{name}: {parameter.name} must be a tensor, not {given!r}")
 
 
 def _decided(mask: object) -> Any:

@@ -73,12 +73,15 @@ def run_nki(
     """
     config, variables = machine_of(preset, variables)
     function = found_in(kernel, config)
-    try:
-        arguments = inspect.signature(function).bind_partial(*args).arguments
-    except TypeError:
-        names = list(inspect.signature(function).parameters)
+    signature = inspect.signature(function)
+    names, kinds = list(signature.parameters), {parameter.kind for parameter in signature.parameters.values()}
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        arguments = signature.bind_partial(*args).arguments
+    elif len(args) > len(names):
         rule = f"arguments must be at most the {len(names)} of the kernel, {', '.join(names)}"
-        raise ValueError(f"{rule}, not {len(args)}") from None
+        raise ValueError(f"{rule}, not {len(args)}")
+    else:
+        arguments = dict(zip(names, args, strict=False))
     made = recorded(function, arguments, config, grid, order)
     done = run(made.program, made.inputs, **variables)
     return NkiResult(

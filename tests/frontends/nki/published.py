@@ -418,14 +418,14 @@ PUBLISHED = tuple(_ROWS)
 def _refused() -> Iterator[tuple[str, str, tuple, str]]:
     team, ones = "contributed/neuron-team-kernels/", np.ones((1, 2, 1, 512), np.uint8)
     pair = zeros(2, 128, 128), zeros(2, 128, 512)
-    own = "row_tiled_mm_kernel must be replaced.*the vendor's own"
+    own = "row_tiled_mm_kernel must be replaced.*internal to the vendor's compiler"
     yield team + "hw_ubench.py", "row_tiled_matmul_isa_kernel", (*pair, 512, 2, False), own
     pair = zeros(128, 128), zeros(128, 512)
-    own = "column_tiled_mm_kernel must be replaced.*the vendor's own"
+    own = "column_tiled_mm_kernel must be replaced.*internal to the vendor's compiler"
     yield team + "hw_ubench.py", "column_tiled_matmul_isa_kernel", (*pair, 512, False), own
     block = zeros(1, 1, 512), zeros(512, 256), zeros(1, 512), 1e-6, zeros(32, 1, 1), zeros(32, 1, 1), zeros(1, 64, 1024)
     block += zeros(1, 1024, 64), ones, ones[..., :1], np.zeros((1, 1), np.int32), True
-    own = "qkv.rmsnorm_qkv_isa_kernel must be replaced.*the vendor's own"
+    own = "qkv.rmsnorm_qkv_isa_kernel must be replaced.*internal to the vendor's compiler"
     yield team + "attention_token_gen.py", "llama3_attention_block_token_gen_kernel", block, own
     kept = SimpleNamespace(seq_tile_size=512, should_transpose_v=True, training=False)
     ring = *(zeros(1, 1, 64, 512) for _ in range(3)), None, 0, [(0, 1), (1, 0)], None, True, True, 0.0, kept

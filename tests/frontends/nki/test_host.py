@@ -209,3 +209,10 @@ found = total((X, 1 - X))
 """, on=target)  # fmt: skip
     columns = np.arange(6)
     assert np.array_equal(found["found"], 3 * np.maximum(X * (columns > 2.5), (1 - X) * (columns < 5)))
+
+
+def test_positional_arguments_of_run_nki_may_be_keywords_of_the_kernel(tmp_path):
+    kernel = write_kernel(tmp_path, "a = nl.load(y)", True, "x, *, y, z=3", out="x.shape, nl.float32", stores="a")
+    assert np.array_equal(run_kernel(kernel, X, 2 * X).outputs[0], 2 * X)
+    with pytest.raises(ValueError, match="at most the 3 of the kernel, x, y, z, not 4"):
+        run_kernel(kernel, X, X, 3, 4)

@@ -185,3 +185,16 @@ least, most, total, product = (
         assert np.allclose(one, whole, rtol=1e-4, atol=1e-6)
     for one, function in zip(found[2:], (np.min, np.max, np.sum, np.prod), strict=True):
         assert np.allclose(one[:3], function(part, axis=1, keepdims=True), rtol=1e-5) and not one[3]
+
+
+def test_missing_dimensions_of_a_mask_are_the_first_or_the_last_ones(tmp_path):
+    kernel = write_kernel(tmp_path, """
+i, j = nl.arange(4)[:, None], nl.arange(8)[None, :]
+tile = nl.load(x)
+last = nl.exp(tile, mask=(i < 3) & (nl.arange(2)[None, :, None] < 1))
+first = nl.exp(tile, mask=j < 5)
+""", older=True, stores="last, first")  # fmt: skip
+    x = np.zeros((4, 2, 8), np.float32)
+    last, first = (one.reshape(x.shape) for one in run_nki(kernel, x, preset="tiny", on="golden").outputs)
+    assert np.array_equal(last, (np.indices(x.shape)[0] < 3) & (np.indices(x.shape)[1] < 1))
+    assert np.array_equal(first, np.indices(x.shape)[2] < 5)
