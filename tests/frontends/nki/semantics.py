@@ -113,8 +113,9 @@ def _words(dst: str, *types: str) -> str:
 
 def _two(rng: np.random.Generator, name: str, dst: str) -> tuple[str, np.ndarray, np.ndarray]:
     """Return an expression of an operation on two tiles, or a tile and a column, with its operands."""
-    a = _integers(rng, _type(rng))
-    b = _integers(rng, _type(rng), SHAPE if rng.random() < 0.6 else (SHAPE[0], 1))
+    types = rng.permutation(["uint32", "int32"]) if rng.random() < 0.4 else [_type(rng), _type(rng)]
+    a = _integers(rng, str(types[0]))
+    b = _integers(rng, str(types[1]), SHAPE if rng.random() < 0.6 else (SHAPE[0], 1))
     return f"nl.{name}(a, b, dtype=nl.{dst})", a, b
 
 
@@ -276,15 +277,16 @@ def _right_shifts(rng: np.random.Generator) -> Example:
 
 
 @row(
-    "two shifts in one `tensor_scalar`",
+    "a left shift and another bit operation in one `tensor_scalar`",
     "each step has the type's bits: `(a << 4) >> 4` of `int8` is the low nibble with its sign",
     NUMPY,
 )
 def _nibbles(rng: np.random.Generator) -> Example:
     dtype, n = _type(rng), int(rng.integers(0, 8))
-    a = _integers(rng, dtype)
-    text = f"nisa.tensor_scalar(a, op0=nl.left_shift, operand0={n}, op1=nl.right_shift, operand1={n})"
-    return Example(text, (a,), dtype, _exact(lambda x: _wrap(x << n, dtype) >> n, a))
+    a, name = _integers(rng, dtype), str(_any(rng, ["right_shift", *BITS]))
+    text = f"nisa.tensor_scalar(a, op0=nl.left_shift, operand0={n}, op1=nl.{name}, operand1={n})"
+    then = BITS.get(name, operator.rshift)
+    return Example(text, (a,), dtype, _exact(lambda x: then(_wrap(x << n, dtype), n), a))
 
 
 UNARY = {"abs": abs, "relu": lambda x: max(x, 0), "square": lambda x: x * x}
@@ -475,9 +477,12 @@ def _roots(rng: np.random.Generator) -> Example:
     values = np.array([0.0, -0.0, 4, 0.25, 16, -1, np.inf, -np.inf, np.nan], np.float32)
     a = rng.choice(values, SHAPE)
     scale = float(rng.choice([1, 4]))
-    scaled = f"op0=nl.multiply, operand0={scale}, op1=nl.rsqrt" if scale != 1 else "op0=nl.rsqrt, operand0=0.0"
+    steps = f"op0=nl.multiply, operand0={scale}, op1=nl.rsqrt" if scale != 1 else "op0=nl.rsqrt, operand0=0.0"
+    summed = "nisa.scalar_tensor_tensor(a, op0=nl.rsqrt, operand0=0.0, op1=nl.add, operand1=a)"
     with np.errstate(all="ignore"):
-        return Example(f"nisa.tensor_scalar(a, {scaled})", (a,), "float32", 1 / np.sqrt(scale * a))
+        if rng.random() < 0.4:
+            return Example(summed, (a,), "float32", 1 / np.sqrt(a) + a)
+        return Example(f"nisa.tensor_scalar(a, {steps})", (a,), "float32", 1 / np.sqrt(scale * a))
 
 
 SIGNED_ZEROS = {
