@@ -106,9 +106,7 @@ def _exact(function: Callable[..., int], *operands: object) -> np.ndarray:
 def _words(dst: str, *types: str) -> str:
     """Return the 32-bit type in which operands of these types wrap."""
     signs = any(name.startswith("int") for name in types)
-    if "uint32" not in types:
-        return "int32"
-    return "uint32" if not signs or dst == "uint32" else "int32"
+    return dst if dst in ("int32", "uint32") else "uint32" if "uint32" in types and not signs else "int32"
 
 
 def _two(rng: np.random.Generator, name: str, dst: str) -> tuple[str, np.ndarray, np.ndarray]:
@@ -124,9 +122,9 @@ SUMS = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
 
 @row(
     "`add`, `subtract`, `multiply` of integers",
-    "exact modulo 2^32, then saturated to a narrower type; of `uint32` and a signed type in dst's type if that has 32 "
-    "bits, else in `int32`",
-    f"{NUMPY} for the 32 bits; saturation and the type of both signs: {OURS} (AWS: exact for `int32` and `uint32`)",
+    "exact modulo 2^32, in dst's type if that has 32 bits; saturated to a narrower type, from `uint32` if one operand "
+    "has that type and none a sign, else from `int32`",
+    f"{NUMPY} for 32 bits (AWS: exact for `int32` and `uint32`); saturation: {OURS}",
 )
 def _sums(rng: np.random.Generator) -> Example:
     name, dst = str(_any(rng, list(SUMS))), _type(rng)
@@ -138,15 +136,13 @@ def _sums(rng: np.random.Generator) -> Example:
 
 @row(
     "`add`, `subtract`, `multiply` of integers with a Python integer",
-    "as with a tile of the number's sign: a negative one beside `uint32`, or one from 2^31 on beside other types, has "
-    "the other sign; refused beyond 32 bits, and from 2^31 on for a narrower dst",
+    "as with a tile; a negative number has a sign; refused beyond 32 bits, and from 2^31 on for a narrower dst",
     f"{OURS}; numpy refuses numbers beyond the tile's type",
 )
 def _sums_with_a_number(rng: np.random.Generator) -> Example:
     name, dst, a = str(_any(rng, list(SUMS))), _type(rng), _integers(rng, _type(rng))
     number = int(str(_any(rng, [one for one in NUMBERS if one < 2**31 or dst in ("int32", "uint32")])))
-    words = _words(dst, str(a.dtype), "uint32" if number >= 2**31 else "int32" if number < 0 else str(a.dtype))
-    words = dst if number >= 2**31 and a.dtype != np.uint32 else words
+    words = _words(dst, str(a.dtype), "int32" if number < 0 else str(a.dtype))
     expected = _exact(lambda x: _saturate(_wrap(SUMS[name](x, number), words), dst), a)
     return Example(f"nl.{name}(a, {number}, dtype=nl.{dst})", (a,), dst, expected)
 
