@@ -206,12 +206,16 @@ def _selected(
     if command is ReduceCommand.idle:
         r.program.append(isa.select(target, keys, a, otherwise))
         return
-    whole = target.format is FP32
-    chosen = target if whole else r.program.space.sbuf(target.name, FP32, target.shape, target.partitions)
+    integers = are_integers((), target, a, otherwise)
+    words = (UINT32 if UINT32 in (a.format, getattr(otherwise, "format", None)) else INT32) if integers else FP32
+    whole = target.format is words
+    chosen = target if whole else r.program.space.sbuf(target.name, words, target.shape, target.partitions)
     r.program.append(isa.select(chosen, keys, a, otherwise))
 
     def append(into: Tensor) -> None:
-        if whole:
+        if integers and not whole:
+            r.program.append(isa.tensor_copy(target, chosen))
+        if whole or integers:
             _reduce(r, into, chosen, AluOp.MAX)
         else:
             r.program.append(isa.tensor_scalar_reduce(target, chosen, 0.0, AluOp.BYPASS, into, AluOp.MAX))

@@ -5,8 +5,8 @@ zeros. Operands of both signs, numbers beyond the arithmetic's range, right shif
 beyond a narrow result therefore need other formats of the same bits, or several instructions. The rules:
 
 - Comparisons, maxima and minima are those of the mathematical values.
-- Additions, products and bit operations are exact modulo 2^32. Operands of both signs give a result of dst's type if
-  that has 32 bits, else an int32 that dst's type saturates.
+- Additions, products and bit operations are exact modulo 2^32, in dst's type if that has 32 bits. A narrower dst gets
+  the saturated result of 32 bits, without a sign if no operand has one and one is a uint32.
 - A number in a bit operation is a pattern of the bits of the widest operand or result. A left shift drops the bits that
   dst cannot hold; a right shift of a signed type repeats the sign.
 """
@@ -173,7 +173,7 @@ def _fused(target: Tensor, fmt: IntFormat, a: Tensor, first: Step, second: Step)
     words = UINT32 if UINT32 in formats else INT32
     kept = [_within(step, words, _width(fmt, a, first, second)) for step in (first, second)]
     if all(step is not None for step in kept) and not _both_signs(formats):
-        return target, a, *kept
+        return _stored(target, fmt, second, words), a, *kept
     if {first.op, second.op} <= _WRAPPING - {right}:
         return _as_signed(target, a, first, second, width=_width(fmt, a, first, second))
     return None
@@ -244,6 +244,12 @@ def _within(step: Step, words: IntFormat, width: IntFormat) -> Step | None:
     return Step(always if true else never, end)
 
 
+def _stored(target: Tensor, fmt: IntFormat, last: Step, words: IntFormat) -> Tensor:
+    """Return dst for a result in `words`: the same bits in 32 bits of the other sign, which a cast would saturate."""
+    same_bits = last.op in _WRAPPING - {AluOp.LOGICAL_SHIFT_RIGHT} and fmt.bits == INT32.bits
+    return target.bitcast(words) if same_bits else target
+
+
 def _signed(tensor: Tensor) -> Tensor:
     return tensor.bitcast(INT32) if tensor.format is UINT32 else tensor
 
@@ -301,15 +307,16 @@ class _Single:
 
     def _plain(self, a: Tensor, step: Step) -> None:
         formats, width = _formats(a, step), _width(self._fmt, a, step)
-        within = _within(step, UINT32 if UINT32 in formats else INT32, width)
+        words = UINT32 if UINT32 in formats else INT32
+        within = _within(step, words, width)
         if within is not None and (not _both_signs(formats) or step.op in _LOGICAL):
-            self._to(self._target, a, within)
+            self._to(_stored(self._target, self._fmt, step, words), a, within)
         elif step.op in _WRAPPING:
             append_instruction(self._r, *_as_signed(self._target, a, step, width=width))
         else:
             names = " and ".join(fmt.name for fmt in formats)
-            rule = "operands must have one sign and numbers must be in its range"
-            raise ValueError(f"{self._target.name}: {rule} in {step.op.name.lower()}, not {names} with {step.operand}")
+            rule = f"integers in {step.op.name.lower()} must be of one sign"
+            raise ValueError(f"{self._target.name}: {rule}, not {names}: copy them to tensors of one type first")
 
     def _shift_left(self, a: Tensor, step: Step) -> None:
         """Keep the low bits, as a dst of an unsigned type: a cast to a signed type would saturate."""

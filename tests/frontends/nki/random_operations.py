@@ -48,7 +48,7 @@ def words_of(*operands: Operand, target: str) -> str | None:
     """Return the 32-bit type in which an operation on these operands wraps, or None if it computes in FP32."""
     if any(operand.is_float for operand in operands) or "float" in target:
         return None
-    if not any(operand.dtype == "uint32" for operand in operands):
-        return "int32"
+    if target in ("int32", "uint32"):
+        return target
     signs = any(operand.dtype.startswith("int") for operand in operands)
-    return "uint32" if not signs or target == "uint32" else "int32"
+    return "uint32" if any(operand.dtype == "uint32" for operand in operands) and not signs else "int32"

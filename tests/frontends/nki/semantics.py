@@ -106,15 +106,14 @@ def _exact(function: Callable[..., int], *operands: object) -> np.ndarray:
 def _words(dst: str, *types: str) -> str:
     """Return the 32-bit type in which operands of these types wrap."""
     signs = any(name.startswith("int") for name in types)
-    if "uint32" not in types:
-        return "int32"
-    return "uint32" if not signs or dst == "uint32" else "int32"
+    return dst if dst in ("int32", "uint32") else "uint32" if "uint32" in types and not signs else "int32"
 
 
 def _two(rng: np.random.Generator, name: str, dst: str) -> tuple[str, np.ndarray, np.ndarray]:
     """Return an expression of an operation on two tiles, or a tile and a column, with its operands."""
-    a = _integers(rng, _type(rng))
-    b = _integers(rng, _type(rng), SHAPE if rng.random() < 0.6 else (SHAPE[0], 1))
+    types = rng.permutation(["uint32", "int32"]) if rng.random() < 0.4 else [_type(rng), _type(rng)]
+    a = _integers(rng, str(types[0]))
+    b = _integers(rng, str(types[1]), SHAPE if rng.random() < 0.6 else (SHAPE[0], 1))
     return f"nl.{name}(a, b, dtype=nl.{dst})", a, b
 
 
@@ -123,9 +122,9 @@ SUMS = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
 
 @row(
     "`add`, `subtract`, `multiply` of integers",
-    "exact modulo 2^32, then saturated to a narrower type; of `uint32` and a signed type in dst's type if that has 32 "
-    "bits, else in `int32`",
-    f"{NUMPY} for the 32 bits; saturation and the type of both signs: {OURS} (AWS: exact for `int32` and `uint32`)",
+    "exact modulo 2^32, in dst's type if that has 32 bits; saturated to a narrower type, from `uint32` if one operand "
+    "has that type and none a sign, else from `int32`",
+    f"{NUMPY} for 32 bits (AWS: exact for `int32` and `uint32`); saturation: {OURS}",
 )
 def _sums(rng: np.random.Generator) -> Example:
     name, dst = str(_any(rng, list(SUMS))), _type(rng)
@@ -137,15 +136,13 @@ def _sums(rng: np.random.Generator) -> Example:
 
 @row(
     "`add`, `subtract`, `multiply` of integers with a Python integer",
-    "as with a tile of the number's sign: a negative one beside `uint32`, or one from 2^31 on beside other types, has "
-    "the other sign; refused beyond 32 bits, and from 2^31 on for a narrower dst",
+    "as with a tile; a negative number has a sign; refused beyond 32 bits, and from 2^31 on for a narrower dst",
     f"{OURS}; numpy refuses numbers beyond the tile's type",
 )
 def _sums_with_a_number(rng: np.random.Generator) -> Example:
     name, dst, a = str(_any(rng, list(SUMS))), _type(rng), _integers(rng, _type(rng))
     number = int(str(_any(rng, [one for one in NUMBERS if one < 2**31 or dst in ("int32", "uint32")])))
-    words = _words(dst, str(a.dtype), "uint32" if number >= 2**31 else "int32" if number < 0 else str(a.dtype))
-    words = dst if number >= 2**31 and a.dtype != np.uint32 else words
+    words = _words(dst, str(a.dtype), "int32" if number < 0 else str(a.dtype))
     expected = _exact(lambda x: _saturate(_wrap(SUMS[name](x, number), words), dst), a)
     return Example(f"nl.{name}(a, {number}, dtype=nl.{dst})", (a,), dst, expected)
 
@@ -276,15 +273,16 @@ def _right_shifts(rng: np.random.Generator) -> Example:
 
 
 @row(
-    "two shifts in one `tensor_scalar`",
+    "a left shift and another bit operation in one `tensor_scalar`",
     "each step has the type's bits: `(a << 4) >> 4` of `int8` is the low nibble with its sign",
     NUMPY,
 )
 def _nibbles(rng: np.random.Generator) -> Example:
     dtype, n = _type(rng), int(rng.integers(0, 8))
-    a = _integers(rng, dtype)
-    text = f"nisa.tensor_scalar(a, op0=nl.left_shift, operand0={n}, op1=nl.right_shift, operand1={n})"
-    return Example(text, (a,), dtype, _exact(lambda x: _wrap(x << n, dtype) >> n, a))
+    a, name = _integers(rng, dtype), str(_any(rng, ["right_shift", *BITS]))
+    text = f"nisa.tensor_scalar(a, op0=nl.left_shift, operand0={n}, op1=nl.{name}, operand1={n})"
+    then = BITS.get(name, operator.rshift)
+    return Example(text, (a,), dtype, _exact(lambda x: then(_wrap(x << n, dtype), n), a))
 
 
 UNARY = {"abs": abs, "relu": lambda x: max(x, 0), "square": lambda x: x * x}
@@ -475,9 +473,12 @@ def _roots(rng: np.random.Generator) -> Example:
     values = np.array([0.0, -0.0, 4, 0.25, 16, -1, np.inf, -np.inf, np.nan], np.float32)
     a = rng.choice(values, SHAPE)
     scale = float(rng.choice([1, 4]))
-    scaled = f"op0=nl.multiply, operand0={scale}, op1=nl.rsqrt" if scale != 1 else "op0=nl.rsqrt, operand0=0.0"
+    steps = f"op0=nl.multiply, operand0={scale}, op1=nl.rsqrt" if scale != 1 else "op0=nl.rsqrt, operand0=0.0"
+    summed = "nisa.scalar_tensor_tensor(a, op0=nl.rsqrt, operand0=0.0, op1=nl.add, operand1=a)"
     with np.errstate(all="ignore"):
-        return Example(f"nisa.tensor_scalar(a, {scaled})", (a,), "float32", 1 / np.sqrt(scale * a))
+        if rng.random() < 0.4:
+            return Example(summed, (a,), "float32", 1 / np.sqrt(a) + a)
+        return Example(f"nisa.tensor_scalar(a, {steps})", (a,), "float32", 1 / np.sqrt(scale * a))
 
 
 SIGNED_ZEROS = {
