@@ -1,6 +1,7 @@
 """Number formats by their names in kernels."""
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import ml_dtypes
@@ -137,8 +138,9 @@ def promoted(*dtypes: DType) -> DType:
 
 def type_of_numbers(*numbers: object) -> DType:
     """Return the type of a tensor of Python numbers: `bool_` for truth values, else int32, or float32 with a float."""
-    kinds = [np.asarray(number).dtype.kind for number in numbers]
-    return DTYPES["bool_" if set(kinds) == {"b"} else "int32" if set(kinds) <= set("biu") else "float32"]
+    if all(isinstance(number, bool | np.bool_) for number in numbers):
+        return DTYPES["bool_"]
+    return DTYPES["int32" if all(isinstance(number, Integral | np.bool_) for number in numbers) else "float32"]
 
 
 def _numpy_name(given: Any) -> str:

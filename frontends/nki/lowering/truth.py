@@ -60,7 +60,7 @@ def lower_to(r: Recording, dst: View, arguments: dict[str, Any], lower: Callable
 
     `keeps` tells whether the call leaves some elements of dst unchanged.
     """
-    op, types = _operation(arguments), _types(arguments)
+    op = _operation(arguments)
     if not dst.dtype.is_truth or not dst.allocation.memory.on_chip or op in _TRUTHS:
         lower(r, dst, **arguments)
         return
@@ -69,7 +69,7 @@ def lower_to(r: Recording, dst: View, arguments: dict[str, Any], lower: Callable
     if (op is AluOp.BYPASS or op in _CLOSED) and numbers and all(dtype.is_truth for dtype in views):
         lower(r, dst, **arguments)
         return
-    integers = op is not None and not any(dtype.is_float for dtype in types)
+    types = _types(arguments)
     r.inserted["truth of a value"] += 1
     if op is AluOp.BYPASS and not any(dtype.is_float or dtype.signed for dtype in views) and numbers:
         # Only 0 becomes 0 in a byte.
@@ -79,6 +79,7 @@ def lower_to(r: Recording, dst: View, arguments: dict[str, Any], lower: Callable
         names = ", ".join(str(dtype) for dtype in types)
         raise ValueError(f"{dst.name}: a part of a bool_ tensor must get bool_ values or 0 and 1, not {names}")
     else:
+        integers = op is not None and not any(dtype.is_float for dtype in types)
         value = r.allocate(dst.shape, DTYPES["int32" if integers else "float32"], Memory.sbuf)
         lower(r, value, **arguments)
     _compare(r, dst, value)
