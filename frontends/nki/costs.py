@@ -12,8 +12,10 @@ from typing import Any
 
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.source import Line
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16
-from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Instruction, MultiplyMoving, Storage
+from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Engine, Instruction, MultiplyMoving, Storage
+from neuroncore_rtl.spec.pacing import GPSIMD
 
 __all__ = ["PublishedCost", "published_by_line", "published_cost"]
 
@@ -110,8 +112,11 @@ def published_cost(instruction: Instruction) -> PublishedCost | None:
     return found and found(instruction)
 
 
-def published_by_line(entries: Iterable[Entry]) -> dict[Line, PublishedCost]:
-    """Return the published cost per kernel line: the cycles of its instructions, and all formulas used."""
+def published_by_line(entries: Iterable[Entry], config: Config) -> dict[Line, PublishedCost]:
+    """Return the published cost per kernel line: the cycles of its instructions, and all formulas used.
+
+    The cycles are those of the machine's clock, of which the engine's own clock is a fraction.
+    """
     formulas: dict[Line, dict[str, None]] = {}
     cycles: dict[Line, float] = {}
     for entry in entries:
@@ -119,5 +124,12 @@ def published_by_line(entries: Iterable[Entry]) -> dict[Line, PublishedCost]:
         if cost is not None:
             line = entry.source.user
             formulas.setdefault(line, {})[cost.formula] = None
-            cycles[line] = cycles.get(line, 0) + cost.cycles
+            cycles[line] = cycles.get(line, 0) + cost.cycles * 100 / _speed(entry.instruction, config)
     return {line: PublishedCost("; ".join(found), cycles[line]) for line, found in formulas.items()}
+
+
+def _speed(instruction: Instruction, config: Config) -> int:
+    """Return the clock of an instruction's engine on NeuronCore-v2, in percent of the machine's clock."""
+    if isinstance(instruction, Elementwise) and instruction.opcode in GPSIMD:
+        return config.gpsimd_speed
+    return {Engine.VECTOR: config.vector_speed, Engine.SCALAR: config.scalar_speed}.get(instruction.engine, 100)

@@ -26,6 +26,7 @@ class LineCycles:
 
     cycles: int
     records: int
+    engines: tuple[Engine, ...]
 
 
 def cycles_by_line(
@@ -37,11 +38,15 @@ def cycles_by_line(
     selects a line from an instruction's source: the user's, the library's, or both.
     """
     spans: dict[_Key, list[tuple[int, int]]] = {}
+    engines: dict[_Key, set[Engine]] = {}
     for entry, issued, retired in ran:
         if entry.instruction.engine != Engine.QUEUE:
             spans.setdefault(line(entry.source), []).append((issued, end if retired is None else retired))
+            engines.setdefault(line(entry.source), set()).add(entry.instruction.engine)
     return {
-        line: LineCycles(sum(end - begin for begin, end in merge_spans(spans[line])), len(spans[line]))
+        line: LineCycles(
+            sum(end - begin for begin, end in merge_spans(spans[line])), len(spans[line]), tuple(sorted(engines[line]))
+        )
         for line in sorted(spans)
     }
 
@@ -57,6 +62,7 @@ def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> list[dict[str, 
     return [
         {
             "line": str(line),
+            "engine": " ".join(engine.name.lower() for engine in cost.engines),
             "cycles": cost.cycles,
             "share": Share(cost.cycles / max(cycles, 1)),
             "records": cost.records,

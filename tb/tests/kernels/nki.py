@@ -92,11 +92,21 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
 
 
 def _line_table(done: Result) -> list[dict[str, object]]:
-    published = published_by_line(done.program.entries)
-    costs = (published.get(line) for line in done.lines)
-    own = ({"published": round(cost.cycles), "formula": cost.formula} if cost else {} for cost in costs)
-    rows = zip(line_table(done.lines, done.cycles), own, strict=True)
-    return [{"line": row.pop("line"), **more, **row} for row, more in rows]
+    """Return cycles by line, and where AWS published them, its cycles, and the ratio of the line's to them."""
+    config = done.image.config
+    published = published_by_line(done.program.entries, config)
+    rows = []
+    for (line, cost), row in zip(done.lines.items(), line_table(done.lines, done.cycles), strict=True):
+        time = {} if config.microseconds(0) is None else {"microseconds": config.microseconds(cost.cycles)}
+        known = published.get(line)
+        own = (
+            {"published": round(known.cycles), "ratio": cost.cycles / known.cycles, "formula": known.formula}
+            if known
+            else {}
+        )
+        first = {name: row.pop(name) for name in ("line", "engine", "cycles")}
+        rows.append({**first, **time, **own, **row})
+    return rows
 
 
 def _listed(settings: Settings) -> Report:

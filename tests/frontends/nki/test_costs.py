@@ -1,9 +1,14 @@
 """Published cycle formulas of instructions, by the fields that they depend on."""
 
+from dataclasses import replace
+
 import pytest
 
-from neuroncore_rtl.frontends.nki.costs import published_cost
-from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.frontends.nki.costs import published_by_line, published_cost
+from neuroncore_rtl.kernels.program import Program, row_major
+from neuroncore_rtl.kernels.program.instructions import activation, iota, memset
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, MultiplyMoving, Nop, Opcode, Storage
 
 
@@ -48,3 +53,16 @@ def test_the_published_formula_of_an_instruction(instruction, formula, cycles):
 
 def test_nothing_is_published_of_others():
     assert published_cost(Nop()) is None
+
+
+def test_the_cycles_of_a_line_are_those_of_the_machines_clock():
+    program = Program(PRESETS["tiny"])
+    tile = program.space.sbuf("tile", FP32, (200,))
+    for _ in range(2):
+        program.append(memset(tile, 1.0))
+    program.append(activation(tile, tile, "exp"))
+    program.append(iota(tile.bitcast(INT32), row_major((200,))))
+    machines = PRESETS["tiny"], replace(PRESETS["tiny"], vector_speed=40, scalar_speed=50, gpsimd_speed=25)
+    for machine, expected in zip(machines, ([400, 200, 350], [1000, 400, 1400]), strict=True):
+        costs = published_by_line(program.entries, machine)
+        assert [cost.cycles for cost in costs.values()] == expected

@@ -55,12 +55,8 @@ def draws(row: Row, seed: int) -> list[Example]:
 
 NAMES = [one.draw.__name__.strip("_") for one in ROWS]
 
-ZEROS = pytest.mark.xfail(strict=True, reason="the scalar engine adds a bias of +0")
 
-CASES = [
-    pytest.param(row, id=name, marks=[ZEROS] * (name == "functions_of_zeros"))
-    for name, row in zip(NAMES, ROWS, strict=True)
-]
+CASES = [pytest.param(row, id=name) for name, row in zip(NAMES, ROWS, strict=True)]
 
 
 @pytest.mark.parametrize("row", CASES)
@@ -79,7 +75,7 @@ def test_more_examples_have_the_result_of_the_table(tmp_path, row):
 def test_the_rtl_has_the_results_of_the_table(tmp_path):
     check(
         tmp_path,
-        [draws(row, 0)[0] for row, name in zip(ROWS, NAMES, strict=True) if name != "functions_of_zeros"],
+        [draws(row, 0)[0] for row, name in zip(ROWS, NAMES, strict=True)],
         on="rtl",
     )
 
