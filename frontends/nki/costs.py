@@ -130,6 +130,6 @@ def published_by_line(entries: Iterable[Entry], config: Config) -> dict[Line, Pu
 
 def _speed(instruction: Instruction, config: Config) -> int:
     """Return the clock of an instruction's engine on NeuronCore-v2, in percent of the machine's clock."""
-    if isinstance(instruction, Elementwise) and instruction.opcode in GPSIMD:
+    if getattr(instruction, "opcode", None) in GPSIMD:
         return config.gpsimd_speed
     return {Engine.VECTOR: config.vector_speed, Engine.SCALAR: config.scalar_speed}.get(instruction.engine, 100)
