@@ -20,6 +20,7 @@ BENCH_COMMANDS = (
             choice("PART", "all", "what to measure", PARTS),
             integer("SIZE", None, "rows and columns of the array; default 8, 16, 32, 64 and 128", 2, 128),
             choice("LANES", None, "way to simulate replicated modules; default both", WAYS),
+            choice("PRESET", "trainium1", "the machine of PART=silicon", ("trainium1", "full")),
         ),
         run=later("bench.run", "run_benchmarks", "fpga", "plots", "references"),
     ),

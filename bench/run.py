@@ -18,35 +18,38 @@ __all__ = ["machine", "machine_line", "processor", "run_benchmarks"]
 
 SIZES = (8, 16, 32, 64, 128)  # the elementwise engines use the first and the last as their number of lanes
 PARTS: dict[str, tuple[Callable, Callable]] = {
-    "tensor": (tensor.measure_tensor, tensor.tensor_tables),
-    "elementwise": (elementwise.measure_elementwise, elementwise.elementwise_tables),
-    "core": (lambda sizes: core.measure_core(), core.core_tables),
-    "link": (lambda sizes: link.measure_link(), link.link_tables),
-    "program": (lambda sizes: program.measure_program(), program.program_tables),
-    "silicon": (lambda sizes: silicon.measure_silicon(), silicon.silicon_tables),
-    "area": (lambda sizes: area.measure_all(), lambda record: [area.area_table(record["area"])]),
-    "depth": (lambda sizes: depth.measure_depth(), depth.depth_tables),
+    "tensor": (lambda settings: tensor.measure_tensor(_sizes(settings)), tensor.tensor_tables),
+    "elementwise": (lambda settings: elementwise.measure_elementwise(_sizes(settings)), elementwise.elementwise_tables),
+    "core": (lambda settings: core.measure_core(), core.core_tables),
+    "link": (lambda settings: link.measure_link(), link.link_tables),
+    "program": (lambda settings: program.measure_program(), program.program_tables),
+    "silicon": (lambda settings: silicon.measure_silicon(settings.preset), silicon.silicon_tables),
+    "area": (lambda settings: area.measure_all(), lambda record: [area.area_table(record["area"])]),
+    "depth": (lambda settings: depth.measure_depth(), depth.depth_tables),
 }
-"""By value of PART, a function from array sizes to figures, and a function from figures to tables."""
+"""By value of PART, a function from the settings to figures, and a function from figures to tables."""
 
 
 def run_benchmarks(settings: Settings) -> int:
     """Measure, print this computer and the tables, write `sim_build/results/bench.json`; return the exit status."""
     console = terminal()
-    sizes = [settings.size] if settings.size else list(SIZES)
     with lanes_choice(settings.lanes):
         record = machine(() if settings.part in ("program", "area", "depth", "silicon") else measured_ways())
         console.print(machine_line(record), markup=False, soft_wrap=True)
         for part in PARTS if settings.part == "all" else (settings.part,):
             measure, tables = PARTS[part]
-            record |= measure(sizes)
+            record |= measure(settings)
             for table in tables(record):
                 console.print(table)
-    others = Settings(settings.some(("SIZE", "LANES")), settings.defaults)
+    others = Settings(settings.some(("SIZE", "LANES", "PRESET")), settings.defaults)
     name = others.file_name("bench" if settings.part == "all" else f"bench-{settings.part}")
     path = write_record(RESULTS / f"{name}.json", record)
     console.print(f"record: {display_path(path)}", markup=False, soft_wrap=True)
     return 0 if _is_right(record) else 1
+
+
+def _sizes(settings: Settings) -> list[int]:
+    return [settings.size] if settings.size else list(SIZES)
 
 
 def _is_right(figures: object) -> bool:

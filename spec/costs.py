@@ -51,15 +51,13 @@ def is_slow(instruction: Elementwise) -> bool:
 
 
 def step_cycles(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from the first step of an instruction to the first step of the next one.
-
-    In a paced engine the steps before and after the elements are not counted, except the time to read a running result.
-    """
-    pace = paced(instruction, config)
+    """Return the cycles from the first step of an instruction to the first step of the next one."""
+    cycles, pace = _steps_apart(instruction, config), paced(instruction, config)
     if pace is None:
-        return _steps_apart(instruction, config)
-    own = max(pace.start + prod(instruction.shape) * pace.element, pace.least) + pace.readout
-    return max(_steps_apart(instruction, config), -(-own // pace.ticks))
+        return cycles
+    own = -(-(pace.start + prod(instruction.shape) * pace.element + pace.readout) // pace.ticks)
+    least = -(-(pace.least + pace.readout) // pace.ticks)
+    return max(cycles, own + steps_before(instruction) + steps_behind(instruction, config), least)
 
 
 def _steps_apart(instruction: Elementwise, config: Config) -> int:

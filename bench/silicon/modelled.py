@@ -15,7 +15,7 @@ from neuroncore_rtl.kernels.library.conv2d import conv2d
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.kernels.tiling.blocks import cut
-from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology
 from neuroncore_rtl.spec.isa import queue_name
@@ -28,7 +28,6 @@ __all__ = [
     "load_recording",
 ]  # fmt: skip
 
-CONFIG = PRESETS["full"]
 CHANNELS, IMAGE, FILTER = 256, 224, 3  # channels, pixels per side of the image, and elements per side of the filter
 BAND = 18  # rows of a band: two bands of FP32 fit on chip
 
@@ -37,17 +36,17 @@ def _cycles(image: Image, latencies: Sequence[int]) -> list[int]:
     return [predict(image, MemoryTiming(latency=latency)).cycles for latency in latencies]
 
 
-def kernel(figure: KernelFigure, checkout: Path, latencies: Sequence[int]) -> list[int]:
+def kernel(config: Config, figure: KernelFigure, checkout: Path, latencies: Sequence[int]) -> list[int]:
     """Return the cycles of a published kernel for each latency of HBM."""
-    function = found_in(checkout / figure.kernel, CONFIG)
+    function = found_in(checkout / figure.kernel, config)
     given = [argument_of("argument", (np.zeros(shape), figure.dtype)) for shape in figure.shapes]
     arguments = dict(zip(inspect.signature(function).parameters, given, strict=False))
-    return _cycles(build_image(recorded(function, arguments, CONFIG, figure.grid, "scheduled").program), latencies)
+    return _cycles(build_image(recorded(function, arguments, config, figure.grid, "scheduled").program), latencies)
 
 
-def convolution(fmt: Format, latencies: Sequence[int]) -> list[int]:
+def convolution(config: Config, fmt: Format, latencies: Sequence[int]) -> list[int]:
     """Return the cycles of the published convolution for each latency of HBM, computed in bands of the image."""
-    program = Program(CONFIG, order="scheduled")
+    program = Program(config, order="scheduled")
     x = program.space.hbm("x", fmt, (CHANNELS, IMAGE, IMAGE))
     w = program.space.hbm("w", fmt, (FILTER, FILTER, CHANNELS, CHANNELS))
     places = IMAGE - FILTER + 1
@@ -59,9 +58,9 @@ def convolution(fmt: Format, latencies: Sequence[int]) -> list[int]:
     return _cycles(build_image(program), latencies)
 
 
-def encoder_layer(latencies: Sequence[int]) -> list[int]:
+def encoder_layer(preset: str, latencies: Sequence[int]) -> list[int]:
     """Return the cycles of a layer of BERT-L over 128 tokens for each latency of HBM."""
-    layer = "SEQ=128 DIM=1024 HEADS=16 HIDDEN=4096 TARGET=model PRESET=full ORDER=scheduled"
+    layer = f"SEQ=128 DIM=1024 HEADS=16 HIDDEN=4096 TARGET=model PRESET={preset} ORDER=scheduled"
     return _cycles(layer_image(transformer, "encoder", layer.split()), latencies)
 
 
@@ -74,21 +73,21 @@ def layer_image(benches: ModuleType, name: str, words: Sequence[str]) -> Image:
     return build_image(bench.program, bench.contents, runs=bench.runs)
 
 
-def dma_start(latency: int) -> int:
+def dma_start(config: Config, latency: int) -> int:
     """Return the cycles from issue to end of a copy of 64 bytes from HBM to SBUF."""
-    program = Program(CONFIG)
+    program = Program(config)
     x, tile = program.space.hbm("x", FP32, (1, 16)), program.space.sbuf("tile", FP32, (16,), 1)
     program.append(dma_copy(tile, x), next(program.loads))
     records = predict(build_image(program), MemoryTiming(latency=latency)).records
-    [copy] = [one for one in records if queue_name(one.queue, CONFIG).startswith("dma")]
+    [copy] = [one for one in records if queue_name(one.queue, config).startswith("dma")]
     return copy.retired - copy.issued
 
 
-def load_recording(latencies: Sequence[int]) -> list[int]:
+def load_recording(config: Config, latencies: Sequence[int]) -> list[int]:
     """Return the cycles in which the DMA engines for loads copy `LOADED` bytes to SBUF, for each latency of HBM."""
-    program = Program(CONFIG)
-    columns = LOADED // (CONFIG.partitions * BF16.bits // 8)
-    x = program.space.hbm("x", BF16, (CONFIG.partitions, columns))
+    program = Program(config)
+    columns = LOADED // (config.partitions * BF16.bits // 8)
+    x = program.space.hbm("x", BF16, (config.partitions, columns))
     tile = program.space.sbuf("tile", BF16, (columns,))
     share = columns // len(program.load_queues)
     for first in range(0, columns, share):
@@ -96,17 +95,17 @@ def load_recording(latencies: Sequence[int]) -> list[int]:
     return _cycles(build_image(program), latencies)
 
 
-def _instance() -> Instance:
-    return INSTANCES["trn1"].with_overrides(topology=Topology.TORUS)
+def _instance(config: Config) -> Instance:
+    return INSTANCES["trainium1" if config.clock_mhz else "trn1"].with_overrides(topology=Topology.TORUS)
 
 
-def all_reduce_cycles(size: int) -> int:
+def all_reduce_cycles(config: Config, size: int) -> int:
     """Return the cycles of an FP32 all-reduce between the cores of a chip."""
-    return cycles_of(LinkCase(instance=_instance(), ranks=2, count=size // 4))
+    return cycles_of(LinkCase(instance=_instance(config), ranks=2, count=size // 4))
 
 
-def all_gather_cycles(size: int) -> int:
+def all_gather_cycles(config: Config, size: int) -> int:
     """Return the cycles of an all-gather by all cores of an instance; `size` is the bytes of the result."""
     cores = INSTANCES["trn1"].cores
-    case = LinkCase(instance=_instance(), ranks=cores, count=size // 4 // cores, kind=CollectiveKind.ALL_GATHER)
+    case = LinkCase(instance=_instance(config), ranks=cores, count=size // 4 // cores, kind=CollectiveKind.ALL_GATHER)
     return cycles_of(case)

@@ -140,6 +140,8 @@ FULL = [
     *[Case("matmul", f"PRESET=full M={size} K={size} N={size}") for size in (128, 256, 512, 1024)],
     Case("matmul", "PRESET=full M=512 K=512 N=512 BANDWIDTH=128"),
     Case("matmul", "PRESET=full M=1024 K=4096 N=512"),
+    Case("matmul", "PRESET=trainium1 M=256 K=256 N=256"),
+    Case("softmax", "PRESET=trainium1 M=256 N=256"),
     *[Case(test, "PRESET=full M=256 N=256") for test in ("softmax", "layernorm", "rmsnorm", "gelu")],
     Case("adamw", "PRESET=full M=128 N=256 STEPS=1"),
     Case("topk", "PRESET=full M=128 N=128"),

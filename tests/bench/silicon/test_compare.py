@@ -8,40 +8,47 @@ from neuroncore_rtl.bench.silicon import compare as silicon
 from neuroncore_rtl.bench.silicon import formulas, modelled, published
 from neuroncore_rtl.bench.silicon.compare import collective_rows, fit_collectives
 from neuroncore_rtl.run import report, settings
+from neuroncore_rtl.spec.config import PRESETS
+
+FULL, TRAINIUM = PRESETS["full"], PRESETS["trainium1"]
+SIZES = (1, 2), (9, 2), (400, 2), (2, 31), (5, 31)
 
 
-def made_with(host, step):
-    rows = [{"bare": bare, "steps": steps} for bare, steps in ((1, 2), (9, 2), (400, 2), (2, 31), (5, 31))]
-    return [row | {"published": host + step * row["steps"] + row["bare"]} for row in rows]
+def made_with(host, step, mib=0.0):
+    rows = [{"bare": bare, "steps": steps, "size": bare << 20} for bare, steps in SIZES]
+    return [row | {"published": host + step * row["steps"] + (1 + mib) * row["bare"]} for row in rows]
 
 
-@pytest.mark.parametrize("host, step", [(50, 3), (0, 2), (70, 0), (12.5, 0.25)])
-def test_a_fit_finds_what_rows_were_made_with(host, step):
-    assert fit_collectives(made_with(host, step)) == pytest.approx((host, step), abs=1e-9)
+@pytest.mark.parametrize("host, step, mib", [(50, 3, 0), (0, 2, 1), (70, 0, 0), (12.5, 0.25, 7)])
+def test_a_fit_finds_what_rows_were_made_with(host, step, mib):
+    assert fit_collectives(made_with(host, step, mib)) == pytest.approx((host, step, mib), abs=1e-9)
 
 
 def test_a_fit_is_the_nearest_of_all_and_never_negative():
     rows = made_with(40, 2)
     rows[2]["published"] *= 3
 
-    def cost(host, step):
-        return sum(((host + step * row["steps"] + row["bare"]) / row["published"] - 1) ** 2 for row in rows)
+    def cost(host, step, mib):
+        each = [host + step * row["steps"] + (1 + mib) * row["bare"] for row in rows]
+        return sum((ours / row["published"] - 1) ** 2 for ours, row in zip(each, rows, strict=True))
 
-    host, step = fit_collectives(rows)
-    for other in np.random.default_rng(1).normal((host, step), (5, 0.5), (200, 2)):
-        assert cost(host, step) <= cost(*other)
+    best = fit_collectives(rows)
+    for other in np.random.default_rng(1).normal(best, (5, 0.5, 0.5), (200, 3)):
+        assert cost(*best) <= cost(*np.maximum(other, 0))
     assert fit_collectives([row | {"published": 100 - row["steps"]} for row in rows if row["bare"] < 10])[1] == 0
-    assert fit_collectives([row | {"published": row["bare"] / 2} for row in rows]) == (0, 0)
+    assert fit_collectives([row | {"published": row["bare"] / 2} for row in rows]) == (0, 0, 0)
 
 
 def test_collectives_are_judged_by_rows_that_were_not_fitted():
-    rows, (host, step) = collective_rows()
+    rows, constants = collective_rows(TRAINIUM)
     fitted = [row for row in rows if row["fitted"]]
     assert 0.4 < len(fitted) / len(rows) < 0.6
-    assert fit_collectives(fitted) == (host, step)
+    assert fit_collectives(fitted) == constants and fit_collectives(rows) != constants
+    host, step, mib = constants
     for row in rows:
-        assert row["ratio"] == pytest.approx((host + step * row["steps"] + row["bare"]) / row["published"])
-    assert fit_collectives(rows) != (host, step)
+        ours = host + step * row["steps"] + mib * row["size"] / 2**20 + row["bare"]
+        assert row["ratio"] == pytest.approx(ours / row["published"])
+    assert all(0.8 < row["ratio"] < 1.25 for row in rows if not row["fitted"])
 
 
 def test_a_ceiling_counts_from_above_alone():
@@ -50,7 +57,7 @@ def test_a_ceiling_counts_from_above_alone():
 
 
 def test_formulas_hold_or_have_a_reason():
-    rows = formulas.formula_rows()
+    rows = formulas.formula_rows(FULL)
     found = {row["name"]: row["cycles"] for row in rows}
     assert found["MULTIPLY_MOVING bf16"] == [[16, 64], [64, 64], [512, 512]]
     assert found["RECIPROCAL"][-1][1] == 8 * 512 and found["MULTIPLY_MOVING fp32"][-1] == [2048, 2048]
@@ -58,6 +65,14 @@ def test_formulas_hold_or_have_a_reason():
     assert set(formulas.REASONS) == {name for names in reasons for name in names.split(", ")} & set(found)
     near = [row for row in rows if not silicon.is_off(row["cycles"][-1][0] / row["cycles"][-1][1])]
     assert len(near) >= len(rows) - 4
+
+
+def test_instructions_of_a_paced_machine_take_the_published_cycles_of_their_engines_clock():
+    rows = formulas.formula_rows(TRAINIUM)
+    near = {row["name"] for row in rows if all(0.9 <= ours / theirs <= 1.1 for ours, theirs in row["cycles"])}
+    others = {row["name"] for row in rows} - near
+    assert len(rows) == 28 and others == {"BN_AGGR", "TRANSPOSE", "MAX8", "FIND_INDEX8"}
+    assert others == {name for names, _ in silicon.formula_reasons(rows) for name in names.split(", ")}
 
 
 def test_an_instruction_that_is_off_without_a_reason_is_an_error():
@@ -71,10 +86,10 @@ def test_tables_fit_into_a_document():
         "name": "allocated attention 4096 x 128 bf16", "published": 12345.6, "ceiling": True, "cycles": 123456789,
         "ours": 12345.6, "ratio": 1.23, "slow": 12.34, "more": "", "source": published.DMA_START.source,
     }  # fmt: skip
-    collectives, (host, step) = collective_rows()
+    collectives, (host, step, mib) = collective_rows(FULL)
     found = {
-        "formulas": formulas.formula_rows(), "core": [row], "collectives": collectives, "checkout": False,
-        "fit": {"host_us": host, "step_us": step, "latency": 1804},
+        "formulas": formulas.formula_rows(FULL), "core": [row], "collectives": collectives, "checkout": False,
+        "fit": {"host_us": host, "step_us": step, "mib_us": mib, "latency": 1804}, "preset": "full", "ghz": 1.4,
     }  # fmt: skip
     console = Console(width=report.PLAIN_WIDTH)
     with console.capture() as capture:
@@ -84,9 +99,10 @@ def test_tables_fit_into_a_document():
 
 
 def test_a_copy_starts_in_as_many_cycles_more_as_hbm_has():
-    assert modelled.dma_start(200) - modelled.dma_start(64) == 136
+    assert modelled.dma_start(FULL, 200) - modelled.dma_start(FULL, 64) == 136
+    assert modelled.dma_start(TRAINIUM, 64) - modelled.dma_start(FULL, 64) == TRAINIUM.dma_start
 
 
 def test_a_checkout_without_the_kernel_is_a_sentence(tmp_path):
     with pytest.raises(settings.UsageError, match="KERNEL must name an existing file"):
-        modelled.kernel(published.KERNELS[0], tmp_path, [64])
+        modelled.kernel(FULL, published.KERNELS[0], tmp_path, [64])

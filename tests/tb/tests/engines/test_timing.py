@@ -9,7 +9,7 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.hdl.elementwise.checker import ElementwiseChecker
 from neuroncore_rtl.run import settings, targets
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.costs import latency, period, step_cycles
+from neuroncore_rtl.spec.costs import is_slow, latency, period, step_cycles
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Access, AluOp
 from neuroncore_rtl.spec.pacing import GPSIMD
@@ -105,7 +105,8 @@ def test_a_paced_engine_takes_the_published_cycles_of_its_own_clock():
         instruction = m.case.build(m.elements, PACED)
         published = m.case.cost(m.elements) * (2 if instruction.opcode in (*SCALAR_OPCODES, *GPSIMD) else 2.5)
         far += [m.line() for cycles in m.measured["overlapped"] if not -1 < cycles - published < 17 + 0.04 * published]
-        assert abs(period(instruction, PACED) - published) <= 1 + 0.07 * published
+        slack = 8 if is_slow(instruction) else 1
+        assert all(abs(cycles - period(instruction, PACED)) <= slack for cycles in m.measured["overlapped"]), m.line()
     assert far == []
 
 
