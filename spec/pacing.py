@@ -11,11 +11,11 @@ from math import lcm
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP16
-from neuroncore_rtl.spec.isa import AluOp, Elementwise, Engine, Opcode, Pointer, Storage
+from neuroncore_rtl.spec.isa import AluOp, Elementwise, Engine, Instruction, Opcode, Pointer, Storage
 
 __all__ = [
     "ALWAYS_TWO", "GPSIMD", "HALVES", "QUICK_FUSED", "QUICK_REDUCTIONS", "QUICK_SUMS", "UNLIMITED", "ZERO_FORMATS",
-    "Pace", "PacedInstruction", "pace_of", "paced",
+    "Pace", "PacedInstruction", "own_clock", "pace_of", "paced",
 ]  # fmt: skip
 
 GPSIMD = Opcode.IOTA, Opcode.AFFINE_SELECT
@@ -109,6 +109,13 @@ def paced(instruction: Elementwise, config: Config) -> PacedInstruction | None:
     reads_out = opcode == Opcode.TENSOR_SCALAR_REDUCE or (opcode == Opcode.ACTIVATE and instruction.sum_store)
     least = 0 if opcode in UNLIMITED else pace.least
     return PacedInstruction(pace.ticks, 0, _halves(instruction) * pace.half, pace.least if reads_out else 0, least)
+
+
+def own_clock(instruction: Instruction, config: Config) -> int:
+    """Return the clock of an instruction's engine, in percent of the machine's one clock."""
+    if getattr(instruction, "opcode", None) in GPSIMD:
+        return config.gpsimd_speed
+    return {Engine.VECTOR: config.vector_speed, Engine.SCALAR: config.scalar_speed}.get(instruction.engine, 100)
 
 
 def _halves(one: Elementwise) -> int:

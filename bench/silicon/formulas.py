@@ -8,7 +8,7 @@ from neuroncore_rtl.spec import costs
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Instruction, MultiplyMoving, Opcode, Storage
-from neuroncore_rtl.spec.pacing import GPSIMD
+from neuroncore_rtl.spec.pacing import own_clock
 
 __all__ = ["FORMULA_BAR", "LENGTHS", "REASONS", "SHORT", "formula_rows"]
 
@@ -85,21 +85,12 @@ _ROWS: dict[str, Callable[[int], Instruction]] = {
 }
 
 
-def _own_clock(instruction: Instruction, config: Config) -> float:
-    """Return the clock of the instruction's engine as a fraction of the machine's."""
-    if isinstance(instruction, MultiplyMoving):
-        return 1
-    if instruction.opcode in GPSIMD:
-        return config.gpsimd_speed / 100
-    return (config.scalar_speed if instruction.opcode == Opcode.ACTIVATE else config.vector_speed) / 100
-
-
 def formula_rows(config: Config) -> list[dict[str, object]]:
     """Return name, published formula, and our and the published cycles by length, for each instruction."""
     rows = []
     for name, make in _ROWS.items():
         costs_ = [published_cost(make(n)) for n in LENGTHS]
-        ours = [costs.period(make(n), config) * _own_clock(make(n), config) for n in LENGTHS]
+        ours = [costs.period(make(n), config) * own_clock(make(n), config) / 100 for n in LENGTHS]
         pairs = [[cycles, cost.cycles] for cycles, cost in zip(ours, costs_, strict=True)]
         rows.append({"name": name, "formula": costs_[0].formula, "cycles": pairs})
     # AWS publishes no formula for an FP32 product; there as here it is four BF16 products.

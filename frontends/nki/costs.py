@@ -14,8 +14,8 @@ from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.source import Line
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16
-from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Engine, Instruction, MultiplyMoving, Storage
-from neuroncore_rtl.spec.pacing import GPSIMD
+from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Instruction, MultiplyMoving, Storage
+from neuroncore_rtl.spec.pacing import own_clock
 
 __all__ = ["PublishedCost", "published_by_line", "published_cost"]
 
@@ -124,12 +124,5 @@ def published_by_line(entries: Iterable[Entry], config: Config) -> dict[Line, Pu
         if cost is not None:
             line = entry.source.user
             formulas.setdefault(line, {})[cost.formula] = None
-            cycles[line] = cycles.get(line, 0) + cost.cycles * 100 / _speed(entry.instruction, config)
+            cycles[line] = cycles.get(line, 0) + cost.cycles * 100 / own_clock(entry.instruction, config)
     return {line: PublishedCost("; ".join(found), cycles[line]) for line, found in formulas.items()}
-
-
-def _speed(instruction: Instruction, config: Config) -> int:
-    """Return the clock of an instruction's engine on NeuronCore-v2, in percent of the machine's clock."""
-    if getattr(instruction, "opcode", None) in GPSIMD:
-        return config.gpsimd_speed
-    return {Engine.VECTOR: config.vector_speed, Engine.SCALAR: config.scalar_speed}.get(instruction.engine, 100)

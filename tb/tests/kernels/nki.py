@@ -71,7 +71,9 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     lines = {}
     if done.cycles is not None:
         lines = {
-            "cycles_are": "open-RTL cycles, not a prediction of Trainium's",
+            "cycles_are": "of this RTL at the silicon's clocks, see docs/silicon.md"
+            if config.clock_mhz
+            else "open-RTL cycles, not a prediction of Trainium's",
             "busy": {engine: Share(share) for engine, share in done.utilisation.items()},
             "lines": _line_table(done),
         }

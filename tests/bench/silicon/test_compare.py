@@ -6,7 +6,7 @@ from rich.console import Console
 
 from neuroncore_rtl.bench.silicon import compare as silicon
 from neuroncore_rtl.bench.silicon import formulas, modelled, published
-from neuroncore_rtl.bench.silicon.compare import collective_rows, fit_collectives
+from neuroncore_rtl.bench.silicon.collectives import collective_rows, fit_collectives
 from neuroncore_rtl.run import report, settings
 from neuroncore_rtl.spec.config import PRESETS
 
