@@ -8,6 +8,7 @@ import numpy as np
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.golden.scalar import activate
+from neuroncore_rtl.kernels.text.markdown import replace_between
 from neuroncore_rtl.spec.functions import FUNCTIONS, load_tables
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, control_address
 from neuroncore_rtl.tb.check.oracles.accuracy import CROSSINGS, borders, dense, errors, wrong_way
@@ -152,9 +153,7 @@ def print_accuracy(check: bool, exhaustive: bool) -> None:
         _exhaustive()
         return
     text = PATH.read_text()
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    new = head + BEGIN + accuracy_table() + END + tail
+    new = replace_between(text, BEGIN, END, accuracy_table())
     if check:
         state = "up to date" if new == text else "out of date: run python -m neuroncore_rtl.bench.activation"
         click.echo(f"{PATH.name} is {state}")

@@ -5,8 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.dma.instruction import DmaInstruction
+from neuroncore_rtl.hdl.primitives.delay_line import DelayLine
 from neuroncore_rtl.hdl.primitives.fifo import Fifo
-from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.spec import timing
 
 __all__ = ["CopyStart"]

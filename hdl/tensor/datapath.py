@@ -10,9 +10,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.operand import Operand
+from neuroncore_rtl.hdl.primitives.delay_line import DelayLine
 from neuroncore_rtl.hdl.tensor.array import SystolicArray, row_skew, tile_count
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS, Edge, Element, edge_name
-from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.hdl.tensor.tile import RowEvents
 from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config

@@ -17,6 +17,7 @@ from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
 from neuroncore_rtl.hdl.memory.psum import Psum
 from neuroncore_rtl.hdl.primitives.counting import count
+from neuroncore_rtl.hdl.primitives.delay_line import DelayLine
 from neuroncore_rtl.hdl.primitives.engine_error import EngineError
 from neuroncore_rtl.hdl.primitives.fifo import BypassFifo, Fifo
 from neuroncore_rtl.hdl.primitives.span import members
@@ -27,7 +28,6 @@ from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS
 from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction, TensorOpcode
 from neuroncore_rtl.hdl.tensor.loader import StationaryLoader
 from neuroncore_rtl.hdl.tensor.mover import Mover, MoverStep
-from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.hdl.verilog.hierarchy import lanes
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config

@@ -127,6 +127,10 @@ class Allocator:
         """Return the address of new bytes in HBM that are no tensor of the program; ValueError if they do not fit."""
         return self._take(Storage.HBM, name, size)
 
+    def free_hbm(self, end: int) -> None:
+        """Free the bytes in HBM from address `end` on, which a discarded attempt to spill has taken."""
+        self._used[Storage.HBM] = end
+
     @located
     def temporary(self, storage: Storage, name: str, size: int) -> int:
         """Return the address of a new buffer of `size` bytes of a partition; ValueError if its offsets are too wide."""

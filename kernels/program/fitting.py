@@ -32,17 +32,24 @@ def fitted(steps: Sequence[ProgramStep], space: Allocator) -> tuple[list[Program
     Raises:
         OutOfMemory: if the tiles of one instruction do not fit.
     """
-    ordered = demand_order(steps, space.config)
-    attempts: list[tuple[list[ProgramStep], list[Spill]]] = []
-    refusals = []
-    for order in (ordered, list(steps)):
+    attempts: list[tuple[list[ProgramStep], list[Spill], int]] = []
+    refusals, start = [], space.fixed_end(Storage.HBM)
+    for order in (demand_order(steps, space.config), list(steps)):
         try:
-            attempts.append(_with_spills(order, space))
+            found, spills = _with_spills(order, space)
         except OutOfMemory as refusal:
             refusals.append(refusal)
+        else:
+            attempts.append((found, spills, space.fixed_end(Storage.HBM)))
+            if not spills:
+                break
+        space.free_hbm(start)
     if not attempts:
         raise refusals[0]
-    return min(attempts, key=lambda attempt: sum(spill.size for spill in attempt[1]))
+    found, spills, end = min(attempts, key=lambda attempt: sum(spill.size for spill in attempt[1]))
+    if end > start:
+        space.hbm_bytes("spilled tiles", end - start)
+    return found, spills
 
 
 def _with_spills(steps: list[ProgramStep], space: Allocator) -> tuple[list[ProgramStep], list[Spill]]:
@@ -57,12 +64,14 @@ def _with_spills(steps: list[ProgramStep], space: Allocator) -> tuple[list[Progr
 def _spilled(steps: list[ProgramStep], space: Allocator, storage: Storage) -> tuple[list[ProgramStep], list[Spill]]:
     refusal = None
     for share in SHARES:
+        start = space.fixed_end(Storage.HBM)
         try:
             found = spill(steps, space, storage, share)
             addresses(found[0], space, (storage,))
             return found
         except OutOfMemory as error:
             refusal = refusal or error
+            space.free_hbm(start)
     assert refusal
     raise refusal
 

@@ -13,7 +13,6 @@ import os
 import re
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
@@ -64,30 +63,17 @@ def complete(directory: Path, lock: Path) -> None:
 def _fill(directory: Path, lock: Path) -> None:
     """Create the environment; pip installs uv, and uv installs the rest in a fifth of pip's time."""
     python, uv = str(directory / "bin" / "python"), str(directory / "bin" / "uv")
+    pip = [python, "-m", "pip", "--disable-pip-version-check"]
     quiet = [] if sys.stderr.isatty() else ["--quiet"]
-    wheel = _pip_of_python()
-    if wheel:
-        _run(sys.executable, "-m", "venv", "--without-pip", "--clear", str(directory))
-        pip = [python, str(wheel / "pip")]
-    else:
-        _run(sys.executable, "-m", "virtualenv", "--clear", str(directory))
-        pip = [python, "-m", "pip"]
+    creator = "venv" if importlib.util.find_spec("ensurepip") else "virtualenv"
+    _run(sys.executable, "-m", creator, "--clear", str(directory))
     _run(*pip, "install", "--quiet", next(line for line in lock.read_text().split() if line.startswith("uv==")))
     os.environ.update(_settings_of(pip))
     install = (uv, "pip", "install", "--python", python)
     # Otherwise every command would compile its imports again.
     compiled = ["--compile-bytecode"] if sys.dont_write_bytecode else []
-    packages = ["--editable", str(lock.resolve().parent), *([str(wheel)] if wheel else [])]
-    _run(*install, *quiet, *compiled, "--constraints", str(lock), *packages)
-
-
-def _pip_of_python() -> Path | None:
-    """Return the wheel of pip that comes with Python, if any: pip runs from it four seconds before venv installs it."""
-    folder = sysconfig.get_config_var("WHEEL_PKG_DIR")
-    bundled = importlib.util.find_spec("ensurepip")
-    if not folder and bundled and bundled.origin:
-        folder = Path(bundled.origin).with_name("_bundled")
-    return next(Path(folder).glob("pip-*.whl"), None) if folder else None
+    project = str(lock.resolve().parent)
+    _run(*install, *quiet, *compiled, "--constraints", str(lock), "--editable", project)
 
 
 def _settings_of(pip: list[str]) -> dict[str, str]:

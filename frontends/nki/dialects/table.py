@@ -11,6 +11,7 @@ from neuroncore_rtl.frontends.nki.dialects.language_memory import names
 from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, MODULE_FUNCTIONS, OPERATION_NAMES
 from neuroncore_rtl.frontends.nki.indices.dtypes import DType
 from neuroncore_rtl.frontends.nki.lowering.loops import LOOPS
+from neuroncore_rtl.kernels.text.markdown import replace_between
 from neuroncore_rtl.spec.config import PRESETS
 
 __all__ = ["BEGIN", "END", "calls", "dialect_table"]
@@ -57,9 +58,7 @@ def dialect_table() -> str:
 
 def updated_page(text: str) -> str:
     """Return the text of a documentation page with its tables of calls replaced by the current ones."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}{dialect_table()}{END}{after}"
+    return replace_between(text, BEGIN, END, dialect_table())
 
 
 if __name__ == "__main__":

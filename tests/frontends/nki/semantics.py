@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from neuroncore_rtl import ROOT
+from neuroncore_rtl.kernels.text.markdown import markdown_table, replace_between
 
 __all__ = ["ROWS", "Example", "Row", "updated_page"]
 
@@ -512,16 +513,10 @@ def _quotients(rng: np.random.Generator) -> Example:
     return Example("nl.divide(a, b)", (a, b), "float32", expected)
 
 
-def semantics_table() -> str:
-    rows = [f"| {one.about} | {one.result} | {one.source} |" for one in ROWS]
-    return "\n".join(["| operation | result | source |", "|---|---|---|", *rows, ""])
-
-
 def updated_page(text: str) -> str:
     """Return the text of a documentation page with its table of semantics replaced by the current one."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}{semantics_table()}{END}{after}"
+    rows = ((one.about, one.result, one.source) for one in ROWS)
+    return replace_between(text, BEGIN, END, markdown_table(("operation", "result", "source"), rows) + "\n")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ from amaranth import Value
 
 from neuroncore_rtl.golden.arith import fma_fp32
 from neuroncore_rtl.hdl.arith.operand import OPERAND_BIAS, SIGNIFICAND_BITS, Operand
+from neuroncore_rtl.hdl.primitives.delay_line import DelayLine
 from neuroncore_rtl.hdl.tensor.array import SystolicArray, row_skew, tile_count
-from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.hdl.tensor.tile import RowEvents
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from tests.hdl.simulation import simulated, slow

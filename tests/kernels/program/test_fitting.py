@@ -159,6 +159,8 @@ def test_spills_are_counted_and_named(rng):
     assert row["tile"].startswith("tile to HBM, test_fitting.py:")
     assert row["copies"] * ROWS * COLUMNS * 4 == row["bytes"] and row["copies"] >= TILES - 10
     assert build_image(program).spills == tuple(program.spills)
+    # HBM has one place for each tile that leaves, and none of discarded attempts.
+    assert program.end(Storage.HBM) <= out.address + out.size * 4 + TILES * ROWS * COLUMNS * 4
 
 
 def test_what_no_order_can_fit_is_refused():

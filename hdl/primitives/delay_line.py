@@ -1,4 +1,4 @@
-"""Delay lines for the skew at the array's edges.
+"""Delay line: a fixed delay of a word.
 
 A delay of more than two cycles is a ring memory, not a shift register: it writes and reads one word per cycle, so power
 and simulation time are independent of its length.
