@@ -29,9 +29,9 @@ __all__ = ["FABRIC"]
 def _routable(m: Module, router: Router) -> Value:
     """Return whether golden would send each flit through this router's input, and the chip number is constant."""
     tests = tests_module("link.test_router")
-    routes, streams = tests.cases(tests.RING), tests_module("link.test_router_cycles").streams(router, 0)
+    routes, (streams, _) = tests.cases(tests.RING), tests.streams_of(router, tests.RING)
     legal = []
-    for source, flits in zip(tests_module("link.routers").came_from(tests.RING), streams, strict=True):
+    for source, flits in zip(tests_module("link.test_router_cycles").came_from(tests.RING), streams, strict=True):
         header = flits.payload.header
         place = Cat(router.chip, header.destination, header.channel)
         widths = len(router.chip), len(header.destination)

@@ -104,8 +104,8 @@ def test_the_first_wrong_word_of_a_header_is_named_and_nothing_is_loaded():
     bits = [(place, bit) for place in range(8) for bit in range(32) if not legal.get(place, 0) >> bit & 1]
     wrong = WRONG + [(place, right[place] ^ 1 << bit) for place, bit in bits]
     images = [[*right[:place], word, *right[place + 1 :]] for place, word in wrong]
-    for image in images:
-        image[7] |= 1
+    for image, (place, _) in zip(images, wrong, strict=True):
+        image[7] |= place != 7  # nothing is loaded even if another word is taken for right
     memory = b"".join(struct.pack("<8I", *words).ljust(RECORD_BYTES, b"\0") for words in images)
     dut, reset = Boot(CONFIG), Signal()
 

@@ -311,7 +311,10 @@ def test_command_line_and_table_name_the_same_units():
 
 @pytest.mark.parametrize("unit", MUTATED_UNITS.values(), ids=MUTATED_UNITS)
 def test_every_unit_can_be_made_and_has_its_tests(unit):
-    assert Fragment.get(unit.make(), None).statements
+    component = unit.make()
+    unit.means(Module(), component)
+    assert unit.legal is None or unit.legal(Module(), component) is not None
+    assert Fragment.get(component, None).statements
     assert all((ROOT / test.partition("::")[0]).is_file() for test in unit.tests)
 
 
