@@ -16,10 +16,14 @@ from llvmlite import binding
 from neuroncore_rtl import ROOT, SIM_BUILD
 from neuroncore_rtl.golden.arith.machine_code import load_compiled
 
-__all__ = ["OPTIONS", "cached_function"]
+__all__ = ["OPTIONS", "cached_function", "provide"]
 
 OPTIONS = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of `numba.njit` for a cached function, besides its signature."""
+
+
+def provide() -> None:
+    """Do nothing; `run.sim.packages` replaces this by the installation of Numba, called before its first use."""
 
 
 @cache
@@ -31,6 +35,7 @@ def cached_function(module: str, name: str) -> Callable[..., None]:
     compile. Its decorator `numba.njit` must have `OPTIONS` and one signature: arguments are pointers and int64, without
     a result.
     """
+    provide()
     path = SIM_BUILD / "golden" / f"{name}-{_digest(module)}.ll"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)

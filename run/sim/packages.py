@@ -9,12 +9,14 @@ import importlib.util
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
 
 from neuroncore_rtl import IN_CLONE, ROOT
+from neuroncore_rtl.golden.arith import numba_cache
 from neuroncore_rtl.run.sim.doctor import MissingTool
 
 __all__ = ["PACKAGE_GROUPS", "PackageGroup", "group_table", "require_clone", "require_packages"]
@@ -34,6 +36,7 @@ class PackageGroup:
 
 
 PACKAGE_GROUPS = {
+    "numba": PackageGroup("activation functions, powers, the timing model", ("numba",), 35),
     "plots": PackageGroup("plots and their data", ("duckdb", "matplotlib", "resvg_py"), 140),
     "references": PackageGroup("handwritten digits, float64 functions", ("scipy", "sklearn"), 140),
     "campaign": PackageGroup("runs on many workers", ("distributed", "pebble"), 20),
@@ -61,6 +64,9 @@ def require_packages(*names: str) -> None:
         raise MissingTool(f"packages are missing ({purposes}); install them: pip install 'neuroncore-rtl[{groups}]'")
     for name in missing:
         _install(name, uv)
+
+
+numba_cache.provide = partial(require_packages, "numba")
 
 
 def require_clone(command: str) -> None:

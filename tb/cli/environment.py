@@ -19,6 +19,9 @@ from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
 
 __all__ = ["complete", "make"]
 
+LATER = "numba"
+"""Package that only some runs need: `run.sim.packages` installs it before the first of them."""
+
 
 class Unable(Exception):
     """The environment cannot be created."""
@@ -39,7 +42,7 @@ def make(directory: Path, lock: Path) -> None:
             if directory.is_symlink():
                 raise Unable(f"{directory} must not be a link: the environment that it names would be emptied")
             require(*(tool.name for tool in TOOLS.values() if tool.required and tool.package))
-            print(f"making {directory} with {sys.executable} (0.9 GB, about a minute)", file=sys.stderr)
+            print(f"making {directory} with {sys.executable} (0.8 GB, about a minute)", file=sys.stderr)
             mark.unlink(missing_ok=True)
             _fill(directory, lock)
         mark.write_text(wanted)
@@ -72,8 +75,10 @@ def _fill(directory: Path, lock: Path) -> None:
     install = (uv, "pip", "install", "--python", python)
     # Otherwise every command would compile its imports again.
     compiled = ["--compile-bytecode"] if sys.dont_write_bytecode else []
-    project = str(lock.resolve().parent)
-    _run(*install, *quiet, *compiled, "--constraints", str(lock), "--editable", project)
+    later = directory / "later.txt"
+    later.write_text(f"{LATER}\n")
+    project = ("--editable", str(lock.resolve().parent))
+    _run(*install, *quiet, *compiled, "--constraints", str(lock), "--excludes", str(later), *project)
 
 
 def _settings_of(pip: list[str]) -> dict[str, str]:

@@ -1,13 +1,19 @@
 """run.sim.doctor: each missing tool with its command."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 
 import pytest
 from click.testing import CliRunner
 
+from neuroncore_rtl import ROOT
+from neuroncore_rtl.golden import timing
+from neuroncore_rtl.golden.arith import numba_cache
 from neuroncore_rtl.run.sim import doctor, packages, verilator
 from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
+from neuroncore_rtl.tb.cli import environment
 from neuroncore_rtl.tb.cli.commands import app
 
 
@@ -107,5 +113,26 @@ def test_a_group_whose_installation_was_interrupted_is_installed_again(monkeypat
     assert len(started) == 2
 
 
-def interrupt():
+def test_numba_is_installed_before_its_first_use(monkeypatch):
+    asked = []
+    monkeypatch.setattr(packages.numba_cache, "provide", lambda: asked.append("numba"))
+    monkeypatch.setattr(packages.numba_cache, "load_compiled", interrupt)
+    numba_cache.cached_function.cache_clear()
+    with pytest.raises(KeyboardInterrupt):
+        numba_cache.cached_function("neuroncore_rtl.golden.scalar.evaluation", "evaluate")
+    assert timing.predict and asked == ["numba", "numba"]
+
+
+def test_a_product_needs_no_package_that_a_new_environment_leaves_out():
+    assert environment.LATER in packages.PACKAGE_GROUPS[environment.LATER].modules
+    code = (
+        f"import sys; sys.modules[{environment.LATER!r}] = None; import numpy as np; from neuroncore_rtl import run\n"
+        "from neuroncore_rtl.golden import tensor; from neuroncore_rtl.spec.formats import BF16\n"
+        "print(tensor.matrix_product(np.full((2, 3), 0x3F80), np.full((3, 2), 0x3F80), BF16, 4)[0, 0])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert int(said) == 0x40400000
+
+
+def interrupt(*_):
     raise KeyboardInterrupt
