@@ -1,6 +1,7 @@
 """Jobs: work of a target, golden's result, and the rules that judge an outcome."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,7 +33,7 @@ from neuroncore_rtl.spec.isa import Storage
 
 __all__ = [
     "ALIGNMENT", "DeviceJob", "Expected", "ImageJob", "Job", "dump_image", "execute_on_golden", "first_differences",
-    "join_images",
+    "join_images", "record_count",
 ]  # fmt: skip
 
 ALIGNMENT = 4096
@@ -93,6 +94,10 @@ class Job(ABC):
     def golden(self) -> Expected | None:
         """Return golden's result; None if only the caller can judge the job."""
         return None
+
+    def golden_done(self) -> float:
+        """Return the part of `golden` that is done, 0 to 1; 0 if it is not known."""
+        return 0.0
 
     def judge(self, expected: Expected) -> None:  # noqa: B027 # no rule by default
         """Raise an error if golden's result already shows that the job is wrong."""
@@ -258,12 +263,24 @@ class ImageJob(Job):
 
     def golden(self) -> Expected:
         """Return HBM of each core, and the outcome of each image."""
-        memories = self.memories.copy()
+        memories, traces = self.memories.copy(), self._traces
+        traces.clear()
         if self.instance:
-            outcomes = run_instance(self.config, list(memories), bases=[image.base for image in self.everything])
+            bases = [image.base for image in self.everything]
+            outcomes = run_instance(self.config, list(memories), bases=bases, traces=traces)
         else:
-            outcomes = execute_on_golden(self.config, memories[0], self.everything)
+            outcomes = execute_on_golden(self.config, memories[0], self.everything, traces)
         return Expected(memories={"hbm": memories}, outcomes=outcomes)
+
+    def golden_done(self) -> float:
+        """Return the part of the records that golden has retired; 0 with loops, whose rounds only the run shows."""
+        if any(image.flow is not None for image in self.images):
+            return 0.0
+        return sum(map(len, self._traces)) / sum(map(record_count, self.everything))
+
+    @cached_property
+    def _traces(self) -> list:
+        return []
 
     def flow(self, outcome: CoreOutcome) -> dict[str, object]:
         """Return the options with which `golden.timing.predict` follows the execution that golden computed."""
@@ -368,11 +385,27 @@ def join_images(images: Sequence[Image]) -> np.ndarray:
     return memory
 
 
-def execute_on_golden(config: Config, hbm: np.ndarray, images: Sequence[Image]) -> list[CoreOutcome]:
-    """Execute images in `hbm` one after another on golden; on-chip memories keep their contents between images."""
+def record_count(image: Image, sections: Sequence[int] | None = None) -> int:
+    """Return the number of records that run if `sections` run in order, with repeats; None: those of the image."""
+    sections = image.runs if sections is None else sections
+    counts: Counter[int] = Counter()
+    for block in image.blocks:
+        counts[block.section] += block.count
+    return counts.total() if sections is None else sum(counts[section] for section in sections)
+
+
+def execute_on_golden(
+    config: Config, hbm: np.ndarray, images: Sequence[Image], traces: list | None = None
+) -> list[CoreOutcome]:
+    """Execute images in `hbm` one after another on golden; on-chip memories keep their contents between images.
+
+    `traces` receives each image's list of retired records, which grows during the run.
+    """
     expected = []
     for image in images:
         core = Core(config, hbm)
+        if traces is not None:
+            traces.append(core.machine.trace)
         if expected:
             engines = core.machine.engines
             engines.sbuf[...], engines.psum[...] = expected[-1].sbuf, expected[-1].psum

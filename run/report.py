@@ -5,11 +5,12 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event, Thread
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -28,6 +29,9 @@ RESULTS = SIM_BUILD / "results"
 _RECORDINGS = ContextVar("recordings", default=SIM_BUILD)
 
 _NUMBER = re.compile(r"-?[\d.,]*(e[+-]\d+)?%?|nan|-?inf")
+
+LOOK = 2.0
+"""Seconds between two looks at how much of an activity is done."""
 
 PLAIN_WIDTH = 120
 """Columns of output to a file or a pipe."""
@@ -244,7 +248,7 @@ def _readable(value: object) -> str:
 
 
 @contextmanager
-def progress(text: str, activity: str = "", size: float = 1) -> Iterator[None]:
+def progress(text: str, activity: str = "", size: float = 1, done: Callable[[], float] | None = None) -> Iterator[None]:
     """Show on stderr that something is in progress: a spinner on a terminal, else lines at start and end.
 
     If it is expected to take long, the text says how long; see `run.estimates`.
@@ -253,6 +257,8 @@ def progress(text: str, activity: str = "", size: float = 1) -> Iterator[None]:
         text: the activity, for the reader.
         activity: its name among the recorded durations; default `text`.
         size: to which its duration is proportional.
+        done: returns the part of the work that is done, 0 to 1; 0 while it is not known. Another thread calls it, and
+            a duration that it foretells is shown.
     """
     console = terminal(stderr=True)
     started = time.monotonic()
@@ -260,11 +266,42 @@ def progress(text: str, activity: str = "", size: float = 1) -> Iterator[None]:
     if console.is_terminal:
         columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
         with Progress(*columns, console=console, transient=True) as display:
-            display.add_task(shown)
-            yield
+            task = display.add_task(shown)
+            with _foretold(done, lambda remark: display.update(task, description=text + remark)):
+                yield
     else:
         console.print(f"{shown} ...", markup=False)
-        yield
+        said = [shown != text]  # a file needs one estimate
+
+        def say(remark: str) -> None:
+            if remark and not said[0]:
+                console.print(f"{text}{remark} ...", markup=False)
+                said[0] = True
+
+        with _foretold(done, say):
+            yield
     seconds = time.monotonic() - started
     remember(activity or text, seconds, size)
     console.print(f"{text}: {seconds:.1f} s", markup=False)
+
+
+@contextmanager
+def _foretold(done: Callable[[], float] | None, show: Callable[[str], object]) -> Iterator[None]:
+    """Every `LOOK` seconds call `show` with the remark of the whole duration, as far as `done` foretells it."""
+    if done is None:
+        yield
+        return
+    ended, started = Event(), time.monotonic()
+
+    def watch() -> None:
+        while not ended.wait(LOOK):
+            if part := done():
+                show(remark((time.monotonic() - started) / part))
+
+    thread = Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

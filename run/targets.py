@@ -14,7 +14,7 @@ from neuroncore_rtl.run.check.link_table import link_summary, link_table
 from neuroncore_rtl.run.harness.board.board import SimulatedBoard
 from neuroncore_rtl.run.harness.board.host_port import BOARD_MEMORY_BYTES, HostPort, LinkError, SerialLine
 from neuroncore_rtl.run.harness.run import run_device
-from neuroncore_rtl.run.job import Expected, ImageJob, Job
+from neuroncore_rtl.run.job import Expected, ImageJob, Job, record_count
 from neuroncore_rtl.run.report import display_path, progress, recordings
 from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import UsageError
@@ -93,7 +93,7 @@ class Golden(Target):
             raise UsageError(NO_PROFILE)
         if self.waves:
             raise UsageError("WAVES must be 0 for TARGET=golden, not 1")
-        with progress("golden", f"golden: {job.name}, {job.doing}"):
+        with progress("golden", f"golden: {job.name}, {job.doing}", done=job.golden_done):
             expected = job.golden()
         job.judge(expected)
         return Result(job=job, target=self.name, memories=expected.memories, expected=expected)
@@ -125,13 +125,15 @@ class ModelTarget(Target):
             raise UsageError(f"CORES must be 1 for TARGET=model, not {job.config.cores}")
         (image,), expected = job.images, None
         if job.computes or image.flow is not None:
-            with progress(f"golden: {job.note}" if job.note else "golden", f"golden: {job.name}, {job.doing}"):
+            note = f"golden: {job.note}" if job.note else "golden"
+            with progress(note, f"golden: {job.name}, {job.doing}", done=job.golden_done):
                 expected = job.golden()
             job.judge(expected)
         options: dict[str, Any] = job.flow(expected.outcomes[0]) if expected else {}
         memory = timing.MemoryTiming(latency=self.latency, bandwidth=self.bandwidth)
-        with progress(f"timing model: {sum(map(len, image.records)):,} records"):
-            found = timing.predict(image, memory, **options)
+        trace, records = [], record_count(image, options.get("sections"))
+        with progress(f"timing model: {records:,} records", done=lambda: len(trace) / records):
+            found = timing.predict(image, memory, trace=trace, **options)
         known = {"memories": expected.memories, "expected": expected} if expected else {}
         return Result(job=job, target=self.name, cycles=found.cycles, prediction=found, **known)
 
@@ -216,7 +218,7 @@ def execute(job: Job, on: Target) -> Result:
     if on.profile:
         require_packages("plots")  # before a run that takes long
     if on.compares and type(job).golden is not Job.golden:  # golden knows such jobs
-        with progress("golden", f"golden: {job.name}, {job.doing}"):
+        with progress("golden", f"golden: {job.name}, {job.doing}", done=job.golden_done):
             expected = job.golden()
     result = on.execute(job)
     outcome, found = result.outcome, {}

@@ -18,6 +18,7 @@ def run_instance(
     bases: Sequence[int] | None = None,
     order: np.random.Generator | None = None,
     instructions: int = 5_000_000,
+    traces: list | None = None,
 ) -> list[CoreOutcome]:
     """Boot all cores at time 0, run them until none can continue, and return their results.
 
@@ -25,12 +26,15 @@ def run_instance(
     collective takes no time: it ends on all cores when the last one reaches it.
 
     Each of the `memories`, uint8 [bytes], is used in place. `bases` are the addresses of the images, by default 0;
-    `instructions` is the maximum for each controller. For `order` see `golden.core.machine.Machine`.
+    `instructions` is the maximum for each controller. `traces` receives each core's list of retired records, which
+    grows during the run. For `order` see `golden.core.machine.Machine`.
     """
     if len(memories) != config.cores:
         raise ValueError(f"memories must have one entry for each of {config.cores} cores, not {len(memories)}")
     network = Network(dict(enumerate(memories)))
     cores = [Core(config, memory, order, number=n, network=network) for n, memory in enumerate(memories)]
+    if traces is not None:
+        traces += [core.machine.trace for core in cores]
     runs = [core.steps(base, instructions) for core, base in zip(cores, bases or [0] * len(cores), strict=True)]
     times = {number: time for number, run in enumerate(runs) if (time := next(run, None)) is not None}
     while times:

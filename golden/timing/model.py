@@ -76,6 +76,7 @@ def predict(
     *,
     sections: Sequence[int] | None = None,
     path: ControlPath | None = None,
+    trace: list[Timed] | None = None,
 ) -> Prediction:
     """Predict the run of an image on its core.
 
@@ -83,8 +84,8 @@ def predict(
 
     The image has the stock control program, or one that starts sections in the same way. `sections` are in the order in
     which they run, with repetitions, by default the order in the image. `path` is the timing of the control program, by
-    default the stock program's. Raises ValueError if the core is part of an instance, a record waits forever, or a flow
-    lacks `sections` or `path`.
+    default the stock program's. `trace`, an empty list, receives every issued record. Raises ValueError if the core is
+    part of an instance, a record waits forever, or a flow lacks `sections` or `path`.
     """
     config = image.config
     if config.cores > 1:
@@ -95,7 +96,7 @@ def predict(
     hbm = TimedHbm(config, memory, agenda)
     fetcher, semaphores = Fetcher(config, agenda, hbm), Semaphores(agenda)
     banks = Banks(config)
-    trace: list[Timed] = []
+    trace = [] if trace is None else trace
     engines, queues = [], []
     for number in range(queue_count(config)):
         engine = engine_of_queue(number, config)

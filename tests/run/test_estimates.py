@@ -1,6 +1,8 @@
 """Estimates beside activities come from earlier durations of this machine, or from the size of the design."""
 
 import json
+import threading
+import time
 
 import pytest
 
@@ -65,6 +67,21 @@ def test_progress_shows_the_estimate_and_remembers(tmp_path, monkeypatch, capsys
         "building the simulator: 31.0 s",
     ]
     assert json.loads(file.read_text()) == {"build of mine": {"10": 31}}
+
+
+@pytest.mark.parametrize("part, lines", [(0.01, ["about"]), (0.0, []), (1.0, [])])
+def test_progress_foretells_its_duration_from_what_is_done(part, lines, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(estimates, "FILE", tmp_path / "durations.json")
+    monkeypatch.setattr(report, "LOOK", 0.05)
+    seconds = 0.0 if part == 1 else 0.2
+    looks = threading.Event()
+    with report.progress("work", done=lambda: looks.set() or part / 5):
+        assert looks.wait(10)
+        time.sleep(seconds)
+    first, *between, last = capsys.readouterr().err.splitlines()
+    assert (first, last[:6]) == ("work ...", "work: ")
+    assert [line.split()[1].strip("(") for line in between] == lines
+    assert threading.active_count() == 1
 
 
 def test_what_failed_is_not_remembered(tmp_path, monkeypatch):
