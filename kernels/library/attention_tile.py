@@ -24,6 +24,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_scalar,
     tensor_scalar_reduce,
 )
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length, neighbours
 from neuroncore_rtl.kernels.tiling.inverse import inverse
 from neuroncore_rtl.spec.formats import FP32
@@ -53,6 +54,7 @@ class Head(NamedTuple):
     v: Any
 
 
+@located
 def hide(program: Program, scores: Tensor, own: int) -> None:
     """Append the causal mask of scores: query i, from 0 on, sees only the keys of columns 0 to `own` + i."""
     visible = min(max(0, own + 1), scores.size)

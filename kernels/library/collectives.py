@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 from neuroncore_rtl.kernels.program import Program
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.collective import Collective
 
 __all__ = ["collectives_program"]
 
 
+@located
 def collectives_program(config: Config, instructions: Sequence[Collective], base: int) -> Program:
     """Return the program of one core that executes its collectives in order.
 

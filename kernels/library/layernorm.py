@@ -2,6 +2,7 @@
 
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, as_rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import bn_aggr, bn_stats, tensor_scalar, tensor_tensor
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.transfer import RowVector, rows_like
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
@@ -12,6 +13,7 @@ __all__ = ["inverse_deviation", "layernorm"]
 STATS = OUTPUTS[Opcode.BN_STATS]
 
 
+@located
 def layernorm(
     program: Program,
     y: Rows | Tensor,
@@ -34,6 +36,7 @@ def layernorm(
         program.append(tensor_tensor(out, middle, shift, AluOp.ADD))
 
 
+@located
 def inverse_deviation(program: Program, moments: Tensor, tile: Tensor, epsilon: float) -> None:
     """Append the computation of moments[0:2] = mean and 1 / sqrt(variance + epsilon) of each row of a tile."""
     chunks = range(0, tile.size, STATS_ELEMENTS)

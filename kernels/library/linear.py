@@ -86,6 +86,7 @@ def linear(
     return product(program, x_t, w, name=name, fmt=fmt, finish=finish)
 
 
+@located
 def column_of(
     program: Program,
     bias: HbmTensor,

@@ -97,6 +97,7 @@ def matmul(
         kernel.append(stored or (lambda rows: None))
 
 
+@located
 def passes(fmt: Format, transposed: bool = False) -> list[tuple[int, int, bool]]:
     """Return the passes over a tile of K: half of the stationary and of the moving operand, and whether to load.
 

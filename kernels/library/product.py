@@ -94,6 +94,7 @@ def _columns(program: Program, operand: Matrix, depth: Sequence[slice], columns:
     return [tile[:, columns] for tile in operand.tiles]
 
 
+@located
 def strips_of(b: Matrix, m: int, width: int, words: int) -> list[slice]:
     """Return the columns of b [K, N] that are multiplied together, for m columns of a.
 
@@ -112,6 +113,7 @@ def strips_of(b: Matrix, m: int, width: int, words: int) -> list[slice]:
     return found
 
 
+@located
 def accumulate_product(
     program: Program, stationary: Sequence[Tensor], moving: Sequence[Tensor], columns: slice
 ) -> Tensor:

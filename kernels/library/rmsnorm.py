@@ -2,12 +2,14 @@
 
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, as_rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import activation, scalar_tensor_tensor, tensor_scalar
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.transfer import RowVector, rows_like
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["rmsnorm"]
 
 
+@located
 def rmsnorm(program: Program, y: Rows | Tensor, x: Rows | Tensor, gamma: RowVector, epsilon: float = 1e-5) -> None:
     """Append y = x / sqrt(mean(x * x) + epsilon) * gamma, row by row; gamma is [columns], see `rows_like`."""
     x = as_rows(x, "x")

@@ -4,6 +4,7 @@ import numpy as np
 
 from neuroncore_rtl.kernels.program import Program, Rows, as_rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import tensor_tensor
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import AluOp
 
@@ -13,6 +14,7 @@ BASE = 10_000.0
 """Base of the angles, as published."""
 
 
+@located
 def angles(tokens: int, width: int, base: float = BASE, first: int = 0) -> np.ndarray:
     """Return the angle of each pair of features, float64 [tokens, width / 2].
 
@@ -24,6 +26,7 @@ def angles(tokens: int, width: int, base: float = BASE, first: int = 0) -> np.nd
     return np.arange(first, first + tokens)[:, np.newaxis] * base ** (-np.arange(0, width, 2) / width)
 
 
+@located
 def rope(
     program: Program, x: Rows, cosines: Rows, sines: Rows, *, name: str = "turned", fmt: Format | str | None = None
 ) -> Rows:

@@ -2,12 +2,14 @@
 
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_reduce, tensor_scalar
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.inverse import inverse
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["softmax"]
 
 
+@located
 def softmax(program: Program, y: Rows | Tensor, x: Rows | Tensor) -> None:
     """Append y = exp(x - max) / sum(exp(x - max)), row by row; intermediate values are FP32."""
     waiting = None

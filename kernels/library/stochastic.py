@@ -10,6 +10,7 @@ from itertools import pairwise, repeat
 
 from neuroncore_rtl.kernels.program import Draw, Program, Rows, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 
@@ -23,6 +24,7 @@ def _steps(history: Rows, columns: int, seed: int | None) -> Iterator[tuple[int,
         yield from zip(repeat(step), before.tiles, after.tiles, after.draws(seed, step))
 
 
+@located
 def accumulate(program: Program, history: Rows, addends: Sequence[float], seed: int | None) -> None:
     """Append sums[t + 1] = sums[t] + addends[t], rounded to the tensor's format after every addition.
 
@@ -46,6 +48,7 @@ class Problem:
     rate: float
 
 
+@located
 def descend_stochastic(program: Program, history: Rows, problem: Problem, seed: int | None) -> None:
     """Append weights[t + 1] = weights[t] - rate / samples * inputs^T (inputs weights[t] - targets).
 

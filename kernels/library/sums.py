@@ -3,11 +3,13 @@
 from neuroncore_rtl.kernels.library.linear import linear
 from neuroncore_rtl.kernels.program import Program, Rows, as_rows
 from neuroncore_rtl.kernels.program.instructions import memset
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["sum_columns"]
 
 
+@located
 def sum_columns(program: Program, x: Rows, before: Rows | None = None, name: str = "sums") -> Rows:
     """Append and return the sums of the columns of x, plus the sums `before`, FP32 [1, columns].
 

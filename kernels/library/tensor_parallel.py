@@ -14,6 +14,7 @@ import numpy as np
 
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.program import HbmTensor, Image, Program, build_image
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.spec.instance import Instance
@@ -43,6 +44,7 @@ class Shard(NamedTuple):
     program: Program
 
 
+@located
 def row_strips(m: int, n: int, strips: int, columns: int) -> list[slice]:
     """Split the rows of an FP32 matrix [m, n] into strips, as evenly as possible.
 
@@ -58,6 +60,7 @@ def row_strips(m: int, n: int, strips: int, columns: int) -> list[slice]:
     return [slice(first, end) for first, end in pairwise(bounds)]
 
 
+@located
 def tensor_parallel_programs(
     machine: Config | Instance,
     group: Group,

@@ -2,16 +2,19 @@
 
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, as_rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import find_index8, match_replace8, max8
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
 
 __all__ = ["rounded_up", "topk"]
 
 
+@located
 def rounded_up(k: int) -> int:
     """Return the number of largest elements that `topk` searches for to find k: k, rounded up."""
     return -(-k // VALUES8) * VALUES8
 
 
+@located
 def topk(program: Program, values: Rows | Tensor, indices: Rows | Tensor, x: Rows | Tensor) -> None:
     """Append the search for the largest elements of each row of x, descending; ties are in order of position.
 

@@ -13,6 +13,7 @@ from neuroncore_rtl.spec.isa import AluOp, Index
 __all__ = ["identity", "transpose", "transpose_tiles"]
 
 
+@located
 def identity(program: Program, fmt: Format | str) -> Tensor:
     """Append and return an identity matrix in SBUF, as large as the array."""
     size = program.lanes
@@ -51,6 +52,7 @@ def transpose(program: Program, x: Rows | Tensor, matrix: Tensor | None = None, 
     return Rows(tuple(tiles))
 
 
+@located
 def transpose_tiles(program: Program, tiles: Sequence[Tensor], matrix: Tensor) -> Tensor:
     """Append and return the transposed tiles, side by side in a PSUM bank.
 

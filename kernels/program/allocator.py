@@ -97,6 +97,7 @@ class Allocator:
         self.kept: list[Tensor] = []
         self.hbm_tensors: list[HbmTensor] = []
 
+    @located
     def sbuf(
         self, name: str, fmt: Format | str, shape: tuple[int, ...], partitions: int | None = None, *, kept: bool = False
     ) -> Tensor:
@@ -106,6 +107,7 @@ class Allocator:
         """
         return self._on_chip(Storage.SBUF, name, fmt, shape, partitions, kept)
 
+    @located
     def psum(
         self, name: str, fmt: Format | str, shape: tuple[int, ...], partitions: int | None = None, *, kept: bool = False
     ) -> Tensor:
@@ -116,6 +118,7 @@ class Allocator:
         """
         return self._on_chip(Storage.PSUM, name, fmt, shape, partitions, kept)
 
+    @located
     def hbm(self, name: str, fmt: Format | str, shape: tuple[int, ...]) -> HbmTensor:
         """Return a new tensor in HBM; ValueError if it does not fit."""
         fmt, shape = _format(name, fmt), _extents(name, shape)
@@ -123,10 +126,12 @@ class Allocator:
         self.hbm_tensors.append(HbmTensor(name=name, format=fmt, address=address, shape=shape))
         return self.hbm_tensors[-1]
 
+    @located
     def hbm_bytes(self, name: str, size: int) -> int:
         """Return the address of new bytes in HBM that are no tensor of the program; ValueError if they do not fit."""
         return self._take(Storage.HBM, name, size)
 
+    @located
     def free_hbm(self, end: int) -> None:
         """Free the bytes in HBM from address `end` on, which a discarded attempt to spill has taken."""
         self._used[Storage.HBM] = end
@@ -143,11 +148,13 @@ class Allocator:
         self.buffers[number] = Buffer(name, storage, size)
         return number << BUFFER_BITS
 
+    @located
     def room(self, storage: Storage) -> range:
         """Return the range of addresses above all tensors of a fixed address; on chip, addresses in a partition."""
         first = -(-self._used[storage] // LINE_BYTES) * LINE_BYTES
         return range(min(first, self._ends[storage]), self._ends[storage])
 
+    @located
     def fixed_end(self, storage: Storage) -> int:
         """Return the address behind the last tensor of a fixed address; on chip, an address in a partition."""
         return self._used[storage]

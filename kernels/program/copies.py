@@ -38,6 +38,7 @@ def dma_copy(dst: Tensor | HbmTensor, src: Tensor | HbmTensor, order: tuple[int,
     return DmaCopy(shape=shape, dst=to, src=replace(of, steps=tuple(steps), axis=axis))
 
 
+@located
 def dma_gather(dst: Tensor, table: HbmTensor, rows: Tensor, *, skip: bool = False) -> DmaCopy:
     """Return `dst`[i] = table[rows[i]].
 
@@ -47,6 +48,7 @@ def dma_gather(dst: Tensor, table: HbmTensor, rows: Tensor, *, skip: bool = Fals
     return _indexed(dst, table, rows, skip, gather=True)
 
 
+@located
 def dma_scatter(table: HbmTensor, src: Tensor, rows: Tensor, *, skip: bool = False) -> DmaCopy:
     """Return `table`[rows[i]] = src[i]; the last write to a row remains.
 

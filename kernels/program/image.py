@@ -15,6 +15,7 @@ from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.flow import LOOP_ROUNDS
 from neuroncore_rtl.kernels.program.program import HEADER_BYTES, Program
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.spilling import Spill
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.config import Config
@@ -83,6 +84,7 @@ class Image:
         memory[self.base : self.base + len(self.data)] = np.frombuffer(self.data, np.uint8)
 
 
+@located
 @collector_paused()
 def build_image(
     program: Program,

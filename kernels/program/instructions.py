@@ -35,21 +35,25 @@ class Options(TypedDict, total=False):
     stochastic: Draw | None
 
 
+@located
 def tensor_copy(dst: Tensor, a: Tensor, *, stochastic: Draw | None = None) -> Elementwise:
     """`dst` = a, cast to the format of dst."""
     return elementwise(Opcode.TENSOR_COPY, dst, a=a, stochastic=stochastic)
 
 
+@located
 def memset(dst: Tensor, value: ScalarOperand, *, stochastic: Draw | None = None) -> Elementwise:
     """`dst` = value."""
     return elementwise(Opcode.MEMSET, dst, s0=value, stochastic=stochastic)
 
 
+@located
 def tensor_tensor(dst: Tensor, a: Tensor, b: Tensor, op: AluOp, *, stochastic: Draw | None = None) -> Elementwise:
     """`dst` = op(a, b)."""
     return elementwise(Opcode.TENSOR_TENSOR, dst, a=a, b=b, op0=op, stochastic=stochastic)
 
 
+@located
 def tensor_scalar(
     dst: Tensor,
     a: Tensor,
@@ -63,6 +67,7 @@ def tensor_scalar(
     return elementwise(Opcode.TENSOR_SCALAR, dst, a=a, s0=s0, s1=s1, op0=op0, op1=op1, **options)
 
 
+@located
 def scalar_tensor_tensor(
     dst: Tensor, a: Tensor, s0: ScalarOperand, op0: AluOp, b: Tensor, op1: AluOp, **options: Unpack[Options]
 ) -> Elementwise:
@@ -70,6 +75,7 @@ def scalar_tensor_tensor(
     return elementwise(Opcode.SCALAR_TENSOR_TENSOR, dst, a=a, b=b, s0=s0, op0=op0, op1=op1, **options)
 
 
+@located
 def tensor_scalar_reduce(
     dst: Tensor,
     a: Tensor,
@@ -105,6 +111,7 @@ def tensor_reduce(
     return elementwise(Opcode.TENSOR_REDUCE, dst, a.shape, a=a, op0=op, axes=axes, negate=negate, stochastic=stochastic)
 
 
+@located
 def tensor_tensor_scan(
     dst: Tensor, a: Tensor, b: Tensor, initial: ScalarOperand, op0: AluOp, op1: AluOp, **options: Unpack[Options]
 ) -> Elementwise:
@@ -112,21 +119,25 @@ def tensor_tensor_scan(
     return elementwise(Opcode.TENSOR_TENSOR_SCAN, dst, a=a, b=b, s0=initial, op0=op0, op1=op1, **options)
 
 
+@located
 def bn_stats(dst: Tensor, a: Tensor) -> Elementwise:
     """`dst`[0:6] = count, mean, variance * count of the even elements of a, then of the odd ones."""
     return elementwise(Opcode.BN_STATS, dst, a.shape, a=a)
 
 
+@located
 def bn_aggr(dst: Tensor, a: Tensor) -> Elementwise:
     """`dst`[0:2] = mean and variance of the union of a's triples (count, mean, variance * count)."""
     return elementwise(Opcode.BN_AGGR, dst, a.shape, a=a)
 
 
+@located
 def reciprocal(dst: Tensor, a: Tensor, *, stochastic: Draw | None = None) -> Elementwise:
     """`dst` = 1 / a."""
     return elementwise(Opcode.RECIPROCAL, dst, a=a, stochastic=stochastic)
 
 
+@located
 def select(
     dst: Tensor, predicate: Tensor, on_true: Tensor, on_false: ScalarOperand, *, stochastic: Draw | None = None
 ) -> Elementwise:
@@ -134,41 +145,49 @@ def select(
     return elementwise(Opcode.SELECT, dst, a=predicate, b=on_true, s0=on_false, stochastic=stochastic)
 
 
+@located
 def tensor_copy_predicated(dst: Tensor, predicate: Tensor, b: Tensor, *, stochastic: Draw | None = None) -> Elementwise:
     """`dst` = b where the predicate is not zero; other elements of dst do not change."""
     return elementwise(Opcode.SELECT, dst, a=predicate, b=b, keep=True, stochastic=stochastic)
 
 
+@located
 def affine_select(dst: Tensor, a: Tensor, index: Index, op: AluOp, otherwise: ScalarOperand) -> Elementwise:
     """`dst` = a where the comparison op(n, 0) is true, else `otherwise`; `index` gives n for each element."""
     return elementwise(Opcode.AFFINE_SELECT, dst, a=a, op0=op, s0=otherwise, index=index)
 
 
+@located
 def iota(dst: Tensor, index: Index) -> Elementwise:
     """`dst` = the number that `index` gives to each element, as INT32, or UINT32 if dst has this format."""
     return elementwise(Opcode.IOTA, dst, index=index)
 
 
+@located
 def transpose(dst: Tensor, a: Tensor) -> Elementwise:
     """Transpose square blocks, as long as the last dimension: `dst`[j] of partition p = a[p] of partition j."""
     return elementwise(Opcode.TRANSPOSE, dst, a=a)
 
 
+@located
 def max8(dst: Tensor, a: Tensor) -> Elementwise:
     """`dst`[0:8] = the largest 8 elements of a, descending."""
     return elementwise(Opcode.MAX8, dst, a.shape, a=a)
 
 
+@located
 def find_index8(dst: Tensor, a: Tensor, values: Tensor) -> Elementwise:
     """`dst`[k] = row-major position of values[k] in a, or -1; repeated values find successive positions."""
     return elementwise(Opcode.FIND_INDEX8, dst, a.shape, a=a, values=values)
 
 
+@located
 def match_replace8(dst: Tensor, a: Tensor, values: Tensor, replacement: ScalarOperand) -> Elementwise:
     """`dst` = a, with `replacement` at the positions that `find_index8` finds."""
     return elementwise(Opcode.MATCH_REPLACE8, dst, a=a, values=values, s0=replacement)
 
 
+@located
 def dropout(dst: Tensor, a: Tensor, probability: ScalarOperand, draw: Draw, *, stochastic: bool = False) -> Elementwise:
     """`dst` = 0 with a probability, else a; `stochastic` also rounds dst, by an independent word of the draw."""
     return elementwise(Opcode.DROPOUT, dst, a=a, s0=probability, stochastic=draw, rounds=stochastic)

@@ -38,6 +38,7 @@ class Draw:
     index: Index | None = None
 
 
+@located
 def row_major(shape: tuple[int, ...], base: int = 0, partition: int | None = None) -> Index:
     """Return the numbers of elements in row-major order.
 

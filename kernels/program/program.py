@@ -158,6 +158,7 @@ class Program:
         self._context = instruction.after(self._context)
         self._steps.append(ProgramStep(instruction, self._section, queue, caller(), buffers, self._in_order))
 
+    @located
     def insert(self, number: int, instruction: isa.Instruction) -> None:
         """Insert an instruction before step `number`, in the section and with the source line of that step.
 
@@ -210,6 +211,7 @@ class Program:
         self._lay_out()
         return self._spills
 
+    @located
     def end(self, storage: Storage) -> int:
         """Return the first byte address above all tensors in a memory; in SBUF or PSUM, an address in a partition."""
         places, _ = self._lay_out()

@@ -65,10 +65,12 @@ class Rows:
         """Tiles by the index of their first row; the matrix's first row is 0."""
         return dict(zip((part.start for part in self.parts), self.tiles, strict=True))
 
+    @located
     def columns(self, first: int, end: int) -> "Rows":
         """Return the part of the matrix with the columns [first, end)."""
         return Rows(tuple(tile[:, first:end] for tile in self.tiles), self.first)
 
+    @located
     def draws(self, seed: int | None, stream: int) -> list[Draw | None]:
         """Return a `Draw` per tile, or None per tile without a seed; an element's words do not depend on the tiling."""
         first, draws = self.first, []

@@ -10,6 +10,8 @@ from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
+from neuroncore_rtl.kernels.program.arguments import wrong_argument
+
 __all__ = ["Line", "SourceLine", "caller", "located", "override_source", "source_override"]
 
 _Function = TypeVar("_Function", bound=Callable)
@@ -96,17 +98,30 @@ def _source(kernel_file: str, kernel_number: int, user_file: str, user_number: i
 
 
 def located(function: _Function) -> _Function:
-    """Decorate a function: append the caller's source line to the text of its ValueErrors, as "(my_kernel.py:12)"."""
+    """Decorate a function that users call.
+
+    An error because of an argument whose type its annotation excludes becomes a ValueError that names the argument.
+    Every ValueError ends with the caller's source line, as "(my_kernel.py:12)".
+    """
 
     @wraps(function)
     def checked(*args, **options):
         try:
             return function(*args, **options)
-        except ValueError as refusal:
+        except Exception as error:
+            # A refusal of this project says what must hold; all other errors are Python's or numpy's.
+            own = isinstance(error, ValueError) and " must " in str(error)
+            refusal = None if own else wrong_argument(function, args, options)
+            if refusal is None and isinstance(error, ValueError):
+                refusal = error
+            if refusal is None:
+                raise
             if not hasattr(refusal, "source"):
                 source = caller()
                 setattr(refusal, "source", source)  # noqa: B010 (ValueError declares none)
                 refusal.args = (f"{refusal} ({source})",)
-            raise
+            if refusal is error:
+                raise
+            raise refusal from None
 
     return cast(_Function, checked)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from neuroncore_rtl.kernels.program import strides
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.spec.formats import Format, format_named
 from neuroncore_rtl.spec.isa import Access, DmaTensor, Pointer, Storage
 
@@ -39,6 +40,7 @@ class _Strided:
     def size(self) -> int:
         return prod(self.shape)
 
+    @located
     def reshape(self, *shape: int) -> Self:
         """Return a view of another shape, with at most one extent of -1; ValueError if no steps express it."""
         try:
@@ -47,9 +49,16 @@ class _Strided:
             old = f"{self.shape!r} with steps {self.steps!r}"
             raise ValueError(f"{self.name}: a view of shape {shape!r} is not possible for {old}") from None
 
+    @located
     def permute(self, *axes: int) -> Self:
-        return self._view(*strides.permute(self.shape, self.steps, axes))
+        """Return a view with the dimensions in another order; ValueError if `axes` is no permutation of them."""
+        try:
+            return self._view(*strides.permute(self.shape, self.steps, axes))
+        except ValueError:
+            rule = f"axes must be a permutation of the {len(self.shape)} dimensions"
+            raise ValueError(f"{self.name}: {rule}, not {axes!r}") from None
 
+    @located
     def broadcast_to(self, *shape: int) -> Self:
         """Return a view that repeats elements by numpy's rules; ValueError if the shapes do not broadcast."""
         try:
@@ -57,6 +66,7 @@ class _Strided:
         except ValueError:
             raise ValueError(f"{self.name}: shape must broadcast to {shape!r}, not {self.shape!r}") from None
 
+    @located
     def bitcast(self, fmt: Format | str) -> Self:
         """Return a view of the same bits in a format of the same size."""
         fmt = format_named(fmt) if isinstance(fmt, str) else fmt
