@@ -12,7 +12,7 @@ from pathlib import Path
 
 from neuroncore_rtl import SIM_BUILD
 
-__all__ = ["estimate", "remark", "remember"]
+__all__ = ["Forecast", "estimate", "remark", "remember"]
 
 FILE = SIM_BUILD / "durations.json"
 
@@ -53,6 +53,26 @@ def remember(activity: str, seconds: float, size: float = 1, file: Path | None =
         file.parent.mkdir(parents=True, exist_ok=True)
         unfinished.write_text(json.dumps(known, indent=1) + "\n")
         unfinished.replace(file)
+
+
+class Forecast:
+    """Estimate of an activity's seconds from the part of it that is done.
+
+    What happens once, such as compilation, must not count for the rest. So the rest takes as long as the part since the
+    last look, and an estimate counts if the one before differs by less than a factor of two.
+    """
+
+    def __init__(self):
+        self._seconds = self._part = 0.0
+        self._last: float | None = None
+
+    def look(self, seconds: float, part: float) -> float | None:
+        """Return the estimate when a `part`, 0 to 1, is done after `seconds`; None while there is none."""
+        if part <= self._part:
+            return None
+        before, found = self._last, seconds + (1 - part) * (seconds - self._seconds) / (part - self._part)
+        self._seconds, self._part, self._last = seconds, part, found
+        return found if before is not None and found / 2 < before < 2 * found else None
 
 
 def remark(seconds: float | None) -> str:

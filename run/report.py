@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.run.estimates import estimate, remark, remember
+from neuroncore_rtl.run.estimates import Forecast, estimate, remark, remember
 
 __all__ = [
     "PLAIN_WIDTH", "Report", "Share", "align_rows", "display_path", "progress", "recording_in", "recordings",
@@ -291,12 +291,12 @@ def _foretold(done: Callable[[], float] | None, show: Callable[[str], object]) -
     if done is None:
         yield
         return
-    ended, started = Event(), time.monotonic()
+    ended, started, forecast = Event(), time.monotonic(), Forecast()
 
     def watch() -> None:
         while not ended.wait(LOOK):
-            if part := done():
-                show(remark((time.monotonic() - started) / part))
+            if found := forecast.look(time.monotonic() - started, done()):
+                show(remark(found))
 
     thread = Thread(target=watch, daemon=True)
     thread.start()

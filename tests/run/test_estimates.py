@@ -7,7 +7,7 @@ import time
 import pytest
 
 from neuroncore_rtl.run import estimates, report
-from neuroncore_rtl.run.estimates import RATES, estimate, remark, remember
+from neuroncore_rtl.run.estimates import RATES, Forecast, estimate, remark, remember
 
 
 def test_a_duration_is_remembered_and_scaled(tmp_path):
@@ -69,18 +69,25 @@ def test_progress_shows_the_estimate_and_remembers(tmp_path, monkeypatch, capsys
     assert json.loads(file.read_text()) == {"build of mine": {"10": 31}}
 
 
-@pytest.mark.parametrize("part, lines", [(0.01, ["about"]), (0.0, []), (1.0, [])])
-def test_progress_foretells_its_duration_from_what_is_done(part, lines, tmp_path, monkeypatch, capsys):
+def test_a_forecast_ignores_what_happens_once():
+    forecast = Forecast()
+    # A compilation of 9 s, then 1 % a second.
+    found = [forecast.look(10 + seconds, seconds / 100 + 0.01) for seconds in range(5)]
+    assert found == [None, None, *[pytest.approx(109)] * 3]
+    assert forecast.look(20, 0.05) is None  # no progress
+
+
+@pytest.mark.parametrize("step, lines", [(0.0001, 1), (0.0, 0), (0.3, 0)])
+def test_progress_foretells_its_duration_from_what_is_done(step, lines, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(estimates, "FILE", tmp_path / "durations.json")
-    monkeypatch.setattr(report, "LOOK", 0.05)
-    seconds = 0.0 if part == 1 else 0.2
-    looks = threading.Event()
-    with report.progress("work", done=lambda: looks.set() or part / 5):
-        assert looks.wait(10)
-        time.sleep(seconds)
+    monkeypatch.setattr(report, "LOOK", 0.02)
+    looks = []
+    with report.progress("work", done=lambda: looks.append(step) or min(1, sum(looks))):
+        while len(looks) < 6:
+            time.sleep(0.01)
     first, *between, last = capsys.readouterr().err.splitlines()
-    assert (first, last[:6]) == ("work ...", "work: ")
-    assert [line.split()[1].strip("(") for line in between] == lines
+    assert (first, last[:6], len(between)) == ("work ...", "work: ", lines)
+    assert all(line.startswith("work (about ") for line in between)
     assert threading.active_count() == 1
 
 
