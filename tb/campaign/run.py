@@ -23,7 +23,8 @@ def campaign(
 ) -> Iterator[Row]:
     """Yield a row per task, the store's rows first, then print the number of rows with each status.
 
-    A broken task has a row, too. However the campaign ends, all finished rows are stored.
+    A broken task has a row, too. However the campaign ends, all finished rows are stored. Ctrl-C prints no
+    numbers: the command says in one line that it was interrupted.
 
     Arguments:
         tasks: may be infinite with `seconds`; of tasks with the same key, one runs.
@@ -40,7 +41,7 @@ def campaign(
     else:
         end, total, known = time.monotonic() + seconds, None, []
         new = (task for task in tasks if not store.has_result(task.key))
-    counts = Counter(store.row(key)["status"] for key in known)
+    told, counts = True, Counter(store.row(key)["status"] for key in known)
     try:
         yield from map(store.row, known)
         if new:
@@ -50,8 +51,12 @@ def campaign(
                     counts[row["status"]] += 1
                     step(row)
                     yield row
+    except (KeyboardInterrupt, GeneratorExit):
+        told = False
+        raise
     finally:
-        _count(title, counts.total() if total is None else total + len(known), len(known), counts, store)
+        if told:
+            _count(title, counts.total() if total is None else total + len(known), len(known), counts, store)
 
 
 def _runs_of(store: Store) -> str:

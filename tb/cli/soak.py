@@ -52,7 +52,9 @@ def soak_machine(settings: Settings) -> int:
             found.close()
     if rows or not interrupted:
         _print(folder, rows)
-    return 130 if interrupted else exit_status(rows) if rows else 1
+    if interrupted:
+        raise KeyboardInterrupt
+    return exit_status(rows) if rows else 1
 
 
 def _repeat(path: Path) -> int:

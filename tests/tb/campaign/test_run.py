@@ -217,7 +217,7 @@ def test_a_campaign_that_is_ended_keeps_its_rows_and_leaves_no_process(tmp_path,
     _, said = run.communicate(timeout=120)
     assert run.returncode != 0
     if number == signal.SIGINT:
-        assert "waiting: 9 tasks, 0 known: 5 passed, 0 failed, 0 broken; 4 remain" in said
+        assert "9 tasks" not in said  # the numbers of rows
     workers = [int(path.name.partition("-")[2]) for path in started]
     assert len(workers) == 2
     while any(map(_lives, workers)):

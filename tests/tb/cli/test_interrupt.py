@@ -63,6 +63,22 @@ def test_while_the_design_is_simulated():
     assert interrupt(MATMUL, "verilator: running") == (130, "interrupted\n")
 
 
+SWEEP = """
+[[sweep]]
+test = "matmul"
+PRESET = "nano"
+TARGET = "model"
+M = [1, 2, 3, 4, 5, 6, 7, 8]
+"""
+
+
+def test_while_a_sweep_starts_its_workers(tmp_path):
+    spec = tmp_path / "small.toml"
+    spec.write_text(SWEEP)
+    words = ["-m", "neuroncore_rtl", "sweep", f"SPEC={spec}"]
+    assert interrupt(words, "sweep: 8 to run", NEURONCORE_RTL_FILES=tmp_path) == (130, "interrupted\n")
+
+
 SCRIPT = """
 import sys
 from neuroncore_rtl.run.sim.elaboration import engine_verilog
