@@ -10,7 +10,7 @@ from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-from neuroncore_rtl.kernels.program.arguments import wrong_argument
+from neuroncore_rtl.kernels.arguments import wrong_argument
 
 __all__ = ["Line", "SourceLine", "caller", "located", "override_source", "source_override"]
 

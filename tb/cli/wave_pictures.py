@@ -18,7 +18,7 @@ from neuroncore_rtl.run.targets import Rtl
 from neuroncore_rtl.run.view.engine_waves import TENSOR_OPEN, tensor_groups
 from neuroncore_rtl.run.view.wave_drawing import draw_waves
 from neuroncore_rtl.run.view.wave_groups import traces
-from neuroncore_rtl.run.view.waves import signals, waveform
+from neuroncore_rtl.run.view.waves import latest, signals, waveform
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.tb.cli.array_picture import A, B
@@ -100,8 +100,7 @@ def draw_core(folder: Path) -> str:
     test = command_named("matmul")
     with recording_in(folder):
         report: Any = test.run(test.settings("PRESET=tiny SIM=icarus M=8 K=8 N=12 WAVES=1".split()))
-    (vcd,) = (folder / "waves").glob("core-*.vcd")
-    return draw_waves(vcd, "machine", CORE, range(1, report.cycles + 1), "start")
+    return draw_waves(latest(test.name, folder), "machine", CORE, range(1, report.cycles + 1), "start")
 
 
 def write_wave_pictures() -> None:
