@@ -20,6 +20,8 @@ from amaranth.hdl import Const, Fragment, Signal, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 
+from neuroncore_rtl.hdl.verilog.netlists import faster_netlists
+
 __all__ = ["convert", "elaborate", "module_ports", "tidy", "to_rtlil", "verilog_text"]
 
 REMOVED_ATTRIBUTES = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
@@ -104,7 +106,8 @@ def to_rtlil(name: str, fragment: Fragment, ports: dict, *, sources: bool = Fals
         ports: the ports from `elaborate`.
         sources: annotate each signal and cell with its source file and line.
     """
-    return rtlil.convert(fragment, name, ports=ports, emit_src=sources)
+    with faster_netlists():
+        return rtlil.convert(fragment, name, ports=ports, emit_src=sources)
 
 
 def convert(component: wiring.Component, name: str, platform) -> str:

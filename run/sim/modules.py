@@ -5,10 +5,10 @@ around it see only its interface, so they remain cached. A text depends on wheth
 has gates, and on the replacement of blocks only if it is one.
 """
 
-import ast
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -23,6 +23,11 @@ ALWAYS = ("hdl.verilog.conversion", "hdl.verilog.hierarchy", "hdl.verilog.text")
 
 GATES = "hdl.primitives.clock_gate"
 """Module imported by components with clock gates."""
+
+_IMPORT = re.compile(r"^ *(?:from (\S+) import (\([^)]*|.*)|import (\S+))", re.MULTILINE)
+"""Pattern of an import, which takes a tenth of the time of Python's parser."""
+
+_WORD = re.compile(r"\w+")
 
 
 @dataclass
@@ -88,12 +93,9 @@ def _sources(module: str) -> dict[Path, str]:
 def _hash_and_imports(path: Path) -> tuple[str, list[Path | None]]:
     text = path.read_text()
     imported = []
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            imported += [_file(alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.module is not None, "imports name their package"
-            imported += [_file(node.module), *(_file(f"{node.module}.{alias.name}") for alias in node.names)]
+    for package, names, module in _IMPORT.findall(text):
+        assert not package.startswith("."), "imports name their package"
+        imported += [_file(name) for name in (package, module, *(f"{package}.{name}" for name in _WORD.findall(names)))]
     return _hash(text), imported
 
 
