@@ -2,11 +2,14 @@
 
 Amaranth's engine checks every process of a unit in every delta cycle. Here a signal that changes adds the processes
 that read it to a set, and only these run. The Python code of a process is compiled once for all tests of a unit.
+Testbenches read and write whole signals directly, and the trigger of a clock is made once.
 """
 
 from functools import lru_cache
+from weakref import WeakKeyDictionary
 
-from amaranth.sim import _pyrtl
+from amaranth.hdl import Const, Signal
+from amaranth.sim import _async, _pyrtl
 from amaranth.sim.pysim import PySimEngine, _FragmentCompiler, _PyEngineState, _PySignalState, _run_wakers
 
 __all__ = ["Engine"]
@@ -29,6 +32,38 @@ class _Waker:
 
 _pyrtl.comb_waker = _pyrtl.edge_waker = _pyrtl.memory_waker = _Waker
 _pyrtl.compile = lru_cache(maxsize=None)(compile)
+
+
+class _Context(_async.TestbenchContext):
+    """A testbench's access to signals; a write that changes nothing does not run the design."""
+
+    def get(self, expr):
+        return self._engine.get_value(expr) if type(expr) is Signal else super().get(expr)
+
+    def set(self, expr, value):
+        state = self._engine.state
+        slot = state.slots[state.get_signal(expr)] if type(expr) is Signal and type(value) in (bool, int) else None
+        if slot is None or slot.is_comb or expr._signed:
+            super().set(expr, value)
+        elif slot.next != (bits := value & (1 << expr._width) - 1):
+            slot.update(bits)
+            self._engine.step_design()
+
+
+_async.TestbenchContext = _Context
+
+_collect_trigger, _of_domain = _async.TickTrigger._collect_trigger, WeakKeyDictionary()
+
+
+def _collect_triggers(tick) -> _async.TriggerCombination:
+    """Return what a tick waits for: the three triggers of its domain, and samples."""
+    if tick._domain not in _of_domain:
+        _of_domain[tick._domain] = _collect_trigger(tick)._triggers[:3]
+    samples = map(_async.SampleTrigger, tick._sampled)
+    return _async.TriggerCombination(tick._engine, tick._process, triggers=(*_of_domain[tick._domain], *samples))
+
+
+_async.TickTrigger._collect_trigger = _collect_triggers
 
 
 class _SignalState(_PySignalState):
@@ -104,6 +139,11 @@ class Engine(PySimEngine):
     def reset(self) -> None:
         super().reset()
         self._begin()
+
+    def get_value(self, expr):
+        if type(expr) is Signal:
+            return self._state.slots[self._state.get_signal(expr)].curr
+        return expr.value if type(expr) is Const else super().get_value(expr)
 
     def step_design(self) -> None:
         due, triggers = self._state.due, self._active_triggers
