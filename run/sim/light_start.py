@@ -1,17 +1,17 @@
-"""Fast start of Python in a simulation, without pytest.
+"""Fast start of Python in a simulation, without pytest, asyncio and the version of cocotb's package.
 
-cocotb imports pytest only for assertions and expected exceptions, which takes most of its start time; tests without
-either find stubs instead.
+cocotb imports pytest only for assertions and expected exceptions, asyncio for two exceptions, and the reader of
+packages to know its version, which together take most of its start time. It finds stubs instead.
 """
 
 import sys
 from types import ModuleType, SimpleNamespace
 
-__all__ = ["ENTRIES", "stand_in_for_pytest"]
+__all__ = ["ENTRIES", "use_stubs"]
 
 ENTRIES = ",".join(
     (
-        "neuroncore_rtl.run.sim.light_start:stand_in_for_pytest",
+        "neuroncore_rtl.run.sim.light_start:use_stubs",
         "cocotb.logging:_configure",
         "cocotb._init:init_package_from_simulation",
         "cocotb.regression:_run_regression",
@@ -33,12 +33,17 @@ USED = {
     "_pytest": {},
     "_pytest.assertion": {"install_importhook": lambda config: None},
     "_pytest.config": {"Config": SimpleNamespace(fromdictargs=lambda *arguments: None)},
+    "asyncio": {
+        "CancelledError": type("CancelledError", (BaseException,), {}),
+        "InvalidStateError": type("InvalidStateError", (Exception,), {}),
+    },
+    "cocotb._version": {"__version__": "not read"},
 }
-"""Parts of pytest that cocotb uses, by module: `raises` matches no exception, assertions are not rewritten."""
+"""Parts that cocotb uses, by module: `raises` of pytest matches no exception, assertions are not rewritten."""
 
 
-def stand_in_for_pytest() -> None:
-    """Install the modules of `USED` instead of pytest; must be called before cocotb is imported."""
+def use_stubs() -> None:
+    """Install the modules of `USED`; must be called before cocotb is imported."""
     for name, names in USED.items():
         module = ModuleType(name)
         vars(module).update(names)
