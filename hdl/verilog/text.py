@@ -14,13 +14,13 @@ hold for the pinned versions (`tests/hdl/verilog/test_text.py`):
 import re
 from collections.abc import Iterable, Iterator
 
-from amaranth._toolchain.yosys import find_yosys
 from amaranth.back import rtlil
 from amaranth.hdl import Const, Fragment, Signal, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.verilog.netlists import faster_netlists
+from neuroncore_rtl.hdl.verilog.yosys import run_yosys
 
 __all__ = ["convert", "elaborate", "module_ports", "tidy", "to_rtlil", "verilog_text"]
 
@@ -141,7 +141,7 @@ def _to_verilog(netlists: list[str]) -> list[str]:
         "write_verilog -norename\n"
     )
     # Yosys warns that some processes cannot be written; Amaranth's always can.
-    text = find_yosys(lambda version: version >= (0, 40)).run(["-q", "-"], script, ignore_warnings=True)
+    text = run_yosys(script)
     head, *modules = _MODULE.split(text)
     written = {name["escaped"] or name["plain"]: text for text in modules if (name := _NAME.match(text))}
     names = [set(_RTLIL_MODULE.findall(netlist)) for netlist in netlists]

@@ -6,7 +6,7 @@ Lanes are flattened and optimised per module; the block is then flattened down t
 import json
 from collections.abc import Mapping
 
-from amaranth._toolchain.yosys import find_yosys
+from neuroncore_rtl.hdl.verilog.yosys import run_yosys
 
 __all__ = ["netlists"]
 
@@ -49,5 +49,5 @@ def netlists(block: str, lanes: tuple[str, ...], texts: Mapping[str, str]) -> di
     lanes_alone = f"select {' '.join(kept)}\nflatten -noscopeinfo\nselect -clear\n"
     script.append(f"hierarchy -top {block}\nproc -norom\n{lanes_alone}{OPTIMISED}")
     script.append(f"select {block}\n{FLATTENED}select -clear\nmemory_collect\nwrite_json\n")
-    text = find_yosys(lambda version: version >= (0, 40)).run(["-q", "-"], "".join(script), ignore_warnings=True)
+    text = run_yosys("".join(script))
     return json.loads(text)["modules"]

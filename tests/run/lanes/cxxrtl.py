@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from amaranth._toolchain.yosys import find_yosys
 
+from neuroncore_rtl.hdl.verilog.yosys import run_yosys
 from neuroncore_rtl.run.sim import clang
 
 __all__ = ["Oracle", "yosys"]
@@ -55,7 +56,7 @@ extern "C" void simulate(int cycles, int instances, const uint32_t* given, const
 
 
 def yosys(script: str) -> str:
-    return find_yosys(lambda version: True).run(["-q", "-"], script, ignore_warnings=True)
+    return run_yosys(script)
 
 
 class Oracle:
