@@ -1,33 +1,25 @@
 """Element-wise calls of the vector and the scalar engine."""
 
 from collections.abc import Callable
-from typing import cast
 
 from neuroncore_rtl.frontends.nki.dialects.isa_move import copy
 from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.lowering.arithmetic import append_operations, are_integers
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.lowering.dimensions import apart
 from neuroncore_rtl.frontends.nki.lowering.engines import LoweredEngine, append_copy
-from neuroncore_rtl.frontends.nki.lowering.integers import (
-    Step,
-    append_instruction,
-    append_integers,
-    is_square,
-    one_instruction,
-    whole_number,
-)
-from neuroncore_rtl.frontends.nki.lowering.operands import common, in_sbuf, one_source_in_psum, scalar
+from neuroncore_rtl.frontends.nki.lowering.integers import Step, append_instruction, one_instruction
+from neuroncore_rtl.frontends.nki.lowering.operands import common, one_source_in_psum, scalar
 from neuroncore_rtl.frontends.nki.lowering.operators import activation_named, name_of, operation, with_operand
 from neuroncore_rtl.frontends.nki.lowering.reductions import ReduceCommand
 from neuroncore_rtl.frontends.nki.lowering.running import column, keep, running_reduced, scalar_place, start_value
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.spec.formats import BF16, FP32, INT32, UINT32, IntFormat
-from neuroncore_rtl.spec.isa import Elementwise
-from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
+from neuroncore_rtl.spec.formats import BF16, FP32, IntFormat
+from neuroncore_rtl.spec.isa.alu import AluOp
 
-__all__ = ["CALLS", "are_integers", "for_floats", "inverted", "rooted", "summed"]
+__all__ = ["CALLS", "inverted", "rooted", "summed"]
 
 SCALAR = "scalar"
 
@@ -57,65 +49,6 @@ def memset(r: Recording, dst: View, value=0) -> None:
         # PSUM's words could hold other numbers.
         raise ValueError(f"{dst.name}: value must be from {held.min} to {held.max} in {dst.dtype}, not {value!r}")
     r.program.append(command)
-
-
-def for_floats(r: Recording, ops: tuple, target: Tensor, a: Tensor, *others: Tensor | float) -> Tensor:
-    """Return the source `a`; if all tensors are integers but an operation or a number needs floats, `a` as FP32."""
-    if are_integers(ops, target, a, *others) or any(
-        tensor.format.is_float for tensor in (target, a, *others) if isinstance(tensor, Tensor)
-    ):
-        return a
-    return in_sbuf(r, a, "integers as FP32", FP32)
-
-
-def are_integers(ops: tuple, *operands: Tensor | float) -> bool:
-    """Return whether operations on these operands, including dst, compute in integers."""
-    if FLOAT_ONLY & {operation(op) for op in ops}:
-        return False
-    return all(not one.format.is_float if isinstance(one, Tensor) else float(one).is_integer() for one in operands)
-
-
-def _whole_numbers(r: Recording, ops: tuple, target: Tensor, *sources: Tensor | float) -> Tensor:
-    """Return the tensor for the result: dst, or an integer temporary if a bit operation on integers has a float dst."""
-    formats = [source.format for source in sources if isinstance(source, Tensor)]
-    if (
-        not target.format.is_float
-        or not BITWISE & {operation(op) for op in ops}
-        or any(fmt.is_float for fmt in formats)
-    ):
-        return target
-    r.inserted["bits as floats"] += 1
-    fmt = UINT32 if UINT32 in formats and not any(cast("IntFormat", one).signed for one in formats) else INT32
-    return r.program.space.sbuf(target.name, fmt, target.shape, target.partitions)
-
-
-def _reversal(reverse0: object, reverse1: object) -> isa.Options:
-    return {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
-
-
-def _copied(r: Recording, target: Tensor, kept: Tensor) -> None:
-    if kept is not target:
-        r.program.append(isa.tensor_copy(target, kept))
-
-
-def _operations(steps: tuple[Step, ...]) -> tuple[AluOp, ...]:
-    return tuple(AluOp.MULTIPLY if is_square(step) else step.op for step in steps)
-
-
-def _append(r: Recording, dst: View, target: Tensor, a: Tensor, *steps: Step) -> None:
-    """Append the steps on `a` with the result in dst, in integers if every operand and the result is one."""
-    whole = tuple(whole_number(a, step) for step in steps)
-    if are_integers(_operations(whole), target, a, *(step.operand for step in whole)):
-        steps = whole
-    ops, others = _operations(steps), tuple(step.operand for step in steps)
-    a = for_floats(r, ops, target, a, *others)
-    kept = _whole_numbers(r, ops, target, a, *others)
-    if are_integers(ops, kept, a, *others):
-        fmt = dst.dtype.machine_format if kept is target else kept.format
-        append_integers(r, kept, cast("IntFormat", fmt), a, *steps)
-    else:
-        append_instruction(r, kept, a, *steps)
-    _copied(r, target, kept)
 
 
 def _append_root(r: Recording, target: Tensor, a: Tensor, before: Step | None = None) -> None:
@@ -151,7 +84,7 @@ def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None
     """Compute dst = op(data1, data2)."""
     target, a, b = common(r, dst.shape, dst, data1, data2)
     a, b = one_source_in_psum(r, a, b)
-    _append(r, dst, target, a, Step(operation(op), b, whole=True))
+    append_operations(r, dst, target, a, Step(operation(op), b, whole=True))
 
 
 @instruction(CALLS, result=like("data"), each=True)
@@ -170,7 +103,7 @@ def tensor_scalar(
         return
     op1, operand1 = with_operand(op1, operand1)
     s1 = 0 if operand1 is None else scalar(r, operand1, target.partitions)
-    _append(r, dst, target, a, Step(op0, s0, bool(reverse0)), Step(op1, s1, bool(reverse1)))
+    append_operations(r, dst, target, a, Step(op0, s0, bool(reverse0)), Step(op1, s1, bool(reverse1)))
 
 
 @instruction(CALLS, result=like("data"), each=True)
@@ -182,7 +115,9 @@ def scalar_tensor_tensor(
     a, b = one_source_in_psum(r, a, b)
     a, op0, operand0 = rooted(r, a, op0, operand0)
     s0 = scalar(r, operand0, target.partitions)
-    _append(r, dst, target, a, Step(op0, s0, bool(reverse0)), Step(operation(op1), b, bool(reverse1), whole=True))
+    append_operations(
+        r, dst, target, a, Step(op0, s0, bool(reverse0)), Step(operation(op1), b, bool(reverse1), whole=True)
+    )
 
 
 @instruction(CALLS, result=like("data0", "data1"), like="data0")
@@ -192,7 +127,7 @@ def tensor_tensor_scan(
     """Compute dst[i] = op1(op0(data0[i], dst[i - 1]), data1[i]) with dst[-1] = initial."""
     target, a, b = common(r, dst.shape, dst, data0, data1)
     a, b = one_source_in_psum(r, a, b)
-    options = _reversal(reverse0, reverse1)
+    options: isa.Options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
     start = scalar(r, initial, target.partitions)
     ops, more = (operation(op0), operation(op1)), [start] if isinstance(start, Tensor) else []
     if are_integers(ops, target, a, b, start) and not all(one_instruction(a, Step(op, b), *more) for op in ops):
@@ -281,7 +216,9 @@ def summed(
         r.lanes_summing = 0
         if reduce_res is not None:
             before = start_value(r, SCALAR, AluOp.ADD, ReduceCommand.reduce, None, lanes)
-            r.program.append(stored(scalar_place(r, reduce_res, lanes), before))
+            place = scalar_place(r, reduce_res, lanes)
+            fill = isa.tensor_copy(place, before) if isinstance(before, Tensor) else isa.memset(place, before)
+            r.program.append(fill)
     elif command is ReduceCommand.reduce and lanes <= r.lanes_summing:
         into = column(r, "running", lanes) if reduce_res is None else scalar_place(r, reduce_res, lanes)
         append(sum_into=into, sum_continue=True)
@@ -289,11 +226,6 @@ def summed(
     else:
         running_reduced(r, SCALAR, AluOp.ADD, command, reduce_res, lanes, lambda into: append(sum_into=into))
         r.lanes_summing = lanes if command is ReduceCommand.reset_reduce else 0
-
-
-def stored(place: Tensor, value: float | Tensor) -> Elementwise:
-    """Return the instruction that fills `place` [partitions, 1] with a number, or with one element per partition."""
-    return isa.tensor_copy(place, value) if isinstance(value, Tensor) else isa.memset(place, value)
 
 
 @instruction(CALLS, result=like("data"))
@@ -338,8 +270,7 @@ def activate2(
     elif (first, second) != (AluOp.BYPASS, AluOp.BYPASS):
         scaled = r.program.space.sbuf(dst.name, FP32, target.shape, lanes)
         r.inserted["operations before an activation"] += 1
-        options = _reversal(reverse0, reverse1)
-        r.program.append(isa.tensor_scalar(scaled, a, by0, first, by1, second, **options))
+        append_instruction(r, scaled, a, Step(first, by0, bool(reverse0)), Step(second, by1, bool(reverse1)))
         a = scaled
     options = {"alpha": float(relu_param)}
     function = "leaky_relu" if name_of(op) == "prelu" else activation_named(op)

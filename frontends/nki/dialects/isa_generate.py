@@ -2,6 +2,7 @@
 
 from neuroncore_rtl.frontends.nki.indices.affine import Affine, Condition, Mask
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
+from neuroncore_rtl.frontends.nki.indices.given import as_integer
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like, nothing
@@ -9,7 +10,7 @@ from neuroncore_rtl.frontends.nki.lowering.integers import of_one_sign
 from neuroncore_rtl.frontends.nki.lowering.operands import common, scalar
 from neuroncore_rtl.frontends.nki.lowering.operators import operation
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
-from neuroncore_rtl.kernels.program import Draw
+from neuroncore_rtl.kernels.program import Draw, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.isa import AluOp, Index
 
@@ -22,11 +23,12 @@ OLDER: dict[str, Call] = {}
 
 
 def _numbered(pattern, offset: int, multiplier: int) -> Index:
-    return Index(base=int(offset), partition=int(multiplier), steps=tuple(int(step) for step, _ in pattern))
+    base, partition = as_integer("offset", offset), as_integer("channel_multiplier", multiplier)
+    return Index(base=base, partition=partition, steps=tuple(as_integer("a step", step) for step, _ in pattern))
 
 
 def _shaped(r: Recording, dst: View, pattern, *views: View) -> list:
-    shape = (dst.shape[0], *(int(count) for _, count in pattern))
+    shape = (dst.shape[0], *(as_integer("a count", count) for _, count in pattern))
     return [_free(r, view.fitted(dst.shape), shape) for view in (dst, *views)]
 
 
@@ -85,6 +87,7 @@ def _condition(condition: Condition, shape: tuple[int, ...]) -> tuple[Index, Alu
 def dropout(r: Recording, dst: View, data: View, prob) -> None:
     """Copy data to dst, replacing elements by 0 with a probability."""
     target, source = common(r, dst.shape, dst, data)
-    r.program.append(
-        isa.dropout(target, source, scalar(r, prob, target.partitions), Draw(seed=0, stream=next(r.streams)))
-    )
+    share = scalar(r, prob, target.partitions)
+    if not isinstance(share, Tensor) and not 0 <= share <= 1:
+        raise ValueError(f"{dst.name}: a probability must be from 0 to 1, not {prob!r}")
+    r.program.append(isa.dropout(target, source, share, Draw(seed=0, stream=next(r.streams))))

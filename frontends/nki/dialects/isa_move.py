@@ -3,11 +3,13 @@
 import numpy as np
 
 from neuroncore_rtl.frontends.nki.dialects.isa_tensor import stationary_operand, transposable, transposed
-from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES
+from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES, promoted
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.lowering.arithmetic import append_operations
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, at_least_2d, instruction
 from neuroncore_rtl.frontends.nki.lowering.engines import append_copy
+from neuroncore_rtl.frontends.nki.lowering.integers import Step
 from neuroncore_rtl.frontends.nki.lowering.operands import common, lanes_tensor, one_source_in_psum, spread
 from neuroncore_rtl.frontends.nki.lowering.operators import operation
 from neuroncore_rtl.frontends.nki.lowering.strided import strided
@@ -15,7 +17,6 @@ from neuroncore_rtl.frontends.nki.lowering.tables import in_table, table_of, who
 from neuroncore_rtl.frontends.nki.lowering.truth import truth_of
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import dma_copy as copied
-from neuroncore_rtl.kernels.program.instructions import tensor_tensor
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
@@ -52,7 +53,7 @@ def dma_compute(r: Recording, dst: View, srcs, reduce_op, scales=None, unique_in
     if operation(reduce_op) is not AluOp.ADD or not unique_indices or any(scale != 1 for scale in scales or ()):
         rule = "reduce_op must be add, scales 1.0, and indices unique"
         raise ValueError(f"{dst.name}: {rule}, not {operation(reduce_op).name.lower()}, {scales}, {unique_indices}")
-    if not srcs:
+    if isinstance(srcs, View) or not srcs:
         raise ValueError(f"{dst.name}: srcs must be one tensor or more, not {srcs!r}")
     combine(r, dst, [r.resolved(src) for src in srcs], AluOp.ADD, skips(oob_mode))
 
@@ -104,16 +105,19 @@ def combine(r: Recording, dst: View, srcs: list[View], op: AluOp, skip: bool = F
         for rows in cut(0, shape[0], r.program.lanes):
             combine(r, dst[rows], [src[rows] for src in srcs], op, skip)
         return
+    is_direct = dst.allocation.memory.on_chip and not dst.dtype.is_truth
     total, *terms = (_on_chip(r, src, shape, skip) for src in srcs)
     for number, term in enumerate(terms, start=1):
-        if number == len(terms) and dst.allocation.memory.on_chip:
-            target = dst.fitted(shape)
-        else:
-            target = r.allocate(shape, dst.dtype if number == len(terms) else DTYPES["float32"], Memory.sbuf, dst.name)
+        types = [view.dtype for view in (dst, total, term)]
+        wide = DTYPES["float32" if any(dtype.is_float for dtype in types) else "uint32"]
+        dtype = dst.dtype if number == len(terms) and not dst.dtype.is_truth else promoted(*types, wide)
+        is_dst = is_direct and number == len(terms)
+        target = dst.fitted(shape) if is_dst else r.allocate(shape, dtype, Memory.sbuf, dst.name)
         into, a, b = common(r, shape, target, total, term)
-        r.program.append(tensor_tensor(into, *one_source_in_psum(r, a, b), op))
+        a, b = one_source_in_psum(r, a, b)
+        append_operations(r, target, into, a, Step(op, b, whole=True))
         total = target
-    if not (terms and dst.allocation.memory.on_chip):
+    if not (terms and is_direct):
         copy(r, dst, total, skip=skip)
 
 
@@ -138,6 +142,8 @@ def copy(r: Recording, dst: View, src: View, turned: bool = False, skip: bool = 
     dst, src = dst.fitted(shape), src.fitted(shape)
     if dst.dtype.is_truth and src.allocation.memory.on_chip and not src.is_indirect():
         src = truth_of(r, src)
+    if dst.dtype.is_truth and not dst.allocation.memory.on_chip and not src.dtype.is_truth:
+        raise ValueError(f"{dst.name}: a bool_ tensor in HBM must get {src.dtype} from a tile: load {src.name} first")
     on_chip = [view for view in (dst, src) if view.allocation.memory.on_chip]
     if any(view.is_indirect() for view in on_chip):
         _by_way_of_hbm(r, dst, src, skip)

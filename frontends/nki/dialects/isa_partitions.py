@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Iterator
 
 from neuroncore_rtl.frontends.nki.dialects.isa_move import copy
+from neuroncore_rtl.frontends.nki.dialects.isa_reduce import reduced_type
 from neuroncore_rtl.frontends.nki.dialects.isa_tensor import stationary_operand, transposable, transposed
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction
 from neuroncore_rtl.frontends.nki.lowering.engines import append_copy
+from neuroncore_rtl.frontends.nki.lowering.integers import same_bits
 from neuroncore_rtl.frontends.nki.lowering.operands import as_row, in_sbuf, lanes_tensor, ones, spread
 from neuroncore_rtl.frontends.nki.lowering.operators import name_of, operation
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
@@ -71,7 +73,7 @@ def _runs(mask: list[int], partitions: int, given: int, name: str) -> Iterator[t
 
 @instruction(
     CALLS, "expanded", "sums by the tensor engine, others between two transpositions; integers by DMA to one partition",
-    result=lambda given: ((1, *given["data"].shape[1:]), given["data"].dtype, Memory.sbuf),
+    result=lambda given: ((1, *given["data"].shape[1:]), reduced_type(given), Memory.sbuf),
 )  # fmt: skip
 def tensor_partition_reduce(r: Recording, dst: View, op, data: View) -> None:
     """Reduce data over its partitions by op."""
@@ -133,4 +135,5 @@ def _on_one_partition(r: Recording, target: Tensor, source: Tensor, op: AluOp) -
     r.inserted["partitions to one"] += 1
     for p in range(lanes):
         r.program.append(dma_copy(held[:, p], source[p : p + 1]), next(r.program.loads))
+    target = same_bits(target, target.format, op, source.format)
     r.program.append(isa.tensor_reduce(target, held.permute(1, 0), op))

@@ -2,24 +2,24 @@
 
 from math import prod
 from numbers import Integral
-from typing import Any, cast
+from typing import Any
 
-from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES
+from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES, DType
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.lowering.engines import append_copy
-from neuroncore_rtl.frontends.nki.lowering.integers import Step, append_integers
+from neuroncore_rtl.frontends.nki.lowering.integers import Step, append_integers, same_bits
 from neuroncore_rtl.frontends.nki.lowering.operands import common, mark_written, one_source_in_psum
-from neuroncore_rtl.frontends.nki.lowering.operators import operation
+from neuroncore_rtl.frontends.nki.lowering.operators import name_of, operation
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.spec.formats import UINT32, IntFormat
+from neuroncore_rtl.spec.formats import UINT32
 from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.elementwise.opcode import STATS_ELEMENTS
 
-__all__ = ["CALLS", "axes_of", "kept_shape"]
+__all__ = ["CALLS", "axes_of", "kept_shape", "reduced_type"]
 
 CALLS: dict[str, Call] = {}
 
@@ -49,9 +49,13 @@ def _several(axis) -> tuple[int, ...]:
 
 def _reduced(given: dict) -> tuple:
     shape = kept_shape(given["data"], given["axis"], given.get("keepdims", False))
-    dtype = given["data"].dtype
-    counts = dtype.is_truth and operation(given["op"]) in (AluOp.ADD, AluOp.MULTIPLY)
-    return shape, DTYPES["int32"] if counts else dtype, Memory.sbuf
+    return shape, reduced_type(given), Memory.sbuf
+
+
+def reduced_type(given: dict) -> DType:
+    """Return the type of a reduction's result: int32 for sums, products and negatives of truth values."""
+    dtype, counts = given["data"].dtype, given.get("negate") or name_of(given["op"]) in ("add", "multiply")
+    return DTYPES["int32"] if dtype.is_truth and counts else dtype
 
 
 def _dst_axes(given: dict, dst: View) -> tuple[int | None, ...] | None:
@@ -89,8 +93,9 @@ def tensor_reduce(r: Recording, dst: View, op, data: View, axis, negate=False, k
         whole = r.program.space.sbuf(dst.name, UINT32, result.shape, result.partitions)
         r.program.append(isa.tensor_reduce(whole, source, operation(op), few))
         r.inserted["negative of an unsigned result"] += 1
-        append_integers(r, result, cast("IntFormat", dst.dtype.machine_format), whole, Step(AluOp.MULTIPLY, -1))
+        append_integers(r, result, dst.dtype.machine_format, whole, Step(AluOp.MULTIPLY, -1))
         return
+    result = same_bits(result, dst.dtype.machine_format, operation(op), source.format)
     r.program.append(isa.tensor_reduce(result, source, operation(op), few, negate=bool(negate)))
 
 

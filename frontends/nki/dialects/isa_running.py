@@ -1,11 +1,13 @@
 """Calls of the vector engine with running results (`frontends.nki.lowering.running`)."""
 
-from neuroncore_rtl.frontends.nki.dialects.isa_elementwise import are_integers, for_floats, inverted, rooted
+from neuroncore_rtl.frontends.nki.dialects.isa_elementwise import inverted, rooted
+from neuroncore_rtl.frontends.nki.indices.given import as_integer
 from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.lowering.arithmetic import are_integers, for_floats
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
-from neuroncore_rtl.frontends.nki.lowering.integers import Step, append_integers, of_one_sign, one_instruction
+from neuroncore_rtl.frontends.nki.lowering.integers import Step, append_integers, between, of_one_sign, one_instruction
 from neuroncore_rtl.frontends.nki.lowering.operands import common, one_source_in_psum, scalar
-from neuroncore_rtl.frontends.nki.lowering.operators import operation
+from neuroncore_rtl.frontends.nki.lowering.operators import name_of, operation
 from neuroncore_rtl.frontends.nki.lowering.reductions import ReduceCommand
 from neuroncore_rtl.frontends.nki.lowering.running import column, keep, running_reduced, start_value
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
@@ -13,6 +15,7 @@ from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import FP32, INT32, UINT32
 from neuroncore_rtl.spec.isa import AluOp, Index
+from neuroncore_rtl.spec.isa.alu import COMPARISONS
 
 __all__ = ["CALLS"]
 
@@ -47,14 +50,14 @@ def tensor_scalar_reduce(
     s0, op = scalar(r, operand0, lanes), operation(reduce_op)
     integers, a = are_integers((op0,), target, a, s0), for_floats(r, (op0,), target, a, s0)
     step = Step(op0, s0, bool(reverse0))
-    words = UINT32 if UINT32 in (a.format, getattr(s0, "format", None)) else INT32
 
     def append(into: Tensor) -> None:
         if integers and (into.format.is_float or not one_instruction(a, step)):
             # Integers are computed as integers; the reduction is in FP32, like the running results.
             r.inserted["reduction of integers"] += 1
+            words = target.format if target.format.bits == INT32.bits else between(a, step)
             whole = r.program.space.sbuf(dst.name, words, target.shape, lanes)
-            append_integers(r, whole, words, a, step)
+            append_integers(r, whole, dst.dtype.machine_format, a, step)
             r.program.append(isa.tensor_copy(target, whole))
             _reduce(r, into, whole, op)
         else:
@@ -102,9 +105,11 @@ def range_select(
 ) -> None:
     """Select on_true_tile where the position in the partition satisfies both bounds, else on_false_value."""
     _of_maxima(reduce_op)
+    if not {operation(comp_op0), operation(comp_op1)} <= set(COMPARISONS):
+        raise ValueError(f"comp_op0 and comp_op1 must be comparisons, not {name_of(comp_op0)} and {name_of(comp_op1)}")
     target, a = common(r, dst.shape, dst, on_true_tile)
     lanes, shape = target.partitions, target.shape
-    numbers = _positions(r, target, int(range_start))
+    numbers = _positions(r, target, as_integer("range_start", range_start))
     first, both = (r.program.space.sbuf(dst.name, FP32, shape, lanes) for _ in range(2))
     r.program.append(isa.tensor_scalar(first, numbers, scalar(r, bound0, lanes), operation(comp_op0)))
     second = scalar(r, bound1, lanes)

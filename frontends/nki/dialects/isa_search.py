@@ -2,6 +2,7 @@
 
 from neuroncore_rtl.frontends.nki.dialects.isa_move import copy
 from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES
+from neuroncore_rtl.frontends.nki.indices.given import as_integer
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction
@@ -36,6 +37,8 @@ def sequence_bounds(r: Recording, dst: View, segment_ids: View) -> None:
 
     For elements 0 of segment_ids, n and -1 are written.
     """
+    if not dst.dtype.signed:
+        raise ValueError(f"{dst.name}: dst must have a type that has -1, not {dst.dtype}")
     target, (ids,) = common(r, dst.shape, dst)[0], common(r, segment_ids.shape, segment_ids)
     lanes, n = ids.partitions, ids.size
     same, numbers, fresh = (r.program.space.sbuf("bounds", FP32, (n + 1,), lanes) for _ in range(3))
@@ -73,6 +76,7 @@ def _with_count(given: dict) -> tuple:
 def nonzero_with_count(r: Recording, dst: View, src: View, index_offset=0, padding_val=-1) -> None:
     """Write, in every 16th partition, positions of non-zero elements, then padding, and last the count of positions."""
     (source,) = common(r, src.shape, src)
+    padding = as_integer("padding_val", padding_val)
     lanes, n, space = source.partitions, source.size, r.program.space
     width = max(FOUND, -(-n // FOUND) * FOUND)
     keys, places = (space.sbuf("places", FP32, (width,), lanes) for _ in range(2))
@@ -90,7 +94,7 @@ def nonzero_with_count(r: Recording, dst: View, src: View, index_offset=0, paddi
         if first + FOUND < width:
             r.program.append(isa.match_replace8(keys, keys, best, 0.0))
     falling = places[:, :n]
-    _numbered(r, found[:, :n], falling, float(n + int(index_offset)), float(padding_val))
+    _numbered(r, found[:, :n], falling, float(n + as_integer("index_offset", index_offset)), float(padding))
     r.program.append(isa.tensor_copy(found[:, n:], count))
     for p in range(0, lanes, APART):
         copy(r, dst[p : p + 1], result[p : p + 1])

@@ -4,6 +4,8 @@ import operator as python
 from collections.abc import Callable
 from math import fmod, prod
 
+import numpy as np
+
 from neuroncore_rtl.frontends.nki.dialects.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.dialects.isa_generate import CALLS as GENERATE
 from neuroncore_rtl.frontends.nki.dialects.isa_random import CALLS as RANDOM
@@ -12,7 +14,7 @@ from neuroncore_rtl.frontends.nki.dialects.isa_reduce import axes_of
 from neuroncore_rtl.frontends.nki.dialects.isa_running import CALLS as RUNNING
 from neuroncore_rtl.frontends.nki.dialects.isa_tensor import CALLS as TENSOR
 from neuroncore_rtl.frontends.nki.dialects.language_functions import entering, is_column, isa_call
-from neuroncore_rtl.frontends.nki.dialects.language_memory import full, ndarray
+from neuroncore_rtl.frontends.nki.dialects.language_memory import full, ndarray, zeros
 from neuroncore_rtl.frontends.nki.indices.affine import Mask
 from neuroncore_rtl.frontends.nki.indices.dtypes import DType, dtype_of, promoted, type_of_numbers
 from neuroncore_rtl.frontends.nki.indices.lines import kernel_line
@@ -48,7 +50,7 @@ PLAIN = {
 def _binary(name: str) -> None:
     def function(x, y, dtype=None, mask=None):
         if not isinstance(x, View) and not isinstance(y, View):
-            return PLAIN[name](x, y)
+            return (PLAIN.get(name) or getattr(np, name))(x, y)
         for operand in (x, y):
             if isinstance(operand, View) and not operand.allocation.memory.on_chip:
                 raise ValueError(f"{operand.name}: an operand must be on chip, not in HBM: load it first")
@@ -74,7 +76,7 @@ def _is_rounded(name: str, x: View, dtype) -> bool:
 
 
 def _unary(name: str) -> None:
-    def function(x, dtype=None, mask=None):
+    def function(x: View, dtype=None, mask=None):
         if _is_rounded(name, x, dtype):
             return _tensor_scalar(x, name, None, dtype=dtype, mask=mask)
         return _activation(name, x, dtype=dtype, mask=mask)
@@ -101,29 +103,34 @@ for _name in ROUNDINGS:
     _rounding(_name)
 
 
-@_language
-def copy(x, dtype=None, mask=None):
+def _same(x: View, dtype=None, mask=None):
     return _copy(x, dtype=dtype, mask=mask)
 
 
-_language(lambda x, dtype=None, mask=None: _copy(x, dtype=dtype, mask=mask), "static_cast")
+_language(_same, "copy")
+_language(_same, "static_cast")
 
 
-def _tan(x, dtype=None, mask=None):
+def _number_type(x: View, dtype: object) -> DType | object:
+    """Return the type of a composed function's result: `dtype` if given, float32 for truth values, else that of x."""
+    return dtype or ("float32" if x.dtype.is_truth else x.dtype)
+
+
+def _tan(x: View, dtype=None, mask=None):
     sine, cosine = (_activation(name, x, dtype="float32", mask=mask) for name in ("sin", "cos"))
-    return _tensor_tensor(sine, cosine, "divide", dtype=dtype or x.dtype, mask=mask)
+    return _tensor_tensor(sine, cosine, "divide", dtype=_number_type(x, dtype), mask=mask)
 
 
 _language(_tan, "tan", "sin, cos, divide")
 
 
 @_language
-def reciprocal(x, dtype=None, mask=None):
+def reciprocal(x: View, dtype=None, mask=None):
     return _reciprocal(x, dtype=dtype, mask=mask)
 
 
 @_language
-def negative(x, dtype=None, mask=None):
+def negative(x: View, dtype=None, mask=None):
     return _tensor_scalar(x, "multiply", -1, dtype=dtype, mask=mask)
 
 
@@ -137,14 +144,16 @@ def invert(x: View, dtype=None, mask=None):
 
 
 @_language
-def logical_not(x, dtype=None, mask=None):
+def logical_not(x: View, dtype=None, mask=None):
     return _tensor_scalar(x, "equal", 0, dtype=dtype, mask=mask)
 
 
 def _where(condition: View, x, y, dtype=None, mask=None):
     current = recording()
     shape = at_least_2d(together(*(value for value in (condition, x, y) if isinstance(value, View))))
-    types = [value.dtype for value in (x, y) if isinstance(value, View)] or [type_of_numbers(x, y)]
+    types = [value.dtype for value in (x, y) if isinstance(value, View)]
+    if all(own.is_truth for own in types):
+        types.append(type_of_numbers(*(value for value in (x, y) if not isinstance(value, View))))
     dtype = promoted(*types) if dtype is None else dtype_of(dtype)
     result = current.allocate(shape, dtype, Memory.sbuf)
 
@@ -188,16 +197,14 @@ def _where(condition: View, x, y, dtype=None, mask=None):
 _language(_where, "where", "select, or a copy and a predicated copy; if x is a number, the condition is inverted first")
 
 
-def _dropout(x, rate, dtype=None, mask=None):
+@_language
+def dropout(x: View, rate, dtype=None, mask=None):
     return _drop(x, rate, dtype=dtype, mask=mask)
 
 
-_language(_dropout, "dropout")
-
-
 def _rand(shape, dtype="float32", buffer=Memory.sbuf, name="", mask=None):
-    result = ndarray(shape, dtype, buffer, name)
-    RANDOM["rand2"].run(result, {"min": 0.0, "max": 1.0}, None, None)
+    result = (ndarray if mask is None else zeros)(shape, dtype, buffer, name)
+    RANDOM["rand2"].run(result, {"min": 0.0, "max": 1.0}, None, mask)
     return result
 
 
@@ -205,7 +212,7 @@ _language(_rand, "rand", "nisa.rand2 from 0 to 1: one instruction per bit, 24 bi
 
 
 def _reduction(name: str, op: str) -> None:
-    def function(x, axis, dtype=None, keepdims=False, mask=None):
+    def function(x: View, axis, dtype=None, keepdims=False, mask=None):
         return _reduce(op, x, axis, keepdims=keepdims, dtype=dtype, mask=mask)
 
     _language(function, name)
@@ -215,73 +222,68 @@ for _name, _op in (("sum", "add"), ("max", "maximum"), ("min", "minimum"), ("pro
     _reduction(_name, _op)
 
 
-def _mean_type(x: View, dtype: object) -> DType | object:
-    return dtype or ("float32" if x.dtype.is_truth else x.dtype)
-
-
 def _count(x: View, axis, mask: Mask | None) -> int:
     """Return the number of elements in each sum over `axis`: those that a mask selects; 1 if there are none."""
     counts = x.shape if mask is None else [part.stop - part.start for part in mask.rectangle(x.shape)]
     return max(1, prod(counts[d] for d in axes_of(x, axis)))
 
 
-def _mean(x, axis, dtype=None, keepdims=False, mask=None):
+def _mean(x: View, axis, dtype=None, keepdims=False, mask=None):
     total = _reduce("add", x, axis, keepdims=keepdims, dtype="float32", mask=mask)
-    return _tensor_scalar(total, "multiply", 1 / _count(x, axis, mask), dtype=_mean_type(x, dtype))
+    return _tensor_scalar(total, "multiply", 1 / _count(x, axis, mask), dtype=_number_type(x, dtype))
 
 
 _language(_mean, "mean", "sum, product with 1 / n")
 
 
-def _var(x, axis, dtype=None, keepdims=False, mask=None):
+def _var(x: View, axis, dtype=None, keepdims=False, mask=None):
     mean = _mean(x, axis, dtype="float32", keepdims=True, mask=mask)
     centred = MATH_FUNCTIONS["subtract"](x, mean, dtype="float32", mask=mask)
-    return _mean(
-        _activation("square", centred, mask=mask), axis, dtype=_mean_type(x, dtype), keepdims=keepdims, mask=mask
-    )
+    squares = _activation("square", centred, mask=mask)
+    return _mean(squares, axis, dtype=_number_type(x, dtype), keepdims=keepdims, mask=mask)
 
 
 _language(_var, "var", "mean, difference, square, mean")
 
 
-def _all(x, axis, dtype=None, mask=None):
+def _all(x: View, axis, dtype=None, mask=None):
     return _reduce("minimum", _tensor_scalar(x, "not_equal", 0, mask=mask), axis, dtype=dtype, mask=mask)
 
 
 _language(_all, "all", "not_equal, min")
 
 
-def _softmax(x, axis=-1, dtype=None, mask=None):
+def _softmax(x: View, axis=-1, dtype=None, mask=None):
     least = _reduce("maximum", x, axis, negate=True, keepdims=True, dtype="float32", mask=mask)
     if least.size == least.shape[0]:
         powers = _activation("exp", x, bias=least, dtype="float32", mask=mask)
     else:
         powers = _activation("exp", MATH_FUNCTIONS["add"](x, least, dtype="float32", mask=mask), mask=mask)
     share = _reciprocal(_reduce("add", powers, axis, keepdims=True, mask=mask))
-    return MATH_FUNCTIONS["multiply"](powers, share, dtype=dtype or x.dtype, mask=mask)
+    return MATH_FUNCTIONS["multiply"](powers, share, dtype=_number_type(x, dtype), mask=mask)
 
 
 _language(_softmax, "softmax", "max, exp, sum, reciprocal, product")
 
 
-def _rms_norm(x, w, axis, n, epsilon=1e-6, dtype=None, compute_dtype=None, mask=None):
+def _rms_norm(x: View, w: View, axis, n, epsilon=1e-6, dtype=None, compute_dtype=None, mask=None):
     squares = _activation("square", x, dtype="float32", mask=mask)
     total = _reduce("add", squares, axis, mask=mask)
     root = _activation("rsqrt", total, scale=1 / n, bias=epsilon)
-    return _scalar_tensor_tensor(x, "multiply", root, "multiply", w, dtype=dtype or x.dtype, mask=mask)
+    return _scalar_tensor_tensor(x, "multiply", root, "multiply", w, dtype=_number_type(x, dtype), mask=mask)
 
 
 _language(_rms_norm, "rms_norm", "square, sum, rsqrt, product")
 
 
-def _transpose(x, dtype=None, mask=None):
+def _transpose(x: View, dtype=None, mask=None):
     return TENSOR["nc_transpose"].run(None, {"data": x}, dtype, mask, Memory.sbuf)
 
 
 _language(_transpose, "transpose", "nc_transpose, copy from PSUM")
 
 
-def _matmul_of_tiles(x, y, transpose_x=False, mask=None):
+def _matmul_of_tiles(x: View, y: View, transpose_x=False, mask=None):
     stationary = x if transpose_x else _transpose(x)
     return _matmul(stationary, y, mask=mask)
 

@@ -1,5 +1,6 @@
 """Rest of `nki.language`: tensors, loops, grids, index expressions, sizes of the machine."""
 
+from collections.abc import Callable
 from contextlib import contextmanager
 from math import prod
 from numbers import Integral
@@ -14,6 +15,7 @@ from neuroncore_rtl.frontends.nki.dialects.isa_move import CALLS as MOVE
 from neuroncore_rtl.frontends.nki.indices.affine import arange, mgrid
 from neuroncore_rtl.frontends.nki.indices.arrays import as_numbers, read_array
 from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES, DType, dtype_of
+from neuroncore_rtl.frontends.nki.indices.given import as_integer
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
 from neuroncore_rtl.frontends.nki.indices.numbers import Moved
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
@@ -34,6 +36,9 @@ MEMORIES = {**{memory.value: memory for memory in Memory}, "hbm": Memory.private
 
 class ParDim(int):
     """Size of a dimension of a shape, marked as the partition dimension; dimensions before it count blocks."""
+
+    def __new__(cls, size):
+        return super().__new__(cls, as_integer("par_dim", size))
 
 
 class Range(dict):
@@ -59,7 +64,7 @@ class TileSize:
 def _memory(buffer) -> Memory:
     if isinstance(buffer, Memory):
         return buffer
-    found = getattr(buffer, "memory", None) or MEMORIES.get(buffer)
+    found = getattr(buffer, "memory", None) or (MEMORIES.get(buffer) if isinstance(buffer, str) else None)
     if found is None:
         raise ValueError(f"buffer must be one of {', '.join(MEMORIES)}, not {buffer!r}")
     return found
@@ -203,7 +208,7 @@ def program_ndim() -> int:
 
 def spmd_dim(programs: int, cores: int = 1) -> int:
     """Return the size of a grid axis; the interface shares its programs among `cores`, but here one core runs all."""
-    return int(programs) * int(cores)
+    return as_integer("programs", programs) * as_integer("cores", cores)
 
 
 def finfo(dtype):
@@ -221,20 +226,8 @@ def no_reorder():
     yield
 
 
-def is_hbm(buffer) -> bool:
-    return not _memory(buffer).on_chip
-
-
-def is_on_chip(buffer) -> bool:
-    return _memory(buffer).on_chip
-
-
-def is_sbuf(buffer) -> bool:
-    return _memory(buffer) is Memory.sbuf
-
-
-def is_psum(buffer) -> bool:
-    return _memory(buffer) is Memory.psum
+def _in(*memories: Memory) -> Callable[[object], bool]:
+    return from_kernel(lambda buffer: _memory(buffer) in memories)
 
 
 def names(config: Config) -> dict[str, object]:
@@ -242,18 +235,21 @@ def names(config: Config) -> dict[str, object]:
     single = np.finfo(np.float32)
     functions = (
         ndarray, zeros, full, ones, empty_like, zeros_like, shared_constant, shared_identity_matrix, ds, program_id,
-        num_programs, program_ndim, spmd_dim, finfo, device_print, no_reorder, is_hbm, is_on_chip, is_sbuf, is_psum,
-        dynamic_range, fori_loop, while_loop,
+        num_programs, program_ndim, spmd_dim, finfo, device_print, no_reorder, dynamic_range, fori_loop, while_loop,
     )  # fmt: skip
     return {
-        **{function.__name__: function for function in functions},
+        **{function.__name__: from_kernel(function) for function in functions},
         **MEMORIES,
         **DTYPES,
         **dict.fromkeys(("affine_range", "sequential_range", "static_range"), _range),
+        "is_sbuf": _in(Memory.sbuf),
+        "is_psum": _in(Memory.psum),
+        "is_on_chip": _in(Memory.sbuf, Memory.psum),
+        "is_hbm": _in(Memory.shared_hbm, Memory.private_hbm),
         "arange": arange,
         "mgrid": mgrid,
         "dslice": ds,
-        "par_dim": ParDim,
+        "par_dim": from_kernel(ParDim),
         "nc": int,
         "empty": ndarray,
         "tile_size": TileSize(config),

@@ -14,6 +14,7 @@ from neuroncore_rtl.frontends.nki.dialects.language_memory import full
 from neuroncore_rtl.frontends.nki.indices.affine import Mask
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel, kernel_line
+from neuroncore_rtl.frontends.nki.indices.numpy_calls import NumpyCalls
 from neuroncore_rtl.frontends.nki.indices.registers import VirtualRegister
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
@@ -40,18 +41,17 @@ _copy, _dma_copy = isa_call(ELEMENTWISE["tensor_copy"]), isa_call(MOVE["dma_copy
 
 @_language
 def broadcast_to(x: View, shape, dtype=None):
-    shape = tuple(int(n) for n in shape)
-    return x.repeated(shape) if dtype is None else _copy(x.repeated(shape), dtype=dtype)
+    wide = x.broadcast_to(shape)
+    return wide if dtype is None else _copy(wide, dtype=dtype)
 
 
 @_language
 def expand_dims(x: View, axis):
-    axis = axis % (x.ndim + 1)
-    return x[(slice(None),) * axis + (None,)]
+    return x.expand_dim(axis)
 
 
 @_language
-def load(src, dtype=None, mask=None, mode=None):
+def load(src: View, dtype=None, mask=None, mode=None):
     return _dma_copy(src, dtype=dtype, mask=mask, oob_mode=mode)
 
 
@@ -83,7 +83,8 @@ def _load_transpose2d(src: View, dtype=None, mask=None):
 _language(_load_transpose2d, "load_transpose2d", "dma_copy of rows, transposition by the tensor engine, copy from PSUM")
 
 
-def _store(dst: View, value, mask=None, mode=None):
+@_language
+def store(dst: View, value, mask=None, mode=None):
     shape = dst.shape
     if not dst.size and (isinstance(value, Number) or value.shape == shape):
         return
@@ -99,10 +100,7 @@ def _store(dst: View, value, mask=None, mode=None):
         mark_written(part)
 
 
-_language(_store, "store")
-
-
-def _atomic_rmw(dst, value, op, mask=None):
+def _atomic_rmw(dst: View, value: View, op, mask=None):
     MOVE["dma_copy"].run(dst, {"src": value, "dst_rmw_op": op}, None, mask)
 
 
@@ -120,8 +118,8 @@ def _gather_flattened(data: View, indices: View, axis=0, dtype=None):
 _language(_gather_flattened, "gather_flattened", "nc_n_gather")
 
 
-@dataclass(frozen=True)
-class LoopReduction:
+@dataclass(frozen=True, eq=False, repr=False)
+class LoopReduction(NumpyCalls):
     """Result of `nl.loop_reduce`: an assignment combines `term`, where `mask` holds, with its target by `op`.
 
     `indices` are those of the loops, `source` the kernel's line: an assignment with indices that this line has already
@@ -133,6 +131,8 @@ class LoopReduction:
     mask: Mask | None
     indices: tuple[int | VirtualRegister, ...]
     source: SourceLine
+
+    _way = "tile[...] = nl.loop_reduce(...), and then the tile"
 
     def combine(self, target: View) -> None:
         combined = recording().once(

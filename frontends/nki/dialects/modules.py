@@ -22,7 +22,7 @@ from neuroncore_rtl.frontends.nki.dialects.isa_running import CALLS as RUNNING
 from neuroncore_rtl.frontends.nki.dialects.isa_search import CALLS as SEARCH
 from neuroncore_rtl.frontends.nki.dialects.isa_tensor import CALLS as TENSOR
 from neuroncore_rtl.frontends.nki.indices.dtypes import DType
-from neuroncore_rtl.frontends.nki.indices.lines import kernel_line
+from neuroncore_rtl.frontends.nki.indices.lines import from_kernel, kernel_line
 from neuroncore_rtl.frontends.nki.indices.registers import VirtualRegister
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.lowering.calls import Call
@@ -137,10 +137,14 @@ def _decorator(function: Callable | None = None, **options) -> Callable:
     return _decorator if function is None else function
 
 
+@from_kernel
 def _memset(shape, value, dtype, mask=None, engine=None):
-    return language_memory.full(shape, value, dtype)
+    if mask is None:
+        return language_memory.full(shape, value, dtype)
+    return ELEMENTWISE["memset"].run(language_memory.zeros(shape, dtype), {"value": value}, None, mask)
 
 
+@from_kernel
 def _static_cast(x, dtype, mask=None):
     if isinstance(x, np.ndarray):
         return host.static_cast(x, dtype)

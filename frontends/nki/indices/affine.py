@@ -40,11 +40,10 @@ OPERATIONS: dict[str, Callable] = {
 
 
 class _Expression(NumpyCalls):
+    _way = "sums, multiples and comparisons of index expressions"
+
     def _elementwise(self, name: str) -> Callable | None:
         return OPERATIONS.get(name)
-
-    def _instead(self, name: str) -> str:
-        return "sums, multiples and comparisons of index expressions"
 
 
 @dataclass(frozen=True, eq=False)

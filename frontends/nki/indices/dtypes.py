@@ -29,7 +29,7 @@ from neuroncore_rtl.spec.formats import (
 __all__ = ["DTYPES", "DType", "dtype_of", "promoted", "type_of_numbers"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DType:
     """Number format of the interface; equal to its name and to numpy's type of that name.
 
@@ -48,7 +48,7 @@ class DType:
     def __hash__(self) -> int:
         return hash(self.name)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.name
 
     @property

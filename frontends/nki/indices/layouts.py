@@ -9,7 +9,7 @@ from neuroncore_rtl.frontends.nki.indices.dtypes import DType
 from neuroncore_rtl.frontends.nki.indices.numbers import Numbers
 from neuroncore_rtl.frontends.nki.indices.pattern import Pattern, Viewed
 from neuroncore_rtl.frontends.nki.indices.registers import VirtualRegister
-from neuroncore_rtl.frontends.nki.indices.storage import Memory
+from neuroncore_rtl.frontends.nki.indices.storage import Memory, format_in
 from neuroncore_rtl.kernels.program import strides
 
 __all__ = ["accessed", "cast", "reshaped", "retyped"]
@@ -49,6 +49,7 @@ def retyped(view: Viewed, dtype: DType) -> Viewed:
 
     A smaller type gives more elements in the last dimension; a larger type is refused.
     """
+    _check_bits(view, dtype)
     more, left = divmod(view.dtype.itemsize, dtype.itemsize)
     near = view.ndim and view.element.steps[-1] == 1 and view.lanes != view.ndim - 1 and view.numbers is None
     if left or (more > 1 and not (near and view.allocation.memory is not Memory.psum)):
@@ -66,8 +67,19 @@ def retyped(view: Viewed, dtype: DType) -> Viewed:
     return replace(view, dtype=dtype, shape=shape, bounds=(), cut=None, **axes)
 
 
+def _check_bits(view: Pattern, dtype: DType) -> None:
+    """Raise ValueError if the bits of a type cannot be read as those of another one."""
+    types = [view.dtype, dtype] if view.allocation.memory is Memory.psum and view.dtype != dtype else []
+    if any(own.machine_format is not format_in(Memory.psum, own) for own in types):
+        rule = "a view of PSUM, which has words of 32 bits, must be of float32, int32 or uint32"
+        raise ValueError(f"{view.name}: {rule}, not of {view.dtype} as {dtype}: copy it to SBUF first")
+    if dtype.is_truth and not view.dtype.is_truth:
+        raise ValueError(f"{view.name}: bits of {view.dtype} must not be read as bool_, which has 0 and 1: cast them")
+
+
 def cast(view: Viewed, dtype: DType) -> Viewed:
     """Return a view of another type at the same byte positions: its steps and start count elements of this type."""
+    _check_bits(view, dtype)
     old, new = view.dtype.itemsize, dtype.itemsize
     element = view.element
     places = [*element.steps, element.start]

@@ -7,6 +7,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from neuroncore_rtl.frontends.nki.indices.affine import Affine
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
+from neuroncore_rtl.frontends.nki.indices.numpy_calls import NumpyCalls
 
 __all__ = ["Moved", "Numbers"]
 
@@ -70,11 +71,16 @@ class Numbers(Generic[InTile]):
 
 
 @dataclass(frozen=True, eq=False)
-class Moved(Generic[InTile]):
+class Moved(NumpyCalls, Generic[InTile]):
     """Sum of an index expression and a number in SBUF."""
 
     affine: Affine
     number: InTile
+
+    _way = "its sums with integers"
+
+    def __repr__(self) -> str:
+        return "an index in memory"
 
     @from_kernel
     def __bool__(self) -> bool:

@@ -1,4 +1,4 @@
-"""numpy's functions on the objects of a kernel: element-wise ones are calls of `nl`, others are refused by name.
+"""numpy's and Python's functions on the objects of a kernel: element-wise ones are calls of `nl`, others are refused.
 
 Without these methods, numpy takes such an object for a scalar: `np.max(tile)` would return the tile itself.
 """
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
+from neuroncore_rtl.frontends.nki.indices.lines import from_kernel, kernel_line
 
 __all__ = ["NumpyCalls"]
 
@@ -31,7 +31,8 @@ WAYS = {
     "std": "nl.sqrt of nl.var",
     "clip": "nl.minimum and nl.maximum",
     "reshape": "tile.reshape",
-    "floor_divide": "nl.floor of nl.divide",
+    **{"T": "nl.transpose", "astype": "nl.copy with a dtype", "len": "tile.shape[0]"},
+    **dict.fromkeys(("floor_divide", "floordiv", "divmod"), "nl.floor of nl.divide, or nl.right_shift of integers"),
 }
 """Replacement of each refused function that has one."""
 
@@ -39,15 +40,17 @@ WAYS = {
 class NumpyCalls:
     """Base of tensors, index expressions and masks.
 
-    `_elementwise` gives the implementation of an element-wise function by its name, `_instead` the replacement of
-    another function, for the message.
+    `_elementwise` gives the implementation of an element-wise function by its name, `_way` the replacement of all other
+    functions, for the message.
     """
 
+    _way = ""
+
     def _elementwise(self, name: str) -> Callable | None:
-        raise NotImplementedError
+        return None
 
     def _instead(self, name: str) -> str:
-        return WAYS.get(name) or "the functions of nl"
+        return self._way or WAYS.get(name) or "the functions of nl"
 
     @from_kernel
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -79,7 +82,29 @@ class NumpyCalls:
         holder[()] = self
         return holder
 
+    def __getattr__(self, name: str) -> NoReturn:
+        unknown = AttributeError(f"{self!r} has no {name}: use {self._instead(name)} ({kernel_line()})")
+        if not name.startswith("_"):
+            vars(unknown)["source"] = kernel_line()
+        raise unknown
+
     def _refuse(self, name: str, options: dict) -> NoReturn:
         given = f" with {', '.join(options)}=" if options else ""
         rule = f"np.{name}{given} cannot compute with {self!r} while a kernel is recorded"
         raise ValueError(f"{rule}: use {self._instead(name)}")
+
+
+def _refused(name: str, way: str) -> Callable:
+    @from_kernel
+    def refuse(self: NumpyCalls, *others: object) -> NoReturn:
+        raise ValueError(f"{self!r} has no {name} while a kernel is recorded: use {self._instead(way)}")
+
+    return refuse
+
+
+_BINARY = "add sub mul matmul truediv floordiv mod divmod pow and or xor lshift rshift".split()
+_OTHERS = "pos neg abs invert round len int float complex index lt le gt ge getitem call".split()
+
+for _name in (*_BINARY, *_OTHERS):
+    for _prefix in ("", "r") if _name in _BINARY else ("",):
+        setattr(NumpyCalls, f"__{_prefix}{_name}__", _refused(f"__{_prefix}{_name}__", _name))

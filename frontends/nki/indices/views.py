@@ -11,6 +11,7 @@ import numpy as np
 from neuroncore_rtl.frontends.nki.indices import layouts
 from neuroncore_rtl.frontends.nki.indices.affine import NOWHERE, Affine, Mask
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
+from neuroncore_rtl.frontends.nki.indices.given import as_integer, dimension
 from neuroncore_rtl.frontends.nki.indices.keys import indices_of
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
 from neuroncore_rtl.frontends.nki.indices.numbers import Moved
@@ -82,57 +83,62 @@ class View(Pattern):
     def reshape(self, *sizes, shape=None) -> Self:
         shape = sizes if shape is None else tuple(shape)
         shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], Integral) else tuple(shape)
-        return layouts.reshaped(self, tuple(int(n) for n in shape))
+        return layouts.reshaped(self, tuple(as_integer("a dimension of shape", n) for n in shape))
 
     @from_kernel
     def broadcast_to(self, *shape) -> Self:
         shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], Integral) else shape
-        return self.repeated(tuple(int(n) for n in shape))
+        return self.repeated(tuple(as_integer("a dimension of shape", n) for n in shape))
 
     @from_kernel
     def broadcast(self, dim: int, size: int) -> Self:
-        return self.repeated(tuple(size if d == dim % self.ndim else n for d, n in enumerate(self.shape)))
+        dim = dimension(dim, self.ndim)
+        return self.repeated((*self.shape[:dim], size, *self.shape[dim + 1 :]))
 
     @from_kernel
     def permute(self, *dims) -> Self:
         order = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], Integral) else dims
-        return self.permuted(tuple(order))
+        return self.permuted(tuple(dimension(dim, self.ndim) for dim in order))
 
     @from_kernel
     def expand_dim(self, dim: int) -> Self:
-        return self[(slice(None),) * (dim % (self.ndim + 1)) + (None,)]
+        return self[(slice(None),) * dimension(dim, self.ndim + 1) + (None,)]
 
     @from_kernel
     def squeeze_dim(self, dim: int) -> Self:
+        dim = dimension(dim, self.ndim)
         if self.shape[dim] != 1:
             raise ValueError(f"{self.name}: a removed dimension must have one element, not {self.shape[dim]}")
-        return self[(slice(None),) * (dim % self.ndim) + (0,)]
+        return self[(slice(None),) * dim + (0,)]
 
     @from_kernel
     def slice(self, dim: int, start: int, end: int, step: int = 1) -> Self:
-        return self[(slice(None),) * (dim % self.ndim) + (slice(start, end, step),)]
+        return self[(slice(None),) * dimension(dim, self.ndim) + (slice(start, end, step),)]
 
     @from_kernel
     def select(self, dim: int, index: "int | View | VirtualRegister") -> Self:
         """Return the part at one index of a dimension: an integer, a register, or a one-element tensor in SBUF."""
         index = index.single() if isinstance(index, View) else index
-        return self[(slice(None),) * (dim % self.ndim) + (index,)]
+        return self[(slice(None),) * dimension(dim, self.ndim) + (index,)]
 
     @from_kernel
     def vector_select(self, dim: int, vector_offset: "View") -> Self:
-        if dim % self.ndim or self.lanes is not None:
+        if dimension(dim, self.ndim) or self.lanes is not None:
             raise ValueError(f"{self.name}: vector_select must be along dimension 0 of a tensor in HBM, not {dim}")
         first = vector_offset.fitted((vector_offset.size,))
         return self[(first, *(slice(None),) * (self.ndim - 1))]
 
     @from_kernel
     def reshape_dim(self, dim: int, shape: tuple[int, ...]) -> Self:
+        dim = dimension(dim, self.ndim)
         return self.reshape((*self.shape[:dim], *shape, *self.shape[dim + 1 :]))
 
     @from_kernel
     def flatten_dims(self, start_dim: int, end_dim: int) -> Self:
-        last = end_dim % self.ndim + 1
-        return self.reshape((*self.shape[:start_dim], prod(self.shape[start_dim:last]), *self.shape[last:]))
+        first, last = dimension(start_dim, self.ndim), dimension(end_dim, self.ndim) + 1
+        if first >= last:
+            raise ValueError(f"{self.name}: start_dim must be at most end_dim, not {start_dim} and {end_dim}")
+        return self.reshape((*self.shape[:first], prod(self.shape[first:last]), *self.shape[last:]))
 
     def permuted(self, order: tuple[int, ...]) -> Self:
         if sorted(order) != list(range(self.ndim)):

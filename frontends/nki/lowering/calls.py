@@ -5,10 +5,12 @@ Both dialects use one function per call, which writes to a `dst`. In the first d
 """
 
 import inspect
+import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce, wraps
 from math import prod
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -75,21 +77,16 @@ class Call:
         skipped = own[1:] if older and self.result is not None else own
         signature = inspect.Signature(skipped)
 
-        @from_kernel
         def called(*args, dtype=None, mask=None, **options):
             options = {key: value for key, value in options.items() if key in signature.parameters or key not in HINTS}
             dst = options.pop("dst", None) if skipped is not own else None
-            try:
-                bound = signature.bind(*args, **options)
-            except TypeError as wrong:
-                raise ValueError(f"nisa.{self.name}{signature}: {wrong}") from None
-            arguments = dict(bound.arguments)
+            arguments = _bound(f"nisa.{self.name}", signature, args, options)
             dst = arguments.pop("dst", dst)
             return self.run(dst, arguments, dtype, mask)
 
         called.__name__ = called.__qualname__ = self.name
         called.__doc__ = self.lower.__doc__
-        return called
+        return from_kernel(called)
 
     def run(
         self, dst: View | None, arguments: dict, dtype: object, mask: Mask | None, memory: Memory | None = None
@@ -98,7 +95,7 @@ class Call:
         current = recording()
         current.flush()
         arguments = {name: _resolved(current, value) for name, value in arguments.items()}
-        _check_tensors(f"nisa.{self.name}", self.parameters, arguments)
+        _check_tensors(f"nisa.{self.name}", self.parameters, arguments | ({} if dst is None else {"dst": dst}))
         views = [value for value in (dst, *arguments.values()) if isinstance(value, View)]
         if self._copies_nothing(views):
             nowhere = replace(views[0].allocation, memory=Memory.sbuf)
@@ -123,7 +120,7 @@ class Call:
                 more = {"accumulate": False}  # an assignment, which overwrites
             if part is not None:
                 for piece, operands in apart(current, part, parts) if self.each else ((part, parts),):
-                    lower_to(current, piece, operands | more, self.lower, self.keeps)
+                    lower_to(current, piece, self.name, operands | more, self.lower, self.keeps)
                 mark_written(part)
 
         if dst is not None:
@@ -132,6 +129,7 @@ class Call:
         if self.result is None:
             raise ValueError(f"nisa.{self.name}: dst must be given")
         shape_of, own, usual = self.result(arguments)
+        own = result_type(self.name, arguments, own)
         result = current.allocate(shape_of, own if dtype is None else dtype_of(dtype), memory or usual)
         current.pending = Pending(result, append, kernel_line(), self.product)
         return result
@@ -186,8 +184,7 @@ def like(*names: str, dtype: DType | None = None, memory: Memory = Memory.sbuf) 
 
     def result_of(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
         views = [arguments[name] for name in names if isinstance(arguments.get(name), View)]
-        own = dtype or result_type(arguments, promoted(*(view.dtype for view in views)))
-        return at_least_2d(together(*views)), own, memory
+        return at_least_2d(together(*views)), dtype or promoted(*(view.dtype for view in views)), memory
 
     return result_of
 
@@ -212,26 +209,34 @@ def nothing(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
 
 def nl_function(function: Callable) -> Callable:
     """Wrap a function of `nki.language`: flush the pending call, resolve tensors, name the kernel's line in errors."""
-    taken = inspect.signature(function).parameters
+    signature = inspect.signature(function)
+    taken, name = signature.parameters, f"nl.{function.__name__}"
 
     @wraps(function)
     def called(*args, **options):
         current = recording()
         options = {key: value for key, value in options.items() if key in taken or key not in HINTS}
         current.flush()
-        args = [_resolved(current, value) for value in args]
-        _check_tensors(f"nl.{function.__name__}", taken.values(), dict(zip(taken, args, strict=False)) | options)
-        if "mask" in options:
-            options["mask"] = _decided(options["mask"])
-        return function(*args, **{name: _resolved(current, value) for name, value in options.items()})
+        given = {key: _resolved(current, value) for key, value in _bound(name, signature, args, options).items()}
+        _check_tensors(name, taken.values(), given)
+        if "mask" in given:
+            given["mask"] = _decided(given["mask"])
+        return function(**given)
 
     return from_kernel(called)
 
 
+def _bound(name: str, signature: inspect.Signature, args: tuple, options: dict) -> dict[str, Any]:
+    try:
+        return dict(signature.bind(*args, **options).arguments)
+    except TypeError as wrong:
+        raise ValueError(f"{name}{signature}: {wrong}") from None
+
+
 def _check_tensors(name: str, parameters: Iterable[inspect.Parameter], arguments: Mapping[str, object]) -> None:
     for parameter in parameters:
-        given = arguments.get(parameter.name)
-        if parameter.name in arguments and parameter.annotation is View and not isinstance(given, View):
+        given = arguments.get(parameter.name, parameter.default)
+        if parameter.annotation in (View, View | None) and not (isinstance(given, View) or given is parameter.default):
             raise ValueError(f"{name}: {parameter.name} must be a tensor, not {given!r}")
 
 
@@ -248,6 +253,8 @@ def _resolved(current: Recording, value: object) -> object:
     if isinstance(value, np.ndarray) and value.size != 1:
         rule = "an array of numpy must be an argument of the kernel or the result of nl.shared_constant"
         raise ValueError(f"{rule}, not one that the kernel finds elsewhere, of shape {value.shape}")
+    if isinstance(value, Integral) and abs(int(value)) >= 1 << 128:
+        raise ValueError(f"a number must be within the range of FP32, below 2**128, not {reprlib.repr(value)}")
     return current.resolved(value) if isinstance(value, View) else value
 
 

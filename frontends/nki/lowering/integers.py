@@ -12,7 +12,6 @@ beyond a narrow result therefore need other formats of the same bits, or several
 """
 
 from dataclasses import dataclass, replace
-from functools import reduce
 from math import ceil, copysign, floor, isinf, isnan
 from typing import cast
 
@@ -24,14 +23,9 @@ from neuroncore_rtl.spec.formats import FORMATS, INT32, UINT32, Format, IntForma
 from neuroncore_rtl.spec.isa.alu import BITWISE, COMPARISONS, AluOp
 
 __all__ = [
-    "Step",
-    "append_instruction",
-    "append_integers",
-    "is_square",
-    "of_one_sign",
-    "one_instruction",
-    "whole_number",
-]
+    "Step", "append_instruction", "append_integers", "between", "is_square", "of_one_sign", "one_instruction",
+    "same_bits", "whole_number",
+]  # fmt: skip
 
 _LOGICAL = frozenset((AluOp.LOGICAL_AND, AluOp.LOGICAL_OR, AluOp.LOGICAL_XOR))
 _EXTREMES = frozenset((AluOp.MAX, AluOp.MIN))
@@ -100,18 +94,23 @@ def whole_number(a: Tensor, step: Step) -> Step:
     return Step(op, ceil(number) if op in (AluOp.IS_LT, AluOp.IS_GE) else floor(number))
 
 
-def append_integers(r: Recording, target: Tensor, fmt: IntFormat, a: Tensor, *steps: Step) -> None:
-    """Append one or two steps on integers with exact results; `fmt` is dst's type, which PSUM stores in 32 bits."""
-    first, second = steps[0], steps[-1]
+def append_integers(r: Recording, target: Tensor, dtype: Format, a: Tensor, *steps: Step) -> None:
+    """Append one or two steps on integers with exact results; PSUM stores dst's type `dtype` in 32 bits."""
+    fmt = cast("IntFormat", dtype)
+    width = max(fmt, *_formats(a, *steps), key=lambda one: one.bits)
+    first, second = _pattern(steps[0], width), _pattern(steps[-1], width)
     if len(steps) == 1 or second.op is AluOp.BYPASS:
         _Single(r, target, fmt).append(a, first)
     elif fused := _fused(target, fmt, a, first, second):
         append_instruction(r, *fused)
     else:
-        between = _between(a, first)
+        fmt_between = between(a, first)
+        if _is_lost(first, fmt_between):
+            rule = f"a number in {first.op.name.lower()} before another operation must be from {INT32.min}"
+            raise ValueError(f"{target.name}: {rule} to {UINT32.max}, not {first.operand}")
         r.inserted["integer operations one by one"] += 1
-        value = r.program.space.sbuf(target.name, between, target.shape, target.partitions)
-        _Single(r, value, between).append(a, first)
+        value = r.program.space.sbuf(target.name, fmt_between, target.shape, target.partitions)
+        _Single(r, value, fmt_between).append(a, first)
         _Single(r, target, fmt).append(value, second)
 
 
@@ -119,7 +118,7 @@ def one_instruction(a: Tensor, step: Step, *others: Tensor) -> bool:
     """Return whether an instruction that has other operands as well computes a step on integers exactly."""
     formats = _formats(a, step, *others)
     words = UINT32 if UINT32 in formats else INT32
-    return step.op not in _SHIFTS and not _both_signs(formats) and _within(step, words, words) == step
+    return step.op not in _SHIFTS and not _both_signs(formats) and _within(step, words) == step
 
 
 def of_one_sign(r: Recording, target: Tensor, a: Tensor, other: float | Tensor) -> tuple[Tensor, float | Tensor]:
@@ -147,13 +146,16 @@ def _both_signs(formats: list[IntFormat]) -> bool:
     return UINT32 in formats and any(fmt.signed for fmt in formats)
 
 
-def _between(a: Tensor, step: Step) -> IntFormat:
-    """Return the type of the value between two operations."""
+def between(a: Tensor, step: Step) -> IntFormat:
+    """Return the type of an operation's exact result, before another operation."""
     formats = _formats(a, step)
     if step.op is AluOp.LOGICAL_SHIFT_LEFT and not step.reverse and formats[0].bits < INT32.bits:
         return formats[0]
-    negative = not isinstance(step.operand, Tensor) and step.operand < 0
-    return UINT32 if UINT32 in formats and not _both_signs(formats) and not negative else INT32
+    number = 0 if isinstance(step.operand, Tensor) else step.operand
+    unsigned = UINT32 in formats or (step.op in _EXTREMES and number > INT32.max)
+    signed = number < 0 or any(fmt.signed for fmt in formats)
+    # A maximum is at least its unsigned operand, a minimum at most its signed one.
+    return UINT32 if unsigned and (step.op is AluOp.MAX or not signed) else INT32
 
 
 def _fused(target: Tensor, fmt: IntFormat, a: Tensor, first: Step, second: Step) -> tuple | None:
@@ -171,12 +173,21 @@ def _fused(target: Tensor, fmt: IntFormat, a: Tensor, first: Step, second: Step)
     if second.op is right and not _is_positive(a, first, second):
         return None
     words = UINT32 if UINT32 in formats else INT32
-    kept = [_within(step, words, _width(fmt, a, first, second)) for step in (first, second)]
+    if _is_lost(first, words):
+        return None
+    kept = [_within(step, words) for step in (first, second)]
     if all(step is not None for step in kept) and not _both_signs(formats):
-        return _stored(target, fmt, second, words), a, *kept
+        return same_bits(target, fmt, second.op, words), a, *kept
     if {first.op, second.op} <= _WRAPPING - {right}:
-        return _as_signed(target, a, first, second, width=_width(fmt, a, first, second))
+        return _as_signed(target, a, first, second)
     return None
+
+
+def _is_lost(step: Step, words: IntFormat) -> bool:
+    """Return whether a number of a maximum or minimum is the result for all values, but `words` cannot hold it."""
+    if isinstance(step.operand, Tensor) or step.op not in _EXTREMES:
+        return False
+    return step.operand > words.max if step.op is AluOp.MAX else step.operand < words.min
 
 
 def _masks(step: Step, bits: int) -> bool:
@@ -208,16 +219,18 @@ def _is_positive(a: Tensor, first: Step, second: Step) -> bool:
     return bits and numbers and not any(fmt.signed for fmt in _formats(a, first))
 
 
-def _width(fmt: IntFormat, a: Tensor, *steps: Step) -> IntFormat:
-    """Return the type of the bit patterns of numbers: that of dst, or of the widest operand if that has more bits."""
-    return reduce(lambda one, other: other if other.bits > one.bits else one, _formats(a, *steps), fmt)
-
-
 def _wrapped(value: int, fmt: IntFormat) -> int:
     return (value - fmt.min) % (1 << fmt.bits) + fmt.min
 
 
-def _within(step: Step, words: IntFormat, width: IntFormat) -> Step | None:
+def _pattern(step: Step, width: IntFormat) -> Step:
+    """Return a step with the number of a bit operation as the integer of type `width` that has its bits."""
+    if isinstance(step.operand, Tensor) or step.op not in BITWISE - _SHIFTS:
+        return step
+    return replace(step, operand=_wrapped(int(step.operand), width))
+
+
+def _within(step: Step, words: IntFormat) -> Step | None:
     """Return a step with the same results and its number within the range of an arithmetic; None if none exists."""
     if isinstance(step.operand, Tensor):
         return step
@@ -226,7 +239,7 @@ def _within(step: Step, words: IntFormat, width: IntFormat) -> Step | None:
         # The magnitude of the constant must not exceed that of any value; that of -2^31 is -2^31.
         return replace(step, operand=words.min)
     if step.op in BITWISE and step.op not in _SHIFTS:
-        return replace(step, operand=_wrapped(_wrapped(value, width), words))
+        return replace(step, operand=_wrapped(value, words))
     if words.min <= value <= words.max:
         return step
     if step.op in _LOGICAL:
@@ -244,17 +257,22 @@ def _within(step: Step, words: IntFormat, width: IntFormat) -> Step | None:
     return Step(always if true else never, end)
 
 
-def _stored(target: Tensor, fmt: IntFormat, last: Step, words: IntFormat) -> Tensor:
-    """Return dst for a result in `words`: the same bits in 32 bits of the other sign, which a cast would saturate."""
-    same_bits = last.op in _WRAPPING - {AluOp.LOGICAL_SHIFT_RIGHT} and fmt.bits == INT32.bits
-    return target.bitcast(words) if same_bits else target
+def same_bits(target: Tensor, fmt: Format, op: AluOp, source: Format) -> Tensor:
+    """Return dst for a result of `op`: where a cast of 32 bits to the other sign would saturate, with the same bits.
+
+    `source` is the operands' format: an instruction computes integers as UINT32 if it has such operands, else as INT32.
+    """
+    words = source if source is UINT32 or source.is_float else INT32
+    # The magnitude of -2^31 is 2^31 without a sign.
+    wraps = op in _WRAPPING - {AluOp.LOGICAL_SHIFT_RIGHT} or (op is AluOp.ABSOLUTE_MAX and words is INT32)
+    return target.bitcast(words) if wraps and {fmt, words} == {INT32, UINT32} else target
 
 
 def _signed(tensor: Tensor) -> Tensor:
     return tensor.bitcast(INT32) if tensor.format is UINT32 else tensor
 
 
-def _as_signed(target: Tensor, a: Tensor, *steps: Step, width: IntFormat) -> tuple:
+def _as_signed(target: Tensor, a: Tensor, *steps: Step) -> tuple:
     """Return the arguments of `append_instruction` with all 32-bit operands and the result in INT32."""
     kept = []
     for step in steps:
@@ -266,7 +284,7 @@ def _as_signed(target: Tensor, a: Tensor, *steps: Step, width: IntFormat) -> tup
         if step.op not in BITWISE and not INT32.min <= value <= most:
             rule = f"from {INT32.min} to {most} beside integers"
             raise ValueError(f"{target.name}: a number in {step.op.name.lower()} must be {rule}, not {value}")
-        kept.append(replace(step, operand=_wrapped(_wrapped(value, width) if step.op in BITWISE else value, INT32)))
+        kept.append(replace(step, operand=_wrapped(value, INT32)))
     return _signed(target), _signed(a), *kept
 
 
@@ -306,13 +324,13 @@ class _Single:
         return target
 
     def _plain(self, a: Tensor, step: Step) -> None:
-        formats, width = _formats(a, step), _width(self._fmt, a, step)
+        formats = _formats(a, step)
         words = UINT32 if UINT32 in formats else INT32
-        within = _within(step, words, width)
+        within = _within(step, words)
         if within is not None and (not _both_signs(formats) or step.op in _LOGICAL):
-            self._to(_stored(self._target, self._fmt, step, words), a, within)
+            self._to(same_bits(self._target, self._fmt, step.op, words), a, within)
         elif step.op in _WRAPPING:
-            append_instruction(self._r, *_as_signed(self._target, a, step, width=width))
+            append_instruction(self._r, *_as_signed(self._target, a, step))
         else:
             names = " and ".join(fmt.name for fmt in formats)
             rule = f"integers in {step.op.name.lower()} must be of one sign"
@@ -343,7 +361,7 @@ class _Single:
             return
         words = self.words
         operand = self.word(step.operand, words) if isinstance(step.operand, Tensor) else step.operand
-        within = _within(replace(step, operand=operand), words, self._fmt)
+        within = _within(replace(step, operand=operand), words)
         assert within is not None
         self._to(self._target, self.word(a, words), within)
 

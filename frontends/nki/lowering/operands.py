@@ -6,11 +6,12 @@ partitions of their lanes. Otherwise a copy is inserted and counted (`Recording.
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from numbers import Real
+from typing import Any, cast
 
 import numpy as np
 
-from neuroncore_rtl.frontends.nki.indices.storage import Memory
+from neuroncore_rtl.frontends.nki.indices.storage import Memory, format_in
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.engines import append_copy
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
@@ -40,8 +41,7 @@ def lanes_tensor(recording: Recording, view: View) -> Tensor:
         )
     view.check_bounds()
     _fill_zeros(recording, view)
-    base = view.allocation.tile(view.one_block())
-    fmt = base.format if base.storage == Storage.PSUM else view.dtype.machine_format
+    base, fmt = view.allocation.tile(view.one_block()), format_in(view.allocation.memory, view.dtype)
     moving = [d for d, n in enumerate(view.shape) if n > 1 and d != view.lanes]
     if any(view.partition.steps[d] for d in moving):
         raise ValueError(f"{view.name}: only the partition dimension may step over partitions")
@@ -170,7 +170,10 @@ def one_source_in_psum(recording: Recording, first: Tensor, second: Tensor) -> t
 def scalar(recording: Recording, given: Any, lanes: int) -> float | int | Tensor:
     """Return a scalar operand: a number, or a tensor in SBUF with one element per partition."""
     if not isinstance(given, View):
-        return given.item() if hasattr(given, "item") else given
+        number = given.item() if hasattr(given, "item") else given
+        if not isinstance(number, Real):
+            raise ValueError(f"an operand must be a number or a tensor, not {given!r}")
+        return cast("float", number)
     if prod(given.shape) != (1 if given.lanes is None else given.shape[given.lanes]):
         raise ValueError(f"{given.name}: a scalar must be one element a partition, not {given.shape}")
     (tensor,) = common(recording, (lanes, 1), given.fitted((given.size, 1)))

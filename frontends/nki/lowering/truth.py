@@ -17,20 +17,30 @@ __all__ = ["lower_to", "result_type", "truth_of"]
 _OPERATIONS = ("op1", "op0", "op")
 """Arguments for operations; the first one that is given is the last operation."""
 
+_MOVES = frozenset(
+    "tensor_copy tensor_copy_predicated tensor_copy_dynamic_src tensor_copy_dynamic_dst memset dma_copy dma_compute "
+    "dma_transpose nc_transpose nc_stream_shuffle nc_n_gather local_gather max8 select_reduce range_select "
+    "affine_select nc_match_replace8".split()
+)
+"""Calls that return numbers of their arguments."""
+
 _TRUTHS = frozenset((*COMPARISONS, AluOp.LOGICAL_AND, AluOp.LOGICAL_OR, AluOp.LOGICAL_XOR))
 """Operations with results of 0 and 1."""
 
-_CLOSED = frozenset((AluOp.BITWISE_AND, AluOp.BITWISE_OR, AluOp.BITWISE_XOR, AluOp.MAX, AluOp.MIN, AluOp.MULTIPLY))
+_CLOSED = frozenset((
+    AluOp.BYPASS, AluOp.BITWISE_AND, AluOp.BITWISE_OR, AluOp.BITWISE_XOR, AluOp.MAX, AluOp.MIN, AluOp.MULTIPLY,
+))  # fmt: skip
 """Operations with truth values as results of truth values."""
 
 
-def _operation(arguments: Mapping[str, object]) -> AluOp | None:
-    """Return a call's last operation, BYPASS without one; None for a function."""
-    given = next((arguments[name] for name in _OPERATIONS if arguments.get(name) is not None), AluOp.BYPASS)
-    return given if isinstance(given, AluOp) else OPERATOR_CALLS.get(name_of(given))
+def _operations(call: str, arguments: Mapping[str, object]) -> list[AluOp | None]:
+    """Return a call's operations, the last one first; BYPASS if it only moves numbers; None for a function."""
+    given = [arguments[name] for name in _OPERATIONS if arguments.get(name) is not None]
+    given = given or [AluOp.BYPASS if call in _MOVES else call]
+    return [one if isinstance(one, AluOp) else OPERATOR_CALLS.get(name_of(one)) for one in given]
 
 
-_VALUES = ("operand0", "operand1", "src", "value", "on_false", "on_false_value")
+_VALUES = ("operand0", "operand1", "src", "value", "on_false", "on_false_value", "imm", "initial")
 """Arguments for values that can be Python numbers."""
 
 
@@ -45,28 +55,32 @@ def _types(arguments: Mapping[str, object]) -> list[DType]:
     return [*(view.dtype for view in views), *(type_of_numbers(number) for number in _numbers(arguments))]
 
 
-def result_type(arguments: Mapping[str, object], dtype: DType) -> DType:
-    """Return the type of a call's result: `dtype`; for calculations with truth values that of the other operands."""
-    op = _operation(arguments)
+def result_type(call: str, arguments: Mapping[str, object], dtype: DType) -> DType:
+    """Return the type of a result: `dtype`, or for calculations with truth values that of the numbers they become."""
+    op, *others = _operations(call, arguments)
     if not dtype.is_truth or op is AluOp.BYPASS or op in _TRUTHS:
         return dtype
     if op is None:
         return DTYPES["float32"]
-    return promoted(*_types(arguments))
+    own = () if {op, *others} <= {*_CLOSED, AluOp.ADD} else (DTYPES["int32"],)
+    return promoted(*own, *_types(arguments))
 
 
-def lower_to(r: Recording, dst: View, arguments: dict[str, Any], lower: Callable[..., None], keeps: bool) -> None:
+def lower_to(
+    r: Recording, dst: View, call: str, arguments: dict[str, Any], lower: Callable[..., None], keeps: bool
+) -> None:
     """Call `lower` with dst; for other values than 0 and 1 in a dst of `bool_`, with a new tensor that is compared.
 
     `keeps` tells whether the call leaves some elements of dst unchanged.
     """
-    op = _operation(arguments)
-    if not dst.dtype.is_truth or not dst.allocation.memory.on_chip or op in _TRUTHS:
+    op, *others = _operations(call, arguments)
+    truths = op in _TRUTHS or arguments.get("dst_rmw_op") is not None
+    if not dst.dtype.is_truth or not dst.allocation.memory.on_chip or truths:
         lower(r, dst, **arguments)
         return
     numbers = all(number in (0, 1) for number in _numbers(arguments))
     views = [value.dtype for name, value in arguments.items() if isinstance(value, View) and name != "predicate"]
-    if (op is AluOp.BYPASS or op in _CLOSED) and numbers and all(dtype.is_truth for dtype in views):
+    if {op, *others} <= _CLOSED and numbers and all(dtype.is_truth for dtype in views):
         lower(r, dst, **arguments)
         return
     types = _types(arguments)

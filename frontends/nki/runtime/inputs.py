@@ -25,8 +25,9 @@ FILE = re.compile(r"(.+\.npy)(?::(\w+))?")
 def arguments_of(words: str, rng: np.random.Generator) -> dict[str, object]:
     """Parse arguments such as `q=128x512:bf16 table=weights.npy causal=True`; UsageError if a word is malformed.
 
-    A shape with a type gives a random array: normally distributed floats, or integers up to 100. A .npy file gives its
-    array, rounded once to the type if one follows, as in `x=weights.npy:bf16`. Any other value is a Python literal.
+    A shape with a type gives a random array: normally distributed floats, integers up to 100, or truth values. A
+    .npy file gives its array, rounded once to the type if one follows, as in `x=weights.npy:bf16`. Any other value is a
+    Python literal.
     """
     found: dict[str, object] = {}
     for word in words.split():
@@ -96,7 +97,8 @@ def _argument(word: str, text: str, rng: np.random.Generator) -> object:
         try:
             dtype = dtype_of(shaped[2])
             least = 0 if dtype.is_float or not dtype.signed else -100
-            values = rng.normal(size=shape) if dtype.is_float else rng.integers(least, 101, size=shape)
+            most = 2 if dtype.is_truth else 101
+            values = rng.normal(size=shape) if dtype.is_float else rng.integers(least, most, size=shape)
         except ValueError as refusal:
             raise UsageError(f"INPUTS: {word}: {refusal}") from None
         return Array(values, dtype)

@@ -18,7 +18,8 @@ import numpy as np
 
 from neuroncore_rtl.frontends.nki.indices.affine import Affine
 from neuroncore_rtl.frontends.nki.indices.dtypes import DType
-from neuroncore_rtl.frontends.nki.indices.lines import kernel_line
+from neuroncore_rtl.frontends.nki.indices.given import as_integer
+from neuroncore_rtl.frontends.nki.indices.lines import explained, kernel_line
 from neuroncore_rtl.frontends.nki.indices.storage import Allocation, Memory, format_in
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.kernels.program import HbmTensor, Program
@@ -51,7 +52,7 @@ class Pending:
 
     def append(self, target: View, **options: bool) -> None:
         with override_source(self.source):
-            located(self.run)(target, **options)
+            located(explained(self.run, "the call"))(target, **options)
 
 
 @dataclass
@@ -102,8 +103,8 @@ class Recording:
         Raises:
             ValueError: for an empty dimension, a type that the machine lacks, or too many partitions.
         """
-        shape = tuple(int(n) for n in shape)
         name = name or f"{memory.value}@{kernel_line().kernel.number}"
+        shape = tuple(as_integer(f"{name}: a dimension of shape", n) for n in shape)
         if any(n < 1 for n in shape) or not shape:
             raise ValueError(f"{name}: shape must have dimensions, each of at least 1 element, not {shape}")
         fmt = format_in(memory, dtype)

@@ -25,7 +25,7 @@ def _operator(name: str, swapped: bool = False):
     return operate
 
 
-class NkiTensor(NumpyCalls, View):
+class NkiTensor(View, NumpyCalls):
     """A tensor in HBM, SBUF or PSUM, or a view of one."""
 
     def _elementwise(self, name: str) -> Callable | None:
@@ -52,12 +52,11 @@ class NkiTensor(NumpyCalls, View):
         raise ValueError(f"{self.name}: {rule}: use nl.where, nl.minimum, nl.maximum, or & and | of comparisons")
 
     @from_kernel
-    def __float__(self) -> float:
-        raise ValueError(
-            f"{self.name}: a number of Python must be known while the kernel is recorded, not one in a tensor"
-        )
+    def __float__(self, *digits: object) -> float:
+        rule = "a number of Python must be known while the kernel is recorded, not one in a tensor"
+        raise ValueError(f"{self.name}: {rule}")
 
-    __int__ = __complex__ = __round__ = __float__
+    __int__ = __complex__ = __round__ = __index__ = __float__
 
     def __eq__(self, other):
         """Compare element by element; `tensor == None` is False, since kernels test for optional arguments."""
@@ -66,30 +65,9 @@ class NkiTensor(NumpyCalls, View):
     def __ne__(self, other):
         return True if other is None else recording().calls["not_equal"](self, other)
 
-    def __abs__(self):
-        return recording().calls["abs"](self)
-
-    @from_kernel
-    def __matmul__(self, other):
-        raise ValueError(f"{self.name}: @ must be nl.matmul or nisa.nc_matmul")
-
-    @from_kernel
-    def __floordiv__(self, other):
-        way = "nl.floor of nl.divide, or for a power of 2 and integers nl.right_shift"
-        raise ValueError(f"{self.name}: // must be {way}")
-
-    __rmatmul__, __rfloordiv__, __divmod__, __rdivmod__ = __matmul__, __floordiv__, __floordiv__, __floordiv__
-
-    def __neg__(self):
-        return recording().calls["negative"](self)
-
-    def __invert__(self):
-        return recording().calls["invert"](self)
-
 
 for _symbol, _name in (
-    ("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide"), ("mod", "mod"),
-    ("pow", "power"),
+    ("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide"), ("mod", "mod"), ("pow", "power"),
     ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"), ("lshift", "left_shift"),
     ("rshift", "right_shift"),
 ):  # fmt: skip
@@ -97,3 +75,5 @@ for _symbol, _name in (
     setattr(NkiTensor, f"__r{_symbol}__", _operator(_name, swapped=True))
 for _symbol, _name in (("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal")):
     setattr(NkiTensor, f"__{_symbol}__", _operator(_name))
+for _symbol, _name in (("abs", "abs"), ("neg", "negative"), ("invert", "invert")):
+    setattr(NkiTensor, f"__{_symbol}__", lambda self, name=_name: recording().calls[name](self))

@@ -274,6 +274,22 @@ def _right_shifts(rng: np.random.Generator) -> Example:
 
 
 @row(
+    "a maximum, minimum or bit operation, and then another operation, in one `tensor_scalar`",
+    "each step is exact: the minimum of `uint32` and -1 is -1, and `int8` with 0x80 set is negative",
+    f"{NUMPY}; {AWS_BITS}",
+)
+def _two_steps(rng: np.random.Generator) -> Example:
+    dtype, name = _type(rng), str(_any(rng, [*EXTREMES, *BITS]))
+    a, first, n = _integers(rng, dtype), int(str(_any(rng, NUMBERS))), int(rng.integers(0, 8))
+    step = EXTREMES.get(name) or (lambda x, y: _wrap(BITS[name](x, y), dtype))
+    then = str(_any(rng, ["less", "greater_equal"] if name in EXTREMES else ["right_shift"]))
+    second = {"less": operator.lt, "greater_equal": operator.ge, "right_shift": operator.rshift}[then]
+    dst = dtype if then == "right_shift" else "uint8"
+    text = f"nisa.tensor_scalar(a, op0=nl.{name}, operand0={first}, op1=nl.{then}, operand1={n}, dtype=nl.{dst})"
+    return Example(text, (a,), dst, _exact(lambda x: int(second(step(x, first), n)), a))
+
+
+@row(
     "a left shift and another bit operation in one `tensor_scalar`",
     "each step has the type's bits: `(a << 4) >> 4` of `int8` is the low nibble with its sign",
     NUMPY,
@@ -291,13 +307,15 @@ UNARY = {"abs": abs, "relu": lambda x: max(x, 0), "square": lambda x: x * x}
 
 @row(
     "`abs`, `relu`, `square` of integers, also as operations",
-    "exact; modulo 2^32 (`abs` of -2^31 is -2^31), then saturated to a narrower type",
+    "exact; modulo 2^32 (`abs` of -2^31 is -2^31, or 2^31 as `uint32`), then saturated to a narrower type",
     f"{NUMPY}; saturation: {OURS}; `nisa.activation` computes in FP32, as AWS says",
 )
 def _functions(rng: np.random.Generator) -> Example:
     name, dtype = str(_any(rng, list(UNARY))), _type(rng)
     a = _integers(rng, dtype)
     call = f"nl.{name}(a)" if rng.random() < 0.5 else f"nisa.tensor_scalar(a, op0=nl.{name}, operand0=None)"
+    if name == "abs" and rng.random() < 0.3:
+        return Example("nl.abs(a, dtype=nl.uint32)", (a,), "uint32", _exact(abs, a))
     words = _words(dtype, dtype)
     return Example(call, (a,), dtype, _exact(lambda x: _saturate(_wrap(UNARY[name](x), words), dtype), a))
 
@@ -310,11 +328,18 @@ def _negatives(rng: np.random.Generator) -> Example:
     return Example(f"nl.negative(a, dtype=nl.{dst})", (a,), dst, expected)
 
 
-@row("`sum` of integers along free dimensions", "as `add`, element after element, saturated at the end", OURS)
+@row(
+    "`sum` of integers along free dimensions",
+    "as `add`, element after element: exact modulo 2^32 in a dst of 32 bits, else saturated at the end",
+    OURS,
+)
 def _row_sums(rng: np.random.Generator) -> Example:
-    a = rng.integers(0, 100, SHAPE).astype(_type(rng))
-    expected = _exact(lambda x: _saturate(x, str(a.dtype)), a.astype(np.int64).sum(1, keepdims=True))
-    return Example("nl.sum(a, axis=1, keepdims=True)", (a,), str(a.dtype), expected)
+    a, dst = _integers(rng, _type(rng)), _type(rng, "int8", "int16", "uint8", "uint16")
+    if rng.random() < 0.5:
+        a, dst = rng.integers(0, 100, SHAPE).astype(a.dtype), str(a.dtype)
+    sums = a.astype(np.int64).sum(1, keepdims=True)
+    expected = _exact(lambda x: _saturate(_wrap(x, _words(dst, str(a.dtype))), dst), sums)
+    return Example(f"nl.sum(a, axis=1, keepdims=True, dtype=nl.{dst})", (a,), dst, expected)
 
 
 @row("cast of integers to integers", "saturates", f"{OURS}; numpy wraps")
@@ -387,8 +412,8 @@ def _logic(rng: np.random.Generator) -> Example:
 
 
 @row(
-    "`bool_` with a Python number; sums and products of `bool_` along an axis",
-    "`int32` with integers, `float32` with floating-point numbers; beside another type that type",
+    "`bool_` with a Python number; other operations and functions of `bool_`; sums and products of it along an axis",
+    "`int32`, also with integers; `float32` with floating-point numbers and of functions; beside a type that type",
     f"{NUMPY}, with 32 bits; AWS: `bool_` is stored as `uint8`",
 )
 def _counts_of_truths(rng: np.random.Generator) -> Example:
@@ -399,6 +424,12 @@ def _counts_of_truths(rng: np.random.Generator) -> Example:
         (f"{t} * 300", truths * 300, "int32"),
         (f"{t} - 1", truths - 1, "int32"),
         (f"{t} * 2.5", truths * 2.5, "float32"),
+        (f"{t} - nl.less(a, 2, dtype=nl.bool_)", truths - (a < 2), "int32"),
+        (f"{t} << {t}", truths << truths, "int32"),
+        (f"nl.reciprocal({t})", np.where(truths, 1, np.inf), "float32"),
+        (f"nl.where(a, {t}, 7)", np.where(a != 0, truths, 7), "int32"),
+        (f"nisa.tensor_partition_reduce(nl.add, {t})", truths.sum(0, keepdims=True), "int32"),
+        (f"nisa.tensor_reduce(nl.maximum, {t}, axis=1, negate=True)", -truths.max(1, keepdims=True), "int32"),
     ]
     text, values, dtype = cases[rng.integers(len(cases))]
     return Example(text, (a,), dtype, _exact(int, values) if dtype == "int32" else values)

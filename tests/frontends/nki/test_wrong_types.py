@@ -1,0 +1,132 @@
+"""Arguments of wrong types, dimensions and bits: a sentence with the kernel's line, or the right numbers."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.frontends.nki import run_nki
+from neuroncore_rtl.frontends.nki.indices.lines import explained
+from tests.frontends.nki.kernels import FIRST, result, run_kernel, write_kernel
+
+X = np.arange(1, 33, dtype=np.float32).reshape(4, 8)
+TILES = "a, j = nl.load(x), nl.arange(8)[None, :]\n"
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("nl.add(a)", r"nl.add\(x, y, dtype=None, mask=None\): missing a required argument: 'y'"),
+        ("nl.add(a, 10**400)", r"must be within the range of FP32, below 2\*\*128"),
+        ("nl.bitwise_and(a, None)", "must be a number or a tensor, not None"),
+        ("nl.exp(3)", "nl.exp: x must be a tensor, not 3"),
+        ("nl.abs(j)", "nl.abs: x must be a tensor, not an index expression"),
+        ("nl.sum(a, axis='x')", "tensor_reduce: arguments must be of the types that it takes, not .*'x'"),
+        ("nl.zeros((4, 2.5), nl.float32)", "a dimension of shape must be an integer, not 2.5"),
+        ("nl.zeros(None, nl.float32)", r"ndarray: arguments must be of the types that it takes, not \(None, float32"),
+        ("nl.zeros((4, 8), nl.float32, buffer=[1])", r"buffer must be one of .*, not \[1\]"),
+        ("nl.zeros_like([1])", r"zeros_like: arguments must be of the types that it takes, not \(\[1\]\)"),
+        ("nl.shared_constant('none.npy')", "none.npy: a file must have an array of numbers; .*No such file"),
+        ("nl.par_dim(2.5)", "par_dim must be an integer, not 2.5"),
+        ("nl.loop_reduce(a, op=np.add, loop_indices=3)", "loop_reduce: arguments must be of the types .* not iterable"),
+        ("nl.loop_reduce(a, op=np.add, loop_indices=[3]) * 2", "has no __mul__ .*: use tile"),
+        ("nisa.activation(op=nl.exp, data=a, reduce_op=nl.add, reduce_res=3)", "reduce_res must be a tensor, not 3"),
+        ("nisa.activation(op=nl.exp, data=a, dst=3)", "nisa.activation: dst must be a tensor, not 3"),
+        ("nisa.memset((4, 8))", r"_memset: arguments must be of the types"),
+        ("nisa.dropout(a, 1.5)", "a probability must be from 0 to 1, not 1.5"),
+        ("nisa.dma_compute(dst=a, srcs=x, reduce_op=nl.add)", "srcs must be one tensor or more, not tensor x"),
+        ("nisa.nonzero_with_count(a[0:1], index_offset=2.5)", "index_offset must be an integer, not 2.5"),
+        ("a.select(2, 0)", "a dimension must be from -2 to 1, not 2"),
+        ("a.slice(-3, 0, 2)", "a dimension must be from -2 to 1, not -3"),
+        ("a.expand_dim(4)", "a dimension must be from -3 to 2, not 4"),
+        ("nl.expand_dims(a, 3)", "a dimension must be from -3 to 2, not 3"),
+        ("a.broadcast('x', 4)", "a dimension must be an integer, not 'x'"),
+        ("a.flatten_dims(1, 0)", "start_dim must be at most end_dim, not 1 and 0"),
+        ("a[0:2.5]", "__getitem__: arguments must be of the types"),
+        ("a.reshape(4, 0, -1)", "reshape: arguments must be of the types"),
+        ("a.sum()", "tensor .* has no sum: use nl.sum"),
+        ("(j < 5) * 1", "a mask of index expressions has no __mul__ while a kernel is recorded"),
+        ("(j < 5)[0]", "a mask of index expressions has no __getitem__"),
+        ("nl.full(x.shape, 1.0, nl.bfloat16, buffer=nl.psum).view(nl.int16)", "a view of PSUM, .* must be of float32"),
+        ("nl.copy(a, dtype=nl.uint8).view(nl.bool_)", "bits of uint8 must not be read as bool_"),
+        ("nisa.sequence_bounds(nl.copy(a, dtype=nl.uint8))", "dst must have a type that has -1, not uint8"),
+        ("nisa.tensor_scalar(nl.copy(a, dtype=nl.int32), op0=nl.maximum, operand0=2**40, op1=nl.add, operand1=1)",
+         "a number in max before another operation must be from -2147483648 to 4294967295"),
+    ],
+)  # fmt: skip
+def test_an_argument_of_a_wrong_type_is_refused_with_the_line(tmp_path, expression, message):
+    kernel = write_kernel(tmp_path, f"{TILES}y = {expression}\nnl.store(x, a)", older=True)
+    with pytest.raises((ValueError, AttributeError), match=message) as refused:
+        run_kernel(kernel, X)
+    assert str(refused.value).endswith(f"(kernel.py:{FIRST + 1})")
+
+
+def test_exceptions_of_functions_that_a_call_calls_remain():
+    def own(values):
+        return values[1]
+
+    with pytest.raises(IndexError):
+        explained(own)([])
+
+
+@pytest.mark.parametrize("target", ["golden", "rtl"])
+def test_views_of_psum_read_its_bits(tmp_path, target):
+    kernel = write_kernel(tmp_path, """
+sums = nl.ndarray(x.shape, nl.float32, buffer=nl.psum)
+sums[...] = nl.load(x)
+bits, high = nl.copy(sums.view(nl.int32)), sums.view(nl.uint32) >> 16
+""", older=True, stores="bits, high")  # fmt: skip
+    bits, high = run_nki(kernel, -X, preset="tiny", on=target).outputs
+    assert np.array_equal(bits, (-X).view(np.int32)) and np.array_equal(high, (-X).view(np.uint32) >> 16)
+
+
+SIGNED = np.array([[2**24 + 1, -5, 2**31 - 1, -(2**31)]], np.int32)
+UNSIGNED = np.array([[5, 2**32 - 1, 2**31, 7]], np.uint32)
+
+
+@pytest.mark.parametrize("op", ["add", "subtract", "multiply", "maximum", "minimum", "bitwise_and"])
+@pytest.mark.parametrize("call", ["nisa.dma_copy(y, dst=x, dst_rmw_op=nl.{})", "nl.atomic_rmw(x, nl.load(y), nl.{})"])
+def test_operations_of_dma_are_those_of_the_engines(tmp_path, call, op):
+    found = result(write_kernel(tmp_path, f"{call.format(op)}\nreturn x", True, "x, y"), SIGNED, UNSIGNED)
+    wide = getattr(np, op)(SIGNED.astype(object), UNSIGNED.astype(object))
+    saturates = op in ("maximum", "minimum")
+    assert found.tolist() == [[min(n, 2**31 - 1) if saturates else (n + 2**31) % 2**32 - 2**31 for n in wide[0]]]
+
+
+@pytest.mark.parametrize("target", ["golden", "rtl"])
+def test_sums_of_dma_are_exact(tmp_path, target):
+    kernel = write_kernel(tmp_path, "nisa.dma_compute(dst=x, srcs=[x, x, y], reduce_op=nl.add)\nreturn x", True, "x, y")
+    wide = 2 * SIGNED.astype(object) + UNSIGNED
+    (found,) = run_nki(kernel, SIGNED, UNSIGNED, preset="tiny", on=target).outputs
+    assert found.tolist() == [[(n + 2**31) % 2**32 - 2**31 for n in wide[0]]]
+
+
+def test_truth_values_are_0_and_1_everywhere(tmp_path):
+    kernel = write_kernel(tmp_path, "nl.atomic_rmw(x, nl.load(y), nl.add)\nreturn x", True, "x, y")
+    assert result(kernel, (np.uint8([[0, 7]]), "bool_"), np.uint8([[0, 200]])).tolist() == [[0, 1]]
+    assert result(write_kernel(tmp_path, "return x"), (np.array([[0, 0.5, np.nan]]), "bool_")).tolist() == [[0, 1, 1]]
+    body = "out = nl.ndarray(x.shape, nl.bool_, buffer=nl.shared_hbm)\nnisa.dma_copy(dst=out, src=x)\nreturn out"
+    with pytest.raises(ValueError, match="a bool_ tensor in HBM must get float32 from a tile: load x first"):
+        result(write_kernel(tmp_path, body), X)
+
+
+@pytest.mark.parametrize("target", ["golden", "rtl"])
+def test_a_reduction_reads_the_exact_results_of_its_operation(tmp_path, target):
+    kernel = write_kernel(tmp_path, """
+a, b = nl.load(x), nl.load(y)
+most = nl.ndarray((1, 1), nl.float32, buffer=nl.sbuf)
+nisa.tensor_scalar_reduce(dst=a, data=b, op0=nl.minimum, operand0=-2, reduce_op=nl.add, reduce_res=most)
+""", True, "x, y", stores="a, most")  # fmt: skip
+    least, total = run_nki(kernel, SIGNED, UNSIGNED, preset="tiny", on=target).outputs
+    assert least.tolist() == [[-2] * 4] and total == -8
+
+
+def test_masks_of_whole_calls_have_an_effect(tmp_path):
+    kernel = write_kernel(tmp_path, f"""{TILES}
+filled = nisa.memset((4, 8), 3.0, nl.float32, mask=j < 5)
+drawn = nl.rand((4, 8), mask=j < 5)
+mean = nl.mean(a, 1, None, True, False)
+both = nl.copy(a, mask=nl.logical_and(j < 5, j > 2))
+""", older=True, stores="filled, drawn, mean, both")  # fmt: skip
+    filled, drawn, mean, both = run_kernel(kernel, X).outputs
+    columns = np.arange(8)
+    assert np.array_equal(filled, np.where(columns < 5, 3, 0 * X)) and drawn[:, :5].all() and not drawn[:, 5:].any()
+    assert not mean.any() and np.array_equal(both, np.where((columns < 5) & (columns > 2), X, 0))
