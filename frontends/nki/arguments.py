@@ -6,15 +6,31 @@ from typing import Any
 
 import numpy as np
 
+from neuroncore_rtl.frontends.nki.indices.arrays import as_numbers
 from neuroncore_rtl.frontends.nki.indices.dtypes import DType
 
-__all__ = ["bind_arguments", "is_typed", "map_leaves"]
+__all__ = ["bind_arguments", "is_typed", "map_leaves", "typed_numbers"]
 
 
 def is_typed(given: Any) -> bool:
     """Return whether a value is a pair (array, type); a tuple of two arrays is not."""
     pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], np.ndarray)
     return pair and isinstance(given[1], str | type | np.dtype | DType)
+
+
+def typed_numbers(name: str, given: Any) -> tuple[np.ndarray, DType] | None:
+    """Return the numbers and the type of an array or a pair (array, type), None for any other value.
+
+    Raises:
+        ValueError: if the machine lacks the type.
+    """
+    values, dtype = given if is_typed(given) else (given, None)
+    if not isinstance(values, np.ndarray):
+        return None
+    try:
+        return as_numbers(values, dtype)
+    except ValueError as refusal:
+        raise ValueError(f"{name}: {refusal}") from None
 
 
 def map_leaves(function: Callable[[str, Any], Any], name: str, given: Any) -> Any:

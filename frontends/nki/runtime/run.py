@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.frontends.nki.arguments import bind_arguments, is_typed, map_leaves
+from neuroncore_rtl.frontends.nki.arguments import bind_arguments, map_leaves, typed_numbers
 from neuroncore_rtl.frontends.nki.dialects.load import existing, function_of, load_kernel
-from neuroncore_rtl.frontends.nki.indices.arrays import as_numbers
 from neuroncore_rtl.frontends.nki.record import Array, Recorded, record
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.run.arrays import encode
@@ -125,13 +124,5 @@ def rounded(values: np.ndarray, fmt: Format) -> np.ndarray:
 
 def argument_of(name: str, given: Any) -> object:
     """Return an array as `Array`, other values unchanged; ValueError for a type that the machine lacks."""
-    if is_typed(given):
-        values, dtype = given
-    elif isinstance(given, np.ndarray):
-        values, dtype = given, None
-    else:
-        return given
-    try:
-        return Array(*as_numbers(values, dtype))
-    except ValueError as refusal:
-        raise ValueError(f"{name}: {refusal}") from None
+    found = typed_numbers(name, given)
+    return given if found is None else Array(*found)

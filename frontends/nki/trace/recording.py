@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from neuroncore_rtl.frontends.nki.arguments import map_leaves, typed_numbers
 from neuroncore_rtl.frontends.nki.indices.affine import Affine
 from neuroncore_rtl.frontends.nki.indices.dtypes import DType
 from neuroncore_rtl.frontends.nki.indices.given import as_integer
-from neuroncore_rtl.frontends.nki.indices.lines import explained, kernel_line
+from neuroncore_rtl.frontends.nki.indices.lines import explained, from_kernel, kernel_line
 from neuroncore_rtl.frontends.nki.indices.storage import Allocation, Memory, format_in
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.kernels.program import HbmTensor, Program
@@ -165,6 +166,17 @@ class Recording:
         self.constants.append((tensor, values))
         return self.of_hbm(tensor, dtype)
 
+    @from_kernel
+    def _stored(self, args: tuple, options: dict) -> tuple[tuple, dict]:
+        """Return a kernel's arguments with the arrays of numpy in HBM."""
+
+        def placed(name: str, value: object) -> object:
+            found = typed_numbers(name, value)
+            return value if found is None else self.constant(found[0].copy(), found[1])
+
+        stored = tuple(map_leaves(placed, "argument", value) for value in args)
+        return stored, {name: map_leaves(placed, name, value) for name, value in options.items()}
+
     def once(self, key: tuple, make: Callable[[], _Made]) -> _Made:
         if key not in self.made:
             self.made[key] = make()
@@ -247,10 +259,12 @@ class Recording:
     def launch(self, function: Callable, grid: tuple[int, ...], args: tuple, options: dict) -> object:
         """Run a kernel for every index of a grid, one program after the other; return the last result.
 
-        A kernel called by another one becomes part of the caller's program.
+        A kernel called by another one becomes part of the caller's program. An array of numpy that a function of the
+        host passes is stored in HBM.
         """
         if not self._outermost:
             return function(*args, **options)
+        args, options = self._stored(args, options)
         self._outermost, self.grid, result = False, grid, None
         shared = len(self._shared)
         try:

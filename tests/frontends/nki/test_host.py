@@ -216,3 +216,27 @@ def test_positional_arguments_of_run_nki_may_be_keywords_of_the_kernel(tmp_path)
     assert np.array_equal(run_kernel(kernel, X, 2 * X).outputs[0], 2 * X)
     with pytest.raises(ValueError, match="at most the 3 of the kernel, x, y, z, not 4"):
         run_kernel(kernel, X, X, 3, 4)
+
+
+CALLERS = """
+@nki.jit
+def total(x, y, table):
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    nl.store(out, nl.load(x) + nl.load(y) + nl.load(table["more"][0]))
+    return out
+
+def caller(x):
+    mask, more = np.tril(np.full(x.shape, 3, np.float32)), np.full(x.shape, 2.75, np.float32)
+    found = total(x, mask, table={"more": [(more, "fp8e4m3")]})
+    mask[:] = more[:] = -100
+    return found
+"""
+
+
+def test_a_function_passes_its_arrays_to_kernels_as_they_are_at_the_call(tmp_path):
+    (file := tmp_path / "callers.py").write_text(HEADER.format(package="neuronxcc.nki") + CALLERS)
+    done = run_nki(f"{file}:caller", X, preset="tiny", on="golden")
+    assert np.array_equal(done.outputs[0], X + 3 * np.tri(*X.shape, dtype=np.float32) + np.float32(2.75))
+    file.write_text(file.read_text().replace("mask, table", "np.eye(4), table"))
+    with pytest.raises(ValueError, match=r"argument: dtype must be one of .*, not 'float64' \(callers.py:\d+\)"):
+        run_nki(f"{file}:caller", X, preset="tiny", on="golden")
