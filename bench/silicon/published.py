@@ -13,6 +13,9 @@ _ALLOCATED = "nki-samples @05c0769: test/unit/test_allocated_SD_attention_small_
 _QKV = "nki-samples @05c0769: test/unit/test_rmsnorm_qkv.py"
 _COURSE = "stanford-cs149/asst4-trainium @859c0e3: part2/test_harness.py"
 _REFERENCE = "src/nki_samples/reference"
+_MAMBA = "aws-neuron-sdk: nki/guides/tutorials/fused_mamba.rst"
+_STUDENT = "robertpare17/asst4-trainium @8a1d41c: solution.md, trn1.2xlarge"
+_NKIBENCH = "zhang677/AccelOpt @47e29a7: experiments/full_complete_local/profile_results.csv, trn1.32xlarge"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +31,10 @@ class PublishedTime:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelFigure:
-    """Published time of a kernel of nki-samples; `more` says what the kernel computes here beyond published work."""
+    """Published time of a kernel; `more` says what it computes here beyond published work.
+
+    `checkout` is the environment variable with the path of its repository.
+    """
 
     time: PublishedTime
     kernel: str
@@ -36,6 +42,7 @@ class KernelFigure:
     dtype: str
     grid: tuple[int, ...] = (1,)
     more: str = ""
+    checkout: str = "NKI_SAMPLES"
 
 
 def _ceiling(name: str, us: float, source: str) -> PublishedTime:
@@ -68,6 +75,24 @@ def _qkv(us: float, tokens: int, features: int, heads: int, dtype: str, short: s
     )
 
 
+def _mamba(us: float, version: int, channels: int) -> KernelFigure:
+    tile, states = (1, channels, 512), (1, 16, 512)
+    return KernelFigure(
+        time=PublishedTime(name=f"mamba_v{version}, {channels} x 512 fp32", us=us, source=_MAMBA),
+        kernel=f"src/nki_samples/tutorials/fused_mamba/mamba_nki_kernels.py:mamba_v{version}",
+        shapes=(tile, tile, (channels, 16), states, states),
+        dtype="float32",
+    )
+
+
+def _student(us: float, name: str, kernel: str, shapes: tuple[tuple[int, ...], ...], dtype: str) -> KernelFigure:
+    time = PublishedTime(name=name, us=us, source=_STUDENT)
+    return KernelFigure(time=time, kernel=kernel, shapes=shapes, dtype=dtype, checkout="ASST4_TRAINIUM")
+
+
+_IMAGE = ((1, 256, 224, 224), (256, 256, 3, 3), (256,))
+_SCAN = ((256, 7168), (256, 7168), (256, 16), (16, 7168), (16, 7168))
+
 KERNELS = (
     _attention(600, 128, "float32", "fp32"),
     _attention(480, 128, "bfloat16", "bf16"),
@@ -78,8 +103,20 @@ KERNELS = (
     _qkv(25, 128, 512, 512, "float16", "fp16"),
     _qkv(40, 512, 1024, 384, "bfloat16", "bf16"),
     _qkv(28, 128, 1024, 512, "bfloat16", "bf16"),
+    _mamba(172.93, 1, 256),
+    _mamba(2340, 1, 4096),
+    _mamba(1610, 2, 4096),
+    _student(29, "vector add of 256,000 fp32", "part1/kernels.py:vector_add_stream", ((256000,), (256000,)), "float32"),
+    _student(1060, "student's convolution fp16", "part2/conv2d.py:fused_conv2d_maxpool", _IMAGE, "float16"),
+    KernelFigure(
+        time=PublishedTime(name="mamba of NKIBench, 256 x 7168 fp32", us=2888.7, source=_NKIBENCH),
+        kernel="NKIBench/kernels/mamba_M7168_C256_S16_0.py:kernel",
+        shapes=_SCAN,
+        dtype="float32",
+        checkout="ACCELOPT",
+    ),
 )
-"""Kernels with the upper bounds of their times that the tests of nki-samples assert."""
+"""Kernels of nki-samples with upper bounds that its tests assert, and kernels with measured times."""
 
 CONVOLUTIONS = {
     "fp16": PublishedTime(name="convolution 256 -> 256 fp16", us=867, source=_COURSE),
