@@ -88,6 +88,7 @@ class LiveRegions:
                     near = [
                         other
                         for other in table.get(page, ())
+                        if page == pages.start or page == other.pages.start  # the first page that both touch
                         if other.low < high and other.high > low and other.first < end and other.end > first
                         if known is None or other.number >= known[other.lane]
                     ]
