@@ -23,6 +23,7 @@ from neuroncore_rtl.hdl.dma.start import CopyStart
 from neuroncore_rtl.hdl.link.flit import flit_stream
 from neuroncore_rtl.hdl.primitives.fifo import Fifo
 from neuroncore_rtl.hdl.primitives.local_reset import with_local_reset
+from neuroncore_rtl.hdl.primitives.pulse_line import PulseLine
 from neuroncore_rtl.spec.config import Config, Counters
 from neuroncore_rtl.spec.instance import link_bytes_of
 from neuroncore_rtl.spec.isa import queue_count
@@ -111,6 +112,11 @@ class Core(wiring.Component):
             wiring.connect(m, issue, start.i)
             issue = start.o
         wiring.connect(m, request, units.fetcher.requests[number])
+        retired = engine.retired
+        if self.config.result_latency and engine in (units.tensor, units.vector, units.scalar):
+            m.submodules[f"result{number}"] = line = PulseLine(self.config.result_latency)
+            m.d.comb += line.i.eq(retired)
+            retired = line.o
         m.d.comb += [
             registers.places[number].eq(queue.places),
             registers.retired_count[number].eq(queue.retired_count),
@@ -128,7 +134,7 @@ class Core(wiring.Component):
             engine.instructions.valid.eq(issue.valid),
             engine.instructions.payload.eq(issue.payload),
             issue.ready.eq(engine.instructions.ready),
-            queue.completions.eq(Cat(engine.retired, engine.loaded) if engine is units.tensor else engine.retired),
+            queue.completions.eq(Cat(retired, engine.loaded) if engine is units.tensor else retired),
             *(queue.engine_error[field].eq(engine.error[field]) for field, _ in data.Layout.cast(engine.error.shape())),
         ]
 

@@ -64,7 +64,7 @@ class CoreUnits:
         self.dma = [gated(m, f"dma{number}", "dma_engine", dma, platform) for number in range(config.dma_engines)]
         self.collective = None
         if config.cores > 1:
-            collective = partial(CollectiveEngine, link_bytes, config.hbm_bytes, config.cores)
+            collective = partial(CollectiveEngine, link_bytes, config.hbm_bytes, config.cores, config.ring_rate)
             self.collective = gated(m, "collective", "collective_engine", collective, platform)
 
         m.submodules.controller = self.controller = Controller(config.local_bytes, config.port_latency)

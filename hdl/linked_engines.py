@@ -31,7 +31,7 @@ class LinkedEngines(wiring.Component):
     """One collective engine per core of an instance, and the fabric between them.
 
     Arguments:
-        instance: the linked chips; of their cores' parameters only `hbm_bytes` is used.
+        instance: the linked chips; of their cores' parameters only `hbm_bytes` and `ring_rate` are used.
 
     Ports:
         instructions: one stream per core.
@@ -63,7 +63,8 @@ class LinkedEngines(wiring.Component):
         m = Module()
         instance = self.instance
         m.submodules.fabric = fabric = Fabric(instance)
-        build = partial(CollectiveEngine, instance.link_bytes, instance.core.hbm_bytes, instance.cores)
+        one = instance.core
+        build = partial(CollectiveEngine, instance.link_bytes, one.hbm_bytes, instance.cores, one.ring_rate)
         engines = [shared(m, f"engine{core}", "collective_engine", build, platform) for core in range(instance.cores)]
         for core, engine in enumerate(engines):
             m.d.comb += [

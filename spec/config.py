@@ -114,10 +114,17 @@ class Config:
             (NeuronCore-v2: 150).
         least_interval: minimum cycles of an engine's own clock from one instruction to the next, in the tensor, vector
             and scalar engine, and cycles that reading a running result takes; 0 to 255 (NeuronCore-v2: 64).
+        swap_cycles: idle cycles of the array between the last column with old weights and the first one with new
+            weights; 0 to 255.
+        result_latency: cycles from the last write of an instruction of the tensor, vector or scalar engine to its
+            retirement, which instructions that read the result wait for; 0 to 1023 (NeuronCore-v2: 189 ns from one
+            short instruction to the next that depends on it).
         dma_start: cycles from the issue of a copy to its start in the DMA engine, which overlap those of other copies;
             0 to 8191 (NeuronCore-v2: 1.3 us).
         hbm_rate: maximum bytes per cycle that the core reads and writes in HBM, a property of the memory around it,
             which the variable BANDWIDTH overrides; 0 to 1024, 0 for no limit besides the width of the ports.
+        ring_rate: maximum bytes per cycle that each of the two channels of the collective engine sends; 0 to 64, 0 for
+            no limit besides the links (NeuronCore-v2: 27 GB/s, a DMA engine).
         clock_mhz: frequency of the machine's clock in MHz, with which reports give microseconds beside cycles; 0 to
             10000, 0 for cycles only.
     """
@@ -160,8 +167,11 @@ class Config:
     gpsimd_speed: int = 100
     gpsimd_start: int = 0
     least_interval: int = 0
+    swap_cycles: int = 0
+    result_latency: int = 0
     dma_start: int = 0
     hbm_rate: int = 0
+    ring_rate: int = 0
     clock_mhz: int = 0
 
     RANGES: ClassVar = {
@@ -196,8 +206,11 @@ class Config:
         **{f"{engine}_speed": (1, 100) for engine in ("vector", "scalar", "gpsimd")},
         "gpsimd_start": (0, 255),
         "least_interval": (0, 255),
+        "swap_cycles": (0, 255),
+        "result_latency": (0, 1023),
         "dma_start": (0, 8191),
         "hbm_rate": (0, 1024),
+        "ring_rate": (0, 64),
         "clock_mhz": (0, 10_000),
     }
     ALWAYS_NAMED: ClassVar = (
@@ -209,8 +222,8 @@ class Config:
     )  # fmt: skip
     SIGNIFICAND_BITS: ClassVar = (8, 12)
     RATES: ClassVar = (
-        "vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval", "dma_start", "hbm_rate",
-        "clock_mhz",
+        "vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval", "swap_cycles",
+        "result_latency", "dma_start", "hbm_rate", "ring_rate", "clock_mhz",
     )  # fmt: skip
 
     def __post_init__(self):
@@ -316,8 +329,8 @@ _BOARD = Config(
 _FULL = Config(rows=128, columns=128, dma_engines=16, hbm_ports=4, hbm_bytes=64)
 
 _NEURONCORE = _FULL.with_overrides(
-    vector_speed=40, scalar_speed=50, gpsimd_speed=50, gpsimd_start=150, least_interval=64, dma_start=3640,
-    hbm_rate=146, clock_mhz=2800,
+    vector_speed=40, scalar_speed=50, gpsimd_speed=50, gpsimd_start=150, least_interval=64, swap_cycles=64,
+    result_latency=493, dma_start=3640, hbm_rate=97, ring_rate=10, clock_mhz=2800,
 )  # fmt: skip
 """Machine with the clocks, the DMA start and the HBM of a NeuronCore-v2; docs/rates.md has the source of each value."""
 

@@ -40,7 +40,7 @@ class Estimate:
 
     def __init__(self, config: Config):
         self._config = config
-        self._products = costs.array_latency(config) + HANDOVER
+        self._products = costs.array_latency(config) + config.result_latency + HANDOVER
         self._least = {engine: -(-FETCH // records_ahead(engine, config)) for engine in RECORDS_AHEAD}
         self._known: dict[tuple, tuple[int, int]] = {}
 
@@ -67,6 +67,7 @@ class Estimate:
         key = one.opcode, one.shape, one.op0, one.op1, one.sum_store, type(one.s0), type(one.s1), *storages
         if key not in self._known:
             delay = timing.ELEMENTWISE_CHECKER_LATENCY + costs.drain(one, self._config) + HANDOVER
+            delay += self._config.result_latency
             self._known[key] = costs.step_cycles(one, self._config), delay
         return self._known[key]
 

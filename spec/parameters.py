@@ -28,13 +28,16 @@ PARAMETER_GROUPS: dict[ParameterGroup, tuple[str, ...]] = {
     ParameterGroup.ARRAY: ("rows", "columns", "mac_latency", "significand_bits", "add_latency", "edge_latency"),
     ParameterGroup.VECTOR: ("vector_latency", *(f"vector_{unit}" for unit in VECTOR_UNITS), "lane_partitions"),
     ParameterGroup.SCALAR: ("scalar_depth", *(f"scalar_{unit}" for unit in SCALAR_UNITS)),
-    ParameterGroup.RATES: ("vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval"),
+    ParameterGroup.RATES: (
+        "vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval", "swap_cycles",
+        "result_latency",
+    ),
     ParameterGroup.MEMORY: (
         "hbm_ports", "hbm_bytes", "sbuf_bytes", "sbuf_banks", "line_bytes", "psum_words", "psum_banks", "local_bytes",
         "port_latency", "hbm_rate",
     ),
     ParameterGroup.DMA: ("dma_engines", "dma_start", "dma_beats", "cast_lanes", "cast_latency"),
-    ParameterGroup.LINKS: ("cores",),
+    ParameterGroup.LINKS: ("cores", "ring_rate"),
     ParameterGroup.QUEUES: ("semaphores", "records_ahead"),
     ParameterGroup.DEBUG: ("counters", "clock_mhz"),
 }  # fmt: skip
@@ -98,9 +101,21 @@ TRADES: dict[str, tuple[str, str]] = {
         "the time of short instructions on NeuronCore-v2",
         "short instructions take that time; a counter in each engine",
     ),
+    "swap_cycles": (
+        "the time that the array of NeuronCore-v2 takes between products with different weights",
+        "that time in each product with new weights; a counter",
+    ),
+    "result_latency": (
+        "the time until an instruction of NeuronCore-v2 can use the result of another one",
+        "that time in each dependence; a delay line for each engine",
+    ),
     "dma_start": (
         "the time until a copy begins on a machine that fetches descriptors",
         "that time in each copy; a FIFO of 16 instructions for each DMA engine",
+    ),
+    "ring_rate": (
+        "the rate of the DMA engines that move the data of NeuronCore-v2's collectives",
+        "collectives take that time; a counter in each channel of the collective engine",
     ),
     "hbm_rate": ("the bandwidth of a real memory", "no hardware: the harness and the timing model slow HBM down"),
     "hbm_ports": ("HBM bandwidth: hbm_ports * hbm_bytes per cycle", "an AXI port and an SBUF line port each"),

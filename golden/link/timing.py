@@ -182,6 +182,8 @@ class _Ring:
         # The receiver grants credits once per half of the window. A grant is a beat in the opposite direction, on a
         # link that the other channel uses.
         self.beat = np.maximum(sharing * (1 + 2 / window), (window / 2 + out + back + parameters.turn) / window)
+        rate = case.instance.core.ring_rate
+        self.pace = case.instance.link_bytes / rate if rate else 0  # minimum cycles of a sent beat
         self.arrival = (out + parameters.turn)[self.before]
         begin = parameters.start + np.maximum(parameters.memory, back + parameters.start)
         self.first = self.last = begin.astype(float)
@@ -231,14 +233,15 @@ class _Ring:
             if 0 < step <= reducing:
                 time = np.maximum(time, np.ceil(sent / lanes))
             time = np.where(sent > 0, time + self.parameters.operation, 0)
-            first, last = self.last, self.last + time
+            sending = np.maximum(time, beats * self.pace)
+            first, last = self.last, self.last + sending
             if self.free is None:
                 # A rank first loads the segment that it sends, then its own addends for the first partial results that
                 # it receives.
                 self.free = last + self.parameters.turn
             if step:
                 first = np.maximum(np.maximum(first, self.free), self.first[self.before] + self.arrival)
-                last = np.maximum(first + time, self.last[self.before] + self.arrival)
+                last = np.maximum(first + sending, self.last[self.before] + self.arrival)
             self.first = np.where(sent > 0, first, self.first)
             self.last = np.where(sent > 0, last, self.last)
         assert self.free is not None

@@ -110,7 +110,7 @@ class ElementwiseEngine:
         self.waited["bank"] += max(0, last + 1 - first - free)
         self.busy += last + 1 - first
         self._agenda.at(max(last, self._agenda.now), self._end)
-        self._agenda.at(self._written + 1, self.queue.retire, *job)
+        self._agenda.at(self._written + 1 + self._config.result_latency, self.queue.retire, *job)
 
     def _end(self) -> None:
         self._running = False

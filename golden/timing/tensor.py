@@ -28,7 +28,7 @@ class TensorEngine:
         self._ready = 0
         self._left_queue = {kind: deque([-1] * timing.TENSOR_QUEUE, timing.TENSOR_QUEUE) for kind in (True, False)}
         self._loads_free = self._moves_free = self._paced = 0
-        self._least = config.least_interval
+        self._least, self._swap, self._late_result = config.least_interval, config.swap_cycles, config.result_latency
         self._loaded = self._swapped = -1
         self._pending = False
         self._last: tuple[int, int, int] | None = None  # address, number and first cycle of the last columns
@@ -51,7 +51,7 @@ class TensorEngine:
         else:
             last = self._move(start, instruction)
             timed.began = last + 1 - instruction.n
-            retired = last + self.latency
+            retired = last + self.latency + self._late_result
         left_queue.append(last)
         self._agenda.at(retired, self.queue.retire, record, timed)
 
@@ -70,9 +70,10 @@ class TensorEngine:
 
     def _move(self, cycle: int, instruction) -> int:
         first = max(cycle + 2 * self._late, self._moves_free)  # latency from the queue, and to the first column
-        if self._pending and self._loaded > first:
-            self.waited["weights"] += self._loaded - first
-            first = self._loaded
+        if self._pending:
+            complete = max(first, self._loaded, self._moves_free + self._swap if self._moves_free else 0)
+            self.waited["weights"] += complete - first
+            first = complete
         if instruction.accumulate and self._last is not None:
             place, count, began = self._last
             ahead = instruction.psum - place

@@ -79,7 +79,7 @@ def buffer_beats(link_bytes: int) -> int:
 class Channel(wiring.Component):
     """Executes one direction of a job; one flit per cycle each way without stalls.
 
-    Channel 0 sends to the next rank, channel 1 to the previous one.
+    Channel 0 sends to the next rank, channel 1 to the previous one, at most `rate` bytes per cycle (0: no limit).
 
     Ports:
         job: legal jobs; the next one is offered when the previous one is done.
@@ -94,7 +94,8 @@ class Channel(wiring.Component):
         events: events of this cycle, counted in `ChannelCounters`.
     """
 
-    def __init__(self, link_bytes: int, hbm_bytes: int, cores: int, channel: int):
+    def __init__(self, link_bytes: int, hbm_bytes: int, cores: int, channel: int, rate: int = 0):
+        self.rate = rate
         self.link_bytes = link_bytes
         self.hbm_bytes = hbm_bytes
         self.cores = cores
@@ -124,7 +125,7 @@ class Channel(wiring.Component):
         m.submodules.buffer = buffer = BufferedFifo(8 * self.link_bytes, window)
         m.submodules.credits = credits = CreditManager(self.link_bytes, window)
         m.submodules.path = path = ReceivePath(self.link_bytes)
-        m.submodules.sender = sender = CollectiveSender(self.link_bytes, self.cores, window)
+        m.submodules.sender = sender = CollectiveSender(self.link_bytes, self.cores, window, self.rate)
         m.submodules.port = port = RouterPort(self.link_bytes, self.channel)
         wiring.connect(m, wiring.flipped(self.job), schedule.i)
         wiring.connect(m, schedule.loads, loader.ops)

@@ -39,6 +39,7 @@ class CollectiveEngine(wiring.Component):
         link_bytes: data bytes per flit, 8 to 64.
         hbm_bytes: bytes per HBM beat, 8 to 64.
         cores: number of cores of the instance.
+        rate: maximum bytes per cycle that a channel sends; 0: no limit.
 
     Ports:
         core: number of this core; constant.
@@ -55,7 +56,8 @@ class CollectiveEngine(wiring.Component):
         active: the state of the engine may change at the end of this cycle; otherwise the clock may stop.
     """
 
-    def __init__(self, link_bytes: int, hbm_bytes: int, cores: int):
+    def __init__(self, link_bytes: int, hbm_bytes: int, cores: int, rate: int = 0):
+        self.rate = rate
         self.link_bytes = link_bytes
         self.hbm_bytes = hbm_bytes
         self.cores = cores
@@ -79,7 +81,8 @@ class CollectiveEngine(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.checker = checker = CollectiveChecker(self.cores)
-        channels = [Channel(self.link_bytes, self.hbm_bytes, self.cores, channel) for channel in range(CHANNELS)]
+        sizes = self.link_bytes, self.hbm_bytes, self.cores
+        channels = [Channel(*sizes, channel, self.rate) for channel in range(CHANNELS)]
         for number, channel in enumerate(channels):
             m.submodules[f"channel{number}"] = channel
             wiring.connect(m, wiring.flipped(self.i[number]), channel.i)

@@ -1,6 +1,6 @@
 """Collective sender: sends loaded and forwarded beats to the next core, under credit control."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -23,6 +23,7 @@ class CollectiveSender(wiring.Component):
         link_bytes: bytes per beat.
         cores: number of cores of the instance.
         window: number of beats that a READY flit (announcement) permits to send; a GRANT flit permits half as many.
+        rate: maximum bytes per cycle; 0: no limit.
 
     Ports:
         ops: segments to send, in order.
@@ -39,8 +40,9 @@ class CollectiveSender(wiring.Component):
         wait_load: a beat stalls because its data from the Loader is missing.
     """
 
-    def __init__(self, link_bytes: int, cores: int, window: int):
+    def __init__(self, link_bytes: int, cores: int, window: int, rate: int = 0):
         self.link_bytes = link_bytes
+        self.rate = rate
         self.cores = cores
         self.window = window
         beat = stream.Signature(8 * link_bytes)
@@ -105,8 +107,11 @@ class CollectiveSender(wiring.Component):
             m.d.sync += active.eq(0)
 
         # Transfer of a beat.
+        present = Mux(from_load, self.load.valid, self.forward.valid)
+        if self.rate:
+            present &= self._due(m, moves)
         m.d.comb += [
-            available.eq(Mux(from_load, self.load.valid, self.forward.valid)),
+            available.eq(present),
             self.o.valid.eq(active & available & (credits != 0) & ~self.stop),
             self.o.payload.eq(Mux(from_load, self.load.payload, self.forward.payload)),
             moves.eq(self.o.valid & self.o.ready),
@@ -124,3 +129,13 @@ class CollectiveSender(wiring.Component):
             more = self.granted & (self.source == self.peer)
             m.d.sync += credits.eq(credits + Mux(more, self.window // 2, 0) - moves)
         return m
+
+    def _due(self, m: Module, moves: Signal) -> Value:
+        """Return whether the beats so far have taken their time at `rate` bytes per cycle.
+
+        A beat adds its bytes to a debt, and each cycle pays `rate` of it.
+        """
+        debt = Signal(range(self.link_bytes + self.rate))
+        owed = debt + Mux(moves, self.link_bytes, 0)
+        m.d.sync += debt.eq(Mux(owed > self.rate, owed - self.rate, 0))
+        return debt < self.rate

@@ -5,8 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.dma.instruction import DmaInstruction
-from neuroncore_rtl.hdl.primitives.delay_line import DelayLine
 from neuroncore_rtl.hdl.primitives.fifo import Fifo
+from neuroncore_rtl.hdl.primitives.pulse_line import PulseLine
 from neuroncore_rtl.spec import timing
 
 __all__ = ["CopyStart"]
@@ -33,7 +33,7 @@ class CopyStart(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.places = places = Fifo(DmaInstruction, timing.QUEUE_RECORDS)
-        m.submodules.line = line = DelayLine(1, self.cycles)
+        m.submodules.line = line = PulseLine(self.cycles)
         wiring.connect(m, wiring.flipped(self.i), places.i)
         due = Signal(range(timing.QUEUE_RECORDS + 1))  # instructions with elapsed delay, before this cycle
         m.d.comb += [

@@ -257,8 +257,8 @@ class TensorEngine(wiring.Component):
             | (self.instructions.valid & ~checker.error.valid)
         )
         # After the last load has retired, weights still move along their rows, and the mover still counts the minimum
-        # interval of instructions; `drain` counts these cycles.
-        cycles = max(self.latency(self.config), self.config.least_interval)
+        # interval of instructions and the cycles of a swap; `drain` counts these cycles.
+        cycles = max(self.latency(self.config), self.config.least_interval, self.config.swap_cycles)
         drain = Signal(range(cycles + 1))
         with m.If(loader.step_valid | mover.column_valid):
             m.d.sync += drain.eq(cycles)

@@ -77,7 +77,7 @@ class Mover(wiring.Component):
         fresh: the column's words arrive `ReadPort.LATENCY` cycles later; else it uses the previous column's words.
         weights_loaded: the shadow weights, which a LoadStationary writes, are complete.
         swapped: the shadow weights become active with this column.
-        wait_weights, wait_operand: a column stalls on the weights, on the memory.
+        wait_weights, wait_operand: a column stalls on the weights or their swap, on the memory.
         wait_psum: a column stalls on the write of its PSUM word.
         idle: no instruction is executing or pending.
     """
@@ -140,8 +140,11 @@ class Mover(wiring.Component):
         may_go = held & ~self.wait_weights & ~in_flight
         if self.config.least_interval:
             may_go &= ~self._early(m, column, fire)
+        weights_ready = self.weights_loaded
+        if self.config.swap_cycles:
+            weights_ready &= ~self._swapping(m, fire)
         m.d.comb += [
-            self.wait_weights.eq(held & column.control.swap & ~self.weights_loaded),
+            self.wait_weights.eq(held & column.control.swap & ~weights_ready),
             self.wait_psum.eq(held & in_flight & ~self.wait_weights),
             wanted.eq(may_go),
             word_address.eq(_word_of(column.address)),
@@ -173,6 +176,15 @@ class Mover(wiring.Component):
         with m.Elif(gap != 0):
             m.d.sync += gap.eq(gap - 1)
         return column.first & (gap != 0)
+
+    def _swapping(self, m: Module, fire: Signal) -> Value:
+        """Return whether fewer than `swap_cycles` cycles have passed since the last column."""
+        rest = Signal(range(self.config.swap_cycles + 1))
+        with m.If(fire):
+            m.d.sync += rest.eq(self.config.swap_cycles)
+        with m.Elif(rest != 0):
+            m.d.sync += rest.eq(rest - 1)
+        return rest != 0
 
     def _columns(self, m: Module):
         columns = stream.Signature(_Column).create(path=("columns",))

@@ -40,16 +40,24 @@ class Dependences:
         self._live = LiveRegions()
 
     def conflicts(
-        self, queue: int, reads: Sequence[Reach], writes: Sequence[Reach], ordered: tuple[int, ...] = ()
+        self,
+        queue: int,
+        reads: Sequence[Reach],
+        writes: Sequence[Reach],
+        ordered: tuple[int, ...] = (),
+        *,
+        reads_wait: bool = False,
     ) -> dict[int, int]:
         """Return the waits of a queue's next instruction: by lane (in-order stream), how many must have completed.
 
-        The lanes `ordered` need no wait, because the engine itself keeps the order of the accesses.
+        The lanes `ordered` need no wait, because the engine itself keeps the order of the accesses. With `reads_wait`
+        a read of their results needs one.
         """
         known = self._known[queue].tolist()
+        before = known.copy()
         for lane in ordered:
             known[lane] = EVERYTHING
-        after = self._live.last(reads, known, written=True)
+        after = self._live.last(reads, before if reads_wait else known, written=True)
         for lane, number in self._live.last(writes, known, written=False).items():
             after[lane] = max(after.get(lane, -1), number)
         return self.drop_implied({lane: number + 1 for lane, number in after.items()})

@@ -9,7 +9,8 @@ An instruction starts when all instructions that it conflicts with have complete
 * A record has two waits. Further waits are moved to the previous record of the queue if that record has a free wait,
   otherwise to a NOP between the two records.
 * The engine keeps the order within the vector and the scalar queue. `overlap` is not set if an instruction reads a
-  result that an earlier one in its queue may still be writing.
+  result that an earlier one in its queue may still be writing. On a machine with `Config.result_latency` it waits for
+  that one with a semaphore instead, so that it does not wait for all the others.
 """
 
 from itertools import cycle
@@ -38,6 +39,7 @@ class Synchronisation:
         self._queues = {engine: isa.queues_of(engine, config) for engine in isa.Engine}
         self._order = Dependences(lanes=queues + 1, queues=queues)
         self._last: list[Entry | None] = [None] * queues
+        self._late = config.result_latency > 0
         self._section = 0
         self._source: SourceLine | None = None
         self._turns = cycle(self._queues[isa.Engine.DMA])
@@ -55,7 +57,9 @@ class Synchronisation:
         # The engine keeps the order of its instructions; the two lanes of the tensor queue write no common memory.
         ordered = (MULTIPLIES, LOADS) if queue == 0 else (lane,)
         reads, writes = reaches(instruction.reads), reaches(instruction.writes)
-        waits = self._waits(queue, self._fit(queue, self._order.conflicts(queue, reads, writes, ordered)))
+        late = self._late and instruction.overlap is not None
+        conflicts = self._order.conflicts(queue, reads, writes, ordered, reads_wait=late)
+        waits = self._waits(queue, self._fit(queue, conflicts))
         if instruction.overlap is not None:
             # The waits just added may imply that the instructions that wrote its sources have completed.
             independent = not self._order.reads_unfinished(queue, lane, reads)

@@ -76,5 +76,6 @@ def test_neuroncore_presets_are_the_full_one_at_the_rates_of_the_silicon():
     mhz = [trainium.clock_mhz * speed // 100 for speed in (trainium.vector_speed, trainium.scalar_speed)]
     assert mhz == [1120, 1400] and trainium.gpsimd_speed == trainium.scalar_speed
     assert trainium.microseconds(trainium.dma_start) == pytest.approx(1.3)
-    assert trainium.hbm_rate * trainium.clock_mhz / 1000 == pytest.approx(410, rel=0.01)
+    assert trainium.hbm_rate * trainium.clock_mhz / 1000 == pytest.approx(272, rel=0.01)
+    assert trainium.ring_rate * trainium.clock_mhz / 1000 == pytest.approx(27.2, rel=0.03)
     assert PRESETS["full"].rates == {} and PRESETS["full"].microseconds(1) is None

@@ -248,6 +248,31 @@ async def test_long_sends_do_not_end(ctx, dut, case):
     drive(ctx, dut.ops, valid=0)
 
 
+@simulated(lambda: sender.CollectiveSender(LINK_BYTES, CORES, WINDOW, 3), each=(0, 1))
+async def test_a_rate_limits_the_mean_of_sent_bytes(ctx, dut, stalls):
+    drive(ctx, dut, put=1, source=3, announced=0)
+    drive(ctx, dut.load, valid=1)
+    drive(ctx, dut.ops, payload={"load": 1, "new_peer": 1, "elements": 1 << 20, "peer": 3}, valid=1)
+    await ctx.tick()
+    drive(ctx, dut, put=0)
+    await ctx.tick().until(dut.ops.ready)
+    drive(ctx, dut.ops, valid=0)
+    sent, offered, moves = [], False, False
+    for cycle in range(40 * LINK_BYTES):
+        drive(ctx, dut, granted=moves and len(sent) % (WINDOW // 2) == 0)
+        ready = not stalls or cycle % 11 != 3
+        drive(ctx, dut.o, ready=ready)
+        *_, valid = await ctx.tick().sample(dut.o.valid)
+        assert valid or not offered  # an offered beat stays
+        offered = valid and not ready
+        moves = bool(valid and ready)
+        sent += [cycle] * moves
+    for first, cycle in enumerate(sent):
+        # Each beat begins when the cycles since any earlier one have paid for the beats between them.
+        assert all(LINK_BYTES * n <= 3 * (later - cycle) + 2 for n, later in enumerate(sent[first:]))
+    assert stalls or len(sent) == -(-3 * (40 * LINK_BYTES) // LINK_BYTES)
+
+
 @simulated(lambda: credit_manager.CreditManager(LINK_BYTES, WINDOW), each=LONG)
 async def test_no_new_peer_is_ready_before_a_long_operation_has_ended(ctx, dut, case):
     elements, dtype, wide = case

@@ -16,6 +16,7 @@ from neuroncore_rtl.spec.pacing import pace_of
 from tests.hdl.streams import play
 
 SPEEDS = {"vector_speed": 37, "gpsimd_speed": 41, "gpsimd_start": 11, "least_interval": 9}
+MACHINE = Config(rows=4, columns=4, **SPEEDS)
 
 CASES = {
     Opcode.TENSOR_COPY: (1, True),
@@ -78,7 +79,7 @@ def test_steps_are_offered_at_the_rate_of_the_engines_clock(stall):
     steps = [
         step for _ in range(40) for step in instruction(Opcode(rng.choice([*CASES])), int(rng.choice([1, 2, 5, 20])))
     ]
-    dut = Pacer(pace_of(Engine.VECTOR, Config(rows=4, columns=4, **SPEEDS)))
+    dut = Pacer(pace_of(Engine.VECTOR, MACHINE))
     words = [packed(**step) for step in steps]
     played = play(
         dut, {"i": words}, {"o": len(words)}, stall={"i": 0.0, "o": stall}, watch=[dut.o.valid, dut.busy], seed=3

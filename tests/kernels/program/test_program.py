@@ -346,3 +346,17 @@ def test_an_image_has_a_header_and_its_records_at_their_addresses(monkeypatch):
     with pytest.raises(KeyError, match="no record starts at address 0x400"):
         image.locate(0x400)
     assert (x.elements(running.run_golden(image).hbm).view(np.float32) == 5).all()
+
+
+def test_results_that_are_late_are_awaited_one_by_one():
+    """With a latency of results, an instruction waits for the one that it reads, not for all of its engine."""
+    found = {}
+    for latency in (0, 9):
+        program = Program(preset_named("tiny").with_overrides(result_latency=latency))
+        x, y, z = (program.space.sbuf(name, FP32, (8,)) for name in "xyz")
+        for instruction in (isa.memset(x, 1.0), isa.memset(y, 2.0), isa.tensor_copy(z, x), isa.tensor_copy(y, z)):
+            program.append(instruction)
+        found[latency] = [(entry.instruction.overlap, entry.waits) for entry in program.entries]
+    assert found[0] == [(True, []), (True, []), (False, []), (False, [])]
+    [lane] = {entry.lane for entry in program.entries}
+    assert found[9] == [(True, []), (True, []), (True, [(lane, 1)]), (True, [(lane, 3)])]

@@ -14,10 +14,13 @@ from neuroncore_rtl.run.harness.links.collective import CollectiveWork
 from neuroncore_rtl.run.harness.outcome import Ending
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import Cause
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
+from neuroncore_rtl.spec.link import CORES_PER_CHIP
 from neuroncore_rtl.tb.stimulus.collective_programs import Workload, lists_side_by_side, random_workload
-from neuroncore_rtl.tb.tests.links.options import groups_of
+from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE
+from neuroncore_rtl.tb.tests.links.options import groups_of, instance_of
 from neuroncore_rtl.tb.tests.links.workloads import collective_events, span_of, workload_failures
 from tests.run.harness.faulty_hbm import FaultyHbm
 from tests.tb.tests.broken_engines import DISAGREEMENTS, Fault, broken_engines
@@ -71,6 +74,16 @@ def test_the_timing_model_foretells_an_all_reduce(count):
     begin, end = span_of(INSTANCE, outcome)
     expected = cycles_of(LinkCase(instance=INSTANCE, ranks=ALL.ranks, count=count))
     assert end - begin == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.slow
+def test_the_timing_model_foretells_an_all_reduce_at_the_rate_of_a_ring(monkeypatch):
+    monkeypatch.setitem(PRESETS, "small", PRESETS["small"].with_overrides(ring_rate=3))
+    settings = ALLREDUCE.settings("CHIPS=2 CORES=1 BYTES=32768 PRESET=small".split())
+    report = ALLREDUCE.run(settings)
+    case = LinkCase(instance=instance_of(settings), ranks=2, stride=CORES_PER_CHIP, count=8192)
+    assert not report.problems and report.cycles > 32768 / 2 / 3
+    assert report.cycles == pytest.approx(cycles_of(case), rel=0.05)
 
 
 def test_random_collectives_are_golden():
