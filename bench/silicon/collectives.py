@@ -1,4 +1,4 @@
-"""Collectives against published times: cycles of the link model, plus three fitted constants that it lacks."""
+"""Collectives against published times: cycles of the link model, plus two fitted constants that it lacks."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,29 +14,26 @@ __all__ = ["GHZ", "collective_rows", "fit_collectives"]
 GHZ = 1.4
 """Clock of a machine without `Config.clock_mhz`, used for all cycles here."""
 
-MIB = 1 << 20
 
-
-def fit_collectives(rows: Sequence[Mapping[str, float]]) -> tuple[float, float, float]:
-    """Return three fitted times in microseconds: of a start by the host, of a step around the ring, and of a MiB.
+def fit_collectives(rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
+    """Return two fitted times in microseconds: of a start by the host, and of a step around the ring.
 
     The fit minimises the squared relative errors of the estimates; no constant is negative.
     """
     scale = np.array([row["published"] for row in rows], float)
-    columns = np.array([[1, row["steps"], row["size"] / MIB] for row in rows]) / scale[:, None]
+    columns = np.array([[1, row["steps"]] for row in rows]) / scale[:, None]
     rest = 1 - np.array([row["bare"] for row in rows]) / scale
-    host, step, mib = nnls(columns, rest)[0]
-    return float(host), float(step), float(mib)
+    host, step = nnls(columns, rest)[0]
+    return float(host), float(step)
 
 
-def collective_rows(config: Config) -> tuple[list[dict[str, object]], tuple[float, float, float]]:
+def collective_rows(config: Config) -> tuple[list[dict[str, object]], tuple[float, float]]:
     """Return the rows and the fitted constants; every second row is used for the fit, the other rows test it."""
     groups = (ALL_REDUCES, modelled.all_reduce_cycles, 2), (ALL_GATHERS, modelled.all_gather_cycles, 31)
     rows = [
         {
             "name": time.name,
             "published": time.us,
-            "size": time.size,
             "bare": cycles(config, time.size) / (config.clock_mhz or 1000 * GHZ),
             "steps": steps,
             "fitted": number % 2 == 1,
@@ -44,8 +41,8 @@ def collective_rows(config: Config) -> tuple[list[dict[str, object]], tuple[floa
         for times, cycles, steps in groups
         for number, time in enumerate(times)
     ]
-    host, step, mib = fit_collectives([row for row in rows if row["fitted"]])
+    host, step = fit_collectives([row for row in rows if row["fitted"]])
     for row in rows:
-        row["ours"] = host + step * row["steps"] + mib * row["size"] / MIB + row["bare"]
+        row["ours"] = host + step * row["steps"] + row["bare"]
         row["ratio"] = row["ours"] / row["published"]
-    return rows, (host, step, mib)
+    return rows, (host, step)

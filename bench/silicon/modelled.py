@@ -14,6 +14,7 @@ from neuroncore_rtl.golden.timing import MemoryTiming, predict
 from neuroncore_rtl.kernels.library.conv2d import conv2d
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.kernels.program.instructions import activation, memset
 from neuroncore_rtl.kernels.tiling.blocks import cut
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
@@ -24,8 +25,8 @@ from neuroncore_rtl.tb.tests.kernels import transformer
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, Draws
 
 __all__ = [
-    "all_gather_cycles", "all_reduce_cycles", "convolution", "dma_start", "encoder_layer", "kernel", "layer_image",
-    "load_recording",
+    "all_gather_cycles", "all_reduce_cycles", "convolution", "dependence", "dma_start", "encoder_layer", "kernel",
+    "layer_image", "load_recording",
 ]  # fmt: skip
 
 CHANNELS, IMAGE, FILTER = 256, 224, 3  # channels, pixels per side of the image, and elements per side of the filter
@@ -81,6 +82,18 @@ def dma_start(config: Config, latency: int) -> int:
     records = predict(build_image(program), MemoryTiming(latency=latency)).records
     [copy] = [one for one in records if queue_name(one.queue, config).startswith("dma")]
     return copy.retired - copy.issued
+
+
+def dependence(config: Config) -> int:
+    """Return the cycles from an ACTIVATE of one element to the next one, which reads its result."""
+    program = Program(config)
+    tile = program.space.sbuf("tile", FP32, (1,))
+    program.append(memset(tile, 0.0))
+    for _ in range(4):
+        program.append(activation(tile, tile, "identity"))
+    records = predict(build_image(program)).records
+    issued = [one.issued for one in records if queue_name(one.queue, config) == "scalar"]
+    return issued[-1] - issued[-2]
 
 
 def load_recording(config: Config, latencies: Sequence[int]) -> list[int]:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 __all__ = [
-    "ALL_GATHERS", "ALL_REDUCES", "BANDWIDTH", "BERT", "CONVOLUTIONS", "DMA_START", "KERNELS", "LOADED", "KernelFigure",
-    "PublishedTime",
+    "ALL_GATHERS", "ALL_REDUCES", "BANDWIDTH", "BERT", "CONVOLUTIONS", "DEPENDENCE", "DMA_START", "KERNELS", "LOADED",
+    "KernelFigure", "PublishedTime",
 ]  # fmt: skip
 
 _NCCOM = "aws-neuron-sdk: tools/neuron-sys-tools/nccom-test.rst, edition of August 2023"
@@ -136,10 +136,17 @@ DMA_START = PublishedTime(
 LOADED = 8 << 20
 
 BANDWIDTH = PublishedTime(
-    name="load of 8 MiB at 410 GB/s",
-    us=LOADED / 410e3,
-    source="aws-neuron-sdk: nki/guides/architecture/trainium_inferentia2_arch.rst: half of a chip's 820 GB/s",
+    name="load of 8 MiB at 272 GB/s",
+    us=LOADED / 272e3,
+    source="aws-neuron-sdk: nki/deep-dives/nki-dma-bandwidth-guide.rst: 17 GB/s for each of a core's 16 DMA engines",
 )
+
+DEPENDENCE = PublishedTime(
+    name="dependent ACTIVATE of one element",
+    us=0.189,
+    source="aws-neuron-sdk: nki/deep-dives/nki_perf_guide.rst: 264 cycles of the scalar engine",
+)
+"""Time from a short instruction to the next one, which reads its result; `Config.result_latency` is set by it."""
 
 
 def _collectives(what: str, microseconds: dict[int, float]) -> tuple[PublishedTime, ...]:
