@@ -114,7 +114,7 @@ def _of_preset(name: str, help: str) -> Option:
 MUTATED = tuple(
     """
     pe edge_decoder rounding threefry adder multiply_add alu search psum mover loader counting fifo
-    divider power statistics functions running_sum indices sequencer checker store frontend
+    divider power statistics functions running_sum indices sequencer checker pacer store frontend
     queue semaphores fetcher boot registers address_decoder riscv
     bank_arbiter link_end router round_robin line_arbiter address_generator chunker
     dma_reader dma_rows dma_writer caster dma_checker dma_answers dma_sequencer dma

@@ -5,8 +5,11 @@ from amaranth.hdl import Module, Signal, Value
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.indices import Indices
+from neuroncore_rtl.hdl.elementwise.pacer import Pacer
 from neuroncore_rtl.hdl.elementwise.store import ResultStore
 from neuroncore_rtl.hdl.scalar.running_sum import RunningSum
+from neuroncore_rtl.spec.isa import Engine
+from neuroncore_rtl.spec.pacing import pace_of
 from neuroncore_rtl.tb.campaign.mutation.legal import if_valid
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, tests_module
 
@@ -42,6 +45,10 @@ ENGINE_UNITS = {
         "element-wise checker",
         lambda: (tests := tests_module("elementwise.test_checker")).checker(tests.CONFIGS["8x4"], tests.OPCODES),
         files("elementwise/checker"), 0,
+    ),
+    "pacer": Unit(
+        "pacer", lambda: Pacer(pace_of(Engine.VECTOR, tests_module("elementwise.test_pacer").MACHINE)),
+        files("elementwise/pacer"), 0,
     ),
     "store": Unit(
         "element-wise store",

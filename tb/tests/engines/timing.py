@@ -12,8 +12,8 @@ from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import SIM, Settings, UsageError, configuration_options
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import dependent_period, latency, period
-from neuroncore_rtl.spec.isa import Context
-from neuroncore_rtl.spec.parameters import PARAMETER_GROUPS, ParameterGroup, parameters
+from neuroncore_rtl.spec.isa import Context, Engine
+from neuroncore_rtl.spec.pacing import pace_of
 from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, CostCase, formula
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
@@ -28,17 +28,25 @@ class Measurement:
     """Cycles of an instruction, measured and by the formulas of `spec.costs`.
 
     `alone`: cycles from acceptance by an idle engine to retirement. `overlapped`: period of independent instructions.
-    `dependent`: period of instructions that each wait for the write of the previous instruction.
+    `dependent`: period of instructions that each wait for the write of the previous instruction. `paced`: an engine has
+    rates; the formulas are then within 5 % or 4 cycles, and `alone` is not compared, as the minimum interval since the
+    previous instruction may delay the first step.
     """
 
     case: CostCase
     elements: int
     measured: dict[str, list[int]]
     expected: dict[str, int]
+    paced: bool = False
 
     @property
     def as_expected(self) -> bool:
-        return all(set(self.measured[name]) == {self.expected[name]} for name in self.expected)
+        return all(
+            abs(cycles - expected) <= (max(0.05 * expected, 4) if self.paced else 0)
+            for name, expected in self.expected.items()
+            for cycles in self.measured[name]
+            if not (self.paced and name == "alone")
+        )
 
     def line(self) -> str:
         published = "-" if self.case.cost is None else f"{self.case.cost(self.elements):.0f}"
@@ -84,6 +92,7 @@ def timing_job(
 def measurements_of(result: Result) -> list[Measurement]:
     """Return the measurements of a `timing_job`."""
     config, measurements = result.job.config, []
+    paced = any(pace_of(engine, config) for engine in (Engine.VECTOR, Engine.SCALAR))
     for case, instruction, engine, first in result.job.subject:
         events = result.outcome.parts[engine]
         retired = events.retired
@@ -97,7 +106,8 @@ def measurements_of(result: Result) -> list[Measurement]:
         measured |= {name: np.diff(cycles).tolist() for name, cycles in runs.items()}
         expected = {name: cycles(instruction, config) for name, cycles in formulas.items()}
         elements = int(np.prod(instruction.shape))
-        measurements.append(Measurement(case=case, elements=elements, measured=measured, expected=expected))
+        one = Measurement(case=case, elements=elements, measured=measured, expected=expected, paced=paced)
+        measurements.append(one)
     return measurements
 
 
@@ -116,12 +126,6 @@ def _cases(settings: Settings) -> list[CostCase]:
 
 
 def _jobs(settings: Settings) -> Jobs:
-    rates = settings.config.rates
-    for name in (name for name in PARAMETER_GROUPS[ParameterGroup.RATES] if name in rates):
-        default, value = parameters()[name].default, rates[name]
-        raise UsageError(
-            f"{name.upper()} must be {default} for TEST=timing, as the formulas have no rates, not {value}"
-        )
     if settings.config.sbuf_bytes < SBUF_USED:
         raise UsageError(
             f"SBUF_BYTES must be at least {SBUF_USED} for the instructions of timing, not {settings.config.sbuf_bytes}"

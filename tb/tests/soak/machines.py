@@ -26,6 +26,13 @@ WHOLE_RANGE = (
     "mac_latency", "add_latency", "vector_latency", "scalar_depth", "cast_latency", "records_ahead", "counters",
 )  # fmt: skip
 
+RATES = {
+    **dict.fromkeys(("vector_speed", "scalar_speed", "gpsimd_speed"), (20, 100)), "gpsimd_start": (0, 40),
+    "least_interval": (0, 80), "swap_cycles": (0, 40), "result_latency": (0, 300), "dma_start": (0, 400),
+    "ring_rate": (0, 64),
+}  # fmt: skip
+"""Rates with hardware, and their ranges here."""
+
 
 def drawn_config(rng: np.random.Generator, sides: tuple[int, ...] = SIDES) -> Config:
     """Return the parameters of a random single core; sides: candidates for its rows and columns."""
@@ -58,6 +65,8 @@ def drawn_config(rng: np.random.Generator, sides: tuple[int, ...] = SIDES) -> Co
     chosen["edge_latency"] = 1 + chosen["mac_latency"] % Config.RANGES["edge_latency"][1]
     chosen["significand_bits"] = of(8, 12, 12)
     chosen |= {name: power(name) for name in ("psum_words", "psum_banks", "semaphores")}
+    if rng.random() < 0.3:  # rates mostly make a run longer
+        chosen |= {name: int(rng.integers(low, high + 1)) for name, (low, high) in RATES.items()}
     return Config(rows=rows, columns=columns, **chosen)
 
 
