@@ -1,0 +1,1 @@
+"""Emission: passes and operations become instructions of a program of `kernels.program`."""

@@ -1,0 +1,80 @@
+"""Emission of a block: its passes in order."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from neuroncore_rtl.frontends.xla.emit.emission import Emission
+from neuroncore_rtl.frontends.xla.emit.fused import emit_pass
+from neuroncore_rtl.frontends.xla.emit.moves import emit_concatenate, emit_pad
+from neuroncore_rtl.frontends.xla.emit.products import emit_dot
+from neuroncore_rtl.frontends.xla.fuse.passes import Pass, passes_of
+from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
+from neuroncore_rtl.frontends.xla.graph import operations as graph
+from neuroncore_rtl.frontends.xla.graph.operations import Block, Operation, Value
+from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.kernels.program.source import override_source
+
+__all__ = ["EMITTERS", "emit_block"]
+
+Emitter = Callable[[Emission, Any], None]
+EMITTERS: dict[type[Operation], Emitter] = {
+    graph.Concatenate: emit_concatenate,
+    graph.Dot: emit_dot,
+    graph.Pad: emit_pad,
+}
+"""Emitters of operations that are no part of a pass."""
+
+_VIEWS = (graph.Broadcast, graph.Reshape, graph.Transpose, graph.Slice, graph.Reverse, graph.Constant, graph.Iota)
+_SHARE = 8
+"""Tiles of reduced rows for which SBUF must have room."""
+
+
+def emit_block(emission: Emission, block: Block) -> None:
+    """Append the operations of a block whose arguments have tensors; Refused with the line of one without emitter."""
+    emission.learn(block)
+    most = emission.program.config.sbuf_bytes // (4 * _SHARE)
+    passes = passes_of(block, emission.makers, most)
+    used = {*_used(emission, passes, block.results)}
+    for one in passes:
+        if one.is_fused:
+            emit_pass(emission, one, [value for value in one.places if value in used])
+            continue
+        (operation,) = one.operations
+        if isinstance(operation, _VIEWS):
+            continue
+        if isinstance(operation, graph.Bitcast) and operation.operands[0].type.bits == operation.result.type.bits:
+            continue
+        if type(operation) not in EMITTERS:
+            kind = getattr(operation, "function", type(operation).__name__)
+            raise Refused(f"operations must be of docs/jax.md's table, not {kind}", operation.source)
+        try:
+            with override_source(operation.source):
+                EMITTERS[type(operation)](emission, operation)
+        except Refused as refusal:
+            if refusal.source is None:
+                raise Refused(str(refusal), operation.source) from None
+            raise
+
+
+def _used(emission: Emission, passes: Iterable[Pass], results: Iterable[Value]) -> Iterable[Value]:
+    """Yield the values that must be in HBM: results, and those that another pass reads."""
+    for value in results:
+        yield _root(emission, value)
+    for one in passes:
+        for operation in one.operations:
+            for value in _read(operation):
+                root = _root(emission, value)
+                if root not in one.places:
+                    yield root
+
+
+def _read(operation: Operation) -> Iterable[Value]:
+    yield from operation.operands
+    for block in operation.blocks:
+        yield from block.results
+        for inner in block.operations:
+            yield from _read(inner)
+
+
+def _root(emission: Emission, value: Value) -> Value:
+    return placed_root(value, (None,) * value.rank, emission.makers)[0]

@@ -1,0 +1,112 @@
+"""Copies between tensors in HBM of any steps.
+
+DMA moves adjacent elements in beats, others one by one. A transposition of innermost dimensions therefore goes through
+SBUF, where the vector engine transposes blocks of it.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy
+from neuroncore_rtl.kernels.program.instructions import memset, transpose
+
+__all__ = ["coalesced", "copy_dense", "pieces"]
+
+_MOST = 5
+"""Maximum dimensions of a copy."""
+_COUNT = 1 << 16
+"""A dimension of a copy must have less elements."""
+_BLOCK = 32
+"""Maximum rows of a block that the vector engine transposes."""
+_BLOCKS = 16
+"""Blocks of a tile that is transposed at once."""
+
+
+def coalesced(*tensors: HbmTensor) -> list[HbmTensor]:
+    """Return views of tensors of the same shape, without dimensions that all of them traverse as one."""
+    shape, steps = list(tensors[0].shape), [list(one.steps) for one in tensors]
+    for d in reversed(range(len(shape))):
+        if shape[d] == 1:
+            _drop(shape, steps, d)
+    for d in reversed(range(len(shape) - 1)):
+        if all(own[d] == own[d + 1] * shape[d + 1] for own in steps) and shape[d] * shape[d + 1] < _COUNT:
+            shape[d + 1] *= shape[d]
+            _drop(shape, steps, d)
+    return [_with(one, shape or [1], own or [0]) for one, own in zip(tensors, steps, strict=True)]
+
+
+def _drop(shape: list[int], steps: list[list[int]], d: int) -> None:
+    del shape[d]
+    for own in steps:
+        del own[d]
+
+
+def _with(tensor: HbmTensor, shape, steps, address: int | None = None) -> HbmTensor:
+    address = tensor.address if address is None else address
+    return HbmTensor(name=tensor.name, format=tensor.format, address=address, shape=tuple(shape), steps=tuple(steps))
+
+
+def pieces(dims: int, *tensors: HbmTensor) -> Iterator[list[HbmTensor]]:
+    """Yield parts of tensors of the same shape, with at most `dims` dimensions of less than 65,536 elements."""
+    views = coalesced(*tensors)
+    for d, extent in enumerate(views[0].shape):
+        if extent >= _COUNT:
+            half = _COUNT // 2
+            for first in range(0, extent, half):
+                part = (slice(None),) * d + (slice(first, first + half),)
+                yield from pieces(dims, *(view[part] for view in views))
+            return
+    outer = max(0, len(views[0].shape) - dims)
+    for index in product(*(range(extent) for extent in views[0].shape[:outer])):
+        yield [view[index] if index else view for view in views]
+
+
+def copy_dense(program: Program, target: HbmTensor, source: HbmTensor) -> None:
+    """Append a copy between tensors in HBM of the same shape; a cast if the formats differ.
+
+    The innermost dimension of the target has adjacent elements.
+    """
+    if not source.size:
+        return
+    to, of = coalesced(target, source)
+    if of.steps[-1] in (0, 1) or to.format != of.format or 1 not in of.steps or len(of.shape) < 2:
+        for one, other in pieces(_MOST, to, of):
+            program.append(dma_copy(one, other))
+        return
+    axis = of.steps.index(1)
+    order = [d for d in range(len(of.shape)) if d not in (axis, len(of.shape) - 1)] + [axis, len(of.shape) - 1]
+    to, of = to.permute(*order), of.permute(*order)
+    for index in product(*(range(extent) for extent in of.shape[:-2])):
+        _transpose(program, to[index], of[index])
+
+
+def _transpose(program: Program, target: HbmTensor, source: HbmTensor) -> None:
+    """Append the copy of a matrix [n, m]; the source has adjacent elements along n, the target along m."""
+    n, m = target.shape
+    block = min(_BLOCK, program.config.partitions)
+    lanes = program.config.partitions // block * block
+    wide = block * _BLOCKS
+    for first in range(0, m, lanes):
+        rows = min(lanes, m - first)
+        groups = -(-rows // block)
+        for start in range(0, n, wide):
+            columns = min(wide, n - start)
+            blocks = -(-columns // block)
+            tiles = [
+                program.space.sbuf(name, source.format, (blocks, block), groups * block) for name in ("block", "turned")
+            ]
+            if rows % block or columns % block:
+                program.append(memset(tiles[0], 0))
+            flat = tiles[0].reshape(blocks * block)
+            program.append(
+                dma_copy(flat[:rows, :columns], source[start : start + columns, first : first + rows].permute(1, 0))
+            )
+            program.append(transpose(tiles[1], tiles[0]))
+            for group in range(groups):
+                width = min(block, rows - group * block)
+                for number in range(blocks):
+                    height = min(block, columns - number * block)
+                    at = slice(start + number * block, start + number * block + height)
+                    to = slice(first + group * block, first + group * block + width)
+                    part = tiles[1][group * block : group * block + height, number, :width]
+                    program.append(dma_copy(target[at, to], part))

@@ -1,0 +1,1 @@
+"""Fusion: elementwise operations and reductions that share an iteration space become one pass over memory."""

@@ -1,0 +1,231 @@
+"""Formation of passes: which operations are computed together, tile by tile, with a load of each input.
+
+Operations are visited in order. One joins the pass of an operand if its own dimensions are dimensions of the pass, and
+if no other pass lies between the two. Two passes that an operation needs become one if their dimensions correspond.
+A reduction joins only if it reduces the innermost dimensions, whose elements are adjacent, and if they fit on chip.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from neuroncore_rtl.frontends.xla.fuse.placement import Placement, is_transparent, place_result, placed_root
+from neuroncore_rtl.frontends.xla.graph.operations import Block, Elementwise, Operation, Reduce, Value
+
+__all__ = ["Pass", "combining_function", "passes_of"]
+
+_COMBINING = frozenset(("add", "multiply", "maximum", "minimum", "and", "or"))
+
+
+@dataclass(eq=False)
+class Pass:
+    """Operations that are computed together, or one operation of another kind.
+
+    Arguments:
+        operations: in order.
+        space: extents of the iteration space.
+        places: placement of each result in the space.
+        reduced: dimensions of the space that an operation reduces.
+        needs: passes that must come before.
+    """
+
+    operations: list[Operation]
+    space: tuple[int, ...] = ()
+    places: dict[Value, Placement] = field(default_factory=dict)
+    reduced: set[int] = field(default_factory=set)
+    needs: set["Pass"] = field(default_factory=set)
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether this is a pass over an iteration space."""
+        return isinstance(self.operations[0], Elementwise) or is_row_reduction(self.operations[0])
+
+
+def combining_function(reduce: Reduce) -> str | None:
+    """Return the function by which a reduction combines two elements, if it is a single one."""
+    body = reduce.body
+    if len(body.operations) != 1 or len(body.arguments) != 2 or len(reduce.results) != 1:
+        return None
+    (only,) = body.operations
+    combines = isinstance(only, Elementwise) and {*only.operands} == {*body.arguments} and body.results == only.results
+    return only.function if combines and only.function in _COMBINING else None
+
+
+def is_row_reduction(operation: Operation) -> bool:
+    """Return whether an operation is a reduction of which a pass is capable."""
+    return (
+        isinstance(operation, Reduce) and combining_function(operation) is not None and operation.operands[0].size > 0
+    )
+
+
+def passes_of(block: Block, makers: Mapping[Value, Operation], most: int) -> list[Pass]:
+    """Return the passes of a block in an order in which each comes after those that it needs.
+
+    `makers` has the operation that defines each value, also of enclosing blocks; `most` is the number of elements of a
+    partition to which a pass may reduce.
+    """
+    forming = _Forming(makers, most)
+    for operation in block.operations:
+        forming.add(operation)
+    return _ordered(forming.passes)
+
+
+@dataclass
+class _Forming:
+    makers: Mapping[Value, Operation]
+    most: int
+    passes: list[Pass] = field(default_factory=list)
+    of: dict[Value, Pass] = field(default_factory=dict)
+
+    def add(self, operation: Operation) -> None:
+        if is_transparent(operation):
+            return
+        needs = {self.of[root] for root in self._roots(operation) if root in self.of}
+        if isinstance(operation, Elementwise) and operation.result.size:
+            self._add_elementwise(operation, needs)
+        elif is_row_reduction(operation):
+            self._add_reduction(operation, needs)
+        else:
+            self._start(operation, needs)
+
+    def _roots(self, operation: Operation) -> Iterator[Value]:
+        """Yield the values that an operation reads, also in its blocks, through what is transparent."""
+        for operand in operation.operands:
+            yield placed_root(operand, (None,) * operand.rank, self.makers)[0]
+        for block in operation.blocks:
+            for value in block.results:
+                yield placed_root(value, (None,) * value.rank, self.makers)[0]
+            for inner in block.operations:
+                yield from self._roots(inner)
+
+    def _start(self, operation: Operation, needs: set[Pass], value: Value | None = None) -> Pass:
+        """Start a pass over the dimensions of a value."""
+        new = Pass([operation], needs=needs)
+        if value is not None:
+            wide = [d for d, extent in enumerate(value.shape) if extent != 1]
+            new.space = tuple(value.shape[d] for d in wide)
+            new.places = {value: tuple(wide.index(d) if d in wide else None for d in range(value.rank))}
+        self.passes.append(new)
+        self.of.update(dict.fromkeys(operation.results, new))
+        return new
+
+    def _add_elementwise(self, operation: Operation, needs: set[Pass]) -> None:
+        result = operation.result
+        for candidate in sorted(needs, key=self.passes.index, reverse=True):
+            place = self._place(operation.operands, result.shape, candidate)
+            if place is None or self._is_between(candidate, needs):
+                continue
+            others = {one for one in needs - {candidate} if one.is_fused}
+            self._join(candidate, operation, needs, place)
+            for other in sorted(others, key=self.passes.index, reverse=True):
+                self._merge(candidate, other, operation)
+            return
+        self._start(operation, needs, result)
+
+    def _add_reduction(self, operation: Reduce, needs: set[Pass]) -> None:
+        operand, result = operation.operands[0], operation.result
+        for candidate in sorted(needs, key=self.passes.index, reverse=True):
+            place = self._place(operation.operands[:1], operand.shape, candidate)
+            if place is None or self._is_between(candidate, needs):
+                continue
+            reduced = candidate.reduced | {at for axis in operation.axes if (at := place[axis]) is not None}
+            inner = set(range(len(candidate.space) - len(reduced), len(candidate.space)))
+            if reduced != inner or prod(candidate.space[d] for d in reduced) > self.most:
+                continue
+            candidate.reduced = reduced
+            kept = tuple(at for d, at in enumerate(place) if d not in operation.axes)
+            self._join(candidate, operation, needs, kept)
+            return
+        new = self._start(operation, needs, operand)
+        place = new.places.pop(operand)
+        new.reduced = {at for axis in operation.axes if (at := place[axis]) is not None}
+        new.places[result] = tuple(at for d, at in enumerate(place) if d not in operation.axes)
+
+    def _place(self, operands: tuple[Value, ...], shape: tuple[int, ...], into: Pass) -> Placement | None:
+        """Return the placement in a pass of a value of `shape` that operands of it decide; None if there is none."""
+        if not into.is_fused:
+            return None
+        found: dict[int, int] = {}
+        for operand in operands:
+            root, _ = placed_root(operand, (None,) * operand.rank, self.makers)
+            if self.of.get(root) is into:
+                for d, at in place_result(operand, root, into.places[root], self.makers).items():
+                    if found.setdefault(d, at) != at:
+                        return None
+        for d, extent in enumerate(shape):
+            if extent != 1 and d not in found:
+                free = [at for at, n in enumerate(into.space) if n == extent and at not in found.values()]
+                if not free:
+                    return None
+                found[d] = free[0]
+        place = tuple(found.get(d) if extent != 1 else None for d, extent in enumerate(shape))
+        for operand in operands:
+            root, own = placed_root(operand, place, self.makers)
+            if self.of.get(root) is into and into.places[root] != own:
+                return None
+        return place
+
+    def _is_between(self, candidate: Pass, needs: set[Pass]) -> bool:
+        """Return whether a needed pass needs the candidate, directly or not."""
+        return any(_reaches(one, candidate) for one in needs - {candidate})
+
+    def _join(self, into: Pass, operation: Operation, needs: set[Pass], place: Placement) -> None:
+        into.operations.append(operation)
+        into.needs |= needs - {into}
+        into.places[operation.result] = place
+        self.of[operation.result] = into
+
+    def _merge(self, into: Pass, other: Pass, operation: Operation) -> None:
+        """Merge another pass of which the operation has operands, if its dimensions correspond."""
+        if other is into or any(_reaches(one, other) for one in into.needs - {other}):
+            return
+        if any(_reaches(one, into) for one in other.needs):
+            return
+        place, same = into.places[operation.result], {}
+        for operand in operation.operands:
+            root, own = placed_root(operand, place, self.makers)
+            if self.of.get(root) is other:
+                for theirs, ours in zip(other.places[root], own, strict=True):
+                    if theirs is not None and (ours is None or same.setdefault(theirs, ours) != ours):
+                        return
+        reduced = into.reduced | {same[d] for d in other.reduced if d in same}
+        inner = set(range(len(into.space) - len(reduced), len(into.space)))
+        if len({*same.values()}) != len(other.space) or (reduced and reduced != inner):
+            return
+        into.reduced = reduced
+        for value, theirs in other.places.items():
+            into.places[value] = tuple(None if d is None else same[d] for d in theirs)
+            self.of[value] = into
+        into.operations = [*other.operations, *into.operations]
+        into.needs = (into.needs | other.needs) - {into, other}
+        self.passes.remove(other)
+        for one in self.passes:
+            if other in one.needs:
+                one.needs = (one.needs - {other}) | {into}
+        into.needs.discard(into)
+
+
+def _reaches(start: Pass, goal: Pass) -> bool:
+    """Return whether `start` is `goal`, or needs it directly or not."""
+    seen, waiting = {start}, [start]
+    while waiting:
+        one = waiting.pop()
+        if one is goal:
+            return True
+        fresh = one.needs - seen
+        seen |= fresh
+        waiting += fresh
+    return False
+
+
+def _ordered(passes: list[Pass]) -> list[Pass]:
+    done: dict[Pass, None] = {}
+    for first in passes:
+        waiting = [first]
+        while waiting:
+            missing = [one for one in waiting[-1].needs if one not in done]
+            if missing:
+                waiting.append(missing[0])
+            else:
+                done.setdefault(waiting.pop())
+    return list(done)

@@ -1,0 +1,1 @@
+"""Intermediate representation of a model: values, operations, blocks."""

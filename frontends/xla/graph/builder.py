@@ -1,0 +1,137 @@
+"""Builder of operations: for passes that replace an operation by simpler ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from neuroncore_rtl.frontends.xla.graph.operations import (
+    Block,
+    Broadcast,
+    Concatenate,
+    Constant,
+    Elementwise,
+    Iota,
+    Operation,
+    Pad,
+    Reshape,
+    Reverse,
+    Slice,
+    Transpose,
+    Value,
+)
+from neuroncore_rtl.frontends.xla.graph.types import BOOLEAN, INTEGER32, ElementType
+from neuroncore_rtl.kernels.program.source import SourceLine
+
+__all__ = ["Builder"]
+
+_BOOLEAN = ("equal", "not_equal", "less", "greater", "is_finite")
+"""Beginnings of the functions whose result is boolean."""
+
+
+@dataclass
+class Builder:
+    """Appends operations with the source line of the one that they replace; methods return the result.
+
+    Arguments:
+        source: the user's line.
+        operations: what was appended.
+    """
+
+    source: SourceLine
+    operations: list[Operation] = field(default_factory=list)
+
+    def append(self, kind: type[Operation], shape: Sequence[int], of: ElementType, *operands: Value, **fields) -> Value:
+        """Append an operation with one result of the given shape and type."""
+        result = Value(tuple(shape), of)
+        self.operations.append(kind(operands=operands, results=(result,), source=self.source, **fields))
+        return result
+
+    def apply(self, function: str, *operands: Value) -> Value:
+        """Append a function of elements; comparisons are boolean, others have the last operand's type."""
+        of = BOOLEAN if function.startswith(_BOOLEAN) else operands[-1].type
+        return self.append(Elementwise, operands[0].shape, of, *operands, function=function)
+
+    def convert(self, value: Value, of: ElementType) -> Value:
+        if value.type == of:
+            return value
+        return self.append(Elementwise, value.shape, of, value, function="convert")
+
+    def constant(self, array: np.ndarray, of: ElementType) -> Value:
+        array = np.asarray(array).astype(of.dtype)
+        return self.append(Constant, array.shape, of, array=array)
+
+    def number(self, number: float, shape: Sequence[int], of: ElementType = INTEGER32) -> Value:
+        """Append an array of equal elements."""
+        return self.append(Constant, shape, of, array=np.broadcast_to(np.array(number).astype(of.dtype), tuple(shape)))
+
+    def iota(self, shape: Sequence[int], axis: int, of: ElementType = INTEGER32) -> Value:
+        return self.append(Iota, shape, of, axis=axis)
+
+    def broadcast(self, value: Value, shape: Sequence[int], axes: Sequence[int] = ()) -> Value:
+        """Append a broadcast; dimension d of the value becomes axes[d]."""
+        if value.shape == tuple(shape):
+            return value
+        return self.append(Broadcast, shape, value.type, value, axes=tuple(axes))
+
+    def reshape(self, value: Value, *shape: int) -> Value:
+        return value if value.shape == shape else self.append(Reshape, shape, value.type, value)
+
+    def transpose(self, value: Value, *order: int) -> Value:
+        if order == tuple(range(value.rank)):
+            return value
+        return self.append(Transpose, [value.shape[d] for d in order], value.type, value, order=order)
+
+    def part(self, value: Value, axis: int, start: int, end: int, step: int = 1) -> Value:
+        """Append a slice along one dimension."""
+        starts, ends, steps = [0] * value.rank, list(value.shape), [1] * value.rank
+        starts[axis], ends[axis], steps[axis] = start, end, step
+        return self.slice(value, starts, ends, steps)
+
+    def slice(self, value: Value, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]) -> Value:
+        shape = [-(-(end - start) // step) for start, end, step in zip(starts, ends, steps, strict=True)]
+        fields = {"starts": tuple(starts), "ends": tuple(ends), "steps": tuple(steps)}
+        return self.append(Slice, shape, value.type, value, **fields)
+
+    def reverse(self, value: Value, *axes: int) -> Value:
+        return self.append(Reverse, value.shape, value.type, value, axes=axes)
+
+    def concatenate(self, values: Sequence[Value], axis: int) -> Value:
+        shape = list(values[0].shape)
+        shape[axis] = sum(value.shape[axis] for value in values)
+        return values[0] if len(values) == 1 else self.append(Concatenate, shape, values[0].type, *values, axis=axis)
+
+    def pad(
+        self, value: Value, number: Value, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
+    ) -> Value:
+        sides = zip(value.shape, low, high, interior, strict=True)
+        shape = [a + b + n + max(0, n - 1) * between for n, a, b, between in sides]
+        fields = {"low": tuple(low), "high": tuple(high), "interior": tuple(interior)}
+        return self.append(Pad, shape, value.type, value, number, **fields)
+
+    def inline(self, body: Block, *values: Value) -> tuple[Value, ...]:
+        """Append a block of single elements, such as a reduction's, on arrays of one shape; return its results.
+
+        Values of enclosing blocks that it reads are broadcast.
+        """
+        shape = values[0].shape
+        known = dict(zip(body.arguments, values, strict=True))
+
+        def wide(value: Value) -> Value:
+            if value not in known:
+                known[value] = self.broadcast(value, shape)
+            return known[value]
+
+        for operation in body.operations:
+            results = tuple(Value(shape, result.type) for result in operation.results)
+            if isinstance(operation, Constant):
+                array = np.broadcast_to(operation.array, shape)
+                self.operations.append(replace(operation, results=results, array=array))
+            elif isinstance(operation, Broadcast | Reshape):
+                known[operation.result] = wide(operation.operands[0])
+                continue
+            else:
+                operands = tuple(wide(operand) for operand in operation.operands)
+                self.operations.append(replace(operation, results=results, operands=operands))
+            known.update(zip(operation.results, results, strict=True))
+        return tuple(wide(value) for value in body.results)

@@ -1,0 +1,309 @@
+"""Operations of a model, a class each; semantics are StableHLO's unless a docstring says otherwise.
+
+A value has a shape and a type. Every value is the result of one operation, or an argument of one block.
+"""
+
+from dataclasses import dataclass, field, fields
+from itertools import count
+from math import prod
+
+import numpy as np
+
+from neuroncore_rtl.frontends.xla.graph.types import ElementType
+from neuroncore_rtl.kernels.program.source import SourceLine
+
+__all__ = [
+    "Bitcast", "Block", "Broadcast", "Case", "Concatenate", "Constant", "Convolution", "Dot", "DynamicSlice",
+    "DynamicUpdate", "Elementwise", "Gather", "Iota", "Operation", "Pad", "Reduce", "ReduceWindow", "Reshape",
+    "Reverse", "Scatter", "SelectAndScatter", "Slice", "Sort", "Transpose", "Value", "While", "Window",
+]  # fmt: skip
+
+_NUMBERS = count()
+
+
+@dataclass(eq=False)
+class Value:
+    """An array whose elements are known when the program runs."""
+
+    shape: tuple[int, ...]
+    type: ElementType
+    number: int = field(default_factory=lambda: next(_NUMBERS))
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    def __str__(self) -> str:
+        return f"{self.type}[{','.join(map(str, self.shape))}]"
+
+
+@dataclass(eq=False, kw_only=True)
+class Operation:
+    """Base of operations: values in, new values out.
+
+    Arguments:
+        operands: values that it reads.
+        results: values that it defines.
+        source: the user's line.
+    """
+
+    operands: tuple[Value, ...]
+    results: tuple[Value, ...]
+    source: SourceLine
+
+    @property
+    def result(self) -> Value:
+        """The only result."""
+        (result,) = self.results
+        return result
+
+    @property
+    def blocks(self) -> tuple["Block", ...]:
+        """Blocks inside the operation."""
+        return tuple(value for one in fields(self) if isinstance(value := getattr(self, one.name), Block))
+
+
+@dataclass(eq=False, kw_only=True)
+class Block:
+    """Operations in order; they may read values of enclosing blocks.
+
+    Arguments:
+        arguments: values given at its start.
+        operations: in an order in which operands come before their use.
+        results: values at its end.
+    """
+
+    arguments: tuple[Value, ...]
+    operations: list[Operation]
+    results: tuple[Value, ...]
+
+
+@dataclass(eq=False, kw_only=True)
+class Constant(Operation):
+    """Elements that are known before the program runs."""
+
+    array: np.ndarray
+
+    @property
+    def splat(self) -> float | int | None:
+        """The number that all elements are; None if they differ, by their bits."""
+        flat = self.array.reshape(-1)
+        if self.array.size and all(
+            step == 0 or n == 1 for step, n in zip(self.array.strides, self.array.shape, strict=True)
+        ):
+            return flat[0].item()
+        codes = flat.view(f"u{flat.itemsize}")
+        return flat[0].item() if flat.size and (codes == codes[0]).all() else None
+
+
+@dataclass(eq=False, kw_only=True)
+class Iota(Operation):
+    """Each element is its index along `axis`."""
+
+    axis: int
+
+
+@dataclass(eq=False, kw_only=True)
+class Elementwise(Operation):
+    """`function` of the elements with the same index; all operands have the result's shape.
+
+    Functions have StableHLO's names; comparisons are "equal", "less" and so on, with "_total" for a total order.
+    """
+
+    function: str
+
+
+@dataclass(eq=False, kw_only=True)
+class Bitcast(Operation):
+    """The same bits in another type."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Broadcast(Operation):
+    """Dimension d of the operand is dimension axes[d] of the result; the others repeat it."""
+
+    axes: tuple[int, ...]
+
+
+@dataclass(eq=False, kw_only=True)
+class Reshape(Operation):
+    """The same elements in row-major order."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Transpose(Operation):
+    """Dimension d of the result is dimension order[d] of the operand."""
+
+    order: tuple[int, ...]
+
+
+@dataclass(eq=False, kw_only=True)
+class Slice(Operation):
+    """Elements starts, starts + steps, ... below ends, in each dimension."""
+
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(eq=False, kw_only=True)
+class Reverse(Operation):
+    """The order of elements along `axes` is reversed."""
+
+    axes: tuple[int, ...]
+
+
+@dataclass(eq=False, kw_only=True)
+class Pad(Operation):
+    """Operands: an array, a number. `low` and `high` elements at the ends, negative to remove, `interior` between."""
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    interior: tuple[int, ...]
+
+
+@dataclass(eq=False, kw_only=True)
+class Concatenate(Operation):
+    """Operands one after another along `axis`."""
+
+    axis: int
+
+
+@dataclass(eq=False, kw_only=True)
+class Reduce(Operation):
+    """Operands: arrays, then as many numbers to start from. `body` combines two elements of each array."""
+
+    axes: tuple[int, ...]
+    body: Block
+
+
+@dataclass(eq=False, kw_only=True)
+class Window:
+    """Windows of a convolution or reduction, a number for each dimension.
+
+    Arguments:
+        size: elements of a window.
+        stride: distance from one window to the next.
+        low, high: padding before and after; may be negative.
+        spread: dilation of the array.
+        dilation: dilation of the window.
+    """
+
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    spread: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+
+@dataclass(eq=False, kw_only=True)
+class ReduceWindow(Operation):
+    """`Reduce` of each window; operands as there."""
+
+    window: Window
+    body: Block
+
+
+@dataclass(eq=False, kw_only=True)
+class SelectAndScatter(Operation):
+    """Operands: an array, sources, a number. `scatter` adds each source to the element that `select` finds."""
+
+    window: Window
+    select: Block
+    scatter: Block
+
+
+@dataclass(eq=False, kw_only=True)
+class Dot(Operation):
+    """Sums of products along `contract`, for every index of `batch`: pairs of dimensions of both operands.
+
+    The result has the batch dimensions, then the other ones of the left and of the right operand.
+    """
+
+    batch: tuple[tuple[int, ...], tuple[int, ...]]
+    contract: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(eq=False, kw_only=True)
+class Convolution(Operation):
+    """Operands: an array [N, C, spatial], a filter [O, C / groups, spatial]; the result is [N, O, spatial].
+
+    `groups` divide C and O; `batch_groups` divide N and O. `reverse` flips the filter along spatial dimensions.
+    """
+
+    window: Window
+    reverse: tuple[bool, ...]
+    groups: int
+    batch_groups: int
+
+
+@dataclass(eq=False, kw_only=True)
+class DynamicSlice(Operation):
+    """Operands: an array, an index for each dimension, clamped so that the slice of `size` fits."""
+
+    size: tuple[int, ...]
+
+
+@dataclass(eq=False, kw_only=True)
+class DynamicUpdate(Operation):
+    """Operands: an array, the new slice, an index for each dimension, clamped so that the slice fits."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Gather(Operation):
+    """Operands: an array, indices. StableHLO's gather, with its names of attributes."""
+
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...]
+    start_indices_batching_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    index_vector_dim: int
+    slice_sizes: tuple[int, ...]
+
+
+@dataclass(eq=False, kw_only=True)
+class Scatter(Operation):
+    """Operands: arrays, indices, as many updates. StableHLO's scatter, with its names of attributes."""
+
+    update_window_dims: tuple[int, ...]
+    inserted_window_dims: tuple[int, ...]
+    input_batching_dims: tuple[int, ...]
+    scatter_indices_batching_dims: tuple[int, ...]
+    scatter_dims_to_operand_dims: tuple[int, ...]
+    index_vector_dim: int
+    unique_indices: bool
+    body: Block
+
+
+@dataclass(eq=False, kw_only=True)
+class Sort(Operation):
+    """Operands sorted together along `axis`; `body` compares two elements of each operand."""
+
+    axis: int
+    stable: bool
+    body: Block
+
+
+@dataclass(eq=False, kw_only=True)
+class While(Operation):
+    """Repeats `body` on the operands while `condition` of them is true."""
+
+    condition: Block
+    body: Block
+
+
+@dataclass(eq=False, kw_only=True)
+class Case(Operation):
+    """Operand: an index, clamped. The results are those of the branch with this index."""
+
+    branches: tuple[Block, ...]
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return self.branches

@@ -1,0 +1,119 @@
+"""Element types: XLA's, with the machine's format and numpy's type of the same bits."""
+
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.spec import formats
+from neuroncore_rtl.spec.formats import Format, IntFormat
+
+__all__ = [
+    "BOOLEAN",
+    "FLOAT32",
+    "INTEGER32",
+    "UNSIGNED32",
+    "ElementType",
+    "check_narrow",
+    "element_type",
+    "type_of_array",
+]
+
+
+@dataclass(frozen=True)
+class ElementType:
+    """Type of a value's elements.
+
+    Arguments:
+        name: StableHLO's name.
+        format: format in memory; booleans are bytes of 0 or 1.
+        dtype: numpy's type.
+        is_wide: whether the machine does not have the type, so that its values must be constants.
+    """
+
+    name: str
+    format: Format
+    dtype: np.dtype
+    is_wide: bool = False
+
+    @property
+    def is_boolean(self) -> bool:
+        return self.name == "i1"
+
+    @property
+    def is_float(self) -> bool:
+        return self.format.is_float
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether this is an integer type other than boolean."""
+        return not (self.is_float or self.is_boolean)
+
+    @property
+    def is_signed(self) -> bool:
+        return isinstance(self.format, IntFormat) and self.format.min < 0
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element in memory."""
+        return self.format.bits
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_TYPES = {
+    name: ElementType(name, fmt, np.dtype(dtype))
+    for name, fmt, dtype in (
+        ("f32", formats.FP32, np.float32),
+        ("bf16", formats.BF16, ml_dtypes.bfloat16),
+        ("f16", formats.FP16, np.float16),
+        ("f8E4M3", formats.FP8E4M3, ml_dtypes.float8_e4m3),
+        ("f8E5M2", formats.FP8E5M2, ml_dtypes.float8_e5m2),
+        ("f8E3M4", formats.FP8E3M4, ml_dtypes.float8_e3m4),
+        ("i8", formats.INT8, np.int8),
+        ("i16", formats.INT16, np.int16),
+        ("i32", formats.INT32, np.int32),
+        ("ui8", formats.UINT8, np.uint8),
+        ("ui16", formats.UINT16, np.uint16),
+        ("ui32", formats.UINT32, np.uint32),
+        ("i1", formats.UINT8, np.bool_),
+    )
+}
+_WIDE = {
+    name: ElementType(name, fmt, np.dtype(dtype), True)
+    for name, fmt, dtype in (
+        ("i64", formats.INT32, np.int64), ("ui64", formats.UINT32, np.uint64), ("f64", formats.FP32, np.float64)
+    )
+}  # fmt: skip
+_INSTEAD = {
+    "f64": "float32", "i64": "int32", "ui64": "uint32", "i4": "int8", "ui4": "uint8", "i2": "int8", "ui2": "uint8",
+    "f8E4M3FN": "float8_e4m3, whose maximum is 240", "f8E4M3FNUZ": "float8_e4m3", "f8E4M3B11FNUZ": "float8_e4m3",
+    "f8E5M2FNUZ": "float8_e5m2",
+}  # fmt: skip
+
+FLOAT32, INTEGER32, UNSIGNED32, BOOLEAN = (_TYPES[name] for name in ("f32", "i32", "ui32", "i1"))
+
+
+def element_type(name: str) -> ElementType:
+    """Return the type of StableHLO's name; Refused if the machine does not have it."""
+    if name not in _TYPES and name not in _WIDE:
+        instead = f"; use {_INSTEAD[name]}" if name in _INSTEAD else ""
+        raise Refused(f"element types must be {', '.join(_TYPES)}, not {name}{instead}")
+    return (_TYPES | _WIDE)[name]
+
+
+def check_narrow(kind: ElementType) -> None:
+    """Raise Refused if the machine does not have the type."""
+    if kind.is_wide:
+        rule = f"values that are no constants must be of {', '.join(_TYPES)}"
+        raise Refused(f"{rule}, not {kind}; use {_INSTEAD[kind.name]}")
+
+
+def type_of_array(array: np.ndarray) -> ElementType:
+    """Return the type of an array's elements; Refused if the machine does not have it."""
+    for one in _TYPES.values():
+        if one.dtype == array.dtype:
+            return one
+    raise Refused(f"arrays must be of {', '.join(str(one.dtype) for one in _TYPES.values())}, not {array.dtype}")

@@ -1,0 +1,131 @@
+"""Reader of modules: functions are inlined at their calls, composites replaced by their decompositions."""
+
+from dataclasses import dataclass, field
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import chlo, sdy, stablehlo
+
+from neuroncore_rtl.frontends.xla.graph.operations import Block, Operation, Value
+from neuroncore_rtl.frontends.xla.graph.types import FLOAT32
+from neuroncore_rtl.frontends.xla.reading.attributes import Attributes, source_of, tensor_type
+from neuroncore_rtl.frontends.xla.reading.operations import READERS, Given
+from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.kernels.program.source import SourceLine
+
+__all__ = ["parse_text", "read_artifact", "read_module"]
+
+_SAME = frozenset(
+    ("stablehlo.optimization_barrier", "sdy.sharding_constraint", "stablehlo.after_all", "stablehlo.create_token")
+)
+_RETURNS = frozenset(("func.return", "stablehlo.return", "sdy.return"))
+_FUNCTIONS = {"chlo.erf": "erf"}
+"""Composites that the machine has a function for, in place of their decomposition."""
+
+
+def _context() -> ir.Context:
+    context = ir.Context()
+    for dialect in (stablehlo, chlo, sdy):
+        dialect.register_dialect(context)
+    return context
+
+
+def read_artifact(portable: bytes) -> Block:
+    """Return the graph of a portable artifact; Refused with the user's line if an operation is not supported."""
+    return read_module(stablehlo.deserialize_portable_artifact(_context(), portable))
+
+
+def parse_text(text: str) -> ir.Module:
+    """Return the module of StableHLO's text."""
+    context = _context()
+    context.allow_unregistered_dialects = True
+    with context, ir.Location.unknown():
+        return ir.Module.parse(text)
+
+
+def read_module(module: ir.Module, name: str = "main") -> Block:
+    """Return the graph of a module's function."""
+    functions = {
+        ir.StringAttr(one.operation.attributes["sym_name"]).value: one.operation
+        for one in module.body.operations
+        if one.operation.name == "func.func"
+    }
+    return _Reader(functions).block(functions[name].regions[0].blocks[0], {})
+
+
+@dataclass
+class _Reader:
+    functions: dict[str, ir.Operation]
+    callers: list[tuple[str, SourceLine]] = field(default_factory=list)
+
+    def source(self, location: ir.Location) -> SourceLine:
+        """Return the user's line, that of the innermost call if the location has none."""
+        found = source_of(location)
+        return self.callers[-1][1] if found.user.number == 0 and self.callers else found
+
+    def block(self, block: ir.Block, known: dict[ir.Value, Value]) -> Block:
+        values = dict(known)
+        arguments = tuple(Value(*tensor_type(one.type)) for one in block.arguments)
+        values.update(zip(block.arguments, arguments, strict=True))
+        operations: list[Operation] = []
+        results = self._append(block, values, operations)
+        return Block(arguments=arguments, operations=operations, results=results)
+
+    def _append(self, block: ir.Block, values: dict[ir.Value, Value], operations: list[Operation]) -> tuple[Value, ...]:
+        """Append a block's operations; return the values that it returns."""
+        for each in block.operations:
+            one = each.operation
+            operands = tuple(values[operand] for operand in one.operands)
+            if one.name in _RETURNS:
+                return operands
+            try:
+                results = self._read(one, operands, values, operations)
+            except Refused as refusal:
+                if refusal.source is None:
+                    raise Refused(str(refusal), self.source(one.location)) from None
+                raise
+            values.update(zip(one.results, results, strict=True))
+        return ()
+
+    def _read(
+        self, one: ir.Operation, operands: tuple[Value, ...], values: dict[ir.Value, Value], operations: list[Operation]
+    ) -> tuple[Value, ...]:
+        attributes = Attributes(one)
+        name = one.name
+        if name in _SAME:
+            return operands
+        if name == "stablehlo.composite":
+            composite = attributes.text("name")
+            if composite in _FUNCTIONS and operands[0].type is FLOAT32:
+                name = composite
+            else:
+                return self._call(attributes.text("decomposition"), operands, operations, self.source(one.location))
+        if name in ("func.call", "call"):
+            return self._call(attributes.text("callee"), operands, operations, self.source(one.location))
+        if name not in READERS:
+            raise Refused(_reason(name, attributes))
+        results = tuple(Value(*tensor_type(result.type)) for result in one.results)
+        blocks = tuple(self.block(region.blocks[0], values) for region in one.regions)
+        given = Given(_FUNCTIONS.get(name, name), operands, results, attributes, blocks, self.source(one.location))
+        operations += READERS[name](given)
+        return results
+
+    def _call(
+        self, name: str, operands: tuple[Value, ...], operations: list[Operation], source: SourceLine
+    ) -> tuple[Value, ...]:
+        if any(name == caller for caller, _ in self.callers):
+            raise Refused(f"functions must not call themselves, as {name} does")
+        self.callers.append((name, source))
+        block = self.functions[name].regions[0].blocks[0]
+        results = self._append(block, dict(zip(block.arguments, operands, strict=True)), operations)
+        self.callers.pop()
+        return results
+
+
+def _reason(name: str, attributes: Attributes) -> str:
+    short = name.removeprefix("stablehlo.").removeprefix("chlo.")
+    if short == "custom_call":
+        target = attributes.text("call_target_name")
+        return f"operations must be StableHLO's own, not a call of {target}; linear algebra and callbacks need the host"
+    if short in ("fft", "cholesky", "triangular_solve", "complex", "real", "imag"):
+        return f"operations must be on real numbers without linear algebra or Fourier transforms, not {short}"
+    return f"operations must be of docs/jax.md's table, not {short}"

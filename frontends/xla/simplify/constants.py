@@ -1,0 +1,119 @@
+"""Constant folding of small and of 64-bit values, which the machine does not have.
+
+Integer arithmetic is numpy's, exact modulo the type's range. Floats are only moved and converted, so that their
+arithmetic is the machine's.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from neuroncore_rtl.frontends.xla.graph.operations import (
+    Bitcast,
+    Block,
+    Broadcast,
+    Concatenate,
+    Constant,
+    Elementwise,
+    Iota,
+    Operation,
+    Reshape,
+    Slice,
+    Transpose,
+    Value,
+)
+
+__all__ = ["fold"]
+
+_LARGEST = 1 << 12
+"""Maximum elements of a folded array that the machine could compute too."""
+
+
+def _shift(shift: Callable) -> Callable:
+    def shifted(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        bits = 8 * a.itemsize
+        count = b.view(f"u{b.itemsize}")
+        unsigned = a.view(f"u{a.itemsize}")
+        return (
+            np.where(count < bits, shift(unsigned, np.minimum(count, bits - 1)), 0).astype(unsigned.dtype).view(a.dtype)
+        )
+
+    return shifted
+
+
+_INTEGERS: dict[str, Callable] = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor, "maximum": np.maximum, "minimum": np.minimum, "negate": np.negative, "not": np.invert,
+    "shift_left": _shift(np.left_shift), "shift_right_logical": _shift(np.right_shift), "equal": np.equal,
+    "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal, "greater": np.greater,
+    "greater_equal": np.greater_equal, "select": np.where,
+    "clamp": lambda low, x, high: np.minimum(np.maximum(x, low), high),
+}  # fmt: skip
+
+
+def fold(block: Block) -> None:
+    """Replace operations on constants by constants, in the block and the blocks inside it."""
+    _fold(block, {})
+
+
+def _fold(block: Block, known: dict[Value, np.ndarray]) -> None:
+    for place, operation in enumerate(block.operations):
+        for inner in operation.blocks:
+            _fold(inner, known)
+        if isinstance(operation, Constant):
+            known[operation.result] = operation.array
+        elif len(operation.results) == 1 and (array := _evaluate(operation, known)) is not None:
+            known[operation.result] = array
+            block.operations[place] = Constant(
+                operands=(), results=operation.results, source=operation.source, array=array
+            )
+
+
+def _evaluate(operation: Operation, known: dict[Value, np.ndarray]) -> np.ndarray | None:
+    result = operation.result
+    wide = any(value.type.is_wide for value in (*operation.operands, result))
+    if not all(operand in known for operand in operation.operands):
+        return None
+    arrays = [known[operand] for operand in operation.operands]
+    match operation:
+        case Broadcast(axes=axes):
+            spread = [1] * result.rank
+            for axis, extent in zip(axes, arrays[0].shape, strict=True):
+                spread[axis] = extent
+            return np.broadcast_to(arrays[0].reshape(spread), result.shape)
+        case Iota(axis=axis) if wide:
+            column = np.arange(result.shape[axis], dtype=result.type.dtype)
+            return np.broadcast_to(column.reshape([-1 if d == axis else 1 for d in range(result.rank)]), result.shape)
+        case Elementwise(function="convert"):
+            if result.size > _LARGEST and not wide and any(arrays[0].strides):
+                return None
+            source, target = operation.operands[0].type, result.type
+            exact = not source.is_float or (target.is_float and source.bits >= 32)
+            return _converted(arrays[0], target.dtype) if exact and not target.is_boolean else None
+    if result.size > _LARGEST and not wide:
+        return None
+    with np.errstate(all="ignore"):
+        match operation:
+            case Elementwise(function=name) if name in _INTEGERS and not any(one.dtype.kind in "fV" for one in arrays):
+                if all(one.dtype == np.bool_ for one in arrays) and name in ("add", "subtract", "multiply", "negate"):
+                    return None
+                found = _INTEGERS[name](*[np.ascontiguousarray(one) for one in arrays])
+                return found.reshape(result.shape).astype(result.type.dtype, copy=False)
+            case Reshape():
+                return arrays[0].reshape(result.shape)
+            case Transpose(order=order):
+                return arrays[0].transpose(order)
+            case Slice(starts=starts, ends=ends, steps=steps):
+                return arrays[0][tuple(map(slice, starts, ends, steps))]
+            case Concatenate(axis=axis):
+                return np.concatenate(arrays, axis)
+            case Bitcast() if arrays[0].itemsize == result.type.dtype.itemsize and not wide:
+                return np.ascontiguousarray(arrays[0]).view(result.type.dtype).reshape(result.shape)
+    return None
+
+
+def _converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return the array in another type; what repeats one element keeps its strides of 0."""
+    if array.size > 1 and not any(array.strides):
+        return np.broadcast_to(array[(0,) * array.ndim].astype(dtype), array.shape)
+    return array.astype(dtype)

@@ -1,0 +1,65 @@
+"""Removal of operations without use, and of repeated operations."""
+
+from dataclasses import fields, replace
+
+from neuroncore_rtl.frontends.xla.graph.operations import Block, Constant, Operation, Value
+
+__all__ = ["merge_equal", "remove_unused"]
+
+
+def merge_equal(block: Block) -> Block:
+    """Return the block with one operation for those of equal kind, operands and attributes."""
+    return _merge(block, {}, {})
+
+
+def _merge(block: Block, found: dict[tuple, tuple[Value, ...]], same: dict[Value, Value]) -> Block:
+    operations = []
+    for operation in block.operations:
+        operands = tuple(same.get(one, one) for one in operation.operands)
+        inner = {
+            one.name: _merge(value, dict(found), dict(same)) if isinstance(value, Block) else
+            tuple(_merge(each, dict(found), dict(same)) for each in value)
+            for one in fields(operation)
+            if isinstance(value := getattr(operation, one.name), Block) or one.name == "branches"
+        }  # fmt: skip
+        operation = replace(operation, operands=operands, **inner)
+        key = None if inner else _key(operation)
+        if key is not None and key in found:
+            same.update(zip(operation.results, found[key], strict=True))
+            continue
+        if key is not None:
+            found[key] = operation.results
+        operations.append(operation)
+    return replace(block, operations=operations, results=tuple(same.get(one, one) for one in block.results))
+
+
+def _key(operation: Operation) -> tuple:
+    kinds = tuple((value.shape, value.type) for value in operation.results)
+    if isinstance(operation, Constant):
+        array = operation.array
+        some = array[(slice(0, 1),) * array.ndim] if operation.splat is not None and array.ndim else array
+        return Constant, kinds, some.tobytes(), some.shape
+    attributes = tuple(
+        repr(getattr(operation, one.name))
+        for one in fields(operation)
+        if one.name not in ("operands", "results", "source")
+    )
+    return type(operation), operation.operands, kinds, attributes
+
+
+def remove_unused(block: Block) -> None:
+    """Remove operations whose results no other operation reads, in the block and the blocks inside it."""
+    _remove(block, set(block.results))
+
+
+def _remove(block: Block, used: set[Value]) -> None:
+    kept = []
+    for operation in reversed(block.operations):
+        if used.isdisjoint(operation.results):
+            continue
+        kept.append(operation)
+        used.update(operation.operands)
+        for inner in operation.blocks:
+            used.update(inner.results)
+            _remove(inner, used)
+    block.operations[:] = kept[::-1]
