@@ -1,21 +1,24 @@
 """Emission of a pass: for each tile of its iteration space, loads, functions of elements, row reductions, stores."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
 from neuroncore_rtl.frontends.xla.emit.emission import Emission, dense_steps
 from neuroncore_rtl.frontends.xla.emit.nest import Nest, Tile, nests_of
-from neuroncore_rtl.frontends.xla.emit.scalar import Lanes, Operand, evaluate, wrap
+from neuroncore_rtl.frontends.xla.emit.scalar import Lanes, Operand, wrap
+from neuroncore_rtl.frontends.xla.emit.selection import Selection, Waiting, append_selected
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function
 from neuroncore_rtl.frontends.xla.fuse.placement import Placement, placed_root
 from neuroncore_rtl.frontends.xla.graph.operations import Constant, Elementwise, Iota, Operation, Reduce, Value
 from neuroncore_rtl.frontends.xla.graph.types import check_narrow
-from neuroncore_rtl.kernels.program import HbmTensor, Tensor, dma_copy
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.source import override_source
+from neuroncore_rtl.kernels.tiling.transfer import SHARE
 from neuroncore_rtl.spec.formats import INT32, UINT32, IntFormat
-from neuroncore_rtl.spec.isa import AluOp, Index
+from neuroncore_rtl.spec.isa import AluOp, Engine, Index
 
 __all__ = ["emit_pass"]
 
@@ -57,8 +60,11 @@ class _PassEmitter:
     one: Pass
     stored: dict[Value, tuple[int, ...]]
     inputs: dict[tuple[Value, Placement], tuple[int, ...]] = field(default_factory=dict)
+    selection: Selection = field(init=False)
+    busy: Counter[Engine] = field(default_factory=Counter)
 
     def __post_init__(self):
+        self.selection = Selection.of(self.one, self.stored, self.emission.makers)
         for operation in self.one.operations:
             for operand in operation.operands:
                 root, place = placed_root(operand, self.operand_place(operation, operand), self.emission.makers)
@@ -127,7 +133,8 @@ class _TileEmitter:
         self.outer, self.nest, self.tile = nest, nest.nest, tile
         self.emitter, self.emission, self.program = nest.emitter, nest.emission, nest.program
         self.partitions = 1 if self.nest.row is None else tile.counts[self.nest.row]
-        self.values: dict[Value, Tensor] = {}
+        self.values: dict[Value, Tensor | Waiting] = {}
+        self.sums: dict[Reduce, Tensor] = {}
 
     def append(self) -> None:
         for operation in self.outer.one.operations:
@@ -151,18 +158,21 @@ class _TileEmitter:
     def _append_elementwise(self, operation: Elementwise) -> None:
         result = operation.result
         check_narrow(result.type)
-        lanes = Lanes(self.program, self._own_shape(result), self.partitions)
+        lanes = Lanes(self.program, self._own_shape(result), self.partitions, self.emitter.busy)
         place = self.outer.one.places[result]
-        operands = [self._operand(operand, place) for operand in operation.operands]
-        dst = self.values[result] = lanes.new(result.type.format, operation.function)
-        evaluate(lanes, operation.function, dst, result.type, operation.operands[0].type, *operands)
+        operands = [self._find(operand, place) for operand in operation.operands]
+        selection, total = self.emitter.selection, None
+        if (reduce := selection.sums.get(result)) is not None:
+            total = self.sums[reduce] = self.program.space.sbuf("sum", result.type.format, (1,), self.partitions)
+        waits = result in selection.waits
+        self.values[result] = append_selected(lanes, operation, operands, waits=waits, total=total)
 
     def _append_reduction(self, operation: Reduce) -> None:
         operand, start = operation.operands
         result, function = operation.result, combining_function(operation)
         assert function is not None
         check_narrow(result.type)
-        lanes = Lanes(self.program, self._own_shape(result), self.partitions)
+        lanes = Lanes(self.program, self._own_shape(result), self.partitions, self.emitter.busy)
         place = self.emitter.operand_place(operation, operand)
         source = lanes_tile = self._operand(operand, place)
         there = {at for at in place if at is not None}
@@ -173,19 +183,21 @@ class _TileEmitter:
             self.tile.counts[d] if self.nest.origin[d][0] in there else 1 for d in self.nest.free
         ) or (1,)  # fmt: skip
         if not isinstance(source, Tensor):
-            lanes_tile = Lanes(self.program, full, self.partitions).tile(source, operand.type.format)
+            lanes_tile = Lanes(self.program, full, self.partitions, self.emitter.busy).tile(source, operand.type.format)
         source = lanes_tile.broadcast_to(*full)
         narrow = result.type.is_integer and result.type.bits < 32 and function in ("add", "multiply")
         total = lanes.new(INT32 if narrow else result.type.format)
-        if axes:
+        if operation in self.sums:
+            total = self.sums[operation].reshape(*lanes.shape)
+        elif axes:
             rest = [n for n in range(len(full)) if n not in axes]
             turned = source.permute(*rest, *axes)
             shape = tuple(full[n] for n in rest) + (1,) * len(axes)
-            self.program.append(
+            lanes.append(
                 isa.tensor_reduce(total.permute(*rest, *axes).reshape(*shape), turned, _REDUCTIONS[function], len(axes))
             )
         else:
-            self.program.append(isa.tensor_copy(total, source))
+            lanes.append(isa.tensor_copy(total, source))
         first = self._operand(start, (None,) * start.rank)
         if isinstance(first, Tensor) or first != _neutral(function, result):
             summed = lanes.new(total.format)
@@ -198,6 +210,10 @@ class _TileEmitter:
         self.values[result] = total
 
     def _operand(self, operand: Value, place: Placement) -> Operand:
+        found = self._find(operand, place)
+        return found.tile() if isinstance(found, Waiting) else found
+
+    def _find(self, operand: Value, place: Placement) -> Operand | Waiting:
         root, at = placed_root(operand, place, self.emission.makers)
         if root in self.values:
             return self.values[root]
@@ -222,9 +238,8 @@ class _TileEmitter:
                 tensor = self.emission.tensor(root)
                 rows = rows if row else min(rows, self.nest.counts[self.nest.row] if self.nest.row is not None else 1)
                 tile = self.program.space.sbuf(tensor.name, tensor.format, shape, rows)
-                self.program.append(
-                    dma_copy(tile, self._part(tensor, self.emitter.inputs[root, place], starts, shape, rows))
-                )
+                part = self._part(tensor, self.emitter.inputs[root, place], starts, shape, rows)
+                _copy(self.program, tile, part, self.program.loads)
             if len(self.outer.loaded) > 64:
                 self.outer.loaded.clear()
             self.outer.loaded[key] = tile
@@ -269,9 +284,21 @@ class _TileEmitter:
             return
         row = self.nest.row is not None and steps[self.nest.row] != 0
         rows = self.partitions if row else 1
-        tile = self.values[value][:rows]
+        tile = self.values[value]
+        assert isinstance(tile, Tensor)
+        tile = tile[:rows]
         to = self._part(self.emission.tensors[value], along, self.tile.starts, tile.shape, rows)
-        self.program.append(dma_copy(to, tile))
+        _copy(self.program, to, tile, self.program.stores)
+
+
+def _copy(program: Program, to: Tensor | HbmTensor, of: Tensor | HbmTensor, queues: Iterator[int]) -> None:
+    """Append a copy of a tile, in parts of a row that several queues share."""
+    width = to.shape[-1]
+    step = max(1, SHARE * 8 // to.format.bits)
+    step = -(-width // -(-width // step))
+    for first in range(0, width, step):
+        part = ..., slice(first, first + step)
+        program.append(dma_copy(to[part], of[part]), next(queues))
 
 
 def _number(maker: Constant) -> float | int:

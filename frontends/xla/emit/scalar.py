@@ -4,9 +4,10 @@ An operand is a tile on chip or a number; a result is a new tile. Arithmetic is 
 type, or exact modulo 2^32 for integers; narrower integers wrap as in XLA.
 """
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, field
+from math import inf, prod
 from typing import Concatenate
 
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
@@ -14,9 +15,9 @@ from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import FP32, INT32, UINT8, UINT32, Format
-from neuroncore_rtl.spec.isa import AluOp
+from neuroncore_rtl.spec.isa import AluOp, Elementwise, Engine, Opcode
 
-__all__ = ["FUNCTIONS", "Lanes", "Operand", "evaluate"]
+__all__ = ["ACTIVATIONS", "FUNCTIONS", "Lanes", "Operand", "evaluate"]
 
 Operand = Tensor | float | int
 """A tile on chip, or a number."""
@@ -34,11 +35,25 @@ class Lanes:
         program: where instructions are appended.
         shape: shape of the tiles in a partition.
         partitions: their number of partitions.
+        busy: cycles of each engine so far.
     """
 
     program: Program
     shape: tuple[int, ...]
     partitions: int
+    busy: Counter[Engine] = field(default_factory=Counter)
+
+    @property
+    def scalar_is_free(self) -> bool:
+        """Whether the scalar engine has fewer elements to process than the vector engine."""
+        return self.busy[Engine.SCALAR] + prod(self.shape) < self.busy[Engine.VECTOR] + prod(self.shape)
+
+    def append(self, instruction: Elementwise) -> None:
+        """Append an instruction and count its cycles: two operands in SBUF take two cycles an element."""
+        both = instruction.b is not None and instruction.opcode in (Opcode.TENSOR_TENSOR, Opcode.SCALAR_TENSOR_TENSOR)
+        divides = AluOp.DIVIDE in (instruction.op0, instruction.op1)
+        self.busy[instruction.engine] += prod(instruction.shape) * (8 if divides else 2 if both else 1)
+        self.program.append(instruction)
 
     def new(self, fmt: Format = FP32, name: str = "scratch") -> Tensor:
         """Return a new tile."""
@@ -49,36 +64,36 @@ class Lanes:
         if isinstance(operand, Tensor):
             return operand
         tile = self.new(fmt, "number")
-        self.program.append(isa.memset(tile, operand))
+        self.append(isa.memset(tile, operand))
         return tile
 
     def apply(self, dst: Tensor, a: Operand, op: AluOp, b: Operand = 0, fmt: Format | None = None) -> Tensor:
         """Append dst = op(a, b) and return dst; `fmt` is the format of a tile for two numbers."""
         if isinstance(a, Tensor) and isinstance(b, Tensor):
-            self.program.append(isa.tensor_tensor(dst, a, b, op))
+            self.append(isa.tensor_tensor(dst, a, b, op))
         elif isinstance(b, Tensor):
-            self.program.append(isa.tensor_scalar(dst, b, a, op, reverse0=True))
+            self.append(isa.tensor_scalar(dst, b, a, op, reverse0=True))
         else:
-            self.program.append(isa.tensor_scalar(dst, self.tile(a, fmt or dst.format), b, op))
+            self.append(isa.tensor_scalar(dst, self.tile(a, fmt or dst.format), b, op))
         return dst
 
     def chain(self, dst: Tensor, a: Operand, op0: AluOp, s0: float, op1: AluOp, s1: float) -> Tensor:
         """Append dst = op1(op0(a, s0), s1) and return dst."""
-        self.program.append(isa.tensor_scalar(dst, self.tile(a, dst.format), s0, op0, s1, op1))
+        self.append(isa.tensor_scalar(dst, self.tile(a, dst.format), s0, op0, s1, op1))
         return dst
 
     def function(self, dst: Tensor, a: Operand, name: str, scale: float = 1.0) -> Tensor:
         """Append an instruction of the scalar engine, dst = name(scale * a), and return dst."""
-        self.program.append(isa.activation(dst, self.tile(a, FP32), name, scale=scale))
+        self.append(isa.activation(dst, self.tile(a, FP32), name, scale=scale))
         return dst
 
     def choose(self, dst: Tensor, condition: Tensor, yes: Operand, no: Operand) -> Tensor:
         """Append dst = yes where the condition is not 0, else no, and return dst."""
         if not isinstance(no, Tensor):
-            self.program.append(isa.select(dst, condition, self.tile(yes, dst.format), no))
+            self.append(isa.select(dst, condition, self.tile(yes, dst.format), no))
             return dst
-        self.program.append(isa.tensor_copy(dst, no))
-        self.program.append(isa.tensor_copy_predicated(dst, condition, self.tile(yes, dst.format)))
+        self.append(isa.tensor_copy(dst, no))
+        self.append(isa.tensor_copy_predicated(dst, condition, self.tile(yes, dst.format)))
         return dst
 
 
@@ -175,7 +190,7 @@ for _name, _op in _COMPARISONS.items():
 def _ordered(lanes: Lanes, a: Operand) -> Tensor:
     """Return integers in the total order of floats: -NaN, -inf, ..., -0, +0, ..., inf, NaN."""
     wide = lanes.new(FP32)
-    lanes.program.append(isa.tensor_copy(wide, lanes.tile(a, FP32)))
+    lanes.append(isa.tensor_copy(wide, lanes.tile(a, FP32)))
     bits, mask = wide.bitcast(INT32), lanes.new(INT32)
     lanes.chain(mask, bits, AluOp.IS_LT, 0, AluOp.MULTIPLY, (1 << 31) - 1)
     return lanes.apply(lanes.new(INT32), bits, AluOp.BITWISE_XOR, mask)
@@ -200,7 +215,7 @@ def _remainder(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: O
 def _magnitude(lanes: Lanes, a: Tensor, signed: bool) -> tuple[Tensor, Tensor | None]:
     """Return |a| as UINT32, and a mask of ones where a is negative."""
     wide = lanes.new(INT32 if signed else UINT32)
-    lanes.program.append(isa.tensor_copy(wide, a))
+    lanes.append(isa.tensor_copy(wide, a))
     if not signed:
         return wide, None
     mask = lanes.chain(lanes.new(INT32), wide, AluOp.IS_LT, 0, AluOp.MULTIPLY, -1)
@@ -228,7 +243,7 @@ def _integer_division(lanes: Lanes, dst: Tensor, of: ElementType, a: Operand, b:
         ratio = lanes.apply(lanes.new(), rest, AluOp.DIVIDE, divisor)
         low = lanes.new(UINT32)
         whole = lanes.chain(lanes.new(), ratio, AluOp.MULTIPLY, 1 - 2.0**-20, AluOp.TRUNC, 0)
-        lanes.program.append(isa.tensor_copy(low, lanes.apply(lanes.new(), whole, AluOp.MIN, 2.0**32 - 2**8)))
+        lanes.append(isa.tensor_copy(low, lanes.apply(lanes.new(), whole, AluOp.MIN, 2.0**32 - 2**8)))
         taken = lanes.apply(lanes.new(UINT32), low, AluOp.MULTIPLY, divisor)
         rest = lanes.apply(lanes.new(UINT32), rest, AluOp.SUBTRACT, taken)
         quotient = low if quotient is None else lanes.apply(lanes.new(UINT32), quotient, AluOp.ADD, low)
@@ -288,7 +303,7 @@ def _sign(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operan
         lanes.apply(dst, lanes.apply(lanes.new(INT32), a, AluOp.MAX, -1), AluOp.MIN, 1)
 
 
-_ACTIVATIONS = {
+ACTIVATIONS = {
     "exponential": "exp", "log": "ln", "sqrt": "sqrt", "rsqrt": "rsqrt", "tanh": "tanh", "logistic": "sigmoid",
     "sine": "sin", "cosine": "cos", "erf": "erf",
 }  # fmt: skip
@@ -301,7 +316,7 @@ def _activation(name: str, function: str) -> None:
     FUNCTIONS[name] = apply
 
 
-for _name, _function in _ACTIVATIONS.items():
+for _name, _function in ACTIVATIONS.items():
     _activation(_name, _function)
 
 
@@ -328,13 +343,13 @@ def _with_sign(lanes: Lanes, dst: Tensor, magnitude: Tensor, value: Tensor) -> N
     sign = lanes.apply(lanes.new(INT32), value.bitcast(INT32), AluOp.BITWISE_AND, _SIGN)
     both = lanes.new()
     lanes.apply(both.bitcast(INT32), magnitude.bitcast(INT32), AluOp.BITWISE_OR, sign)
-    lanes.program.append(isa.tensor_copy(dst, both))
+    lanes.append(isa.tensor_copy(dst, both))
 
 
 def _wide(lanes: Lanes, a: Operand) -> Tensor:
     """Return an operand as an FP32 tile of the lanes' shape."""
     wide = lanes.new()
-    lanes.program.append(isa.tensor_copy(wide, lanes.tile(a, FP32)))
+    lanes.append(isa.tensor_copy(wide, lanes.tile(a, FP32)))
     return wide
 
 
@@ -399,16 +414,16 @@ def _convert(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Ope
         lanes.choose(lanes.new(), number, whole, 0.0)
         lanes.choose(dst, number, whole, 0.0)
     elif not of.is_float and to.is_integer and of.bits == to.bits == 32:
-        lanes.program.append(isa.tensor_copy(dst.bitcast(of.format), value))
+        lanes.append(isa.tensor_copy(dst.bitcast(of.format), value))
     elif not of.is_float and to.is_integer and to.bits < 32 and (of.bits > to.bits or of.is_signed != to.is_signed):
         wide = lanes.new(of.format if of.bits == 32 else INT32)
-        lanes.program.append(isa.tensor_copy(wide, value))
+        lanes.append(isa.tensor_copy(wide, value))
         wrap(lanes, dst, wide.bitcast(INT32))
     elif not of.is_float and to.is_integer:
         # A negative number becomes a large one in uint32.
-        lanes.program.append(isa.tensor_copy(dst.bitcast(INT32) if of.is_signed else dst, value))
+        lanes.append(isa.tensor_copy(dst.bitcast(INT32) if of.is_signed else dst, value))
     else:
-        lanes.program.append(isa.tensor_copy(dst, value))
+        lanes.append(isa.tensor_copy(dst, value))
 
 
 def _shifts(name: str, op: AluOp) -> None:
@@ -437,7 +452,7 @@ def _shift_signed(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a
     """Append a shift of the complement of a negative number, and complement the result."""
     wide = lanes.new(INT32)
     value = lanes.tile(a, of.format)
-    lanes.program.append(isa.tensor_copy(wide if of.is_signed or of.bits < 32 else wide.bitcast(UINT32), value))
+    lanes.append(isa.tensor_copy(wide if of.is_signed or of.bits < 32 else wide.bitcast(UINT32), value))
     if not of.is_signed and of.bits < 32:
         lanes.chain(wide, wide, AluOp.LOGICAL_SHIFT_LEFT, 32 - of.bits, AluOp.BYPASS, 0)
         wide = lanes.apply(lanes.new(INT32), _arithmetic_shift(lanes, wide, 32 - of.bits), AluOp.BYPASS, 0)
@@ -448,7 +463,7 @@ def _shift_signed(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a
         count = min(b % (1 << of.bits), 31)
     result = _arithmetic_shift(lanes, wide, count)
     if to.bits == 32:
-        lanes.program.append(isa.tensor_copy(dst.bitcast(INT32), result))
+        lanes.append(isa.tensor_copy(dst.bitcast(INT32), result))
     else:
         wrap(lanes, dst, result)
 
@@ -458,7 +473,7 @@ def _unsigned(lanes: Lanes, b: Tensor, of: ElementType) -> Tensor:
     if of.bits == 32:
         return b.bitcast(UINT32)
     wide = lanes.new(INT32)
-    lanes.program.append(isa.tensor_copy(wide, b))
+    lanes.append(isa.tensor_copy(wide, b))
     return wide.bitcast(UINT32)
 
 
