@@ -31,19 +31,21 @@ def jit(
 
     Arguments:
         function: a function that `jax.jit` accepts, or one that it returned.
-        preset, variables: the machine, its parameters and variables of a run, as for `run`.
+        preset: the machine, as for `run`.
+        variables: parameters of the machine and variables of a run, as for `run`.
         target: "rtl", compared with golden byte for byte; "golden"; "model"; or a `Target`.
         auto_cast: which float32 values the machine may round: "none", or "matmult", the operands of products.
         auto_cast_type: their format: "bf16", "fp16", "tf32" or "fp8e4".
         order: "scheduled", or "program" for the order of emission.
-        static_argnums, static_argnames: arguments that are no arrays, as for `jax.jit`.
+        static_argnums: positions of arguments that are no arrays, as for `jax.jit`.
+        static_argnames: names of such arguments.
     """
     statics = {"static_argnums": static_argnums, "static_argnames": static_argnames}
     return Jitted(function, preset, target, Options(auto_cast, auto_cast_type), order, statics, variables)
 
 
 class Jitted:
-    """A function of JAX arrays, compiled once for each combination of shapes and types.
+    """A function of JAX arrays, compiled once for each combination of shapes, types and static arguments.
 
     Attributes:
         result: the `Result` of the last call.
@@ -51,15 +53,14 @@ class Jitted:
     """
 
     def __init__(self, function, preset, target, options: Options, order: str, statics: dict, variables: dict):
-        import jax
-
-        self._jax = jax
-        self.function = function if hasattr(function, "lower") else jax.jit(function, **statics)
+        jax = _jax()
+        self.function = jax.jit(function, keep_unused=True, **statics)
         self.target, self.options, self.order = target, options, order
         self.config, self.variables = machine_of(preset, variables)
         self.result: Result | None = None
         self.compiled: Compiled | None = None
         self._cache: dict[Any, tuple[Compiled, Any]] = {}
+        self._statics = statics
 
     @property
     def report(self) -> str:
@@ -76,25 +77,45 @@ class Jitted:
         return self._compile(args, kwargs)[0]
 
     def _compile(self, args: tuple, kwargs: dict) -> tuple[Compiled, Any]:
-        traced = self.function.trace(*args, **kwargs)
-        key = str(traced.jaxpr), traced.out_tree if hasattr(traced, "out_tree") else None
+        jax = _jax()
+        arrays, others = self._arguments(args, kwargs)
+        leaves, tree = jax.tree.flatten(arrays)
+        key = tree, tuple(jax.typeof(leaf) for leaf in leaves), others
         if key not in self._cache:
-            from jax import export
+            from neuroncore_rtl.frontends.xla.reading.module import read_module
 
-            from neuroncore_rtl.frontends.xla.reading.module import read_artifact
-
-            exported = export.export(self.function, platforms=["cpu"])(*args, **kwargs)
-            graph = read_artifact(exported.mlir_module_serialized)
-            compiled = compile_graph(graph, self.config, self.options, self.order)
-            self._cache[key] = compiled, exported
+            lowered = self.function.lower(*args, **kwargs)
+            graph = read_module(lowered.compiler_ir("stablehlo"))
+            self._cache[key] = compile_graph(graph, self.config, self.options, self.order), lowered.out_tree
         return self._cache[key]
+
+    def _arguments(self, args: tuple, kwargs: dict) -> tuple[tuple[list, dict], tuple]:
+        """Return the arguments that are arrays, and the static ones."""
+        numbers, names = self._statics["static_argnums"], self._statics["static_argnames"]
+        numbers = (
+            {number % len(args) for number in ((numbers,) if isinstance(numbers, int) else numbers)} if args else ()
+        )
+        names = (names,) if isinstance(names, str) else names
+        arrays = [arg for place, arg in enumerate(args) if place not in numbers]
+        fixed = tuple(args[place] for place in sorted(numbers))
+        named = tuple((name, kwargs[name]) for name in sorted(kwargs) if name in names)
+        return (arrays, {name: value for name, value in kwargs.items() if name not in names}), (fixed, named)
 
     def __call__(self, *args, **kwargs) -> Any:
         """Run the function; return JAX arrays."""
-        compiled, exported = self._compile(args, kwargs)
-        leaves = self._jax.tree.leaves((args, kwargs))
-        kept = exported.module_kept_var_idx
-        arrays = [np.asarray(leaves[index], exported.in_avals[index].dtype) for index in kept]
+        jax = _jax()
+        compiled, tree = self._compile(args, kwargs)
+        leaves = jax.tree.leaves(self._arguments(args, kwargs)[0])
+        kinds = [value.type.dtype for value in compiled.graph.arguments]
+        arrays = [np.asarray(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True)]
         found, self.result = compiled.execute(arrays, self.target, **self.variables)
         self.compiled = compiled
-        return self._jax.tree.unflatten(exported.out_tree, [self._jax.numpy.asarray(one) for one in found])
+        return jax.tree.unflatten(tree, [jax.numpy.asarray(one) for one in found])
+
+
+def _jax() -> Any:
+    try:
+        import jax
+    except ImportError as error:
+        raise ImportError('jit needs JAX: pip install "neuroncore-rtl[jax]"') from error
+    return jax

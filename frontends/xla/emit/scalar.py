@@ -7,7 +7,7 @@ type, or exact modulo 2^32 for integers; narrower integers wrap as in XLA.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf, prod
+from math import inf, prod, sqrt
 from typing import Concatenate
 
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
@@ -305,7 +305,7 @@ def _sign(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operan
 
 ACTIVATIONS = {
     "exponential": "exp", "log": "ln", "sqrt": "sqrt", "rsqrt": "rsqrt", "tanh": "tanh", "logistic": "sigmoid",
-    "sine": "sin", "cosine": "cos", "erf": "erf",
+    "sine": "sin", "cosine": "cos", "erf": "erf", "gelu": "gelu", "gelu_tanh": "gelu_tanh", "silu": "silu",
 }  # fmt: skip
 
 
@@ -514,3 +514,18 @@ def _log1p(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Opera
 def _tan(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
     value = lanes.tile(a, FP32)
     lanes.apply(dst, lanes.function(lanes.new(), value, "sin"), AluOp.DIVIDE, lanes.function(lanes.new(), value, "cos"))
+
+
+@_named("erfc")
+def _erfc(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+    """Append 2 gelu(z) / z, z = -sqrt(2) x, and 1 - erf(x) for small x."""
+    value = _wide(lanes, a)
+    z = lanes.apply(lanes.new(), value, AluOp.MULTIPLY, -sqrt(2.0))
+    double = lanes.apply(lanes.new(), lanes.function(lanes.new(), z, "gelu"), AluOp.MULTIPLY, 2.0)
+    tail = lanes.apply(lanes.new(), double, AluOp.DIVIDE, z)
+    centre = lanes.apply(lanes.new(), 1.0, AluOp.SUBTRACT, lanes.function(lanes.new(), value, "erf"))
+    near = lanes.chain(lanes.new(UINT8), value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, 0.5)
+    # The quotient has no value at infinities.
+    finite = lanes.chain(lanes.new(UINT8), value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, inf)
+    tail = lanes.choose(lanes.new(), finite, tail, centre)
+    lanes.choose(dst, near, centre, tail)

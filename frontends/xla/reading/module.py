@@ -6,8 +6,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
 from neuroncore_rtl.frontends.xla.graph.operations import Block, Operation, Value
-from neuroncore_rtl.frontends.xla.graph.types import FLOAT32
 from neuroncore_rtl.frontends.xla.reading.attributes import Attributes, source_of, tensor_type
+from neuroncore_rtl.frontends.xla.reading.legal import legalised
 from neuroncore_rtl.frontends.xla.reading.operations import READERS, Given
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program.source import SourceLine
@@ -18,8 +18,8 @@ _SAME = frozenset(
     ("stablehlo.optimization_barrier", "sdy.sharding_constraint", "stablehlo.after_all", "stablehlo.create_token")
 )
 _RETURNS = frozenset(("func.return", "stablehlo.return", "sdy.return"))
-_FUNCTIONS = {"chlo.erf": "erf"}
-"""Composites that the machine has a function for, in place of their decomposition."""
+_FUNCTIONS = {"chlo.erf": "erf", "chlo.erfc": "erfc"}
+"""Functions of CHLO that the machine has."""
 
 
 def _context() -> ir.Context:
@@ -44,9 +44,10 @@ def parse_text(text: str) -> ir.Module:
 
 def read_module(module: ir.Module, name: str = "main") -> Block:
     """Return the graph of a module's function."""
+    legal = legalised(module, _FUNCTIONS)  # its operations live as long as it does
     functions = {
         ir.StringAttr(one.operation.attributes["sym_name"]).value: one.operation
-        for one in module.body.operations
+        for one in legal.regions[0].blocks[0].operations
         if one.operation.name == "func.func"
     }
     return _Reader(functions).block(functions[name].regions[0].blocks[0], {})
@@ -95,10 +96,12 @@ class _Reader:
             return operands
         if name == "stablehlo.composite":
             composite = attributes.text("name")
-            if composite in _FUNCTIONS and operands[0].type is FLOAT32:
+            if composite in _FUNCTIONS:
                 name = composite
             else:
                 return self._call(attributes.text("decomposition"), operands, operations, self.source(one.location))
+        if name == "stablehlo.custom_call" and attributes.text("call_target_name") in _FUNCTIONS:
+            name = attributes.text("call_target_name")
         if name in ("func.call", "call"):
             return self._call(attributes.text("callee"), operands, operations, self.source(one.location))
         if name not in READERS:

@@ -56,7 +56,7 @@ def _function(given: Given) -> list[Operation]:
     return [given.make(graph.Elementwise, function=given.name.split(".")[-1])]
 
 
-READERS["chlo.erf"] = _function
+READERS["chlo.erf"] = READERS["chlo.erfc"] = _function
 
 
 @_reads("compare")

@@ -4,6 +4,7 @@ from neuroncore_rtl.frontends.xla.graph.operations import Block
 from neuroncore_rtl.frontends.xla.graph.verify import verify
 from neuroncore_rtl.frontends.xla.simplify.constants import fold
 from neuroncore_rtl.frontends.xla.simplify.duplicates import merge_equal, remove_unused
+from neuroncore_rtl.frontends.xla.simplify.patterns import recognise
 
 __all__ = ["simplified"]
 
@@ -12,7 +13,7 @@ def simplified(block: Block) -> Block:
     """Return a graph with the same results and fewer operations."""
     verify(block)
     fold(block)
-    block = merge_equal(block)
+    block = merge_equal(recognise(block))
     remove_unused(block)
     verify(block)
     return block
