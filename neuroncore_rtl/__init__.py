@@ -1,11 +1,12 @@
 """An open, RTL-level model of an AWS NeuronCore-v2 class accelerator.
 
 The names below are imported at their first use, so that importing this package takes no time. docs/kernels.md explains
-them, docs/nki.md explains `run_nki`.
+them, docs/nki.md explains `run_nki`, docs/jax.md `jit`.
 
 To run:
 
 - `run`: executes a kernel or a program on the simulated machine and returns a `Result`
+- `jit`: executes a function of JAX, gradients included
 - `run_nki`, `nki_machine`: the same for kernels of the Neuron Kernel Interface; their machine
 - `Result`, `ProgramFailed`: the result; the error of a program that fails
 - `Config`, `PRESETS`: the hardware parameters of a machine; the named machines
@@ -29,12 +30,13 @@ from typing import Any
 
 __all__ = [
     "FORMATS", "PRESETS", "ROOT", "SIM_BUILD", "AluOp", "Config", "Draw", "Program", "ProgramFailed", "Result", "Rows",
-    "dma_copy", "dma_gather", "dma_scatter", "instructions", "load", "load_stationary", "multiply_moving",
+    "dma_copy", "dma_gather", "dma_scatter", "instructions", "jit", "load", "load_stationary", "multiply_moving",
     "nki_machine", "replicate", "run", "run_nki", "store", "streamed",
 ]  # fmt: skip
 
 _MODULES = {
     "frontends.nki": "nki_machine run_nki",
+    "frontends.xla": "jit",
     "kernels.program": (
         "Draw Program Rows dma_copy dma_gather dma_scatter instructions load_stationary multiply_moving replicate"
     ),

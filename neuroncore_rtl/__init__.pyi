@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from neuroncore_rtl.frontends.nki import nki_machine, run_nki
+from neuroncore_rtl.frontends.xla import jit
 from neuroncore_rtl.kernels.program import (
     Draw,
     Program,
@@ -24,7 +25,7 @@ from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = [
     "FORMATS", "PRESETS", "ROOT", "SIM_BUILD", "AluOp", "Config", "Draw", "Program", "ProgramFailed", "Result", "Rows",
-    "dma_copy", "dma_gather", "dma_scatter", "instructions", "load", "load_stationary", "multiply_moving",
+    "dma_copy", "dma_gather", "dma_scatter", "instructions", "jit", "load", "load_stationary", "multiply_moving",
     "nki_machine", "replicate", "run", "run_nki", "store", "streamed",
 ]  # fmt: skip
 

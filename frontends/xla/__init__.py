@@ -7,14 +7,14 @@ passes, `emit` appends instructions. `graph` has its operations.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from neuroncore_rtl.frontends.xla.jit import jit
+    from neuroncore_rtl.frontends.xla.jitted import jit
 
 __all__ = ["jit"]
 
 
 def __getattr__(name: str):
     if name == "jit":
-        from neuroncore_rtl.frontends.xla.jit import jit
+        from neuroncore_rtl.frontends.xla.jitted import jit
 
         return jit
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

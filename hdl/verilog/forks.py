@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -83,7 +84,11 @@ class Forks:
                 calls.append(self._waiting.popleft())
             receiver, sender = _context.Pipe(duplex=False)
             process = _context.Process(target=_answer, args=(sender, calls), daemon=True)
-            process.start()
+            with warnings.catch_warnings():
+                # Threads of the caller, such as JAX's, do not exist in the child, which uses nothing of theirs.
+                warnings.filterwarnings("ignore", message=".*fork", category=RuntimeWarning)
+                warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)
+                process.start()
             with suppress(ProcessLookupError):
                 os.setpgid(process.pid, process.pid)  # a terminal interrupts only this process, which ends the others
             sender.close()

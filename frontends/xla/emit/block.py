@@ -42,6 +42,10 @@ def emit_block(emission: Emission, block: Block) -> None:
         (operation,) = one.operations
         if isinstance(operation, _VIEWS):
             continue
+        if not any(value.size for value in operation.results):
+            for value in operation.results:
+                emission.new(value)
+            continue
         if isinstance(operation, graph.Bitcast) and operation.operands[0].type.bits == operation.result.type.bits:
             continue
         if type(operation) not in EMITTERS:

@@ -81,31 +81,9 @@ class _PassEmitter:
 
     def operand_place(self, operation: Operation, operand: Value) -> Placement:
         """Return the placement of an operand; that of a reduced array has the reduced dimensions too."""
-        place = self.one.places[operation.results[0]]
         if isinstance(operation, Elementwise):
-            return place
-        if operand is not operation.operands[0]:
-            return (None,) * operand.rank
-        assert isinstance(operation, Reduce)
-        kept = iter(place)
-        root = placed_root(operand, (None,) * operand.rank, self.emission.makers)[0]
-        if root in self.one.places:
-            return self._reduced_place(operation, operand)
-        known = [None if d in operation.axes else next(kept) for d in range(operand.rank)]
-        left = iter(sorted(self.one.reduced))
-        return tuple(
-            next(left) if d in operation.axes and operand.shape[d] != 1 else known[d] for d in range(operand.rank)
-        )
-
-    def _reduced_place(self, operation: Reduce, operand: Value) -> Placement:
-        place = iter(self.one.places[operation.results[0]])
-        kept = [None if d in operation.axes else next(place) for d in range(operand.rank)]
-        free = [at for at in sorted(self.one.reduced) if at not in kept]
-        for d in range(operand.rank):
-            if d in operation.axes and operand.shape[d] != 1:
-                kept[d] = next(at for at in free if self.one.space[at] == operand.shape[d])
-                free.remove(kept[d])
-        return tuple(kept)
+            return self.one.places[operation.result]
+        return self.one.reads[operation] if operand is operation.operands[0] else (None,) * operand.rank
 
     def presence(self, place: Placement) -> tuple[int, ...]:
         """Return steps of a value in row-major order of the space's dimensions that it has."""
@@ -162,7 +140,8 @@ class _TileEmitter:
         place = self.outer.one.places[result]
         operands = [self._find(operand, place) for operand in operation.operands]
         selection, total = self.emitter.selection, None
-        if (reduce := selection.sums.get(result)) is not None:
+        whole = all(self.nest.origin[d][0] in self.outer.one.reduced for d in self.nest.free)
+        if whole and (reduce := selection.sums.get(result)) is not None:
             total = self.sums[reduce] = self.program.space.sbuf("sum", result.type.format, (1,), self.partitions)
         waits = result in selection.waits
         self.values[result] = append_selected(lanes, operation, operands, waits=waits, total=total)

@@ -25,6 +25,7 @@ class Pass:
         operations: in order.
         space: extents of the iteration space.
         places: placement of each result in the space.
+        reads: placement of the array that a reduction reads.
         reduced: dimensions of the space that an operation reduces.
         needs: passes that must come before.
     """
@@ -32,13 +33,15 @@ class Pass:
     operations: list[Operation]
     space: tuple[int, ...] = ()
     places: dict[Value, Placement] = field(default_factory=dict)
+    reads: dict[Operation, Placement] = field(default_factory=dict)
     reduced: set[int] = field(default_factory=set)
     needs: set["Pass"] = field(default_factory=set)
 
     @property
     def is_fused(self) -> bool:
         """Whether this is a pass over an iteration space."""
-        return isinstance(self.operations[0], Elementwise) or is_row_reduction(self.operations[0])
+        first = self.operations[0]
+        return (isinstance(first, Elementwise) and first.result.size > 0) or is_row_reduction(first)
 
 
 def combining_function(reduce: Reduce) -> str | None:
@@ -133,11 +136,12 @@ class _Forming:
             if reduced != inner or prod(candidate.space[d] for d in reduced) > self.most:
                 continue
             candidate.reduced = reduced
+            candidate.reads[operation] = place
             kept = tuple(at for d, at in enumerate(place) if d not in operation.axes)
             self._join(candidate, operation, needs, kept)
             return
         new = self._start(operation, needs, operand)
-        place = new.places.pop(operand)
+        place = new.reads[operation] = new.places.pop(operand)
         new.reduced = {at for axis in operation.axes if (at := place[axis]) is not None}
         new.places[result] = tuple(at for d, at in enumerate(place) if d not in operation.axes)
 
@@ -193,9 +197,9 @@ class _Forming:
         if len({*same.values()}) != len(other.space) or (reduced and reduced != inner):
             return
         into.reduced = reduced
-        for value, theirs in other.places.items():
-            into.places[value] = tuple(None if d is None else same[d] for d in theirs)
-            self.of[value] = into
+        for mine, others in ((into.places, other.places), (into.reads, other.reads)):
+            mine.update({of: tuple(None if d is None else same[d] for d in theirs) for of, theirs in others.items()})
+        self.of.update(dict.fromkeys(other.places, into))
         into.operations = [*other.operations, *into.operations]
         into.needs = (into.needs | other.needs) - {into, other}
         self.passes.remove(other)

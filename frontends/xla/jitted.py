@@ -1,5 +1,6 @@
 """`jit`: functions of JAX on the simulated machine."""
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from neuroncore_rtl.frontends.xla.emit.emission import Options
 from neuroncore_rtl.frontends.xla.graph.text import text_of
 from neuroncore_rtl.run import Result
 from neuroncore_rtl.run.settings import machine_of
+from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Jitted", "jit"]
@@ -114,8 +116,6 @@ class Jitted:
 
 
 def _jax() -> Any:
-    try:
-        import jax
-    except ImportError as error:
-        raise ImportError('jit needs JAX: pip install "neuroncore-rtl[jax]"') from error
-    return jax
+    """Return the package jax; MissingTool if it cannot be installed."""
+    require_packages("jax")
+    return importlib.import_module("jax")

@@ -1,0 +1,103 @@
+"""`jit`: arguments, programs, refusals, and a model on the RTL."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from neuroncore_rtl.frontends.xla import jit
+from neuroncore_rtl.frontends.xla.refusal import Refused
+from tests.frontends.xla.models import compared
+
+
+def layer(params, x):
+    hidden = jax.nn.gelu(x @ params["up"] + params["bias"], approximate=False)
+    return jax.nn.softmax(hidden @ params["down"])
+
+
+def parameters(rng, features=6, hidden=10, classes=4):
+    shapes = {"up": (features, hidden), "bias": (hidden,), "down": (hidden, classes)}
+    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def test_a_trained_step_on_the_rtl_is_bit_exact_and_close_to_jax(rng):
+    params, x = parameters(rng), rng.normal(size=(5, 6)).astype(np.float32)
+    labels = jax.nn.one_hot(np.arange(5) % 4, 4)
+
+    def step(params, x, labels):
+        def loss(params):
+            return -jnp.mean(jnp.sum(labels * jnp.log(layer(params, x)), axis=1))
+
+        value, slopes = jax.value_and_grad(loss)(params)
+        return value, jax.tree.map(lambda p, g: p - 0.1 * g, params, slopes)
+
+    model = jit(step, preset="tiny", target="rtl")
+    value, trained = model(params, x, labels)
+    assert model.result.bit_exact and model.result.compared > 1000
+    right, other = jax.jit(step)(params, x, labels)
+    np.testing.assert_allclose(value, right, rtol=1e-5)
+    for name, array in trained.items():
+        np.testing.assert_allclose(array, other[name], rtol=1e-4, atol=1e-6)
+    assert "test_jit.py" in model.report and "utilisation" in model.report
+
+
+def test_arguments_are_trees_and_static_ones_are_compiled_in(rng):
+    def scaled(x, times, *, shift=0):
+        return {"a": x["a"] * times + shift, "b": (x["b"], 3)}
+
+    model = jit(scaled, preset="nano", target="golden", static_argnums=1, static_argnames="shift")
+    x = {"a": rng.normal(size=(3,)).astype(np.float32), "b": np.int32(7)}
+    for times, shift in ((2, 0), (3, 1)):
+        found = model(x, times, shift=shift)
+        np.testing.assert_array_equal(found["a"], x["a"] * np.float32(times) + np.float32(shift))
+        assert int(found["b"][0]) == 7 and found["b"][1] == 3
+
+
+def test_a_second_call_of_the_same_shapes_does_not_compile(rng, monkeypatch):
+    model = jit(lambda x: x + 1, preset="nano", target="golden")
+    x = rng.normal(size=(2, 3)).astype(np.float32)
+    model(x)
+    first = model.compiled
+    monkeypatch.setattr("neuroncore_rtl.frontends.xla.jitted.compile_graph", None)
+    model(x * 2)
+    assert model.compiled is first
+    monkeypatch.undo()
+    model(x.astype(np.int32))
+    assert model.compiled is not first
+
+
+def test_nothing_but_zeros_and_empty_arrays():
+    compared(lambda x: (x, x + 1, jnp.zeros((2, 0))), np.zeros((0, 3), np.float32), preset="nano")
+
+
+def unsolvable(x):
+    return jnp.linalg.cholesky(x @ x.T)
+
+
+def double(x):
+    return jax.lax.complex(x, x)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (unsolvable, "operations must be StableHLO's own, not a call of lapack_spotrf"),
+        (double, "operations must be on real numbers .*not complex"),
+        (lambda x: jnp.fft.fft(x), "element types must be|operations must be"),
+        (lambda x: jax.pure_callback(np.sin, x, x), "operations must be StableHLO's own, not a call of"),
+    ],
+)
+def test_a_refusal_names_the_rule_the_value_and_the_users_line(function, message):
+    with pytest.raises(Refused, match=message) as refused:
+        jit(function, preset="nano", target="golden")(np.ones((2, 2), np.float32))
+    assert "test_jit.py:" in str(refused.value)
+
+
+def test_operands_of_products_are_rounded_only_if_that_is_allowed(rng):
+    a, b = (rng.normal(size=shape).astype(np.float32) for shape in ((5, 6), (6, 7)))
+    exact = a.astype(np.float64) @ b
+    errors = {}
+    for cast, kind in (("none", "bf16"), ("matmult", "fp16"), ("matmult", "bf16")):
+        model = jit(jnp.dot, preset="nano", target="golden", auto_cast=cast, auto_cast_type=kind)
+        errors[cast, kind] = np.abs(model(a, b) - exact).max()
+    assert errors["none", "bf16"] < 1e-6 < errors["matmult", "fp16"] < errors["matmult", "bf16"] < 0.1

@@ -1,0 +1,153 @@
+"""Passes: what is fused, the nests that cover a space, instructions of two operations, and random graphs."""
+
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from neuroncore_rtl.frontends.xla import jit
+from neuroncore_rtl.frontends.xla.emit import fused
+from neuroncore_rtl.frontends.xla.emit.nest import nests_of
+from neuroncore_rtl.frontends.xla.emit.selection import Selection
+from tests.frontends.xla.models import compared, drawn
+
+
+def norm(x, gain, shift):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred * jax.lax.rsqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * gain + shift
+
+
+def adamw(p, g, m, v):
+    m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+    return p - 1e-3 * (m / (jnp.sqrt(v) + 1e-8) + 0.01 * p), m, v
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "loads", "stores"),
+    [
+        (jax.nn.softmax, [(4, 40)], 1, 1),
+        (norm, [(4, 40), (40,), (40,)], 3, 1),
+        (adamw, [(4, 40)] * 4, 4, 3),
+        (lambda x, b, y: jax.nn.gelu(x + b) + y, [(4, 40), (40,), (4, 40)], 3, 1),
+    ],
+    ids=["softmax", "norm", "adamw", "residual"],
+)
+def test_rows_pass_through_sbuf_once(rng, function, shapes, loads, stores):
+    args = [np.abs(rng.normal(size=shape)).astype(np.float32) for shape in shapes]
+    model = jit(function, preset="tiny", target="golden", order="program")
+    steps = model.compile(*args).program.steps
+    copies = [step.instruction for step in steps if step.instruction.name == "DMA_COPY"]
+    assert len(copies) == loads + stores
+    compared(function, *args, bound=1e-6)
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 16])
+def test_nests_cover_a_space_once(py_rng, lanes):
+    count = 0
+    for _ in range(300):
+        space = tuple(py_rng.choice((2, 3, 5, 7, 8, 16, 33, 64)) for _ in range(py_rng.randrange(1, 4)))
+        reduced = {len(space) - 1} if py_rng.random() < 0.4 else set()
+        dense = [int(np.prod(space[d + 1 :])) for d in range(len(space))]
+        masked = [step * py_rng.randrange(2) for step in dense]
+        seen = np.zeros(space, int).reshape(-1)
+        for nest in nests_of(space, reduced, [dense, masked], lanes, py_rng.choice((4, 64, 2048))):
+            steps = nest.steps(dense)
+            assert nest.row is None or nest.counts[nest.row] <= lanes
+            for tile in nest.tiles():
+                for index in product(*map(range, tile.counts)):
+                    seen[nest.offset(dense) + np.dot(np.add(tile.starts, index), steps)] += 1
+                    count += 1
+        assert (seen == 1).all(), (space, reduced, masked)
+    assert count > 100_000
+
+
+SPECIAL = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1e-20, 3e38, -3e38, 1, -1.5], np.float32)
+
+
+def chains(x, y, r, c):
+    """Return many pairs of operations that one instruction computes."""
+    found = []
+    for first in (
+        lambda a: a * r,
+        lambda a: a - r,
+        lambda a: r - a,
+        lambda a: a + 1.7,
+        lambda a: 3.0 - a,
+        lambda a: a / r,
+    ):
+        for second in (
+            lambda a: a * 0.3,
+            lambda a: jnp.maximum(a, y),
+            lambda a: y - a,
+            lambda a: a + r,
+            jnp.tanh,
+            lambda a: a * c,
+        ):
+            found.append(second(first(x)))
+    return found, jnp.exp(x - r).sum(-1), (x * x).sum(-1), (x * x + y).sum(-1)
+
+
+def test_one_instruction_has_the_results_of_two(rng, monkeypatch):
+    x, y = (
+        np.concatenate([rng.permutation(SPECIAL), rng.normal(size=28)]).astype(np.float32) * np.ones((3, 1), np.float32)
+        for _ in range(2)
+    )
+    r, c = rng.normal(size=(3, 1)).astype(np.float32), rng.normal(size=(40,)).astype(np.float32)
+    r[0] = np.inf
+    results = []
+    for merged in (True, False):
+        if not merged:
+            monkeypatch.setattr(fused.Selection, "of", lambda *_: Selection(frozenset(), {}))
+        model = jit(chains, preset="tiny", target="golden", order="program")
+        results.append([np.asarray(one).view(np.uint32) for one in jax.tree.leaves(model(x, y, r, c))])
+        results[-1].append(len(model.compiled.program.steps))
+    assert results[0].pop() < results[1].pop()
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert sum(one.size for one in results[0]) > 4000
+
+
+def random_function(rng, depth):
+    """Return a function of a matrix, a row and a column, of exact operations drawn at random."""
+    steps = [(int(rng.integers(10)), rng.integers(0, 1 << 16, 3)) for _ in range(depth)]
+
+    def function(x, row, column):
+        values = [x, row, column, x.T[: x.shape[0], : x.shape[1]] if x.shape[0] == x.shape[1] else x[::-1]]
+        for kind, (a, b, c) in steps:
+            one, other, third = (values[n % len(values)] for n in (a, b, c))
+            match kind:
+                case 0:
+                    found = one + other
+                case 1:
+                    found = jnp.clip(one, -8, 8) * jnp.clip(other, -2, 2)
+                case 2:
+                    found = jnp.where(one > other, one, third) + 0 * x
+                case 3:
+                    found = one.sum(-1, keepdims=True) if one.ndim == 2 else one
+                case 4:
+                    found = one.max(-1, keepdims=True) if one.ndim == 2 else one
+                case 5:
+                    found = one.min(0) if one.ndim == 2 and one.shape[0] > 1 else -one
+                case 6:
+                    found = (jnp.broadcast_to(one, x.shape)[:, ::-1] - other).reshape(-1).reshape(x.shape)
+                case 7:
+                    found = jnp.floor(one / 4) + jnp.abs(other)
+                case 8:
+                    found = jnp.concatenate([jnp.broadcast_to(one, x.shape)[1:], jnp.broadcast_to(other, x.shape)[:1]])
+                case _:
+                    found = jnp.minimum(one, other).astype(jnp.int32).astype(jnp.float32)
+            values.append(jnp.clip(found, -1000, 1000))
+        return values[3:]
+
+    return function
+
+
+def test_random_graphs_have_jaxs_results(rng):
+    count = 0
+    for _ in range(30):
+        rows, columns = (int(n) for n in rng.integers(1, 12, 2))
+        args = drawn(rng, (rows, columns)), drawn(rng, (columns,)), drawn(rng, (rows, 1))
+        count += compared(random_function(rng, 12), *args)
+    assert count > 10_000
