@@ -68,4 +68,8 @@ def compile_graph(graph: Block, config: Config, options: Options = Options(), or
         assert inputs[-1].name == f"argument{value.number}", number
     emit_block(emission, graph)
     outputs = tuple(emission.tensor(value) for value in graph.results)
+    # A report lists results, not the values between passes.
+    shown = {tensor.address for tensor in (*inputs, *outputs, *emission.constants)}
+    tensors = program.space.hbm_tensors
+    tensors[:] = [tensor for tensor in tensors if tensor.address in shown]
     return Compiled(program, graph, tuple(inputs), outputs, emission.constants)

@@ -1,6 +1,7 @@
-"""Code blocks of docs/kernels.md and docs/nki.md: they run, and print the documented output (numbers aside)."""
+"""Code blocks of docs/kernels.md, docs/nki.md and docs/jax.md: they run, and print the documented output (numbers aside)."""
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.frontends.xla.table import updated_page
 from tests.docs.guide import GUIDE, run_blocks, without_numbers
 
 
@@ -16,6 +17,13 @@ def test_the_page_of_nki_is_true(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     blocks = list(run_blocks(GUIDE.with_name("nki.md")))
     assert len(blocks) == 4 and all(printed == (said or "") for said, printed in blocks)
+
+
+def test_the_page_of_jax_is_true():
+    page = GUIDE.with_name("jax.md")
+    blocks = list(run_blocks(page))
+    assert len(blocks) == 2 and all(printed == (said or "") for said, printed in blocks)
+    assert updated_page(page.read_text()) == page.read_text()
 
 
 def test_words_that_differ_are_noticed(tmp_path):
