@@ -39,7 +39,7 @@ class Compiled:
 
     def execute(self, arrays: Sequence[np.ndarray], on: Any = "rtl", **variables) -> tuple[list[np.ndarray], Result]:
         """Run the program on arrays; return the results and the run's `Result`."""
-        codes = dict(self.constants)
+        codes: dict[str | HbmTensor, Any] = {**self.constants}
         for tensor, value, array in zip(self.inputs, self.graph.arguments, arrays, strict=True):
             if array.shape != value.shape or array.dtype != value.type.dtype:
                 raise Refused(f"an argument must be {value}, not {array.dtype}{list(array.shape)}")

@@ -1,4 +1,4 @@
-"""Code blocks of docs/kernels.md, docs/nki.md and docs/jax.md: they run, and print the documented output (numbers aside)."""
+"""Code blocks of docs/kernels.md, nki.md and jax.md: they run, and print the documented output (numbers aside)."""
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.frontends.xla.table import updated_page

@@ -153,7 +153,7 @@ class _TileEmitter:
         check_narrow(result.type)
         lanes = Lanes(self.program, self._own_shape(result), self.partitions, self.emitter.busy)
         place = self.emitter.operand_place(operation, operand)
-        source = lanes_tile = self._operand(operand, place)
+        source = self._operand(operand, place)
         there = {at for at in place if at is not None}
         kept = {at for at in self.outer.one.places[result] if at is not None}
         # Dimensions of the nest that are reduced here.
@@ -161,9 +161,8 @@ class _TileEmitter:
         full = tuple(
             self.tile.counts[d] if self.nest.origin[d][0] in there else 1 for d in self.nest.free
         ) or (1,)  # fmt: skip
-        if not isinstance(source, Tensor):
-            lanes_tile = Lanes(self.program, full, self.partitions, self.emitter.busy).tile(source, operand.type.format)
-        source = lanes_tile.broadcast_to(*full)
+        wide = Lanes(self.program, full, self.partitions, self.emitter.busy)
+        source = wide.tile(source, operand.type.format).broadcast_to(*full)
         narrow = result.type.is_integer and result.type.bits < 32 and function in ("add", "multiply")
         total = lanes.new(INT32 if narrow else result.type.format)
         if operation in self.sums:

@@ -14,7 +14,7 @@ from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.spec.formats import FP32, INT32, UINT8, UINT32, Format
+from neuroncore_rtl.spec.formats import FP32, INT32, UINT8, UINT32, Format, IntFormat
 from neuroncore_rtl.spec.isa import AluOp, Elementwise, Engine, Opcode
 
 __all__ = ["ACTIVATIONS", "FUNCTIONS", "Lanes", "Operand", "evaluate"]
@@ -143,6 +143,7 @@ for _name, _op in (("add", AluOp.ADD), ("subtract", AluOp.SUBTRACT), ("multiply"
 
 def wrap(lanes: Lanes, dst: Tensor, value: Tensor) -> None:
     """Append dst = value modulo 2^n, for integers of n bits, fewer than 32."""
+    assert isinstance(dst.format, IntFormat)
     bits = dst.format.bits
     half, mask = 1 << (bits - 1), (1 << bits) - 1
     if dst.format.min == 0:
@@ -255,7 +256,7 @@ def _integer_division(lanes: Lanes, dst: Tensor, of: ElementType, a: Operand, b:
         rest = lanes.apply(lanes.new(UINT32), rest, AluOp.SUBTRACT, taken)
     result = rest if remainder else quotient
     if signed:
-        assert negative is not None
+        assert negative is not None and other is not None
         sign = (
             negative
             if remainder

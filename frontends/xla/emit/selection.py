@@ -198,8 +198,8 @@ def _arithmetic(
             op, scalar = AluOp.MULTIPLY, _inverse(lanes, scalar)
         if isinstance(first, Waiting):
             dst = lanes.new(FLOAT32.format, op.name.lower())
-            reversals = {"reverse0": first.reverse, "reverse1": reverse}
-            lanes.append(isa.tensor_scalar(dst, first.a, first.b, first.op, scalar, op, **reversals))
+            options: isa.Options = {"reverse0": first.reverse, "reverse1": reverse}
+            lanes.append(isa.tensor_scalar(dst, first.a, first.b, first.op, scalar, op, **options))
             return dst
         tile = lanes.tile(_appended(first), FLOAT32.format)
         waiting = Waiting(lanes, tile, op, scalar, reverse)
@@ -208,7 +208,7 @@ def _arithmetic(
         if isinstance(first, Waiting) and isinstance(second, Tensor | Waiting):
             other = lanes.tile(_appended(second), FLOAT32.format)
             dst = lanes.new(FLOAT32.format, op.name.lower())
-            reversals = {"reverse0": first.reverse, "reverse1": reverse}
+            reversals: isa.Options = {"reverse0": first.reverse, "reverse1": reverse}
             lanes.append(isa.scalar_tensor_tensor(dst, first.a, first.b, first.op, other, op, **reversals))
             return dst
     return None

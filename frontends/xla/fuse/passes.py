@@ -8,6 +8,7 @@ A reduction joins only if it reduces the innermost dimensions, whose elements ar
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
+from typing import TypeGuard
 
 from neuroncore_rtl.frontends.xla.fuse.placement import Placement, is_transparent, place_result, placed_root
 from neuroncore_rtl.frontends.xla.graph.operations import Block, Elementwise, Operation, Reduce, Value
@@ -50,11 +51,12 @@ def combining_function(reduce: Reduce) -> str | None:
     if len(body.operations) != 1 or len(body.arguments) != 2 or len(reduce.results) != 1:
         return None
     (only,) = body.operations
-    combines = isinstance(only, Elementwise) and {*only.operands} == {*body.arguments} and body.results == only.results
-    return only.function if combines and only.function in _COMBINING else None
+    if not isinstance(only, Elementwise) or {*only.operands} != {*body.arguments} or body.results != only.results:
+        return None
+    return only.function if only.function in _COMBINING else None
 
 
-def is_row_reduction(operation: Operation) -> bool:
+def is_row_reduction(operation: Operation) -> TypeGuard[Reduce]:
     """Return whether an operation is a reduction of which a pass is capable."""
     return (
         isinstance(operation, Reduce) and combining_function(operation) is not None and operation.operands[0].size > 0
@@ -197,8 +199,12 @@ class _Forming:
         if len({*same.values()}) != len(other.space) or (reduced and reduced != inner):
             return
         into.reduced = reduced
-        for mine, others in ((into.places, other.places), (into.reads, other.reads)):
-            mine.update({of: tuple(None if d is None else same[d] for d in theirs) for of, theirs in others.items()})
+
+        def moved(place: Placement) -> Placement:
+            return tuple(None if d is None else same[d] for d in place)
+
+        into.places.update({value: moved(theirs) for value, theirs in other.places.items()})
+        into.reads.update({reduce: moved(theirs) for reduce, theirs in other.reads.items()})
         self.of.update(dict.fromkeys(other.places, into))
         into.operations = [*other.operations, *into.operations]
         into.needs = (into.needs | other.needs) - {into, other}

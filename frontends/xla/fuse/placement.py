@@ -5,6 +5,7 @@ a placement leads through them to the value that is stored or computed, the *roo
 """
 
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from neuroncore_rtl.frontends.xla.graph.operations import Broadcast, Constant, Iota, Operation, Reshape, Value
 
@@ -23,7 +24,7 @@ def kept_dimensions(operation: Reshape) -> list[tuple[int, int]] | None:
     return list(zip(*sides, strict=True))
 
 
-def is_transparent(operation: Operation | None) -> bool:
+def is_transparent(operation: Operation | None) -> TypeGuard[Broadcast | Reshape | Constant | Iota]:
     """Return whether the operation needs no instruction within a pass."""
     if isinstance(operation, Reshape):
         return kept_dimensions(operation) is not None
@@ -52,6 +53,7 @@ def place_result(value: Value, root: Value, place: Placement, makers: Mapping[Va
     if value is root:
         return {d: at for d, at in enumerate(place) if at is not None}
     maker = makers[value]
+    assert isinstance(maker, Broadcast | Reshape)
     below = place_result(maker.operands[0], root, place, makers)
     if isinstance(maker, Broadcast):
         return {axis: below[d] for d, axis in enumerate(maker.axes) if d in below}

@@ -40,13 +40,13 @@ class Attributes:
         """Return an array attribute of integers or booleans, in one dimension."""
         if name not in self._all:
             return default
-        found = self._all[name]
+        found: Any = self._all[name]
         if isinstance(found, ir.DenseElementsAttr):
             return tuple(int(one) for one in array_of(found).reshape(-1))
         return tuple(int(one) for one in found)
 
     def integer(self, name: str, default: int = 0) -> int:
-        return int(self._all[name].value) if name in self._all else default
+        return int(self.get(name).value) if name in self._all else default
 
     def text(self, name: str, default: str = "") -> str:
         """Return the name of an enumeration's case, or a string."""
@@ -78,7 +78,7 @@ def tensor_type(value_type: ir.Type) -> tuple[tuple[int, ...], ElementType]:
 
 def array_of(attribute: ir.Attribute) -> np.ndarray:
     """Return the array of a dense attribute; a splat occupies one element."""
-    found = attribute.maybe_downcast() if hasattr(attribute, "maybe_downcast") else attribute
+    found: Any = attribute.maybe_downcast() if hasattr(attribute, "maybe_downcast") else attribute
     if isinstance(found, ir.DenseResourceElementsAttr):
         raise Refused("constants must be in the module, not in a resource")
     kind = ir.RankedTensorType(found.type)
@@ -95,7 +95,7 @@ def array_of(attribute: ir.Attribute) -> np.ndarray:
 def _scalar(found: ir.DenseElementsAttr, dtype: np.dtype) -> np.ndarray:
     splat = found.get_splat_value()
     if dtype == np.bool_:
-        return np.bool_(str(splat) in ("true", "1", "-1 : i1", "true : i1"))
+        return np.array(str(splat) in ("true", "1", "-1 : i1", "true : i1"))
     value = getattr(splat, "value", None)
     return _number(str(splat).split(":")[0].strip(), dtype) if value is None else np.asarray(value).astype(dtype)
 
@@ -128,14 +128,14 @@ def source_of(location: ir.Location) -> SourceLine:
     return SourceLine(user, user)
 
 
-def _lines(location: ir.Location) -> list[Line]:
+def _lines(location: Any) -> list[Line]:
     match location:
         case ir.NameLoc():
             return _lines(location.child_loc)
         case ir.CallSiteLoc():
             return _lines(location.callee) + _lines(location.caller)
         case ir.FusedLoc():
-            return [line for one in location.locations for line in _lines(one)]
+            return [line for one in list(location.locations) for line in _lines(one)]
         case ir.FileLineColLoc():
             return [Line(str(Path(str(location.filename).strip('"'))), location.start_line)]
     return []

@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import inf, isclose, pi, sqrt
 
 from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Constant, Elementwise, Operation, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Block, Case, Constant, Elementwise, Operation, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32
 
 __all__ = ["recognise"]
@@ -35,7 +35,7 @@ def _recognise(block: Block, makers: dict[Value, Operation], same: dict[Value, V
         for name in ("body", "condition", "select", "scatter"):
             if isinstance(value := getattr(operation, name, None), Block):
                 inner[name] = _recognise(value, makers, same)
-        if hasattr(operation, "branches"):
+        if isinstance(operation, Case):
             inner["branches"] = tuple(_recognise(each, makers, same) for each in operation.branches)
         operation = replace(operation, operands=tuple(same.get(one, one) for one in operation.operands), **inner)
         if isinstance(operation, Elementwise) and operation.result.type is FLOAT32:
