@@ -45,7 +45,7 @@ _SHAPES = "shapes must be constants"
 _REFUSED = {
     **dict.fromkeys(("cholesky", "triangular_solve", "fft", "custom_call"), _HOST),
     **dict.fromkeys(("complex", "real", "imag"), "no complex numbers"),
-    **dict.fromkeys(("infeed", "outfeed", "send", "recv", "async_start", "async_done"), "a program has no side effects"),
+    **dict.fromkeys(("infeed", "outfeed", "send", "recv", "async_start", "async_done"), "no side effects"),
     **dict.fromkeys(("tuple", "get_tuple_element"), "values must be arrays"),
     **dict.fromkeys(("get_dimension_size", "set_dimension_size", "real_dynamic_slice"), _SHAPES),
     **dict.fromkeys(("uniform_quantize", "uniform_dequantize"), "no quantised types"),
