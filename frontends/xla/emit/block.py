@@ -7,6 +7,7 @@ from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.fused import emit_pass
 from neuroncore_rtl.frontends.xla.emit.moves import emit_concatenate, emit_pad
 from neuroncore_rtl.frontends.xla.emit.products import emit_dot
+from neuroncore_rtl.frontends.xla.emit.rows import emit_gather_rows, emit_scatter_rows
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, passes_of
 from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
 from neuroncore_rtl.frontends.xla.graph import operations as graph
@@ -20,7 +21,9 @@ Emitter = Callable[[Emission, Any], None]
 EMITTERS: dict[type[Operation], Emitter] = {
     graph.Concatenate: emit_concatenate,
     graph.Dot: emit_dot,
+    graph.GatherRows: emit_gather_rows,
     graph.Pad: emit_pad,
+    graph.ScatterRows: emit_scatter_rows,
 }
 """Emitters of operations that are no part of a pass."""
 

@@ -7,13 +7,21 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
+from neuroncore_rtl.frontends.xla.expand.indexing import expand_dynamic_slice, expand_dynamic_update, expand_gather
+from neuroncore_rtl.frontends.xla.expand.scattering import expand_scatter
+from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.operations import Block, Operation, Value
 
 __all__ = ["EXPANDERS", "expanded"]
 
 Expander = Callable[[Builder, Any], tuple[Value, ...] | None]
-EXPANDERS: dict[type[Operation], Expander] = {}
+EXPANDERS: dict[type[Operation], Expander] = {
+    graph.DynamicSlice: expand_dynamic_slice,
+    graph.DynamicUpdate: expand_dynamic_update,
+    graph.Gather: expand_gather,
+    graph.Scatter: expand_scatter,
+}
 """Expanders by the kind of operation; None leaves the operation as it is."""
 
 

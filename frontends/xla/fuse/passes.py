@@ -164,6 +164,8 @@ class _Forming:
                 if not free:
                     return None
                 found[d] = free[0]
+        if len({*found.values()}) != len(found):
+            return None
         place = tuple(found.get(d) if extent != 1 else None for d, extent in enumerate(shape))
         for operand in operands:
             root, own = placed_root(operand, place, self.makers)

@@ -14,8 +14,9 @@ from neuroncore_rtl.kernels.program.source import SourceLine
 
 __all__ = [
     "Bitcast", "Block", "Broadcast", "Case", "Concatenate", "Constant", "Convolution", "Dot", "DynamicSlice",
-    "DynamicUpdate", "Elementwise", "Gather", "Iota", "Operation", "Pad", "Reduce", "ReduceWindow", "Reshape",
-    "Reverse", "Scatter", "SelectAndScatter", "Slice", "Sort", "Transpose", "Value", "While", "Window",
+    "DynamicUpdate", "Elementwise", "Gather", "GatherRows", "Iota", "Operation", "Pad", "Reduce", "ReduceWindow",
+    "Reshape", "Reverse", "Scatter", "ScatterRows", "SelectAndScatter", "Slice", "Sort", "SortRows", "Transpose",
+    "Value", "While", "Window",
 ]  # fmt: skip
 
 _NUMBERS = count()
@@ -268,6 +269,30 @@ class Gather(Operation):
 
 
 @dataclass(eq=False, kw_only=True)
+class GatherRows(Operation):
+    """Operands: an array, int32 numbers [n] in range. Window i of the result starts at element numbers[i] * unit.
+
+    Arguments:
+        unit: elements of the array in row-major order from one row to the next.
+        steps: such elements between those of a window, for each of its dimensions, which the result has after n.
+    """
+
+    unit: int
+    steps: tuple[int, ...]
+
+
+@dataclass(eq=False, kw_only=True)
+class ScatterRows(Operation):
+    """Operands: an array, int32 numbers [n], windows [n, ...]. Writes the windows in order, numbers as `GatherRows`.
+
+    A window with a number out of range, as an unsigned integer, is not written.
+    """
+
+    unit: int
+    steps: tuple[int, ...]
+
+
+@dataclass(eq=False, kw_only=True)
 class Scatter(Operation):
     """Operands: arrays, indices, as many updates. StableHLO's scatter, with its names of attributes."""
 
@@ -287,6 +312,13 @@ class Sort(Operation):
 
     axis: int
     stable: bool
+    body: Block
+
+
+@dataclass(eq=False, kw_only=True)
+class SortRows(Operation):
+    """Operands [rows, 2^n] sorted together along the second dimension; elements that `body` ties are the same."""
+
     body: Block
 
 

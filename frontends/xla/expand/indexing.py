@@ -1,0 +1,158 @@
+"""Indexing: dynamic slices, gathers and scatters become row numbers, and copies of windows by them.
+
+The row number of a window is the element at which it starts, divided by a unit that divides all such elements.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from neuroncore_rtl.frontends.xla.graph.builder import Builder
+from neuroncore_rtl.frontends.xla.graph.operations import (
+    DynamicSlice,
+    DynamicUpdate,
+    Gather,
+    GatherRows,
+    ScatterRows,
+    Value,
+)
+from neuroncore_rtl.frontends.xla.graph.types import BOOLEAN, INTEGER32
+
+__all__ = [
+    "batch_starts", "components", "expand_dynamic_slice", "expand_dynamic_update", "expand_gather", "gather_rows",
+    "row_numbers", "scatter_rows", "strides_of", "unit_of",
+]  # fmt: skip
+
+
+def strides_of(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the steps of row-major order."""
+    return tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
+
+
+def unit_of(shape: Sequence[int], starts: Mapping[int, Value]) -> int:
+    """Return the number of elements that divides every start; that of the array if all of them are 0."""
+    return min((strides_of(shape)[d] for d in starts), default=max(1, prod(shape)))
+
+
+def clamped(builder: Builder, start: Value, most: int) -> Value:
+    """Append the nearest index from 0 to `most`, as int32."""
+    high = min(most, np.iinfo(start.type.dtype).max)
+    low, high = (builder.number(number, start.shape, start.type) for number in (0, high))
+    return builder.convert(builder.apply("clamp", low, start, high), INTEGER32)
+
+
+def is_within(builder: Builder, start: Value, most: int) -> Value:
+    """Append whether an index is from 0 to `most`."""
+    least = builder.apply("greater_equal", start, builder.number(0, start.shape, start.type))
+    if most >= np.iinfo(start.type.dtype).max:
+        return least
+    highest = builder.apply("less_equal", start, builder.number(most, start.shape, start.type))
+    return builder.apply("and", least, highest)
+
+
+def row_numbers(
+    builder: Builder, shape: Sequence[int], starts: Mapping[int, Value], batch: Sequence[int]
+) -> Value:
+    """Append the row numbers, of shape `batch`, of windows with these starts in dimensions of an array."""
+    strides, unit, total = strides_of(shape), unit_of(shape, starts), None
+    for d, start in starts.items():
+        factor = builder.number(strides[d] // unit, batch)
+        own = start if strides[d] == unit else builder.apply("multiply", start, factor)
+        total = own if total is None else builder.apply("add", total, own)
+    return builder.number(0, batch) if total is None else total
+
+
+def gather_rows(
+    builder: Builder, array: Value, numbers: Value, unit: int, window: Sequence[int], steps: Sequence[int]
+) -> Value:
+    """Append the windows of an array at row numbers [n]."""
+    fields = {"unit": unit, "steps": tuple(steps)}
+    return builder.append(GatherRows, (*numbers.shape, *window), array.type, array, numbers, **fields)
+
+
+def scatter_rows(
+    builder: Builder, array: Value, numbers: Value, windows: Value, unit: int, steps: Sequence[int]
+) -> Value:
+    """Append the array with windows at row numbers [n]."""
+    fields = {"unit": unit, "steps": tuple(steps)}
+    return builder.append(ScatterRows, array.shape, array.type, array, numbers, windows, **fields)
+
+
+def _slice_starts(builder: Builder, shape: Sequence[int], size: Sequence[int], starts: Sequence[Value]):
+    """Append the clamped starts, of shape [1], of the dimensions that have more than one."""
+    return {
+        d: clamped(builder, builder.reshape(start, 1), extent - count)
+        for d, (extent, count, start) in enumerate(zip(shape, size, starts, strict=True))
+        if extent > count
+    }
+
+
+def expand_dynamic_slice(builder: Builder, operation: DynamicSlice) -> tuple[Value]:
+    """Append the window of a slice."""
+    array, *indices = operation.operands
+    if operation.result.size == 0 or operation.size == array.shape:
+        return (builder.reshape(array, *operation.size) if array.size else builder.number(0, operation.size, array.type),)
+    starts = _slice_starts(builder, array.shape, operation.size, indices)
+    numbers, unit = row_numbers(builder, array.shape, starts, (1,)), unit_of(array.shape, starts)
+    rows = gather_rows(builder, array, numbers, unit, operation.size, strides_of(array.shape))
+    return (builder.reshape(rows, *operation.size),)
+
+
+def expand_dynamic_update(builder: Builder, operation: DynamicUpdate) -> tuple[Value]:
+    """Append the array with the window of the new slice."""
+    array, update, *indices = operation.operands
+    if update.size == 0:
+        return (array,)
+    if update.shape == array.shape:
+        return (update,)
+    starts = _slice_starts(builder, array.shape, update.shape, indices)
+    numbers, unit = row_numbers(builder, array.shape, starts, (1,)), unit_of(array.shape, starts)
+    rows = builder.reshape(update, 1, *update.shape)
+    return (scatter_rows(builder, array, numbers, rows, unit, strides_of(array.shape)),)
+
+
+def components(builder: Builder, indices: Value, axis: int) -> list[Value]:
+    """Append the components of index vectors along `axis`; past the last dimension, the indices are the only one."""
+    if axis == indices.rank:
+        return [indices]
+    batch = [extent for d, extent in enumerate(indices.shape) if d != axis]
+    return [
+        builder.reshape(builder.part(indices, axis, k, k + 1), *batch) for k in range(indices.shape[axis])
+    ]  # fmt: skip
+
+
+def batch_starts(
+    builder: Builder, batch: Sequence[int], dims: Sequence[int], places: Sequence[int], axis: int
+) -> dict[int, Value]:
+    """Append the starts in batching dimensions `dims`: indices along those of the index vectors."""
+    return {d: builder.iota(batch, place - (place > axis)) for d, place in zip(dims, places, strict=True)}
+
+
+def expand_gather(builder: Builder, gather: Gather) -> tuple[Value]:
+    """Append the windows of index vectors, clamped so that they fit, and the order of the result's dimensions."""
+    array, indices = gather.operands
+    result, shape, size = gather.result, array.shape, gather.slice_sizes
+    if result.size == 0:
+        return (builder.number(0, result.shape, result.type),)
+    axis = gather.index_vector_dim
+    batch = [extent for d, extent in enumerate(indices.shape) if d != axis]
+    vectors = components(builder, indices, axis)
+    starts = {
+        d: clamped(builder, start, shape[d] - size[d])
+        for d, start in zip(gather.start_index_map, vectors, strict=True)
+        if shape[d] > size[d]
+    }
+    dims, places = gather.operand_batching_dims, gather.start_indices_batching_dims
+    starts |= batch_starts(builder, batch, dims, places, axis)
+    numbers = builder.reshape(row_numbers(builder, shape, starts, batch), prod(batch))
+    kept = [d for d in range(len(shape)) if d not in (*gather.collapsed_slice_dims, *dims)]
+    window = [size[d] for d in kept]
+    steps = [strides_of(shape)[d] for d in kept]
+    rows = gather_rows(builder, array, numbers, unit_of(shape, starts), window, steps)
+    outer = iter(range(len(batch)))
+    order = [
+        len(batch) + gather.offset_dims.index(d) if d in gather.offset_dims else next(outer)
+        for d in range(result.rank)
+    ]  # fmt: skip
+    return (builder.transpose(builder.reshape(rows, *batch, *window), *order),)

@@ -1,0 +1,237 @@
+"""Scatters: windows are written by row numbers, after those that meet in an element have been combined."""
+
+from math import prod
+
+import numpy as np
+
+from neuroncore_rtl.frontends.xla.expand.indexing import (
+    batch_starts,
+    clamped,
+    components,
+    gather_rows,
+    is_within,
+    row_numbers,
+    scatter_rows,
+    strides_of,
+    unit_of,
+)
+from neuroncore_rtl.frontends.xla.graph.builder import Builder
+from neuroncore_rtl.frontends.xla.graph.operations import Block, Dot, Elementwise, Reduce, Scatter, Value
+from neuroncore_rtl.frontends.xla.graph.types import BOOLEAN, FLOAT32, INTEGER32, element_type
+from neuroncore_rtl.frontends.xla.refusal import Refused
+
+__all__ = ["expand_scatter"]
+
+_MOST = 1 << 16
+"""Maximum bytes whose sum is exact in FP32."""
+_SEQUENCE = 256
+"""Maximum windows that are combined one after the other."""
+_NEUTRAL = {"maximum": -np.inf, "minimum": np.inf, "multiply": 1, "and": True, "or": False, "add": False}
+
+
+def expand_scatter(builder: Builder, scatter: Scatter) -> tuple[Value, ...]:
+    """Append the arrays with their updates; a window that does not fit is dropped."""
+    count = len(scatter.results)
+    arrays, indices, updates = scatter.operands[:count], scatter.operands[count], scatter.operands[count + 1 :]
+    if updates[0].size == 0:
+        return arrays
+    shape, axis = arrays[0].shape, scatter.index_vector_dim
+    dims, places = scatter.input_batching_dims, scatter.scatter_indices_batching_dims
+    inner = scatter.update_window_dims
+    kept = [d for d in range(len(shape)) if d not in (*scatter.inserted_window_dims, *dims)]
+    window = [updates[0].shape[d] for d in inner]
+    size = dict(zip(kept, window, strict=True))
+    outer = [d for d in range(updates[0].rank) if d not in inner]
+    batch = [updates[0].shape[d] for d in outer]
+
+    starts, fits = {}, None
+    for d, start in zip(scatter.scatter_dims_to_operand_dims, components(builder, indices, axis), strict=True):
+        most = shape[d] - size.get(d, 1)
+        within = is_within(builder, start, most)
+        fits = within if fits is None else builder.apply("and", fits, within)
+        if most:
+            starts[d] = clamped(builder, start, most)
+    starts |= batch_starts(builder, batch, dims, places, axis)
+    numbers = row_numbers(builder, shape, starts, batch)
+    if fits is not None:
+        numbers = builder.apply("select", fits, numbers, builder.number(-1, batch))
+    numbers = builder.reshape(numbers, prod(batch))
+    rows = [
+        builder.reshape(builder.transpose(one, *outer, *inner), prod(batch), *window) for one in updates
+    ]  # fmt: skip
+    places_of = _Places(builder, unit_of(shape, starts), [strides_of(shape)[d] for d in kept])
+
+    arguments = scatter.body.arguments
+    if scatter.body.results == arguments[count:]:
+        return tuple(places_of.write(array, numbers, one) for array, one in zip(arrays, rows, strict=True))
+    if scatter.unique_indices or prod(batch) == 1:
+        return places_of.combine(scatter.body, arrays, numbers, rows)
+    if (function := _combining(scatter.body)) is not None and _is_plain(function, arrays[0]):
+        suffix = len(shape)
+        while suffix and size.get(suffix - 1, 1) == shape[suffix - 1]:
+            suffix -= 1
+        return (_merge(places_of, scatter.body, function, arrays[0], numbers, rows[0], prod(shape[suffix:])),)
+    if prod(batch) > _SEQUENCE:
+        rule = "repeated indices must be combined by add, subtract, multiply, max, min, and, or"
+        raise Refused(f"{rule}, if there are more than {_SEQUENCE} of them; use unique_indices=True", scatter.source)
+    for n in range(prod(batch)):
+        own = [builder.part(one, 0, n, n + 1) for one in rows]
+        arrays = places_of.combine(scatter.body, arrays, builder.part(numbers, 0, n, n + 1), own)
+    return tuple(arrays)
+
+
+def _combining(body: Block) -> str | None:
+    """Return the only function of a body of two arguments, the array's element first."""
+    if len(body.operations) != 1 or len(body.arguments) != 2:
+        return None
+    (only,) = body.operations
+    found = isinstance(only, Elementwise) and body.results == only.results
+    ordered = only.operands == body.arguments
+    if found and (ordered or (only.operands == body.arguments[::-1] and only.function != "subtract")):
+        return only.function
+    return None
+
+
+def _is_plain(function: str, array: Value) -> bool:
+    """Return whether the order in which a function combines elements has no effect, rounding apart."""
+    if array.type.is_boolean:
+        return function in ("add", "or", "and", "multiply", "maximum", "minimum")
+    return function in ("add", "subtract", "multiply", "maximum", "minimum", "and", "or")
+
+
+class _Places:
+    """Windows of arrays: `unit` elements per row number, `steps` between the elements of a window."""
+
+    def __init__(self, builder: Builder, unit: int, steps: list[int]):
+        self.builder, self.unit, self.steps = builder, unit, steps
+
+    def write(self, array: Value, numbers: Value, rows: Value) -> Value:
+        return scatter_rows(self.builder, array, numbers, rows, self.unit, self.steps)
+
+    def read(self, array: Value, numbers: Value, window) -> Value:
+        """Append the windows; for numbers of -1, those of row 0."""
+        first = self.builder.apply("maximum", numbers, self.builder.number(0, numbers.shape))
+        return gather_rows(self.builder, array, first, self.unit, window, self.steps)
+
+    def combine(self, body: Block, arrays, numbers: Value, rows) -> tuple[Value, ...]:
+        """Append the arrays, where windows that are apart are combined with their updates."""
+        old = [self.read(one, numbers, rows[0].shape[1:]) for one in arrays]
+        new = self.builder.inline(body, *old, *rows)
+        return tuple(self.write(one, numbers, windows) for one, windows in zip(arrays, new, strict=True))
+
+
+def _merge(
+    places: _Places, body: Block, function: str, array: Value, numbers: Value, rows: Value, width: int
+) -> Value:
+    """Append the array with updates of which several may have the same element.
+
+    Windows are divided into rows of `width` elements, of which any two are equal or apart. Those of the same number are
+    combined first: for each row of the array, or for each update if these are fewer.
+    """
+    builder = places.builder
+    numbers = _divided(places, numbers, rows, width)
+    updates = builder.reshape(rows, numbers.size, width)
+    count = array.size // width
+    table = builder.reshape(array, count, width)
+    is_small = count <= numbers.size
+    targets = builder.iota((count,), 0) if is_small else numbers
+    shape = numbers.size, targets.size
+    same = builder.apply("equal", builder.broadcast(numbers, shape, (0,)), builder.broadcast(targets, shape, (1,)))
+    if function in ("add", "subtract") and not array.type.is_boolean:
+        merged = (_sum_floats if array.type.is_float else _sum_integers)(builder, same, updates)
+    else:
+        merged = _reduced(builder, same, updates, body, function)
+    if not is_small:
+        by_row = _Places(builder, width, [1])
+        return builder.reshape(by_row.combine(body, [table], numbers, [merged])[0], *array.shape)
+    (new,) = builder.inline(body, table, merged)
+    hit = builder.broadcast(_any(builder, same), table.shape, (0,))
+    return builder.reshape(builder.apply("select", hit, new, table), *array.shape)
+
+
+def _divided(places: _Places, numbers: Value, rows: Value, width: int) -> Value:
+    """Append the numbers of the rows of `width` elements of all windows; -1 for a row of a dropped window."""
+    builder, window = places.builder, rows.shape[1:]
+    outer = next(d for d in range(len(window) + 1) if prod(window[d:]) <= width and all(
+        step < width or n == 1 for n, step in zip(window[d:], places.steps[d:], strict=True)
+    ))  # fmt: skip
+    shape = numbers.size, *window[:outer]
+    wide = builder.broadcast(numbers, shape, (0,))
+    total = builder.apply("multiply", wide, builder.number(places.unit // width, shape))
+    for d in range(outer):
+        own = builder.apply("multiply", builder.iota(shape, d + 1), builder.number(places.steps[d] // width, shape))
+        total = builder.apply("add", total, own)
+    dropped = builder.apply("less", wide, builder.number(0, shape))
+    return builder.reshape(builder.apply("select", dropped, wide, total), prod(shape))
+
+
+def _any(builder: Builder, same: Value) -> Value:
+    """Append whether a column has a true element."""
+    one, other, result = (Value((), BOOLEAN) for _ in range(3))
+    either = Elementwise(operands=(one, other), results=(result,), source=builder.source, function="or")
+    body = Block(arguments=(one, other), operations=[either], results=(result,))
+    start = builder.number(False, (), BOOLEAN)
+    return builder.append(Reduce, same.shape[1:], BOOLEAN, same, start, axes=(0,), body=body)
+
+
+def _reduced(builder: Builder, same: Value, updates: Value, body: Block, function: str) -> Value:
+    """Append, for each column of `same`, the updates of its true rows, combined."""
+    of, (rows, targets), width = updates.type, same.shape, updates.shape[1]
+    neutral = _NEUTRAL[function]
+    if of.is_integer:
+        limits = np.iinfo(of.dtype)
+        all_ones = -1 if of.is_signed else limits.max
+        neutral = {"maximum": limits.min, "minimum": limits.max, "multiply": 1, "and": all_ones, "or": 0}[function]
+    elif of.is_boolean:
+        neutral = function in ("multiply", "and", "minimum")
+    shape = targets, width, rows
+    wide = builder.broadcast(builder.transpose(updates, 1, 0), shape, (1, 2))
+    mask = builder.broadcast(builder.transpose(same, 1, 0), shape, (0, 2))
+    chosen = builder.apply("select", mask, wide, builder.number(neutral, shape, of))
+    return builder.append(
+        Reduce, (targets, width), of, chosen, builder.number(neutral, (), of), axes=(2,), body=body
+    )  # fmt: skip
+
+
+def _product(builder: Builder, same: Value, columns: Value) -> Value:
+    """Append the sums of columns over the true rows of each column of `same`."""
+    onehot = builder.convert(same, columns.type)
+    contract = (0,), (0,)
+    shape = same.shape[1], columns.shape[1]
+    return builder.append(Dot, shape, FLOAT32, onehot, columns, batch=((), ()), contract=contract)
+
+
+def _sum_floats(builder: Builder, same: Value, updates: Value) -> Value:
+    """Append the sums, a product with 0 and 1; numbers that are not finite are counted, as 0 times them is NaN."""
+    wide = builder.convert(updates, FLOAT32)
+    shape, narrow = wide.shape, element_type("bf16")
+    finite = builder.apply("select", builder.apply("is_finite", wide), wide, builder.number(0.0, shape, FLOAT32))
+    total = _product(builder, same, finite)
+    undefined = builder.apply("not_equal", wide, wide)
+    for number in (np.inf, -np.inf):
+        special = builder.number(number, shape, FLOAT32)
+        either = builder.apply("or", builder.apply("equal", wide, special), undefined)
+        some = _product(builder, same, builder.convert(either, narrow))
+        zero = builder.number(0.0, some.shape, FLOAT32)
+        hit = builder.apply("greater", some, zero)
+        special = builder.number(number, some.shape, FLOAT32)
+        total = builder.apply("add", total, builder.apply("select", hit, special, zero))
+    return builder.convert(total, updates.type)
+
+
+def _sum_integers(builder: Builder, same: Value, updates: Value) -> Value:
+    """Append the sums modulo the type's range: those of bytes are exact in FP32."""
+    wide = builder.convert(updates, INTEGER32)
+    shape, narrow = (same.shape[1], updates.shape[1]), element_type("bf16")
+    total = builder.number(0, shape)
+    for shift in range(0, updates.type.bits, 8):
+        moved = builder.apply("shift_right_logical", wide, builder.number(shift, wide.shape))
+        octets = builder.convert(builder.apply("and", moved, builder.number(255, wide.shape)), narrow)
+        for first in range(0, updates.shape[0], _MOST):
+            part = slice(first, min(first + _MOST, updates.shape[0]))
+            some = _product(
+                builder, builder.part(same, 0, part.start, part.stop), builder.part(octets, 0, part.start, part.stop)
+            )
+            some = builder.apply("shift_left", builder.convert(some, INTEGER32), builder.number(shift, shape))
+            total = builder.apply("add", total, some)
+    return builder.convert(total, updates.type)
