@@ -8,6 +8,7 @@ from neuroncore_rtl.frontends.xla.emit.fused import emit_pass
 from neuroncore_rtl.frontends.xla.emit.moves import emit_concatenate, emit_pad
 from neuroncore_rtl.frontends.xla.emit.products import emit_dot
 from neuroncore_rtl.frontends.xla.emit.rows import emit_gather_rows, emit_scatter_rows
+from neuroncore_rtl.frontends.xla.emit.sorting import emit_sort_rows
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, passes_of
 from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
 from neuroncore_rtl.frontends.xla.graph import operations as graph
@@ -24,6 +25,7 @@ EMITTERS: dict[type[Operation], Emitter] = {
     graph.GatherRows: emit_gather_rows,
     graph.Pad: emit_pad,
     graph.ScatterRows: emit_scatter_rows,
+    graph.SortRows: emit_sort_rows,
 }
 """Emitters of operations that are no part of a pass."""
 

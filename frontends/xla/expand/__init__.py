@@ -9,6 +9,7 @@ from typing import Any
 
 from neuroncore_rtl.frontends.xla.expand.indexing import expand_dynamic_slice, expand_dynamic_update, expand_gather
 from neuroncore_rtl.frontends.xla.expand.scattering import expand_scatter
+from neuroncore_rtl.frontends.xla.expand.sorting import expand_sort
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.operations import Block, Operation, Value
@@ -21,6 +22,7 @@ EXPANDERS: dict[type[Operation], Expander] = {
     graph.DynamicUpdate: expand_dynamic_update,
     graph.Gather: expand_gather,
     graph.Scatter: expand_scatter,
+    graph.Sort: expand_sort,
 }
 """Expanders by the kind of operation; None leaves the operation as it is."""
 

@@ -1,0 +1,151 @@
+"""Sorts: rows of 2^n elements with a strict total order, which a network of comparisons sorts.
+
+The original index is the last criterion, so that the order is stable. Rows are padded with elements that come last.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from math import prod
+
+import numpy as np
+
+from neuroncore_rtl.frontends.xla.graph.builder import Builder
+from neuroncore_rtl.frontends.xla.graph.operations import (
+    Bitcast,
+    Block,
+    Constant,
+    Elementwise,
+    Operation,
+    Sort,
+    SortRows,
+    Value,
+)
+from neuroncore_rtl.frontends.xla.graph.types import BOOLEAN, INTEGER32, UNSIGNED32, ElementType, element_type
+
+__all__ = ["expand_sort"]
+
+_DIRECTIONS = {"less": False, "less_equal": False, "greater": True, "greater_equal": True}
+
+
+def expand_sort(builder: Builder, sort: Sort) -> tuple[Value, ...]:
+    """Append the operands in order; keys of a comparison of a single criterion are computed once."""
+    shape, axis, count = sort.operands[0].shape, sort.axis, len(sort.operands)
+    length = shape[axis]
+    if prod(shape) == 0 or length == 1:
+        return sort.operands
+    order = [d for d in range(len(shape)) if d != axis] + [axis]
+    rows, width = prod(shape) // length, 1 << (length - 1).bit_length()
+    values = [builder.reshape(builder.transpose(one, *order), rows, length) for one in sort.operands]
+
+    keys, key = [], _key(builder, sort.body, values)
+    if key is None:
+        body = _stable(sort.body, length, builder)
+    elif count == 1 and key is values[0]:
+        body = _by(builder, 1)
+        values = []
+        keys = [key]
+    else:
+        keys, body = [key], _by(builder, 2 + count)
+    everything = [_padded(builder, one, width, _last(one) if one in keys else 0) for one in (*keys, *values)]
+    if len(everything) > 1:
+        everything.append(builder.iota((rows, width), 1))
+    results = tuple(Value((rows, width), one.type) for one in everything)
+    builder.operations.append(SortRows(operands=tuple(everything), results=results, source=builder.source, body=body))
+    first = len(keys) if values else 0
+    turned = [shape[d] for d in order]
+    back = np.argsort(order).tolist()
+    return tuple(
+        builder.transpose(builder.reshape(builder.part(one, 1, 0, length), *turned), *back)
+        for one in results[first : first + count]
+    )
+
+
+def _padded(builder: Builder, value: Value, width: int, number: int) -> Value:
+    if value.shape[1] == width:
+        return value
+    filler = builder.number(number, (), value.type)
+    return builder.pad(value, filler, (0, 0), (0, width - value.shape[1]), (0, 0))
+
+
+def _last(key: Value) -> int:
+    return np.iinfo(key.type.dtype).max
+
+
+def _by(builder: Builder, count: int) -> Block:
+    """Return the body that compares the first of `count` operands, then the last, both int32 if there are several."""
+    inner, pairs = Builder(builder.source), [(Value((), INTEGER32), Value((), INTEGER32)) for _ in range(count)]
+    (a, b), (i, j) = pairs[0], pairs[-1]
+    result = inner.apply("less", a, b)
+    if count > 1:
+        tied = inner.apply("and", inner.apply("equal", a, b), inner.apply("less", i, j))
+        result = inner.apply("or", result, tied)
+    return Block(arguments=tuple(one for pair in pairs for one in pair), operations=inner.operations, results=(result,))
+
+
+def _stable(body: Block, length: int, builder: Builder) -> Block:
+    """Return the body that is true if `body` is, or if it ties and the first index is lower; padding comes last."""
+    inner, arguments = Builder(builder.source), tuple(Value((), one.type) for one in body.arguments)
+    i, j = Value((), INTEGER32), Value((), INTEGER32)
+    swapped = [arguments[place ^ 1] for place in range(len(arguments))]
+    (less,), (more,) = inner.inline(body, *arguments), inner.inline(body, *swapped)
+    before = inner.apply("less", i, j)
+    tied = inner.apply("and", inner.apply("not", more), before)
+    result = inner.apply("or", less, tied)
+    padding = inner.apply("greater_equal", inner.apply("maximum", i, j), inner.number(length, ()))
+    result = inner.apply("select", padding, before, result)
+    return Block(arguments=(*arguments, i, j), operations=inner.operations, results=(result,))
+
+
+def _key(builder: Builder, body: Block, values: Sequence[Value]) -> Value | None:
+    """Append int32 keys whose order is that of the body; None if it does not compare a function of single elements."""
+    makers = {value: operation for operation in body.operations for value in operation.results}
+    last = makers.get(body.results[0])
+    name = last.function.removesuffix("_total") if isinstance(last, Elementwise) else None
+    if name not in ("less", "greater"):
+        return None
+    assert isinstance(last, Elementwise)
+    one, other = last.operands
+    is_total = last.function.endswith("_total")
+    if one.type.is_float != is_total or not _is_mirrored(one, other, body.arguments, makers):
+        return None
+    left = Block(arguments=body.arguments, operations=body.operations, results=(one,))
+    (key,) = builder.inline(left, *[value for value in values for _ in range(2)])
+    key = _ordered(builder, key)
+    return builder.apply("not", key) if name == "greater" else key
+
+
+def _is_mirrored(one: Value, other: Value, arguments: Sequence[Value], makers: dict[Value, Operation]) -> bool:
+    """Return whether a value of the first elements only is the same function as another of the second ones."""
+    if one in arguments or other in arguments:
+        if one not in arguments or other not in arguments:
+            return False
+        place = arguments.index(one)
+        return place % 2 == 0 and arguments.index(other) == place + 1
+    if one not in makers or other not in makers:
+        return one is other
+    a, b = makers[one], makers[other]
+    if isinstance(a, Constant) or isinstance(b, Constant):
+        return isinstance(a, Constant) and isinstance(b, Constant) and a.array.tobytes() == b.array.tobytes()
+    names = [field.name for field in fields(a) if field.name not in ("operands", "results", "source")]
+    return (
+        type(a) is type(b)
+        and not a.blocks
+        and [getattr(a, name) for name in names] == [getattr(b, name) for name in names]
+        and one.type == other.type
+        and all(_is_mirrored(*pair, arguments, makers) for pair in zip(a.operands, b.operands, strict=True))
+    )
+
+
+def _ordered(builder: Builder, key: Value) -> Value:
+    """Append int32 numbers in the order of integers, or in the total order of floats."""
+    of, shape = key.type, key.shape
+    if of.is_float:
+        bits = builder.append(Bitcast, shape, element_type(f"i{of.bits}"), key)
+        bits = builder.convert(bits, INTEGER32)
+        flip = builder.number((1 << (of.bits - 1)) - 1, shape)
+        negative = builder.apply("less", bits, builder.number(0, shape))
+        return builder.apply("select", negative, builder.apply("xor", bits, flip), bits)
+    if of == UNSIGNED32:
+        signed = builder.append(Bitcast, shape, INTEGER32, key)
+        return builder.apply("xor", signed, builder.number(-(1 << 31), shape))
+    return builder.convert(key, INTEGER32)
