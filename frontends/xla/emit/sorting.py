@@ -114,7 +114,9 @@ class _Network:
     def _exchange(self, lower: Sequence[Tensor], upper: Sequence[Tensor]) -> None:
         """Append exchanges of elements where the upper one comes before the lower one."""
         lanes = Lanes(self.program, lower[0].shape, lower[0].partitions)
-        wrong = _compared(self.emission, lanes, self.sort.body, [one for pair in zip(upper, lower, strict=True) for one in pair])
+        wrong = _compared(
+            self.emission, lanes, self.sort.body, [one for pair in zip(upper, lower, strict=True) for one in pair]
+        )
         for a, b in zip(lower, upper, strict=True):
             codes = _CODES[a.format.bits]
             a, b, kept = a.bitcast(codes), b.bitcast(codes), lanes.new(codes)

@@ -17,7 +17,7 @@ from neuroncore_rtl.frontends.xla.graph.operations import (
     ScatterRows,
     Value,
 )
-from neuroncore_rtl.frontends.xla.graph.types import BOOLEAN, INTEGER32
+from neuroncore_rtl.frontends.xla.graph.types import INTEGER32
 
 __all__ = [
     "batch_starts", "components", "expand_dynamic_slice", "expand_dynamic_update", "expand_gather", "gather_rows",
@@ -51,9 +51,7 @@ def is_within(builder: Builder, start: Value, most: int) -> Value:
     return builder.apply("and", least, highest)
 
 
-def row_numbers(
-    builder: Builder, shape: Sequence[int], starts: Mapping[int, Value], batch: Sequence[int]
-) -> Value:
+def row_numbers(builder: Builder, shape: Sequence[int], starts: Mapping[int, Value], batch: Sequence[int]) -> Value:
     """Append the row numbers, of shape `batch`, of windows with these starts in dimensions of an array."""
     strides, unit, total = strides_of(shape), unit_of(shape, starts), None
     for d, start in starts.items():
@@ -92,7 +90,9 @@ def expand_dynamic_slice(builder: Builder, operation: DynamicSlice) -> tuple[Val
     """Append the window of a slice."""
     array, *indices = operation.operands
     if operation.result.size == 0 or operation.size == array.shape:
-        return (builder.reshape(array, *operation.size) if array.size else builder.number(0, operation.size, array.type),)
+        return (
+            builder.reshape(array, *operation.size) if array.size else builder.number(0, operation.size, array.type),
+        )
     starts = _slice_starts(builder, array.shape, operation.size, indices)
     numbers, unit = row_numbers(builder, array.shape, starts, (1,)), unit_of(array.shape, starts)
     rows = gather_rows(builder, array, numbers, unit, operation.size, strides_of(array.shape))

@@ -85,11 +85,10 @@ def _combining(body: Block) -> str | None:
     if len(body.operations) != 1 or len(body.arguments) != 2:
         return None
     (only,) = body.operations
-    found = isinstance(only, Elementwise) and body.results == only.results
-    ordered = only.operands == body.arguments
-    if found and (ordered or (only.operands == body.arguments[::-1] and only.function != "subtract")):
-        return only.function
-    return None
+    if not isinstance(only, Elementwise) or body.results != only.results:
+        return None
+    is_swapped = only.operands == body.arguments[::-1] and only.function != "subtract"
+    return only.function if is_swapped or only.operands == body.arguments else None
 
 
 def _is_plain(function: str, array: Value) -> bool:
@@ -120,9 +119,7 @@ class _Places:
         return tuple(self.write(one, numbers, windows) for one, windows in zip(arrays, new, strict=True))
 
 
-def _merge(
-    places: _Places, body: Block, function: str, array: Value, numbers: Value, rows: Value, width: int
-) -> Value:
+def _merge(places: _Places, body: Block, function: str, array: Value, numbers: Value, rows: Value, width: int) -> Value:
     """Append the array with updates of which several may have the same element.
 
     Windows are divided into rows of `width` elements, of which any two are equal or apart. Those of the same number are

@@ -20,7 +20,7 @@ from neuroncore_rtl.frontends.xla.graph.operations import (
     SortRows,
     Value,
 )
-from neuroncore_rtl.frontends.xla.graph.types import BOOLEAN, INTEGER32, UNSIGNED32, ElementType, element_type
+from neuroncore_rtl.frontends.xla.graph.types import INTEGER32, UNSIGNED32, element_type
 
 __all__ = ["expand_sort"]
 

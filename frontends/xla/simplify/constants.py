@@ -71,6 +71,8 @@ def _fold(block: Block, known: dict[Value, np.ndarray]) -> None:
 
 def _evaluate(operation: Operation, known: dict[Value, np.ndarray]) -> np.ndarray | None:
     result = operation.result
+    if not result.size:
+        return np.zeros(result.shape, result.type.dtype)
     wide = any(value.type.is_wide for value in (*operation.operands, result))
     if not all(operand in known for operand in operation.operands):
         return None
