@@ -66,6 +66,7 @@ def compile_graph(graph: Block, config: Config, options: Options = Options(), or
         emission.new(value, "argument")
         inputs.append(program.space.hbm_tensors[-1])
         assert inputs[-1].name == f"argument{value.number}", number
+    emission.owned.clear()
     emit_block(emission, graph)
     outputs = tuple(emission.tensor(value) for value in graph.results)
     # A report lists results, not the values between passes.

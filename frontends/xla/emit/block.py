@@ -37,6 +37,7 @@ _SHARE = 8
 def emit_block(emission: Emission, block: Block) -> None:
     """Append the operations of a block whose arguments have tensors; Refused with the line of one without emitter."""
     emission.learn(block)
+    outside, emission.owned = emission.owned, emission.owned.intersection(block.arguments)
     most = emission.program.config.sbuf_bytes // (4 * _SHARE)
     passes = passes_of(block, emission.makers, most)
     used = {*_used(emission, passes, block.results)}
@@ -63,6 +64,7 @@ def emit_block(emission: Emission, block: Block) -> None:
             if refusal.source is None:
                 raise Refused(str(refusal), operation.source) from None
             raise
+    emission.owned = outside
 
 
 def _used(emission: Emission, passes: Iterable[Pass], results: Iterable[Value]) -> Iterable[Value]:

@@ -1,5 +1,6 @@
 """Values of a graph as tensors in HBM, and the program that computes them."""
 
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -52,6 +53,8 @@ class Emission:
         makers: the operation that defines each value.
         tensors: tensors in HBM of values, views included.
         constants: contents of tensors that are known before the program runs.
+        readers: the operations that read each value; None for the end of a block.
+        owned: values of the block being emitted whose tensors no value outside of it has.
     """
 
     program: Program
@@ -60,11 +63,17 @@ class Emission:
     tensors: dict[Value, HbmTensor] = field(default_factory=dict)
     constants: dict[HbmTensor, np.ndarray] = field(default_factory=dict)
     numbers: dict[tuple, HbmTensor] = field(default_factory=dict)
+    readers: dict[Value, set[Operation | None]] = field(default_factory=lambda: defaultdict(set))
+    owned: set[Value] = field(default_factory=set)
 
     def learn(self, block: Block) -> None:
-        """Note the operations that define the values of a block and of the blocks inside it."""
+        """Note the operations that define or read the values of a block and of the blocks inside it."""
+        for value in block.results:
+            self.readers[value].add(None)
         for operation in block.operations:
             self.makers.update(dict.fromkeys(operation.results, operation))
+            for operand in operation.operands:
+                self.readers[operand].add(operation)
             for inner in operation.blocks:
                 self.learn(inner)
 
@@ -73,7 +82,15 @@ class Emission:
         check_narrow(value.type)
         tensor = self.program.space.hbm(f"{name}{value.number}", value.type.format, value.shape or (1,))
         self.tensors[value] = replace(tensor, shape=value.shape, steps=dense_steps(value.shape))
+        self.owned.add(value)
         return self.tensors[value]
+
+    def is_last(self, value: Value, reader: Operation) -> bool:
+        """Return whether `reader` may overwrite the tensor of a value, since nothing else reads it."""
+        if self.readers[value] != {reader}:
+            return False
+        maker = self.makers.get(value)
+        return self.is_last(maker.operands[0], maker) if isinstance(maker, Reshape) else value in self.owned
 
     def tensor(self, value: Value) -> HbmTensor:
         """Return a value's tensor in HBM, a view if possible; it may repeat elements."""

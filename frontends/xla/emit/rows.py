@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense, pieces
-from neuroncore_rtl.frontends.xla.emit.emission import Emission
+from neuroncore_rtl.frontends.xla.emit.emission import Emission, dense_steps
 from neuroncore_rtl.frontends.xla.graph.operations import Constant, GatherRows, ScatterRows, Value
 from neuroncore_rtl.kernels.program import HbmTensor, Tensor, dma_copy
 from neuroncore_rtl.spec.formats import INT32
@@ -35,10 +35,9 @@ def emit_gather_rows(emission: Emission, gather: GatherRows) -> None:
 
 
 def emit_scatter_rows(emission: Emission, scatter: ScatterRows) -> None:
-    """Append a copy of the array, and copies of the windows to their places in it."""
+    """Append copies of the windows to their places in the array, or in a copy of it if something else reads it."""
     array, numbers, windows = scatter.operands
-    target, source = emission.new(scatter.result), emission.tensor(windows)
-    copy_dense(emission.program, target, emission.tensor(array))
+    target, source = _target(emission, scatter), emission.tensor(windows)
     window = replace(target, shape=windows.shape[1:], steps=scatter.steps)
     limit = _limit(array, window, scatter.unit)
     if (place := _known(emission, numbers)) is None:
@@ -46,6 +45,18 @@ def emit_scatter_rows(emission: Emission, scatter: ScatterRows) -> None:
     elif 0 <= place < limit:
         for to, of in pieces(_DIMENSIONS, _moved(window, place * scatter.unit), source[0]):
             emission.program.append(dma_copy(to, of))
+
+
+def _target(emission: Emission, scatter: ScatterRows) -> HbmTensor:
+    array, result = scatter.operands[0], scatter.result
+    old = emission.tensor(array)
+    if array not in scatter.operands[1:] and old.steps == dense_steps(array.shape) and emission.is_last(array, scatter):
+        emission.tensors[result] = old
+        emission.owned.add(result)
+        return old
+    new = emission.new(result)
+    copy_dense(emission.program, new, old)
+    return new
 
 
 def _known(emission: Emission, numbers: Value) -> int | None:

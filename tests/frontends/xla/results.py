@@ -13,7 +13,7 @@ def compare(function, *args, preset: str = "tiny", target: str = "golden", toler
     """
     import jax
 
-    from neuroncore_rtl.frontends.xla.jit import jit
+    from neuroncore_rtl.frontends.xla import jit
 
     machine = jit(function, preset=preset, target=target, order="program")
     got = [np.asarray(one) for one in jax.tree.leaves(machine(*args))]

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.xla.jit import jit
+from neuroncore_rtl.frontends.xla import jit
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.spec.isa import DmaCopy
 from tests.frontends.xla.results import compare, differences
@@ -265,6 +265,22 @@ def test_a_window_of_a_large_array_is_copied_alone(rng):
     copies = [one.instruction for one in found.compiled.program.steps if isinstance(one.instruction, DmaCopy)]
     on_chip = [size for one in copies for _, storage, size in one.transfers if storage.name != "HBM"]
     assert sum(on_chip) < 256
+
+
+def test_updates_in_place(rng):
+    """An array that nothing else reads is updated in place; arguments, and values with other readers, are not."""
+    x, u = draw(rng, (64, 64)), draw(rng, (1, 64))
+    functions = {
+        lambda x, u, i: lax.dynamic_update_slice(lax.dynamic_update_slice(x, u, (i, 0)), u, (i + 1, 0)): 1,
+        lambda x, u, i: lax.dynamic_update_slice((x + 1).reshape(4096), u[0], (i,)): 1,
+        lambda x, u, i: ((y := x + 1), lax.dynamic_update_slice(y, u, (i, 0))): 2,
+        lambda x, u, i: ((y := lax.dynamic_update_slice(x, u, (i, 0))), lax.dynamic_update_slice(y, u, (3, 0))): 2,
+        lambda x, u, i: ((y := x + 1).T, lax.dynamic_update_slice(y, u, (i, 0))): 2,
+    }
+    for function, arrays in functions.items():
+        found = compare(function, x, u, np.int32(9))
+        tensors = [one for one in found.compiled.program.space.hbm_tensors if one.size >= x.size]
+        assert len(tensors) == 1 + arrays
 
 
 @pytest.mark.parametrize("target", ["golden", "rtl"])
