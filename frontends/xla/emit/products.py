@@ -3,7 +3,7 @@
 from math import prod
 
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
-from neuroncore_rtl.frontends.xla.emit.emission import Emission
+from neuroncore_rtl.frontends.xla.emit.emission import Emission, Options
 from neuroncore_rtl.frontends.xla.graph.operations import Dot, Value
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.library.matmul import matmul
@@ -20,7 +20,7 @@ def emit_dot(emission: Emission, dot: Dot) -> None:
     (left, right), result = dot.operands, dot.result
     if not (left.type.is_float and right.type.is_float):
         raise Refused(f"products must be of floats, not {left.type} and {right.type}", dot.source)
-    fmt = _format(emission, left, right)
+    fmt = _format(Options() if dot.is_exact else emission.options, left, right)
     sides = zip(dot.operands, dot.batch, dot.contract, strict=True)
     a, b = (_operand(emission, value, batch, contract, fmt) for value, batch, contract in sides)
     out = emission.new(result)
@@ -30,9 +30,8 @@ def emit_dot(emission: Emission, dot: Dot) -> None:
         matmul(emission.program, out[index], a[index], b[index])
 
 
-def _format(emission: Emission, left: Value, right: Value) -> Format:
+def _format(options: Options, left: Value, right: Value) -> Format:
     """Return the format in which the array multiplies."""
-    options = emission.options
     widest = max((left.type, right.type), key=lambda of: (of.format is FP32, of.bits)).format
     if left.type != right.type and left.type.bits == right.type.bits:
         widest = FP32

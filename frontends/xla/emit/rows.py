@@ -1,6 +1,6 @@
 """Copies of windows of an array in HBM to and from places that are known when the program runs.
 
-A copy has a row number per partition. Windows go from HBM to HBM, so that their size has no limit.
+A copy has a row number per partition. Windows are copied from HBM to HBM, so that their size has no limit.
 """
 
 from collections.abc import Iterator
@@ -22,13 +22,14 @@ _DIMENSIONS = 4
 
 
 def emit_gather_rows(emission: Emission, gather: GatherRows) -> None:
-    """Append copies of the windows; a single one whose place is known is a view."""
+    """Append copies of the windows; a single one at a known place is a view."""
     array, numbers = gather.operands
     table, result = emission.dense(array), gather.result
     window = replace(table, shape=result.shape[1:], steps=gather.steps)
-    if (place := _known(emission, numbers)) is not None:
+    if (place := _only_place(emission, numbers)) is not None:
         part = _moved(window, place * gather.unit)
-        emission.tensors[result] = replace(part, shape=result.shape, steps=(0, *gather.steps))
+        steps = dense_steps(result.shape)[0], *gather.steps
+        emission.tensors[result] = replace(part, shape=result.shape, steps=steps)
         return
     limit = _limit(array, window, gather.unit)
     _append(emission, numbers, window, gather.unit, limit, emission.new(result), is_gather=True)
@@ -40,7 +41,7 @@ def emit_scatter_rows(emission: Emission, scatter: ScatterRows) -> None:
     target, source = _target(emission, scatter), emission.tensor(windows)
     window = replace(target, shape=windows.shape[1:], steps=scatter.steps)
     limit = _limit(array, window, scatter.unit)
-    if (place := _known(emission, numbers)) is None:
+    if (place := _only_place(emission, numbers)) is None:
         _append(emission, numbers, window, scatter.unit, limit, source, is_gather=False)
     elif 0 <= place < limit:
         for to, of in pieces(_DIMENSIONS, _moved(window, place * scatter.unit), source[0]):
@@ -59,7 +60,7 @@ def _target(emission: Emission, scatter: ScatterRows) -> HbmTensor:
     return new
 
 
-def _known(emission: Emission, numbers: Value) -> int | None:
+def _only_place(emission: Emission, numbers: Value) -> int | None:
     """Return the only row number, if it is known before the program runs."""
     maker = emission.makers.get(numbers)
     return int(maker.array.reshape(-1)[0]) if isinstance(maker, Constant) and numbers.size == 1 else None
@@ -110,6 +111,6 @@ def _moved(tensor: HbmTensor, elements: int) -> HbmTensor:
 
 
 def _operand(tensor: HbmTensor, step: int) -> DmaTensor:
-    """Return a copy's operand whose outermost dimension has this step."""
+    """Return a copy's operand with one more dimension outside, of this step."""
     operand = tensor.dma_operand()[1]
     return replace(operand, steps=(step, *operand.steps))

@@ -112,7 +112,7 @@ class _Network:
             self.program.append(dma_copy(part, tile))
 
     def _exchange(self, lower: Sequence[Tensor], upper: Sequence[Tensor]) -> None:
-        """Append exchanges of elements where the upper one comes before the lower one."""
+        """Append exchanges of elements where the upper one is to be before the lower one."""
         lanes = Lanes(self.program, lower[0].shape, lower[0].partitions)
         wrong = _compared(
             self.emission, lanes, self.sort.body, [one for pair in zip(upper, lower, strict=True) for one in pair]

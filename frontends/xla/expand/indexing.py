@@ -31,7 +31,7 @@ def strides_of(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def unit_of(shape: Sequence[int], starts: Mapping[int, Value]) -> int:
-    """Return the number of elements that divides every start; that of the array if all of them are 0."""
+    """Return the number of elements that divides every start; the size of the array if all of them are 0."""
     return min((strides_of(shape)[d] for d in starts), default=max(1, prod(shape)))
 
 

@@ -1,4 +1,4 @@
-"""Scatters: windows are written by row numbers, after those that meet in an element have been combined."""
+"""Scatters: windows are written by row numbers; updates of the same element are combined before."""
 
 from math import prod
 
@@ -107,22 +107,22 @@ class _Places:
     def write(self, array: Value, numbers: Value, rows: Value) -> Value:
         return scatter_rows(self.builder, array, numbers, rows, self.unit, self.steps)
 
-    def read(self, array: Value, numbers: Value, window) -> Value:
+    def gathered(self, array: Value, numbers: Value, window) -> Value:
         """Append the windows; for numbers of -1, those of row 0."""
         first = self.builder.apply("maximum", numbers, self.builder.number(0, numbers.shape))
         return gather_rows(self.builder, array, first, self.unit, window, self.steps)
 
     def combine(self, body: Block, arrays, numbers: Value, rows) -> tuple[Value, ...]:
         """Append the arrays, where windows that are apart are combined with their updates."""
-        old = [self.read(one, numbers, rows[0].shape[1:]) for one in arrays]
+        old = [self.gathered(one, numbers, rows[0].shape[1:]) for one in arrays]
         new = self.builder.inline(body, *old, *rows)
         return tuple(self.write(one, numbers, windows) for one, windows in zip(arrays, new, strict=True))
 
 
 def _merge(places: _Places, body: Block, function: str, array: Value, numbers: Value, rows: Value, width: int) -> Value:
-    """Append the array with updates of which several may have the same element.
+    """Append the array with updates, several of the same element perhaps.
 
-    Windows are divided into rows of `width` elements, of which any two are equal or apart. Those of the same number are
+    Windows are divided into rows of `width` elements; any two rows are the same or apart. Updates of the same row are
     combined first: for each row of the array, or for each update if these are fewer.
     """
     builder = places.builder
@@ -195,7 +195,7 @@ def _product(builder: Builder, same: Value, columns: Value) -> Value:
     onehot = builder.convert(same, columns.type)
     contract = (0,), (0,)
     shape = same.shape[1], columns.shape[1]
-    return builder.append(Dot, shape, FLOAT32, onehot, columns, batch=((), ()), contract=contract)
+    return builder.append(Dot, shape, FLOAT32, onehot, columns, batch=((), ()), contract=contract, is_exact=True)
 
 
 def _sum_floats(builder: Builder, same: Value, updates: Value) -> Value:

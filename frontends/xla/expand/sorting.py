@@ -1,6 +1,6 @@
 """Sorts: rows of 2^n elements with a strict total order, which a network of comparisons sorts.
 
-The original index is the last criterion, so that the order is stable. Rows are padded with elements that come last.
+The original index is the last criterion, so that the order is stable. Rows are padded with elements that are last.
 """
 
 from collections.abc import Sequence
@@ -24,12 +24,10 @@ from neuroncore_rtl.frontends.xla.graph.types import INTEGER32, UNSIGNED32, elem
 
 __all__ = ["expand_sort"]
 
-_DIRECTIONS = {"less": False, "less_equal": False, "greater": True, "greater_equal": True}
-
 
 def expand_sort(builder: Builder, sort: Sort) -> tuple[Value, ...]:
     """Append the operands in order; keys of a comparison of a single criterion are computed once."""
-    shape, axis, count = sort.operands[0].shape, sort.axis, len(sort.operands)
+    shape, axis = sort.operands[0].shape, sort.axis
     length = shape[axis]
     if prod(shape) == 0 or length == 1:
         return sort.operands
@@ -37,26 +35,22 @@ def expand_sort(builder: Builder, sort: Sort) -> tuple[Value, ...]:
     rows, width = prod(shape) // length, 1 << (length - 1).bit_length()
     values = [builder.reshape(builder.transpose(one, *order), rows, length) for one in sort.operands]
 
-    keys, key = [], _key(builder, sort.body, values)
+    operands, key = values, _key(builder, sort.body, values)
     if key is None:
         body = _stable(sort.body, length, builder)
-    elif count == 1 and key is values[0]:
-        body = _by(builder, 1)
-        values = []
-        keys = [key]
     else:
-        keys, body = [key], _by(builder, 2 + count)
-    everything = [_padded(builder, one, width, _last(one) if one in keys else 0) for one in (*keys, *values)]
-    if len(everything) > 1:
-        everything.append(builder.iota((rows, width), 1))
-    results = tuple(Value((rows, width), one.type) for one in everything)
-    builder.operations.append(SortRows(operands=tuple(everything), results=results, source=builder.source, body=body))
-    first = len(keys) if values else 0
-    turned = [shape[d] for d in order]
-    back = np.argsort(order).tolist()
+        operands = [*dict.fromkeys((key, *values))]
+        body = _by(builder, len(operands))
+    padded = [_padded(builder, one, width, np.iinfo(np.int32).max if one is key else 0) for one in operands]
+    if len(body.arguments) > 2 * len(operands):
+        padded.append(builder.iota((rows, width), 1))
+    results = tuple(Value((rows, width), one.type) for one in padded)
+    builder.operations.append(SortRows(operands=tuple(padded), results=results, source=builder.source, body=body))
+    turned, back = [shape[d] for d in order], np.argsort(order).tolist()
+    places = [operands.index(one) if key is not None else place for place, one in enumerate(values)]
     return tuple(
-        builder.transpose(builder.reshape(builder.part(one, 1, 0, length), *turned), *back)
-        for one in results[first : first + count]
+        builder.transpose(builder.reshape(builder.part(results[place], 1, 0, length), *turned), *back)
+        for place in places
     )
 
 
@@ -67,23 +61,19 @@ def _padded(builder: Builder, value: Value, width: int, number: int) -> Value:
     return builder.pad(value, filler, (0, 0), (0, width - value.shape[1]), (0, 0))
 
 
-def _last(key: Value) -> int:
-    return np.iinfo(key.type.dtype).max
-
-
 def _by(builder: Builder, count: int) -> Block:
-    """Return the body that compares the first of `count` operands, then the last, both int32 if there are several."""
+    """Return the body that compares int32 keys, the first of `count` operands, and if there are more, then indices."""
     inner, pairs = Builder(builder.source), [(Value((), INTEGER32), Value((), INTEGER32)) for _ in range(count)]
-    (a, b), (i, j) = pairs[0], pairs[-1]
-    result = inner.apply("less", a, b)
+    result = inner.apply("less", *pairs[0])
     if count > 1:
-        tied = inner.apply("and", inner.apply("equal", a, b), inner.apply("less", i, j))
+        pairs.append((Value((), INTEGER32), Value((), INTEGER32)))
+        tied = inner.apply("and", inner.apply("equal", *pairs[0]), inner.apply("less", *pairs[-1]))
         result = inner.apply("or", result, tied)
     return Block(arguments=tuple(one for pair in pairs for one in pair), operations=inner.operations, results=(result,))
 
 
 def _stable(body: Block, length: int, builder: Builder) -> Block:
-    """Return the body that is true if `body` is, or if it ties and the first index is lower; padding comes last."""
+    """Return the body that is true if `body` is, or if it ties and the first index is lower; padding is last."""
     inner, arguments = Builder(builder.source), tuple(Value((), one.type) for one in body.arguments)
     i, j = Value((), INTEGER32), Value((), INTEGER32)
     swapped = [arguments[place ^ 1] for place in range(len(arguments))]
@@ -97,7 +87,7 @@ def _stable(body: Block, length: int, builder: Builder) -> Block:
 
 
 def _key(builder: Builder, body: Block, values: Sequence[Value]) -> Value | None:
-    """Append int32 keys whose order is that of the body; None if it does not compare a function of single elements."""
+    """Append int32 keys in the order of the body; None if it does not compare a function of single elements."""
     makers = {value: operation for operation in body.operations for value in operation.results}
     last = makers.get(body.results[0])
     name = last.function.removesuffix("_total") if isinstance(last, Elementwise) else None

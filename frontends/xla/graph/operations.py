@@ -223,11 +223,13 @@ class SelectAndScatter(Operation):
 class Dot(Operation):
     """Sums of products along `contract`, for every index of `batch`: pairs of dimensions of both operands.
 
-    The result has the batch dimensions, then the other ones of the left and of the right operand.
+    The result has the batch dimensions, then the other ones of the left and of the right operand. If `is_exact`, no
+    option may round the operands.
     """
 
     batch: tuple[tuple[int, ...], tuple[int, ...]]
     contract: tuple[tuple[int, ...], tuple[int, ...]]
+    is_exact: bool = False
 
 
 @dataclass(eq=False, kw_only=True)

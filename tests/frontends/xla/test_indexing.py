@@ -154,7 +154,7 @@ COMBINE = {
 @pytest.mark.parametrize("function", COMBINE)
 @pytest.mark.parametrize("seed", range(2))
 def test_drawn_scatters(seed, function, mode):
-    """Integers are exact, also where windows overlap; floats are small integers, whose sums and products are exact."""
+    """Integers are exact, also where windows overlap; floats are small integers with exact sums and products."""
     rng, count = np.random.default_rng([seed, len(function)]), Counter()
     for _ in range(6):
         shape, _, vectors, window, inner, inserted, mapped, batching, places = draw_numbers(rng)
@@ -203,6 +203,12 @@ def test_sums_of_floats_are_rounded_once_per_addition(rng, rows):
     size = np.abs(x).astype(np.float64)
     np.add.at(size, i, np.abs(u).astype(np.float64))
     assert (np.abs(got - expected) <= size * 50 * 2.0**-24).all()
+
+
+def test_no_option_rounds_updates(rng):
+    x, u, i = np.zeros(5, np.float32), rng.normal(size=3).astype(np.float32), np.array([1, 4, 2], np.int32)
+    machine = jit(lambda x, u, i: x.at[i].add(u), preset="tiny", target="golden", auto_cast="matmult")
+    assert np.array_equal(machine(x, u, i)[i], u)
 
 
 def test_other_functions_of_repeated_rows_follow_in_order(rng):

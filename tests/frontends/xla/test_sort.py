@@ -53,7 +53,7 @@ def test_drawn_sorts(seed):
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 63), (3, 64), (3, 65), (1, 700), (9, 130), (2, 0)])
 def test_lengths(rng, shape):
-    """A row is one chunk or several, whose pairs or blocks fill the partitions."""
+    """A row is one chunk or several, and pairs or blocks of chunks fill the partitions."""
     x = draw(rng, shape, "int32")
     compare(lambda x: (jnp.sort(x), jnp.argsort(x, stable=True)), x)
 
