@@ -58,7 +58,7 @@ def _array(result: Result, tensor: HbmTensor, value: Value) -> np.ndarray:
 
 def compile_graph(graph: Block, config: Config, options: Options = Options(), order: str = "program") -> Compiled:  # noqa: B008
     """Return the program of a graph; Refused with the user's line if the machine cannot run it."""
-    graph = simplified(expanded(simplified(graph)))
+    graph = simplified(expanded(simplified(graph), config))
     program = Program(config, order=order)
     emission = Emission(program, options)
     inputs = []

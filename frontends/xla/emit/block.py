@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from neuroncore_rtl.frontends.xla.emit.convolution import emit_convolution
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.fused import emit_pass
 from neuroncore_rtl.frontends.xla.emit.moves import emit_concatenate, emit_pad
@@ -21,6 +22,7 @@ __all__ = ["EMITTERS", "emit_block"]
 Emitter = Callable[[Emission, Any], None]
 EMITTERS: dict[type[Operation], Emitter] = {
     graph.Concatenate: emit_concatenate,
+    graph.Convolution: emit_convolution,
     graph.Dot: emit_dot,
     graph.GatherRows: emit_gather_rows,
     graph.Pad: emit_pad,
@@ -42,6 +44,8 @@ def emit_block(emission: Emission, block: Block) -> None:
     passes = passes_of(block, emission.makers, most)
     used = {*_used(emission, passes, block.results)}
     for one in passes:
+        if not any(value.size for operation in one.operations for value in operation.results):
+            continue
         if one.is_fused:
             emit_pass(emission, one, [value for value in one.places if value in used])
             continue

@@ -9,6 +9,8 @@ from itertools import product
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy
 from neuroncore_rtl.kernels.program.instructions import memset, transpose
+from neuroncore_rtl.kernels.tiling.blocks import cut
+from neuroncore_rtl.kernels.tiling.engines import LONG, beats
 
 __all__ = ["coalesced", "copy_dense", "pieces"]
 
@@ -98,9 +100,10 @@ def _transpose(program: Program, target: HbmTensor, source: HbmTensor) -> None:
             if rows % block or columns % block:
                 program.append(memset(tiles[0], 0))
             flat = tiles[0].reshape(blocks * block)
-            program.append(
-                dma_copy(flat[:rows, :columns], source[start : start + columns, first : first + rows].permute(1, 0))
-            )
+            part = source[start : start + columns, first : first + rows].permute(1, 0)
+            long = beats(program.config, rows, columns * source.format.bits // 8) > LONG
+            for some in cut(0, rows, -(-rows // program.config.hbm_ports) if long else rows):
+                program.append(dma_copy(flat[some, :columns], part[some]))
             program.append(transpose(tiles[1], tiles[0]))
             for group in range(groups):
                 width = min(block, rows - group * block)

@@ -102,6 +102,8 @@ class Emission:
                 self.tensors[value] = self._view(maker)
             elif isinstance(maker, Bitcast) and maker.operands[0].type.bits == value.type.bits:
                 self.tensors[value] = self.tensor(maker.operands[0]).bitcast(value.type.format)
+            elif not value.size:
+                self.new(value)
             else:
                 raise Refused(f"a value must be computed before its use, not {value}", maker and maker.source)
         return self.tensors[value]

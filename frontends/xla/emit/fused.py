@@ -3,13 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import inf
 
 from neuroncore_rtl.frontends.xla.emit.emission import Emission, dense_steps
 from neuroncore_rtl.frontends.xla.emit.nest import Nest, Tile, nests_of
 from neuroncore_rtl.frontends.xla.emit.scalar import Lanes, Operand, wrap
 from neuroncore_rtl.frontends.xla.emit.selection import Selection, Waiting, append_selected
-from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function
+from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function, neutral_number
 from neuroncore_rtl.frontends.xla.fuse.placement import Placement, placed_root
 from neuroncore_rtl.frontends.xla.graph.operations import Constant, Elementwise, Iota, Operation, Reduce, Value
 from neuroncore_rtl.frontends.xla.graph.types import check_narrow
@@ -17,7 +16,7 @@ from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.source import override_source
 from neuroncore_rtl.kernels.tiling.transfer import SHARE
-from neuroncore_rtl.spec.formats import INT32, UINT32, IntFormat
+from neuroncore_rtl.spec.formats import INT32, UINT32
 from neuroncore_rtl.spec.isa import AluOp, Engine, Index
 
 __all__ = ["emit_pass"]
@@ -177,7 +176,7 @@ class _TileEmitter:
         else:
             lanes.append(isa.tensor_copy(total, source))
         first = self._operand(start, (None,) * start.rank)
-        if isinstance(first, Tensor) or first != _neutral(function, result):
+        if isinstance(first, Tensor) or first != neutral_number(function, result.type):
             summed = lanes.new(total.format)
             lanes.apply(summed, total, _REDUCTIONS[function], first)
             total = summed
@@ -283,14 +282,3 @@ def _number(maker: Constant) -> float | int:
     splat = maker.splat
     assert splat is not None
     return float(splat) if maker.result.type.is_float else int(splat)
-
-
-def _neutral(function: str, result: Value) -> float | int | None:
-    """Return the number that does not change a combination with any other."""
-    if result.type.is_float:
-        return {"add": 0.0, "multiply": 1.0, "maximum": -inf, "minimum": inf}.get(function)
-    fmt = result.type.format
-    assert isinstance(fmt, IntFormat)
-    low, high = (0, 1) if result.type.is_boolean else (fmt.min, fmt.max)
-    every = 1 if result.type.is_boolean else -1 if fmt.min else fmt.max
-    return {"add": 0, "multiply": 1, "maximum": low, "minimum": high, "or": 0, "and": every}[function]

@@ -5,12 +5,11 @@ from math import prod
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.emission import Emission, Options
 from neuroncore_rtl.frontends.xla.graph.operations import Dot, Value
-from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.program import HbmTensor
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, TF32, Format
 
-__all__ = ["emit_dot"]
+__all__ = ["emit_dot", "product_format"]
 
 _CASTS = {"bf16": BF16, "fp16": FP16, "tf32": TF32, "fp8e4": FP8E4M3}
 
@@ -18,23 +17,27 @@ _CASTS = {"bf16": BF16, "fp16": FP16, "tf32": TF32, "fp8e4": FP8E4M3}
 def emit_dot(emission: Emission, dot: Dot) -> None:
     """Append the products of every batch index: K along the partitions of both operands."""
     (left, right), result = dot.operands, dot.result
-    if not (left.type.is_float and right.type.is_float):
-        raise Refused(f"products must be of floats, not {left.type} and {right.type}", dot.source)
-    fmt = _format(Options() if dot.is_exact else emission.options, left, right)
+    fmt = product_format(Options() if dot.is_exact else emission.options, left, right)
     sides = zip(dot.operands, dot.batch, dot.contract, strict=True)
     a, b = (_operand(emission, value, batch, contract, fmt) for value, batch, contract in sides)
     out = emission.new(result)
     batches, m, n = a.shape[0], a.shape[2], b.shape[2]
-    out = out.reshape(batches, m, n) if out.size else out
-    for index in range(batches if out.size and a.shape[1] else 0):
-        matmul(emission.program, out[index], a[index], b[index])
+    out = out.reshape(batches, m, n)
+    for index in range(batches):
+        # A vector is the stationary operand, so that a matrix is not loaded for one column.
+        if n == 1:
+            matmul(emission.program, out[index].permute(1, 0), b[index], a[index])
+        else:
+            matmul(emission.program, out[index], a[index], b[index])
 
 
-def _format(options: Options, left: Value, right: Value) -> Format:
-    """Return the format in which the array multiplies."""
+def product_format(options: Options, left: Value, right: Value) -> Format:
+    """Return the format in which the array multiplies: the wider one, or one that has the numbers of both."""
+    if left.type == right.type and not left.type.is_float:
+        return left.type.format
     widest = max((left.type, right.type), key=lambda of: (of.format is FP32, of.bits)).format
     if left.type != right.type and left.type.bits == right.type.bits:
-        widest = FP32
+        widest = BF16 if left.type.bits == 8 else FP32
     if widest is FP32 and options.auto_cast != "none":
         return _CASTS[options.auto_cast_type]
     return widest

@@ -7,13 +7,15 @@ A reduction joins only if it reduces the innermost dimensions, whose elements ar
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
 from typing import TypeGuard
 
 from neuroncore_rtl.frontends.xla.fuse.placement import Placement, is_transparent, place_result, placed_root
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Elementwise, Operation, Reduce, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Block, Elementwise, Operation, Reduce, ReduceWindow, Value
+from neuroncore_rtl.frontends.xla.graph.types import ElementType
+from neuroncore_rtl.spec.formats import IntFormat
 
-__all__ = ["Pass", "combining_function", "passes_of"]
+__all__ = ["Pass", "combined_by", "combining_function", "neutral_number", "passes_of"]
 
 _COMBINING = frozenset(("add", "multiply", "maximum", "minimum", "and", "or"))
 
@@ -45,15 +47,32 @@ class Pass:
         return (isinstance(first, Elementwise) and first.result.size > 0) or is_row_reduction(first)
 
 
-def combining_function(reduce: Reduce) -> str | None:
-    """Return the function by which a reduction combines two elements, if it is a single one."""
-    body = reduce.body
-    if len(body.operations) != 1 or len(body.arguments) != 2 or len(reduce.results) != 1:
+def combining_function(reduce: Reduce | ReduceWindow) -> str | None:
+    """Return the function by which a reduction combines two elements, if a pass is capable of it."""
+    function = combined_by(reduce.body)
+    sums_truths = function in ("add", "multiply") and reduce.result.type.is_boolean
+    return function if function in _COMBINING and not sums_truths else None
+
+
+def combined_by(body: Block) -> str | None:
+    """Return the function by which a block combines its two arguments, if it is a single one."""
+    if len(body.operations) != 1 or len(body.arguments) != 2:
         return None
     (only,) = body.operations
     if not isinstance(only, Elementwise) or {*only.operands} != {*body.arguments} or body.results != only.results:
         return None
-    return only.function if only.function in _COMBINING else None
+    return only.function
+
+
+def neutral_number(function: str, of: ElementType) -> float | int | None:
+    """Return the number that does not change a combination with any other."""
+    if of.is_float:
+        return {"add": 0.0, "multiply": 1.0, "maximum": -inf, "minimum": inf}.get(function)
+    fmt = of.format
+    assert isinstance(fmt, IntFormat)
+    low, high = (0, 1) if of.is_boolean else (fmt.min, fmt.max)
+    every = 1 if of.is_boolean else -1 if fmt.min else fmt.max
+    return {"add": 0, "multiply": 1, "maximum": low, "minimum": high, "or": 0, "and": every}[function]
 
 
 def is_row_reduction(operation: Operation) -> TypeGuard[Reduce]:
@@ -136,6 +155,9 @@ class _Forming:
             reduced = candidate.reduced | {at for axis in operation.axes if (at := place[axis]) is not None}
             inner = set(range(len(candidate.space) - len(reduced), len(candidate.space)))
             if reduced != inner or prod(candidate.space[d] for d in reduced) > self.most:
+                continue
+            # What is left of a reduction is spread over the partitions; its own reduction is another pass.
+            if candidate.reduced not in (set(), reduced):
                 continue
             candidate.reduced = reduced
             candidate.reads[operation] = place

@@ -22,6 +22,7 @@ from neuroncore_rtl.frontends.xla.graph.operations import (
 )
 from neuroncore_rtl.frontends.xla.graph.types import BOOLEAN, INTEGER32, ElementType
 from neuroncore_rtl.kernels.program.source import SourceLine
+from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Builder"]
 
@@ -35,10 +36,12 @@ class Builder:
 
     Arguments:
         source: the user's line.
+        config: the machine.
         operations: what was appended.
     """
 
     source: SourceLine
+    config: Config
     operations: list[Operation] = field(default_factory=list)
 
     def append(self, kind: type[Operation], shape: Sequence[int], of: ElementType, *operands: Value, **fields) -> Value:

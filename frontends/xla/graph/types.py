@@ -12,6 +12,7 @@ from neuroncore_rtl.spec.formats import Format, IntFormat
 __all__ = [
     "BOOLEAN",
     "FLOAT32",
+    "INTEGER8",
     "INTEGER32",
     "UNSIGNED32",
     "ElementType",
@@ -93,7 +94,7 @@ _INSTEAD = {
     "f8E5M2FNUZ": "float8_e5m2",
 }  # fmt: skip
 
-FLOAT32, INTEGER32, UNSIGNED32, BOOLEAN = (_TYPES[name] for name in ("f32", "i32", "ui32", "i1"))
+FLOAT32, INTEGER8, INTEGER32, UNSIGNED32, BOOLEAN = (_TYPES[name] for name in ("f32", "i8", "i32", "ui32", "i1"))
 
 
 def element_type(name: str) -> ElementType:

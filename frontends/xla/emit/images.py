@@ -1,0 +1,148 @@
+"""Operands of a convolution: views in HBM, and tiles in SBUF of the array, with channels along the partitions.
+
+A row of an image is short, so images whose rows are adjacent in HBM are loaded without padding, and the vector engine
+moves them to their places.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
+from neuroncore_rtl.frontends.xla.emit.emission import Emission
+from neuroncore_rtl.frontends.xla.emit.phases import Box, Line
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
+from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
+from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.engines import LONG, beats
+from neuroncore_rtl.spec.formats import Format
+from neuroncore_rtl.spec.isa.access import allowed_start
+
+__all__ = ["copy_long", "grouped", "operand_of", "packed_tile", "padded_tile"]
+
+_SHORT = 128
+"""Bytes of a row that DMA moves well."""
+
+
+def grouped(tensor: HbmTensor, axis: int, groups: int) -> HbmTensor:
+    """Return a tensor of two and three spatial dimensions, behind one of the groups into which an axis is divided."""
+    shape = tensor.shape[:2] + (1,) * (5 - len(tensor.shape)) + tensor.shape[2:]
+    steps = tensor.steps[:2] + (0,) * (5 - len(tensor.shape)) + tensor.steps[2:]
+    n, step = shape[axis] // groups, steps[axis]
+    shape, steps = ([*some[:axis], one, *some[axis + 1 :]] for some, one in ((shape, n), (steps, step)))
+    return replace(tensor, shape=(groups, *shape), steps=(n * step, *steps))
+
+
+def operand_of(emission: Emission, tensor: HbmTensor, fmt: Format) -> HbmTensor:
+    """Return an operand in a format, whose innermost elements are adjacent."""
+    if tensor.size and tensor.steps[-1] != 1 and tensor.shape[-1] > 1:
+        tensor = emission.copied(tensor)
+    if tensor.format is fmt:
+        return tensor
+    new = emission.scratch(fmt, tensor.shape, f"{tensor.name}_{fmt.name}")
+    copy_dense(emission.program, new, tensor)
+    return new
+
+
+def copy_long(program: Program, target: HbmTensor | Tensor, source: HbmTensor | Tensor) -> None:
+    """Append a copy between SBUF and HBM [channels, ...], in parts by channels for several engines if it is long."""
+    (channels, *shape), config = source.dma_operand()[0], program.config
+    target, source = _merged(target, source)
+    row = source.shape[-1] * source.format.bits // 8
+    long = beats(config, channels * prod(shape) // source.shape[-1], row) > LONG
+    for part in cut(0, channels, -(-channels // config.hbm_ports) if long else channels):
+        program.append(dma_copy(target[part], source[part]))
+
+
+def _merged(*tensors: HbmTensor | Tensor) -> list[HbmTensor | Tensor]:
+    """Return views without inner dimensions that both tensors traverse as one."""
+    inner = len(next(one for one in tensors if isinstance(one, Tensor)).shape)
+    shape, extents = tensors[0].shape[-inner:], []
+    steps = [one.steps[len(one.steps) - inner :] for one in tensors]
+    last: list[int] = []
+    for d in reversed(range(inner)):
+        own = [some[d] for some in steps]
+        if extents and (shape[d] == 1 or own == [step * extents[0] for step in last]):
+            extents[0] *= shape[d]
+        elif extents and extents[0] == 1:
+            extents[0], last = shape[d], own
+        else:
+            extents.insert(0, shape[d])
+            last = own
+    return [one.reshape(*one.shape[: len(one.shape) - inner], *extents) for one in tensors]
+
+
+def padded_tile(
+    program: Program, array: HbmTensor, rows: slice, lines: Sequence[Line], box: Box, copies: int
+) -> Tensor:
+    """Append the load of some channels with their padding, and of copies that are shifted by a row of taps each."""
+    reaches = [line.reach(part) for line, part in zip(lines, box[1:], strict=True)]
+    shape, channels = (length(box[0]), *(end - first for first, end in reaches)), length(rows)
+    tile = program.space.sbuf(array.name, array.format, shape, channels * copies)
+    starts, parts = [start for _, start in lines[1].taps], []
+    for copy in range(copies):
+        firsts = [first for first, _ in reaches]
+        firsts[1] += starts[copy] - starts[0]
+        sides = [*zip(firsts, shape[1:], lines, strict=True)]
+        there = [slice(max(0, first), min(first + n, line.extent)) for first, n, line in sides]
+        within = [slice(one.start - first, one.stop - first) for one, first in zip(there, firsts, strict=True)]
+        if all(length(one) > 0 for one in there):
+            source = array[(box[0], rows, *there)].permute(1, 0, 2, 3, 4)
+            parts.append((copy * channels, source, (slice(None), *within)))
+    _clear_border(program, tile, [within for _, _, within in parts])
+    for lane, source, within in parts:
+        target = tile[lane : lane + channels][(slice(None), *within)]
+        if _is_moved(program, target, source):
+            # The engines access the same partitions on both sides.
+            dense = program.space.sbuf(array.name, array.format, target.shape, lane + channels)[lane:]
+            copy_long(program, dense, source)
+            program.append(tensor_copy(target, dense))
+        else:
+            copy_long(program, target, source)
+    return tile
+
+
+def _is_moved(program: Program, target: Tensor, source: HbmTensor) -> bool:
+    """Return whether an image is loaded densely: its rows are short, adjacent in HBM, and not adjacent in the tile."""
+    quadrant, height, width = program.config.quadrant, *source.shape[-2:]
+    legal = target.partition % quadrant == 0 and not allowed_start(target.partition, target.partitions, quadrant)
+    short = width * source.format.bits // 8 < _SHORT and height > 1
+    return legal and short and source.steps[-2] == width and target.steps[-2] != width
+
+
+def _clear_border(program: Program, tile: Tensor, parts: Sequence[tuple[slice, ...]]) -> None:
+    """Append zeros wherever a part does not cover the tile: in slabs before and behind all parts' common elements."""
+    if not parts:
+        program.append(memset(tile, 0))
+        return
+    rest = [slice(0, extent) for extent in tile.shape]
+    for axis in range(1, len(tile.shape)):
+        low, high = max(part[axis].start for part in parts), min(part[axis].stop for part in parts)
+        low, high = (low, high) if low < high else (tile.shape[axis], tile.shape[axis])
+        for slab in (slice(0, low), slice(high, tile.shape[axis])):
+            if length(slab) > 0:
+                program.append(memset(tile[(slice(None), *rest[:axis], slab, *rest[axis + 1 :])], 0))
+        rest[axis] = slice(low, high)
+        if low == high:
+            return
+
+
+def packed_tile(
+    program: Program, array: HbmTensor, rows: slice, starts: Sequence[tuple[int, ...]], lines: Sequence[Line], box: Box
+) -> Tensor:
+    """Append the load of the elements that several taps meet for some outputs, tap by tap along the partitions."""
+    channels, shape = length(rows), tuple(map(length, box))
+    tile = program.space.sbuf(array.name, array.format, shape, channels * len(starts))
+    places = [
+        [line.inside(start, part) for line, start, part in zip(lines, one, box[1:], strict=True)] for one in starts
+    ]
+    full = [slice(0, n) for n in shape[1:]]
+    if any(one is None or one[0] != whole for some in places for one, whole in zip(some, full, strict=True)):
+        program.append(memset(tile, 0))
+    for number, some in enumerate(places):
+        found = [one for one in some if one is not None]
+        if len(found) == len(some):
+            part = tile[number * channels : (number + 1) * channels]
+            source = array[(box[0], rows, *(elements for _, elements in found))].permute(1, 0, 2, 3, 4)
+            copy_long(program, part[(slice(None), slice(None), *(outputs for outputs, _ in found))], source)
+    return tile
