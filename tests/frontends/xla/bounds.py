@@ -1,0 +1,73 @@
+"""Comparison of models with JAX on the CPU: bit for bit, or within the bound of an FP32 accumulation."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+from neuroncore_rtl.frontends.xla.jitted import jit  # noqa: E402 (after the skip)
+
+__all__ = ["assert_exact", "assert_linear", "draw_floats", "draw_integers", "run_golden"]
+
+UNIT = 2.0**-24
+"""Maximum relative error of a rounding to FP32."""
+
+
+def run_golden(function: Callable, *arrays, preset: str = "tiny", **options) -> list[np.ndarray]:
+    """Return the results of the golden model."""
+    found = jit(function, preset=preset, target="golden", order="program", **options)(*arrays)
+    return [np.asarray(one) for one in jax.tree.leaves(found)]
+
+
+def assert_exact(function: Callable, *arrays, preset: str = "tiny") -> int:
+    """Assert that results are JAX's, number for number; NaN equals NaN. Return the number of elements."""
+    expected = [np.asarray(one) for one in jax.tree.leaves(jax.jit(function)(*arrays))]
+    count = 0
+    for own, other in zip(run_golden(function, *arrays, preset=preset), expected, strict=True):
+        assert own.dtype == other.dtype
+        np.testing.assert_array_equal(own, other)
+        count += own.size
+    return count
+
+
+def assert_linear(function: Callable, *arrays, fixed: tuple = (), preset: str = "tiny", **options) -> int:
+    """Assert that sums of n products of the arrays' elements have an error of at most terms * 2^-24 * sum |products|.
+
+    `function` must be linear in each array. Then its value for magnitudes is the sum of magnitudes, and its value for
+    ones is n. Each addition in FP32 adds a relative error of 2^-24 of a partial sum, in any order of the terms. A
+    product of narrow operands is one term; one of FP32 is four, which are products of halves of significands. `fixed`
+    are further arguments that only select. A result is rounded once more. Return the number of elements.
+    """
+    found = run_golden(function, *arrays, *fixed, preset=preset, **options)
+    with jax.enable_x64(True):
+        variants = [np.asarray(one).astype(np.float64) for one in arrays]
+        wide = [np.asarray(one).astype(np.float64) for one in fixed]
+        exact, sums, counts = (
+            [np.asarray(one) for one in jax.tree.leaves(function(*map(jax.numpy.asarray, some), *wide))]
+            for some in (variants, [*map(np.abs, variants)], [*map(np.ones_like, variants)])
+        )
+    narrow = len(arrays) == 1 or (arrays[0].dtype == arrays[1].dtype != np.float32)
+    total, terms = 0, 1 if narrow else 4
+    for own, value, size, count in zip(found, exact, sums, counts, strict=True):
+        last = 0.0 if own.dtype == np.float32 else float(jax.numpy.finfo(own.dtype).eps)
+        bound = (terms * np.abs(count) + 1) * UNIT * size + last * np.abs(value)
+        error = np.abs(own.astype(np.float64) - value)
+        assert own.shape == value.shape
+        assert (error <= bound).all(), (error - bound).max()
+        total += own.size
+    return total
+
+
+def draw_floats(rng: np.random.Generator, *shape: int, dtype=np.float32) -> np.ndarray:
+    """Return normal numbers."""
+    return rng.normal(size=shape).astype(np.float32).astype(dtype)
+
+
+def draw_integers(rng: np.random.Generator, dtype, *shape: int) -> np.ndarray:
+    """Return integers of the whole range, a quarter of them at its ends or near zero."""
+    info = np.iinfo(dtype)
+    numbers = rng.integers(info.min, info.max, size=shape, dtype=dtype, endpoint=True)
+    special = np.array([info.min, info.max, 0, 1, -1 if info.min else 2]).astype(dtype)
+    return np.where(rng.random(shape) < 0.25, rng.choice(special, shape), numbers).astype(dtype)

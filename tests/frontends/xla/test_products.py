@@ -1,0 +1,71 @@
+"""Products of integers, of truths, of mixed floats, and of vectors."""
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+from jax import lax  # noqa: E402
+from jax import numpy as jnp  # noqa: E402
+
+from tests.frontends.xla.bounds import assert_exact, assert_linear, draw_floats, draw_integers  # noqa: E402
+
+INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_modulo(dtype):
+    """Products wrap in their own type, and in 32 bits."""
+    rng, count = np.random.default_rng(1), 0
+    wide = np.int32 if np.iinfo(dtype).min else np.uint32
+    for m, k, n in [(3, 7, 2), (1, 9, 5), (4, 1, 3)]:
+        x, y = draw_integers(rng, dtype, m, k), draw_integers(rng, dtype, k, n)
+        count += assert_exact(lambda x, y: (x @ y, lax.dot(x, y, preferred_element_type=wide)), x, y)
+    print(f"{count} integers")
+
+
+@pytest.mark.parametrize("preset", ["nano", "tiny"])
+def test_batches(preset):
+    rng = np.random.default_rng(2)
+    x, y = draw_integers(rng, np.int8, 2, 5, 6), draw_integers(rng, np.int8, 2, 6, 3)
+
+    def batched(x, y):
+        return lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,))), preferred_element_type=np.int32)
+
+    assert_exact(batched, x, y, preset=preset)
+    assert_exact(lambda x, y: jnp.einsum("bij,bij->b", x, y), *draw_integers(rng, np.int32, 2, 3, 4, 5), preset=preset)
+
+
+def test_truths():
+    rng = np.random.default_rng(3)
+    assert_exact(lambda x, y: x @ y, rng.random((5, 7)) < 0.3, rng.random((7, 3)) < 0.3)
+
+
+@pytest.mark.parametrize("preset", ["nano", "tiny"])
+def test_vectors(preset):
+    rng, count = np.random.default_rng(4), 0
+    matrix, left, right = draw_floats(rng, 9, 13), draw_floats(rng, 9), draw_floats(rng, 13)
+    count += assert_linear(lambda a, x: a @ x, matrix, right, preset=preset)
+    count += assert_linear(lambda a, x: x @ a, matrix, left, preset=preset)
+    count += assert_linear(lambda x, y: jnp.outer(x, y), left, right, preset=preset)
+    count += assert_linear(lambda x, y: jnp.dot(x, y), left, left[::-1].copy(), preset=preset)
+    count += assert_linear(lambda x, y: jnp.einsum("bi,bi->b", x, y), matrix, matrix + 1, preset=preset)
+    count += assert_linear(lambda x, y: jnp.einsum("bi,bj->bij", x, y), matrix[:3], matrix[3:6], preset=preset)
+    print(f"{count} results")
+
+
+@pytest.mark.parametrize("types", [("bfloat16", "float16"), ("bfloat16", "float32"), ("float8_e4m3", "float8_e5m2"),
+                                   ("float8_e5m2", "float16"), ("float8_e3m4", "float8_e3m4")])  # fmt: skip
+def test_mixed_floats(types):
+    rng = np.random.default_rng(5)
+    x, y = (draw_floats(rng, *shape, dtype=jnp.dtype(of)) for shape, of in zip([(6, 9), (9, 4)], types, strict=True))
+
+    def product(x, y):
+        wide = np.float32 if x.dtype != np.float64 else np.float64
+        return lax.dot_general(x, y, (((1,), (0,)), ((), ())), preferred_element_type=wide)
+
+    assert_linear(product, x, y)
+
+
+def test_nothing_to_add():
+    assert_exact(lambda x, y: (x @ y, x.T @ x), np.zeros((3, 0), np.float32), np.zeros((0, 2), np.float32))

@@ -1,0 +1,123 @@
+"""Reductions of windows, cumulative functions, and gradients of pooling."""
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+from jax import lax  # noqa: E402
+from jax import numpy as jnp  # noqa: E402
+
+from neuroncore_rtl.frontends.xla.refusal import Refused  # noqa: E402
+from tests.frontends.xla.bounds import assert_exact, assert_linear, draw_floats, draw_integers, run_golden  # noqa: E402
+
+PRESETS = ["nano", "tiny"]
+
+
+def draw_window(rng, shape):
+    """Return attributes of `reduce_window` whose windows fit the padded array."""
+    while True:
+        size, stride, dilation, spread = (rng.integers(1, most + 1, len(shape)) for most in (4, 3, 2, 2))
+        padding = rng.integers(-1, 3, (len(shape), 2))
+        extents = (np.array(shape) - 1) * spread + 1 + padding.sum(1)
+        if (extents >= (size - 1) * dilation + 1).all():
+            names = "window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation"
+            values = size, stride, padding, spread, dilation
+            return {name: tuple(map(tuple, v.tolist())) if v.ndim > 1 else tuple(v.tolist())
+                    for name, v in zip(names, values, strict=True)}  # fmt: skip
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_drawn_windows(preset):
+    rng, count = np.random.default_rng(1), 0
+    for shape in [(9,), (6, 7), (5, 6), (3, 5, 4)] * 2:
+        window = draw_window(rng, shape)
+        x = draw_integers(rng, np.int32, *shape)
+
+        def reduced(x, window=window):
+            functions = (0, lax.add), (-(2**31), lax.max), (2**31 - 1, lax.min), (3, lax.mul)
+            return [lax.reduce_window(x, np.int32(start), function, **window) for start, function in functions]
+
+        count += assert_exact(reduced, x, preset=preset)
+        count += assert_linear(
+            lambda x, window=window: lax.reduce_window(x, x.dtype.type(0), lax.add, **window),
+            draw_floats(rng, *shape), preset=preset,
+        )  # fmt: skip
+    print(f"{count} windows")
+
+
+def test_order_and_several_operands():
+    """A body that is associative, but not commutative, on pairs."""
+    rng = np.random.default_rng(2)
+    x, y = draw_integers(rng, np.int32, 4, 37), draw_integers(rng, np.int32, 4, 37)
+
+    def composed(a, b):
+        return a[0] * b[0], a[1] * b[0] + b[1]
+
+    for size, padding in [((1, 5), "VALID"), ((2, 3), "SAME"), ((1, 29), ((0, 0), (28, 0)))]:
+
+        def windows(x, y, size=size, padding=padding):
+            return lax.reduce_window((x, y), (np.int32(1), np.int32(0)), composed, size, (1, 1), padding)
+
+        assert_exact(windows, x, y)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_cumulative(preset):
+    rng, count = np.random.default_rng(3), 0
+    for n in (1, 7, 64, 100):
+        x = draw_integers(rng, np.int32, 3, n)
+        count += assert_exact(
+            lambda x: (jnp.cumsum(x, 1), lax.cummax(x, 1, reverse=True), jnp.cumprod(x, 0)), x, preset=preset
+        )
+        f = draw_floats(rng, n, 2)
+        count += assert_linear(lambda x: jnp.cumsum(x, 0), f, preset=preset)
+        f[n // 2, 0] = np.nan
+        count += assert_exact(lambda x: (lax.cummin(x, 0), lax.cummax(x, 0)), f, preset=preset)
+    print(f"{count} cumulative results")
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_gradients_of_pooling(preset, padding):
+    rng, count = np.random.default_rng(4), 0
+    for size, stride in [((3, 3), (2, 2)), ((2, 2), (2, 2)), ((2, 3), (1, 3))]:
+        dims, steps = (1, *size, 1), (1, *stride, 1)
+
+        def highest(x, dims=dims, steps=steps):
+            return lax.reduce_window(x, -np.inf, lax.max, dims, steps, padding)
+
+        def mean(x, dims=dims, steps=steps):
+            return lax.reduce_window(x, x.dtype.type(0), lax.add, dims, steps, padding)
+
+        x = rng.integers(-2, 3, (1, 6, 7, 2)).astype(np.float32)
+        weights = draw_floats(rng, *jax.eval_shape(highest, x).shape)
+        count += assert_exact(highest, x, preset=preset)
+        count += assert_linear(lambda c, x: jax.vjp(highest, x)[1](c)[0], weights, fixed=(x,), preset=preset)
+        count += assert_linear(lambda c, x: jax.vjp(mean, x)[1](c)[0], weights, fixed=(x,), preset=preset)
+    print(f"{count} gradients")
+
+
+def test_selection():
+    """Ties, NaN, windows in the padding, and another comparison; sums of integers are exact."""
+    rng = np.random.default_rng(5)
+    x = rng.integers(-2, 3, (7, 6)).astype(np.float32)
+    x[rng.random(x.shape) < 0.15] = np.nan
+    x[0] = -np.inf
+    for select in (lax.ge_p, lax.gt_p, lax.le_p):
+        for padding in (((0, 0), (0, 0)), ((1, 2), (2, 1))):
+            counts = [(n + sum(p) - 3) // 2 + 1 for n, p in zip(x.shape, padding, strict=True)]
+            source = rng.integers(-99, 99, counts).astype(np.float32)
+
+            def scattered(x, source, select=select, padding=padding):
+                from jax._src.lax.windowed_reductions import _select_and_scatter_add
+
+                return _select_and_scatter_add(source, x, select, (3, 3), (2, 2), padding)
+
+            assert_exact(scattered, x, source)
+
+
+def test_refusals():
+    x = np.ones((1100,), np.float32)
+    with pytest.raises(Refused, match="at most 1024 elements, not 1100"):
+        run_golden(jax.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, (1100,), (1,), "VALID").sum()), x)
