@@ -9,12 +9,14 @@ from math import prod
 
 from neuroncore_rtl.frontends.xla.fuse.passes import combining_function, neutral_number
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Reduce, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Block, Dot, Reduce, Value
 
 __all__ = ["expand_reduce", "in_order", "started"]
 
 _SHARE = 8
 """Tiles of reduced rows for which SBUF must have room."""
+_ROWS = 32
+"""Minimum rows of the array, and elements of a result, for sums by the array: loads of short rows take longer."""
 _LEAST = 16
 """Minimum elements that each partition reduces, if a reduction is split to use more partitions."""
 
@@ -28,6 +30,8 @@ def expand_reduce(builder: Builder, reduce: Reduce) -> tuple[Value, ...] | None:
         return tuple(builder.broadcast(start, shape) for start in starts)
     if not axes:
         return started(builder, reduce.body, starts, [builder.reshape(array, *shape) for array in arrays])
+    if combining_function(reduce) == "add" and _pays_array(builder, reduce, axes):
+        return _by_array(builder, reduce, axes)
     if combining_function(reduce) is not None:
         return _in_stages(builder, reduce, axes)
     order = [*axes, *(d for d in range(arrays[0].rank) if d not in axes)]
@@ -60,6 +64,23 @@ def _halved(builder: Builder, body: Block, values: Sequence[Value]) -> Sequence[
         pairs = [[builder.part(value, 0, first, n // 2 * 2, 2) for value in values] for first in (0, 1)]
         values = builder.inline(body, *pairs[0], *pairs[1])
     return builder.inline(body, *values, *tail) if tail else values
+
+
+def _pays_array(builder: Builder, reduce: Reduce, axes: Sequence[int]) -> bool:
+    """Return whether floats are added along leading dimensions, so that the elements of a row would not be adjacent."""
+    array, size = reduce.operands[0], prod(reduce.operands[0].shape[axis] for axis in axes)
+    kept = [d for d, extent in enumerate(array.shape) if extent != 1 and d not in axes]
+    leading = array.type.is_float and bool(kept) and kept[0] > axes[-1]
+    return leading and builder.config.rows >= _ROWS and size >= _LEAST and reduce.result.size >= _ROWS
+
+
+def _by_array(builder: Builder, reduce: Reduce, axes: Sequence[int]) -> tuple[Value, ...]:
+    """Append sums over leading dimensions as a product with ones, of which none is rounded."""
+    array, start = reduce.operands
+    n, size = prod(array.shape[axis] for axis in axes), reduce.result.size
+    operands = builder.number(1, (n,), array.type), builder.reshape(array, n, size)
+    total = builder.append(Dot, (size,), array.type, *operands, batch=((), ()), contract=((0,), (0,)), is_exact=True)
+    return started(builder, reduce.body, [start], [builder.reshape(total, *reduce.result.shape)])
 
 
 def _in_stages(builder: Builder, reduce: Reduce, axes: Sequence[int]) -> tuple[Value, ...] | None:

@@ -9,7 +9,7 @@ from jax import lax  # noqa: E402
 from jax import numpy as jnp  # noqa: E402
 
 from neuroncore_rtl.frontends.xla.jitted import jit  # noqa: E402
-from tests.frontends.xla.bounds import assert_exact, assert_linear, draw_floats, draw_integers  # noqa: E402
+from tests.frontends.xla.bounds import assert_exact, assert_linear, draw_floats, draw_integers, run_golden  # noqa: E402
 
 PRESETS = ["nano", "tiny"]
 
@@ -88,6 +88,16 @@ def test_stages(preset):
         count += assert_linear(lambda x, axes=axes: x.sum(axes), x, preset=preset)
         count += assert_exact(lambda x, axes=axes: (x.max(axes), x.min(axes)), x, preset=preset)
     print(f"{count} results of stages")
+
+
+def test_sums_by_the_array():
+    """Sums over leading dimensions are products with ones, which no option rounds; what is not finite remains so."""
+    x = draw_floats(np.random.default_rng(9), 17, 3, 40)
+    assert_linear(lambda x: (x.sum((0, 1)), x.sum(0)), x, preset="full", auto_cast="matmult")
+    x = draw_floats(np.random.default_rng(9), 40, 60)
+    x[3, :3], x[4, 2] = (np.inf, np.nan, -np.inf), np.inf
+    (found,) = run_golden(lambda x: x.sum(0), x, preset="full")
+    np.testing.assert_array_equal(found[:3], [np.inf, np.nan, np.nan])
 
 
 def test_million_elements():
