@@ -98,6 +98,7 @@ def expand_select_and_scatter(builder: Builder, operation: SelectAndScatter) -> 
             part, builder.number(0, (), source.type), low, high, [stride - 1 for stride in window.stride]
         )
         total = spread if total is None else builder.apply("add", total, spread)
+    assert total is not None
     return builder.inline(operation.scatter, first, total)
 
 

@@ -64,10 +64,10 @@ def combined_by(body: Block) -> str | None:
     return only.function
 
 
-def neutral_number(function: str, of: ElementType) -> float | int | None:
+def neutral_number(function: str, of: ElementType) -> float | int:
     """Return the number that does not change a combination with any other."""
     if of.is_float:
-        return {"add": 0.0, "multiply": 1.0, "maximum": -inf, "minimum": inf}.get(function)
+        return {"add": 0.0, "multiply": 1.0, "maximum": -inf, "minimum": inf}[function]
     fmt = of.format
     assert isinstance(fmt, IntFormat)
     low, high = (0, 1) if of.is_boolean else (fmt.min, fmt.max)
