@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from neuroncore_rtl.frontends.xla.emit.control import emit_case, emit_while
 from neuroncore_rtl.frontends.xla.emit.convolution import emit_convolution
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.fused import emit_pass
@@ -21,6 +22,7 @@ __all__ = ["EMITTERS", "emit_block"]
 
 Emitter = Callable[[Emission, Any], None]
 EMITTERS: dict[type[Operation], Emitter] = {
+    graph.Case: lambda emission, case: emit_case(emission, case, emit_block),
     graph.Concatenate: emit_concatenate,
     graph.Convolution: emit_convolution,
     graph.Dot: emit_dot,
@@ -28,6 +30,7 @@ EMITTERS: dict[type[Operation], Emitter] = {
     graph.Pad: emit_pad,
     graph.ScatterRows: emit_scatter_rows,
     graph.SortRows: emit_sort_rows,
+    graph.While: lambda emission, loop: emit_while(emission, loop, emit_block),
 }
 """Emitters of operations that are no part of a pass."""
 

@@ -1,6 +1,8 @@
 """Values of a graph as tensors in HBM, and the program that computes them."""
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -55,6 +57,8 @@ class Emission:
         constants: contents of tensors that are known before the program runs.
         readers: the operations that read each value; None for the end of a block.
         owned: values of the block being emitted whose tensors no value outside of it has.
+        numbers: their tensors.
+        rounds: how often the loops around may repeat what is appended.
     """
 
     program: Program
@@ -65,6 +69,14 @@ class Emission:
     numbers: dict[tuple, HbmTensor] = field(default_factory=dict)
     readers: dict[Value, set[Operation | None]] = field(default_factory=lambda: defaultdict(set))
     owned: set[Value] = field(default_factory=set)
+    rounds: int = 1
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Forget the tensors made in the context, which may be skipped or repeated, at its end."""
+        outside = dict(self.tensors)
+        yield
+        self.tensors = outside
 
     def learn(self, block: Block) -> None:
         """Note the operations that define or read the values of a block and of the blocks inside it."""

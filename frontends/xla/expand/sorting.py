@@ -63,7 +63,10 @@ def _padded(builder: Builder, value: Value, width: int, number: int) -> Value:
 
 def _by(builder: Builder, count: int) -> Block:
     """Return the body that compares int32 keys, the first of `count` operands, and if there are more, then indices."""
-    inner, pairs = Builder(builder.source), [(Value((), INTEGER32), Value((), INTEGER32)) for _ in range(count)]
+    inner, pairs = (
+        Builder(builder.source, builder.config),
+        [(Value((), INTEGER32), Value((), INTEGER32)) for _ in range(count)],
+    )
     result = inner.apply("less", *pairs[0])
     if count > 1:
         pairs.append((Value((), INTEGER32), Value((), INTEGER32)))
@@ -74,7 +77,7 @@ def _by(builder: Builder, count: int) -> Block:
 
 def _stable(body: Block, length: int, builder: Builder) -> Block:
     """Return the body that is true if `body` is, or if it ties and the first index is lower; padding is last."""
-    inner, arguments = Builder(builder.source), tuple(Value((), one.type) for one in body.arguments)
+    inner, arguments = Builder(builder.source, builder.config), tuple(Value((), one.type) for one in body.arguments)
     i, j = Value((), INTEGER32), Value((), INTEGER32)
     swapped = [arguments[place ^ 1] for place in range(len(arguments))]
     (less,), (more,) = inner.inline(body, *arguments), inner.inline(body, *swapped)

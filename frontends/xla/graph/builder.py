@@ -1,6 +1,6 @@
 """Builder of operations: for passes that replace an operation by simpler ones."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -37,11 +37,13 @@ class Builder:
     Arguments:
         source: the user's line.
         config: the machine.
+        makers: operations that define values around the one that is replaced.
         operations: what was appended.
     """
 
     source: SourceLine
     config: Config
+    makers: Mapping[Value, Operation] = field(default_factory=dict)
     operations: list[Operation] = field(default_factory=list)
 
     def append(self, kind: type[Operation], shape: Sequence[int], of: ElementType, *operands: Value, **fields) -> Value:
