@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from neuroncore_rtl.frontends.xla.expand.branches import expand_case
 from neuroncore_rtl.frontends.xla.expand.convolution import expand_convolution
 from neuroncore_rtl.frontends.xla.expand.indexing import expand_dynamic_slice, expand_dynamic_update, expand_gather
 from neuroncore_rtl.frontends.xla.expand.loops import expand_while
@@ -34,6 +35,7 @@ EXPANDERS: dict[type[Operation], Expander] = {
     graph.Scatter: expand_scatter,
     graph.SelectAndScatter: expand_select_and_scatter,
     graph.Sort: expand_sort,
+    graph.Case: expand_case,
     graph.While: expand_while,
 }
 """Expanders by the kind of operation; None leaves the operation as it is."""

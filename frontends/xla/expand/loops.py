@@ -1,34 +1,37 @@
 """Loops: what does not change is read from outside, equal counters are one, few rounds become operations."""
 
+from neuroncore_rtl.frontends.xla.fuse.placement import is_transparent
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.cloning import cloned, cloned_operations
 from neuroncore_rtl.frontends.xla.graph.loops import counted, integer, step_of
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Value, While
+from neuroncore_rtl.frontends.xla.graph.operations import Block, Elementwise, Reshape, Slice, Value, While
 
 __all__ = ["expand_while"]
 
-_ROUNDS = 8
-"""Rounds that become operations, if the body is not large."""
-_OPERATIONS = 1024
-"""Maximum operations that a loop becomes."""
-_FEW = 128
-"""Operations that a loop becomes for any number of rounds."""
+_COST = 512
+"""Maximum cost of the operations that a loop becomes: functions of few elements cost 1."""
+_OTHER = 16
+"""Cost of an operation that starts a pass of its own, which gains little."""
+_ELEMENTS = 1 << 16
+"""Elements of a result for each unit of its cost."""
 
 
 def expand_while(builder: Builder, loop: While) -> tuple[Value, ...] | None:
     """Return the results of the rounds one after another, or of a simpler loop; None if it is as simple."""
     counter = counted(loop, builder.makers)
-    if counter is not None and counter.rounds is not None and _is_short(counter.rounds, loop.body):
+    if counter is not None and counter.rounds is not None and counter.rounds * _cost(loop.body) <= _COST:
         return _unrolled(builder, loop, counter.place, [counter.start or 0, counter.step], counter.rounds)
     return _simpler(builder, loop)
 
 
-def _is_short(rounds: int, body: Block) -> bool:
-    return rounds * _size(body) <= (_OPERATIONS if rounds <= _ROUNDS else _FEW)
-
-
-def _size(block: Block) -> int:
-    return sum(1 + sum(map(_size, one.blocks)) for one in block.operations)
+def _cost(block: Block) -> int:
+    """Return the cost of a block, roughly proportional to its instructions."""
+    return sum(
+        (1 if isinstance(one, Elementwise | Reshape | Slice) or is_transparent(one) else _OTHER)
+        * (1 + max(value.size for value in one.results) // _ELEMENTS)
+        + sum(map(_cost, one.blocks))
+        for one in block.operations
+    )
 
 
 def _unrolled(builder: Builder, loop: While, place: int, along: list[int], rounds: int) -> tuple[Value, ...]:

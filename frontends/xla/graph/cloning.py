@@ -19,7 +19,8 @@ def cloned(
     Arguments:
         block: the block.
         known: values that the copy has in place of others; may be arguments of the block.
-        arguments, results: places of those that it keeps; None for all.
+        arguments: places of the arguments that it keeps; None for all.
+        results: places of its results, likewise.
     """
     own = block.arguments if arguments is None else [block.arguments[place] for place in arguments]
     fresh = {value: Value(value.shape, value.type) for value in own}

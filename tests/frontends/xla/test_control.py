@@ -1,0 +1,132 @@
+"""Loops and branches: results equal JAX's, in the controller's form and as operations."""
+
+import numpy as np
+import pytest
+
+from tests.frontends.xla.results import compare
+
+jax = pytest.importorskip("jax")
+jnp, lax = jax.numpy, jax.lax
+
+_DRAWN = np.random.default_rng(11)
+
+
+def _floats(*shape: int) -> np.ndarray:
+    """Return small multiples of 1/8, whose sums are exact."""
+    return (_DRAWN.integers(-64, 64, shape) / 8).astype(np.float32)
+
+
+@pytest.fixture(params=["short", "long"])
+def form(request, monkeypatch) -> str:
+    """Expand what is short, or nothing."""
+    if request.param == "long":
+        monkeypatch.setattr("neuroncore_rtl.frontends.xla.expand.loops._COST", 0)
+        monkeypatch.setattr("neuroncore_rtl.frontends.xla.expand.branches._OPERATIONS", -1)
+    return request.param
+
+
+def _loops(program) -> int:
+    """Return the number of loops of a program."""
+    return sum(operation.code.name == "AGAIN" for operation in program.flow.operations())
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 5])
+def test_loops_of_known_rounds_count(form, rounds):
+    def function(x, y):
+        return lax.fori_loop(2, 2 + rounds, lambda i, c: (c[1], c[0] - i * y, c[2] + i), (x, y, 0))
+
+    found = compare(function, _floats(3, 5), _floats(3, 5))
+    assert _loops(found.compiled.program) == (form == "long" and rounds > 0)
+
+
+@pytest.mark.parametrize("first, limit", [(0, 7), (3, 3), (5, -5), (-4, 2)])
+def test_loops_count_between_values(first, limit):
+    def function(first, limit, x):
+        return lax.while_loop(lambda c: c[0] < limit, lambda c: (c[0] + 1, c[1] + c[0]), (first, x))
+
+    compare(function, first, limit, _floats(4))
+
+
+@pytest.mark.parametrize("step, limit", [(3, 11), (5, 10), (1, 2)])
+@pytest.mark.parametrize("of", [np.int32, np.uint32, np.int8, np.float32])
+def test_counters_have_steps_and_types(form, step, limit, of):
+    def function(x):
+        return lax.while_loop(lambda c: c[0] < limit, lambda c: (c[0] + of(step), c[1] + 1), (of(0), x))
+
+    compare(function, _floats(4))
+
+
+def test_carried_values_change_places(form):
+    def function(a, b, c, n):
+        return lax.fori_loop(0, n, lambda i, t: (t[1].T, t[2], t[0][::-1], t[3]), (a, b, c, b[0]))
+
+    compare(function, *(_floats(3, 3) for _ in range(3)), 50)
+
+
+@pytest.mark.parametrize("number", [0, 1, 7, 27])
+def test_loops_run_while_a_condition_of_data_holds(number):
+    def function(n):
+        def body(c):
+            return jnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1
+
+        return lax.while_loop(lambda c: c[0] > 1, body, (n, 0))
+
+    compare(function, number)
+
+
+def test_conditions_of_arrays_may_reduce_them():
+    compare(lambda x: lax.while_loop(lambda x: jnp.max(jnp.abs(x)) > 0.5, lambda x: x * 0.5, x), _floats(4, 6))
+
+
+def test_values_of_a_round_are_not_reused_outside(form):
+    """The transposed copy of a value from outside is made in a branch; what reads it later makes its own."""
+
+    def function(i, x):
+        turned = x.T.reshape(-1)
+        y = lax.cond(i > 0, lambda: jnp.stack([turned, turned + 1]), lambda: jnp.zeros((2, x.size), x.dtype))
+        return y, turned * 2
+
+    for index in (0, 1):
+        compare(function, index, _floats(3, 5))
+
+
+@pytest.mark.parametrize("index", [-(1 << 31), -1, 0, 1, 2, 3, (1 << 31) - 1])
+def test_switches_take_one_branch(form, index):
+    def function(i, x, y):
+        branches = [lambda x: (x, y), lambda x: (x + 1, x), lambda x: (x * y, -y)]
+        return lax.switch(i, branches, x)
+
+    compare(function, index, _floats(3, 5), _floats(3, 5))
+
+
+@pytest.mark.parametrize("flag", [False, True])
+def test_conditionals_take_one_branch(form, flag):
+    found = compare(lambda p, x: lax.cond(p, lambda x: x - 1, lambda x: x * x, x), flag, _floats(40))
+    assert _loops(found.compiled.program) == (2 if form == "long" else 0)
+
+
+def _nested(x, n):
+    def outer(i, c):
+        c = lax.fori_loop(0, i, lambda j, d: d + j * x, c)
+        return lax.cond(i % 2 == 0, lambda c: -c, lambda c: lax.fori_loop(0, 2, lambda _, c: c + i, c), c)
+
+    return lax.fori_loop(0, n, outer, x)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 6])
+def test_loops_and_branches_nest(form, rounds):
+    compare(_nested, _floats(5), rounds)
+
+
+def test_long_loops_raise_the_limit_of_rounds():
+    found = compare(lambda x: lax.fori_loop(0, 12_000, lambda i, c: c ^ i, x), 5)
+    assert found.compiled.program.flow.rounds >= 12_000
+
+
+def test_keys_of_jax_random_need_no_loop():
+    found = compare(lambda key: jax.random.bits(key, (7,)), jax.random.PRNGKey(3))
+    assert _loops(found.compiled.program) == 0
+
+
+def test_loops_and_branches_run_in_rtl(form):
+    compare(_nested, _floats(5), 3, preset="nano", target="rtl")
