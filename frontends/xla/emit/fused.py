@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from neuroncore_rtl.frontends.xla.emit.emission import Emission, dense_steps
+from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand, wrap
 from neuroncore_rtl.frontends.xla.emit.nest import Nest, Tile, nests_of
-from neuroncore_rtl.frontends.xla.emit.scalar import Lanes, Operand, wrap
 from neuroncore_rtl.frontends.xla.emit.selection import Selection, Waiting, append_selected
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function, neutral_number
 from neuroncore_rtl.frontends.xla.fuse.placement import Placement, placed_root

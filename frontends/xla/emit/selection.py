@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuroncore_rtl.frontends.xla.emit.scalar import ACTIVATIONS, Lanes, Operand, evaluate
+from neuroncore_rtl.frontends.xla.emit.functions import evaluate
+from neuroncore_rtl.frontends.xla.emit.functions.transcendental import ACTIVATIONS
+from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function
 from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
 from neuroncore_rtl.frontends.xla.graph.operations import Elementwise, Operation, Reduce, Value

@@ -113,6 +113,7 @@ class Elementwise(Operation):
     """`function` of the elements with the same index; all operands have the result's shape.
 
     Functions have StableHLO's names; comparisons are "equal", "less" and so on, with "_total" for a total order.
+    Integers after a name, separated by blanks, are parameters.
     """
 
     function: str

@@ -59,6 +59,12 @@ def _function(given: Given) -> list[Operation]:
 READERS["chlo.erf"] = READERS["chlo.erfc"] = _function
 
 
+@_reads("reduce_precision")
+def _reduce_precision(given: Given) -> list[Operation]:
+    bits = (given.attributes.integer(f"{part}_bits") for part in ("exponent", "mantissa"))
+    return [given.make(graph.Elementwise, function=" ".join(map(str, ("reduce_precision", *bits))))]
+
+
 @_reads("compare")
 def _compare(given: Given) -> list[Operation]:
     name = _COMPARISONS[given.attributes.text("comparison_direction")]

@@ -1,0 +1,42 @@
+"""Functions of elements as instructions, a file each kind."""
+
+from neuroncore_rtl.frontends.xla.emit.functions import (
+    arithmetic,
+    bits,
+    comparisons,
+    conversions,
+    division,
+    powers,
+    transcendental,
+)
+from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand
+from neuroncore_rtl.frontends.xla.graph.types import ElementType
+from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.kernels.program import Tensor
+
+__all__ = ["FUNCTIONS", "evaluate"]
+
+FUNCTIONS = {
+    **arithmetic.FUNCTIONS,
+    **bits.FUNCTIONS,
+    **comparisons.FUNCTIONS,
+    **conversions.FUNCTIONS,
+    **division.FUNCTIONS,
+    **powers.FUNCTIONS,
+    **transcendental.FUNCTIONS,
+}
+"""Functions by name: of lanes, destination, types of result and first operand, operands."""
+
+
+def evaluate(lanes: Lanes, name: str, dst: Tensor, to: ElementType, of: ElementType, *operands: Operand) -> None:
+    """Append dst = function of operands of type `of`; the result has type `to`.
+
+    Integers after the function's name, separated by blanks, are its parameters.
+
+    Raises:
+        Refused: if the machine or the function does not have these types.
+    """
+    name, *numbers = name.split()
+    if name not in FUNCTIONS:
+        raise Refused(f"functions must be of docs/jax.md's table, not {name}")
+    FUNCTIONS[name](lanes, dst, to, of, *operands, *map(int, numbers))

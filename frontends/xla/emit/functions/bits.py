@@ -1,0 +1,84 @@
+"""Shifts, and counts of bits."""
+
+from functools import partial
+
+from neuroncore_rtl.frontends.xla.emit.functions.registry import Registry
+from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand, wrap
+from neuroncore_rtl.frontends.xla.graph.types import ElementType
+from neuroncore_rtl.kernels.program import Tensor
+from neuroncore_rtl.spec.formats import FP32, INT32, UINT8, UINT16, UINT32
+from neuroncore_rtl.spec.isa import AluOp
+
+__all__ = ["FUNCTIONS", "UNSIGNED", "codes_of"]
+
+FUNCTIONS = Registry()
+UNSIGNED = {8: UINT8, 16: UINT16, 32: UINT32}
+"""Formats by the number of bits."""
+
+
+def codes_of(lanes: Lanes, of: ElementType, a: Operand) -> Tensor:
+    """Return the bits of elements as UINT32, filled with zeros."""
+    codes = lanes.tile(a, of.format).bitcast(UNSIGNED[of.bits])
+    return codes if of.bits == 32 else lanes.wide(codes, UINT32)
+
+
+def _shift(op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
+    """Append a shift; a count is unsigned, and one of more bits than the type has gives 0."""
+    value, count = codes_of(lanes, of, a), codes_of(lanes, of, b) if isinstance(b, Tensor) else b % (1 << of.bits)
+    if of.bits == 32:
+        lanes.apply(dst.bitcast(UINT32), value, op, count)
+    else:
+        wrap(lanes, dst, lanes.apply(lanes.new(UINT32), value, op, count).bitcast(INT32))
+
+
+FUNCTIONS["shift_left"] = partial(_shift, AluOp.LOGICAL_SHIFT_LEFT)
+FUNCTIONS["shift_right_logical"] = partial(_shift, AluOp.LOGICAL_SHIFT_RIGHT)
+
+
+@FUNCTIONS.named("shift_right_arithmetic")
+def _shift_signed(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
+    """Append a shift of the complement of a negative number, and complement the result.
+
+    The sign is the highest bit, also of unsigned types.
+    """
+    value = codes_of(lanes, of, a)
+    mask = lanes.chain(lanes.new(INT32), value, AluOp.LOGICAL_SHIFT_RIGHT, of.bits - 1, AluOp.MULTIPLY, (1 << 32) - 1)
+    if of.bits < 32:
+        mask = lanes.apply(lanes.new(INT32), mask, AluOp.BITWISE_AND, (1 << of.bits) - 1)
+    count = codes_of(lanes, of, b) if isinstance(b, Tensor) else b % (1 << of.bits)
+    flipped = lanes.apply(lanes.new(UINT32), value, AluOp.BITWISE_XOR, mask.bitcast(UINT32))
+    shifted = lanes.apply(lanes.new(UINT32), flipped, AluOp.LOGICAL_SHIFT_RIGHT, count)
+    if of.bits == 32:
+        lanes.apply(dst.bitcast(UINT32), shifted, AluOp.BITWISE_XOR, mask.bitcast(UINT32))
+    else:
+        wrap(lanes, dst, lanes.apply(lanes.new(INT32), shifted.bitcast(INT32), AluOp.BITWISE_XOR, mask))
+
+
+@FUNCTIONS.named("popcnt")
+def _count_ones(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+    """Append sums of bits in pairs, in groups of four and of eight, then of the four bytes by a product."""
+    value = codes_of(lanes, of, a)
+    right, keep = AluOp.LOGICAL_SHIFT_RIGHT, AluOp.BITWISE_AND
+    value = lanes.apply(lanes.new(UINT32), value, AluOp.SUBTRACT, _chain(lanes, value, right, 1, keep, 0x55555555))
+    high = _chain(lanes, value, right, 2, keep, 0x33333333)
+    value = lanes.apply(lanes.new(UINT32), _chain(lanes, value, keep, 0x33333333), AluOp.ADD, high)
+    value = lanes.apply(lanes.new(UINT32), value, AluOp.ADD, _chain(lanes, value, right, 4))
+    bytes_ = _chain(lanes, value, keep, 0x0F0F0F0F, AluOp.MULTIPLY, 0x01010101)
+    lanes.apply(dst, bytes_, right, 24)
+
+
+def _chain(lanes: Lanes, a: Tensor, op0: AluOp, s0: int, op1: AluOp = AluOp.BYPASS, s1: int = 0) -> Tensor:
+    return lanes.chain(lanes.new(UINT32), a, op0, s0, op1, s1)
+
+
+@FUNCTIONS.named("count_leading_zeros")
+def _count_zeros(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+    """Append a subtraction from the FP32 exponent of the number without the ones behind others, so it rounds no bit up.
+
+    Zero has the exponent field 0.
+    """
+    value = codes_of(lanes, of, a)
+    behind = _chain(lanes, value, AluOp.LOGICAL_SHIFT_RIGHT, 1, AluOp.BITWISE_XOR, (1 << 32) - 1)
+    first = lanes.wide(lanes.apply(lanes.new(UINT32), value, AluOp.BITWISE_AND, behind), FP32)
+    exponent = lanes.chain(lanes.new(INT32), first.bitcast(INT32), AluOp.LOGICAL_SHIFT_RIGHT, 23, AluOp.MULTIPLY, -1)
+    lanes.chain(dst, exponent, AluOp.ADD, 126 + of.bits, AluOp.MIN, of.bits)

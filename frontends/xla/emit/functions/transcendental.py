@@ -1,0 +1,94 @@
+"""Functions of the scalar engine, and functions made of them."""
+
+from functools import partial
+from math import inf, pi, sqrt
+
+from neuroncore_rtl.frontends.xla.emit.functions.registry import Registry
+from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand, with_sign
+from neuroncore_rtl.frontends.xla.graph.types import ElementType
+from neuroncore_rtl.kernels.program import Tensor
+from neuroncore_rtl.kernels.program import instructions as isa
+from neuroncore_rtl.spec.formats import FP32, INT32, UINT8
+from neuroncore_rtl.spec.isa import AluOp
+
+__all__ = ["ACTIVATIONS", "FUNCTIONS"]
+
+FUNCTIONS = Registry()
+ACTIVATIONS = {
+    "exponential": "exp", "log": "ln", "sqrt": "sqrt", "rsqrt": "rsqrt", "tanh": "tanh", "logistic": "sigmoid",
+    "sine": "sin", "cosine": "cos", "erf": "erf", "gelu": "gelu", "gelu_tanh": "gelu_tanh", "silu": "silu",
+}  # fmt: skip
+"""Functions that are one instruction of the scalar engine."""
+_PI = 3.1415927410125732
+"""The FP32 number next to pi."""
+
+
+def _activate(function: str, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+    lanes.function(dst, a, function)
+
+
+FUNCTIONS.update({name: partial(_activate, function) for name, function in ACTIVATIONS.items()})
+
+
+@FUNCTIONS.named("exponential_minus_one")
+def _expm1(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+    """Append 2 t / (1 - t), t = tanh(x / 2), for small x, and exp(x) - 1 for others."""
+    value = lanes.wide(a)
+    t = lanes.function(lanes.new(), value, "tanh", 0.5)
+    double = lanes.apply(lanes.new(), t, AluOp.MULTIPLY, 2.0)
+    small = lanes.apply(lanes.new(), double, AluOp.DIVIDE, lanes.apply(lanes.new(), 1.0, AluOp.SUBTRACT, t))
+    large = lanes.apply(lanes.new(), lanes.function(lanes.new(), value, "exp"), AluOp.SUBTRACT, 1.0)
+    near = lanes.chain(lanes.new(UINT8), value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, 0.5)
+    lanes.choose(dst, near, small, large)
+
+
+@FUNCTIONS.named("log_plus_one")
+def _log1p(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+    """Append ln(u) x / (u - 1), u = 1 + x, whose errors cancel; x where u is 1, ln(u) where it is infinite."""
+    value = lanes.wide(a)
+    u = lanes.apply(lanes.new(), value, AluOp.ADD, 1.0)
+    log = lanes.function(lanes.new(), u, "ln")
+    ratio = lanes.apply(lanes.new(), value, AluOp.DIVIDE, lanes.apply(lanes.new(), u, AluOp.SUBTRACT, 1.0))
+    product = lanes.apply(lanes.new(), log, AluOp.MULTIPLY, ratio)
+    one = lanes.apply(lanes.new(UINT8), u, AluOp.IS_EQUAL, 1.0)
+    huge = lanes.apply(lanes.new(UINT8), u, AluOp.IS_EQUAL, inf)
+    lanes.choose(dst, one, value, lanes.choose(lanes.new(), huge, log, product))
+
+
+@FUNCTIONS.named("tan")
+def _tan(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+    value = lanes.tile(a, FP32)
+    lanes.apply(dst, lanes.function(lanes.new(), value, "sin"), AluOp.DIVIDE, lanes.function(lanes.new(), value, "cos"))
+
+
+@FUNCTIONS.named("atan2")
+def _atan2(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
+    """Append arctan |y / x|, subtracted from pi if x is negative, with the sign of y.
+
+    The ratio of two infinities is 1, of two zeros 0.
+    """
+    y, x = lanes.wide(a), lanes.wide(b)
+    up, along = (lanes.function(lanes.new(), one, "abs") for one in (y, x))
+    ratio = lanes.apply(lanes.new(), up, AluOp.DIVIDE, along)
+    same = lanes.apply(lanes.new(UINT8), up, AluOp.IS_EQUAL, along)
+    some = lanes.chain(lanes.new(), along, AluOp.IS_GT, 0.0, AluOp.BYPASS, 0.0)
+    lanes.append(isa.tensor_copy_predicated(ratio, same, some))
+    angle = lanes.function(lanes.new(), ratio, "arctan")
+    rest = lanes.apply(lanes.new(), _PI, AluOp.SUBTRACT, lanes.apply(lanes.new(), angle, AluOp.ADD, _PI - pi))
+    left = lanes.chain(lanes.new(UINT8), x.bitcast(INT32), AluOp.IS_LT, 0, AluOp.BYPASS, 0)
+    with_sign(lanes, dst, lanes.choose(lanes.new(), left, rest, angle), y)
+
+
+@FUNCTIONS.named("erfc")
+def _erfc(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+    """Append 2 gelu(z) / z, z = -sqrt(2) x, and 1 - erf(x) for small x."""
+    value = lanes.wide(a)
+    z = lanes.apply(lanes.new(), value, AluOp.MULTIPLY, -sqrt(2.0))
+    double = lanes.apply(lanes.new(), lanes.function(lanes.new(), z, "gelu"), AluOp.MULTIPLY, 2.0)
+    tail = lanes.apply(lanes.new(), double, AluOp.DIVIDE, z)
+    centre = lanes.apply(lanes.new(), 1.0, AluOp.SUBTRACT, lanes.function(lanes.new(), value, "erf"))
+    near = lanes.chain(lanes.new(UINT8), value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, 0.5)
+    # The quotient has no value at infinities.
+    finite = lanes.chain(lanes.new(UINT8), value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, inf)
+    tail = lanes.choose(lanes.new(), finite, tail, centre)
+    lanes.choose(dst, near, centre, tail)

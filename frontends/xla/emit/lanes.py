@@ -1,0 +1,121 @@
+"""Instructions of the vector and the scalar engine on tiles of one shape.
+
+An operand is a tile on chip or a number; a result is a new tile. Arithmetic is FP32 with one rounding to the result's
+type, or exact modulo 2^32 for integers.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from math import prod
+
+from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.kernels.program import Program, Tensor
+from neuroncore_rtl.kernels.program import instructions as isa
+from neuroncore_rtl.spec.formats import FP32, INT32, Format
+from neuroncore_rtl.spec.isa import AluOp, Elementwise, Engine, Opcode
+
+__all__ = ["Lanes", "Operand", "with_sign", "wrap"]
+
+Operand = Tensor | float | int
+"""A tile on chip, or a number."""
+
+_UNITS = {
+    AluOp.DIVIDE: "vector_division", AluOp.FMOD: "vector_division", AluOp.POWER: "vector_power",
+}  # fmt: skip
+
+
+@dataclass
+class Lanes:
+    """Emitter of instructions on tiles of one shape.
+
+    Arguments:
+        program: where instructions are appended.
+        shape: shape of the tiles in a partition.
+        partitions: their number of partitions.
+        busy: cycles of each engine so far.
+    """
+
+    program: Program
+    shape: tuple[int, ...]
+    partitions: int
+    busy: Counter[Engine] = field(default_factory=Counter)
+
+    @property
+    def scalar_is_free(self) -> bool:
+        """Whether the scalar engine has fewer elements to process than the vector engine."""
+        return self.busy[Engine.SCALAR] + prod(self.shape) < self.busy[Engine.VECTOR] + prod(self.shape)
+
+    def append(self, instruction: Elementwise) -> None:
+        """Append an instruction and count its cycles: two operands in SBUF take two cycles an element."""
+        both = instruction.b is not None and instruction.opcode in (Opcode.TENSOR_TENSOR, Opcode.SCALAR_TENSOR_TENSOR)
+        divides = AluOp.DIVIDE in (instruction.op0, instruction.op1)
+        self.busy[instruction.engine] += prod(instruction.shape) * (8 if divides else 2 if both else 1)
+        self.program.append(instruction)
+
+    def new(self, fmt: Format = FP32, name: str = "scratch") -> Tensor:
+        """Return a new tile."""
+        return self.program.space.sbuf(name, fmt, self.shape, self.partitions)
+
+    def tile(self, operand: Operand, fmt: Format) -> Tensor:
+        """Return an operand as a tile; a number is written to a new one."""
+        if isinstance(operand, Tensor):
+            return operand
+        tile = self.new(fmt, "number")
+        self.append(isa.memset(tile, operand))
+        return tile
+
+    def apply(self, dst: Tensor, a: Operand, op: AluOp, b: Operand = 0, fmt: Format | None = None) -> Tensor:
+        """Append dst = op(a, b) and return dst; `fmt` is the format of a tile for two numbers."""
+        if op in _UNITS and not getattr(self.program.config, _UNITS[op]):
+            raise Refused(f"a machine for {op.name} must have the unit, {_UNITS[op].upper()}=1")
+        if isinstance(a, Tensor) and isinstance(b, Tensor):
+            self.append(isa.tensor_tensor(dst, a, b, op))
+        elif isinstance(b, Tensor):
+            self.append(isa.tensor_scalar(dst, b, a, op, reverse0=True))
+        else:
+            self.append(isa.tensor_scalar(dst, self.tile(a, fmt or dst.format), b, op))
+        return dst
+
+    def chain(self, dst: Tensor, a: Operand, op0: AluOp, s0: float, op1: AluOp, s1: float) -> Tensor:
+        """Append dst = op1(op0(a, s0), s1) and return dst."""
+        self.append(isa.tensor_scalar(dst, self.tile(a, dst.format), s0, op0, s1, op1))
+        return dst
+
+    def function(self, dst: Tensor, a: Operand, name: str, scale: float = 1.0) -> Tensor:
+        """Append an instruction of the scalar engine, dst = name(scale * a), and return dst."""
+        self.append(isa.activation(dst, self.tile(a, FP32), name, scale=scale))
+        return dst
+
+    def choose(self, dst: Tensor, condition: Tensor, yes: Operand, no: Operand) -> Tensor:
+        """Append dst = yes where the condition is not 0, else no, and return dst."""
+        if not isinstance(no, Tensor):
+            self.append(isa.select(dst, condition, self.tile(yes, dst.format), no))
+            return dst
+        self.append(isa.tensor_copy(dst, no))
+        self.append(isa.tensor_copy_predicated(dst, condition, self.tile(yes, dst.format)))
+        return dst
+
+    def wide(self, a: Operand, fmt: Format = FP32) -> Tensor:
+        """Return an operand as a new tile of the lanes' whole shape, cast to the format."""
+        tile = self.new(fmt)
+        self.append(isa.tensor_copy(tile, self.tile(a, fmt)))
+        return tile
+
+
+def wrap(lanes: Lanes, dst: Tensor, value: Tensor) -> None:
+    """Append dst = value modulo 2^n, for integers of n bits, fewer than 32."""
+    bits = dst.format.bits
+    half, mask = 1 << (bits - 1), (1 << bits) - 1
+    if dst.format.min == 0:
+        lanes.apply(dst, value, AluOp.BITWISE_AND, mask)
+    else:
+        low = lanes.chain(lanes.new(INT32), value, AluOp.ADD, half, AluOp.BITWISE_AND, mask)
+        lanes.apply(dst, low, AluOp.SUBTRACT, half)
+
+
+def with_sign(lanes: Lanes, dst: Tensor, magnitude: Tensor, value: Tensor) -> None:
+    """Append dst = magnitude with the sign of value, both FP32."""
+    sign = lanes.apply(lanes.new(INT32), value.bitcast(INT32), AluOp.BITWISE_AND, -(1 << 31))
+    both = lanes.new()
+    lanes.apply(both.bitcast(INT32), magnitude.bitcast(INT32), AluOp.BITWISE_OR, sign)
+    lanes.append(isa.tensor_copy(dst, both))
