@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
 from neuroncore_rtl.frontends.xla.graph.operations import Block, Operation, Value
@@ -35,8 +36,11 @@ def read_artifact(portable: bytes) -> Block:
 
 
 def parse_text(text: str) -> ir.Module:
-    """Return the module of StableHLO's text."""
-    context = _context()
+    """Return the module of StableHLO's text; operations of other dialects remain as they are."""
+    context, registry = _context(), ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
     context.allow_unregistered_dialects = True
     with context, ir.Location.unknown():
         return ir.Module.parse(text)

@@ -62,7 +62,8 @@ def _abs(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand
     if to.is_float:
         lanes.function(dst, a, "abs")
     elif to.bits == 32:
-        lanes.apply(dst, a, AluOp.ABSOLUTE_MAX, 0)
+        # The magnitude of -2^31 is itself; ABSOLUTE_MAX would compare it as a negative number.
+        lanes.apply(dst, a, AluOp.MAX, lanes.apply(lanes.new(INT32), 0, AluOp.SUBTRACT, a))
     else:
         wrap(lanes, dst, lanes.apply(lanes.new(INT32), a, AluOp.ABSOLUTE_MAX, 0))
 

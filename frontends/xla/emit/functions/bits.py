@@ -28,7 +28,7 @@ def _shift(op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementTyp
     if of.bits == 32:
         lanes.apply(dst.bitcast(UINT32), value, op, count)
     else:
-        wrap(lanes, dst, lanes.apply(lanes.new(UINT32), value, op, count).bitcast(INT32))
+        wrap(lanes, dst, lanes.apply(lanes.new(UINT32), value, op, count))
 
 
 FUNCTIONS["shift_left"] = partial(_shift, AluOp.LOGICAL_SHIFT_LEFT)
@@ -41,17 +41,15 @@ def _shift_signed(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a
 
     The sign is the highest bit, also of unsigned types.
     """
-    value = codes_of(lanes, of, a)
-    mask = lanes.chain(lanes.new(INT32), value, AluOp.LOGICAL_SHIFT_RIGHT, of.bits - 1, AluOp.MULTIPLY, (1 << 32) - 1)
-    if of.bits < 32:
-        mask = lanes.apply(lanes.new(INT32), mask, AluOp.BITWISE_AND, (1 << of.bits) - 1)
+    value, every = codes_of(lanes, of, a), (1 << of.bits) - 1
+    mask = _chain(lanes, value, AluOp.LOGICAL_SHIFT_RIGHT, of.bits - 1, AluOp.MULTIPLY, every)
     count = codes_of(lanes, of, b) if isinstance(b, Tensor) else b % (1 << of.bits)
-    flipped = lanes.apply(lanes.new(UINT32), value, AluOp.BITWISE_XOR, mask.bitcast(UINT32))
+    flipped = lanes.apply(lanes.new(UINT32), value, AluOp.BITWISE_XOR, mask)
     shifted = lanes.apply(lanes.new(UINT32), flipped, AluOp.LOGICAL_SHIFT_RIGHT, count)
-    if of.bits == 32:
-        lanes.apply(dst.bitcast(UINT32), shifted, AluOp.BITWISE_XOR, mask.bitcast(UINT32))
-    else:
-        wrap(lanes, dst, lanes.apply(lanes.new(INT32), shifted.bitcast(INT32), AluOp.BITWISE_XOR, mask))
+    target = dst.bitcast(UINT32) if of.bits == 32 else lanes.new(UINT32)
+    lanes.apply(target, shifted, AluOp.BITWISE_XOR, mask)
+    if of.bits < 32:
+        wrap(lanes, dst, target)
 
 
 @FUNCTIONS.named("popcnt")

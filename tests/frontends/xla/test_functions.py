@@ -1,0 +1,324 @@
+"""Functions of elements: every function of every type on special and on random values.
+
+Integers and booleans are compared with JAX's CPU bit for bit. Floats are compared with float64: arithmetic bit for bit
+with the one rounding of the exact FP32 result, others within a number of units of the last place.
+"""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from tests.frontends.xla.results import differences
+
+jax = pytest.importorskip("jax")
+ml_dtypes = pytest.importorskip("ml_dtypes")
+jnp, lax = jax.numpy, jax.lax
+
+INTEGERS = [np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32]
+FLOATS = [
+    np.float32, ml_dtypes.bfloat16, np.float16, ml_dtypes.float8_e4m3, ml_dtypes.float8_e5m2, ml_dtypes.float8_e3m4,
+]  # fmt: skip
+TYPES = [*INTEGERS, *FLOATS, np.bool_]
+_RANDOM = 256
+
+
+def _names(types) -> list[str]:
+    return [np.dtype(one).name for one in types]
+
+
+def _specials(of) -> np.ndarray:
+    """Return the values of a type at which functions change."""
+    dtype = np.dtype(of)
+    if dtype == np.bool_:
+        return np.array([False, True])
+    if dtype.kind in "iu":
+        most = np.iinfo(dtype)
+        around = [
+            most.min,
+            most.min + 1,
+            -2,
+            -1,
+            0,
+            1,
+            2,
+            3,
+            7,
+            8,
+            31,
+            32,
+            33,
+            most.max // 2 + 1,
+            most.max - 1,
+            most.max,
+        ]
+        return np.array([one for one in around if most.min <= one <= most.max], dtype)
+    most = ml_dtypes.finfo(dtype)
+    near = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 127.5, 128.0, 255.5, 1e5, 2.0**31, 2.0**32, np.inf, np.nan]
+    near += [float(most.max), float(most.tiny), float(most.smallest_subnormal)]
+    found = np.array([sign * one for one in near for sign in (1, -1)], np.float32)
+    with np.errstate(all="ignore"):
+        return found.astype(dtype)
+
+
+def _drawn(of, count: int = _RANDOM, seed: int = 1) -> np.ndarray:
+    """Return random values of a type of all magnitudes."""
+    rng, dtype = np.random.default_rng(seed), np.dtype(of)
+    codes = rng.integers(0, 256, (count, dtype.itemsize), dtype=np.uint8)
+    if dtype == np.bool_:
+        return codes[:, 0] > 127
+    return codes.view(dtype).reshape(count)
+
+
+def _pairs(of) -> tuple[np.ndarray, np.ndarray]:
+    """Return all pairs of special values, then random ones, some of small and some of equal numbers."""
+    first, second = (np.array(side) for side in zip(*product(_specials(of), repeat=2), strict=True))
+    a, b = _drawn(of), _drawn(of, seed=2)
+    return np.concatenate([first, a, a, a]).astype(of), np.concatenate([second, b, a, b % 16 if np.dtype(of).kind in "iu" else b]).astype(of)  # fmt: skip
+
+
+def _results(function, *args) -> list[np.ndarray]:
+    """Return the results of a function of arrays on the machine."""
+    from neuroncore_rtl.frontends.xla.jit import jit
+
+    return [np.asarray(one) for one in jit(function, preset="tiny", target="golden", order="program")(*args)]
+
+
+def _check(names, found, expected, *args) -> int:
+    """Compare results of functions bit for bit; return the number of compared elements."""
+    for name, one, other in zip(names, found, expected, strict=True):
+        other = np.asarray(other)
+        assert (one.dtype, one.shape) == (other.dtype, other.shape), name
+        wrong = np.flatnonzero(differences(one, other))
+        values = [(*(arg[at] for arg in args), one[at], other[at]) for at in wrong[:4]]
+        assert not wrong.size, f"{name}: {wrong.size} of {one.size} differ, such as (operands, here, expected) {values}"
+    print(f"{sum(one.size for one in found):,} results of {len(found)} functions compared")
+    return sum(one.size for one in found)
+
+
+COMPARISONS = {"eq": lax.eq, "ne": lax.ne, "lt": lax.lt, "le": lax.le, "gt": lax.gt, "ge": lax.ge}
+LOGIC = {"and": lax.bitwise_and, "or": lax.bitwise_or, "xor": lax.bitwise_xor}
+BINARY = {
+    "add": lax.add, "sub": lax.sub, "mul": lax.mul, "div": lax.div, "rem": lax.rem, "max": lax.max, "min": lax.min,
+    "shift_left": lax.shift_left, "shift_right_logical": lax.shift_right_logical,
+    "shift_right_arithmetic": lax.shift_right_arithmetic, **LOGIC, **COMPARISONS,
+}  # fmt: skip
+UNARY = {
+    "neg": lax.neg, "not": lax.bitwise_not, "sign": lax.sign, "popcnt": lax.population_count, "clz": lax.clz,
+    "abs": lax.abs,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("of", INTEGERS, ids=_names(INTEGERS))
+def test_integers_equal_jax(of, record_property):
+    unary = {name: one for name, one in UNARY.items() if name != "abs" or np.dtype(of).kind == "i"}
+
+    def function(a, b):
+        others = [lax.clamp(jnp.minimum(a, b), b, jnp.maximum(a, b)), lax.select(a < b, a, b), lax.div(b, of(7))]
+        others += [lax.shift_left(a, of(3)), lax.shift_right_arithmetic(a, of(3)), lax.max(of(100), a), of(1) - b]
+        return [one(a, b) for one in BINARY.values()] + [one(a) for one in unary.values()] + others
+
+    a, b = _pairs(of)
+    names = [*BINARY, *unary, "clamp", "select", "div 7", "shl 3", "sra 3", "max 100", "1 -"]
+    record_property("compared", _check(names, _results(function, a, b), jax.jit(function)(a, b), a, b))
+
+
+def test_booleans_equal_jax():
+    some = {"max": lax.max, "min": lax.min, **LOGIC, **COMPARISONS}
+
+    def function(a, b):
+        return [one(a, b) for one in some.values()] + [~a, lax.select(a, b, ~b), a.astype(int) + b]
+
+    a, b = _pairs(np.bool_)
+    _check([*some, "not", "select", "sum"], _results(function, a, b), jax.jit(function)(a, b), a, b)
+
+
+@pytest.mark.parametrize("of", INTEGERS, ids=_names(INTEGERS))
+def test_integer_powers_are_products(of, record_property):
+    """Against Python's integers; a negative exponent as in XLA."""
+    a, b = _pairs(of)
+    b = np.where(np.arange(b.size) % 2 == 0, b, b % of(40)).astype(of)
+    bits = 8 * np.dtype(of).itemsize
+
+    def power(base: int, exponent: int) -> int:
+        if exponent < 0:
+            return {1: 1, -1: -1 if exponent % 2 else 1}.get(base, 0)
+        return pow(base, exponent, 1 << bits)
+
+    expected = [power(int(x), int(y)) % (1 << bits) for x, y in zip(a, b, strict=True)]
+    expected = np.array(expected, np.uint64).astype(f"u{bits // 8}").view(of)
+    text = _BINARY_TEXT.format(name="power", type=_TEXTS[np.dtype(of)], size=a.size)
+    record_property("compared", _check(["power"], _run_text(text, a, b), [expected], a, b))
+
+
+_TEXTS = {
+    **{np.dtype(one): np.dtype(one).name.replace("uint", "ui").replace("int", "i") for one in INTEGERS},
+    np.dtype(np.float32): "f32", np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16",
+    np.dtype(ml_dtypes.float8_e4m3): "f8E4M3", np.dtype(ml_dtypes.float8_e5m2): "f8E5M2",
+    np.dtype(ml_dtypes.float8_e3m4): "f8E3M4",
+}  # fmt: skip
+_BINARY_TEXT = """
+func.func @main(%a: tensor<{size}x{type}>, %b: tensor<{size}x{type}>) -> tensor<{size}x{type}> {{
+  %0 = stablehlo.{name} %a, %b : tensor<{size}x{type}>
+  return %0 : tensor<{size}x{type}>
+}}"""
+
+
+def _run_text(text: str, *args: np.ndarray) -> list[np.ndarray]:
+    """Return the results of StableHLO's text on the machine."""
+    from neuroncore_rtl.frontends.xla.compiled import compile_graph
+    from neuroncore_rtl.frontends.xla.reading.module import parse_text, read_module
+    from neuroncore_rtl.spec.config import PRESETS
+
+    return compile_graph(read_module(parse_text(text)), PRESETS["tiny"]).execute(args, "golden")[0]
+
+
+@pytest.mark.parametrize("of", TYPES, ids=_names(TYPES))
+def test_conversions_equal_jax(of, record_property):
+    """From a type to every other one; floats to narrower ones with one rounding of the number."""
+    value = np.concatenate([_specials(of), _drawn(of)])
+
+    def function(a):
+        return [lax.convert_element_type(a, to) for to in TYPES]
+
+    expected = [_converted(value, to, jax.jit(function)(value)[at]) for at, to in enumerate(TYPES)]
+    record_property("compared", _check(_names(TYPES), _results(function, value), expected, value))
+
+
+def _converted(value: np.ndarray, to, jax_result) -> np.ndarray:
+    to = np.dtype(to)
+    if to == np.bool_:
+        # JAX's CPU takes subnormal numbers for zeros.
+        with np.errstate(invalid="ignore"):
+            return value != 0
+    if to.kind in "iu":
+        return np.asarray(jax_result)
+    with np.errstate(all="ignore"):
+        return _narrow(value, to)
+
+
+def _narrow(value: np.ndarray, to: np.dtype) -> np.ndarray:
+    """Return numbers rounded once to a narrow type, to nearest even; through FP32 rounded to odd."""
+    exact = value.astype(np.float64)
+    near = exact.astype(np.float32)
+    codes = near.view(np.uint32)
+    beyond = np.abs(near.astype(np.float64)) > np.abs(exact)
+    odd = np.where(near != exact, (codes - beyond) | 1, codes).astype(np.uint32)
+    return near if to == np.float32 else np.where(np.isfinite(near), odd.view(np.float32), near).astype(to)
+
+
+ROUNDED = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "rem": np.fmod,
+    "max": lambda a, b: np.where((a == 0) & (b == 0), a + b, np.maximum(a, b)),
+    "min": lambda a, b: np.where((a == 0) & (b == 0), -(-a - b), np.minimum(a, b)),
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+WHOLE = {
+    "neg": np.negative, "abs": np.abs, "floor": np.floor, "ceil": np.ceil, "round": np.rint, "is_finite": np.isfinite,
+    "sign": lambda x: np.where(x == 0, x, np.sign(x)),
+}  # fmt: skip
+"""Functions whose results are exact in FP32, or rounded once there; JAX's CPU would take subnormal numbers for zeros."""
+
+
+@pytest.mark.parametrize("of", FLOATS, ids=_names(FLOATS))
+def test_float_arithmetic_rounds_once(of, record_property):
+    a, b = _pairs(of)
+
+    def function(a, b):
+        away = lax.round(a, lax.RoundingMethod.AWAY_FROM_ZERO)
+        clamped = lax.clamp(lax.full_like(a, -1.5), a, lax.full_like(a, 2))
+        return [BINARY[name](a, b) for name in ROUNDED] + [getattr(lax, name)(a) for name in WHOLE if name != "round"] + [
+            lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN), away, clamped, lax.select(a < b, b, a)
+        ]  # fmt: skip
+
+    x, y = a.astype(np.float32), b.astype(np.float32)
+    with np.errstate(all="ignore"):
+        expected = [one(x, y) for one in ROUNDED.values()]
+        expected += [one(x) for name, one in WHOLE.items() if name != "round"]
+        away = np.copysign(np.floor(np.abs(x)) + (np.abs(x) - np.floor(np.abs(x)) >= 0.5), x)
+        expected += [np.rint(x), away, np.clip(x, -1.5, 2), np.where(x < y, y, x)]
+        expected = [one if one.dtype == np.bool_ else one.astype(of) for one in expected]
+    names = [*ROUNDED, *(name for name in WHOLE if name != "round"), "round", "round away", "clamp", "select"]
+    record_property("compared", _check(names, _results(function, a, b), expected, a, b))
+
+
+@pytest.mark.parametrize("of", FLOATS[:3], ids=_names(FLOATS[:3]))
+def test_fewer_bits_equal_jax(of, record_property):
+    value = np.concatenate([_specials(of), _drawn(of, 1024)])
+    bits = [(5, 10), (8, 7), (4, 3), (5, 2), (8, 23), (8, 3), (2, 1), (5, 23)]
+
+    def function(a):
+        return [lax.reduce_precision(a, *one) for one in bits]
+
+    expected = jax.jit(function)(value)
+    record_property("compared", _check(map(str, bits), _results(function, value), expected, value))
+
+
+@pytest.mark.parametrize("of", FLOATS[:3], ids=_names(FLOATS[:3]))
+def test_total_order_compares_codes(of):
+    a, b = _pairs(of)
+    text = _BINARY_TEXT.replace("-> tensor<{size}x{type}>", "-> tensor<{size}xi1>").replace(
+        "stablehlo.{name} %a, %b : tensor<{size}x{type}>",
+        "stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<{size}x{type}>, tensor<{size}x{type}>) -> tensor<{size}xi1>",
+    ).replace("return %0 : tensor<{size}x{type}>", "return %0 : tensor<{size}xi1>")  # fmt: skip
+    codes = [one.view(f"i{one.itemsize}").astype(np.int64) for one in (a, b)]
+    keys = [np.where(one < 0, -(one & (1 << (8 * a.itemsize - 1)) - 1) - 1, one) for one in codes]
+    found = _run_text(text.format(type=_TEXTS[np.dtype(of)], size=a.size), a, b)
+    _check(["less"], found, [keys[0] < keys[1]], a, b)
+
+
+def _erf(x: np.ndarray) -> np.ndarray:
+    return np.vectorize(math.erf)(x)
+
+
+ERRORS = {
+    "exponential": (0.6, np.exp), "log": (0.51, np.log), "sqrt": (0.51, np.sqrt),
+    "rsqrt": (0.51, lambda x: 1 / np.sqrt(x)), "tanh": (0.7, np.tanh), "logistic": (1, lambda x: 1 / (1 + np.exp(-x))),
+    "sine": (0.7, np.sin), "cosine": (0.7, np.cos), "chlo.erf": (0.7, _erf), "tan": (2, np.tan),
+    "exponential_minus_one": (2, np.expm1), "log_plus_one": (2, np.log1p), "cbrt": (1, np.cbrt),
+    "power": (0.55, np.power), "atan2": (2, np.arctan2),
+}  # fmt: skip
+"""Functions with their errors in units of FP32's last place, and in float64."""
+
+
+@pytest.mark.parametrize("of", FLOATS, ids=_names(FLOATS))
+def test_other_functions_are_within_their_errors(of, record_property):
+    """Errors of docs/activation.md and docs/numbers.md, others measured; narrower types add one rounding."""
+    a, b = _pairs(of)
+    rng = np.random.default_rng(3)
+    near = (rng.normal(size=1024) * 10.0 ** rng.integers(-3, 3, 1024)).astype(of)
+    a, b = np.concatenate([a, near, near]), np.concatenate([b, near[::-1], np.abs(near) + of(0.25)])
+    kind, two = f"tensor<{a.size}x{_TEXTS[np.dtype(of)]}>", ("power", "atan2")
+    lines = [
+        f'%{at} = "{name if "." in name else f"stablehlo.{name}"}"(%a{", %b" if name in two else ""}) : '
+        f"({', '.join([kind] * (1 + (name in two)))}) -> {kind}"
+        for at, name in enumerate(ERRORS)
+    ]
+    results, kinds = ", ".join(f"%{at}" for at in range(len(ERRORS))), ", ".join([kind] * len(ERRORS))
+    body = "\n".join([*lines, f"return {results} : {kinds}"])
+    found = _run_text(f"func.func @main(%a: {kind}, %b: {kind}) -> ({kinds}) {{\n{body}\n}}", a, b)
+    with np.errstate(all="ignore"):
+        x, y = a.astype(np.float64), b.astype(np.float64)
+        exact = [reference(x, y) if name in two else reference(x) for name, (_, reference) in ERRORS.items()]
+    spread = 2.0 ** (ml_dtypes.finfo(of).nmant - 23)
+    for (name, (bound, _)), one, other in zip(ERRORS.items(), found, exact, strict=True):
+        worst, at = _error(one, other, of)
+        record_property(name, worst)
+        assert worst <= (bound if spread == 1 else 0.5 + bound * spread), (name, a[at], b[at], one[at], other[at])
+    record_property("compared", sum(one.size for one in found))
+
+
+def _error(found: np.ndarray, exact: np.ndarray, of) -> tuple[float, int]:
+    """Return the largest error in units of the last place of a type, and where; infinite for a wrong special value."""
+    most = ml_dtypes.finfo(of)
+    with np.errstate(all="ignore"):
+        expected = _narrow(exact, np.dtype(of))
+        _, exponent = np.frexp(np.abs(exact))
+        place = np.maximum(exponent - 1, most.minexp).astype(np.float64) - most.nmant
+        error = np.abs(found.astype(np.float64) - exact) / 2.0**place
+        special = ~np.isfinite(found.astype(np.float64)) | ~np.isfinite(exact) | ((exact == 0) & (found == 0))
+    error[special] = np.inf
+    error[~differences(found, expected)] = 0
+    at = int(np.argmax(error))
+    return float(error[at]), at
