@@ -124,7 +124,7 @@ MUTATED = tuple(
 )
 
 PROVED = ("arbiters", "axi", "link", "queue", "riscv", "semaphores")
-SUITES = ("riscv-tests", "riscv-arch-test", "fpgen", "testfloat", "nccl-tests")
+SUITES = ("riscv-tests", "riscv-arch-test", "fpgen", "testfloat", "nccl-tests", "stablehlo")
 _FROM = "location of the suite: a folder, a file or a program, see docs/oracles.md; nccl-tests needs none"
 
 _SIZES = (("M", "rows of A and C"), ("K", "columns of A, rows of B"), ("N", "columns of B and C"))

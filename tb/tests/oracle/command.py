@@ -8,6 +8,7 @@ from neuroncore_rtl.run.report import Report, display_path
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.sim.vectors import lanes_choice
 from neuroncore_rtl.tb.stimulus.fpgen import read_fpgen
+from neuroncore_rtl.tb.stimulus.stablehlo import interpreter_tests
 from neuroncore_rtl.tb.stimulus.testfloat import PROGRAM, TESTFLOAT_FUNCTIONS, read_testfloat
 from neuroncore_rtl.tb.tests.oracle.programs import elf_files, run_architecture_tests, run_tests, signed_programs
 from neuroncore_rtl.tb.tests.oracle.reductions import run_all_reduces
@@ -40,6 +41,12 @@ def _testfloat(path: Path) -> Path | None:
     if path.is_file() or any((path / f"{name}.txt").is_file() for name in TESTFLOAT_FUNCTIONS):
         return path
     return next((file for file in sorted(path.rglob(PROGRAM)) if file.is_file()), None)
+
+
+def _models(settings: Settings, files: object) -> Report:
+    from neuroncore_rtl.tb.tests.oracle.models import run_models
+
+    return run_models(settings, files)
 
 
 SUITES = {
@@ -79,6 +86,13 @@ SUITES = {
         tried="a0b82b2",
         run=lambda settings, nothing: run_all_reduces(settings),
         takes=("CHIPS", "BYTES", "SEED"),
+    ),
+    "stablehlo": Suite(
+        origin="https://github.com/openxla/stablehlo",
+        tried="3c9301c",
+        expects="the checkout, or a folder with files *.mlir of its stablehlo/tests/interpret",
+        find=interpreter_tests,
+        run=_models,
     ),
 }
 

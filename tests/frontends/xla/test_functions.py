@@ -276,7 +276,7 @@ ERRORS = {
     "exponential": (0.6, np.exp), "log": (0.51, np.log), "sqrt": (0.51, np.sqrt),
     "rsqrt": (0.51, lambda x: 1 / np.sqrt(x)), "tanh": (0.7, np.tanh), "logistic": (1, lambda x: 1 / (1 + np.exp(-x))),
     "sine": (0.7, np.sin), "cosine": (0.7, np.cos), "chlo.erf": (0.7, _erf), "tan": (2, np.tan),
-    "exponential_minus_one": (2, np.expm1), "log_plus_one": (2, np.log1p), "cbrt": (1, np.cbrt),
+    "exponential_minus_one": (2.5, np.expm1), "log_plus_one": (2.5, np.log1p), "cbrt": (1, np.cbrt),
     "power": (0.55, np.power), "atan2": (2, np.arctan2),
 }  # fmt: skip
 """Functions with their errors in units of FP32's last place, and in float64."""
