@@ -18,10 +18,10 @@ from pathlib import Path
 
 __all__ = ["CheckedFunction", "interpreter_tests", "read_checks"]
 
-_CHECK = re.compile(r"^ *check\.(expect_\w+) (.*?tensor<[^\n]*>)", re.MULTILINE | re.DOTALL)
+_CHECK = re.compile(r"^ *check\.(expect_\w+) (.*?tensor<[^\n]*>(?: \{tolerance = [^}]*\})?)", re.MULTILINE | re.DOTALL)
 _FUNCTION = re.compile(r"func\.func (?:public |private )?@(?:\"([^\"]*)\"|([\w.$-]+))\((.*?)\)([^{]*)\{", re.DOTALL)
-_TOLERANCE = re.compile(r", (?:tolerance|max_ulp_difference) = ([\d.e+-]+)(?: : f64)?(?:, min_ulp_difference = \d+)?")
-_PARTS = re.compile(r"(\S+),\s+(.*?)\s:\s+(tensor<.*?>)(?:, tensor<.*>)?", re.DOTALL)
+_TOLERANCE = re.compile(r"(?:,| \{)\s*tolerance = ([\d.e+-]+)(?: : f64)?\}?")
+_PARTS = re.compile(r"(\S+),\s+(.*?)\s*:\s*(tensor<.*?>)(?:, tensor<.*>)?", re.DOTALL)
 _USUAL = 1e-4  # tolerance of expect_almost_eq without one
 
 
@@ -83,9 +83,10 @@ def _function(module: str, start: re.Match, body: str, origin: str, group: str) 
     returns = f" -> ({', '.join(types)})"
     new = _CHECK.sub("", body)
     new = re.sub(r"(?:func\.)?return(?=\s*\}\s*\}?\s*\Z)", f"func.return {', '.join(values)} : {', '.join(types)}", new)
-    lines = [f"%{at} = stablehlo.constant {one} : {of}" for at, (one, of) in enumerate(zip(constants, types, strict=True))]
-    names = ", ".join(f"%{at}" for at in range(len(lines)))
-    expected = "\n".join([f"func.func @expected(){returns} {{", *lines, f"func.return {names} : {', '.join(types)}", "}"])
+    pairs = enumerate(zip(constants, types, strict=True))
+    lines = [f"%{at} = stablehlo.constant {one} : {of}" for at, (one, of) in pairs]
+    last = f"func.return {', '.join(f'%{at}' for at in range(len(lines)))} : {', '.join(types)}"
+    expected = "\n".join([f"func.func @expected(){returns} {{", *lines, last, "}"])
     name = start[1] or start[2]
     header = start[0].replace(start[4], returns + " ") if start[4].strip() else start[0][:-1].rstrip() + returns + " {"
     text = module[: start.start()] + header + new + module[start.end() + len(body) :]

@@ -19,7 +19,7 @@ _SAME = frozenset(
     ("stablehlo.optimization_barrier", "sdy.sharding_constraint", "stablehlo.after_all", "stablehlo.create_token")
 )
 _RETURNS = frozenset(("func.return", "stablehlo.return", "sdy.return"))
-_FUNCTIONS = {"chlo.erf": "erf", "chlo.erfc": "erfc"}
+_FUNCTIONS = {"chlo.erf": "erf", "chlo.erfc": "erfc", "chlo.mulhi": "mulhi"}
 """Functions of CHLO that the machine has."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuroncore_rtl.frontends.xla.graph import operations as graph
+from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.operations import Block, Operation, Value, Window
 from neuroncore_rtl.frontends.xla.reading.attributes import Attributes
 from neuroncore_rtl.frontends.xla.refusal import Refused
@@ -56,7 +57,7 @@ def _function(given: Given) -> list[Operation]:
     return [given.make(graph.Elementwise, function=given.name.split(".")[-1])]
 
 
-READERS["chlo.erf"] = READERS["chlo.erfc"] = _function
+READERS["chlo.erf"] = READERS["chlo.erfc"] = READERS["chlo.mulhi"] = _function
 
 
 @_reads("reduce_precision")
@@ -152,6 +153,14 @@ def _concatenate(given: Given) -> list[Operation]:
 @_reads("reduce")
 def _reduce(given: Given) -> list[Operation]:
     return [given.make(graph.Reduce, axes=given.attributes.integers("dimensions"), body=given.blocks[0])]
+
+
+@_reads("map")
+def _map(given: Given) -> list[Operation]:
+    builder = Builder(given.source)
+    for value, result in zip(builder.inline(given.blocks[0], *given.operands), given.results, strict=True):
+        builder.operations.append(graph.Reshape(operands=(value,), results=(result,), source=given.source))
+    return builder.operations
 
 
 @_reads("dot_general")

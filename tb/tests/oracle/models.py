@@ -33,6 +33,13 @@ _OTHERS = {
     r"f8E\w+(?:FN|FNUZ|FNU)>|f[46]E|f8E8": "floats that the machine does not have",
 }
 """What the machine does not have, by patterns of a module's text."""
+_EXCEPT = {
+    "reduce_precision_op_test_f64_zero_mantissa_bits": "NaN without mantissa: on XLA's CPU and here NaN, there infinity",
+    "tan_op_test_f64": "constants that need 64 bits",
+}
+"""Functions with other results: the tangents there are next to poles."""
+_USUAL = 1e-4
+"""Tolerance for numbers that became FP32."""
 _NARROW = {"i64": INTEGER32, "ui64": UNSIGNED32, "f64": FLOAT32}
 _OF_BITS = {"popcnt", "count_leading_zeros", "shift_left", "shift_right_logical", "shift_right_arithmetic"}
 _SHOWN = 20
@@ -76,6 +83,8 @@ def _run(one: CheckedFunction) -> tuple[int, list[str]]:
     """Return the number of compared elements, and the differences."""
     if not one.text:
         raise _LeftOut("nothing is compared with constants")
+    if one.name in _EXCEPT:
+        raise _LeftOut(_EXCEPT[one.name])
     for pattern, why in _OTHERS.items():
         if re.search(pattern, one.text):
             raise _LeftOut(why)
@@ -83,19 +92,21 @@ def _run(one: CheckedFunction) -> tuple[int, list[str]]:
         module = parse_text(one.text)
     except Exception as error:
         raise _LeftOut(f"not in this version of StableHLO: {_unknown(str(error))}") from None
-    expected = [_narrow_array(maker.array, maker.result) for maker in _constants(read_module(module, "expected"))]
+    constants = [*_constants(read_module(module, "expected"))]
+    expected = [_narrow_array(constant.array, constant.result) for constant in constants]
     compared, differences = 0, []
     for as_arguments in (True, False):
         try:
             block = read_module(module, one.name)
-            _narrow(block)
+            rounds = _narrow(block)
             arrays = _made_arguments(block) if as_arguments else []
             results, _ = compile_graph(block, PRESETS["tiny"]).execute(arrays, "golden")
         except Refused as refusal:
             raise _LeftOut(re.sub(r" \([^()]*:\d+\)$", "", str(refusal))) from None
         for found, other, tolerance in zip(results, expected, one.tolerances, strict=True):
             compared += found.size
-            differences += _differences(found, other, tolerance)
+            usual = _USUAL if rounds and found.dtype.kind == "f" else 0.0
+            differences += _differences(found, other, max(tolerance, usual))
     return compared, differences
 
 
@@ -120,8 +131,8 @@ def _made_arguments(block: Block) -> list[np.ndarray]:
     return [np.array(one.array) for one in constants]
 
 
-def _narrow(block: Block) -> None:
-    """Replace the 64-bit types of a block."""
+def _narrow(block: Block) -> bool:
+    """Replace the 64-bit types of a block; return whether a float type was among them."""
     operations = [*_operations(block)]
     values = {value for one in operations for value in (*one.operands, *one.results)} | {*block.results}
     values |= {value for one in operations for inner in one.blocks for value in inner.arguments}
@@ -132,8 +143,10 @@ def _narrow(block: Block) -> None:
             raise _LeftOut("operations on the bits of 64-bit numbers")
         if isinstance(one, graph.Constant):
             one.array = _narrow_array(one.array, one.result)
+    rounds = any(value.type.is_float for value in wide)
     for value in wide:
         value.type = _NARROW[value.type.name]
+    return rounds
 
 
 def _operations(block: Block) -> Iterator[Operation]:
@@ -164,4 +177,5 @@ def _differences(found: np.ndarray, expected: np.ndarray, tolerance: float) -> l
         same = (one == other) | (np.isnan(one) & np.isnan(other))
         if tolerance:
             same |= np.abs(one - other) <= tolerance * np.maximum(1, np.abs(other))
-    return [f"element {list(map(int, at))} is {found[tuple(at)]}, not {expected[tuple(at)]}" for at in np.argwhere(~same)]
+    wrong = [tuple(map(int, at)) for at in np.argwhere(~same)]
+    return [f"element {list(at)} is {found[at]}, not {expected[at]}" for at in wrong]

@@ -35,24 +35,8 @@ def _specials(of) -> np.ndarray:
         return np.array([False, True])
     if dtype.kind in "iu":
         most = np.iinfo(dtype)
-        around = [
-            most.min,
-            most.min + 1,
-            -2,
-            -1,
-            0,
-            1,
-            2,
-            3,
-            7,
-            8,
-            31,
-            32,
-            33,
-            most.max // 2 + 1,
-            most.max - 1,
-            most.max,
-        ]
+        around = [most.min, most.min + 1, most.max // 2 + 1, most.max - 1, most.max]
+        around += [-2, -1, 0, 1, 2, 3, 7, 8, 31, 32, 33]
         return np.array([one for one in around if most.min <= one <= most.max], dtype)
     most = ml_dtypes.finfo(dtype)
     near = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 127.5, 128.0, 255.5, 1e5, 2.0**31, 2.0**32, np.inf, np.nan]
@@ -75,7 +59,8 @@ def _pairs(of) -> tuple[np.ndarray, np.ndarray]:
     """Return all pairs of special values, then random ones, some of small and some of equal numbers."""
     first, second = (np.array(side) for side in zip(*product(_specials(of), repeat=2), strict=True))
     a, b = _drawn(of), _drawn(of, seed=2)
-    return np.concatenate([first, a, a, a]).astype(of), np.concatenate([second, b, a, b % 16 if np.dtype(of).kind in "iu" else b]).astype(of)  # fmt: skip
+    small = b % 16 if np.dtype(of).kind in "iu" else b
+    return np.concatenate([first, a, a, a]).astype(of), np.concatenate([second, b, a, small]).astype(of)
 
 
 def _results(function, *args) -> list[np.ndarray]:
@@ -102,7 +87,7 @@ LOGIC = {"and": lax.bitwise_and, "or": lax.bitwise_or, "xor": lax.bitwise_xor}
 BINARY = {
     "add": lax.add, "sub": lax.sub, "mul": lax.mul, "div": lax.div, "rem": lax.rem, "max": lax.max, "min": lax.min,
     "shift_left": lax.shift_left, "shift_right_logical": lax.shift_right_logical,
-    "shift_right_arithmetic": lax.shift_right_arithmetic, **LOGIC, **COMPARISONS,
+    "shift_right_arithmetic": lax.shift_right_arithmetic, "mulhi": lax.mulhi, **LOGIC, **COMPARISONS,
 }  # fmt: skip
 UNARY = {
     "neg": lax.neg, "not": lax.bitwise_not, "sign": lax.sign, "popcnt": lax.population_count, "clz": lax.clz,
@@ -148,7 +133,7 @@ def test_integer_powers_are_products(of, record_property):
 
     expected = [power(int(x), int(y)) % (1 << bits) for x, y in zip(a, b, strict=True)]
     expected = np.array(expected, np.uint64).astype(f"u{bits // 8}").view(of)
-    text = _BINARY_TEXT.format(name="power", type=_TEXTS[np.dtype(of)], size=a.size)
+    text = _text(of, a.size, ['stablehlo.power"(%a, %b)'])
     record_property("compared", _check(["power"], _run_text(text, a, b), [expected], a, b))
 
 
@@ -158,11 +143,16 @@ _TEXTS = {
     np.dtype(ml_dtypes.float8_e4m3): "f8E4M3", np.dtype(ml_dtypes.float8_e5m2): "f8E5M2",
     np.dtype(ml_dtypes.float8_e3m4): "f8E3M4",
 }  # fmt: skip
-_BINARY_TEXT = """
-func.func @main(%a: tensor<{size}x{type}>, %b: tensor<{size}x{type}>) -> tensor<{size}x{type}> {{
-  %0 = stablehlo.{name} %a, %b : tensor<{size}x{type}>
-  return %0 : tensor<{size}x{type}>
-}}"""
+
+
+def _text(of, size: int, calls: list[str], result: str | None = None) -> str:
+    """Return StableHLO's text of a function that returns calls of %a and %b, without the first quotation mark."""
+    kind = f"tensor<{size}x{_TEXTS[np.dtype(of)]}>"
+    to = kind if result is None else f"tensor<{size}x{result}>"
+    lines = [f'%{at} = "{call} : ({", ".join([kind] * call.count("%"))}) -> {to}' for at, call in enumerate(calls)]
+    results, kinds = ", ".join(f"%{at}" for at in range(len(calls))), ", ".join([to] * len(calls))
+    start = f"func.func @main(%a: {kind}, %b: {kind}) -> ({kinds}) {{"
+    return "\n".join([start, *lines, f"return {results} : {kinds}", "}"])
 
 
 def _run_text(text: str, *args: np.ndarray) -> list[np.ndarray]:
@@ -215,10 +205,10 @@ ROUNDED = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
 WHOLE = {
-    "neg": np.negative, "abs": np.abs, "floor": np.floor, "ceil": np.ceil, "round": np.rint, "is_finite": np.isfinite,
+    "neg": np.negative, "abs": np.abs, "floor": np.floor, "ceil": np.ceil, "is_finite": np.isfinite,
     "sign": lambda x: np.where(x == 0, x, np.sign(x)),
 }  # fmt: skip
-"""Functions whose results are exact in FP32, or rounded once there; JAX's CPU would take subnormal numbers for zeros."""
+"""Functions whose results are exact in FP32, or rounded once there; JAX's CPU takes subnormal numbers for zeros."""
 
 
 @pytest.mark.parametrize("of", FLOATS, ids=_names(FLOATS))
@@ -226,20 +216,18 @@ def test_float_arithmetic_rounds_once(of, record_property):
     a, b = _pairs(of)
 
     def function(a, b):
-        away = lax.round(a, lax.RoundingMethod.AWAY_FROM_ZERO)
-        clamped = lax.clamp(lax.full_like(a, -1.5), a, lax.full_like(a, 2))
-        return [BINARY[name](a, b) for name in ROUNDED] + [getattr(lax, name)(a) for name in WHOLE if name != "round"] + [
-            lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN), away, clamped, lax.select(a < b, b, a)
-        ]  # fmt: skip
+        rounded = [lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN), lax.round(a, lax.RoundingMethod.AWAY_FROM_ZERO)]
+        others = [lax.clamp(lax.full_like(a, -1.5), a, lax.full_like(a, 2)), lax.select(a < b, b, a)]
+        return [BINARY[name](a, b) for name in ROUNDED] + [getattr(lax, name)(a) for name in WHOLE] + rounded + others
 
     x, y = a.astype(np.float32), b.astype(np.float32)
     with np.errstate(all="ignore"):
         expected = [one(x, y) for one in ROUNDED.values()]
-        expected += [one(x) for name, one in WHOLE.items() if name != "round"]
+        expected += [one(x) for one in WHOLE.values()]
         away = np.copysign(np.floor(np.abs(x)) + (np.abs(x) - np.floor(np.abs(x)) >= 0.5), x)
         expected += [np.rint(x), away, np.clip(x, -1.5, 2), np.where(x < y, y, x)]
         expected = [one if one.dtype == np.bool_ else one.astype(of) for one in expected]
-    names = [*ROUNDED, *(name for name in WHOLE if name != "round"), "round", "round away", "clamp", "select"]
+    names = [*ROUNDED, *WHOLE, "round", "round away", "clamp", "select"]
     record_property("compared", _check(names, _results(function, a, b), expected, a, b))
 
 
@@ -258,13 +246,11 @@ def test_fewer_bits_equal_jax(of, record_property):
 @pytest.mark.parametrize("of", FLOATS[:3], ids=_names(FLOATS[:3]))
 def test_total_order_compares_codes(of):
     a, b = _pairs(of)
-    text = _BINARY_TEXT.replace("-> tensor<{size}x{type}>", "-> tensor<{size}xi1>").replace(
-        "stablehlo.{name} %a, %b : tensor<{size}x{type}>",
-        "stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<{size}x{type}>, tensor<{size}x{type}>) -> tensor<{size}xi1>",
-    ).replace("return %0 : tensor<{size}x{type}>", "return %0 : tensor<{size}xi1>")  # fmt: skip
+    how = "#stablehlo<comparison_direction LT>", "#stablehlo<comparison_type TOTALORDER>"
+    call = f'stablehlo.compare"(%a, %b) <{{comparison_direction = {how[0]}, compare_type = {how[1]}}}>'
     codes = [one.view(f"i{one.itemsize}").astype(np.int64) for one in (a, b)]
     keys = [np.where(one < 0, -(one & (1 << (8 * a.itemsize - 1)) - 1) - 1, one) for one in codes]
-    found = _run_text(text.format(type=_TEXTS[np.dtype(of)], size=a.size), a, b)
+    found = _run_text(_text(of, a.size, [call], "i1"), a, b)
     _check(["less"], found, [keys[0] < keys[1]], a, b)
 
 
@@ -289,15 +275,10 @@ def test_other_functions_are_within_their_errors(of, record_property):
     rng = np.random.default_rng(3)
     near = (rng.normal(size=1024) * 10.0 ** rng.integers(-3, 3, 1024)).astype(of)
     a, b = np.concatenate([a, near, near]), np.concatenate([b, near[::-1], np.abs(near) + of(0.25)])
-    kind, two = f"tensor<{a.size}x{_TEXTS[np.dtype(of)]}>", ("power", "atan2")
-    lines = [
-        f'%{at} = "{name if "." in name else f"stablehlo.{name}"}"(%a{", %b" if name in two else ""}) : '
-        f"({', '.join([kind] * (1 + (name in two)))}) -> {kind}"
-        for at, name in enumerate(ERRORS)
-    ]
-    results, kinds = ", ".join(f"%{at}" for at in range(len(ERRORS))), ", ".join([kind] * len(ERRORS))
-    body = "\n".join([*lines, f"return {results} : {kinds}"])
-    found = _run_text(f"func.func @main(%a: {kind}, %b: {kind}) -> ({kinds}) {{\n{body}\n}}", a, b)
+    two = "power", "atan2"
+    names = [name if "." in name else f"stablehlo.{name}" for name in ERRORS]
+    calls = [f'{full}"({"%a, %b" if name in two else "%a"})' for full, name in zip(names, ERRORS, strict=True)]
+    found = _run_text(_text(of, a.size, calls), a, b)
     with np.errstate(all="ignore"):
         x, y = a.astype(np.float64), b.astype(np.float64)
         exact = [reference(x, y) if name in two else reference(x) for name, (_, reference) in ERRORS.items()]

@@ -6,6 +6,7 @@ from neuroncore_rtl.frontends.xla.emit.functions.registry import Registry
 from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand, wrap
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.kernels.program import Tensor
+from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import FP32, INT32, UINT8, UINT16, UINT32
 from neuroncore_rtl.spec.isa import AluOp
 
@@ -50,6 +51,37 @@ def _shift_signed(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a
     lanes.apply(target, shifted, AluOp.BITWISE_XOR, mask)
     if of.bits < 32:
         wrap(lanes, dst, target)
+
+
+@FUNCTIONS.named("mulhi")
+def _high_product(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
+    """Append the upper half of a product.
+
+    One of 32 bits is the sum of products of 16 bits; a negative operand is 2^32 too large there.
+    """
+    if of.bits < 32:
+        wide = UINT32 if not of.is_signed else INT32
+        product = lanes.apply(lanes.new(wide), lanes.wide(a, wide), AluOp.MULTIPLY, lanes.wide(b, wide))
+        codes = _chain(lanes, product.bitcast(UINT32), AluOp.LOGICAL_SHIFT_RIGHT, of.bits)
+        wrap(lanes, dst, codes)
+        return
+    both = [lanes.wide(one, of.format).bitcast(UINT32) for one in (a, b)]
+    low, low2 = (_chain(lanes, one, AluOp.BITWISE_AND, 0xFFFF) for one in both)
+    high, high2 = (_chain(lanes, one, AluOp.LOGICAL_SHIFT_RIGHT, 16) for one in both)
+
+    def combine(left: Tensor, op: AluOp, right: Tensor) -> Tensor:
+        return lanes.apply(lanes.new(UINT32), left, op, right)
+
+    total = combine(high, AluOp.MULTIPLY, high2)
+    middle = _chain(lanes, combine(low, AluOp.MULTIPLY, low2), AluOp.LOGICAL_SHIFT_RIGHT, 16)
+    for one in (combine(low, AluOp.MULTIPLY, high2), combine(high, AluOp.MULTIPLY, low2)):
+        middle = combine(middle, AluOp.ADD, _chain(lanes, one, AluOp.BITWISE_AND, 0xFFFF))
+        total = combine(total, AluOp.ADD, _chain(lanes, one, AluOp.LOGICAL_SHIFT_RIGHT, 16))
+    total = combine(total, AluOp.ADD, _chain(lanes, middle, AluOp.LOGICAL_SHIFT_RIGHT, 16))
+    for one, other in (both, both[::-1]) if of.is_signed else ():
+        sign = _chain(lanes, one, AluOp.LOGICAL_SHIFT_RIGHT, 31)
+        total = combine(total, AluOp.SUBTRACT, combine(sign, AluOp.MULTIPLY, other))
+    lanes.program.append(isa.tensor_copy(dst.bitcast(UINT32), total))
 
 
 @FUNCTIONS.named("popcnt")
