@@ -128,5 +128,6 @@ def test_keys_of_jax_random_need_no_loop():
     assert _loops(found.compiled.program) == 0
 
 
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 def test_loops_and_branches_run_in_rtl(form):
     compare(_nested, _floats(5), 3, preset="nano", target="rtl")
