@@ -92,7 +92,14 @@ def _constant(given: Given) -> list[Operation]:
     return [graph.Constant(operands=(), results=given.results, source=given.source, array=array)]
 
 
-@_reads("iota")
+@_reads("get_dimension_size")
+def _dimension(given: Given) -> list[Operation]:
+    array = np.array(given.operands[0].shape[given.attributes.integer("dimension")], np.int32)
+    return [graph.Constant(operands=(), results=given.results, source=given.source, array=array)]
+
+
+# Operands of a dynamic operation that give the result's shape are not needed if that is constant.
+@_reads("iota", "dynamic_iota")
 def _iota(given: Given) -> list[Operation]:
     axis = given.attributes.integer("iota_dimension")
     return [graph.Iota(operands=(), results=given.results, source=given.source, axis=axis)]
@@ -103,9 +110,9 @@ def _bitcast(given: Given) -> list[Operation]:
     return [given.make(graph.Bitcast)]
 
 
-@_reads("broadcast_in_dim")
+@_reads("broadcast_in_dim", "dynamic_broadcast_in_dim")
 def _broadcast(given: Given) -> list[Operation]:
-    return [given.make(graph.Broadcast, axes=given.attributes.integers("broadcast_dimensions"))]
+    return [given.make(graph.Broadcast, given.operands[0], axes=given.attributes.integers("broadcast_dimensions"))]
 
 
 @_reads("broadcast")
@@ -114,9 +121,9 @@ def _broadcast_outside(given: Given) -> list[Operation]:
     return [given.make(graph.Broadcast, axes=tuple(range(rank - inner, rank)))]
 
 
-@_reads("reshape")
+@_reads("reshape", "dynamic_reshape")
 def _reshape(given: Given) -> list[Operation]:
-    return [given.make(graph.Reshape)]
+    return [given.make(graph.Reshape, given.operands[0])]
 
 
 @_reads("transpose")
