@@ -11,7 +11,7 @@ from math import prod
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.spec.formats import FP32, INT32, Format
+from neuroncore_rtl.spec.formats import FP32, INT32, Format, IntFormat
 from neuroncore_rtl.spec.isa import AluOp, Elementwise, Engine, Opcode
 
 __all__ = ["Lanes", "Operand", "with_sign", "wrap"]
@@ -104,6 +104,7 @@ class Lanes:
 
 def wrap(lanes: Lanes, dst: Tensor, value: Tensor) -> None:
     """Append dst = value modulo 2^n, for integers of n bits, fewer than 32."""
+    assert isinstance(dst.format, IntFormat)
     bits = dst.format.bits
     half, mask = 1 << (bits - 1), (1 << bits) - 1
     if dst.format.min == 0:

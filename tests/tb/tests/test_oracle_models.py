@@ -1,0 +1,111 @@
+"""`make oracle SUITE=stablehlo` on small handwritten files."""
+
+import pytest
+
+from neuroncore_rtl.tb.cli import registry
+from neuroncore_rtl.tb.tests.oracle import command
+
+pytest.importorskip("jaxlib")
+
+[TEST] = [one for one in registry.COMMANDS if one.name == "oracle"]
+
+RIGHT = """\
+// RUN: stablehlo-translate --interpret -split-input-file %s
+
+func.func @add_of_64_bits() {
+  %0 = stablehlo.constant dense<[1, -2]> : tensor<2xi64> // a comment
+  %1 = func.call @twice(%0) : (tensor<2xi64>) -> tensor<2xi64>
+  check.expect_eq_const %1, dense<[2,
+                                   -4]> : tensor<2xi64>
+  func.return
+}
+
+func.func private @twice(%0: tensor<2xi64>) -> tensor<2xi64> {
+  %1 = stablehlo.add %0, %0 : tensor<2xi64>
+  func.return %1 : tensor<2xi64>
+}
+
+// -----
+
+func.func @two_results() {
+  %0 = stablehlo.constant dense<[4.0, 9.0]> : tensor<2xf32>
+  %1 = stablehlo.sqrt %0 : tensor<2xf32>
+  %2 = stablehlo.compare LT, %0, %1 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>
+  check.expect_almost_eq_const %1, dense<[2.1, 3.0]> : tensor<2xf32> {tolerance = 0.1 : f64}
+  check.expect_eq_const %2, dense<false> : tensor<2xi1>
+  func.return
+}
+"""
+
+LEFT_OUT = """\
+func.func @nothing() {
+  func.return
+}
+// -----
+func.func @large() {
+  %0 = stablehlo.constant dense<9223372036854775807> : tensor<i64>
+  %1 = stablehlo.not %0 : tensor<i64>
+  check.expect_eq_const %1, dense<-9223372036854775808> : tensor<i64>
+  func.return
+}
+// -----
+func.func @bits() {
+  %0 = stablehlo.constant dense<1> : tensor<i64>
+  %1 = stablehlo.count_leading_zeros %0 : tensor<i64>
+  check.expect_eq_const %1, dense<63> : tensor<i64>
+  func.return
+}
+// -----
+func.func @complex() {
+  %0 = stablehlo.constant dense<(1.0, 2.0)> : tensor<complex<f32>>
+  check.expect_eq_const %0, dense<(1.0, 2.0)> : tensor<complex<f32>>
+  func.return
+}
+// -----
+func.func @refused() {
+  %0 = stablehlo.constant dense<1.0> : tensor<1x1xf32>
+  %1 = "stablehlo.cholesky"(%0) : (tensor<1x1xf32>) -> tensor<1x1xf32>
+  check.expect_eq_const %1, dense<1.0> : tensor<1x1xf32>
+  func.return
+}
+"""
+
+
+def _report(folder, **files: str):
+    for name, text in files.items():
+        (folder / f"{name}.mlir").write_text(text)
+    return command.run_suite(TEST.settings(SUITE="stablehlo", FROM=str(folder)))
+
+
+def test_functions_that_return_what_they_expect_pass(tmp_path):
+    report = _report(tmp_path, right=RIGHT)
+    assert report.problems == []
+    row = {"operation": "right", "functions": 2, "passed": 2, "refused": 0, "wrong": 0, "crashed": 0, "elements": 12}
+    assert report.rows["functions"] == [row]
+
+
+def test_other_results_fail(tmp_path):
+    text = RIGHT.replace("-4", "-5").replace("tolerance = 0.1 ", "tolerance = 0.01 ")
+    report = _report(tmp_path, wrong=text)
+    assert report.rows["functions"][0]["wrong"] == 2
+    shown = ["wrong.mlir:3: element [1] is -4, not -5", "wrong.mlir:18: element [0] is 2.0, not 2.0999999046325684"]
+    # Once with the constants as arguments, once as constants.
+    assert report.problems == [shown[0]] * 2 + [shown[1]] * 2
+
+
+def test_what_the_machine_lacks_is_counted_apart(tmp_path):
+    report = _report(tmp_path, right=RIGHT, other=LEFT_OUT)
+    assert {row["why"].split(",")[0]: row["functions"] for row in report.rows["left_out"]} == {
+        "nothing is compared with constants": 1,
+        "constants that need 64 bits": 1,
+        "operations on the bits of 64-bit numbers": 1,
+        "complex numbers": 1,
+        "operations must be on real numbers without linear algebra or Fourier transforms": 1,
+    }
+    assert report.problems == []
+
+
+def test_a_crash_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr("neuroncore_rtl.tb.tests.oracle.models.compile_graph", lambda *_: 1 / 0)
+    report = _report(tmp_path, right=RIGHT)
+    assert report.rows["functions"][0]["crashed"] == 2 and "ZeroDivisionError" in report.problems[0]
