@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
-from neuroncore_rtl.frontends.xla.emit.scalar import Lanes, Operand, evaluate
+from neuroncore_rtl.frontends.xla.emit.functions import evaluate
+from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand
 from neuroncore_rtl.frontends.xla.graph.operations import (
     Block,
     Broadcast,

@@ -65,7 +65,7 @@ def _pairs(of) -> tuple[np.ndarray, np.ndarray]:
 
 def _results(function, *args) -> list[np.ndarray]:
     """Return the results of a function of arrays on the machine."""
-    from neuroncore_rtl.frontends.xla.jit import jit
+    from neuroncore_rtl.frontends.xla import jit
 
     return [np.asarray(one) for one in jit(function, preset="tiny", target="golden", order="program")(*args)]
 
