@@ -36,13 +36,13 @@ class Builder:
 
     Arguments:
         source: the user's line.
-        config: the machine.
+        config: the machine; None while a module is read.
         makers: operations that define values around the one that is replaced.
         operations: what was appended.
     """
 
     source: SourceLine
-    config: Config
+    config: Config | None = None
     makers: Mapping[Value, Operation] = field(default_factory=dict)
     operations: list[Operation] = field(default_factory=list)
 
