@@ -259,8 +259,8 @@ class Recording:
     def launch(self, function: Callable, grid: tuple[int, ...], args: tuple, options: dict) -> object:
         """Run a kernel for every index of a grid, one program after the other; return the last result.
 
-        A kernel called by another one becomes part of the caller's program. An array of numpy that a function of the
-        host passes is stored in HBM.
+        A kernel that another one calls becomes part of its program. An array of numpy that a function of the host
+        passes becomes a tensor in HBM.
         """
         if not self._outermost:
             return function(*args, **options)
