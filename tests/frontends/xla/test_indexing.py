@@ -289,6 +289,18 @@ def test_updates_in_place(rng):
         assert len(tensors) == 1 + arrays
 
 
+def test_loops_update_in_place(rng, monkeypatch):
+    """A round copies the window of an array that a loop carries; arrays from outside and swapped ones stay intact."""
+    monkeypatch.setattr("neuroncore_rtl.frontends.xla.expand.loops._COST", 0)
+    x, u = draw(rng, (64, 32)), draw(rng, (6, 32))
+    found = compare(lambda x, u: lax.fori_loop(0, 6, lambda i, c: c.at[3 * i].set(u[i]), x), x, u)
+    sizes = [one.instruction.transfers[1][2] for one in found.compiled.program.steps
+             if isinstance(one.instruction, DmaCopy)]  # fmt: skip
+    assert sorted(sizes)[-2:] == [4 * 32, 4 * x.size]
+    compare(lambda x, u: lax.fori_loop(0, 5, lambda i, c: (c[0].at[i].set(u[i]), c[0]), (x, x)), x, u)
+    compare(lambda x, u: lax.fori_loop(0, 5, lambda i, c: jnp.maximum(c, (x * 2).at[i].set(u[i])), x), x, u)
+
+
 @pytest.mark.parametrize("target", ["golden", "rtl"])
 def test_rows_on_nano(rng, target):
     x, i, u = draw(rng, (5, 3)), np.array([3, 7, 3], np.int32), draw(rng, (3, 3))
