@@ -108,14 +108,14 @@ class Emission:
         """Return a value's tensor in HBM, a view if possible; it may repeat elements."""
         if value not in self.tensors:
             maker = self.makers.get(value)
-            if isinstance(maker, Constant | Iota):
+            if not value.size:
+                self.new(value)
+            elif isinstance(maker, Constant | Iota):
                 self.tensors[value] = self._known(value, maker)
             elif isinstance(maker, _VIEWS):
                 self.tensors[value] = self._view(maker)
             elif isinstance(maker, Bitcast) and maker.operands[0].type.bits == value.type.bits:
                 self.tensors[value] = self.tensor(maker.operands[0]).bitcast(value.type.format)
-            elif not value.size:
-                self.new(value)
             else:
                 raise Refused(f"a value must be computed before its use, not {value}", maker and maker.source)
         return self.tensors[value]
