@@ -25,7 +25,7 @@ FUNCTIONS = {
     **powers.FUNCTIONS,
     **transcendental.FUNCTIONS,
 }
-"""Functions by name: of lanes, destination, types of result and first operand, operands."""
+"""Functions by name."""
 
 
 def evaluate(lanes: Lanes, name: str, dst: Tensor, to: ElementType, of: ElementType, *operands: Operand) -> None:
