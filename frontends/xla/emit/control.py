@@ -93,7 +93,7 @@ def _bytes(tensor: HbmTensor) -> int:
 
 
 def emit_case(emission: Emission, case: Case, emit_block: EmitBlock) -> None:
-    """Append the branches, each a loop of one round or none; an index out of range is that of the last branch."""
+    """Append the branches, each a loop of one round or none; an index out of range is the last branch's."""
     targets, flow = [emission.new(value) for value in case.results], emission.program.flow
     build, every = Builder(case.source, emission.program.config), (len(case.branches),)
     index = build.convert(case.operands[0], UNSIGNED32)

@@ -1,4 +1,4 @@
-"""Copies of blocks with values of their own, for passes that need a block more than once or without an argument."""
+"""Copies of blocks with new values, for passes that need a block more than once or without an argument."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -20,7 +20,7 @@ def cloned(
         block: the block.
         known: values that the copy has in place of others; may be arguments of the block.
         arguments: places of the arguments that it keeps; None for all.
-        results: places of its results, likewise.
+        results: places of the results that it keeps; None for all.
     """
     own = block.arguments if arguments is None else [block.arguments[place] for place in arguments]
     fresh = {value: Value(value.shape, value.type) for value in own}

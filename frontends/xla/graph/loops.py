@@ -59,7 +59,7 @@ def step_of(body: Block, place: int, makers: Mapping[Value, Operation]) -> int |
 
 
 def counted(loop: While, makers: Mapping[Value, Operation]) -> Counted | None:
-    """Return the counter of a loop; None if it has none.
+    """Return the counter of a loop; None if there is no such counter.
 
     `makers` has the operations around the loop that define its operands.
     """
