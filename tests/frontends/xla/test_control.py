@@ -131,3 +131,11 @@ def test_keys_of_jax_random_need_no_loop():
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 def test_loops_and_branches_run_in_rtl(form):
     compare(_nested, _floats(5), 3, preset="nano", target="rtl")
+
+
+@pytest.mark.parametrize("length, reverse", [(1, False), (5, True), (40, False)])
+def test_scans_stack_their_outputs(form, length, reverse):
+    def function(start, x):
+        return lax.scan(lambda c, y: ((c[1], c[0] + y), (c[0] - y, c[1])), (start, start[::-1]), x, reverse=reverse)
+
+    compare(function, _floats(3), _floats(length, 3))
