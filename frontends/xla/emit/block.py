@@ -40,12 +40,12 @@ _SHARE = 8
 
 
 def emit_block(emission: Emission, block: Block) -> None:
-    """Append the operations of a block whose arguments have tensors; Refused with the line of one without emitter."""
+    """Append the operations of a block; its arguments have tensors. Refused, with the line, without an emitter."""
     emission.learn(block)
     outside, emission.owned = emission.owned, emission.owned.intersection(block.arguments)
     most = emission.program.config.sbuf_bytes // (4 * _SHARE)
     passes = passes_of(block, emission.makers, most)
-    used = {*_used(emission, passes, block.results)}
+    used = {*_stored_values(emission, passes, block.results)}
     for one in passes:
         if not any(value.size for operation in one.operations for value in operation.results):
             continue
@@ -74,24 +74,24 @@ def emit_block(emission: Emission, block: Block) -> None:
     emission.owned = outside
 
 
-def _used(emission: Emission, passes: Iterable[Pass], results: Iterable[Value]) -> Iterable[Value]:
-    """Yield the values that must be in HBM: results, and those that another pass reads."""
+def _stored_values(emission: Emission, passes: Iterable[Pass], results: Iterable[Value]) -> Iterable[Value]:
+    """Yield the values that must be in HBM: results, and operands of other passes."""
     for value in results:
         yield _root(emission, value)
     for one in passes:
         for operation in one.operations:
-            for value in _read(operation):
+            for value in _operands_of(operation):
                 root = _root(emission, value)
                 if root not in one.places:
                     yield root
 
 
-def _read(operation: Operation) -> Iterable[Value]:
+def _operands_of(operation: Operation) -> Iterable[Value]:
     yield from operation.operands
     for block in operation.blocks:
         yield from block.results
         for inner in block.operations:
-            yield from _read(inner)
+            yield from _operands_of(inner)
 
 
 def _root(emission: Emission, value: Value) -> Value:

@@ -19,7 +19,7 @@ _RECORD = 16
 
 @dataclass(frozen=True)
 class Part:
-    """Outputs whose sums are adjacent in a bank; `pitch` is the distance of rows that are multiplied together."""
+    """Outputs with adjacent sums in a bank; `pitch` is the distance of rows that are multiplied together."""
 
     box: Box
     columns: int

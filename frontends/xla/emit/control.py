@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.loops import counted
+from neuroncore_rtl.frontends.xla.graph.loops import counter_of
 from neuroncore_rtl.frontends.xla.graph.operations import Block, Case, Value, While
 from neuroncore_rtl.frontends.xla.graph.types import UNSIGNED32
 from neuroncore_rtl.kernels.program import HbmTensor
@@ -22,7 +22,7 @@ _MOST = (1 << 31) - 1
 def emit_while(emission: Emission, loop: While, emit_block: EmitBlock) -> None:
     """Append a loop; a counter that is less than a limit is the controller's, other conditions are computed."""
     carried, flow = [emission.new(value) for value in loop.results], emission.program.flow
-    counter = counted(loop, emission.makers)
+    counter = counter_of(loop, emission.makers)
     for tensor, operand in zip(carried, loop.operands, strict=True):
         copy_dense(emission.program, tensor, emission.tensor(operand))
     if counter is not None:

@@ -56,9 +56,9 @@ class Emission:
         tensors: tensors in HBM of values, views included.
         constants: contents of tensors that are known before the program runs.
         readers: the operations that read each value; None for the end of a block.
-        owned: values of the block being emitted whose tensors no value outside of it has.
+        owned: values of the current block with tensors that no value outside shares.
         numbers: their tensors.
-        rounds: how often the loops around may repeat what is appended.
+        rounds: limit of the repetitions of an instruction by the loops around.
     """
 
     program: Program
@@ -111,7 +111,7 @@ class Emission:
             if not value.size:
                 self.new(value)
             elif isinstance(maker, Constant | Iota):
-                self.tensors[value] = self._known(value, maker)
+                self.tensors[value] = self._constant_tensor(value, maker)
             elif isinstance(maker, _VIEWS):
                 self.tensors[value] = self._view(maker)
             elif isinstance(maker, Bitcast) and maker.operands[0].type.bits == value.type.bits:
@@ -153,7 +153,7 @@ class Emission:
         tensor = replace(tensor, shape=stored.shape, steps=dense_steps(stored.shape))
         return tensor if stored.shape == array.shape else broadcast_view(tensor, array.shape)
 
-    def _known(self, value: Value, maker: Constant | Iota) -> HbmTensor:
+    def _constant_tensor(self, value: Value, maker: Constant | Iota) -> HbmTensor:
         check_narrow(value.type)
         if isinstance(maker, Constant):
             array = maker.array

@@ -33,7 +33,7 @@ _LONGEST = 2048
 
 def emit_pass(emission: Emission, one: Pass, outputs: Sequence[Value]) -> None:
     """Append a pass; `outputs` are its results that are used elsewhere, which are stored in HBM."""
-    steps = {value: _placed(emission.new(value).steps, one.places[value], len(one.space)) for value in outputs}
+    steps = {value: _along_space(emission.new(value).steps, one.places[value], len(one.space)) for value in outputs}
     emitter = _PassEmitter(emission, one, steps)
     accesses = [*steps.values(), *emitter.inputs.values(), *map(emitter.presence, one.places.values())]
     config = emission.program.config
@@ -42,7 +42,7 @@ def emit_pass(emission: Emission, one: Pass, outputs: Sequence[Value]) -> None:
         _NestEmitter(emitter, nest).append()
 
 
-def _placed(steps: Sequence[int], place: Placement, rank: int) -> tuple[int, ...]:
+def _along_space(steps: Sequence[int], place: Placement, rank: int) -> tuple[int, ...]:
     """Return the steps of a tensor along the dimensions of the space; 0 where it repeats."""
     found = [0] * rank
     for step, at in zip(steps, place, strict=True):
@@ -72,14 +72,14 @@ class _PassEmitter:
                     if isinstance(maker, Iota):
                         self.inputs[root, place] = tuple(int(at == place[maker.axis]) for at in range(rank))
                     else:
-                        self.inputs[root, place] = _placed(self.emission.tensor(root).steps, place, rank)
+                        self.inputs[root, place] = _along_space(self.emission.tensor(root).steps, place, rank)
 
     def _is_number(self, root: Value) -> bool:
         maker = self.emission.makers.get(root)
         return isinstance(maker, Constant) and maker.splat is not None
 
     def operand_place(self, operation: Operation, operand: Value) -> Placement:
-        """Return the placement of an operand; that of a reduced array has the reduced dimensions too."""
+        """Return the placement of an operand; a reduced array has the reduced dimensions too."""
         if isinstance(operation, Elementwise):
             return self.one.places[operation.result]
         return self.one.reads[operation] if operand is operation.operands[0] else (None,) * operand.rank

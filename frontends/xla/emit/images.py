@@ -1,6 +1,6 @@
 """Operands of a convolution: views in HBM, and tiles in SBUF of the array, with channels along the partitions.
 
-A row of an image is short, so images whose rows are adjacent in HBM are loaded without padding, and the vector engine
+A row of an image is short, so images with adjacent rows in HBM are loaded without padding, and the vector engine
 moves them to their places.
 """
 
@@ -34,7 +34,7 @@ def grouped(tensor: HbmTensor, axis: int, groups: int) -> HbmTensor:
 
 
 def operand_of(emission: Emission, tensor: HbmTensor, fmt: Format) -> HbmTensor:
-    """Return an operand in a format, whose innermost elements are adjacent."""
+    """Return an operand in a format, with adjacent innermost elements."""
     if tensor.size and tensor.steps[-1] != 1 and tensor.shape[-1] > 1:
         tensor = emission.copied(tensor)
     if tensor.format is fmt:

@@ -87,7 +87,7 @@ def nests_of(
         return [_nest(dims, reduced, lanes, most)]
     *outer, last = dims
     run = 1 if len(dims) == 1 else _RUN
-    if parts := _split(last, lanes, run):
+    if parts := _halves(last, lanes, run):
         return [_nest([*outer, *parts], reduced, lanes, most)]
     if last.extent <= lanes * run:
         return [_nest(dims, reduced, lanes, most)]
@@ -140,7 +140,7 @@ def _coalesced(space: Sequence[int], reduced: set[int], accesses: Sequence[Seque
     return dims
 
 
-def _split(last: _Dimension, lanes: int, run: int) -> list[_Dimension] | None:
+def _halves(last: _Dimension, lanes: int, run: int) -> list[_Dimension] | None:
     """Return the dimension in two, the outer one of at most as many elements as there are lanes; None if too few."""
     for outer in range(min(lanes, last.extent // run), lanes // 2, -1):
         if last.extent % outer == 0:

@@ -1,6 +1,6 @@
 """Selection of instructions: pairs of FP32 operations of a pass become one instruction with the same results.
 
-An operation with a number, or with one element per partition, whose result has one use, waits for that use:
+An operation with a number, or with one element per partition, waits for the use of its result if there is only one:
 
 - an arithmetic operation follows it in TENSOR_SCALAR or SCALAR_TENSOR_TENSOR, which round both results;
 - a function of the scalar engine takes it as scale or bias, which round the argument once.
@@ -59,7 +59,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Selection:
-    """What is known of a pass before its tiles.
+    """Facts about a pass that hold for all tiles.
 
     Arguments:
         waits: values that have one use, by an operation that may take them with its own.

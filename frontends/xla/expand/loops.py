@@ -3,7 +3,7 @@
 from neuroncore_rtl.frontends.xla.fuse.placement import is_transparent
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.cloning import cloned, cloned_operations
-from neuroncore_rtl.frontends.xla.graph.loops import counted, integer, step_of
+from neuroncore_rtl.frontends.xla.graph.loops import counter_of, integer, step_of
 from neuroncore_rtl.frontends.xla.graph.operations import Block, Elementwise, Reshape, Slice, Value, While
 
 __all__ = ["expand_while"]
@@ -18,7 +18,7 @@ _ELEMENTS = 1 << 16
 
 def expand_while(builder: Builder, loop: While) -> tuple[Value, ...] | None:
     """Return the results of the rounds one after another, or of a simpler loop; None if it is as simple."""
-    counter = counted(loop, builder.makers)
+    counter = counter_of(loop, builder.makers)
     if counter is not None and counter.rounds is not None and counter.rounds * _cost(loop.body) <= _COST:
         return _unrolled(builder, loop, counter.place, [counter.start or 0, counter.step], counter.rounds)
     return _simpler(builder, loop)

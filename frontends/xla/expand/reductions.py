@@ -11,7 +11,7 @@ from neuroncore_rtl.frontends.xla.fuse.passes import combining_function, neutral
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.operations import Block, Dot, Reduce, Value
 
-__all__ = ["expand_reduce", "in_order", "started"]
+__all__ = ["expand_reduce", "from_start", "in_order"]
 
 _SHARE = 8
 """Tiles of reduced rows for which SBUF must have room."""
@@ -29,7 +29,7 @@ def expand_reduce(builder: Builder, reduce: Reduce) -> tuple[Value, ...] | None:
     if not arrays[0].size:
         return tuple(builder.broadcast(start, shape) for start in starts)
     if not axes:
-        return started(builder, reduce.body, starts, [builder.reshape(array, *shape) for array in arrays])
+        return from_start(builder, reduce.body, starts, [builder.reshape(array, *shape) for array in arrays])
     if combining_function(reduce) == "add" and _pays_array(builder, reduce, axes):
         return _by_array(builder, reduce, axes)
     if combining_function(reduce) is not None:
@@ -38,16 +38,16 @@ def expand_reduce(builder: Builder, reduce: Reduce) -> tuple[Value, ...] | None:
     n = prod(arrays[0].shape[axis] for axis in axes)
     values = [builder.reshape(builder.transpose(array, *order), n, *shape) for array in arrays]
     found = [builder.reshape(value, *shape) for value in _halved(builder, reduce.body, values)]
-    return started(builder, reduce.body, starts, found)
+    return from_start(builder, reduce.body, starts, found)
 
 
-def started(builder: Builder, body: Block, starts: Sequence[Value], values: Sequence[Value]) -> tuple[Value, ...]:
+def from_start(builder: Builder, body: Block, starts: Sequence[Value], values: Sequence[Value]) -> tuple[Value, ...]:
     """Append the combination of initial values with the reduction of the elements."""
     return builder.inline(body, *(builder.broadcast(start, values[0].shape) for start in starts), *values)
 
 
 def in_order(builder: Builder, body: Block, terms: Sequence[Sequence[Value]]) -> Sequence[Value]:
-    """Append the combination of several terms, a tree whose leaves are in order."""
+    """Append the combination of several terms as a tree, in order."""
     if len(terms) == 1:
         return terms[0]
     half = len(terms) // 2
@@ -55,7 +55,7 @@ def in_order(builder: Builder, body: Block, terms: Sequence[Sequence[Value]]) ->
 
 
 def _halved(builder: Builder, body: Block, values: Sequence[Value]) -> Sequence[Value]:
-    """Append the combination of values along dimension 0, whose extent becomes 1."""
+    """Append the combination of values along dimension 0, to an extent of 1."""
     tail = None
     while (n := values[0].shape[0]) > 1:
         if n % 2:
@@ -75,12 +75,12 @@ def _pays_array(builder: Builder, reduce: Reduce, axes: Sequence[int]) -> bool:
 
 
 def _by_array(builder: Builder, reduce: Reduce, axes: Sequence[int]) -> tuple[Value, ...]:
-    """Append sums over leading dimensions as a product with ones, of which none is rounded."""
+    """Append sums over leading dimensions as a product with ones, without rounding of its operands."""
     array, start = reduce.operands
     n, size = prod(array.shape[axis] for axis in axes), reduce.result.size
     operands = builder.number(1, (n,), array.type), builder.reshape(array, n, size)
     total = builder.append(Dot, (size,), array.type, *operands, batch=((), ()), contract=((0,), (0,)), is_exact=True)
-    return started(builder, reduce.body, [start], [builder.reshape(total, *reduce.result.shape)])
+    return from_start(builder, reduce.body, [start], [builder.reshape(total, *reduce.result.shape)])
 
 
 def _in_stages(builder: Builder, reduce: Reduce, axes: Sequence[int]) -> tuple[Value, ...] | None:
@@ -109,7 +109,7 @@ def _in_stages(builder: Builder, reduce: Reduce, axes: Sequence[int]) -> tuple[V
     if whole < n:
         rest = _reduced(builder, reduce, builder.part(flat, low, whole, n), [low])
         (total,) = builder.inline(reduce.body, total, rest)
-    return started(builder, reduce.body, [start], [builder.reshape(total, *reduce.result.shape)])
+    return from_start(builder, reduce.body, [start], [builder.reshape(total, *reduce.result.shape)])
 
 
 def _reduced(builder: Builder, reduce: Reduce, array: Value, axes: Sequence[int]) -> Value:

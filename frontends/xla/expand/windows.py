@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from neuroncore_rtl.frontends.xla.expand.reductions import in_order, started
+from neuroncore_rtl.frontends.xla.expand.reductions import from_start, in_order
 from neuroncore_rtl.frontends.xla.fuse.passes import combined_by, combining_function, neutral_number
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.operations import Block, ReduceWindow, SelectAndScatter, Value, Window
@@ -44,7 +44,7 @@ def expand_reduce_window(builder: Builder, operation: ReduceWindow) -> tuple[Val
         values = [builder.pad(value, start, window.low, window.high, between) for value, start in pairs]
     for axis in reversed(range(len(shape))):
         values = _along(builder, operation.body, values, axis, window, shape[axis])
-    return started(builder, operation.body, starts, values)
+    return from_start(builder, operation.body, starts, values)
 
 
 def _along(
@@ -86,7 +86,7 @@ def expand_select_and_scatter(builder: Builder, operation: SelectAndScatter) -> 
     first = builder.broadcast(start, shape)
     if not source.size or not array.size:
         return (first,)
-    total, chosen = None, _chosen(builder, operation, offsets)
+    total, chosen = None, _choice(builder, operation, offsets)
     nothing = builder.number(0, counts, source.type)
     for number, offset in enumerate(offsets):
         here = builder.apply("equal", chosen, builder.number(number, counts)) if len(offsets) > 1 else None
@@ -102,7 +102,7 @@ def expand_select_and_scatter(builder: Builder, operation: SelectAndScatter) -> 
     return builder.inline(operation.scatter, first, total)
 
 
-def _chosen(builder: Builder, operation: SelectAndScatter, offsets: Sequence[tuple[int, ...]]) -> Value:
+def _choice(builder: Builder, operation: SelectAndScatter, offsets: Sequence[tuple[int, ...]]) -> Value:
     """Append the number of the offset at which the selected element of each window is; padding is never selected."""
     (array, source, _), window = operation.operands, operation.window
     counts, best, known = source.shape, None, None

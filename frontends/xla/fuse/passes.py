@@ -2,7 +2,7 @@
 
 Operations are visited in order. One joins the pass of an operand if its own dimensions are dimensions of the pass, and
 if no other pass lies between the two. Two passes that an operation needs become one if their dimensions correspond.
-A reduction joins only if it reduces the innermost dimensions, whose elements are adjacent, and if they fit on chip.
+A reduction joins only if it reduces the innermost dimensions, with adjacent elements, and if they fit on chip.
 """
 
 from collections.abc import Iterator, Mapping
@@ -76,14 +76,14 @@ def neutral_number(function: str, of: ElementType) -> float | int:
 
 
 def is_row_reduction(operation: Operation) -> TypeGuard[Reduce]:
-    """Return whether an operation is a reduction of which a pass is capable."""
+    """Return whether an operation is a reduction that a pass can compute."""
     return (
         isinstance(operation, Reduce) and combining_function(operation) is not None and operation.operands[0].size > 0
     )
 
 
 def passes_of(block: Block, makers: Mapping[Value, Operation], most: int) -> list[Pass]:
-    """Return the passes of a block in an order in which each comes after those that it needs.
+    """Return the passes of a block in an order that puts each after the passes it needs.
 
     `makers` has the operation that defines each value, also of enclosing blocks; `most` is the number of elements of a
     partition to which a pass may reduce.
@@ -113,7 +113,7 @@ class _Forming:
             self._start(operation, needs)
 
     def _roots(self, operation: Operation) -> Iterator[Value]:
-        """Yield the values that an operation reads, also in its blocks, through what is transparent."""
+        """Yield the values that an operation reads, also in its blocks, through transparent operations."""
         for operand in operation.operands:
             yield placed_root(operand, (None,) * operand.rank, self.makers)[0]
         for block in operation.blocks:
@@ -156,7 +156,7 @@ class _Forming:
             inner = set(range(len(candidate.space) - len(reduced), len(candidate.space)))
             if reduced != inner or prod(candidate.space[d] for d in reduced) > self.most:
                 continue
-            # What is left of a reduction is spread over the partitions; its own reduction is another pass.
+            # The rest of a reduction is spread over the partitions; its own reduction is another pass.
             if candidate.reduced not in (set(), reduced):
                 continue
             candidate.reduced = reduced
@@ -170,7 +170,7 @@ class _Forming:
         new.places[result] = tuple(at for d, at in enumerate(place) if d not in operation.axes)
 
     def _place(self, operands: tuple[Value, ...], shape: tuple[int, ...], into: Pass) -> Placement | None:
-        """Return the placement in a pass of a value of `shape` that operands of it decide; None if there is none."""
+        """Return the placement in a pass of a value of `shape` that operands of it decide, or None."""
         if not into.is_fused:
             return None
         found: dict[int, int] = {}
@@ -206,7 +206,7 @@ class _Forming:
         self.of[operation.result] = into
 
     def _merge(self, into: Pass, other: Pass, operation: Operation) -> None:
-        """Merge another pass of which the operation has operands, if its dimensions correspond."""
+        """Merge another pass that computes operands of the operation, if its dimensions correspond."""
         if other is into or any(_reaches(one, other) for one in into.needs - {other}):
             return
         if any(_reaches(one, into) for one in other.needs):

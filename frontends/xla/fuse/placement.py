@@ -1,6 +1,6 @@
 """Placements: which dimension of an iteration space each dimension of a value is.
 
-Broadcasts, reshapes that add or remove dimensions of one element, numbers and indices need no instruction of their own:
+Broadcasts, reshapes that add or remove dimensions of one element, numbers and indices need no instruction:
 a placement leads through them to the value that is stored or computed, the *root*.
 """
 
@@ -49,7 +49,7 @@ def placed_root(value: Value, place: Placement, makers: Mapping[Value, Operation
 
 
 def place_result(value: Value, root: Value, place: Placement, makers: Mapping[Value, Operation]) -> dict[int, int]:
-    """Return the dimensions of `value` of which the placement of its root decides, with the space's dimension."""
+    """Return the dimensions of `value` that the placement of its root decides, with the space's dimension."""
     if value is root:
         return {d: at for d, at in enumerate(place) if at is not None}
     maker = makers[value]

@@ -22,7 +22,7 @@ from neuroncore_rtl.frontends.xla.graph.operations import (
 )
 from neuroncore_rtl.frontends.xla.graph.types import BOOLEAN, INTEGER32, ElementType
 from neuroncore_rtl.kernels.program.source import SourceLine
-from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.config import PRESETS, Config
 
 __all__ = ["Builder"]
 
@@ -36,13 +36,13 @@ class Builder:
 
     Arguments:
         source: the user's line.
-        config: the machine; None while a module is read.
+        config: the machine.
         makers: operations that define values around the one that is replaced.
-        operations: what was appended.
+        operations: the appended operations.
     """
 
     source: SourceLine
-    config: Config | None = None
+    config: Config = field(default_factory=lambda: PRESETS["small"])
     makers: Mapping[Value, Operation] = field(default_factory=dict)
     operations: list[Operation] = field(default_factory=list)
 

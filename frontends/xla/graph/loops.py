@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from neuroncore_rtl.frontends.xla.graph.operations import Block, Constant, Elementwise, Operation, Value, While
 
-__all__ = ["Counted", "counted", "integer", "step_of"]
+__all__ = ["Counted", "counter_of", "integer", "step_of"]
 
 _BEYOND = 1 << 31
 """A counter must be less, so that it does not wrap."""
@@ -58,7 +58,7 @@ def step_of(body: Block, place: int, makers: Mapping[Value, Operation]) -> int |
     return integer(right if left is argument else left, inner)
 
 
-def counted(loop: While, makers: Mapping[Value, Operation]) -> Counted | None:
+def counter_of(loop: While, makers: Mapping[Value, Operation]) -> Counted | None:
     """Return the counter of a loop; None if there is no such counter.
 
     `makers` has the operations around the loop that define its operands.

@@ -24,7 +24,7 @@ _NUMBERS = count()
 
 @dataclass(eq=False)
 class Value:
-    """An array whose elements are known when the program runs."""
+    """An array with elements that the running program computes."""
 
     shape: tuple[int, ...]
     type: ElementType

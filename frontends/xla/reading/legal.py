@@ -1,4 +1,4 @@
-"""Operations of CHLO as StableHLO's, by jaxlib's own passes; those that the machine has stay, as calls by name."""
+"""Operations of CHLO as StableHLO's, by jaxlib's own passes; the machine's functions stay, as calls by name."""
 
 from collections.abc import Collection
 

@@ -36,7 +36,7 @@ def read_artifact(portable: bytes) -> Block:
 
 
 def parse_text(text: str) -> ir.Module:
-    """Return the module of StableHLO's text; operations of other dialects remain as they are."""
+    """Return the module of StableHLO's text; operations of other dialects remain unchanged."""
     context, registry = _context(), ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     context.append_dialect_registry(registry)
@@ -63,7 +63,7 @@ class _Reader:
     callers: list[tuple[str, SourceLine]] = field(default_factory=list)
 
     def source(self, location: ir.Location) -> SourceLine:
-        """Return the user's line, that of the innermost call if the location has none."""
+        """Return the user's line; without one, the line of the innermost call."""
         found = source_of(location)
         return self.callers[-1][1] if found.user.number == 0 and self.callers else found
 
@@ -83,7 +83,7 @@ class _Reader:
             if one.name in _RETURNS:
                 return operands
             try:
-                results = self._read(one, operands, values, operations)
+                results = self._operations_of(one, operands, values, operations)
             except Refused as refusal:
                 if refusal.source is None:
                     raise Refused(str(refusal), self.source(one.location)) from None
@@ -91,7 +91,7 @@ class _Reader:
             values.update(zip(one.results, results, strict=True))
         return ()
 
-    def _read(
+    def _operations_of(
         self, one: ir.Operation, operands: tuple[Value, ...], values: dict[ir.Value, Value], operations: list[Operation]
     ) -> tuple[Value, ...]:
         attributes = Attributes(one)

@@ -48,7 +48,7 @@ def _key(operation: Operation) -> tuple:
 
 
 def remove_unused(block: Block) -> None:
-    """Remove operations whose results no other operation reads, in the block and the blocks inside it."""
+    """Remove operations with results that no other operation reads, in the block and the blocks inside it."""
     _remove(block, set(block.results))
 
 

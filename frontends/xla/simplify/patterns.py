@@ -24,7 +24,7 @@ Makers = Mapping[Value, Operation]
 
 
 def recognise(block: Block) -> Block:
-    """Return the block with functions in place of their patterns; what they leave unused is not removed."""
+    """Return the block with functions in place of their patterns; unused operations remain."""
     return _recognise(block, {}, {})
 
 

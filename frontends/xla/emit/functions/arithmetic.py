@@ -30,7 +30,7 @@ FUNCTIONS["multiply"] = partial(_wrapping, AluOp.MULTIPLY)
 
 
 def _within(op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
-    """Append an operation whose result is in the range of narrow operands."""
+    """Append an operation with a result in the range of narrow operands."""
     lanes.apply(dst, a, op, b)
 
 

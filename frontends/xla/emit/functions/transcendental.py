@@ -44,7 +44,7 @@ def _expm1(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Opera
 
 @FUNCTIONS.named("log_plus_one")
 def _log1p(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
-    """Append ln(u) x / (u - 1), u = 1 + x, whose errors cancel; x where u is 1, ln(u) where it is infinite."""
+    """Append ln(u) x / (u - 1), u = 1 + x: their errors cancel; x where u is 1, ln(u) where it is infinite."""
     value = lanes.wide(a)
     u = lanes.apply(lanes.new(), value, AluOp.ADD, 1.0)
     log = lanes.function(lanes.new(), u, "ln")
