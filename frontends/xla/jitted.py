@@ -8,7 +8,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.xla.compiled import Compiled, compile_graph
 from neuroncore_rtl.frontends.xla.emit.emission import Options
-from neuroncore_rtl.frontends.xla.graph.text import text_of
+from neuroncore_rtl.frontends.xla.graph.text import graph_text
 from neuroncore_rtl.run import Result
 from neuroncore_rtl.run.settings import machine_of
 from neuroncore_rtl.run.sim.packages import require_packages
@@ -72,7 +72,7 @@ class Jitted:
     @property
     def ir(self) -> str:
         """Text of the graph of the last call."""
-        return "" if self.compiled is None else text_of(self.compiled.graph)
+        return "" if self.compiled is None else graph_text(self.compiled.graph)
 
     def compile(self, *args, **kwargs) -> Compiled:
         """Return the program for arguments of these shapes and types."""

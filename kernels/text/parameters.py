@@ -64,8 +64,7 @@ EFFECTS = {
     "swap_cycles": "A product of 20 x 12 x 40 on preset `tiny` takes 1,979 instead of 1,515 cycles with 23 and"
     " RESULT_LATENCY=90 ([timing model](timing_model.md#accuracy)).",
     "result_latency": "See `swap_cycles`, and [rates](rates.md#dependent-instructions).",
-    "ring_rate": "An all-reduce of 1 GiB by the two cores of a chip takes 19.2 ms with preset `trainium1`, 6.1 without"
-    " the limit ([silicon](silicon.md#the-tables)).",
+    "ring_rate": "It limits large collectives of preset `trainium1` ([silicon](silicon.md#the-tables)).",
     "dma_start": "A product of 20 x 12 x 40 on preset `tiny` takes 2,227 instead of 1,515 cycles with 365"
     " ([timing model](timing_model.md#accuracy)).",
     "hbm_rate": "A softmax of 40 x 96 on preset `tiny` takes 5,379 cycles with 5 and DMA_START=365"

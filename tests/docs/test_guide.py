@@ -1,8 +1,8 @@
 """Code blocks of docs/kernels.md, nki.md and jax.md: they run, and print the documented output (numbers aside)."""
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.frontends.xla.table import updated_page
 from tests.docs.guide import GUIDE, run_blocks, without_numbers
+from tests.frontends.xla.table import updated_page
 
 
 def test_the_guide_to_kernels_is_true(monkeypatch):

@@ -14,7 +14,7 @@ from neuroncore_rtl.frontends.xla.emit.sorting import emit_sort_rows
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, passes_of
 from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
 from neuroncore_rtl.frontends.xla.graph import operations as graph
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Operation, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program.source import override_source
 
@@ -22,7 +22,7 @@ __all__ = ["EMITTERS", "emit_block"]
 
 Emitter = Callable[[Emission, Any], None]
 EMITTERS: dict[type[Operation], Emitter] = {
-    graph.Case: lambda emission, case: emit_case(emission, case, emit_block),
+    graph.Branches: lambda emission, case: emit_case(emission, case, emit_block),
     graph.Concatenate: emit_concatenate,
     graph.Convolution: emit_convolution,
     graph.Dot: emit_dot,
@@ -34,12 +34,20 @@ EMITTERS: dict[type[Operation], Emitter] = {
 }
 """Emitters of operations that are no part of a pass."""
 
-_VIEWS = (graph.Broadcast, graph.Reshape, graph.Transpose, graph.Slice, graph.Reverse, graph.Constant, graph.Iota)
+_VIEWS = (
+    graph.Broadcast,
+    graph.Reshape,
+    graph.Transpose,
+    graph.StridedSlice,
+    graph.Reverse,
+    graph.Constant,
+    graph.Iota,
+)
 _SHARE = 8
 """Tiles of reduced rows for which SBUF must have room."""
 
 
-def emit_block(emission: Emission, block: Block) -> None:
+def emit_block(emission: Emission, block: Graph) -> None:
     """Append the operations of a block; its arguments have tensors. Refused, with the line, without an emitter."""
     emission.learn(block)
     outside, emission.owned = emission.owned, emission.owned.intersection(block.arguments)

@@ -5,28 +5,28 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from neuroncore_rtl.frontends.xla.emit.phases import Box, Line
+from neuroncore_rtl.frontends.xla.emit.phases import PhaseBox, PhaseLine
 from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import Format
 
-__all__ = ["Part", "banks_of", "is_packed", "parts_of", "runs_of"]
+__all__ = ["ColumnPart", "banks_of", "column_runs", "is_packed", "parts_of"]
 
 _RECORD = 16
 """Cycles of the tensor engine for a record besides its columns."""
 
 
 @dataclass(frozen=True)
-class Part:
+class ColumnPart:
     """Outputs with adjacent sums in a bank; `pitch` is the distance of rows that are multiplied together."""
 
-    box: Box
+    box: PhaseBox
     columns: int
     pitch: int = 0
 
 
-def parts_of(box: Box, words: int, flat: bool, pitch: int) -> Iterator[Part]:
+def parts_of(box: PhaseBox, words: int, flat: bool, pitch: int) -> Iterator[ColumnPart]:
     """Yield parts of at most as many columns as a bank has words; in a flat tile, images and planes are adjacent."""
     extents, counts, inner = [*map(length, box)], [1] * len(box), 1
     if flat:
@@ -42,14 +42,14 @@ def parts_of(box: Box, words: int, flat: bool, pitch: int) -> Iterator[Part]:
     for part in product(*(cut(one.start, one.stop, count) for one, count in zip(box, counts, strict=True))):
         rows, width = length(part[2]), length(part[3])
         if flat or not pitch or rows == 1:
-            yield Part(part, prod(map(length, part)))
+            yield ColumnPart(part, prod(map(length, part)))
         else:
-            yield Part(part, (rows - 1) * pitch + width, pitch)
+            yield ColumnPart(part, (rows - 1) * pitch + width, pitch)
 
 
-def banks_of(parts: Sequence[Part], words: int) -> list[list[Part]]:
+def banks_of(parts: Sequence[ColumnPart], words: int) -> list[list[ColumnPart]]:
     """Return the parts that share each bank."""
-    found: list[list[Part]] = []
+    found: list[list[ColumnPart]] = []
     for part in parts:
         if not found or sum(one.columns for one in found[-1]) + part.columns > words:
             found.append([])
@@ -57,7 +57,7 @@ def banks_of(parts: Sequence[Part], words: int) -> list[list[Part]]:
     return found
 
 
-def is_packed(config: Config, lines: Sequence[Line], images: int, channels: int, fmt: Format) -> bool:
+def is_packed(config: Config, lines: Sequence[PhaseLine], images: int, channels: int, fmt: Format) -> bool:
     """Return whether taps that share the partitions take less time if each has its own elements.
 
     The other way is a copy of the array for each row of taps, which is loaded once, but shares partitions less well.
@@ -76,7 +76,7 @@ def is_packed(config: Config, lines: Sequence[Line], images: int, channels: int,
     return max(alone, beats // config.hbm_ports) < shared
 
 
-def runs_of(numbers: Sequence[int]) -> Iterator[slice]:
+def column_runs(numbers: Sequence[int]) -> Iterator[slice]:
     """Yield the slices of consecutive numbers."""
     first = 0
     for place in range(1, len(numbers) + 1):

@@ -7,14 +7,14 @@ from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.loops import counter_of
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Case, Value, While
+from neuroncore_rtl.frontends.xla.graph.operations import Branches, Graph, Value, While
 from neuroncore_rtl.frontends.xla.graph.types import UNSIGNED32
 from neuroncore_rtl.kernels.program import HbmTensor
 from neuroncore_rtl.kernels.program.flow import LOOP_ROUNDS, Register
 
 __all__ = ["emit_case", "emit_while"]
 
-EmitBlock = Callable[[Emission, Block], None]
+EmitBlock = Callable[[Emission, Graph], None]
 _MOST = (1 << 31) - 1
 """Maximum rounds of all loops together."""
 
@@ -59,7 +59,7 @@ def _rounds(emission: Emission, rounds: int | None) -> Iterator[None]:
 
 
 def _append_test(
-    emission: Emission, condition: Block, carried: Sequence[HbmTensor], emit_block: EmitBlock, test: Register
+    emission: Emission, condition: Graph, carried: Sequence[HbmTensor], emit_block: EmitBlock, test: Register
 ) -> None:
     with emission.inside():
         emission.tensors.update(zip(condition.arguments, carried, strict=True))
@@ -68,7 +68,7 @@ def _append_test(
 
 
 def _append_round(
-    emission: Emission, body: Block, carried: Sequence[HbmTensor], emit_block: EmitBlock, counter: int | None = None
+    emission: Emission, body: Graph, carried: Sequence[HbmTensor], emit_block: EmitBlock, counter: int | None = None
 ) -> None:
     """Append a body, then the copies of its results, counter apart, to the carried values; views are copied first."""
     with emission.inside():
@@ -76,7 +76,7 @@ def _append_round(
         kept = [place for place in range(len(carried)) if place != counter]
         emission.owned.update(body.arguments[place] for place in kept)
         results = tuple(body.results[place] for place in kept)
-        emit_block(emission, Block(arguments=body.arguments, operations=body.operations, results=results))
+        emit_block(emission, Graph(arguments=body.arguments, operations=body.operations, results=results))
         moves = []
         for place, result in zip(kept, results, strict=True):
             source = emission.tensor(result)
@@ -92,14 +92,14 @@ def _bytes(tensor: HbmTensor) -> int:
     return tensor.size * tensor.format.bits // 8
 
 
-def emit_case(emission: Emission, case: Case, emit_block: EmitBlock) -> None:
+def emit_case(emission: Emission, case: Branches, emit_block: EmitBlock) -> None:
     """Append the branches, each a loop of one round or none; an index out of range is the last branch's."""
     targets, flow = [emission.new(value) for value in case.results], emission.program.flow
     build, every = Builder(case.source, emission.program.config), (len(case.branches),)
     index = build.convert(case.operands[0], UNSIGNED32)
     index = build.apply("minimum", index, build.number(every[0] - 1, (), UNSIGNED32))
     is_taken = build.apply("equal", build.broadcast(index, every), build.iota(every, 0, UNSIGNED32))
-    emit_block(emission, Block(arguments=(), operations=build.operations, results=(is_taken,)))
+    emit_block(emission, Graph(arguments=(), operations=build.operations, results=(is_taken,)))
     registers = [flow.register(name="branch") for _ in case.branches]
     for place, register in enumerate(registers):
         flow.load(register, emission.tensor(is_taken)[place])

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 
-from neuroncore_rtl.frontends.xla.emit.columns import Part, banks_of, is_packed, parts_of, runs_of
+from neuroncore_rtl.frontends.xla.emit.columns import ColumnPart, banks_of, column_runs, is_packed, parts_of
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.images import copy_long, grouped, operand_of, packed_tile, padded_tile
-from neuroncore_rtl.frontends.xla.emit.phases import Box, Line, phases_of
+from neuroncore_rtl.frontends.xla.emit.phases import PhaseBox, PhaseLine, phases_of
 from neuroncore_rtl.frontends.xla.emit.products import product_format
 from neuroncore_rtl.frontends.xla.graph.operations import Convolution
 from neuroncore_rtl.frontends.xla.refusal import Refused
@@ -110,7 +110,7 @@ class _Group:
     def program(self) -> Program:
         return self.emission.program
 
-    def append(self, out: HbmTensor, lines: Sequence[Line]) -> None:
+    def append(self, out: HbmTensor, lines: Sequence[PhaseLine]) -> None:
         """Append a phase: out [images, outputs, planes, rows, columns]."""
         config, (images, channels) = self.program.config, self.array.shape[:2]
         pairs = [*product(*(line.taps for line in (lines[0], lines[2], lines[1])))]
@@ -135,7 +135,7 @@ class _Group:
             for few in cut(0, out.shape[1], config.columns):
                 self._append_products(out, lines, blocks, tiles, box, few)
 
-    def _slabs(self, images: int, lines: Sequence[Line], tiles: int) -> Iterator[Box]:
+    def _slabs(self, images: int, lines: Sequence[PhaseLine], tiles: int) -> Iterator[PhaseBox]:
         """Yield the outputs for which the array's elements are in SBUF together."""
         room = self.program.config.sbuf_bytes * 8 // (_SHARE * tiles * self.array.format.bits)
         counts = [images, *(line.count for line in lines)]
@@ -145,11 +145,11 @@ class _Group:
         extents = images, *(line.count for line in lines)
         yield from product(*(cut(0, extent, count) for extent, count in zip(extents, counts, strict=True)))
 
-    def _size(self, lines: Sequence[Line], counts: Sequence[int]) -> int:
+    def _size(self, lines: Sequence[PhaseLine], counts: Sequence[int]) -> int:
         reaches = [line.reach(slice(0, n)) for line, n in zip(lines, counts[1:], strict=True)]
         return prod(counts) if self.packed else counts[0] * prod(end - first for first, end in reaches)
 
-    def _tiles(self, blocks: Sequence[_Block], lines: Sequence[Line], box: Box) -> list[Tensor]:
+    def _tiles(self, blocks: Sequence[_Block], lines: Sequence[PhaseLine], box: PhaseBox) -> list[Tensor]:
         """Append the loads of the array's elements for some outputs; return a tile for each block."""
         if self.packed:
             starts = [[start for _, start in block.taps] for block in blocks]
@@ -164,8 +164,8 @@ class _Group:
         return length(block.rows) * len(block.taps)
 
     def _append_products(
-        self, out: HbmTensor, lines: Sequence[Line], blocks: Sequence[_Block], tiles: Sequence[Tensor], box: Box,
-        few: slice,
+        self, out: HbmTensor, lines: Sequence[PhaseLine], blocks: Sequence[_Block], tiles: Sequence[Tensor],
+        box: PhaseBox, few: slice,
     ) -> None:  # fmt: skip
         """Append the sums of some outputs' columns, and their stores."""
         plain = tiles[0].shape == tuple(map(length, box)) and all(line.step == 1 for line in lines)
@@ -186,8 +186,8 @@ class _Group:
                 self._store(out[:, few], bank, total)
 
     def _multiply(
-        self, blocks: Sequence[_Block], tiles: Sequence[Tensor], banks: Sequence[Sequence[Part]],
-        sums: Sequence[Tensor], lines: Sequence[Line], box: Box, few: slice, flat: bool,
+        self, blocks: Sequence[_Block], tiles: Sequence[Tensor], banks: Sequence[Sequence[ColumnPart]],
+        sums: Sequence[Tensor], lines: Sequence[PhaseLine], box: PhaseBox, few: slice, flat: bool,
     ) -> None:  # fmt: skip
         """Append the products of all blocks, which add up in some banks."""
         accumulate = False
@@ -202,8 +202,8 @@ class _Group:
                 accumulate = True
 
     def _moved(
-        self, bank: Sequence[Part], total: Tensor, tile: Tensor, block: _Block, lines: Sequence[Line], box: Box,
-        flat: bool,
+        self, bank: Sequence[ColumnPart], total: Tensor, tile: Tensor, block: _Block, lines: Sequence[PhaseLine],
+        box: PhaseBox, flat: bool,
     ) -> Iterator[tuple[Tensor, Tensor]]:  # fmt: skip
         """Yield sums and moving operands of a block."""
         first = 0
@@ -257,12 +257,12 @@ class _Group:
             for place, (tap, _) in enumerate(block.taps):
                 self.program.append(dma_copy(tile[place * channels : (place + 1) * channels], taps[tap]))
             return
-        for some in runs_of(numbers):
+        for some in column_runs(numbers):
             first = numbers[some.start] * channels
             source = flat[first : first + length(some) * channels]
             self.program.append(dma_copy(tile[some.start * channels : some.stop * channels], source))
 
-    def _store(self, out: HbmTensor, bank: Sequence[Part], total: Tensor) -> None:
+    def _store(self, out: HbmTensor, bank: Sequence[ColumnPart], total: Tensor) -> None:
         first = 0
         for part in bank:
             shape = tuple(map(length, part.box))

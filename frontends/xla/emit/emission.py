@@ -10,26 +10,14 @@ import numpy as np
 
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.fuse.placement import kept_dimensions
-from neuroncore_rtl.frontends.xla.graph.operations import (
-    Bitcast,
-    Block,
-    Broadcast,
-    Constant,
-    Iota,
-    Operation,
-    Reshape,
-    Reverse,
-    Slice,
-    Transpose,
-    Value,
-)
+from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.types import check_narrow
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program import HbmTensor, Program
 
 __all__ = ["Emission", "Options", "dense_steps"]
 
-_VIEWS = (Broadcast, Reshape, Transpose, Slice, Reverse)
+_VIEWS = (graph.Broadcast, graph.Reshape, graph.Transpose, graph.StridedSlice, graph.Reverse)
 
 
 @dataclass(frozen=True)
@@ -63,12 +51,12 @@ class Emission:
 
     program: Program
     options: Options = Options()
-    makers: dict[Value, Operation] = field(default_factory=dict)
-    tensors: dict[Value, HbmTensor] = field(default_factory=dict)
+    makers: dict[graph.Value, graph.Operation] = field(default_factory=dict)
+    tensors: dict[graph.Value, HbmTensor] = field(default_factory=dict)
     constants: dict[HbmTensor, np.ndarray] = field(default_factory=dict)
     numbers: dict[tuple, HbmTensor] = field(default_factory=dict)
-    readers: dict[Value, set[Operation | None]] = field(default_factory=lambda: defaultdict(set))
-    owned: set[Value] = field(default_factory=set)
+    readers: dict[graph.Value, set[graph.Operation | None]] = field(default_factory=lambda: defaultdict(set))
+    owned: set[graph.Value] = field(default_factory=set)
     rounds: int = 1
 
     @contextmanager
@@ -78,7 +66,7 @@ class Emission:
         yield
         self.tensors = outside
 
-    def learn(self, block: Block) -> None:
+    def learn(self, block: graph.Graph) -> None:
         """Note the operations that define or read the values of a block and of the blocks inside it."""
         for value in block.results:
             self.readers[value].add(None)
@@ -89,7 +77,7 @@ class Emission:
             for inner in operation.blocks:
                 self.learn(inner)
 
-    def new(self, value: Value, name: str = "value") -> HbmTensor:
+    def new(self, value: graph.Value, name: str = "value") -> HbmTensor:
         """Return a new tensor in HBM for a value; one without elements has no place."""
         check_narrow(value.type)
         tensor = self.program.space.hbm(f"{name}{value.number}", value.type.format, value.shape or (1,))
@@ -97,30 +85,30 @@ class Emission:
         self.owned.add(value)
         return self.tensors[value]
 
-    def is_last(self, value: Value, reader: Operation) -> bool:
+    def is_last(self, value: graph.Value, reader: graph.Operation) -> bool:
         """Return whether `reader` may overwrite the tensor of a value, since nothing else reads it."""
         if self.readers[value] != {reader}:
             return False
         maker = self.makers.get(value)
-        return self.is_last(maker.operands[0], maker) if isinstance(maker, Reshape) else value in self.owned
+        return self.is_last(maker.operands[0], maker) if isinstance(maker, graph.Reshape) else value in self.owned
 
-    def tensor(self, value: Value) -> HbmTensor:
+    def tensor(self, value: graph.Value) -> HbmTensor:
         """Return a value's tensor in HBM, a view if possible; it may repeat elements."""
         if value not in self.tensors:
             maker = self.makers.get(value)
             if not value.size:
                 self.new(value)
-            elif isinstance(maker, Constant | Iota):
+            elif isinstance(maker, graph.Constant | graph.Iota):
                 self.tensors[value] = self._constant_tensor(value, maker)
             elif isinstance(maker, _VIEWS):
                 self.tensors[value] = self._view(maker)
-            elif isinstance(maker, Bitcast) and maker.operands[0].type.bits == value.type.bits:
+            elif isinstance(maker, graph.Bitcast) and maker.operands[0].type.bits == value.type.bits:
                 self.tensors[value] = self.tensor(maker.operands[0]).bitcast(value.type.format)
             else:
                 raise Refused(f"a value must be computed before its use, not {value}", maker and maker.source)
         return self.tensors[value]
 
-    def dense(self, value: Value) -> HbmTensor:
+    def dense(self, value: graph.Value) -> HbmTensor:
         """Return a value's tensor in HBM in row-major order, without gaps."""
         tensor = self.tensor(value)
         if tensor.steps == dense_steps(value.shape):
@@ -153,9 +141,9 @@ class Emission:
         tensor = replace(tensor, shape=stored.shape, steps=dense_steps(stored.shape))
         return tensor if stored.shape == array.shape else broadcast_view(tensor, array.shape)
 
-    def _constant_tensor(self, value: Value, maker: Constant | Iota) -> HbmTensor:
+    def _constant_tensor(self, value: graph.Value, maker: graph.Constant | graph.Iota) -> HbmTensor:
         check_narrow(value.type)
-        if isinstance(maker, Constant):
+        if isinstance(maker, graph.Constant):
             array = maker.array
             if maker.splat is not None and array.ndim:
                 array = np.broadcast_to(array[(0,) * array.ndim], array.shape)
@@ -164,26 +152,26 @@ class Emission:
         shape = [-1 if d == maker.axis else 1 for d in range(value.rank)]
         return self.constant(np.broadcast_to(column.reshape(shape), value.shape), value.type.format, "indices")
 
-    def _view(self, maker: Operation) -> HbmTensor:
+    def _view(self, maker: graph.Operation) -> HbmTensor:
         (operand,) = maker.operands
         tensor, shape = self.tensor(operand), maker.results[0].shape
         match maker:
-            case Broadcast(axes=axes):
+            case graph.Broadcast(axes=axes):
                 steps = [0] * len(shape)
                 for axis, extent, step in zip(axes, operand.shape, tensor.steps, strict=True):
                     steps[axis] = step if extent != 1 else 0
                 return replace(tensor, shape=shape, steps=tuple(steps))
-            case Transpose(order=order):
+            case graph.Transpose(order=order):
                 return tensor.permute(*order)
-            case Slice(starts=starts, ends=ends, steps=steps):
+            case graph.StridedSlice(starts=starts, ends=ends, steps=steps):
                 return tensor[tuple(map(slice, starts, ends, steps))] if shape else tensor
-            case Reverse(axes=axes):
+            case graph.Reverse(axes=axes):
                 return tensor[tuple(slice(None, None, -1 if d in axes else None) for d in range(operand.rank))]
-            case Reshape():
+            case graph.Reshape():
                 return self._reshaped(maker, tensor, shape)
         raise AssertionError(maker)
 
-    def _reshaped(self, maker: Reshape, tensor: HbmTensor, shape: tuple[int, ...]) -> HbmTensor:
+    def _reshaped(self, maker: graph.Reshape, tensor: HbmTensor, shape: tuple[int, ...]) -> HbmTensor:
         if (pairs := kept_dimensions(maker)) is not None:
             steps = [0] * len(shape)
             for old, new in pairs:

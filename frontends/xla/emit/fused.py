@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from neuroncore_rtl.frontends.xla.emit.emission import Emission, dense_steps
-from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand, wrap
-from neuroncore_rtl.frontends.xla.emit.nest import Nest, Tile, nests_of
+from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes, wrap
+from neuroncore_rtl.frontends.xla.emit.nest import Nest, NestTile, nests_of
 from neuroncore_rtl.frontends.xla.emit.selection import Selection, Waiting, append_selected
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function, neutral_number
 from neuroncore_rtl.frontends.xla.fuse.placement import Placement, placed_root
-from neuroncore_rtl.frontends.xla.graph.operations import Constant, Elementwise, Iota, Operation, Reduce, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Constant, Iota, Operation, Pointwise, Reduce, Value
 from neuroncore_rtl.frontends.xla.graph.types import check_narrow
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program import instructions as isa
@@ -80,7 +80,7 @@ class _PassEmitter:
 
     def operand_place(self, operation: Operation, operand: Value) -> Placement:
         """Return the placement of an operand; a reduced array has the reduced dimensions too."""
-        if isinstance(operation, Elementwise):
+        if isinstance(operation, Pointwise):
             return self.one.places[operation.result]
         return self.one.reads[operation] if operand is operation.operands[0] else (None,) * operand.rank
 
@@ -106,7 +106,7 @@ class _NestEmitter:
 class _TileEmitter:
     """One tile: rows along the partitions, the free dimensions in a partition."""
 
-    def __init__(self, nest: _NestEmitter, tile: Tile):
+    def __init__(self, nest: _NestEmitter, tile: NestTile):
         self.outer, self.nest, self.tile = nest, nest.nest, tile
         self.emitter, self.emission, self.program = nest.emitter, nest.emission, nest.program
         self.partitions = 1 if self.nest.row is None else tile.counts[self.nest.row]
@@ -116,7 +116,7 @@ class _TileEmitter:
     def append(self) -> None:
         for operation in self.outer.one.operations:
             with override_source(operation.source):
-                if isinstance(operation, Elementwise):
+                if isinstance(operation, Pointwise):
                     self._append_elementwise(operation)
                 else:
                     assert isinstance(operation, Reduce)
@@ -132,7 +132,7 @@ class _TileEmitter:
     def _own_shape(self, value: Value) -> tuple[int, ...]:
         return self._shape(self.nest.steps(self.emitter.presence(self.outer.one.places[value])))
 
-    def _append_elementwise(self, operation: Elementwise) -> None:
+    def _append_elementwise(self, operation: Pointwise) -> None:
         result = operation.result
         check_narrow(result.type)
         lanes = Lanes(self.program, self._own_shape(result), self.partitions, self.emitter.busy)
@@ -186,11 +186,11 @@ class _TileEmitter:
             total = wrapped
         self.values[result] = total
 
-    def _operand(self, operand: Value, place: Placement) -> Operand:
+    def _operand(self, operand: Value, place: Placement) -> LaneOperand:
         found = self._find(operand, place)
         return found.tile() if isinstance(found, Waiting) else found
 
-    def _find(self, operand: Value, place: Placement) -> Operand | Waiting:
+    def _find(self, operand: Value, place: Placement) -> LaneOperand | Waiting:
         root, at = placed_root(operand, place, self.emission.makers)
         if root in self.values:
             return self.values[root]
@@ -210,7 +210,7 @@ class _TileEmitter:
         if key not in self.outer.loaded:
             shape = self._shape(steps)
             if isinstance(maker, Iota):
-                tile = self._indices(maker, steps, starts, shape, rows)
+                tile = self._indices(maker, self.emitter.inputs[root, place], starts, shape, rows)
             else:
                 tensor = self.emission.tensor(root)
                 rows = rows if row else min(rows, self.nest.counts[self.nest.row] if self.nest.row is not None else 1)
@@ -222,12 +222,12 @@ class _TileEmitter:
             self.outer.loaded[key] = tile
         return self.outer.loaded[key][: self.partitions]
 
-    def _indices(self, maker: Iota, steps, starts, shape, rows) -> Tensor:
+    def _indices(self, maker: Iota, along: Sequence[int], starts, shape, rows) -> Tensor:
+        steps = self.nest.steps(along)
         of = maker.result.type
         integers = of.format if of.format in (INT32, UINT32) else INT32
         tile = self.program.space.sbuf("indices", integers, shape, rows)
-        base = sum(start * step for start, step in zip(starts, steps, strict=True))
-        base += self.nest.offset(self.emitter.inputs[self._key(maker)]) if self.nest.base else 0
+        base = self.nest.offset(along) + sum(start * step for start, step in zip(starts, steps, strict=True))
         free = tuple(steps[d] for d in self.nest.free) or (0,)
         row = steps[self.nest.row] if self.nest.row is not None else 0
         self.program.append(isa.iota(tile, Index(base=base, partition=row, steps=free)))
@@ -236,9 +236,6 @@ class _TileEmitter:
         cast = self.program.space.sbuf("indices", of.format, shape, rows)
         self.program.append(isa.tensor_copy(cast, tile))
         return cast
-
-    def _key(self, maker: Iota) -> tuple[Value, Placement]:
-        return next(key for key in self.emitter.inputs if key[0] is maker.result)
 
     def _part(self, tensor: HbmTensor, along: Sequence[int], starts, shape, rows) -> HbmTensor:
         """Return the view of a tensor in HBM that a tile is loaded from or stored to."""

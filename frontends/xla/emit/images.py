@@ -10,7 +10,7 @@ from math import prod
 
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
-from neuroncore_rtl.frontends.xla.emit.phases import Box, Line
+from neuroncore_rtl.frontends.xla.emit.phases import PhaseBox, PhaseLine
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
@@ -73,7 +73,7 @@ def _merged(*tensors: HbmTensor | Tensor) -> list[HbmTensor | Tensor]:
 
 
 def padded_tile(
-    program: Program, array: HbmTensor, rows: slice, lines: Sequence[Line], box: Box, copies: int
+    program: Program, array: HbmTensor, rows: slice, lines: Sequence[PhaseLine], box: PhaseBox, copies: int
 ) -> Tensor:
     """Append the load of some channels with their padding, and of copies that are shifted by a row of taps each."""
     reaches = [line.reach(part) for line, part in zip(lines, box[1:], strict=True)]
@@ -128,7 +128,12 @@ def _clear_border(program: Program, tile: Tensor, parts: Sequence[tuple[slice, .
 
 
 def packed_tile(
-    program: Program, array: HbmTensor, rows: slice, starts: Sequence[tuple[int, ...]], lines: Sequence[Line], box: Box
+    program: Program,
+    array: HbmTensor,
+    rows: slice,
+    starts: Sequence[tuple[int, ...]],
+    lines: Sequence[PhaseLine],
+    box: PhaseBox,
 ) -> Tensor:
     """Append the load of the elements that several taps meet for some outputs, tap by tap along the partitions."""
     channels, shape = length(rows), tuple(map(length, box))

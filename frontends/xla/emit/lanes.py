@@ -14,9 +14,9 @@ from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import FP32, INT32, Format, IntFormat
 from neuroncore_rtl.spec.isa import AluOp, Elementwise, Engine, Opcode
 
-__all__ = ["Lanes", "Operand", "with_sign", "wrap"]
+__all__ = ["LaneOperand", "Lanes", "with_sign", "wrap"]
 
-Operand = Tensor | float | int
+LaneOperand = Tensor | float | int
 """A tile on chip, or a number."""
 
 _UNITS = {
@@ -43,7 +43,8 @@ class Lanes:
     @property
     def scalar_is_free(self) -> bool:
         """Whether the scalar engine has fewer elements to process than the vector engine."""
-        return self.busy[Engine.SCALAR] + prod(self.shape) < self.busy[Engine.VECTOR] + prod(self.shape)
+        scalar, vector = (self.busy[engine] for engine in (Engine.SCALAR, Engine.VECTOR))
+        return scalar < vector
 
     def append(self, instruction: Elementwise) -> None:
         """Append an instruction and count its cycles: two operands in SBUF take two cycles an element."""
@@ -56,7 +57,7 @@ class Lanes:
         """Return a new tile."""
         return self.program.space.sbuf(name, fmt, self.shape, self.partitions)
 
-    def tile(self, operand: Operand, fmt: Format) -> Tensor:
+    def tile(self, operand: LaneOperand, fmt: Format) -> Tensor:
         """Return an operand as a tile; a number is written to a new one."""
         if isinstance(operand, Tensor):
             return operand
@@ -64,7 +65,7 @@ class Lanes:
         self.append(isa.memset(tile, operand))
         return tile
 
-    def apply(self, dst: Tensor, a: Operand, op: AluOp, b: Operand = 0, fmt: Format | None = None) -> Tensor:
+    def apply(self, dst: Tensor, a: LaneOperand, op: AluOp, b: LaneOperand = 0, fmt: Format | None = None) -> Tensor:
         """Append dst = op(a, b) and return dst; `fmt` is the format of a tile for two numbers."""
         if op in _UNITS and not getattr(self.program.config, _UNITS[op]):
             raise Refused(f"a machine for {op.name} must have the unit, {_UNITS[op].upper()}=1")
@@ -76,17 +77,17 @@ class Lanes:
             self.append(isa.tensor_scalar(dst, self.tile(a, fmt or dst.format), b, op))
         return dst
 
-    def chain(self, dst: Tensor, a: Operand, op0: AluOp, s0: float, op1: AluOp, s1: float) -> Tensor:
+    def chain(self, dst: Tensor, a: LaneOperand, op0: AluOp, s0: float, op1: AluOp, s1: float) -> Tensor:
         """Append dst = op1(op0(a, s0), s1) and return dst."""
         self.append(isa.tensor_scalar(dst, self.tile(a, dst.format), s0, op0, s1, op1))
         return dst
 
-    def function(self, dst: Tensor, a: Operand, name: str, scale: float = 1.0) -> Tensor:
+    def function(self, dst: Tensor, a: LaneOperand, name: str, scale: float = 1.0) -> Tensor:
         """Append an instruction of the scalar engine, dst = name(scale * a), and return dst."""
         self.append(isa.activation(dst, self.tile(a, FP32), name, scale=scale))
         return dst
 
-    def choose(self, dst: Tensor, condition: Tensor, yes: Operand, no: Operand) -> Tensor:
+    def choose(self, dst: Tensor, condition: Tensor, yes: LaneOperand, no: LaneOperand) -> Tensor:
         """Append dst = yes where the condition is not 0, else no, and return dst."""
         if not isinstance(no, Tensor):
             self.append(isa.select(dst, condition, self.tile(yes, dst.format), no))
@@ -95,7 +96,7 @@ class Lanes:
         self.append(isa.tensor_copy_predicated(dst, condition, self.tile(yes, dst.format)))
         return dst
 
-    def wide(self, a: Operand, fmt: Format = FP32) -> Tensor:
+    def wide(self, a: LaneOperand, fmt: Format = FP32) -> Tensor:
         """Return an operand as a new tile of the lanes' whole shape, cast to the format."""
         tile = self.new(fmt)
         self.append(isa.tensor_copy(tile, self.tile(a, fmt)))

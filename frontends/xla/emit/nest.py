@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-__all__ = ["Nest", "Tile", "nests_of"]
+__all__ = ["Nest", "NestTile", "nests_of"]
 
 _RUN = 8
 """Minimum adjacent elements of a row, if the innermost dimension is split."""
@@ -21,7 +21,7 @@ _FREE = 4
 
 
 @dataclass(frozen=True)
-class Tile:
+class NestTile:
     """Part of the iteration space that is processed at once.
 
     Arguments:
@@ -53,12 +53,12 @@ class Nest:
     counts: tuple[int, ...]
     base: int = 0
 
-    def tiles(self) -> Iterator[Tile]:
+    def tiles(self) -> Iterator[NestTile]:
         """Yield the tiles; the last ones of a dimension may be smaller."""
         steps = [range(0, extent, count) for extent, count in zip(self.extents, self.counts, strict=True)]
         for starts in product(*steps):
             counts = tuple(min(n, e - s) for s, n, e in zip(starts, self.counts, self.extents, strict=True))
-            yield Tile(starts, counts)
+            yield NestTile(starts, counts)
 
     def steps(self, steps: Sequence[int]) -> tuple[int, ...]:
         """Return the steps of a tensor along the nest's dimensions, from those along the original ones."""

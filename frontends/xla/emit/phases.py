@@ -12,14 +12,14 @@ from math import gcd
 
 from neuroncore_rtl.frontends.xla.graph.operations import Convolution
 
-__all__ = ["Box", "Line", "phases_of"]
+__all__ = ["PhaseBox", "PhaseLine", "phases_of"]
 
-Box = tuple[slice, ...]
+PhaseBox = tuple[slice, ...]
 """Part of the outputs of a phase: images, then planes, rows and columns."""
 
 
 @dataclass(frozen=True)
-class Line:
+class PhaseLine:
     """A phase of one dimension.
 
     Arguments:
@@ -56,14 +56,14 @@ class Line:
         return slice(low, high), slice(first + low * self.step, first + (high - 1) * self.step + 1, self.step)
 
 
-def phases_of(convolution: Convolution) -> Iterator[tuple[Line, ...]]:
+def phases_of(convolution: Convolution) -> Iterator[tuple[PhaseLine, ...]]:
     """Yield the phases: three lines, of planes, rows and columns; dimensions that there are not have one element."""
     rank = convolution.result.rank - 2
     own = [_lines(convolution, axis) for axis in range(rank)]
-    yield from product(*[[Line(0, 1, 1, 1, ((0, 0),), 1)]] * (3 - rank), *own)
+    yield from product(*[[PhaseLine(0, 1, 1, 1, ((0, 0),), 1)]] * (3 - rank), *own)
 
 
-def _lines(convolution: Convolution, axis: int) -> list[Line]:
+def _lines(convolution: Convolution, axis: int) -> list[PhaseLine]:
     window, extent, count = (
         convolution.window,
         convolution.operands[0].shape[2 + axis],
@@ -79,5 +79,5 @@ def _lines(convolution: Convolution, axis: int) -> list[Line]:
             for tap, place in meets
             if place % spread == 0 and place // spread < extent and place // spread + step * (outputs - 1) >= 0
         )
-        found.append(Line(first, every, outputs, step, taps, extent))
+        found.append(PhaseLine(first, every, outputs, step, taps, extent))
     return found

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuroncore_rtl.frontends.xla.emit.functions import evaluate
-from neuroncore_rtl.frontends.xla.emit.functions.transcendental import ACTIVATIONS
-from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand
+from neuroncore_rtl.frontends.xla.emit.functions.transcendental import ENGINE_FUNCTIONS
+from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function
 from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
-from neuroncore_rtl.frontends.xla.graph.operations import Elementwise, Operation, Reduce, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Operation, Pointwise, Reduce, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
@@ -45,7 +45,7 @@ class Waiting:
     lanes: Lanes
     a: Tensor
     op: AluOp
-    b: Operand
+    b: LaneOperand
     reverse: bool
 
     def tile(self) -> Tensor:
@@ -97,25 +97,25 @@ class Selection:
 
 def _is_plain(operation: Operation | None) -> bool:
     """Return whether an operation is a function of FP32 values with an FP32 result."""
-    if not isinstance(operation, Elementwise):
+    if not isinstance(operation, Pointwise):
         return False
     return all(value.type is FLOAT32 for value in (*operation.operands, *operation.results))
 
 
 def _is_scalar(operation: Operation | None) -> bool:
     """Return whether the scalar engine computes an operation."""
-    if not isinstance(operation, Elementwise):
+    if not isinstance(operation, Pointwise):
         return False
     same = operation.function == "multiply" and operation.operands[0] is operation.operands[1]
-    return same or operation.function in ACTIVATIONS
+    return same or operation.function in ENGINE_FUNCTIONS
 
 
 def _takes(operation: Operation) -> bool:
-    return _is_plain(operation) and getattr(operation, "function", "") in {*_ARITHMETIC, *ACTIVATIONS}
+    return _is_plain(operation) and getattr(operation, "function", "") in {*_ARITHMETIC, *ENGINE_FUNCTIONS}
 
 
 def append_selected(
-    lanes: Lanes, operation: Elementwise, operands: list[Operand | Waiting], *, waits: bool, total: Tensor | None
+    lanes: Lanes, operation: Pointwise, operands: list[LaneOperand | Waiting], *, waits: bool, total: Tensor | None
 ) -> Tensor | Waiting:
     """Append an operation, or return it waiting; `total` is where the sum of a row goes.
 
@@ -131,7 +131,7 @@ def append_selected(
     operands = [_appended(one) if _shape(one) != lanes.shape else one for one in operands]
     if _is_plain(operation):
         if _is_scalar(operation) and any(isinstance(one, Tensor | Waiting) for one in operands):
-            function = "square" if name == "multiply" else ACTIVATIONS[name]
+            function = "square" if name == "multiply" else ENGINE_FUNCTIONS[name]
             return _activate(lanes, function, operands[0], total)
         if name in _ARITHMETIC and (found := _arithmetic(lanes, _ARITHMETIC[name], *operands, waits=waits)):
             return found
@@ -141,15 +141,15 @@ def append_selected(
     return dst
 
 
-def _shape(operand: Operand | Waiting) -> tuple[int, ...] | None:
+def _shape(operand: LaneOperand | Waiting) -> tuple[int, ...] | None:
     return operand.lanes.shape if isinstance(operand, Waiting) else None
 
 
-def _appended(operand: Operand | Waiting) -> Operand:
+def _appended(operand: LaneOperand | Waiting) -> LaneOperand:
     return operand.tile() if isinstance(operand, Waiting) else operand
 
 
-def _activate(lanes: Lanes, function: str, operand: Operand | Waiting, total: Tensor | None) -> Tensor:
+def _activate(lanes: Lanes, function: str, operand: LaneOperand | Waiting, total: Tensor | None) -> Tensor:
     scale, bias = 1.0, isa.NEUTRAL_BIAS
     dst = lanes.new(FLOAT32.format, function)
     if isinstance(operand, Waiting):
@@ -170,7 +170,7 @@ def _activate(lanes: Lanes, function: str, operand: Operand | Waiting, total: Te
     return dst
 
 
-def _negated(lanes: Lanes, b: Operand) -> Operand:
+def _negated(lanes: Lanes, b: LaneOperand) -> LaneOperand:
     if not isinstance(b, Tensor):
         return -b
     negative = lanes.program.space.sbuf("negative", FLOAT32.format, b.shape, b.partitions)
@@ -178,7 +178,7 @@ def _negated(lanes: Lanes, b: Operand) -> Operand:
     return negative
 
 
-def _inverse(lanes: Lanes, b: Operand) -> Operand:
+def _inverse(lanes: Lanes, b: LaneOperand) -> LaneOperand:
     """Return 1 / b. XLA multiplies by it, too, where many elements are divided by one."""
     if not isinstance(b, Tensor):
         with np.errstate(divide="ignore"):
@@ -189,7 +189,7 @@ def _inverse(lanes: Lanes, b: Operand) -> Operand:
 
 
 def _arithmetic(
-    lanes: Lanes, op: AluOp, a: Operand | Waiting, b: Operand | Waiting, *, waits: bool
+    lanes: Lanes, op: AluOp, a: LaneOperand | Waiting, b: LaneOperand | Waiting, *, waits: bool
 ) -> Tensor | Waiting | None:
     """Return op(a, b) with an operand that is a number or a scalar per partition, or that waits; None if neither."""
     for first, second, reverse in ((a, b, False), (b, a, True)):
@@ -216,7 +216,7 @@ def _arithmetic(
     return None
 
 
-def _scalar(lanes: Lanes, operand: Operand | Waiting) -> Operand | None:
+def _scalar(lanes: Lanes, operand: LaneOperand | Waiting) -> LaneOperand | None:
     """Return an operand as a scalar of an instruction; None if it is a tile with several elements in a partition."""
     if isinstance(operand, Waiting):
         return None

@@ -10,17 +10,8 @@ from itertools import product
 
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.functions import evaluate
-from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand
-from neuroncore_rtl.frontends.xla.graph.operations import (
-    Block,
-    Broadcast,
-    Constant,
-    Elementwise,
-    Operation,
-    Reshape,
-    SortRows,
-    Value,
-)
+from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes
+from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program import instructions as isa
@@ -36,7 +27,7 @@ _VALUES = 24
 """Bytes of SBUF per element of a chunk, apart from those of the operands, that a comparison needs."""
 
 
-def emit_sort_rows(emission: Emission, sort: SortRows) -> None:
+def emit_sort_rows(emission: Emission, sort: graph.SortRows) -> None:
     """Append the network on all rows."""
     rows, width = sort.operands[0].shape
     config = emission.program.config
@@ -67,7 +58,7 @@ class _Network:
     """Comparisons of chunks [rows, chunk]; `load` has the chunks of each operand in HBM."""
 
     emission: Emission
-    sort: SortRows
+    sort: graph.SortRows
     rows: int
     chunk: int
     load: Sequence[HbmTensor] = ()
@@ -139,16 +130,16 @@ def _halves(tile: Tensor, size: int, is_flipped: bool) -> tuple[Tensor, Tensor]:
     return blocks[:, :, 0], blocks[:, :, 1, :: -1 if is_flipped else 1]
 
 
-def _compared(emission: Emission, lanes: Lanes, body: Block, operands: Sequence[Tensor]) -> Tensor:
+def _compared(emission: Emission, lanes: Lanes, body: graph.Graph, operands: Sequence[Tensor]) -> Tensor:
     """Append the result of a comparator on pairs of tiles."""
-    known: dict[Value, Operand] = dict(zip(body.arguments, operands, strict=True))
+    known: dict[graph.Value, LaneOperand] = dict(zip(body.arguments, operands, strict=True))
     for operation in body.operations:
-        if isinstance(operation, Constant):
+        if isinstance(operation, graph.Constant):
             continue
         values = [known[one] if one in known else _number(emission, one, operation) for one in operation.operands]
-        if isinstance(operation, Broadcast | Reshape):
+        if isinstance(operation, graph.Broadcast | graph.Reshape):
             (known[operation.result],) = values
-        elif isinstance(operation, Elementwise):
+        elif isinstance(operation, graph.Pointwise):
             to = operation.result.type
             dst = known[operation.result] = lanes.new(to.format, operation.function)
             evaluate(lanes, operation.function, dst, to, operation.operands[0].type, *values)
@@ -158,8 +149,8 @@ def _compared(emission: Emission, lanes: Lanes, body: Block, operands: Sequence[
     return lanes.tile(known[body.results[0]], UINT8)
 
 
-def _number(emission: Emission, value: Value, operation: Operation) -> Operand:
+def _number(emission: Emission, value: graph.Value, operation: graph.Operation) -> LaneOperand:
     maker = emission.makers.get(value)
-    if not isinstance(maker, Constant) or maker.splat is None:
+    if not isinstance(maker, graph.Constant) or maker.splat is None:
         raise Refused("comparators of a sort must read nothing but its elements and constants", operation.source)
     return float(maker.splat) if value.type.is_float else int(maker.splat)

@@ -18,7 +18,7 @@ from neuroncore_rtl.frontends.xla.expand.sorting import expand_sort
 from neuroncore_rtl.frontends.xla.expand.windows import expand_reduce_window, expand_select_and_scatter
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Operation, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["EXPANDERS", "expanded"]
@@ -35,13 +35,13 @@ EXPANDERS: dict[type[Operation], Expander] = {
     graph.Scatter: expand_scatter,
     graph.SelectAndScatter: expand_select_and_scatter,
     graph.Sort: expand_sort,
-    graph.Case: expand_case,
+    graph.Branches: expand_case,
     graph.While: expand_while,
 }
 """Expanders by the kind of operation; None leaves the operation as it is."""
 
 
-def expanded(block: Block, config: Config) -> Block:
+def expanded(block: Graph, config: Config) -> Graph:
     """Return the block with simpler operations for a machine, also in the blocks inside it."""
     return _Expansion(config).block(block)
 
@@ -52,7 +52,7 @@ class _Expansion:
     same: dict[Value, Value] = field(default_factory=dict)
     makers: dict[Value, Operation] = field(default_factory=dict)
 
-    def block(self, block: Block) -> Block:
+    def block(self, block: Graph) -> Graph:
         operations: list[Operation] = []
         for operation in block.operations:
             self._append(operations, operation)
@@ -60,9 +60,9 @@ class _Expansion:
 
     def _append(self, operations: list[Operation], operation: Operation) -> None:
         inner = {
-            one.name: self.block(value) if isinstance(value, Block) else tuple(map(self.block, value))
+            one.name: self.block(value) if isinstance(value, Graph) else tuple(map(self.block, value))
             for one in fields(operation)
-            if isinstance(value := getattr(operation, one.name), Block) or one.name == "branches"
+            if isinstance(value := getattr(operation, one.name), Graph) or one.name == "branches"
         }
         operation = replace(operation, operands=tuple(self.same.get(one, one) for one in operation.operands), **inner)
         expander = EXPANDERS.get(type(operation))

@@ -3,7 +3,7 @@
 from neuroncore_rtl.frontends.xla.fuse.placement import is_transparent
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.cloning import cloned_operations
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Case, Elementwise, Reshape, Slice, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Branches, Graph, Pointwise, Reshape, StridedSlice, Value
 from neuroncore_rtl.frontends.xla.graph.types import UNSIGNED32
 
 __all__ = ["expand_case"]
@@ -14,7 +14,7 @@ _OPERATIONS = 64
 """Maximum operations of all branches."""
 
 
-def expand_case(builder: Builder, case: Case) -> tuple[Value, ...] | None:
+def expand_case(builder: Builder, case: Branches) -> tuple[Value, ...] | None:
     """Return a selection among the results of all branches; None if they are large, or more than functions."""
     if not all(map(_is_small, case.branches)) or sum(len(one.operations) for one in case.branches) > _OPERATIONS:
         return None
@@ -31,8 +31,8 @@ def expand_case(builder: Builder, case: Case) -> tuple[Value, ...] | None:
     return results
 
 
-def _is_small(branch: Block) -> bool:
+def _is_small(branch: Graph) -> bool:
     return all(value.size <= _ELEMENTS for value in branch.results) and all(
-        (isinstance(one, Elementwise | Reshape | Slice) or is_transparent(one)) and one.result.size <= _ELEMENTS
+        (isinstance(one, Pointwise | Reshape | StridedSlice) or is_transparent(one)) and one.result.size <= _ELEMENTS
         for one in branch.operations
     )

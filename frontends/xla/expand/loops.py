@@ -3,8 +3,8 @@
 from neuroncore_rtl.frontends.xla.fuse.placement import is_transparent
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.cloning import cloned, cloned_operations
-from neuroncore_rtl.frontends.xla.graph.loops import counter_of, integer, step_of
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Elementwise, Reshape, Slice, Value, While
+from neuroncore_rtl.frontends.xla.graph.loops import counter_of, counter_step, known_integer
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, Pointwise, Reshape, StridedSlice, Value, While
 
 __all__ = ["expand_while"]
 
@@ -24,10 +24,10 @@ def expand_while(builder: Builder, loop: While) -> tuple[Value, ...] | None:
     return _simpler(builder, loop)
 
 
-def _cost(block: Block) -> int:
+def _cost(block: Graph) -> int:
     """Return the cost of a block, roughly proportional to its instructions."""
     return sum(
-        (1 if isinstance(one, Elementwise | Reshape | Slice) or is_transparent(one) else _OTHER)
+        (1 if isinstance(one, Pointwise | Reshape | StridedSlice) or is_transparent(one) else _OTHER)
         * (1 + max(value.size for value in one.results) // _ELEMENTS)
         + sum(map(_cost, one.blocks))
         for one in block.operations
@@ -54,7 +54,7 @@ def _simpler(builder: Builder, loop: While) -> tuple[Value, ...] | None:
         if body.results[place] is body.arguments[place]:
             known[loop.condition.arguments[place]] = known[body.arguments[place]] = operand
             continue
-        start, step = integer(operand, builder.makers), step_of(body, place, builder.makers)
+        start, step = known_integer(operand, builder.makers), counter_step(body, place, builder.makers)
         first = place
         if start is not None and step is not None:
             first = counters.setdefault((start, step, operand.type, operand.shape), place)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import prod
 
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Dot, Operation, Reduce, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Dot, Graph, Operation, Reduce, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32, INTEGER8, INTEGER32
 from neuroncore_rtl.frontends.xla.refusal import Refused
 
@@ -49,7 +49,7 @@ def sums(builder: Builder, value: Value, axes: Iterable[int]) -> Value:
     """Append sums along some dimensions."""
     arguments = (Value((), value.type), Value((), value.type))
     inner = Builder(builder.source, builder.config)
-    body = Block(arguments=arguments, results=(inner.apply("add", *arguments),), operations=inner.operations)
+    body = Graph(arguments=arguments, results=(inner.apply("add", *arguments),), operations=inner.operations)
     axes = tuple(axes)
     shape = [extent for d, extent in enumerate(value.shape) if d not in axes]
     start = builder.number(0, (), value.type)

@@ -9,7 +9,7 @@ from math import prod
 
 from neuroncore_rtl.frontends.xla.fuse.passes import combining_function, neutral_number
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Dot, Reduce, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Dot, Graph, Reduce, Value
 
 __all__ = ["expand_reduce", "from_start", "in_order"]
 
@@ -41,12 +41,12 @@ def expand_reduce(builder: Builder, reduce: Reduce) -> tuple[Value, ...] | None:
     return from_start(builder, reduce.body, starts, found)
 
 
-def from_start(builder: Builder, body: Block, starts: Sequence[Value], values: Sequence[Value]) -> tuple[Value, ...]:
+def from_start(builder: Builder, body: Graph, starts: Sequence[Value], values: Sequence[Value]) -> tuple[Value, ...]:
     """Append the combination of initial values with the reduction of the elements."""
     return builder.inline(body, *(builder.broadcast(start, values[0].shape) for start in starts), *values)
 
 
-def in_order(builder: Builder, body: Block, terms: Sequence[Sequence[Value]]) -> Sequence[Value]:
+def in_order(builder: Builder, body: Graph, terms: Sequence[Sequence[Value]]) -> Sequence[Value]:
     """Append the combination of several terms as a tree, in order."""
     if len(terms) == 1:
         return terms[0]
@@ -54,7 +54,7 @@ def in_order(builder: Builder, body: Block, terms: Sequence[Sequence[Value]]) ->
     return builder.inline(body, *in_order(builder, body, terms[:half]), *in_order(builder, body, terms[half:]))
 
 
-def _halved(builder: Builder, body: Block, values: Sequence[Value]) -> Sequence[Value]:
+def _halved(builder: Builder, body: Graph, values: Sequence[Value]) -> Sequence[Value]:
     """Append the combination of values along dimension 0, to an extent of 1."""
     tail = None
     while (n := values[0].shape[0]) > 1:

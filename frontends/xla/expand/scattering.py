@@ -16,7 +16,7 @@ from neuroncore_rtl.frontends.xla.expand.indexing import (
     unit_of,
 )
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Dot, Elementwise, Reduce, Scatter, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Dot, Graph, Pointwise, Reduce, Scatter, Value
 from neuroncore_rtl.frontends.xla.graph.types import BOOLEAN, FLOAT32, INTEGER32, element_type
 from neuroncore_rtl.frontends.xla.refusal import Refused
 
@@ -80,12 +80,12 @@ def expand_scatter(builder: Builder, scatter: Scatter) -> tuple[Value, ...]:
     return tuple(arrays)
 
 
-def _combining(body: Block) -> str | None:
+def _combining(body: Graph) -> str | None:
     """Return the only function of a body of two arguments, the array's element first."""
     if len(body.operations) != 1 or len(body.arguments) != 2:
         return None
     (only,) = body.operations
-    if not isinstance(only, Elementwise) or body.results != only.results:
+    if not isinstance(only, Pointwise) or body.results != only.results:
         return None
     is_swapped = only.operands == body.arguments[::-1] and only.function != "subtract"
     return only.function if is_swapped or only.operands == body.arguments else None
@@ -112,14 +112,14 @@ class _Places:
         first = self.builder.apply("maximum", numbers, self.builder.number(0, numbers.shape))
         return gather_rows(self.builder, array, first, self.unit, window, self.steps)
 
-    def combine(self, body: Block, arrays, numbers: Value, rows) -> tuple[Value, ...]:
+    def combine(self, body: Graph, arrays, numbers: Value, rows) -> tuple[Value, ...]:
         """Append the arrays, where windows that are apart are combined with their updates."""
         old = [self.gathered(one, numbers, rows[0].shape[1:]) for one in arrays]
         new = self.builder.inline(body, *old, *rows)
         return tuple(self.write(one, numbers, windows) for one, windows in zip(arrays, new, strict=True))
 
 
-def _merge(places: _Places, body: Block, function: str, array: Value, numbers: Value, rows: Value, width: int) -> Value:
+def _merge(places: _Places, body: Graph, function: str, array: Value, numbers: Value, rows: Value, width: int) -> Value:
     """Append the array with updates, several of the same element perhaps.
 
     Windows are divided into rows of `width` elements; any two rows are the same or apart. Updates of the same row are
@@ -165,13 +165,13 @@ def _divided(places: _Places, numbers: Value, rows: Value, width: int) -> Value:
 def _any(builder: Builder, same: Value) -> Value:
     """Append whether a column has a true element."""
     one, other, result = (Value((), BOOLEAN) for _ in range(3))
-    either = Elementwise(operands=(one, other), results=(result,), source=builder.source, function="or")
-    body = Block(arguments=(one, other), operations=[either], results=(result,))
+    either = Pointwise(operands=(one, other), results=(result,), source=builder.source, function="or")
+    body = Graph(arguments=(one, other), operations=[either], results=(result,))
     start = builder.number(False, (), BOOLEAN)
     return builder.append(Reduce, same.shape[1:], BOOLEAN, same, start, axes=(0,), body=body)
 
 
-def _reduced(builder: Builder, same: Value, updates: Value, body: Block, function: str) -> Value:
+def _reduced(builder: Builder, same: Value, updates: Value, body: Graph, function: str) -> Value:
     """Append, for each column of `same`, the updates of its true rows, combined."""
     of, (rows, targets), width = updates.type, same.shape, updates.shape[1]
     neutral = _NEUTRAL[function]

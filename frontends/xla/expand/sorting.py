@@ -9,23 +9,14 @@ from math import prod
 
 import numpy as np
 
+from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import (
-    Bitcast,
-    Block,
-    Constant,
-    Elementwise,
-    Operation,
-    Sort,
-    SortRows,
-    Value,
-)
 from neuroncore_rtl.frontends.xla.graph.types import INTEGER32, UNSIGNED32, element_type
 
 __all__ = ["expand_sort"]
 
 
-def expand_sort(builder: Builder, sort: Sort) -> tuple[Value, ...]:
+def expand_sort(builder: Builder, sort: graph.Sort) -> tuple[graph.Value, ...]:
     """Append the operands in order; keys of a comparison of a single criterion are computed once."""
     shape, axis = sort.operands[0].shape, sort.axis
     length = shape[axis]
@@ -44,8 +35,8 @@ def expand_sort(builder: Builder, sort: Sort) -> tuple[Value, ...]:
     padded = [_padded(builder, one, width, np.iinfo(np.int32).max if one is key else 0) for one in operands]
     if len(body.arguments) > 2 * len(operands):
         padded.append(builder.iota((rows, width), 1))
-    results = tuple(Value((rows, width), one.type) for one in padded)
-    builder.operations.append(SortRows(operands=tuple(padded), results=results, source=builder.source, body=body))
+    results = tuple(graph.Value((rows, width), one.type) for one in padded)
+    builder.operations.append(graph.SortRows(operands=tuple(padded), results=results, source=builder.source, body=body))
     turned, back = [shape[d] for d in order], np.argsort(order).tolist()
     places = [operands.index(one) if key is not None else place for place, one in enumerate(values)]
     return tuple(
@@ -54,31 +45,36 @@ def expand_sort(builder: Builder, sort: Sort) -> tuple[Value, ...]:
     )
 
 
-def _padded(builder: Builder, value: Value, width: int, number: int) -> Value:
+def _padded(builder: Builder, value: graph.Value, width: int, number: int) -> graph.Value:
     if value.shape[1] == width:
         return value
     filler = builder.number(number, (), value.type)
     return builder.pad(value, filler, (0, 0), (0, width - value.shape[1]), (0, 0))
 
 
-def _by(builder: Builder, count: int) -> Block:
+def _by(builder: Builder, count: int) -> graph.Graph:
     """Return the body that compares int32 keys, the first of `count` operands, and if there are more, then indices."""
     inner, pairs = (
         Builder(builder.source, builder.config),
-        [(Value((), INTEGER32), Value((), INTEGER32)) for _ in range(count)],
+        [(graph.Value((), INTEGER32), graph.Value((), INTEGER32)) for _ in range(count)],
     )
     result = inner.apply("less", *pairs[0])
     if count > 1:
-        pairs.append((Value((), INTEGER32), Value((), INTEGER32)))
+        pairs.append((graph.Value((), INTEGER32), graph.Value((), INTEGER32)))
         tied = inner.apply("and", inner.apply("equal", *pairs[0]), inner.apply("less", *pairs[-1]))
         result = inner.apply("or", result, tied)
-    return Block(arguments=tuple(one for pair in pairs for one in pair), operations=inner.operations, results=(result,))
+    return graph.Graph(
+        arguments=tuple(one for pair in pairs for one in pair), operations=inner.operations, results=(result,)
+    )
 
 
-def _stable(body: Block, length: int, builder: Builder) -> Block:
+def _stable(body: graph.Graph, length: int, builder: Builder) -> graph.Graph:
     """Return the body that is true if `body` is, or if it ties and the first index is lower; padding is last."""
-    inner, arguments = Builder(builder.source, builder.config), tuple(Value((), one.type) for one in body.arguments)
-    i, j = Value((), INTEGER32), Value((), INTEGER32)
+    inner, arguments = (
+        Builder(builder.source, builder.config),
+        tuple(graph.Value((), one.type) for one in body.arguments),
+    )
+    i, j = graph.Value((), INTEGER32), graph.Value((), INTEGER32)
     swapped = [arguments[place ^ 1] for place in range(len(arguments))]
     (less,), (more,) = inner.inline(body, *arguments), inner.inline(body, *swapped)
     before = inner.apply("less", i, j)
@@ -86,28 +82,30 @@ def _stable(body: Block, length: int, builder: Builder) -> Block:
     result = inner.apply("or", less, tied)
     padding = inner.apply("greater_equal", inner.apply("maximum", i, j), inner.number(length, ()))
     result = inner.apply("select", padding, before, result)
-    return Block(arguments=(*arguments, i, j), operations=inner.operations, results=(result,))
+    return graph.Graph(arguments=(*arguments, i, j), operations=inner.operations, results=(result,))
 
 
-def _key(builder: Builder, body: Block, values: Sequence[Value]) -> Value | None:
+def _key(builder: Builder, body: graph.Graph, values: Sequence[graph.Value]) -> graph.Value | None:
     """Append int32 keys in the order of the body; None if it does not compare a function of single elements."""
     makers = {value: operation for operation in body.operations for value in operation.results}
     last = makers.get(body.results[0])
-    name = last.function.removesuffix("_total") if isinstance(last, Elementwise) else None
+    name = last.function.removesuffix("_total") if isinstance(last, graph.Pointwise) else None
     if name not in ("less", "greater"):
         return None
-    assert isinstance(last, Elementwise)
+    assert isinstance(last, graph.Pointwise)
     one, other = last.operands
     is_total = last.function.endswith("_total")
     if one.type.is_float != is_total or not _is_mirrored(one, other, body.arguments, makers):
         return None
-    left = Block(arguments=body.arguments, operations=body.operations, results=(one,))
+    left = graph.Graph(arguments=body.arguments, operations=body.operations, results=(one,))
     (key,) = builder.inline(left, *[value for value in values for _ in range(2)])
     key = _ordered(builder, key)
     return builder.apply("not", key) if name == "greater" else key
 
 
-def _is_mirrored(one: Value, other: Value, arguments: Sequence[Value], makers: dict[Value, Operation]) -> bool:
+def _is_mirrored(
+    one: graph.Value, other: graph.Value, arguments: Sequence[graph.Value], makers: dict[graph.Value, graph.Operation]
+) -> bool:
     """Return whether a value of the first elements only is the same function as another of the second ones."""
     if one in arguments or other in arguments:
         if one not in arguments or other not in arguments:
@@ -117,8 +115,10 @@ def _is_mirrored(one: Value, other: Value, arguments: Sequence[Value], makers: d
     if one not in makers or other not in makers:
         return one is other
     a, b = makers[one], makers[other]
-    if isinstance(a, Constant) or isinstance(b, Constant):
-        return isinstance(a, Constant) and isinstance(b, Constant) and a.array.tobytes() == b.array.tobytes()
+    if isinstance(a, graph.Constant) or isinstance(b, graph.Constant):
+        return (
+            isinstance(a, graph.Constant) and isinstance(b, graph.Constant) and a.array.tobytes() == b.array.tobytes()
+        )
     names = [field.name for field in fields(a) if field.name not in ("operands", "results", "source")]
     return (
         type(a) is type(b)
@@ -129,16 +129,16 @@ def _is_mirrored(one: Value, other: Value, arguments: Sequence[Value], makers: d
     )
 
 
-def _ordered(builder: Builder, key: Value) -> Value:
+def _ordered(builder: Builder, key: graph.Value) -> graph.Value:
     """Append int32 numbers in the order of integers, or in the total order of floats."""
     of, shape = key.type, key.shape
     if of.is_float:
-        bits = builder.append(Bitcast, shape, element_type(f"i{of.bits}"), key)
+        bits = builder.append(graph.Bitcast, shape, element_type(f"i{of.bits}"), key)
         bits = builder.convert(bits, INTEGER32)
         flip = builder.number((1 << (of.bits - 1)) - 1, shape)
         negative = builder.apply("less", bits, builder.number(0, shape))
         return builder.apply("select", negative, builder.apply("xor", bits, flip), bits)
     if of == UNSIGNED32:
-        signed = builder.append(Bitcast, shape, INTEGER32, key)
+        signed = builder.append(graph.Bitcast, shape, INTEGER32, key)
         return builder.apply("xor", signed, builder.number(-(1 << 31), shape))
     return builder.convert(key, INTEGER32)

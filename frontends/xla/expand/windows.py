@@ -13,7 +13,7 @@ import numpy as np
 from neuroncore_rtl.frontends.xla.expand.reductions import from_start, in_order
 from neuroncore_rtl.frontends.xla.fuse.passes import combined_by, combining_function, neutral_number
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import Block, ReduceWindow, SelectAndScatter, Value, Window
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, ReduceWindow, SelectAndScatter, Value, WindowShape
 from neuroncore_rtl.frontends.xla.graph.types import BOOLEAN
 from neuroncore_rtl.frontends.xla.refusal import Refused
 
@@ -48,7 +48,7 @@ def expand_reduce_window(builder: Builder, operation: ReduceWindow) -> tuple[Val
 
 
 def _along(
-    builder: Builder, body: Block, values: Sequence[Value], axis: int, window: Window, count: int
+    builder: Builder, body: Graph, values: Sequence[Value], axis: int, window: WindowShape, count: int
 ) -> Sequence[Value]:
     """Append the reduction of `count` windows along one dimension."""
     size, stride, dilation = window.size[axis], window.stride[axis], window.dilation[axis]
@@ -130,7 +130,7 @@ def _choice(builder: Builder, operation: SelectAndScatter, offsets: Sequence[tup
 
 
 def _inside(
-    builder: Builder, shape: Sequence[int], counts: Sequence[int], window: Window, offset: Sequence[int]
+    builder: Builder, shape: Sequence[int], counts: Sequence[int], window: WindowShape, offset: Sequence[int]
 ) -> Value | None:
     """Append whether the element at an offset of each window is no padding; None if none is."""
     found = None

@@ -11,7 +11,7 @@ from math import inf, prod
 from typing import TypeGuard
 
 from neuroncore_rtl.frontends.xla.fuse.placement import Placement, is_transparent, place_result, placed_root
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Elementwise, Operation, Reduce, ReduceWindow, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Pointwise, Reduce, ReduceWindow, Value
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.spec.formats import IntFormat
 
@@ -44,7 +44,7 @@ class Pass:
     def is_fused(self) -> bool:
         """Whether this is a pass over an iteration space."""
         first = self.operations[0]
-        return (isinstance(first, Elementwise) and first.result.size > 0) or is_row_reduction(first)
+        return (isinstance(first, Pointwise) and first.result.size > 0) or is_row_reduction(first)
 
 
 def combining_function(reduce: Reduce | ReduceWindow) -> str | None:
@@ -54,12 +54,12 @@ def combining_function(reduce: Reduce | ReduceWindow) -> str | None:
     return function if function in _COMBINING and not sums_truths else None
 
 
-def combined_by(body: Block) -> str | None:
+def combined_by(body: Graph) -> str | None:
     """Return the function by which a block combines its two arguments, if it is a single one."""
     if len(body.operations) != 1 or len(body.arguments) != 2:
         return None
     (only,) = body.operations
-    if not isinstance(only, Elementwise) or {*only.operands} != {*body.arguments} or body.results != only.results:
+    if not isinstance(only, Pointwise) or {*only.operands} != {*body.arguments} or body.results != only.results:
         return None
     return only.function
 
@@ -82,7 +82,7 @@ def is_row_reduction(operation: Operation) -> TypeGuard[Reduce]:
     )
 
 
-def passes_of(block: Block, makers: Mapping[Value, Operation], most: int) -> list[Pass]:
+def passes_of(block: Graph, makers: Mapping[Value, Operation], most: int) -> list[Pass]:
     """Return the passes of a block in an order that puts each after the passes it needs.
 
     `makers` has the operation that defines each value, also of enclosing blocks; `most` is the number of elements of a
@@ -105,7 +105,7 @@ class _Forming:
         if is_transparent(operation):
             return
         needs = {self.of[root] for root in self._roots(operation) if root in self.of}
-        if isinstance(operation, Elementwise) and operation.result.size:
+        if isinstance(operation, Pointwise) and operation.result.size:
             self._add_elementwise(operation, needs)
         elif is_row_reduction(operation):
             self._add_reduction(operation, needs)

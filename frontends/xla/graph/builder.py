@@ -5,21 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from neuroncore_rtl.frontends.xla.graph.operations import (
-    Block,
-    Broadcast,
-    Concatenate,
-    Constant,
-    Elementwise,
-    Iota,
-    Operation,
-    Pad,
-    Reshape,
-    Reverse,
-    Slice,
-    Transpose,
-    Value,
-)
+from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.types import BOOLEAN, INTEGER32, ElementType
 from neuroncore_rtl.kernels.program.source import SourceLine
 from neuroncore_rtl.spec.config import PRESETS, Config
@@ -43,78 +29,86 @@ class Builder:
 
     source: SourceLine
     config: Config = field(default_factory=lambda: PRESETS["small"])
-    makers: Mapping[Value, Operation] = field(default_factory=dict)
-    operations: list[Operation] = field(default_factory=list)
+    makers: Mapping[graph.Value, graph.Operation] = field(default_factory=dict)
+    operations: list[graph.Operation] = field(default_factory=list)
 
-    def append(self, kind: type[Operation], shape: Sequence[int], of: ElementType, *operands: Value, **fields) -> Value:
+    def append(
+        self, kind: type[graph.Operation], shape: Sequence[int], of: ElementType, *operands: graph.Value, **fields
+    ) -> graph.Value:
         """Append an operation with one result of the given shape and type."""
-        result = Value(tuple(shape), of)
+        result = graph.Value(tuple(shape), of)
         self.operations.append(kind(operands=operands, results=(result,), source=self.source, **fields))
         return result
 
-    def apply(self, function: str, *operands: Value) -> Value:
+    def apply(self, function: str, *operands: graph.Value) -> graph.Value:
         """Append a function of elements; comparisons are boolean, others have the last operand's type."""
         of = BOOLEAN if function.startswith(_BOOLEAN) else operands[-1].type
-        return self.append(Elementwise, operands[0].shape, of, *operands, function=function)
+        return self.append(graph.Pointwise, operands[0].shape, of, *operands, function=function)
 
-    def convert(self, value: Value, of: ElementType) -> Value:
+    def convert(self, value: graph.Value, of: ElementType) -> graph.Value:
         if value.type == of:
             return value
-        return self.append(Elementwise, value.shape, of, value, function="convert")
+        return self.append(graph.Pointwise, value.shape, of, value, function="convert")
 
-    def constant(self, array: np.ndarray, of: ElementType) -> Value:
+    def constant(self, array: np.ndarray, of: ElementType) -> graph.Value:
         array = np.asarray(array).astype(of.dtype)
-        return self.append(Constant, array.shape, of, array=array)
+        return self.append(graph.Constant, array.shape, of, array=array)
 
-    def number(self, number: float, shape: Sequence[int], of: ElementType = INTEGER32) -> Value:
+    def number(self, number: float, shape: Sequence[int], of: ElementType = INTEGER32) -> graph.Value:
         """Append an array of equal elements."""
-        return self.append(Constant, shape, of, array=np.broadcast_to(np.array(number).astype(of.dtype), tuple(shape)))
+        return self.append(
+            graph.Constant, shape, of, array=np.broadcast_to(np.array(number).astype(of.dtype), tuple(shape))
+        )
 
-    def iota(self, shape: Sequence[int], axis: int, of: ElementType = INTEGER32) -> Value:
-        return self.append(Iota, shape, of, axis=axis)
+    def iota(self, shape: Sequence[int], axis: int, of: ElementType = INTEGER32) -> graph.Value:
+        return self.append(graph.Iota, shape, of, axis=axis)
 
-    def broadcast(self, value: Value, shape: Sequence[int], axes: Sequence[int] = ()) -> Value:
+    def broadcast(self, value: graph.Value, shape: Sequence[int], axes: Sequence[int] = ()) -> graph.Value:
         """Append a broadcast; dimension d of the value becomes axes[d]."""
         if value.shape == tuple(shape):
             return value
-        return self.append(Broadcast, shape, value.type, value, axes=tuple(axes))
+        return self.append(graph.Broadcast, shape, value.type, value, axes=tuple(axes))
 
-    def reshape(self, value: Value, *shape: int) -> Value:
-        return value if value.shape == shape else self.append(Reshape, shape, value.type, value)
+    def reshape(self, value: graph.Value, *shape: int) -> graph.Value:
+        return value if value.shape == shape else self.append(graph.Reshape, shape, value.type, value)
 
-    def transpose(self, value: Value, *order: int) -> Value:
+    def transpose(self, value: graph.Value, *order: int) -> graph.Value:
         if order == tuple(range(value.rank)):
             return value
-        return self.append(Transpose, [value.shape[d] for d in order], value.type, value, order=order)
+        return self.append(graph.Transpose, [value.shape[d] for d in order], value.type, value, order=order)
 
-    def part(self, value: Value, axis: int, start: int, end: int, step: int = 1) -> Value:
+    def part(self, value: graph.Value, axis: int, start: int, end: int, step: int = 1) -> graph.Value:
         """Append a slice along one dimension."""
         starts, ends, steps = [0] * value.rank, list(value.shape), [1] * value.rank
         starts[axis], ends[axis], steps[axis] = start, end, step
         return self.slice(value, starts, ends, steps)
 
-    def slice(self, value: Value, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]) -> Value:
+    def slice(
+        self, value: graph.Value, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]
+    ) -> graph.Value:
         shape = [-(-(end - start) // step) for start, end, step in zip(starts, ends, steps, strict=True)]
         fields = {"starts": tuple(starts), "ends": tuple(ends), "steps": tuple(steps)}
-        return self.append(Slice, shape, value.type, value, **fields)
+        return self.append(graph.StridedSlice, shape, value.type, value, **fields)
 
-    def reverse(self, value: Value, *axes: int) -> Value:
-        return self.append(Reverse, value.shape, value.type, value, axes=axes)
+    def reverse(self, value: graph.Value, *axes: int) -> graph.Value:
+        return self.append(graph.Reverse, value.shape, value.type, value, axes=axes)
 
-    def concatenate(self, values: Sequence[Value], axis: int) -> Value:
+    def concatenate(self, values: Sequence[graph.Value], axis: int) -> graph.Value:
         shape = list(values[0].shape)
         shape[axis] = sum(value.shape[axis] for value in values)
-        return values[0] if len(values) == 1 else self.append(Concatenate, shape, values[0].type, *values, axis=axis)
+        return (
+            values[0] if len(values) == 1 else self.append(graph.Concatenate, shape, values[0].type, *values, axis=axis)
+        )
 
     def pad(
-        self, value: Value, number: Value, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
-    ) -> Value:
+        self, value: graph.Value, number: graph.Value, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
+    ) -> graph.Value:
         sides = zip(value.shape, low, high, interior, strict=True)
         shape = [a + b + n + max(0, n - 1) * between for n, a, b, between in sides]
         fields = {"low": tuple(low), "high": tuple(high), "interior": tuple(interior)}
-        return self.append(Pad, shape, value.type, value, number, **fields)
+        return self.append(graph.Pad, shape, value.type, value, number, **fields)
 
-    def inline(self, body: Block, *values: Value) -> tuple[Value, ...]:
+    def inline(self, body: graph.Graph, *values: graph.Value) -> tuple[graph.Value, ...]:
         """Append a block of single elements, such as a reduction's, on arrays of one shape; return its results.
 
         Values of enclosing blocks that it reads are broadcast.
@@ -122,17 +116,17 @@ class Builder:
         shape = values[0].shape
         known = dict(zip(body.arguments, values, strict=True))
 
-        def wide(value: Value) -> Value:
+        def wide(value: graph.Value) -> graph.Value:
             if value not in known:
                 known[value] = self.broadcast(value, shape)
             return known[value]
 
         for operation in body.operations:
-            results = tuple(Value(shape, result.type) for result in operation.results)
-            if isinstance(operation, Constant):
+            results = tuple(graph.Value(shape, result.type) for result in operation.results)
+            if isinstance(operation, graph.Constant):
                 array = np.broadcast_to(operation.array, shape)
                 self.operations.append(replace(operation, results=results, array=array))
-            elif isinstance(operation, Broadcast | Reshape):
+            elif isinstance(operation, graph.Broadcast | graph.Reshape):
                 known[operation.result] = wide(operation.operands[0])
                 continue
             else:

@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Operation, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value
 
 __all__ = ["cloned", "cloned_operations"]
 
 
 def cloned(
-    block: Block,
+    block: Graph,
     known: Mapping[Value, Value],
     arguments: Sequence[int] | None = None,
     results: Sequence[int] | None = None,
-) -> Block:
+) -> Graph:
     """Return a copy of a block.
 
     Arguments:
@@ -28,17 +28,17 @@ def cloned(
     known = {**{old: fresh.get(new, new) for old, new in known.items()}, **fresh}
     found = cloned_operations(block, known, operations)
     found = found if results is None else tuple(found[place] for place in results)
-    return Block(arguments=tuple(fresh.values()), operations=operations, results=found)
+    return Graph(arguments=tuple(fresh.values()), operations=operations, results=found)
 
 
-def cloned_operations(block: Block, known: Mapping[Value, Value], to: list[Operation]) -> tuple[Value, ...]:
+def cloned_operations(block: Graph, known: Mapping[Value, Value], to: list[Operation]) -> tuple[Value, ...]:
     """Append copies of a block's operations and return its results; `known` stands for its arguments."""
     same = dict(known)
     for operation in block.operations:
         inner = {
-            one.name: cloned(value, same) if isinstance(value, Block) else tuple(cloned(each, same) for each in value)
+            one.name: cloned(value, same) if isinstance(value, Graph) else tuple(cloned(each, same) for each in value)
             for one in fields(operation)
-            if isinstance(value := getattr(operation, one.name), Block) or one.name == "branches"
+            if isinstance(value := getattr(operation, one.name), Graph) or one.name == "branches"
         }
         results = tuple(Value(value.shape, value.type) for value in operation.results)
         operands = tuple(same.get(value, value) for value in operation.operands)

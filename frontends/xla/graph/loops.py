@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Constant, Elementwise, Operation, Value, While
+from neuroncore_rtl.frontends.xla.graph.operations import Constant, Graph, Operation, Pointwise, Value, While
 
-__all__ = ["Counted", "counter_of", "integer", "step_of"]
+__all__ = ["Counted", "counter_of", "counter_step", "known_integer"]
 
 _BEYOND = 1 << 31
 """A counter must be less, so that it does not wrap."""
@@ -40,22 +40,22 @@ class Counted:
         return None if self.rounds is None or self.start is None else self.start + self.rounds * self.step
 
 
-def integer(value: Value, makers: Mapping[Value, Operation]) -> int | None:
+def known_integer(value: Value, makers: Mapping[Value, Operation]) -> int | None:
     """Return the integer that a value is, if it is one that is known."""
     maker = makers.get(value)
     known = isinstance(maker, Constant) and value.type.is_integer and value.size == 1
     return int(maker.array.reshape(-1)[0]) if known and isinstance(maker, Constant) else None
 
 
-def step_of(body: Block, place: int, makers: Mapping[Value, Operation]) -> int | None:
+def counter_step(body: Graph, place: int, makers: Mapping[Value, Operation]) -> int | None:
     """Return the constant that a body adds to an argument, if that is all it does with it."""
     argument, result = body.arguments[place], body.results[place]
     maker = {value: one for one in body.operations for value in one.results}.get(result)
-    if not isinstance(maker, Elementwise) or maker.function != "add" or argument not in maker.operands:
+    if not isinstance(maker, Pointwise) or maker.function != "add" or argument not in maker.operands:
         return None
     inner = {**makers, **{value: one for one in body.operations for value in one.results}}
     left, right = maker.operands
-    return integer(right if left is argument else left, inner)
+    return known_integer(right if left is argument else left, inner)
 
 
 def counter_of(loop: While, makers: Mapping[Value, Operation]) -> Counted | None:
@@ -66,19 +66,19 @@ def counter_of(loop: While, makers: Mapping[Value, Operation]) -> Counted | None
     condition, body = loop.condition, loop.body
     inner = {value: one for one in condition.operations for value in one.results}
     test = inner.get(condition.results[0])
-    if not isinstance(test, Elementwise) or test.function != "less" or test.operands[0] not in condition.arguments:
+    if not isinstance(test, Pointwise) or test.function != "less" or test.operands[0] not in condition.arguments:
         return None
     place = condition.arguments.index(test.operands[0])
-    kind, step, limit = body.arguments[place].type, step_of(body, place, makers), test.operands[1]
+    kind, step, limit = body.arguments[place].type, counter_step(body, place, makers), test.operands[1]
     if limit in condition.arguments:
         same = condition.arguments.index(limit)
         if body.results[same] is not body.arguments[same]:
             return None
         limit = loop.operands[same]
-    number = integer(limit, {**makers, **inner})
+    number = known_integer(limit, {**makers, **inner})
     if kind.bits != 32 or step is None or step < 1 or (number is None and (limit in inner or step > 1)):
         return None
-    start = integer(loop.operands[place], makers)
+    start = known_integer(loop.operands[place], makers)
     if number is not None and not -_BEYOND <= number < _BEYOND - step:
         return None
     if not kind.is_signed and (number is None or start is None or start >= _BEYOND):

@@ -13,10 +13,36 @@ from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.kernels.program.source import SourceLine
 
 __all__ = [
-    "Bitcast", "Block", "Broadcast", "Case", "Concatenate", "Constant", "Convolution", "Dot", "DynamicSlice",
-    "DynamicUpdate", "Elementwise", "Gather", "GatherRows", "Iota", "Operation", "Pad", "Reduce", "ReduceWindow",
-    "Reshape", "Reverse", "Scatter", "ScatterRows", "SelectAndScatter", "Slice", "Sort", "SortRows", "Transpose",
-    "Value", "While", "Window",
+    "Bitcast",
+    "Branches",
+    "Broadcast",
+    "Concatenate",
+    "Constant",
+    "Convolution",
+    "Dot",
+    "DynamicSlice",
+    "DynamicUpdate",
+    "Gather",
+    "GatherRows",
+    "Graph",
+    "Iota",
+    "Operation",
+    "Pad",
+    "Pointwise",
+    "Reduce",
+    "ReduceWindow",
+    "Reshape",
+    "Reverse",
+    "Scatter",
+    "ScatterRows",
+    "SelectAndScatter",
+    "Sort",
+    "SortRows",
+    "StridedSlice",
+    "Transpose",
+    "Value",
+    "While",
+    "WindowShape",
 ]  # fmt: skip
 
 _NUMBERS = count()
@@ -63,13 +89,13 @@ class Operation:
         return result
 
     @property
-    def blocks(self) -> tuple["Block", ...]:
+    def blocks(self) -> tuple["Graph", ...]:
         """Blocks inside the operation."""
-        return tuple(value for one in fields(self) if isinstance(value := getattr(self, one.name), Block))
+        return tuple(value for one in fields(self) if isinstance(value := getattr(self, one.name), Graph))
 
 
 @dataclass(eq=False, kw_only=True)
-class Block:
+class Graph:
     """Operations in order; they may read values of enclosing blocks.
 
     Arguments:
@@ -109,7 +135,7 @@ class Iota(Operation):
 
 
 @dataclass(eq=False, kw_only=True)
-class Elementwise(Operation):
+class Pointwise(Operation):
     """`function` of the elements with the same index; all operands have the result's shape.
 
     Functions have StableHLO's names; comparisons are "equal", "less" and so on, with "_total" for a total order.
@@ -144,7 +170,7 @@ class Transpose(Operation):
 
 
 @dataclass(eq=False, kw_only=True)
-class Slice(Operation):
+class StridedSlice(Operation):
     """Elements starts, starts + steps, ... below ends, in each dimension."""
 
     starts: tuple[int, ...]
@@ -180,11 +206,11 @@ class Reduce(Operation):
     """Operands: arrays, then as many numbers to start from. `body` combines two elements of each array."""
 
     axes: tuple[int, ...]
-    body: Block
+    body: Graph
 
 
 @dataclass(eq=False, kw_only=True)
-class Window:
+class WindowShape:
     """Windows of a convolution or reduction, a number for each dimension.
 
     Arguments:
@@ -207,17 +233,17 @@ class Window:
 class ReduceWindow(Operation):
     """`Reduce` of each window; operands as there."""
 
-    window: Window
-    body: Block
+    window: WindowShape
+    body: Graph
 
 
 @dataclass(eq=False, kw_only=True)
 class SelectAndScatter(Operation):
     """Operands: an array, sources, a number. `scatter` adds each source to the element that `select` finds."""
 
-    window: Window
-    select: Block
-    scatter: Block
+    window: WindowShape
+    select: Graph
+    scatter: Graph
 
 
 @dataclass(eq=False, kw_only=True)
@@ -240,7 +266,7 @@ class Convolution(Operation):
     `groups` divide C and O; `batch_groups` divide N and O. `reverse` flips the filter along spatial dimensions.
     """
 
-    window: Window
+    window: WindowShape
     reverse: tuple[bool, ...]
     groups: int
     batch_groups: int
@@ -306,7 +332,7 @@ class Scatter(Operation):
     scatter_dims_to_operand_dims: tuple[int, ...]
     index_vector_dim: int
     unique_indices: bool
-    body: Block
+    body: Graph
 
 
 @dataclass(eq=False, kw_only=True)
@@ -315,30 +341,30 @@ class Sort(Operation):
 
     axis: int
     stable: bool
-    body: Block
+    body: Graph
 
 
 @dataclass(eq=False, kw_only=True)
 class SortRows(Operation):
     """Operands [rows, 2^n] sorted together along the second dimension; elements that `body` ties are the same."""
 
-    body: Block
+    body: Graph
 
 
 @dataclass(eq=False, kw_only=True)
 class While(Operation):
     """Repeats `body` on the operands while `condition` of them is true."""
 
-    condition: Block
-    body: Block
+    condition: Graph
+    body: Graph
 
 
 @dataclass(eq=False, kw_only=True)
-class Case(Operation):
+class Branches(Operation):
     """Operand: an index, clamped. The results are those of the branch with this index."""
 
-    branches: tuple[Block, ...]
+    branches: tuple[Graph, ...]
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[Graph, ...]:
         return self.branches

@@ -5,19 +5,19 @@ from dataclasses import fields
 
 import numpy as np
 
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Operation, Value, Window
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value, WindowShape
 
-__all__ = ["text_of"]
+__all__ = ["graph_text"]
 
 _BASE = frozenset(one.name for one in fields(Operation))
 
 
-def text_of(block: Block) -> str:
+def graph_text(block: Graph) -> str:
     """Return the text of a block: values are numbered in the order of their definition."""
     return "\n".join(_lines(block, {}, ""))
 
 
-def _lines(block: Block, names: dict[Value, str], indent: str) -> Iterator[str]:
+def _lines(block: Graph, names: dict[Value, str], indent: str) -> Iterator[str]:
     yield f"{indent}arguments {', '.join(f'{_define(value, names)}: {value}' for value in block.arguments)}"
     for operation in block.operations:
         attributes = "".join(f" {name}={text}" for name, text in _attributes(operation))
@@ -38,9 +38,9 @@ def _define(value: Value, names: dict[Value, str]) -> str:
 def _attributes(operation: Operation) -> Iterator[tuple[str, str]]:
     for one in fields(operation):
         value = getattr(operation, one.name)
-        if one.name in _BASE or one.name in ("function", "branches") or isinstance(value, Block):
+        if one.name in _BASE or one.name in ("function", "branches") or isinstance(value, Graph):
             continue
-        if isinstance(value, Window):
+        if isinstance(value, WindowShape):
             yield from ((name.name, str(getattr(value, name.name)).replace(" ", "")) for name in fields(value))
         elif isinstance(value, np.ndarray):
             splat = getattr(operation, "splat", None)

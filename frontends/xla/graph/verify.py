@@ -1,12 +1,12 @@
 """Verifier of a graph: every value is defined once and before its use, and shapes and types fit."""
 
 from neuroncore_rtl.frontends.xla.graph.operations import (
-    Block,
     Broadcast,
     Concatenate,
     Dot,
-    Elementwise,
+    Graph,
     Operation,
+    Pointwise,
     Reshape,
     Transpose,
     Value,
@@ -15,7 +15,7 @@ from neuroncore_rtl.frontends.xla.graph.operations import (
 __all__ = ["verify"]
 
 
-def verify(block: Block, known: frozenset[Value] = frozenset()) -> None:
+def verify(block: Graph, known: frozenset[Value] = frozenset()) -> None:
     """Raise AssertionError if a pass has broken the graph; the message has the operation and its line."""
     defined = {*known, *block.arguments}
     for operation in block.operations:
@@ -37,7 +37,7 @@ def _require(holds: bool, operation: Operation, rule: str) -> None:
 def _check(operation: Operation) -> None:
     results, shapes = operation.results, [value.shape for value in operation.operands]
     match operation:
-        case Elementwise():
+        case Pointwise():
             _require({*shapes} == {results[0].shape}, operation, f"shapes must be equal, not {shapes}")
         case Broadcast(axes=axes):
             found = tuple(results[0].shape[axis] for axis in axes)

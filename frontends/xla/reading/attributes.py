@@ -11,7 +11,7 @@ from neuroncore_rtl.frontends.xla.graph.types import ElementType, element_type
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program.source import Line, SourceLine
 
-__all__ = ["Attributes", "source_of", "tensor_type"]
+__all__ = ["Attributes", "tensor_type", "user_line"]
 
 _STRUCTURES = {
     "dot_dimension_numbers": stablehlo.DotDimensionNumbers,
@@ -120,7 +120,7 @@ def _from_text(found: ir.DenseElementsAttr, dtype: np.dtype) -> np.ndarray:
     return np.array([_number(one.strip(), dtype) for one in text.replace("[", "").replace("]", "").split(",")])
 
 
-def source_of(location: ir.Location) -> SourceLine:
+def user_line(location: ir.Location) -> SourceLine:
     """Return the user's line: the innermost one outside JAX and other installed packages."""
     lines = list(_lines(location))
     users = [line for line in lines if not any(part in line.file for part in _LIBRARY)]

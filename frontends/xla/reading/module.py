@@ -6,8 +6,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Operation, Value
-from neuroncore_rtl.frontends.xla.reading.attributes import Attributes, source_of, tensor_type
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value
+from neuroncore_rtl.frontends.xla.reading.attributes import Attributes, tensor_type, user_line
 from neuroncore_rtl.frontends.xla.reading.legal import legalised
 from neuroncore_rtl.frontends.xla.reading.operations import READERS, Given
 from neuroncore_rtl.frontends.xla.refusal import Refused
@@ -30,7 +30,7 @@ def _context() -> ir.Context:
     return context
 
 
-def read_artifact(portable: bytes) -> Block:
+def read_artifact(portable: bytes) -> Graph:
     """Return the graph of a portable artifact; Refused with the user's line if an operation is not supported."""
     return read_module(stablehlo.deserialize_portable_artifact(_context(), portable))
 
@@ -46,7 +46,7 @@ def parse_text(text: str) -> ir.Module:
         return ir.Module.parse(text)
 
 
-def read_module(module: ir.Module, name: str = "main") -> Block:
+def read_module(module: ir.Module, name: str = "main") -> Graph:
     """Return the graph of a module's function."""
     legal = legalised(module, _FUNCTIONS)  # its operations live as long as it does
     functions = {
@@ -64,16 +64,16 @@ class _Reader:
 
     def source(self, location: ir.Location) -> SourceLine:
         """Return the user's line; without one, the line of the innermost call."""
-        found = source_of(location)
+        found = user_line(location)
         return self.callers[-1][1] if found.user.number == 0 and self.callers else found
 
-    def block(self, block: ir.Block, known: dict[ir.Value, Value]) -> Block:
+    def block(self, block: ir.Block, known: dict[ir.Value, Value]) -> Graph:
         values = dict(known)
         arguments = tuple(Value(*tensor_type(one.type)) for one in block.arguments)
         values.update(zip(block.arguments, arguments, strict=True))
         operations: list[Operation] = []
         results = self._append(block, values, operations)
-        return Block(arguments=arguments, operations=operations, results=results)
+        return Graph(arguments=arguments, operations=operations, results=results)
 
     def _append(self, block: ir.Block, values: dict[ir.Value, Value], operations: list[Operation]) -> tuple[Value, ...]:
         """Append a block's operations; return the values that it returns."""

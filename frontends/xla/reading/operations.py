@@ -7,7 +7,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Operation, Value, Window
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value, WindowShape
 from neuroncore_rtl.frontends.xla.reading.attributes import Attributes
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program.source import SourceLine
@@ -23,7 +23,7 @@ class Given:
     operands: tuple[Value, ...]
     results: tuple[Value, ...]
     attributes: Attributes
-    blocks: tuple[Block, ...]
+    blocks: tuple[Graph, ...]
     source: SourceLine
 
     def make(self, kind: type[Operation], *operands: Value, **fields) -> Operation:
@@ -54,7 +54,7 @@ def _reads(*names: str) -> Callable[[Reader], Reader]:
 
 @_reads(*(name for name in _FUNCTIONS if name not in ("erf", "reduce_precision")))
 def _function(given: Given) -> list[Operation]:
-    return [given.make(graph.Elementwise, function=given.name.split(".")[-1])]
+    return [given.make(graph.Pointwise, function=given.name.split(".")[-1])]
 
 
 READERS["chlo.erf"] = READERS["chlo.erfc"] = READERS["chlo.mulhi"] = _function
@@ -63,14 +63,14 @@ READERS["chlo.erf"] = READERS["chlo.erfc"] = READERS["chlo.mulhi"] = _function
 @_reads("reduce_precision")
 def _reduce_precision(given: Given) -> list[Operation]:
     bits = (given.attributes.integer(f"{part}_bits") for part in ("exponent", "mantissa"))
-    return [given.make(graph.Elementwise, function=" ".join(map(str, ("reduce_precision", *bits))))]
+    return [given.make(graph.Pointwise, function=" ".join(map(str, ("reduce_precision", *bits))))]
 
 
 @_reads("compare")
 def _compare(given: Given) -> list[Operation]:
     name = _COMPARISONS[given.attributes.text("comparison_direction")]
     total = given.attributes.text("compare_type") == "TOTALORDER" and given.operands[0].type.is_float
-    return [given.make(graph.Elementwise, function=name + "_total" * total)]
+    return [given.make(graph.Pointwise, function=name + "_total" * total)]
 
 
 @_reads("select", "clamp")
@@ -83,7 +83,7 @@ def _with_scalars(given: Given) -> list[Operation]:
             found.append(graph.Broadcast(operands=(operand,), results=(wide,), source=given.source, axes=()))
             operand = wide
         operands.append(operand)
-    return [*found, given.make(graph.Elementwise, *operands, function=given.name.split(".")[-1])]
+    return [*found, given.make(graph.Pointwise, *operands, function=given.name.split(".")[-1])]
 
 
 @_reads("constant")
@@ -136,7 +136,7 @@ def _slice(given: Given) -> list[Operation]:
     starts, ends, steps = (
         given.attributes.integers(f"{name}") for name in ("start_indices", "limit_indices", "strides")
     )
-    return [given.make(graph.Slice, starts=starts, ends=ends, steps=steps)]
+    return [given.make(graph.StridedSlice, starts=starts, ends=ends, steps=steps)]
 
 
 @_reads("reverse")
@@ -254,12 +254,12 @@ def _select_and_scatter(given: Given) -> list[Operation]:
     return [given.make(graph.SelectAndScatter, window=window, select=select, scatter=scatter)]
 
 
-def _window(given: Given, size: tuple[int, ...]) -> Window:
+def _window(given: Given, size: tuple[int, ...]) -> WindowShape:
     ones, attributes = (1,) * len(size), given.attributes
     low, high = _pairs(attributes.integers("padding"), len(size))
     stride, dilation = attributes.integers("window_strides", ones), attributes.integers("window_dilations", ones)
     spread = attributes.integers("base_dilations", ones)
-    return Window(size=size, stride=stride, low=low, high=high, spread=spread, dilation=dilation)
+    return WindowShape(size=size, stride=stride, low=low, high=high, spread=spread, dilation=dilation)
 
 
 @_reads("convolution")
@@ -286,7 +286,7 @@ def _convolution(given: Given) -> list[Operation]:
     result, rank = given.results[0], len(order_out) - 2
     plain, ones = Value(tuple(result.shape[axis] for axis in order_out), result.type), (1,) * rank
     low, high = _pairs(attributes.integers("padding"), rank)
-    window = Window(
+    window = WindowShape(
         size=operands[1].shape[2:], stride=attributes.integers("window_strides", ones), low=low, high=high,
         spread=attributes.integers("lhs_dilation", ones), dilation=attributes.integers("rhs_dilation", ones),
     )  # fmt: skip
@@ -311,7 +311,7 @@ def _while(given: Given) -> list[Operation]:
 
 @_reads("case")
 def _case(given: Given) -> list[Operation]:
-    return [given.make(graph.Case, branches=given.blocks)]
+    return [given.make(graph.Branches, branches=given.blocks)]
 
 
 @_reads("if")
@@ -320,4 +320,4 @@ def _if(given: Given) -> list[Operation]:
     condition = given.operands[0]
     if not condition.type.is_boolean:
         raise Refused(f"a condition must be boolean, not {condition}")
-    return [given.make(graph.Case, branches=given.blocks[::-1])]
+    return [given.make(graph.Branches, branches=given.blocks[::-1])]

@@ -1,6 +1,6 @@
 """Passes over a graph that leave its results unchanged."""
 
-from neuroncore_rtl.frontends.xla.graph.operations import Block
+from neuroncore_rtl.frontends.xla.graph.operations import Graph
 from neuroncore_rtl.frontends.xla.graph.verify import verify
 from neuroncore_rtl.frontends.xla.simplify.constants import fold
 from neuroncore_rtl.frontends.xla.simplify.duplicates import merge_equal, remove_unused
@@ -9,7 +9,7 @@ from neuroncore_rtl.frontends.xla.simplify.patterns import recognise
 __all__ = ["simplified"]
 
 
-def simplified(block: Block) -> Block:
+def simplified(block: Graph) -> Graph:
     """Return a graph with the same results and fewer operations."""
     verify(block)
     fold(block)

@@ -8,20 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from neuroncore_rtl.frontends.xla.graph.operations import (
-    Bitcast,
-    Block,
-    Broadcast,
-    Concatenate,
-    Constant,
-    Elementwise,
-    Iota,
-    Operation,
-    Reshape,
-    Slice,
-    Transpose,
-    Value,
-)
+from neuroncore_rtl.frontends.xla.graph import operations as graph
 
 __all__ = ["fold"]
 
@@ -51,25 +38,25 @@ _INTEGERS: dict[str, Callable] = {
 }  # fmt: skip
 
 
-def fold(block: Block) -> None:
+def fold(block: graph.Graph) -> None:
     """Replace operations on constants by constants, in the block and the blocks inside it."""
     _fold(block, {})
 
 
-def _fold(block: Block, known: dict[Value, np.ndarray]) -> None:
+def _fold(block: graph.Graph, known: dict[graph.Value, np.ndarray]) -> None:
     for place, operation in enumerate(block.operations):
         for inner in operation.blocks:
             _fold(inner, known)
-        if isinstance(operation, Constant):
+        if isinstance(operation, graph.Constant):
             known[operation.result] = operation.array
         elif len(operation.results) == 1 and (array := _evaluate(operation, known)) is not None:
             known[operation.result] = array
-            block.operations[place] = Constant(
+            block.operations[place] = graph.Constant(
                 operands=(), results=operation.results, source=operation.source, array=array
             )
 
 
-def _evaluate(operation: Operation, known: dict[Value, np.ndarray]) -> np.ndarray | None:
+def _evaluate(operation: graph.Operation, known: dict[graph.Value, np.ndarray]) -> np.ndarray | None:
     result = operation.result
     if not result.size:
         return np.zeros(result.shape, result.type.dtype)
@@ -78,15 +65,15 @@ def _evaluate(operation: Operation, known: dict[Value, np.ndarray]) -> np.ndarra
         return None
     arrays = [known[operand] for operand in operation.operands]
     match operation:
-        case Broadcast(axes=axes):
+        case graph.Broadcast(axes=axes):
             spread = [1] * result.rank
             for axis, extent in zip(axes, arrays[0].shape, strict=True):
                 spread[axis] = extent
             return np.broadcast_to(arrays[0].reshape(spread), result.shape)
-        case Iota(axis=axis) if wide:
+        case graph.Iota(axis=axis) if wide:
             column = np.arange(result.shape[axis], dtype=result.type.dtype)
             return np.broadcast_to(column.reshape([-1 if d == axis else 1 for d in range(result.rank)]), result.shape)
-        case Elementwise(function="convert"):
+        case graph.Pointwise(function="convert"):
             if result.size > _LARGEST and not wide and any(arrays[0].strides):
                 return None
             source, target = operation.operands[0].type, result.type
@@ -96,20 +83,22 @@ def _evaluate(operation: Operation, known: dict[Value, np.ndarray]) -> np.ndarra
         return None
     with np.errstate(all="ignore"):
         match operation:
-            case Elementwise(function=name) if name in _INTEGERS and not any(one.dtype.kind in "fV" for one in arrays):
+            case graph.Pointwise(function=name) if name in _INTEGERS and not any(
+                one.dtype.kind in "fV" for one in arrays
+            ):
                 if all(one.dtype == np.bool_ for one in arrays) and name in ("add", "subtract", "multiply", "negate"):
                     return None
                 found = _INTEGERS[name](*[np.ascontiguousarray(one) for one in arrays])
                 return found.reshape(result.shape).astype(result.type.dtype, copy=False)
-            case Reshape():
+            case graph.Reshape():
                 return arrays[0].reshape(result.shape)
-            case Transpose(order=order):
+            case graph.Transpose(order=order):
                 return arrays[0].transpose(order)
-            case Slice(starts=starts, ends=ends, steps=steps):
+            case graph.StridedSlice(starts=starts, ends=ends, steps=steps):
                 return arrays[0][tuple(map(slice, starts, ends, steps))]
-            case Concatenate(axis=axis):
+            case graph.Concatenate(axis=axis):
                 return np.concatenate(arrays, axis)
-            case Bitcast() if arrays[0].itemsize == result.type.dtype.itemsize and not wide:
+            case graph.Bitcast() if arrays[0].itemsize == result.type.dtype.itemsize and not wide:
                 return np.ascontiguousarray(arrays[0]).view(result.type.dtype).reshape(result.shape)
     return None
 

@@ -2,25 +2,25 @@
 
 from dataclasses import fields, replace
 
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Constant, Operation, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Constant, Graph, Operation, Value
 
 __all__ = ["merge_equal", "remove_unused"]
 
 
-def merge_equal(block: Block) -> Block:
+def merge_equal(block: Graph) -> Graph:
     """Return the block with one operation for those of equal kind, operands and attributes."""
     return _merge(block, {}, {})
 
 
-def _merge(block: Block, found: dict[tuple, tuple[Value, ...]], same: dict[Value, Value]) -> Block:
+def _merge(block: Graph, found: dict[tuple, tuple[Value, ...]], same: dict[Value, Value]) -> Graph:
     operations = []
     for operation in block.operations:
         operands = tuple(same.get(one, one) for one in operation.operands)
         inner = {
-            one.name: _merge(value, dict(found), dict(same)) if isinstance(value, Block) else
+            one.name: _merge(value, dict(found), dict(same)) if isinstance(value, Graph) else
             tuple(_merge(each, dict(found), dict(same)) for each in value)
             for one in fields(operation)
-            if isinstance(value := getattr(operation, one.name), Block) or one.name == "branches"
+            if isinstance(value := getattr(operation, one.name), Graph) or one.name == "branches"
         }  # fmt: skip
         operation = replace(operation, operands=operands, **inner)
         key = None if inner else _key(operation)
@@ -47,12 +47,12 @@ def _key(operation: Operation) -> tuple:
     return type(operation), operation.operands, kinds, attributes
 
 
-def remove_unused(block: Block) -> None:
+def remove_unused(block: Graph) -> None:
     """Remove operations with results that no other operation reads, in the block and the blocks inside it."""
     _remove(block, set(block.results))
 
 
-def _remove(block: Block, used: set[Value]) -> None:
+def _remove(block: Graph, used: set[Value]) -> None:
     kept = []
     for operation in reversed(block.operations):
         if used.isdisjoint(operation.results):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import inf, isclose, pi, sqrt
 
 from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Case, Constant, Elementwise, Operation, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Branches, Constant, Graph, Operation, Pointwise, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32
 
 __all__ = ["recognise"]
@@ -23,22 +23,22 @@ _CLOSE = 1e-6
 Makers = Mapping[Value, Operation]
 
 
-def recognise(block: Block) -> Block:
+def recognise(block: Graph) -> Graph:
     """Return the block with functions in place of their patterns; unused operations remain."""
     return _recognise(block, {}, {})
 
 
-def _recognise(block: Block, makers: dict[Value, Operation], same: dict[Value, Value]) -> Block:
+def _recognise(block: Graph, makers: dict[Value, Operation], same: dict[Value, Value]) -> Graph:
     operations = []
     for operation in block.operations:
         inner = {}
         for name in ("body", "condition", "select", "scatter"):
-            if isinstance(value := getattr(operation, name, None), Block):
+            if isinstance(value := getattr(operation, name, None), Graph):
                 inner[name] = _recognise(value, makers, same)
-        if isinstance(operation, Case):
+        if isinstance(operation, Branches):
             inner["branches"] = tuple(_recognise(each, makers, same) for each in operation.branches)
         operation = replace(operation, operands=tuple(same.get(one, one) for one in operation.operands), **inner)
-        if isinstance(operation, Elementwise) and operation.result.type is FLOAT32:
+        if isinstance(operation, Pointwise) and operation.result.type is FLOAT32:
             if (equal := _identity(operation, makers)) is not None:
                 same[operation.result] = equal
                 continue
@@ -56,7 +56,7 @@ def _number(value: Value, makers: Makers) -> float | None:
     return float(maker.splat) if isinstance(maker, Constant) and maker.splat is not None else None
 
 
-def _identity(operation: Elementwise, makers: Makers) -> Value | None:
+def _identity(operation: Pointwise, makers: Makers) -> Value | None:
     """Return the operand that the result equals."""
     neutral = {"maximum": -inf, "minimum": inf, "multiply": 1.0, "divide": 1.0}.get(operation.function)
     if neutral is None:
@@ -72,10 +72,10 @@ def _factors(value: Value, makers: Makers) -> Iterator[Value | float]:
     maker = makers.get(value)
     if (number := _number(value, makers)) is not None:
         yield number
-    elif isinstance(maker, Elementwise) and maker.function == "multiply":
+    elif isinstance(maker, Pointwise) and maker.function == "multiply":
         yield from _factors(maker.operands[0], makers)
         yield from _factors(maker.operands[1], makers)
-    elif isinstance(maker, Elementwise) and maker.function == "negate":
+    elif isinstance(maker, Pointwise) and maker.function == "negate":
         yield -1.0
         yield from _factors(maker.operands[0], makers)
     else:
@@ -93,13 +93,13 @@ def _product(value: Value, makers: Makers) -> tuple[float, list[Value]]:
     return scale, values
 
 
-def _function(operation: Elementwise, makers: Makers) -> tuple[str, Value] | None:
+def _function(operation: Pointwise, makers: Makers) -> tuple[str, Value] | None:
     scale, values = _product_of(operation, makers)
     if len(values) != 2:
         return None
     for x, other in (values, values[::-1]):
         maker = makers.get(other)
-        if not isinstance(maker, Elementwise):
+        if not isinstance(maker, Pointwise):
             continue
         if maker.function == "logistic" and scale == 1.0 and maker.operands[0] is x:
             return "silu", x
@@ -112,7 +112,7 @@ def _function(operation: Elementwise, makers: Makers) -> tuple[str, Value] | Non
     return None
 
 
-def _product_of(operation: Elementwise, makers: Makers) -> tuple[float, list[Value]]:
+def _product_of(operation: Pointwise, makers: Makers) -> tuple[float, list[Value]]:
     scale, values = 1.0, []
     for operand in operation.operands:
         number, some = _product(operand, makers)
@@ -120,15 +120,15 @@ def _product_of(operation: Elementwise, makers: Makers) -> tuple[float, list[Val
     return scale, values
 
 
-def _is_tanh(add: Elementwise, x: Value, makers: Makers) -> bool:
+def _is_tanh(add: Pointwise, x: Value, makers: Makers) -> bool:
     """Return whether the sum is 1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))."""
     for one, tanh in (add.operands, add.operands[::-1]):
         maker = makers.get(tanh)
-        if _number(one, makers) != 1.0 or not isinstance(maker, Elementwise) or maker.function != "tanh":
+        if _number(one, makers) != 1.0 or not isinstance(maker, Pointwise) or maker.function != "tanh":
             continue
         scale, values = _product(maker.operands[0], makers)
         inner = makers.get(values[0]) if len(values) == 1 else None
-        if not isclose(scale, sqrt(2 / pi), rel_tol=_CLOSE) or not isinstance(inner, Elementwise):
+        if not isclose(scale, sqrt(2 / pi), rel_tol=_CLOSE) or not isinstance(inner, Pointwise):
             return False
         if inner.function != "add" or inner.operands[0] is not x:
             return False

@@ -13,7 +13,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.xla.compiled import compile_graph
 from neuroncore_rtl.frontends.xla.graph import operations as graph
-from neuroncore_rtl.frontends.xla.graph.operations import Block, Operation, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32, INTEGER32, UNSIGNED32
 from neuroncore_rtl.frontends.xla.reading.module import parse_text, read_module
 from neuroncore_rtl.frontends.xla.refusal import Refused
@@ -115,7 +115,7 @@ def _unknown(message: str) -> str:
     return found[1] if found else message.splitlines()[-1][:80]
 
 
-def _constants(block: Block) -> Iterator[graph.Constant]:
+def _constants(block: Graph) -> Iterator[graph.Constant]:
     makers = {value: one for one in block.operations for value in one.results}
     for value in block.results:
         maker = makers[value]
@@ -123,7 +123,7 @@ def _constants(block: Block) -> Iterator[graph.Constant]:
         yield maker
 
 
-def _made_arguments(block: Block) -> list[np.ndarray]:
+def _made_arguments(block: Graph) -> list[np.ndarray]:
     """Make the constants of a block its arguments; return their arrays."""
     constants = [one for one in block.operations if isinstance(one, graph.Constant)]
     block.arguments = tuple(one.result for one in constants)
@@ -131,7 +131,7 @@ def _made_arguments(block: Block) -> list[np.ndarray]:
     return [np.array(one.array) for one in constants]
 
 
-def _narrow(block: Block) -> bool:
+def _narrow(block: Graph) -> bool:
     """Replace the 64-bit types of a block; return whether a float type was among them."""
     operations = [*_operations(block)]
     values = {value for one in operations for value in (*one.operands, *one.results)} | {*block.results}
@@ -149,7 +149,7 @@ def _narrow(block: Block) -> bool:
     return rounds
 
 
-def _operations(block: Block) -> Iterator[Operation]:
+def _operations(block: Graph) -> Iterator[Operation]:
     for one in block.operations:
         yield one
         for inner in one.blocks:

@@ -9,7 +9,7 @@ from neuroncore_rtl.frontends.xla.emit.functions import (
     powers,
     transcendental,
 )
-from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand
+from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program import Tensor
@@ -28,7 +28,7 @@ FUNCTIONS = {
 """Functions by name."""
 
 
-def evaluate(lanes: Lanes, name: str, dst: Tensor, to: ElementType, of: ElementType, *operands: Operand) -> None:
+def evaluate(lanes: Lanes, name: str, dst: Tensor, to: ElementType, of: ElementType, *operands: LaneOperand) -> None:
     """Append dst = function of operands of type `of`; the result has type `to`.
 
     Integers after the function's name, separated by blanks, are its parameters.

@@ -3,19 +3,21 @@
 from functools import partial
 
 from neuroncore_rtl.frontends.xla.emit.functions.registry import Registry
-from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand, wrap
+from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes, wrap
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.spec.formats import FP32, INT32, UINT8
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["FUNCTIONS"]
+__all__: list[str] = []
 
 FUNCTIONS = Registry()
 _BOOLEAN = {AluOp.ADD: AluOp.BITWISE_OR, AluOp.SUBTRACT: AluOp.BITWISE_XOR, AluOp.MULTIPLY: AluOp.BITWISE_AND}
 
 
-def _wrapping(op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
+def _wrapping(
+    op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand
+) -> None:
     if to.is_boolean:
         lanes.apply(dst, a, _BOOLEAN[op], b)
     elif to.is_float or to.bits == 32:
@@ -29,7 +31,9 @@ FUNCTIONS["subtract"] = partial(_wrapping, AluOp.SUBTRACT)
 FUNCTIONS["multiply"] = partial(_wrapping, AluOp.MULTIPLY)
 
 
-def _within(op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
+def _within(
+    op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand
+) -> None:
     """Append an operation with a result in the range of narrow operands."""
     lanes.apply(dst, a, op, b)
 
@@ -42,7 +46,7 @@ FUNCTIONS["xor"] = partial(_within, AluOp.BITWISE_XOR)
 
 
 @FUNCTIONS.named("not")
-def _not(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _not(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     if to.is_boolean:
         lanes.apply(dst, a, AluOp.IS_EQUAL, 0)
     else:
@@ -50,7 +54,7 @@ def _not(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand
 
 
 @FUNCTIONS.named("negate")
-def _negate(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _negate(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     if to.is_float:
         lanes.apply(dst, a, AluOp.MULTIPLY, -1.0)
     else:
@@ -58,7 +62,7 @@ def _negate(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Oper
 
 
 @FUNCTIONS.named("abs")
-def _abs(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _abs(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     if to.is_float:
         lanes.function(dst, a, "abs")
     elif to.bits == 32:
@@ -69,7 +73,7 @@ def _abs(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand
 
 
 @FUNCTIONS.named("sign")
-def _sign(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _sign(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     if to.is_float:
         value = lanes.tile(a, FP32)
         signs = lanes.function(lanes.new(), value, "sign")
@@ -84,7 +88,7 @@ def _sign(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operan
 
 @FUNCTIONS.named("clamp")
 def _clamp(
-    lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, low: Operand, a: Operand, high: Operand
+    lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, low: LaneOperand, a: LaneOperand, high: LaneOperand
 ) -> None:
     if isinstance(a, Tensor) and not isinstance(low, Tensor) and not isinstance(high, Tensor):
         lanes.chain(dst, a, AluOp.MAX, low, AluOp.MIN, high)

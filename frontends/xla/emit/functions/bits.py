@@ -3,29 +3,31 @@
 from functools import partial
 
 from neuroncore_rtl.frontends.xla.emit.functions.registry import Registry
-from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand, wrap
+from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes, wrap
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import FP32, INT32, UINT8, UINT16, UINT32
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["FUNCTIONS", "UNSIGNED", "codes_of"]
+__all__ = ["UNSIGNED", "bits_of"]
 
 FUNCTIONS = Registry()
 UNSIGNED = {8: UINT8, 16: UINT16, 32: UINT32}
 """Formats by the number of bits."""
 
 
-def codes_of(lanes: Lanes, of: ElementType, a: Operand) -> Tensor:
+def bits_of(lanes: Lanes, of: ElementType, a: LaneOperand) -> Tensor:
     """Return the bits of elements as UINT32, filled with zeros."""
     codes = lanes.tile(a, of.format).bitcast(UNSIGNED[of.bits])
     return codes if of.bits == 32 else lanes.wide(codes, UINT32)
 
 
-def _shift(op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
+def _shift(
+    op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand
+) -> None:
     """Append a shift; a count is unsigned, and one of more bits than the type has gives 0."""
-    value, count = codes_of(lanes, of, a), codes_of(lanes, of, b) if isinstance(b, Tensor) else b % (1 << of.bits)
+    value, count = bits_of(lanes, of, a), bits_of(lanes, of, b) if isinstance(b, Tensor) else b % (1 << of.bits)
     if of.bits == 32:
         lanes.apply(dst.bitcast(UINT32), value, op, count)
     else:
@@ -37,14 +39,14 @@ FUNCTIONS["shift_right_logical"] = partial(_shift, AluOp.LOGICAL_SHIFT_RIGHT)
 
 
 @FUNCTIONS.named("shift_right_arithmetic")
-def _shift_signed(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
+def _shift_signed(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand) -> None:
     """Append a shift of the complement of a negative number, and complement the result.
 
     The sign is the highest bit, also of unsigned types.
     """
-    value, every = codes_of(lanes, of, a), (1 << of.bits) - 1
+    value, every = bits_of(lanes, of, a), (1 << of.bits) - 1
     mask = _chain(lanes, value, AluOp.LOGICAL_SHIFT_RIGHT, of.bits - 1, AluOp.MULTIPLY, every)
-    count = codes_of(lanes, of, b) if isinstance(b, Tensor) else b % (1 << of.bits)
+    count = bits_of(lanes, of, b) if isinstance(b, Tensor) else b % (1 << of.bits)
     flipped = lanes.apply(lanes.new(UINT32), value, AluOp.BITWISE_XOR, mask)
     shifted = lanes.apply(lanes.new(UINT32), flipped, AluOp.LOGICAL_SHIFT_RIGHT, count)
     target = dst.bitcast(UINT32) if of.bits == 32 else lanes.new(UINT32)
@@ -54,7 +56,7 @@ def _shift_signed(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a
 
 
 @FUNCTIONS.named("mulhi")
-def _high_product(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
+def _high_product(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand) -> None:
     """Append the upper half of a product.
 
     One of 32 bits is the sum of products of 16 bits; a negative operand is 2^32 too large there.
@@ -85,9 +87,9 @@ def _high_product(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a
 
 
 @FUNCTIONS.named("popcnt")
-def _count_ones(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _count_ones(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     """Append sums of bits in pairs, in groups of four and of eight, then of the four bytes by a product."""
-    value = codes_of(lanes, of, a)
+    value = bits_of(lanes, of, a)
     right, keep = AluOp.LOGICAL_SHIFT_RIGHT, AluOp.BITWISE_AND
     value = lanes.apply(lanes.new(UINT32), value, AluOp.SUBTRACT, _chain(lanes, value, right, 1, keep, 0x55555555))
     high = _chain(lanes, value, right, 2, keep, 0x33333333)
@@ -102,12 +104,12 @@ def _chain(lanes: Lanes, a: Tensor, op0: AluOp, s0: int, op1: AluOp = AluOp.BYPA
 
 
 @FUNCTIONS.named("count_leading_zeros")
-def _count_zeros(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _count_zeros(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     """Append a subtraction from the FP32 exponent of the number without the ones behind others, so it rounds no bit up.
 
     Zero has the exponent field 0.
     """
-    value = codes_of(lanes, of, a)
+    value = bits_of(lanes, of, a)
     behind = _chain(lanes, value, AluOp.LOGICAL_SHIFT_RIGHT, 1, AluOp.BITWISE_XOR, (1 << 32) - 1)
     first = lanes.wide(lanes.apply(lanes.new(UINT32), value, AluOp.BITWISE_AND, behind), FP32)
     exponent = lanes.chain(lanes.new(INT32), first.bitcast(INT32), AluOp.LOGICAL_SHIFT_RIGHT, 23, AluOp.MULTIPLY, -1)

@@ -4,24 +4,26 @@ from functools import partial
 from math import inf
 
 from neuroncore_rtl.frontends.xla.emit.functions.registry import Registry
-from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand
+from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.spec.formats import FP32, INT8, INT16, INT32, UINT8
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["FUNCTIONS"]
+__all__: list[str] = []
 
 FUNCTIONS = Registry()
 _SAME_BITS = {8: INT8, 16: INT16, 32: INT32}
 
 
-def _compare(op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
+def _compare(
+    op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand
+) -> None:
     lanes.apply(dst, a, op, b, of.format)
 
 
 def _compare_total(
-    op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand
+    op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand
 ) -> None:
     lanes.apply(dst, _ordered(lanes, of, a), op, _ordered(lanes, of, b))
 
@@ -33,7 +35,7 @@ for _name, _op in (
     FUNCTIONS[_name], FUNCTIONS[f"{_name}_total"] = partial(_compare, _op), partial(_compare_total, _op)
 
 
-def _ordered(lanes: Lanes, of: ElementType, a: Operand) -> Tensor:
+def _ordered(lanes: Lanes, of: ElementType, a: LaneOperand) -> Tensor:
     """Return integers in the total order of floats: -NaN, -inf, ..., -0, +0, ..., inf, NaN."""
     codes = lanes.tile(a, of.format).bitcast(_SAME_BITS[of.bits])
     mask = lanes.chain(lanes.new(INT32), codes, AluOp.IS_LT, 0, AluOp.MULTIPLY, (1 << (of.bits - 1)) - 1)
@@ -41,12 +43,18 @@ def _ordered(lanes: Lanes, of: ElementType, a: Operand) -> Tensor:
 
 
 @FUNCTIONS.named("is_finite")
-def _is_finite(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _is_finite(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     lanes.chain(dst, lanes.tile(a, FP32), AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, inf)
 
 
 @FUNCTIONS.named("select")
 def _select(
-    lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, condition: Operand, yes: Operand, no: Operand
+    lanes: Lanes,
+    dst: Tensor,
+    to: ElementType,
+    of: ElementType,
+    condition: LaneOperand,
+    yes: LaneOperand,
+    no: LaneOperand,
 ) -> None:
     lanes.choose(dst, lanes.tile(condition, UINT8), yes, no)

@@ -2,16 +2,16 @@
 
 from functools import partial
 
-from neuroncore_rtl.frontends.xla.emit.functions.bits import UNSIGNED, codes_of
+from neuroncore_rtl.frontends.xla.emit.functions.bits import UNSIGNED, bits_of
 from neuroncore_rtl.frontends.xla.emit.functions.registry import Registry
-from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand, with_sign, wrap
+from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes, with_sign, wrap
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import INT32, UINT8, UINT32, FloatFormat
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["FUNCTIONS"]
+__all__: list[str] = []
 
 FUNCTIONS = Registry()
 _WHOLE = 2.0**23
@@ -19,7 +19,7 @@ _WHOLE = 2.0**23
 
 
 @FUNCTIONS.named("convert")
-def _convert(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _convert(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     value = lanes.tile(a, of.format)
     if to.is_boolean:
         lanes.apply(dst, value, AluOp.NOT_EQUAL, 0)
@@ -43,7 +43,7 @@ def _may_wrap(to: ElementType, of: ElementType) -> bool:
     return of.bits > to.bits or (of.is_signed and not to.is_signed) or (of.bits == to.bits and of != to)
 
 
-def _round(op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _round(op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     lanes.apply(dst, a, op)
 
 
@@ -52,7 +52,7 @@ FUNCTIONS["ceil"] = partial(_round, AluOp.CEIL)
 
 
 @FUNCTIONS.named("round_nearest_even")
-def _round_even(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _round_even(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     value = lanes.wide(a)
     magnitude = lanes.function(lanes.new(), value, "abs")
     near = lanes.chain(lanes.new(), magnitude, AluOp.ADD, _WHOLE, AluOp.SUBTRACT, _WHOLE)
@@ -61,7 +61,7 @@ def _round_even(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: 
 
 
 @FUNCTIONS.named("round_nearest_afz")
-def _round_away(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _round_away(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     value = lanes.wide(a)
     magnitude = lanes.function(lanes.new(), value, "abs")
     whole = lanes.apply(lanes.new(), magnitude, AluOp.FLOOR)
@@ -72,12 +72,12 @@ def _round_away(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: 
 
 @FUNCTIONS.named("reduce_precision")
 def _reduce_precision(
-    lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, exponent_bits: int, mantissa_bits: int
+    lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, exponent_bits: int, mantissa_bits: int
 ) -> None:
     """Append what XLA does: round the mantissa to nearest even, then exponents out of range to infinity or zero."""
     fmt = of.format
     assert isinstance(fmt, FloatFormat)
-    codes = value = codes_of(lanes, of, a)
+    codes = value = bits_of(lanes, of, a)
     magnitudes = (1 << (fmt.bits - 1)) - 1
     if (cut := fmt.mantissa_bits - mantissa_bits) > 0:
         odd = lanes.chain(lanes.new(UINT32), codes, AluOp.LOGICAL_SHIFT_RIGHT, cut, AluOp.BITWISE_AND, 1)

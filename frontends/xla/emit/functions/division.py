@@ -1,19 +1,19 @@
 """Quotients and remainders."""
 
 from neuroncore_rtl.frontends.xla.emit.functions.registry import Registry
-from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand, wrap
+from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes, wrap
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.spec.formats import INT32, UINT8, UINT32
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["FUNCTIONS"]
+__all__: list[str] = []
 
 FUNCTIONS = Registry()
 
 
 @FUNCTIONS.named("divide")
-def _divide(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
+def _divide(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand) -> None:
     if to.is_float:
         lanes.apply(dst, a, AluOp.DIVIDE, b)
     else:
@@ -21,14 +21,16 @@ def _divide(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Oper
 
 
 @FUNCTIONS.named("remainder")
-def _remainder(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
+def _remainder(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand) -> None:
     if to.is_float:
         lanes.apply(dst, a, AluOp.FMOD, b)
     else:
         _divide_integers(lanes, dst, of, a, b, remainder=True)
 
 
-def _divide_integers(lanes: Lanes, dst: Tensor, of: ElementType, a: Operand, b: Operand, *, remainder: bool) -> None:
+def _divide_integers(
+    lanes: Lanes, dst: Tensor, of: ElementType, a: LaneOperand, b: LaneOperand, *, remainder: bool
+) -> None:
     """Append the quotient, rounded to zero, or the remainder, with a's sign.
 
     The product of a and 1 / b in FP32, times 1 - 2^-20, never exceeds the quotient. Two such steps leave at most two,

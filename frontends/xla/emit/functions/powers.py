@@ -1,34 +1,34 @@
 """Powers and roots."""
 
-from neuroncore_rtl.frontends.xla.emit.functions.bits import codes_of
+from neuroncore_rtl.frontends.xla.emit.functions.bits import bits_of
 from neuroncore_rtl.frontends.xla.emit.functions.registry import Registry
-from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand, with_sign, wrap
+from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes, with_sign, wrap
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import INT32, UINT8
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["FUNCTIONS"]
+__all__: list[str] = []
 
 FUNCTIONS = Registry()
 
 
 @FUNCTIONS.named("power")
-def _power(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
+def _power(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand) -> None:
     if to.is_float:
         lanes.apply(dst, a, AluOp.POWER, b)
     else:
         _power_integers(lanes, dst, of, a, b)
 
 
-def _power_integers(lanes: Lanes, dst: Tensor, of: ElementType, a: Operand, b: Operand) -> None:
+def _power_integers(lanes: Lanes, dst: Tensor, of: ElementType, a: LaneOperand, b: LaneOperand) -> None:
     """Append a product of squares for the ones of the exponent.
 
     As in XLA, a negative exponent gives 1 or -1 for these bases, with the sign by the exponent's last bit, else 0.
     """
     base = first = lanes.wide(a, of.format if of.bits == 32 else INT32)
-    exponent = codes_of(lanes, of, b)
+    exponent = bits_of(lanes, of, b)
     power = lanes.new(base.format)
     lanes.append(isa.memset(power, 1))
     for place in range(of.bits - of.is_signed):
@@ -53,7 +53,7 @@ def _power_integers(lanes: Lanes, dst: Tensor, of: ElementType, a: Operand, b: O
 
 
 @FUNCTIONS.named("cbrt")
-def _cube_root(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _cube_root(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     """Append a power with Newton's step y + (x / y^2 - y) / 3, where that is a number; signs are those of x."""
     value = lanes.wide(a)
     x = lanes.function(lanes.new(), value, "abs")

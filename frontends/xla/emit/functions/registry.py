@@ -7,19 +7,19 @@ from neuroncore_rtl.frontends.xla.emit.lanes import Lanes
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.kernels.program import Tensor
 
-__all__ = ["Function", "Registry"]
+__all__ = ["LaneFunction", "Registry"]
 
-Function = Callable[Concatenate[Lanes, Tensor, ElementType, ElementType, ...], None]
+LaneFunction = Callable[Concatenate[Lanes, Tensor, ElementType, ElementType, ...], None]
 """Of lanes, destination, types of result and first operand, operands."""
 
 
-class Registry(dict[str, Function]):
+class Registry(dict[str, LaneFunction]):
     """Functions by name."""
 
-    def named(self, *names: str) -> Callable[[Function], Function]:
+    def named(self, *names: str) -> Callable[[LaneFunction], LaneFunction]:
         """Return a decorator that registers a function."""
 
-        def register(function: Function) -> Function:
+        def register(function: LaneFunction) -> LaneFunction:
             self.update(dict.fromkeys(names, function))
             return function
 

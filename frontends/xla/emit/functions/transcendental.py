@@ -4,17 +4,17 @@ from functools import partial
 from math import inf, pi, sqrt
 
 from neuroncore_rtl.frontends.xla.emit.functions.registry import Registry
-from neuroncore_rtl.frontends.xla.emit.lanes import Lanes, Operand, with_sign
+from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes, with_sign
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import FP32, INT32, UINT8
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["ACTIVATIONS", "FUNCTIONS"]
+__all__ = ["ENGINE_FUNCTIONS"]
 
 FUNCTIONS = Registry()
-ACTIVATIONS = {
+ENGINE_FUNCTIONS = {
     "exponential": "exp", "log": "ln", "sqrt": "sqrt", "rsqrt": "rsqrt", "tanh": "tanh", "logistic": "sigmoid",
     "sine": "sin", "cosine": "cos", "erf": "erf", "gelu": "gelu", "gelu_tanh": "gelu_tanh", "silu": "silu",
 }  # fmt: skip
@@ -23,15 +23,15 @@ _PI = 3.1415927410125732
 """The FP32 number next to pi."""
 
 
-def _activate(function: str, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _activate(function: str, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     lanes.function(dst, a, function)
 
 
-FUNCTIONS.update({name: partial(_activate, function) for name, function in ACTIVATIONS.items()})
+FUNCTIONS.update({name: partial(_activate, function) for name, function in ENGINE_FUNCTIONS.items()})
 
 
 @FUNCTIONS.named("exponential_minus_one")
-def _expm1(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _expm1(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     """Append 2 t / (1 - t), t = tanh(x / 2), for small x, and exp(x) - 1 for others."""
     value = lanes.wide(a)
     t = lanes.function(lanes.new(), value, "tanh", 0.5)
@@ -43,7 +43,7 @@ def _expm1(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Opera
 
 
 @FUNCTIONS.named("log_plus_one")
-def _log1p(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _log1p(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     """Append ln(u) x / (u - 1), u = 1 + x: their errors cancel; x where u is 1, ln(u) where it is infinite."""
     value = lanes.wide(a)
     u = lanes.apply(lanes.new(), value, AluOp.ADD, 1.0)
@@ -56,13 +56,13 @@ def _log1p(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Opera
 
 
 @FUNCTIONS.named("tan")
-def _tan(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _tan(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     value = lanes.tile(a, FP32)
     lanes.apply(dst, lanes.function(lanes.new(), value, "sin"), AluOp.DIVIDE, lanes.function(lanes.new(), value, "cos"))
 
 
 @FUNCTIONS.named("atan2")
-def _atan2(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand, b: Operand) -> None:
+def _atan2(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand) -> None:
     """Append arctan |y / x|, subtracted from pi if x is negative, with the sign of y.
 
     The ratio of two infinities is 1, of two zeros 0.
@@ -80,7 +80,7 @@ def _atan2(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Opera
 
 
 @FUNCTIONS.named("erfc")
-def _erfc(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Operand) -> None:
+def _erfc(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
     """Append 2 gelu(z) / z, z = -sqrt(2) x, and 1 - erf(x) for small x."""
     value = lanes.wide(a)
     z = lanes.apply(lanes.new(), value, AluOp.MULTIPLY, -sqrt(2.0))

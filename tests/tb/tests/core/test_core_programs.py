@@ -47,8 +47,8 @@ def test_many_random_programs_are_golden(words):
 
 
 def test_a_byte_that_differs_fails_the_bench(monkeypatch):
-    def disturbed(config, hbm, images):
-        expected = sound(config, hbm, images)
+    def disturbed(config, hbm, images, traces=None):
+        expected = sound(config, hbm, images, traces)
         hbm[-0x9000] ^= 1
         return expected
 

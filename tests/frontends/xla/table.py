@@ -1,6 +1,6 @@
 """Table of the operations of StableHLO and CHLO: exact, different, or refused, and why.
 
-`python -m neuroncore_rtl.frontends.xla.table` writes it to docs/jax.md.
+`python -m tests.frontends.xla.table` writes it to docs/jax.md.
 """
 
 from collections.abc import Iterator
