@@ -22,15 +22,20 @@ _VIEWS = (graph.Broadcast, graph.Reshape, graph.Transpose, graph.StridedSlice, g
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a compilation.
+    """Options of a compilation; Refused if one is unknown.
 
     Arguments:
-        auto_cast: which float32 values the machine may round: "none", "matmult" (operands of products), "all".
+        auto_cast: which float32 values the machine may round: "none", or "matmult", the operands of products.
         auto_cast_type: their format: "bf16", "fp16", "tf32", "fp8e4".
     """
 
     auto_cast: str = "none"
     auto_cast_type: str = "bf16"
+
+    def __post_init__(self):
+        for name, known in (("auto_cast", ("none", "matmult")), ("auto_cast_type", ("bf16", "fp16", "tf32", "fp8e4"))):
+            if getattr(self, name) not in known:
+                raise Refused(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
 
 
 @dataclass

@@ -101,3 +101,10 @@ def test_operands_of_products_are_rounded_only_if_that_is_allowed(rng):
         model = jit(jnp.dot, preset="nano", target="golden", auto_cast=cast, auto_cast_type=kind)
         errors[cast, kind] = np.abs(model(a, b) - exact).max()
     assert errors["none", "bf16"] < 1e-6 < errors["matmult", "fp16"] < errors["matmult", "bf16"] < 0.1
+
+
+@pytest.mark.parametrize("options", [{"auto_cast": "all"}, {"auto_cast_type": "int8"}])
+def test_an_unknown_cast_is_refused(options):
+    (name,) = options
+    with pytest.raises(Refused, match=f"{name} must be one of "):
+        jit(jnp.sin, preset="nano", target="golden", **options)
