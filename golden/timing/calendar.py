@@ -21,9 +21,31 @@ from numba import njit
 from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 
 __all__ = [
-    "FIRST_STEP", "LAST_STEP", "LAST_WRITE", "NEXT_FIRST", "NEXT_OFFER", "SCALAR", "SHARING", "UNSHARED", "VECTOR",
-    "Accesses", "Calendars", "LinePort", "Loads", "Moves", "Progress", "bank_places", "begin_steps", "buffered_lines",
-    "columns", "line_accesses", "load_steps", "new_calendar", "new_owners", "slots", "steps",
+    "FIRST_STEP",
+    "LAST_STEP",
+    "LAST_WRITE",
+    "NEXT_FIRST",
+    "NEXT_OFFER",
+    "SCALAR",
+    "SHARING",
+    "UNSHARED",
+    "VECTOR",
+    "Accesses",
+    "Calendars",
+    "ElementwiseProgress",
+    "LinePort",
+    "Loads",
+    "Moves",
+    "bank_places",
+    "begin_steps",
+    "buffered_lines",
+    "columns",
+    "line_accesses",
+    "load_steps",
+    "new_calendar",
+    "new_owners",
+    "slots",
+    "steps",
 ]  # fmt: skip
 
 _WINDOW = 1 << 14
@@ -325,7 +347,7 @@ def begin_steps(first, written, depth, a, b, dst):
     return state
 
 
-class Progress(NamedTuple):
+class ElementwiseProgress(NamedTuple):
     """Progress of an element-wise instruction; for `state`, updated in place, and the operands see `begin_steps`.
 
     `offered` is the cycle of the first step without stalls: in a paced engine time passes while that step stalls.

@@ -13,7 +13,7 @@ from neuroncore_rtl.golden.timing.calendar import (
     NEXT_OFFER,
     SCALAR,
     VECTOR,
-    Progress,
+    ElementwiseProgress,
     begin_steps,
     steps,
 )
@@ -93,10 +93,10 @@ class ElementwiseEngine:
         plan = plan_of(instruction, self._config)
         state = begin_steps(first, self._written, plan.depth, *tensors)
         state[NEXT_OFFER], state[NEXT_FIRST] = self._ticks
-        walk = Progress(state, tuple(plan), shape, *tensors, offered=offered)
+        walk = ElementwiseProgress(state, tuple(plan), shape, *tensors, offered=offered)
         self._agenda.at(first if self._priority == SCALAR else self._agenda.now, self._step, (record, timed), walk)
 
-    def _step(self, job: Job, walk: Progress) -> None:
+    def _step(self, job: Job, walk: ElementwiseProgress) -> None:
         done = steps(self._calendars, self._priority, self._agenda.now + AHEAD[self._priority], tuple(walk))
         state = walk.state
         last = int(state[LAST_STEP])
