@@ -21,31 +21,9 @@ from numba import njit
 from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 
 __all__ = [
-    "FIRST_STEP",
-    "LAST_STEP",
-    "LAST_WRITE",
-    "NEXT_FIRST",
-    "NEXT_OFFER",
-    "SCALAR",
-    "SHARING",
-    "UNSHARED",
-    "VECTOR",
-    "Accesses",
-    "Calendars",
-    "ElementwiseProgress",
-    "LinePort",
-    "Loads",
-    "Moves",
-    "bank_places",
-    "begin_steps",
-    "buffered_lines",
-    "columns",
-    "line_accesses",
-    "load_steps",
-    "new_calendar",
-    "new_owners",
-    "slots",
-    "steps",
+    "FIRST_STEP", "LAST_STEP", "LAST_WRITE", "NEXT_FIRST", "NEXT_OFFER", "SCALAR", "SHARING", "UNSHARED", "VECTOR",
+    "Accesses", "Calendars", "ElementwiseProgress", "LinePort", "Loads", "Moves", "bank_places", "begin_steps",
+    "buffered_lines", "columns", "line_accesses", "load_steps", "new_calendar", "new_owners", "slots", "steps",
 ]  # fmt: skip
 
 _WINDOW = 1 << 14
