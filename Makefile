@@ -75,6 +75,7 @@ test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, 
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not slow' $(ARGS)
 
 lint: $(ALL) ## check style, layout, import layers and cycles, types, line budgets, and the language of texts
+	@mkdir -p sim_build
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports --no-logo >sim_build/imports.txt || { cat sim_build/imports.txt; exit 1; }
 	@$(BIN)/basedpyright --level error >sim_build/types.txt || { cat sim_build/types.txt; exit 1; }
