@@ -13,7 +13,7 @@ from neuroncore_rtl.spec.config import PRESETS, Config
 __all__ = ["Builder"]
 
 _BOOLEAN = ("equal", "not_equal", "less", "greater", "is_finite")
-"""Beginnings of the functions whose result is boolean."""
+"""Beginnings of the names of boolean functions."""
 
 
 @dataclass
