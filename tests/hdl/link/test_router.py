@@ -85,9 +85,9 @@ def test_every_flit_leaves_once_in_order_and_where_it_must(instance, stall):
         choices = [(key, output) for key, output in expected.items() if key[0] == chip]
         first, inputs = (local_output(instance, 0), 4) if side is None else (link_output(side, vc), 1)
         for port in range(first, first + inputs):
-            for number in range(40 if choices else 0):
+            for _ in range(40 if choices else 0):
                 (_, destination, channel), output = rng.choice(choices)
-                given[port].append(flit(destination, channel, 1000 * port + number, source=port))
+                given[port].append(flit(destination, channel, rng.getrandbits(8 * BYTES), source=port))
                 wanted[port, output].append(given[port][-1])
                 counts[output] += 1
     played = run_router(instance, chip, given, counts, stall=stall, seed=chip)
