@@ -2,11 +2,12 @@
 
 import sys
 
+from neuroncore_rtl import jit  # first: in a clone it installs jax
+
+# isort: split
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-from neuroncore_rtl import jit
 
 POINTS, HIDDEN, STEPS = 64, 16, 12
 

@@ -15,6 +15,9 @@ __all__ = ["jit"]
 def __getattr__(name: str):
     if name == "jit":
         from neuroncore_rtl.frontends.xla.jitted import jit
+        from neuroncore_rtl.run.sim.packages import require_packages
+
+        require_packages("jax")  # here, so that `import jax` may follow
 
         return jit
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

