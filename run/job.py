@@ -70,6 +70,7 @@ class Job(ABC):
         instance: the instance with its links; None without links.
         title: title of the picture of the links.
         core: the core that a waveform shows inside, or None.
+        bandwidth: most bytes per cycle of HBM; 0: the machine's.
         levels: levels of hierarchy from the harness to the level from which DEPTH counts.
     """
 
@@ -81,6 +82,7 @@ class Job(ABC):
     instance = None
     title = ""
     core = None
+    bandwidth = 0
     levels = 0
 
     @abstractmethod
@@ -199,6 +201,10 @@ class ImageJob(Job):
     @property
     def levels(self) -> int:
         return 0 if self.core is None else CHIP_LEVELS
+
+    @property
+    def bandwidth(self) -> int:
+        return self.behaviour.rate // 256
 
     @property
     def doing(self) -> str:

@@ -16,6 +16,9 @@ from neuroncore_rtl.run.check.unwritten import find_unwritten
 from neuroncore_rtl.run.harness.hbm import Hbm, hbm_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected, ImageJob
+from neuroncore_rtl.run.page.page import write_page
+from neuroncore_rtl.run.page.parts import collect_parts
+from neuroncore_rtl.run.report import Report, display_path
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import (
     BOARD_OPTIONS,
@@ -129,7 +132,15 @@ def run(
         config, made = program.config, program
     order = settings.order if made is None else made.order
     name = _file_name(f"run-{name}", config, target, {**settings.values, "ORDER": order or Program.order})
-    result = execute(program_job(program, inputs or {}, name, hbm_of(settings)), target)
+    with collect_parts() as parts:
+        result = execute(program_job(program, inputs or {}, name, hbm_of(settings)), target)
+    if parts is not None:
+        report = Report(
+            test=name, settings={**settings.values, "TARGET": target.name, "ORDER": order}, rows=result.rows,
+            cycles=result.cycles, compared=result.compared, mismatches=result.mismatches, failures=result.failures,
+            modelled=not target.compares, clock_mhz=config.clock_mhz,
+        )  # fmt: skip
+        result = replace(result, files={**result.files, "report": display_path(write_page(report, parts))})
     if result.failures:
         fault = result.outcome.parts[0].error if result.outcome else None
         raise ProgramFailed("\n".join(result.failures), row_beyond(fault, result.job.memories[0], config))

@@ -11,12 +11,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.estimates import Forecast, estimate, remark, remember
+from neuroncore_rtl.run.wrong_tile import WrongTile
 
 __all__ = [
     "PLAIN_WIDTH", "Report", "Share", "align_rows", "display_path", "progress", "recording_in", "recordings",
@@ -108,6 +110,8 @@ class Report:
         modelled: whether the cycles are the timing model's; no RTL has run, and nothing was compared.
         judge: source of the verdict if not golden.
         clock_mhz: clock of the machine; 0 if its cycles have no time.
+        wrong_tile: the first tile of a product that differs, for the run's page.
+        product: operands of a product on the RTL, codes [M, K] and [K, N], their format and the machine, for the page.
     """
 
     test: str = ""
@@ -126,6 +130,8 @@ class Report:
     modelled: bool = False
     judge: str | None = None
     clock_mhz: int = 0
+    wrong_tile: WrongTile | None = None
+    product: tuple[Any, Any, Any, Any] | None = None
 
     @property
     def microseconds(self) -> float | None:
@@ -170,9 +176,14 @@ class Report:
         }
         return {name: _plain(value) for name, value in record.items()}
 
+    @property
+    def stem(self) -> str:
+        """Name of the record and the page, without suffix: `<test>` or `<test>-<label>`."""
+        return "-".join(filter(None, (self.test, self.label)))
+
     def write(self, directory: Path = RESULTS) -> Path:
-        """Store the record atomically as `<test>.json` or `<test>-<label>.json`; return its path."""
-        return write_record(directory / f"{'-'.join(filter(None, (self.test, self.label)))}.json", self.as_json())
+        """Store the record atomically; return its path."""
+        return write_record(directory / f"{self.stem}.json", self.as_json())
 
     def show(self, console: Console | None = None) -> None:
         console = console or terminal()

@@ -165,6 +165,11 @@ class Result:
         """Path of the recorded waveform, a file for GTKWave."""
         return self._file("waveform")
 
+    @property
+    def report(self) -> Path | None:
+        """Path of the page of the run, a file for a web browser."""
+        return self._file("report")
+
     def _file(self, kind: str) -> Path | None:
         return Path(self.files[kind]).absolute() if kind in self.files else None
 
@@ -240,7 +245,8 @@ class Result:
             yield "bit-exact", f"{'yes' if self.bit_exact else 'no'}, {self.compared:,} bytes compared"
         for row in spill_table(self.image.spills):
             yield "spilled", "{tile}: {copies:,} copies, {bytes:,} bytes".format_map(row)
-        for name, path in (("timeline", self.timeline), ("waveform", self.waveform), ("profile", self.profile)):
+        files = {"timeline": self.timeline, "waveform": self.waveform, "profile": self.profile, "report": self.report}
+        for name, path in files.items():
             if path is not None:
                 yield name, display_path(path)
         if self.profiled is not None:

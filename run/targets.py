@@ -15,6 +15,7 @@ from neuroncore_rtl.run.harness.board.board import SimulatedBoard
 from neuroncore_rtl.run.harness.board.host_port import BOARD_MEMORY_BYTES, HostPort, LinkError, SerialLine
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import Expected, ImageJob, Job, record_count
+from neuroncore_rtl.run.page.parts import note_result
 from neuroncore_rtl.run.report import display_path, progress, recordings
 from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import UsageError
@@ -235,9 +236,12 @@ def execute(job: Job, on: Target) -> Result:
         found |= {"links": table, "link_summary": link_summary(job.instance, table, sum(links.disturbed))}
     if outcome is not None and not outcome.host:
         found["files"] = _pictures(job, result, found.get("links", {})) | dict(result.files)
+    bandwidth = getattr(on, "bandwidth", job.bandwidth)
     if on.profile and isinstance(job, ImageJob):
-        found["profiled"], found["profile"] = _profile(job, result, getattr(on, "bandwidth", job.behaviour.rate // 256))
-    return replace(result, **found)
+        found["profiled"], found["profile"] = _profile(job, result, bandwidth)
+    result = replace(result, **found)
+    note_result(result, bandwidth)
+    return result
 
 
 def _compare(job: Job, result: Result, expected: Expected) -> dict[str, Any]:

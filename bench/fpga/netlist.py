@@ -102,5 +102,5 @@ def check(device: TensorDevice, seed: int = 1) -> tuple[int, int]:
         result, _ = multiply_on_core(a, b, fmt, device.config, Rtl(sim="icarus"), device=device)
         expected = golden.matrix_product(a, b, fmt, device.config.rows)
         compared += expected.size
-        mismatches += count_differences(result, expected, fmt is INT8, device.config.columns, "the netlist differs")
+        mismatches += count_differences(result, expected, fmt is INT8, device.config.columns, "the netlist differs")[0]
     return compared, mismatches

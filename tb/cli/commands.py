@@ -9,6 +9,7 @@ from dataclasses import replace
 import click
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.run.page.parts import collect_parts
 from neuroncore_rtl.run.report import PLAIN_WIDTH, display_path
 from neuroncore_rtl.run.settings import Command, Option, Settings, UsageError
 from neuroncore_rtl.run.sim.doctor import MissingTool
@@ -17,6 +18,7 @@ from neuroncore_rtl.run.sim.simulation import BuildFailed, SimulationFailed
 from neuroncore_rtl.run.sim.vectors import WrongChoice, lanes_choice
 from neuroncore_rtl.tb.campaign.task import WorkersLost
 from neuroncore_rtl.tb.cli import registry
+from neuroncore_rtl.tb.cli.page import open_page, opened, split_open, write_run_page
 
 __all__ = ["ALL_COMMANDS", "add_commands", "app", "main"]
 
@@ -90,10 +92,15 @@ def _command(command: Command, run) -> click.Command:
 
 
 def _simulate(command: Command, settings: Settings) -> int:
-    with lanes_choice(settings.values.get("LANES")):
-        report = command.run(settings)
+    own, opens = split_open(settings)
+    with lanes_choice(own.values.get("LANES")), collect_parts() as parts:
+        report = command.run(own)
     report.show()
-    click.echo(f"record: {display_path(report.write())}")
+    record = report.write()
+    page = write_run_page(command, own, report, parts, record)
+    click.echo(f"report: {display_path(page)}\nrecord: {display_path(record)}")
+    if opens:
+        open_page(page)
     return report.exit_status
 
 
@@ -108,12 +115,12 @@ def app():
     """Simulate, export and measure the accelerator."""
 
 
-@app.group(cls=_Tests, names=registry.MODULES.keys, find=registry.command_named, run=_simulate)
+@app.group(cls=_Tests, names=registry.MODULES.keys, find=opened(registry.command_named), run=_simulate)
 def sim():
     """Run a TEST: RTL in a simulator, compared bit for bit with the golden model."""
 
 
-@app.group(cls=_Tests, names=registry.profiled_tests, find=registry.profile_named, run=_simulate)
+@app.group(cls=_Tests, names=registry.profiled_tests, find=opened(registry.profile_named), run=_simulate)
 def profile():
     """Run a TEST on the core and write its profile: a timeline, a listing, numbers and plots."""
 

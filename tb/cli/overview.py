@@ -12,6 +12,7 @@ from neuroncore_rtl.run.settings import Command, shell_command
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.parameters import ParameterGroup, parameters
 from neuroncore_rtl.tb.cli import registry
+from neuroncore_rtl.tb.cli.page import opened
 
 __all__ = ["COMMON", "overview", "show", "targets"]
 
@@ -45,7 +46,7 @@ def _find_command(name: str, commands: Sequence[Command]) -> tuple[Command, str]
     for command in commands:
         if command.name == name:
             return command, shell_command(name)
-    return registry.command_named(name), shell_command("sim", name)
+    return opened(registry.command_named)(name), shell_command("sim", name)
 
 
 def overview(width: int, installed: Mapping[str, str] | None = None) -> str:

@@ -60,7 +60,7 @@ def make_picture(settings: Settings) -> int:
         rows["product"] = "; ".join(" ".join(f"{value:g}" for value in row) for row in values)
     rows |= {kind: display_path(path) for kind, path in files.items()}
     rows["to open"] = f"{OPENER} {display_path(files['moving'])}, or drag it into a web browser"
-    wrong = count_differences(drawn.words, expected, fmt is INT8, config.columns, "make waves TEST=matmul")
+    wrong, _ = count_differences(drawn.words, expected, fmt is INT8, config.columns, "make waves TEST=matmul")
     report = Report(
         label="", test="picture", settings=settings.values, cycles=drawn.motion.cycles, rows=rows,
         compared=expected.size, mismatches=wrong,

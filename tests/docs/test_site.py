@@ -15,13 +15,9 @@ import pytest
 import yaml
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.run.sim.doctor import MissingTool, require
+from tests.chromium import console_errors, open_chromium
 
 pytest.importorskip("mkdocs", reason="the packages of the documentation site are missing: `make docs` installs them")
-
-FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
-    --disable-component-update --disable-sync --window-size=1300,1000""".split()
-"""Options of Chromium: no screen, and no network requests except for the page's."""
 
 
 def build(folder: Path, root: Path = ROOT) -> subprocess.CompletedProcess:
@@ -52,27 +48,8 @@ def address(site) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    try:
-        require("chromium")
-    except MissingTool as missing:
-        if os.environ.get("REQUIRE_CHROMIUM"):
-            raise
-        pytest.skip(str(missing))
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    opened = webdriver.Chrome(options, Service(shutil.which("chromedriver")))
-    yield opened
-    opened.quit()
-
-
-def errors(browser) -> list[str]:
-    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+    with open_chromium(tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
 
 
 LOAD = """
@@ -94,7 +71,7 @@ LOAD = """
 
 def problems(browser, pages: list[str]) -> tuple[int, list[str]]:
     shown, broken = browser.execute_async_script(LOAD, pages)
-    return shown, errors(browser) + broken
+    return shown, console_errors(browser) + broken
 
 
 def test_every_page_loads_without_an_error_and_shows_its_pictures(browser, address, site):

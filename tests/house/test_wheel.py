@@ -49,6 +49,7 @@ def command(installed, tmp_path):
 
 def test_data_files_are_inside(installed):
     kinds = (".v", ".vh", ".sv", ".cpp", ".sh", ".c", ".h", ".S", ".ld", ".json", ".npz", ".txt", ".typed")
+    kinds += (".html", ".css", ".js")
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     rooms = {path.name for path in (ROOT / "neuroncore_rtl").iterdir() if path.is_symlink()}
     wanted = [name for name in listed if name.partition("/")[0] in rooms and not name.endswith((".py", ".md"))]

@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Engine, Record, queue_count, queue_name
 from neuroncore_rtl.spec.isa.engine import ENGINE_QUEUES
 
-__all__ = ["ProfiledRun", "Ran", "modelled_run", "simulated_run"]
+__all__ = ["ProfiledRun", "Ran", "modelled_run", "recorded_run", "simulated_run"]
 
 Spans = Sequence[tuple[int, int]]
 """Disjoint intervals (first cycle, cycle after the last), in order."""
@@ -157,6 +157,16 @@ def simulated_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
         _controller(activity, outcome.cycles),
     )
     return ProfiledRun(name=name, image=image, cycles=outcome.cycles, records=records, busy=busy, controller=controller)
+
+
+def recorded_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
+    """Return a run on the RTL without activity: the fetches of its records, and the work of engines, are not known."""
+    events = sorted(outcome.events, key=lambda event: (event.issued, event.queue))
+    records = [
+        _ran(image, number, event.address, event.issued, event.issued, event.retired)
+        for number, event in enumerate(events)
+    ]
+    return ProfiledRun(name=name, image=image, cycles=outcome.cycles, records=records, busy={}, controller={})
 
 
 def modelled_run(name: str, image: Image, found: Prediction) -> ProfiledRun:

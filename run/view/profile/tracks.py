@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from neuroncore_rtl.kernels.program.allocator import Allocator
@@ -12,7 +12,10 @@ from neuroncore_rtl.run.view.timeline import Slice, TrackGroup
 from neuroncore_rtl.run.view.tracks import record_details
 from neuroncore_rtl.spec.isa import Region, Storage, queue_count
 
-__all__ = ["Names", "occupancy", "profile_tracks", "track_kind"]
+__all__ = [
+    "LOADING", "Names", "controller_slices", "hbm_occupancy", "instruction_name", "instruction_track", "occupancy",
+    "profile_tracks", "stall_slices", "track_kind",
+]  # fmt: skip
 
 LOADING = "tensor, loading"
 """Track of weight loads, which overlap multiplications."""
@@ -34,11 +37,11 @@ def track_kind(ran: Ran) -> str:
 
 def profile_tracks(run: ProfiledRun) -> Iterator[TrackGroup]:
     """Yield the tracks of a profiled run, from top to bottom."""
-    yield TrackGroup(name="controller", tracks=["controller"], slices=_controller(run))
+    yield TrackGroup(name="controller", tracks=["controller"], slices=controller_slices(run))
     queues = [run.queue_name(queue) for queue in range(queue_count(run.config))]
     arrows = ((one.number, ran.number) for ran in run.records for one in run.awaited(ran))
-    yield TrackGroup(name="engines", tracks=[*queues, LOADING], slices=_instructions(run, len(queues)), arrows=arrows)
-    yield TrackGroup(name="stalls", tracks=queues, slices=_stalls(run))
+    yield TrackGroup(name="engines", tracks=[*queues, LOADING], slices=_instructions(run), arrows=arrows)
+    yield TrackGroup(name="stalls", tracks=queues, slices=stall_slices(run))
     curves = {
         f"{storage.name}, bytes of a partition": [*occupancy(run, storage), (run.cycles, 0)]
         for storage in (Storage.SBUF, Storage.PSUM)
@@ -46,13 +49,25 @@ def profile_tracks(run: ProfiledRun) -> Iterator[TrackGroup]:
     yield TrackGroup(name="memories on chip", curves=curves)
 
 
-def _controller(run: ProfiledRun) -> Iterator[Slice]:
+def controller_slices(run: ProfiledRun) -> Iterator[Slice]:
+    """Yield the activities of the controller."""
     spans = sorted((begin, end, what) for what, spans in run.controller.items() for begin, end in spans)
     for begin, end, what in spans:
         yield Slice(0, begin, end, what, {}, "rest" if what.startswith("waits") else "control")
 
 
-def _instructions(run: ProfiledRun, loading: int) -> Iterator[Slice]:
+def instruction_track(run: ProfiledRun, ran: Ran) -> int:
+    """Return the track of a record: its queue's, or `LOADING`, which is after those of all queues."""
+    return queue_count(run.config) if ran.record.instruction.lane else ran.queue
+
+
+def instruction_name(ran: Ran) -> str:
+    """Return the instruction and its shape."""
+    instruction = ran.record.instruction
+    return f"{instruction.summary} {' x '.join(map(str, instruction.sizes))}".strip()
+
+
+def _instructions(run: ProfiledRun) -> Iterator[Slice]:
     names = Names(run.space)
     for ran in run.records:
         instruction, shape = ran.record.instruction, " x ".join(map(str, ran.record.instruction.sizes))
@@ -63,12 +78,12 @@ def _instructions(run: ProfiledRun, loading: int) -> Iterator[Slice]:
             **instruction.details,
             **record_details(ran, ran.record),
         }
-        track = loading if instruction.lane else ran.queue
-        name = f"{instruction.summary} {shape}".strip()
-        yield Slice(track, ran.issued, run.end_of(ran), name, args, track_kind(ran), ran.number)
+        place = instruction_track(run, ran), ran.issued, run.end_of(ran)
+        yield Slice(*place, instruction_name(ran), args, track_kind(ran), ran.number)
 
 
-def _stalls(run: ProfiledRun) -> Iterator[Slice]:
+def stall_slices(run: ProfiledRun) -> Iterator[Slice]:
+    """Yield the stalls of every queue by cause."""
     for queue in run.queues:
         for begin, end, cause in spans_of(causes_of(run, queue)):
             kind = "rest" if cause in (StallCause.START, StallCause.END) else "stall"
@@ -111,10 +126,33 @@ def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
             if number and region.storage == storage:
                 begin, end = lives.get(number, (ran.issued, 0))
                 lives[number] = min(begin, ran.issued), max(end, run.end_of(ran))
-    changes = Counter({0: run.space.fixed_end(storage)})
-    for number, (begin, end) in lives.items():
-        changes[begin] += buffers[number].size
-        changes[end] -= buffers[number].size
+    return _summed(((*life, buffers[number].size) for number, life in lives.items()), run.space.fixed_end(storage))
+
+
+def hbm_occupancy(run: ProfiledRun) -> list[tuple[int, int]]:
+    """Return the bytes of the live tensors in HBM over time, as (cycle, bytes from there on).
+
+    A tensor that is read first lives from the start, and one that is written last up to the end.
+    """
+    tensors, lives = sorted(run.space.hbm_tensors, key=lambda tensor: tensor.address), {}
+    for ran in run.records:
+        instruction = ran.record.instruction
+        for regions, writes in ((instruction.reads, False), (instruction.writes, True)):
+            for region in regions:
+                at = bisect_right(tensors, region.span[0], key=lambda tensor: tensor.address) - 1
+                if region.storage == Storage.HBM and at >= 0:
+                    begin, end = lives.get(at, (ran.issued if writes else 0, None))
+                    lives[at] = begin, None if writes else max(end or 0, run.end_of(ran))
+    sizes = {at: tensors[at].size * tensors[at].format.bits // 8 for at in lives}
+    return _summed(((begin, end or run.cycles, sizes[at]) for at, (begin, end) in lives.items()), 0)
+
+
+def _summed(lives: Iterable[tuple[int, int, int]], fixed: int) -> list[tuple[int, int]]:
+    """Return the bytes over time, as (cycle, bytes from there on), of lives: first cycle, end, bytes."""
+    changes = Counter({0: fixed})
+    for begin, end, size in lives:
+        changes[begin] += size
+        changes[end] -= size
     cycles = sorted(changes)
     return list(zip(cycles, accumulate(changes[cycle] for cycle in cycles), strict=True))
 

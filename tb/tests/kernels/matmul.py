@@ -69,10 +69,12 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
         rows = bound | {"config": config.named} | results[0].rows
     # Besides golden's run of the image, the reference is the product as an equation, without tiles and copies.
     with progress("golden product"):
-        expected = golden.matrix_product(*_operands(settings), fmt, config.rows)
+        a, b = _operands(settings)
+        expected = golden.matrix_product(a, b, fmt, config.rows)
     again = f"{TEST.command(settings, WAVES=1)}, then make waves TEST=matmul"
-    wrong = count_differences(product, expected, fmt is INT8, config.columns, again)
-    return Report(rows=shape | rows, compared=expected.size, mismatches=wrong, **bounds)
+    wrong, tile = count_differences(product, expected, fmt is INT8, config.columns, again)
+    shown = {"wrong_tile": tile, "product": (a, b, fmt, config)}
+    return Report(rows=shape | rows, compared=expected.size, mismatches=wrong, **shown, **bounds)
 
 
 TEST = Scenario(

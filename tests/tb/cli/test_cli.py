@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from neuroncore_rtl.__main__ import app
-from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.report import Report, recording_in
 from neuroncore_rtl.run.settings import SEED, SIM, WAVES, Command, Option, configuration_options, dtype_option, unknown
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.parameters import parameters
@@ -50,7 +50,8 @@ def cli(monkeypatch, tmp_path):
     monkeypatch.setattr(registry, "MODULES", {"fixture": "core.fixture"})
     monkeypatch.setattr(Report.write, "__defaults__", (tmp_path,))
     registry.command_named.cache_clear()
-    yield lambda *words: CliRunner().invoke(app, words)
+    with recording_in(tmp_path):
+        yield lambda *words: CliRunner().invoke(app, words)
     registry.command_named.cache_clear()
 
 
