@@ -14,6 +14,7 @@ from neuroncore_rtl.__main__ import app  # noqa: F401 (it adds the commands of b
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.tb.cli import commands, overview, registry
 from neuroncore_rtl.tb.cli.figures import Block, blocks, documents, figures
+from neuroncore_rtl.tb.cli.page import opened
 from tests.house import picture
 from tests.house.tree import FOLDERS as ROOMS
 from tests.house.tree import PACKAGE, ROOT
@@ -120,8 +121,8 @@ def test_imports_in_examples_work():
             pkgutil.resolve_name(name)
 
 
-NAMED = {"profile": registry.profile_named, "image": registry.image_named}
-NAMED |= dict.fromkeys(("sim", "waves"), registry.command_named)
+NAMED = {"profile": opened(registry.profile_named), "image": registry.image_named}
+NAMED |= {"sim": opened(registry.command_named), "waves": registry.command_named}
 """Lookups of TESTs, by target."""
 
 

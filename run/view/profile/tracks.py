@@ -118,15 +118,21 @@ class Names:
 def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
     """Return the allocated bytes per partition over time, as (cycle, bytes from there on).
 
-    Temporaries are allocated from their first instruction's issue until the last one retires.
+    Temporaries are allocated from their first instruction's issue until the last one retires; those of one section in
+    each of its executions anew.
     """
-    buffers, lives = run.space.buffers, {}
-    for ran in run.records:
-        for region, number in _touched(ran):
-            if number and region.storage == storage:
-                begin, end = lives.get(number, (ran.issued, 0))
-                lives[number] = min(begin, ran.issued), max(end, run.end_of(ran))
-    return _summed(((*life, buffers[number].size) for number, life in lives.items()), run.space.fixed_end(storage))
+    buffers, lives, homes = run.space.buffers, {}, {}
+    touched = [
+        (number, ran) for ran in run.records for region, number in _touched(ran) if number and region.storage == storage
+    ]
+    for number, ran in touched:
+        homes.setdefault(number, set()).add(ran.entry.section)
+    for number, ran in touched:
+        life = number, run.section(ran) if len(homes[number]) == 1 else None
+        begin, end = lives.get(life, (ran.issued, 0))
+        lives[life] = min(begin, ran.issued), max(end, run.end_of(ran))
+    sized = ((*life, buffers[number].size) for (number, _), life in lives.items())
+    return _summed(sized, run.space.fixed_end(storage))
 
 
 def hbm_occupancy(run: ProfiledRun) -> list[tuple[int, int]]:

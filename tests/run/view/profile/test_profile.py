@@ -144,6 +144,19 @@ def test_occupancy_and_names_of_tensors(profile):
     assert names.of(multiply) == {"psum": "sums", "moving": "operands"}
 
 
+def test_temporaries_of_a_repeated_section_live_once_in_each_execution():
+    once, thrice = (build_image(product_program(M, K, N, BF16, TINY)[0], runs=[0] * times) for times in (1, 3))
+    single, repeated = (modelled_run("product", image, predict(image)) for image in (once, thrice))
+    assert len(repeated.records) == 3 * len(single.records)
+    for storage in (Storage.SBUF, Storage.PSUM):
+        most = max(value for _, value in occupancy(single, storage))
+        curve = occupancy(repeated, storage)
+        assert max(value for _, value in curve) == most
+        starts = [begin for _, begin, _ in repeated.sections]
+        before = [[value for cycle, value in curve if cycle < begin][-1] for begin in starts[1:]]
+        assert before == [once.space.fixed_end(storage)] * 2
+
+
 def test_listing_and_lines_have_the_cycles_and_records_of_the_run(profile, folder):
     headings, *lines = (folder / "listing.txt").read_text().splitlines()
     assert headings.split() == ["queue", "fetched", "issued", "retired", "record"]
