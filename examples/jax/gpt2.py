@@ -50,7 +50,7 @@ def token(p, caches, place, number, *, heads):
     return jnp.argmax(product(norm(p, "ln_f", x), p["head"])), caches
 
 
-def prepared(found):
+def parameters_of(found):
     """Return the parameters as the program takes them: matrices in BF16, and the embedding also turned, as `head`."""
     found = {name.removeprefix("transformer."): array for name, array in found.items()}
     kept = {
@@ -62,7 +62,7 @@ def prepared(found):
     return {name: array.astype(jnp.bfloat16 if array.ndim == 2 else np.float32) for name, array in kept.items()}
 
 
-def loaded(path):
+def read_weights(path):
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as arrays:
             return dict(arrays)
@@ -72,7 +72,7 @@ def loaded(path):
     return load_file(path)
 
 
-def drawn(layers, features, context, vocabulary):
+def random_weights(layers, features, context, vocabulary):
     """Return random weights."""
     rng, f = np.random.default_rng(0), features
     shapes = {"wte.weight": (vocabulary, f), "wpe.weight": (context, f), "ln_f.weight": (f,), "ln_f.bias": (f,)}
@@ -98,13 +98,13 @@ def main(words: list[str] | None = None) -> str:
     args = parser.parse_args(words)
     if args.random:
         layers, features = map(int, args.random.split("x"))
-        p = prepared(drawn(layers, features, args.context, args.vocabulary))
+        p = parameters_of(random_weights(layers, features, args.context, args.vocabulary))
         encode, decode = (lambda text: [*text.encode("ascii")]), (lambda numbers: "".join(map(chr, numbers)))
     else:
         require_packages("gpt2")
         from tokenizers import Tokenizer
 
-        p = prepared(loaded(args.weights))
+        p = parameters_of(read_weights(args.weights))
         tokenizer = Tokenizer.from_file(str(args.weights.with_name("tokenizer.json")))
         encode, decode = (lambda text: tokenizer.encode(text).ids), tokenizer.decode
     layers, heads = sum(name.endswith("ln_1.bias") for name in p), p["wte.weight"].shape[1] // HEAD

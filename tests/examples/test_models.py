@@ -67,7 +67,7 @@ def test_gpt2_writes_the_tokens_of_the_cpu(example, target, capsys):
     gpt2 = example("gpt2")
     words = ["--random", "2x64", "--prompt", "Hi", "--tokens", "6", "--context", "16", "--preset", "tiny"]
     written = gpt2["main"]([*words, "--target", target])
-    p = gpt2["prepared"](gpt2["drawn"](2, 64, 16, 128))
+    p = gpt2["parameters_of"](gpt2["random_weights"](2, 64, 16, 128))
     assert written == "".join(map(chr, greedy(gpt2, p, b"Hi", 6, 16)))
     printed = capsys.readouterr().out
     assert printed.count("token ") == 7 and printed.count("bit-exact True") == 7 * (target == "rtl")
@@ -77,7 +77,7 @@ def test_gpt2_writes_the_tokens_of_the_cpu(example, target, capsys):
 def test_gpt2_reads_weights_and_words_of_hugging_face(example, kind, tmp_path, capsys):
     numpy_files, _ = pytest.importorskip("safetensors.numpy"), pytest.importorskip("tokenizers")
     gpt2 = example("gpt2")
-    weights = gpt2["drawn"](1, 64, 16, 4)
+    weights = gpt2["random_weights"](1, 64, 16, 4)
     named = {f"transformer.{name}": array for name, array in weights.items()}
     named["transformer.h.0.attn.bias"] = np.tri(16, dtype=np.float32)[None, None]  # the mask in old files
     path = tmp_path / f"model.{kind}"
@@ -89,5 +89,5 @@ def test_gpt2_reads_weights_and_words_of_hugging_face(example, kind, tmp_path, c
     )
     words = ["--weights", str(path), "--prompt", "the cat", "--tokens", "2", "--context", "16"]
     written = gpt2["main"]([*words, "--preset", "tiny", "--target", "golden"])
-    numbers = greedy(gpt2, gpt2["prepared"](named), [0, 1], 2, 16)
+    numbers = greedy(gpt2, gpt2["parameters_of"](named), [0, 1], 2, 16)
     assert written.split() == [[*vocabulary][number] for number in numbers]
