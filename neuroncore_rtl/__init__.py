@@ -6,7 +6,7 @@ them, docs/nki.md explains `run_nki`, docs/jax.md `jit`.
 To run:
 
 - `run`: executes a kernel or a program on the simulated machine and returns a `Result`
-- `jit`: executes a function of JAX, gradients included
+- `jit`: executes a function of JAX, gradients included; `load_model`: one from a file, without JAX
 - `run_nki`, `nki_machine`: the same for kernels of the Neuron Kernel Interface; their machine
 - `Result`, `ProgramFailed`: the result; the error of a program that fails
 - `Config`, `PRESETS`: the hardware parameters of a machine; the named machines
@@ -30,8 +30,8 @@ from typing import Any
 
 __all__ = [
     "FORMATS", "PRESETS", "ROOT", "SIM_BUILD", "AluOp", "Config", "Draw", "Program", "ProgramFailed", "Result", "Rows",
-    "dma_copy", "dma_gather", "dma_scatter", "instructions", "jit", "load", "load_stationary", "multiply_moving",
-    "nki_machine", "replicate", "run", "run_nki", "store", "streamed",
+    "dma_copy", "dma_gather", "dma_scatter", "instructions", "jit", "load", "load_model", "load_stationary",
+    "multiply_moving", "nki_machine", "replicate", "run", "run_nki", "store", "streamed",
 ]  # fmt: skip
 
 _MODULES = {
@@ -43,6 +43,7 @@ _MODULES = {
     "kernels.tiling.streamed": "streamed",
     "kernels.tiling.transfer": "load store",
     "run": "ProgramFailed Result run",
+    "run.compiled_function": "load_model",
     "spec.config": "PRESETS Config",
     "spec.formats": "FORMATS",
     "spec.isa": "AluOp",

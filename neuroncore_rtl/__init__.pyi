@@ -19,14 +19,15 @@ from neuroncore_rtl.kernels.program import (
 from neuroncore_rtl.kernels.tiling.streamed import streamed
 from neuroncore_rtl.kernels.tiling.transfer import load, store
 from neuroncore_rtl.run import ProgramFailed, Result, run
+from neuroncore_rtl.run.compiled_function import load_model
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = [
     "FORMATS", "PRESETS", "ROOT", "SIM_BUILD", "AluOp", "Config", "Draw", "Program", "ProgramFailed", "Result", "Rows",
-    "dma_copy", "dma_gather", "dma_scatter", "instructions", "jit", "load", "load_stationary", "multiply_moving",
-    "nki_machine", "replicate", "run", "run_nki", "store", "streamed",
+    "dma_copy", "dma_gather", "dma_scatter", "instructions", "jit", "load", "load_model", "load_stationary",
+    "multiply_moving", "nki_machine", "replicate", "run", "run_nki", "store", "streamed",
 ]  # fmt: skip
 
 IN_CLONE: bool

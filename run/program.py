@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 
 from neuroncore_rtl.golden.core import CoreOutcome
@@ -151,8 +151,11 @@ def _file_name(name: str, config: Config, on: Target, values: Mapping[str, objec
     """Return the name of a run's files: `name`, and what differs from the defaults, for the machine from a preset."""
 
     def changes(preset: str) -> dict[str, object]:
-        usual = asdict(PRESETS[preset])
-        return {name.upper(): value for name, value in asdict(config).items() if value != usual[name]}
+        usual = PRESETS[preset]
+        pairs = ((name, getattr(config, name)) for name in names)
+        return {name.upper(): value for name, value in pairs if value != getattr(usual, name)}
+
+    names = [one.name for one in fields(Config)]
 
     preset = min((PRESET, *PRESETS), key=lambda name: len(changes(name)))
     own = {one.name.upper(): getattr(on, one.name) for one in fields(on)}

@@ -1,75 +1,77 @@
-"""Compiled models: a graph as a program, and its execution on arrays."""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+"""Compilation of a graph: its program as an image."""
 
 from neuroncore_rtl.frontends.xla.emit.block import emit_block
 from neuroncore_rtl.frontends.xla.emit.emission import Emission, Options
 from neuroncore_rtl.frontends.xla.expand import expanded
 from neuroncore_rtl.frontends.xla.graph.operations import Graph, Value
+from neuroncore_rtl.frontends.xla.graph.text import graph_text
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.frontends.xla.simplify import simplified
-from neuroncore_rtl.kernels.program import HbmTensor, Program
-from neuroncore_rtl.run import Result, run
+from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.kernels.program.allocator import NoRoom
+from neuroncore_rtl.run.compiled import ArrayType, Compiled
+from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.settings import HBM_ROOM
 from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import Storage
 
-__all__ = ["Compiled", "compile_graph"]
+__all__ = ["compile_graph"]
 
-
-@dataclass(frozen=True)
-class Compiled:
-    """Program of a model.
-
-    Arguments:
-        program: the program.
-        graph: the model after its simplification.
-        inputs: tensors in HBM of the arguments.
-        outputs: those of the results; may be views.
-        constants: contents of tensors that are known before a run.
-    """
-
-    program: Program
-    graph: Graph
-    inputs: tuple[HbmTensor, ...]
-    outputs: tuple[HbmTensor, ...]
-    constants: dict[HbmTensor, np.ndarray]
-
-    def execute(self, arrays: Sequence[np.ndarray], on: Any = "rtl", **variables) -> tuple[list[np.ndarray], Result]:
-        """Run the program on arrays; return the results and the run's `Result`."""
-        codes: dict[str | HbmTensor, Any] = {**self.constants}
-        for tensor, value, array in zip(self.inputs, self.graph.arguments, arrays, strict=True):
-            if array.shape != value.shape or array.dtype != value.type.dtype:
-                raise Refused(f"an argument must be {value}, not {array.dtype}{list(array.shape)}")
-            if array.size:
-                codes[tensor] = np.ascontiguousarray(array).view(f"u{array.itemsize}").reshape(tensor.shape)
-        result = run(self.program, codes, on=on, **variables)
-        return [_array(result, *pair) for pair in zip(self.outputs, self.graph.results, strict=True)], result
+_LISTED = 5
+"""Largest tensors that a refusal for lack of room lists."""
 
 
-def _array(result: Result, tensor: HbmTensor, value: Value) -> np.ndarray:
-    if not value.size:
-        return np.zeros(value.shape, value.type.dtype)
-    codes = np.array(tensor.elements(result.memory))
-    return codes.astype(np.bool_) if value.type.is_boolean else codes.view(value.type.dtype).reshape(value.shape)
-
-
-def compile_graph(graph: Graph, config: Config, options: Options = Options(), order: str = "program") -> Compiled:  # noqa: B008
+def compile_graph(
+    graph: Graph,
+    config: Config,
+    options: Options = Options(),  # noqa: B008
+    order: str = "program",
+    name: str = "a graph",
+) -> Compiled:
     """Return the program of a graph; Refused with the user's line if the machine cannot run it."""
-    graph = simplified(expanded(simplified(graph), config))
     program = Program(config, order=order)
+    program.space.limit(Storage.HBM, HBM_ROOM)
     emission = Emission(program, options)
-    inputs = []
-    for value in graph.arguments:
-        emission.new(value, "argument")
-        inputs.append(program.space.hbm_tensors[-1])
-    emission.owned.clear()
-    emit_block(emission, graph)
-    outputs = tuple(emission.tensor(value) for value in graph.results)
+    places: dict[Value, int] = {}
+
+    def share() -> float:
+        """Return the part that is done: emission takes half of the time, and the values of a graph are in order."""
+        return max((places.get(value, 0) for value in [*emission.tensors]), default=0) / (2 * len(places) or 1)
+
+    with progress(f"compiling {name}", "compiling", len(graph.operations) or 1, share):
+        graph = simplified(expanded(simplified(graph), config))
+        places |= {value: at for at, one in enumerate(graph.operations) for value in one.results}
+        inputs = []
+        try:
+            for value in graph.arguments:
+                emission.new(value, "argument")
+                inputs.append(program.space.hbm_tensors[-1])
+            emission.owned.clear()
+            emit_block(emission, graph)
+            outputs = tuple(emission.tensor(value) for value in graph.results)
+            image = build_image(program, [*emission.constants.items()])
+        except NoRoom as error:
+            raise Refused(_no_room(emission, error.end)) from None
     # A report lists results, not the values between passes.
     shown = {tensor.address for tensor in (*inputs, *outputs, *emission.constants)}
     tensors = program.space.hbm_tensors
     tensors[:] = [tensor for tensor in tensors if tensor.address in shown]
-    return Compiled(program, graph, tuple(inputs), outputs, emission.constants)
+    arguments, results = (
+        tuple(ArrayType(value.shape, value.type.dtype) for value in values)
+        for values in (graph.arguments, graph.results)
+    )
+    return Compiled(image, tuple(inputs), outputs, arguments, results, graph_text(graph), program)
+
+
+def _no_room(emission: Emission, end: int) -> str:
+    """Return the sentence for a model that exceeds HBM, with its largest values and their lines."""
+    sizes = {tensor.address: tensor.size * tensor.format.bits // 8 for tensor in emission.program.space.hbm_tensors}
+    owners = {tensor.address: value for value, tensor in reversed(emission.tensors.items())}
+    largest = sorted((at for at in owners if at in sizes), key=lambda at: -sizes[at])[:_LISTED]
+    makers = [emission.makers.get(owners[at]) for at in largest]
+    texts = [
+        f"{owners[at]} of {maker.source.user if maker else 'the arguments'}"
+        for at, maker in zip(largest, makers, strict=True)
+    ]
+    rule = f"values must have at most {HBM_ROOM:,} bytes of HBM together to be simulated, not {end:,} and more"
+    return f"{rule}; the largest are {', '.join(texts)}"

@@ -1,20 +1,34 @@
 """`jit`: functions of JAX on the simulated machine."""
 
 import importlib
+import os
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from neuroncore_rtl.frontends.xla.compiled import Compiled, compile_graph
 from neuroncore_rtl.frontends.xla.emit.emission import Options
-from neuroncore_rtl.frontends.xla.graph.text import graph_text
+from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.run import Result
+from neuroncore_rtl.run.compiled import Compiled
+from neuroncore_rtl.run.compiled_function import CompiledFunction
 from neuroncore_rtl.run.settings import machine_of
 from neuroncore_rtl.run.sim.packages import require_packages
+from neuroncore_rtl.run.trees import form_of
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["Jitted", "jit"]
+__all__ = ["Jitted", "Lowered", "jit"]
+
+PATIENCE = 3
+"""Compilations for new shapes after which a message recommends padding."""
+
+RECORD = "NEURONCORE_RTL_RECORD"
+"""Variable of the environment with a folder: calls return zeros, and write there what they would compile."""
+
+HOSTS = ("cpu", "neuron")
+"""Platforms of JAX whose arrays are in this computer's memory."""
 
 
 def jit(
@@ -27,6 +41,8 @@ def jit(
     order: str = "scheduled",
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | tuple[str, ...] = (),
+    donate_argnums: int | tuple[int, ...] | None = None,
+    cache: str | Path | None = None,
     **variables,
 ) -> "Jitted":
     """Return a function that runs a pure JAX function on the machine.
@@ -41,9 +57,13 @@ def jit(
         order: "scheduled", or "program" for the order of emission.
         static_argnums: positions of arguments that are no arrays, as for `jax.jit`.
         static_argnames: names of such arguments.
+        donate_argnums: positions of arguments whose JAX arrays a call uses up, as for `jax.jit`.
+        cache: the folder of compiled programs, "" for none; default the variable NEURON_COMPILE_CACHE_URL, or a folder
+            of generated files.
     """
     statics = {"static_argnums": static_argnums, "static_argnames": static_argnames}
-    return Jitted(function, preset, target, Options(auto_cast, auto_cast_type), order, statics, variables)
+    pure = _jax().jit(function, keep_unused=True, donate_argnums=donate_argnums, **statics)
+    return Jitted(pure, preset, target, Options(auto_cast, auto_cast_type), order, statics, cache, variables)
 
 
 class Jitted:
@@ -54,14 +74,13 @@ class Jitted:
         compiled: the `Compiled` of the last call.
     """
 
-    def __init__(self, function, preset, target, options: Options, order: str, statics: dict, variables: dict):
-        jax = _jax()
-        self.function = jax.jit(function, keep_unused=True, **statics)
-        self.target, self.options, self.order = target, options, order
+    def __init__(self, function, preset, target, options: Options, order: str, statics: dict, cache, variables: dict):
+        self.function = function
         self.config, self.variables = machine_of(preset, variables)
+        self.target, self.options, self.order, self.cache = target, options, order, cache
         self.result: Result | None = None
         self.compiled: Compiled | None = None
-        self._cache: dict[Any, tuple[Compiled, Any]] = {}
+        self._known: dict[Any, CompiledFunction] = {}
         self._statics = statics
 
     @property
@@ -72,33 +91,20 @@ class Jitted:
     @property
     def ir(self) -> str:
         """Text of the graph of the last call."""
-        return "" if self.compiled is None else graph_text(self.compiled.graph)
+        return "" if self.compiled is None else self.compiled.ir
 
-    def compile(self, *args, **kwargs) -> Compiled:
-        """Return the program for arguments of these shapes and types."""
-        return self._compile(args, kwargs)[0]
+    def lower(self, *args, **kwargs) -> "Lowered":
+        """Return the function in StableHLO for arguments like these: arrays, or `jax.ShapeDtypeStruct`."""
+        return Lowered(self, self.function.trace(*args, **kwargs))
 
-    def _compile(self, args: tuple, kwargs: dict) -> tuple[Compiled, Any]:
-        jax = _jax()
-        arrays, others = self._arguments(args, kwargs)
-        leaves, tree = jax.tree.flatten(arrays)
-        key = tree, tuple(jax.typeof(leaf) for leaf in leaves), others
-        if key not in self._cache:
-            from neuroncore_rtl.frontends.xla.reading.module import read_module
-
-            lowered = self.function.lower(*args, **kwargs)
-            graph = read_module(lowered.compiler_ir("stablehlo"))
-            self._cache[key] = compile_graph(graph, self.config, self.options, self.order), lowered.out_tree
-        return self._cache[key]
-
-    def _arguments(self, args: tuple, kwargs: dict) -> tuple[tuple[list, dict], tuple]:
+    def _arguments(self, args: tuple, kwargs: dict) -> tuple[tuple[tuple, dict], tuple]:
         """Return the arguments that are arrays, and the static ones."""
         numbers, names = self._statics["static_argnums"], self._statics["static_argnames"]
         numbers = (
             {number % len(args) for number in ((numbers,) if isinstance(numbers, int) else numbers)} if args else ()
         )
         names = (names,) if isinstance(names, str) else names
-        arrays = [arg for place, arg in enumerate(args) if place not in numbers]
+        arrays = tuple(arg for place, arg in enumerate(args) if place not in numbers)
         fixed = tuple(args[place] for place in sorted(numbers))
         named = tuple((name, kwargs[name]) for name in sorted(kwargs) if name in names)
         return (arrays, {name: value for name, value in kwargs.items() if name not in names}), (fixed, named)
@@ -106,13 +112,107 @@ class Jitted:
     def __call__(self, *args, **kwargs) -> Any:
         """Run the function; return JAX arrays."""
         jax = _jax()
-        compiled, tree = self._compile(args, kwargs)
-        leaves = jax.tree.leaves(self._arguments(args, kwargs)[0])
-        kinds = [value.type.dtype for value in compiled.graph.arguments]
-        arrays = [np.asarray(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True)]
-        found, self.result = compiled.execute(arrays, self.target, **self.variables)
-        self.compiled = compiled
-        return jax.tree.unflatten(tree, [jax.numpy.asarray(one) for one in found])
+        arrays, others = self._arguments(args, kwargs)
+        leaves, tree = jax.tree.flatten(arrays)
+        _check(leaves)
+        key = tree, tuple(map(jax.typeof, leaves)), others
+        if key not in self._known:
+            lowered = self.lower(*args, **kwargs)
+            self._announce(key, lowered)
+            if folder := os.environ.get(RECORD):
+                return lowered.recorded(Path(folder))
+            self._known[key] = lowered.compile()
+        executable = self._known[key]
+        found = executable.run(leaves)
+        self.compiled, self.result = executable.compiled, executable.result
+        return found
+
+    def _announce(self, key: tuple, lowered: "Lowered") -> None:
+        """Say on stderr why the function is compiled again."""
+        if not self._known:
+            return
+        (tree, types, _), (before, kinds, _) = key, [*self._known][-1]
+        changed = [one for one in zip(lowered.names, types, kinds, strict=False) if one[1] != one[2]]
+        what = "its arguments are of another tree" if tree != before else "a static argument has changed"
+        if changed and tree == before:
+            name, now, then = changed[0]
+            what = f"{name} is {now.str_short()}, not {then.str_short()}"
+        if len(self._known) >= PATIENCE:
+            what += f"; {len(self._known)} programs exist already: pad the arguments to few shapes"
+        print(f"{lowered.traced.fun_name} is compiled anew: {what}", file=sys.stderr)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A function in StableHLO for arguments of certain shapes and types; `traced` is JAX's traced function."""
+
+    of: Jitted
+    traced: Any
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arrays among the arguments, such as "params['up']"."""
+        return self.traced.jaxpr.jaxpr.debug_info.arg_names
+
+    @cached_property
+    def lowered(self) -> Any:
+        """The lowered function of JAX."""
+        return self.traced.lower()
+
+    def as_text(self) -> str:
+        """Return the text of StableHLO."""
+        return self.lowered.as_text()
+
+    def compile(self) -> CompiledFunction:
+        """Return the compiled function; Refused, with your line, if the machine cannot run it."""
+        tree, of, back, out = _jax().tree, self.of, self.lowered.in_tree, self.lowered.out_tree
+        return CompiledFunction(
+            compiled=self._work().compiled(),
+            names=self.names,
+            flatten=lambda args, kwargs: _leaves(args, kwargs, back),
+            unflatten=lambda arrays: tree.unflatten(out, map(_jax().numpy.asarray, arrays)),
+            forms=lambda: [form_of(one.unflatten(range(one.num_leaves)), int) for one in (back, out)],
+            donated=[one.donated for one in tree.leaves(self.lowered.args_info)],
+            target=of.target,
+            variables=of.variables,
+        )
+
+    def recorded(self, folder: Path) -> Any:
+        """Write what must be compiled to a folder; return zeros as the result."""
+        self._work().write(folder)
+        jax = _jax()
+        return jax.tree.map(lambda one: jax.numpy.zeros(one.shape, one.dtype), self.lowered.out_info)
+
+    def _work(self) -> Any:
+        from neuroncore_rtl.frontends.xla.cache import Compilation, model_folder
+
+        of, module = self.of, self.lowered.compiler_ir("stablehlo")
+        return Compilation(self.traced.fun_name, module, of.config, of.options, of.order, model_folder(of.cache))
+
+
+def _leaves(args: tuple, kwargs: dict, wanted: Any) -> list:
+    """Return the arrays of arguments; Refused if they form another tree."""
+    leaves, tree = _jax().tree.flatten((args, kwargs))
+    if tree != wanted:
+        raise Refused(f"the arguments must form the tree {wanted}, as compiled, not {tree}")
+    _check(leaves)
+    return leaves
+
+
+def _check(leaves: list) -> None:
+    """Raise Refused for arrays of JAX that cannot be read."""
+    jax = _jax()
+    for at, array in enumerate(leaves):
+        if isinstance(array, jax.Array):
+            rule = ""
+            if isinstance(array, jax.core.Tracer):
+                rule = "be an array, not traced: transform a function before neuroncore_rtl.jit, not after it"
+            elif array.is_deleted():
+                rule = "not be used after it was donated"
+            elif others := {one.platform for one in array.devices()} - {*HOSTS}:
+                rule = f"be an array of the host, not of {', '.join(others)}; numpy.asarray copies it"
+            if rule:
+                raise Refused(f"array {at} of the arguments, {array.aval.str_short()}, must {rule}")
 
 
 def _jax() -> Any:

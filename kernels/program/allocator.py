@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.formats import Format, format_named
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Region, Storage
 from neuroncore_rtl.spec.isa.access import storage_partitions
 
-__all__ = ["Allocator", "Buffer", "buffer_of", "buffers_of", "offset_of"]
+__all__ = ["Allocator", "Buffer", "NoRoom", "buffer_of", "buffers_of", "offset_of"]
 
 BUFFER_BITS = 26
 """Bits of an offset within a buffer; the higher bits are the buffer number, 0 for a fixed address."""
@@ -30,6 +30,14 @@ _NUMBERS = count(1)
 """Buffer numbers; unique across programs, to detect tensors of other programs."""
 
 assert Config.RANGES["sbuf_bytes"][1] < 1 << BUFFER_BITS
+
+
+class NoRoom(ValueError):
+    """A tensor of a fixed address does not fit; `end` would be its end."""
+
+    def __init__(self, message: str, end: int):
+        super().__init__(message)
+        self.end = end
 
 
 @dataclass(frozen=True)
@@ -132,9 +140,14 @@ class Allocator:
         return self._take(Storage.HBM, name, size)
 
     @located
-    def free_hbm(self, end: int) -> None:
-        """Free the bytes in HBM from address `end` on, which a discarded attempt to spill has taken."""
-        self._used[Storage.HBM] = end
+    def set_end(self, storage: Storage, end: int) -> None:
+        """Set the address behind the last tensor of a fixed address; on chip, an address in a partition."""
+        self._used[storage] = end
+
+    @located
+    def limit(self, storage: Storage, end: int) -> None:
+        """Set the address behind the last byte of a memory."""
+        self._ends[storage] = end
 
     @located
     def temporary(self, storage: Storage, name: str, size: int) -> int:
@@ -178,7 +191,8 @@ class Allocator:
         address = -(-self._used[storage] // alignment) * alignment
         end = address + size
         if end > self._ends[storage]:
-            raise ValueError(f"{name}: tensors in {storage.name} must end by byte {self._ends[storage]}, not {end}")
+            rule = f"tensors in {storage.name} must end by byte {self._ends[storage]}"
+            raise NoRoom(f"{name}: {rule}, not {end}", end)
         self._used[storage] = end
         return address
 

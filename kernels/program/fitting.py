@@ -43,7 +43,7 @@ def fitted(steps: Sequence[ProgramStep], space: Allocator) -> tuple[list[Program
             attempts.append((found, spills, space.fixed_end(Storage.HBM)))
             if not spills:
                 break
-        space.free_hbm(start)
+        space.set_end(Storage.HBM, start)
     if not attempts:
         raise refusals[0]
     found, spills, end = min(attempts, key=lambda attempt: sum(spill.size for spill in attempt[1]))
@@ -71,7 +71,7 @@ def _spilled(steps: list[ProgramStep], space: Allocator, storage: Storage) -> tu
             return found
         except OutOfMemory as error:
             refusal = refusal or error
-            space.free_hbm(start)
+            space.set_end(Storage.HBM, start)
     assert refusal
     raise refusal
 

@@ -45,9 +45,9 @@ class Image:
     base: int
     data: bytes
     blocks: tuple[Block, ...]
-    records: tuple[tuple[Record, ...], ...]
+    records: tuple[Sequence[Record], ...]
     control: Mapping[str, int]
-    entries: tuple[tuple[Entry, ...], ...] = ()
+    entries: tuple[Sequence[Entry], ...] = ()
     space: Allocator | None = None
     runs: tuple[int, ...] | None = None
     flow: tuple[ControlOperation, ...] | None = None

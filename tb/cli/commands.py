@@ -152,6 +152,20 @@ def show_help(test: str | None, words: tuple[str, ...]):
     show(test, words[-1:] == ("ALL=1",), ALL_COMMANDS, summaries)
 
 
+@app.command("parallel_compile", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.option("--workers", default=2, type=click.IntRange(1, 256), help="parallel processes (default 2)")
+def parallel_compile(script: str, arguments: tuple[str, ...], workers: int):
+    """Compile what a Python script runs with `jit`, without running it, in parallel, into the cache of its runs."""
+    from neuroncore_rtl.run.sim.packages import require_packages
+
+    require_packages("jax")
+    from neuroncore_rtl.tb.cli.parallel_compile import compile_script
+
+    sys.exit(compile_script(script, arguments, workers))
+
+
 @app.command()
 @click.argument("test", metavar="TEST")
 @click.argument("assignments", metavar="[NAME=VALUE]...", nargs=-1)

@@ -19,10 +19,11 @@ def test_the_page_of_nki_is_true(monkeypatch, tmp_path):
     assert len(blocks) == 4 and all(printed == (said or "") for said, printed in blocks)
 
 
-def test_the_page_of_jax_is_true():
+def test_the_page_of_jax_is_true(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     page = GUIDE.with_name("jax.md")
     blocks = list(run_blocks(page))
-    assert len(blocks) == 2 and all(printed == (said or "") for said, printed in blocks)
+    assert len(blocks) == 4 and all(printed == (said or "") for said, printed in blocks)
     assert updated_page(page.read_text()) == page.read_text()
 
 

@@ -19,7 +19,7 @@ _STRUCTURES = {
     "gather_dimension_numbers": stablehlo.GatherDimensionNumbers,
     "convolution_dimension_numbers": stablehlo.ConvDimensionNumbers,
 }
-_LIBRARY = ("/jax/_src/", "/jax/", "/optax/", "/flax/", "/site-packages/")
+_LIBRARY = ("/jax/_src/", "/jax/", "/optax/", "/flax/", "/site-packages/", "/neuroncore_rtl/frontends/")
 _UNKNOWN = Line("<unknown>", 0)
 
 

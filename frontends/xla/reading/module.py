@@ -35,8 +35,8 @@ def read_artifact(portable: bytes) -> Graph:
     return read_module(stablehlo.deserialize_portable_artifact(_context(), portable))
 
 
-def parse_text(text: str) -> ir.Module:
-    """Return the module of StableHLO's text; operations of other dialects remain unchanged."""
+def parse_text(text: str | bytes) -> ir.Module:
+    """Return the module of StableHLO's text or bytecode; operations of other dialects remain unchanged."""
     context, registry = _context(), ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     context.append_dialect_registry(registry)

@@ -37,7 +37,7 @@ def adamw(p, g, m, v):
 def test_rows_pass_through_sbuf_once(rng, function, shapes, loads, stores):
     args = [np.abs(rng.normal(size=shape)).astype(np.float32) for shape in shapes]
     model = jit(function, preset="tiny", target="golden", order="program")
-    steps = model.compile(*args).program.steps
+    steps = model.lower(*args).compile().compiled.program.steps
     copies = [step.instruction for step in steps if step.instruction.name == "DMA_COPY"]
     assert len(copies) == loads + stores
     compared(function, *args, bound=1e-6)

@@ -1,0 +1,59 @@
+"""Files of images: everything that an image knows comes back; a damaged file is a ValueError."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.kernels.program import build_image
+from neuroncore_rtl.run.image_file import read_image, write_image
+from neuroncore_rtl.spec.isa import Storage
+from tests.kernels.program.loops import triangle
+from tests.kernels.program.test_fitting import SMALL, random_program
+
+IMAGES = {
+    "spills": lambda: build_image(random_program(1, SMALL, "scheduled")[0]),
+    "loops": lambda: build_image(triangle()[0], ()),
+    "sections": lambda: build_image(random_program(1, SMALL, "program")[0], runs=[0, 0]),
+}
+
+
+@pytest.mark.parametrize("kind", IMAGES)
+def test_an_image_is_read_as_it_was_written(tmp_path, kind):
+    image = IMAGES[kind]()
+    write_image(tmp_path / "image.npz", image, name="a", sizes=[1, 2])
+    found, values = read_image(tmp_path / "image.npz")
+    assert values == {"name": "a", "sizes": [1, 2]}
+    for one in fields(image):
+        if one.name not in ("records", "entries", "space", "flow"):
+            assert getattr(found, one.name) == getattr(image, one.name), one.name
+    for mine, other in zip(found.entries, image.entries, strict=True):
+        assert len(mine) == len(other)
+        for entry, right in zip(mine, other, strict=True):
+            instruction = right.instruction
+            assert replace(entry, instruction=instruction) == replace(right, instruction=instruction)
+    records = [[record.encode(image.config) for part in one.records for record in part] for one in (found, image)]
+    assert records[0] == records[1]
+    assert [record.encode(image.config) for record in found.records[0][-2:]] == [
+        record.encode(image.config) for record in image.records[0][-2:]
+    ]
+    with pytest.raises(IndexError):
+        found.records[0][len(found.records[0])]
+    assert found.space.hbm_tensors == image.space.hbm_tensors and found.space.buffers == image.space.buffers
+    for storage in (Storage.SBUF, Storage.PSUM):
+        assert found.space.fixed_end(storage) == image.space.fixed_end(storage)
+    operations = [
+        [(one.code, one.a, one.b, one.label and one.label.place, one.source) for one in flow or ()]
+        for flow in (found.flow, image.flow)
+    ]
+    assert operations[0] == operations[1]
+
+
+def test_an_image_file_has_no_pickled_objects(tmp_path):
+    write_image(tmp_path / "image.npz", IMAGES["loops"]())
+    with np.load(tmp_path / "image.npz", allow_pickle=False) as file:
+        assert {file[name].dtype.kind for name in file.files} == {"u", "i"}
+    np.savez(tmp_path / "image.npz", header=np.array([{"form": 1}], object))
+    with pytest.raises(ValueError, match="image.npz must be a file of a compiled program, but cannot be read: Object"):
+        read_image(tmp_path / "image.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["image.npz"]
