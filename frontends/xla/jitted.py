@@ -27,6 +27,9 @@ PATIENCE = 3
 RECORD = "NEURONCORE_RTL_RECORD"
 """Variable of the environment with a folder: calls return zeros, and write there what they would compile."""
 
+KEYS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
+"""Generators of JAX by the type of their keys."""
+
 HOSTS = ("cpu", "neuron")
 """Platforms of JAX whose arrays are in this computer's memory."""
 
@@ -114,7 +117,7 @@ class Jitted:
         jax = _jax()
         arrays, others = self._arguments(args, kwargs)
         leaves, tree = jax.tree.flatten(arrays)
-        _check(leaves)
+        leaves = _checked(leaves)
         key = tree, tuple(map(jax.typeof, leaves)), others
         if key not in self._known:
             lowered = self.lower(*args, **kwargs)
@@ -170,7 +173,7 @@ class Lowered:
             compiled=self._work().compiled(),
             names=self.names,
             flatten=lambda args, kwargs: _leaves(args, kwargs, back),
-            unflatten=lambda arrays: tree.unflatten(out, map(_jax().numpy.asarray, arrays)),
+            unflatten=lambda arrays: tree.unflatten(out, map(_result, arrays, tree.leaves(self.lowered.out_info))),
             forms=lambda: [form_of(one.unflatten(range(one.num_leaves)), int) for one in (back, out)],
             donated=[one.donated for one in tree.leaves(self.lowered.args_info)],
             target=of.target,
@@ -195,13 +198,12 @@ def _leaves(args: tuple, kwargs: dict, wanted: Any) -> list:
     leaves, tree = _jax().tree.flatten((args, kwargs))
     if tree != wanted:
         raise Refused(f"the arguments must form the tree {wanted}, as compiled, not {tree}")
-    _check(leaves)
-    return leaves
+    return _checked(leaves)
 
 
-def _check(leaves: list) -> None:
-    """Raise Refused for arrays of JAX that cannot be read."""
-    jax = _jax()
+def _checked(leaves: list) -> list:
+    """Return arrays, random keys as their numbers; Refused for arrays of JAX that cannot be read."""
+    jax, found = _jax(), []
     for at, array in enumerate(leaves):
         if isinstance(array, jax.Array):
             rule = ""
@@ -213,6 +215,18 @@ def _check(leaves: list) -> None:
                 rule = f"be an array of the host, not of {', '.join(others)}; numpy.asarray copies it"
             if rule:
                 raise Refused(f"array {at} of the arguments, {array.aval.str_short()}, must {rule}")
+            if jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key):
+                array = jax.random.key_data(array)
+        found.append(array)
+    return found
+
+
+def _result(array: Any, kind: Any) -> Any:
+    """Return an array of JAX, or random keys of their numbers."""
+    jax = _jax()
+    if jax.dtypes.issubdtype(kind.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(array, impl=KEYS[str(kind.dtype)])
+    return jax.numpy.asarray(array)
 
 
 def _jax() -> Any:

@@ -108,3 +108,14 @@ def test_an_unknown_cast_is_refused(options):
     (name,) = options
     with pytest.raises(Refused, match=f"{name} must be one of "):
         jit(jnp.sin, preset="nano", target="golden", **options)
+
+
+def test_random_keys_are_arguments_and_results():
+    def split(key):
+        return jax.random.split(key, 3), jax.random.bits(key, (5,))
+
+    key = jax.random.key(3)
+    keys, bits = jit(split, preset="tiny", target="golden")(key)
+    wanted, numbers = split(key)
+    assert keys.dtype == wanted.dtype and (jax.random.key_data(keys) == jax.random.key_data(wanted)).all()
+    assert (bits == numbers).all()
