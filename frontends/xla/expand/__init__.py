@@ -4,7 +4,7 @@ An expander appends operations to a builder and returns the values that stand fo
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from neuroncore_rtl.frontends.xla.expand.branches import expand_case
@@ -18,6 +18,7 @@ from neuroncore_rtl.frontends.xla.expand.sorting import expand_sort
 from neuroncore_rtl.frontends.xla.expand.windows import expand_reduce_window, expand_select_and_scatter
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
+from neuroncore_rtl.frontends.xla.graph.cloning import rebuilt, renamed
 from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value
 from neuroncore_rtl.spec.config import Config
 
@@ -56,15 +57,10 @@ class _Expansion:
         operations: list[Operation] = []
         for operation in block.operations:
             self._append(operations, operation)
-        return replace(block, operations=operations, results=tuple(self.same.get(one, one) for one in block.results))
+        return replace(block, operations=operations, results=renamed(block.results, self.same))
 
     def _append(self, operations: list[Operation], operation: Operation) -> None:
-        inner = {
-            one.name: self.block(value) if isinstance(value, Graph) else tuple(map(self.block, value))
-            for one in fields(operation)
-            if isinstance(value := getattr(operation, one.name), Graph) or one.name == "branches"
-        }
-        operation = replace(operation, operands=tuple(self.same.get(one, one) for one in operation.operands), **inner)
+        operation = rebuilt(operation, self.same, self.block)
         expander = EXPANDERS.get(type(operation))
         builder = Builder(operation.source, self.config, self.makers)
         results = expander(builder, operation) if expander else None
@@ -74,4 +70,4 @@ class _Expansion:
             return
         for one in builder.operations:
             self._append(operations, one)
-        self.same.update(zip(operation.results, (self.same.get(one, one) for one in results), strict=True))
+        self.same.update(zip(operation.results, renamed(results, self.same), strict=True))

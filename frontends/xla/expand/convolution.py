@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 
-from neuroncore_rtl.frontends.xla.expand.products import expand_integers, sums
+from neuroncore_rtl.frontends.xla.expand.products import expand_integers
+from neuroncore_rtl.frontends.xla.expand.reductions import reduced
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.operations import Convolution, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32
@@ -80,7 +81,7 @@ def _by_places(builder: Builder, convolution: Convolution, groups: int) -> Value
     for place in product(*map(range, counts)):
         starts = [at * step for at, step in zip(place, window.stride, strict=True)]
         part = _slice(builder, left, starts, window.size, window.dilation)
-        total = sums(builder, builder.apply("multiply", part, number), range(2, len(shape)))
+        total = reduced(builder, "add", builder.apply("multiply", part, number), range(2, len(shape)))
         found.append(builder.reshape(total, groups, images, 1))
     joined = builder.transpose(builder.concatenate(found, 2), 1, 0, 2)
     return builder.convert(builder.reshape(joined, *convolution.result.shape), convolution.result.type)

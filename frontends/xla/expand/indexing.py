@@ -8,20 +8,14 @@ from math import prod
 
 import numpy as np
 
+from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import (
-    DynamicSlice,
-    DynamicUpdate,
-    Gather,
-    GatherRows,
-    ScatterRows,
-    Value,
-)
+from neuroncore_rtl.frontends.xla.graph.operations import Value
 from neuroncore_rtl.frontends.xla.graph.types import INTEGER32
 
 __all__ = [
-    "batch_starts", "components", "expand_dynamic_slice", "expand_dynamic_update", "expand_gather", "gather_rows",
-    "row_numbers", "scatter_rows", "strides_of", "unit_of",
+    "Windows", "batch_starts", "clamped", "components", "expand_dynamic_slice", "expand_dynamic_update",
+    "expand_gather", "is_within", "row_numbers", "strides_of", "unit_of",
 ]  # fmt: skip
 
 
@@ -61,55 +55,53 @@ def row_numbers(builder: Builder, shape: Sequence[int], starts: Mapping[int, Val
     return builder.number(0, batch) if total is None else total
 
 
-def gather_rows(
-    builder: Builder, array: Value, numbers: Value, unit: int, window: Sequence[int], steps: Sequence[int]
-) -> Value:
-    """Append the windows of an array at row numbers [n]."""
-    fields = {"unit": unit, "steps": tuple(steps)}
-    return builder.append(GatherRows, (*numbers.shape, *window), array.type, array, numbers, **fields)
+class Windows:
+    """Windows of arrays: `unit` elements from one row number to the next, `steps` between the elements of a window."""
+
+    def __init__(self, builder: Builder, unit: int, steps: Sequence[int]):
+        self.builder, self.unit, self.steps = builder, unit, tuple(steps)
+
+    def read(self, array: Value, numbers: Value, window: Sequence[int]) -> Value:
+        """Append the windows of an array at row numbers [n]."""
+        shape, fields = (*numbers.shape, *window), {"unit": self.unit, "steps": self.steps}
+        return self.builder.append(graph.GatherRows, shape, array.type, array, numbers, **fields)
+
+    def write(self, array: Value, numbers: Value, windows: Value) -> Value:
+        """Append the array with windows at row numbers [n]."""
+        fields = {"unit": self.unit, "steps": self.steps}
+        return self.builder.append(graph.ScatterRows, array.shape, array.type, array, numbers, windows, **fields)
 
 
-def scatter_rows(
-    builder: Builder, array: Value, numbers: Value, windows: Value, unit: int, steps: Sequence[int]
-) -> Value:
-    """Append the array with windows at row numbers [n]."""
-    fields = {"unit": unit, "steps": tuple(steps)}
-    return builder.append(ScatterRows, array.shape, array.type, array, numbers, windows, **fields)
-
-
-def _slice_starts(builder: Builder, shape: Sequence[int], size: Sequence[int], starts: Sequence[Value]):
-    """Append the clamped starts, of shape [1], of the dimensions that have more than one."""
-    return {
+def _slices(
+    builder: Builder, shape: Sequence[int], size: Sequence[int], starts: Sequence[Value]
+) -> tuple[Windows, Value]:
+    """Append the row number of a slice with clamped starts; return it and the windows."""
+    moving = {
         d: clamped(builder, builder.reshape(start, 1), extent - count)
         for d, (extent, count, start) in enumerate(zip(shape, size, starts, strict=True))
         if extent > count
     }
+    return Windows(builder, unit_of(shape, moving), strides_of(shape)), row_numbers(builder, shape, moving, (1,))
 
 
-def expand_dynamic_slice(builder: Builder, operation: DynamicSlice) -> tuple[Value]:
+def expand_dynamic_slice(builder: Builder, operation: graph.DynamicSlice) -> tuple[Value]:
     """Append the window of a slice."""
     array, *indices = operation.operands
-    if operation.result.size == 0 or operation.size == array.shape:
-        return (
-            builder.reshape(array, *operation.size) if array.size else builder.number(0, operation.size, array.type),
-        )
-    starts = _slice_starts(builder, array.shape, operation.size, indices)
-    numbers, unit = row_numbers(builder, array.shape, starts, (1,)), unit_of(array.shape, starts)
-    rows = gather_rows(builder, array, numbers, unit, operation.size, strides_of(array.shape))
-    return (builder.reshape(rows, *operation.size),)
+    if operation.size == array.shape:
+        return (array,)
+    if operation.result.size == 0:
+        return (builder.number(0, operation.size, array.type),)
+    windows, number = _slices(builder, array.shape, operation.size, indices)
+    return (builder.reshape(windows.read(array, number, operation.size), *operation.size),)
 
 
-def expand_dynamic_update(builder: Builder, operation: DynamicUpdate) -> tuple[Value]:
+def expand_dynamic_update(builder: Builder, operation: graph.DynamicUpdate) -> tuple[Value]:
     """Append the array with the window of the new slice."""
     array, update, *indices = operation.operands
-    if update.size == 0:
-        return (array,)
-    if update.shape == array.shape:
-        return (update,)
-    starts = _slice_starts(builder, array.shape, update.shape, indices)
-    numbers, unit = row_numbers(builder, array.shape, starts, (1,)), unit_of(array.shape, starts)
-    rows = builder.reshape(update, 1, *update.shape)
-    return (scatter_rows(builder, array, numbers, rows, unit, strides_of(array.shape)),)
+    if update.size == 0 or update.shape == array.shape:
+        return (array if update.size == 0 else update,)
+    windows, number = _slices(builder, array.shape, update.shape, indices)
+    return (windows.write(array, number, builder.reshape(update, 1, *update.shape)),)
 
 
 def components(builder: Builder, indices: Value, axis: int) -> list[Value]:
@@ -129,7 +121,7 @@ def batch_starts(
     return {d: builder.iota(batch, place - (place > axis)) for d, place in zip(dims, places, strict=True)}
 
 
-def expand_gather(builder: Builder, gather: Gather) -> tuple[Value]:
+def expand_gather(builder: Builder, gather: graph.Gather) -> tuple[Value]:
     """Append the windows of index vectors, clamped so that they fit, and the order of the result's dimensions."""
     array, indices = gather.operands
     result, shape, size = gather.result, array.shape, gather.slice_sizes
@@ -148,8 +140,8 @@ def expand_gather(builder: Builder, gather: Gather) -> tuple[Value]:
     numbers = builder.reshape(row_numbers(builder, shape, starts, batch), prod(batch))
     kept = [d for d in range(len(shape)) if d not in (*gather.collapsed_slice_dims, *dims)]
     window = [size[d] for d in kept]
-    steps = [strides_of(shape)[d] for d in kept]
-    rows = gather_rows(builder, array, numbers, unit_of(shape, starts), window, steps)
+    windows = Windows(builder, unit_of(shape, starts), [strides_of(shape)[d] for d in kept])
+    rows = windows.read(array, numbers, window)
     outer = iter(range(len(batch)))
     order = [
         len(batch) + gather.offset_dims.index(d) if d in gather.offset_dims else next(outer)

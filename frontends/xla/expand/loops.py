@@ -3,7 +3,7 @@
 from neuroncore_rtl.frontends.xla.fuse.placement import is_transparent
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.cloning import cloned, cloned_operations
-from neuroncore_rtl.frontends.xla.graph.loops import counter_of, counter_step, known_integer
+from neuroncore_rtl.frontends.xla.graph.loops import Counted, counter_of, counter_step, known_integer
 from neuroncore_rtl.frontends.xla.graph.operations import Graph, Pointwise, Reshape, StridedSlice, Value, While
 
 __all__ = ["expand_while"]
@@ -20,7 +20,7 @@ def expand_while(builder: Builder, loop: While) -> tuple[Value, ...] | None:
     """Return the results of the rounds one after another, or of a simpler loop; None if it is as simple."""
     counter = counter_of(loop, builder.makers)
     if counter is not None and counter.rounds is not None and counter.rounds * _cost(loop.body) <= _COST:
-        return _unrolled(builder, loop, counter.place, [counter.start or 0, counter.step], counter.rounds)
+        return _unrolled(builder, loop, counter)
     return _simpler(builder, loop)
 
 
@@ -34,12 +34,13 @@ def _cost(block: Graph) -> int:
     )
 
 
-def _unrolled(builder: Builder, loop: While, place: int, along: list[int], rounds: int) -> tuple[Value, ...]:
-    values, (start, step) = list(loop.operands), along
-    for number in range(1, rounds + 1):
+def _unrolled(builder: Builder, loop: While, counter: Counted) -> tuple[Value, ...]:
+    values, place = list(loop.operands), counter.place
+    for number in range(1, (counter.rounds or 0) + 1):
         known = dict(zip(loop.body.arguments, values, strict=True))
         values = list(cloned_operations(loop.body, known, builder.operations))
-        values[place] = builder.number(start + number * step, values[place].shape, values[place].type)
+        now = (counter.start or 0) + number * counter.step
+        values[place] = builder.number(now, values[place].shape, values[place].type)
     return tuple(values)
 
 

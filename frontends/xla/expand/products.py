@@ -4,16 +4,16 @@ The array multiplies INT8 and adds INT32 modulo 2^32. Wider integers are therefo
 x = d0 + 2^8 d1 + 2^16 d2 + 2^24 d3 modulo 2^32, and only 10 of the 16 products of digits count.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
 
+from neuroncore_rtl.frontends.xla.expand.reductions import reduced
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import Dot, Graph, Operation, Reduce, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Dot, Operation, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32, INTEGER8, INTEGER32
 from neuroncore_rtl.frontends.xla.refusal import Refused
 
-__all__ = ["expand_dot", "expand_integers", "sums"]
+__all__ = ["expand_dot", "expand_integers"]
 
 
 def expand_dot(builder: Builder, dot: Dot) -> tuple[Value, ...] | None:
@@ -42,18 +42,7 @@ def _on_vectors(builder: Builder, dot: Dot) -> Value:
         turned = builder.transpose(builder.convert(operand, wide), *order)
         spread.append(builder.broadcast(turned, shape, places))
     product = builder.apply("multiply", *spread)
-    return builder.convert(sums(builder, product, range(len(dot.result.shape), len(shape))), dot.result.type)
-
-
-def sums(builder: Builder, value: Value, axes: Iterable[int]) -> Value:
-    """Append sums along some dimensions."""
-    arguments = (Value((), value.type), Value((), value.type))
-    inner = Builder(builder.source, builder.config)
-    body = Graph(arguments=arguments, results=(inner.apply("add", *arguments),), operations=inner.operations)
-    axes = tuple(axes)
-    shape = [extent for d, extent in enumerate(value.shape) if d not in axes]
-    start = builder.number(0, (), value.type)
-    return builder.append(Reduce, shape, value.type, value, start, axes=axes, body=body) if axes else value
+    return builder.convert(reduced(builder, "add", product, range(len(dot.result.shape), len(shape))), dot.result.type)
 
 
 def expand_integers(builder: Builder, operation: Operation) -> tuple[Value, ...] | None:

@@ -11,7 +11,7 @@ from neuroncore_rtl.frontends.xla.fuse.passes import combining_function, neutral
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.operations import Dot, Graph, Reduce, Value
 
-__all__ = ["expand_reduce", "from_start", "in_order"]
+__all__ = ["expand_reduce", "from_start", "in_order", "reduced"]
 
 _SHARE = 8
 """Tiles of reduced rows for which SBUF must have room."""
@@ -30,15 +30,28 @@ def expand_reduce(builder: Builder, reduce: Reduce) -> tuple[Value, ...] | None:
         return tuple(builder.broadcast(start, shape) for start in starts)
     if not axes:
         return from_start(builder, reduce.body, starts, [builder.reshape(array, *shape) for array in arrays])
-    if combining_function(reduce) == "add" and _pays_array(builder, reduce, axes):
+    function = combining_function(reduce)
+    if function == "add" and _pays_array(builder, reduce, axes):
         return _by_array(builder, reduce, axes)
-    if combining_function(reduce) is not None:
-        return _in_stages(builder, reduce, axes)
+    if function is not None:
+        return _in_stages(builder, reduce, function, axes)
     order = [*axes, *(d for d in range(arrays[0].rank) if d not in axes)]
     n = prod(arrays[0].shape[axis] for axis in axes)
     values = [builder.reshape(builder.transpose(array, *order), n, *shape) for array in arrays]
     found = [builder.reshape(value, *shape) for value in _halved(builder, reduce.body, values)]
     return from_start(builder, reduce.body, starts, found)
+
+
+def reduced(builder: Builder, function: str, array: Value, axes: Sequence[int]) -> Value:
+    """Append the elements along some dimensions, combined by a function."""
+    if not axes:
+        return array
+    arguments = (Value((), array.type), Value((), array.type))
+    inner = Builder(builder.source, builder.config)
+    body = Graph(arguments=arguments, results=(inner.apply(function, *arguments),), operations=inner.operations)
+    start = builder.number(neutral_number(function, array.type), (), array.type)
+    shape = [extent for d, extent in enumerate(array.shape) if d not in axes]
+    return builder.append(Reduce, shape, array.type, array, start, axes=tuple(axes), body=body)
 
 
 def from_start(builder: Builder, body: Graph, starts: Sequence[Value], values: Sequence[Value]) -> tuple[Value, ...]:
@@ -83,7 +96,7 @@ def _by_array(builder: Builder, reduce: Reduce, axes: Sequence[int]) -> tuple[Va
     return from_start(builder, reduce.body, [start], [builder.reshape(total, *reduce.result.shape)])
 
 
-def _in_stages(builder: Builder, reduce: Reduce, axes: Sequence[int]) -> tuple[Value, ...] | None:
+def _in_stages(builder: Builder, reduce: Reduce, function: str, axes: Sequence[int]) -> tuple[Value, ...] | None:
     """Return the result of a reduction that a partition has no room for, or that would use too few partitions."""
     array, start = reduce.operands
     n, lanes = prod(array.shape[axis] for axis in axes), builder.config.partitions
@@ -93,7 +106,7 @@ def _in_stages(builder: Builder, reduce: Reduce, axes: Sequence[int]) -> tuple[V
         return None
     first = next(d for d in range(len(axes)) if [*axes[d:]] == [*range(axes[d], axes[-1] + 1)])
     if first:
-        inner, gone = _reduced(builder, reduce, array, axes[first:]), axes[first:]
+        inner, gone = reduced(builder, function, array, axes[first:]), axes[first:]
         rest = tuple(axis - sum(other < axis for other in gone) for axis in reduce.axes if axis not in gone)
         kind, shape = array.type, reduce.result.shape
         return (builder.append(Reduce, shape, kind, inner, start, axes=rest, body=reduce.body),)
@@ -105,16 +118,8 @@ def _in_stages(builder: Builder, reduce: Reduce, axes: Sequence[int]) -> tuple[V
     main = builder.reshape(
         builder.part(flat, low, 0, whole), *flat.shape[:low], n // size, size, *flat.shape[low + 1 :]
     )
-    total = _reduced(builder, reduce, _reduced(builder, reduce, main, [low + 1]), [low])
+    total = reduced(builder, function, reduced(builder, function, main, [low + 1]), [low])
     if whole < n:
-        rest = _reduced(builder, reduce, builder.part(flat, low, whole, n), [low])
+        rest = reduced(builder, function, builder.part(flat, low, whole, n), [low])
         (total,) = builder.inline(reduce.body, total, rest)
     return from_start(builder, reduce.body, [start], [builder.reshape(total, *reduce.result.shape)])
-
-
-def _reduced(builder: Builder, reduce: Reduce, array: Value, axes: Sequence[int]) -> Value:
-    function = combining_function(reduce)
-    assert function is not None
-    start = builder.number(neutral_number(function, array.type), (), array.type)
-    shape = [extent for d, extent in enumerate(array.shape) if d not in axes]
-    return builder.append(Reduce, shape, array.type, array, start, axes=tuple(axes), body=reduce.body)

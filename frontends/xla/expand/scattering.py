@@ -1,23 +1,17 @@
 """Scatters: windows are written by row numbers; updates of the same element are combined before."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
-from neuroncore_rtl.frontends.xla.expand.indexing import (
-    batch_starts,
-    clamped,
-    components,
-    gather_rows,
-    is_within,
-    row_numbers,
-    scatter_rows,
-    strides_of,
-    unit_of,
-)
+from neuroncore_rtl.frontends.xla.expand import indexing
+from neuroncore_rtl.frontends.xla.expand.indexing import Windows, row_numbers, strides_of
+from neuroncore_rtl.frontends.xla.expand.reductions import reduced
+from neuroncore_rtl.frontends.xla.fuse.passes import combined_by, neutral_number
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import Dot, Graph, Pointwise, Reduce, Scatter, Value
-from neuroncore_rtl.frontends.xla.graph.types import BOOLEAN, FLOAT32, INTEGER32, element_type
+from neuroncore_rtl.frontends.xla.graph.operations import Dot, Graph, Scatter, Value
+from neuroncore_rtl.frontends.xla.graph.types import FLOAT32, INTEGER32, element_type
 from neuroncore_rtl.frontends.xla.refusal import Refused
 
 __all__ = ["expand_scatter"]
@@ -26,7 +20,8 @@ _MOST = 1 << 16
 """Maximum bytes whose sum is exact in FP32."""
 _SEQUENCE = 256
 """Maximum windows that are combined one after the other."""
-_NEUTRAL = {"maximum": -np.inf, "minimum": np.inf, "multiply": 1, "and": True, "or": False, "add": False}
+_PLAIN = frozenset(("add", "subtract", "multiply", "maximum", "minimum", "and", "or"))
+"""Functions that combine updates in any order."""
 
 
 def expand_scatter(builder: Builder, scatter: Scatter) -> tuple[Value, ...]:
@@ -45,13 +40,15 @@ def expand_scatter(builder: Builder, scatter: Scatter) -> tuple[Value, ...]:
     batch = [updates[0].shape[d] for d in outer]
 
     starts, fits = {}, None
-    for d, start in zip(scatter.scatter_dims_to_operand_dims, components(builder, indices, axis), strict=True):
+    for d, start in zip(
+        scatter.scattered_dims_to_operand_dims, indexing.components(builder, indices, axis), strict=True
+    ):
         most = shape[d] - size.get(d, 1)
-        within = is_within(builder, start, most)
+        within = indexing.is_within(builder, start, most)
         fits = within if fits is None else builder.apply("and", fits, within)
         if most:
-            starts[d] = clamped(builder, start, most)
-    starts |= batch_starts(builder, batch, dims, places, axis)
+            starts[d] = indexing.clamped(builder, start, most)
+    starts |= indexing.batch_starts(builder, batch, dims, places, axis)
     numbers = row_numbers(builder, shape, starts, batch)
     if fits is not None:
         numbers = builder.apply("select", fits, numbers, builder.number(-1, batch))
@@ -59,74 +56,55 @@ def expand_scatter(builder: Builder, scatter: Scatter) -> tuple[Value, ...]:
     rows = [
         builder.reshape(builder.transpose(one, *outer, *inner), prod(batch), *window) for one in updates
     ]  # fmt: skip
-    places_of = _Places(builder, unit_of(shape, starts), [strides_of(shape)[d] for d in kept])
+    windows = Windows(builder, indexing.unit_of(shape, starts), [strides_of(shape)[d] for d in kept])
 
     arguments = scatter.body.arguments
     if scatter.body.results == arguments[count:]:
-        return tuple(places_of.write(array, numbers, one) for array, one in zip(arrays, rows, strict=True))
+        return tuple(windows.write(array, numbers, one) for array, one in zip(arrays, rows, strict=True))
     if scatter.unique_indices or prod(batch) == 1:
-        return places_of.combine(scatter.body, arrays, numbers, rows)
-    if (function := _combining(scatter.body)) is not None and _is_plain(function, arrays[0]):
+        return _combine(windows, scatter.body, arrays, numbers, rows)
+    if (function := _plain_function(scatter.body, arrays[0])) is not None:
         suffix = len(shape)
         while suffix and size.get(suffix - 1, 1) == shape[suffix - 1]:
             suffix -= 1
-        return (_merge(places_of, scatter.body, function, arrays[0], numbers, rows[0], prod(shape[suffix:])),)
+        return (_merge(windows, scatter.body, function, arrays[0], numbers, rows[0], prod(shape[suffix:])),)
     if prod(batch) > _SEQUENCE:
         rule = "repeated indices must be combined by add, subtract, multiply, max, min, and, or"
         raise Refused(f"{rule}, if there are more than {_SEQUENCE} of them; use unique_indices=True", scatter.source)
     for n in range(prod(batch)):
         own = [builder.part(one, 0, n, n + 1) for one in rows]
-        arrays = places_of.combine(scatter.body, arrays, builder.part(numbers, 0, n, n + 1), own)
+        arrays = _combine(windows, scatter.body, arrays, builder.part(numbers, 0, n, n + 1), own)
     return tuple(arrays)
 
 
-def _combining(body: Graph) -> str | None:
-    """Return the only function of a body of two arguments, the array's element first."""
-    if len(body.operations) != 1 or len(body.arguments) != 2:
+def _plain_function(body: Graph, array: Value) -> str | None:
+    """Return the function of a body, if the order in which it combines elements has no effect, rounding apart."""
+    function = combined_by(body)
+    if function == "subtract" and (array.type.is_boolean or body.operations[0].operands != body.arguments):
         return None
-    (only,) = body.operations
-    if not isinstance(only, Pointwise) or body.results != only.results:
-        return None
-    is_swapped = only.operands == body.arguments[::-1] and only.function != "subtract"
-    return only.function if is_swapped or only.operands == body.arguments else None
+    return function if function in _PLAIN else None
 
 
-def _is_plain(function: str, array: Value) -> bool:
-    """Return whether the order in which a function combines elements has no effect, rounding apart."""
-    if array.type.is_boolean:
-        return function in ("add", "or", "and", "multiply", "maximum", "minimum")
-    return function in ("add", "subtract", "multiply", "maximum", "minimum", "and", "or")
+def _combine(windows: Windows, body: Graph, arrays: Sequence[Value], numbers: Value, rows: Sequence[Value]):
+    """Append the arrays, where windows that are apart are combined with their updates."""
+    builder = windows.builder
+    # A dropped window, of number -1, reads row 0.
+    first = builder.apply("maximum", numbers, builder.number(0, numbers.shape))
+    old = [windows.read(one, first, rows[0].shape[1:]) for one in arrays]
+    new = builder.inline(body, *old, *rows)
+    return tuple(windows.write(one, numbers, part) for one, part in zip(arrays, new, strict=True))
 
 
-class _Places:
-    """Windows of arrays: `unit` elements per row number, `steps` between the elements of a window."""
-
-    def __init__(self, builder: Builder, unit: int, steps: list[int]):
-        self.builder, self.unit, self.steps = builder, unit, steps
-
-    def write(self, array: Value, numbers: Value, rows: Value) -> Value:
-        return scatter_rows(self.builder, array, numbers, rows, self.unit, self.steps)
-
-    def gathered(self, array: Value, numbers: Value, window) -> Value:
-        """Append the windows; for numbers of -1, those of row 0."""
-        first = self.builder.apply("maximum", numbers, self.builder.number(0, numbers.shape))
-        return gather_rows(self.builder, array, first, self.unit, window, self.steps)
-
-    def combine(self, body: Graph, arrays, numbers: Value, rows) -> tuple[Value, ...]:
-        """Append the arrays, where windows that are apart are combined with their updates."""
-        old = [self.gathered(one, numbers, rows[0].shape[1:]) for one in arrays]
-        new = self.builder.inline(body, *old, *rows)
-        return tuple(self.write(one, numbers, windows) for one, windows in zip(arrays, new, strict=True))
-
-
-def _merge(places: _Places, body: Graph, function: str, array: Value, numbers: Value, rows: Value, width: int) -> Value:
+def _merge(
+    windows: Windows, body: Graph, function: str, array: Value, numbers: Value, rows: Value, width: int
+) -> Value:
     """Append the array with updates, several of the same element perhaps.
 
     Windows are divided into rows of `width` elements; any two rows are the same or apart. Updates of the same row are
     combined first: for each row of the array, or for each update if these are fewer.
     """
-    builder = places.builder
-    numbers = _divided(places, numbers, rows, width)
+    builder = windows.builder
+    numbers = _divided(windows, numbers, rows, width)
     updates = builder.reshape(rows, numbers.size, width)
     count = array.size // width
     table = builder.reshape(array, count, width)
@@ -137,57 +115,38 @@ def _merge(places: _Places, body: Graph, function: str, array: Value, numbers: V
     if function in ("add", "subtract") and not array.type.is_boolean:
         merged = (_sum_floats if array.type.is_float else _sum_integers)(builder, same, updates)
     else:
-        merged = _reduced(builder, same, updates, body, function)
+        merged = _reduced(builder, same, updates, function)
     if not is_small:
-        by_row = _Places(builder, width, [1])
-        return builder.reshape(by_row.combine(body, [table], numbers, [merged])[0], *array.shape)
+        by_row = Windows(builder, width, [1])
+        return builder.reshape(_combine(by_row, body, [table], numbers, [merged])[0], *array.shape)
     (new,) = builder.inline(body, table, merged)
-    hit = builder.broadcast(_any(builder, same), table.shape, (0,))
+    hit = builder.broadcast(reduced(builder, "or", same, [0]), table.shape, (0,))
     return builder.reshape(builder.apply("select", hit, new, table), *array.shape)
 
 
-def _divided(places: _Places, numbers: Value, rows: Value, width: int) -> Value:
+def _divided(windows: Windows, numbers: Value, rows: Value, width: int) -> Value:
     """Append the numbers of the rows of `width` elements of all windows; -1 for a row of a dropped window."""
-    builder, window = places.builder, rows.shape[1:]
+    builder, window = windows.builder, rows.shape[1:]
     outer = next(d for d in range(len(window) + 1) if prod(window[d:]) <= width and all(
-        step < width or n == 1 for n, step in zip(window[d:], places.steps[d:], strict=True)
+        step < width or n == 1 for n, step in zip(window[d:], windows.steps[d:], strict=True)
     ))  # fmt: skip
     shape = numbers.size, *window[:outer]
     wide = builder.broadcast(numbers, shape, (0,))
-    total = builder.apply("multiply", wide, builder.number(places.unit // width, shape))
+    total = builder.apply("multiply", wide, builder.number(windows.unit // width, shape))
     for d in range(outer):
-        own = builder.apply("multiply", builder.iota(shape, d + 1), builder.number(places.steps[d] // width, shape))
+        own = builder.apply("multiply", builder.iota(shape, d + 1), builder.number(windows.steps[d] // width, shape))
         total = builder.apply("add", total, own)
     dropped = builder.apply("less", wide, builder.number(0, shape))
     return builder.reshape(builder.apply("select", dropped, wide, total), prod(shape))
 
 
-def _any(builder: Builder, same: Value) -> Value:
-    """Append whether a column has a true element."""
-    one, other, result = (Value((), BOOLEAN) for _ in range(3))
-    either = Pointwise(operands=(one, other), results=(result,), source=builder.source, function="or")
-    body = Graph(arguments=(one, other), operations=[either], results=(result,))
-    start = builder.number(False, (), BOOLEAN)
-    return builder.append(Reduce, same.shape[1:], BOOLEAN, same, start, axes=(0,), body=body)
-
-
-def _reduced(builder: Builder, same: Value, updates: Value, body: Graph, function: str) -> Value:
+def _reduced(builder: Builder, same: Value, updates: Value, function: str) -> Value:
     """Append, for each column of `same`, the updates of its true rows, combined."""
-    of, (rows, targets), width = updates.type, same.shape, updates.shape[1]
-    neutral = _NEUTRAL[function]
-    if of.is_integer:
-        limits = np.iinfo(of.dtype)
-        all_ones = -1 if of.is_signed else limits.max
-        neutral = {"maximum": limits.min, "minimum": limits.max, "multiply": 1, "and": all_ones, "or": 0}[function]
-    elif of.is_boolean:
-        neutral = function in ("multiply", "and", "minimum")
-    shape = targets, width, rows
+    of, shape = updates.type, (same.shape[1], updates.shape[1], same.shape[0])
     wide = builder.broadcast(builder.transpose(updates, 1, 0), shape, (1, 2))
     mask = builder.broadcast(builder.transpose(same, 1, 0), shape, (0, 2))
-    chosen = builder.apply("select", mask, wide, builder.number(neutral, shape, of))
-    return builder.append(
-        Reduce, (targets, width), of, chosen, builder.number(neutral, (), of), axes=(2,), body=body
-    )  # fmt: skip
+    neutral = builder.number(neutral_number(function, of), shape, of)
+    return reduced(builder, function, builder.apply("select", mask, wide, neutral), [2])
 
 
 def _product(builder: Builder, same: Value, columns: Value) -> Value:

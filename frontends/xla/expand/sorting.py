@@ -4,14 +4,16 @@ The original index is the last criterion, so that the order is stable. Rows are 
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
+from neuroncore_rtl.frontends.xla.graph.cloning import cloned_operations
 from neuroncore_rtl.frontends.xla.graph.types import INTEGER32, UNSIGNED32, element_type
+from neuroncore_rtl.frontends.xla.simplify.duplicates import merge_equal
 
 __all__ = ["expand_sort"]
 
@@ -54,32 +56,24 @@ def _padded(builder: Builder, value: graph.Value, width: int, number: int) -> gr
 
 def _by(builder: Builder, count: int) -> graph.Graph:
     """Return the body that compares int32 keys, the first of `count` operands, and if there are more, then indices."""
-    inner, pairs = (
-        Builder(builder.source, builder.config),
-        [(graph.Value((), INTEGER32), graph.Value((), INTEGER32)) for _ in range(count)],
-    )
-    result = inner.apply("less", *pairs[0])
+    inner = Builder(builder.source, builder.config)
+    arguments = [graph.Value((), INTEGER32) for _ in range(2 * count + 2 * (count > 1))]
+    result = inner.apply("less", *arguments[:2])
     if count > 1:
-        pairs.append((graph.Value((), INTEGER32), graph.Value((), INTEGER32)))
-        tied = inner.apply("and", inner.apply("equal", *pairs[0]), inner.apply("less", *pairs[-1]))
+        tied = inner.apply("and", inner.apply("equal", *arguments[:2]), inner.apply("less", *arguments[-2:]))
         result = inner.apply("or", result, tied)
-    return graph.Graph(
-        arguments=tuple(one for pair in pairs for one in pair), operations=inner.operations, results=(result,)
-    )
+    return graph.Graph(arguments=tuple(arguments), operations=inner.operations, results=(result,))
 
 
 def _stable(body: graph.Graph, length: int, builder: Builder) -> graph.Graph:
     """Return the body that is true if `body` is, or if it ties and the first index is lower; padding is last."""
-    inner, arguments = (
-        Builder(builder.source, builder.config),
-        tuple(graph.Value((), one.type) for one in body.arguments),
-    )
+    inner = Builder(builder.source, builder.config)
+    arguments = tuple(graph.Value((), one.type) for one in body.arguments)
     i, j = graph.Value((), INTEGER32), graph.Value((), INTEGER32)
-    swapped = [arguments[place ^ 1] for place in range(len(arguments))]
-    (less,), (more,) = inner.inline(body, *arguments), inner.inline(body, *swapped)
+    (less,) = inner.inline(body, *arguments)
+    (more,) = inner.inline(body, *(arguments[place ^ 1] for place in range(len(arguments))))
     before = inner.apply("less", i, j)
-    tied = inner.apply("and", inner.apply("not", more), before)
-    result = inner.apply("or", less, tied)
+    result = inner.apply("or", less, inner.apply("and", inner.apply("not", more), before))
     padding = inner.apply("greater_equal", inner.apply("maximum", i, j), inner.number(length, ()))
     result = inner.apply("select", padding, before, result)
     return graph.Graph(arguments=(*arguments, i, j), operations=inner.operations, results=(result,))
@@ -95,7 +89,7 @@ def _key(builder: Builder, body: graph.Graph, values: Sequence[graph.Value]) -> 
     assert isinstance(last, graph.Pointwise)
     one, other = last.operands
     is_total = last.function.endswith("_total")
-    if one.type.is_float != is_total or not _is_mirrored(one, other, body.arguments, makers):
+    if one.type.is_float != is_total or not _is_mirrored(one, other, body):
         return None
     left = graph.Graph(arguments=body.arguments, operations=body.operations, results=(one,))
     (key,) = builder.inline(left, *[value for value in values for _ in range(2)])
@@ -103,30 +97,20 @@ def _key(builder: Builder, body: graph.Graph, values: Sequence[graph.Value]) -> 
     return builder.apply("not", key) if name == "greater" else key
 
 
-def _is_mirrored(
-    one: graph.Value, other: graph.Value, arguments: Sequence[graph.Value], makers: dict[graph.Value, graph.Operation]
-) -> bool:
+def _is_mirrored(one: graph.Value, other: graph.Value, body: graph.Graph) -> bool:
     """Return whether a value of the first elements only is the same function as another of the second ones."""
-    if one in arguments or other in arguments:
-        if one not in arguments or other not in arguments:
-            return False
-        place = arguments.index(one)
-        return place % 2 == 0 and arguments.index(other) == place + 1
-    if one not in makers or other not in makers:
-        return one is other
-    a, b = makers[one], makers[other]
-    if isinstance(a, graph.Constant) or isinstance(b, graph.Constant):
-        return (
-            isinstance(a, graph.Constant) and isinstance(b, graph.Constant) and a.array.tobytes() == b.array.tobytes()
-        )
-    names = [field.name for field in fields(a) if field.name not in ("operands", "results", "source")]
-    return (
-        type(a) is type(b)
-        and not a.blocks
-        and [getattr(a, name) for name in names] == [getattr(b, name) for name in names]
-        and one.type == other.type
-        and all(_is_mirrored(*pair, arguments, makers) for pair in zip(a.operands, b.operands, strict=True))
-    )
+    operations: list[graph.Operation] = []
+    same, *apart = ([graph.Value((), value.type) for value in body.arguments[::2]] for _ in range(3))
+    results = [
+        cloned_operations(
+            replace(body, results=(value,)),
+            dict(zip(body.arguments, (one for pair in zip(*pairs, strict=True) for one in pair), strict=True)),
+            operations,
+        )[0]
+        for value, pairs in ((one, (same, apart[0])), (other, (apart[1], same)))
+    ]
+    merged = merge_equal(graph.Graph(arguments=(), operations=operations, results=tuple(results)))
+    return merged.results[0] is merged.results[1]
 
 
 def _ordered(builder: Builder, key: graph.Value) -> graph.Value:

@@ -56,9 +56,8 @@ class Builder:
 
     def number(self, number: float, shape: Sequence[int], of: ElementType = INTEGER32) -> graph.Value:
         """Append an array of equal elements."""
-        return self.append(
-            graph.Constant, shape, of, array=np.broadcast_to(np.array(number).astype(of.dtype), tuple(shape))
-        )
+        array = np.broadcast_to(np.array(number).astype(of.dtype), tuple(shape))
+        return self.append(graph.Constant, shape, of, array=array)
 
     def iota(self, shape: Sequence[int], axis: int, of: ElementType = INTEGER32) -> graph.Value:
         return self.append(graph.Iota, shape, of, axis=axis)
@@ -94,11 +93,11 @@ class Builder:
         return self.append(graph.Reverse, value.shape, value.type, value, axes=axes)
 
     def concatenate(self, values: Sequence[graph.Value], axis: int) -> graph.Value:
+        if len(values) == 1:
+            return values[0]
         shape = list(values[0].shape)
         shape[axis] = sum(value.shape[axis] for value in values)
-        return (
-            values[0] if len(values) == 1 else self.append(graph.Concatenate, shape, values[0].type, *values, axis=axis)
-        )
+        return self.append(graph.Concatenate, shape, values[0].type, *values, axis=axis)
 
     def pad(
         self, value: graph.Value, number: graph.Value, low: Sequence[int], high: Sequence[int], interior: Sequence[int]

@@ -1,11 +1,27 @@
-"""Copies of blocks with new values, for passes that need a block more than once or without an argument."""
+"""Copies of operations and blocks with other values, for passes that replace some or need a block more than once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 
 from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value
 
-__all__ = ["cloned", "cloned_operations"]
+__all__ = ["cloned", "cloned_operations", "rebuilt", "renamed"]
+
+
+def renamed(values: Sequence[Value], same: Mapping[Value, Value]) -> tuple[Value, ...]:
+    """Return values, some of them replaced."""
+    return tuple(same.get(value, value) for value in values)
+
+
+def rebuilt(operation: Operation, same: Mapping[Value, Value], change: Callable[[Graph], Graph], **others) -> Operation:
+    """Return a copy of an operation with operands replaced, blocks inside it changed, and other fields."""
+    for one in fields(operation):
+        value = getattr(operation, one.name)
+        if isinstance(value, Graph):
+            others[one.name] = change(value)
+        elif one.name == "branches":
+            others[one.name] = tuple(map(change, value))
+    return replace(operation, operands=renamed(operation.operands, same), **others)
 
 
 def cloned(
@@ -35,13 +51,7 @@ def cloned_operations(block: Graph, known: Mapping[Value, Value], to: list[Opera
     """Append copies of a block's operations and return its results; `known` stands for its arguments."""
     same = dict(known)
     for operation in block.operations:
-        inner = {
-            one.name: cloned(value, same) if isinstance(value, Graph) else tuple(cloned(each, same) for each in value)
-            for one in fields(operation)
-            if isinstance(value := getattr(operation, one.name), Graph) or one.name == "branches"
-        }
         results = tuple(Value(value.shape, value.type) for value in operation.results)
-        operands = tuple(same.get(value, value) for value in operation.operands)
-        to.append(replace(operation, operands=operands, results=results, **inner))
+        to.append(rebuilt(operation, same, lambda inner: cloned(inner, same), results=results))
         same.update(zip(operation.results, results, strict=True))
-    return tuple(same.get(value, value) for value in block.results)
+    return renamed(block.results, same)

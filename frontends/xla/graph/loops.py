@@ -34,11 +34,6 @@ class Counted:
             return None
         return max(0, -((self.start - self.limit) // self.step))
 
-    @property
-    def last(self) -> int | None:
-        """Value of the counter after the loop, if it is a constant."""
-        return None if self.rounds is None or self.start is None else self.start + self.rounds * self.step
-
 
 def known_integer(value: Value, makers: Mapping[Value, Operation]) -> int | None:
     """Return the integer that a value is, if it is one that is known."""

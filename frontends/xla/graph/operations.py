@@ -6,6 +6,7 @@ A value has a shape and a type. Every value is the result of one operation, or a
 from dataclasses import dataclass, field, fields
 from itertools import count
 from math import prod
+from typing import dataclass_transform
 
 import numpy as np
 
@@ -13,36 +14,10 @@ from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.kernels.program.source import SourceLine
 
 __all__ = [
-    "Bitcast",
-    "Branches",
-    "Broadcast",
-    "Concatenate",
-    "Constant",
-    "Convolution",
-    "Dot",
-    "DynamicSlice",
-    "DynamicUpdate",
-    "Gather",
-    "GatherRows",
-    "Graph",
-    "Iota",
-    "Operation",
-    "Pad",
-    "Pointwise",
-    "Reduce",
-    "ReduceWindow",
-    "Reshape",
-    "Reverse",
-    "Scatter",
-    "ScatterRows",
-    "SelectAndScatter",
-    "Sort",
-    "SortRows",
-    "StridedSlice",
-    "Transpose",
-    "Value",
-    "While",
-    "WindowShape",
+    "Bitcast", "Branches", "Broadcast", "Concatenate", "Constant", "Convolution", "Dot", "DynamicSlice",
+    "DynamicUpdate", "Gather", "GatherRows", "Graph", "Iota", "Operation", "Pad", "Pointwise", "Reduce",
+    "ReduceWindow", "Reshape", "Reverse", "Scatter", "ScatterRows", "SelectAndScatter", "Sort", "SortRows",
+    "StridedSlice", "Transpose", "Value", "While", "WindowShape",
 ]  # fmt: skip
 
 _NUMBERS = count()
@@ -68,8 +43,15 @@ class Value:
         return f"{self.type}[{','.join(map(str, self.shape))}]"
 
 
-@dataclass(eq=False, kw_only=True)
-class Operation:
+@dataclass_transform(eq_default=False, kw_only_default=True)
+class _Record:
+    """Base of classes with fields that are given by name and compared by identity."""
+
+    def __init_subclass__(cls):
+        dataclass(eq=False, kw_only=True)(cls)
+
+
+class Operation(_Record):
     """Base of operations: values in, new values out.
 
     Arguments:
@@ -94,8 +76,7 @@ class Operation:
         return tuple(value for one in fields(self) if isinstance(value := getattr(self, one.name), Graph))
 
 
-@dataclass(eq=False, kw_only=True)
-class Graph:
+class Graph(_Record):
     """Operations in order; they may read values of enclosing blocks.
 
     Arguments:
@@ -109,7 +90,6 @@ class Graph:
     results: tuple[Value, ...]
 
 
-@dataclass(eq=False, kw_only=True)
 class Constant(Operation):
     """Elements that are known before the program runs."""
 
@@ -127,14 +107,12 @@ class Constant(Operation):
         return flat[0].item() if flat.size and (codes == codes[0]).all() else None
 
 
-@dataclass(eq=False, kw_only=True)
 class Iota(Operation):
     """Each element is its index along `axis`."""
 
     axis: int
 
 
-@dataclass(eq=False, kw_only=True)
 class Pointwise(Operation):
     """`function` of the elements with the same index; all operands have the result's shape.
 
@@ -145,31 +123,26 @@ class Pointwise(Operation):
     function: str
 
 
-@dataclass(eq=False, kw_only=True)
 class Bitcast(Operation):
     """The same bits in another type."""
 
 
-@dataclass(eq=False, kw_only=True)
 class Broadcast(Operation):
     """Dimension d of the operand is dimension axes[d] of the result; the others repeat it."""
 
     axes: tuple[int, ...]
 
 
-@dataclass(eq=False, kw_only=True)
 class Reshape(Operation):
     """The same elements in row-major order."""
 
 
-@dataclass(eq=False, kw_only=True)
 class Transpose(Operation):
     """Dimension d of the result is dimension order[d] of the operand."""
 
     order: tuple[int, ...]
 
 
-@dataclass(eq=False, kw_only=True)
 class StridedSlice(Operation):
     """Elements starts, starts + steps, ... below ends, in each dimension."""
 
@@ -178,14 +151,12 @@ class StridedSlice(Operation):
     steps: tuple[int, ...]
 
 
-@dataclass(eq=False, kw_only=True)
 class Reverse(Operation):
     """The order of elements along `axes` is reversed."""
 
     axes: tuple[int, ...]
 
 
-@dataclass(eq=False, kw_only=True)
 class Pad(Operation):
     """Operands: an array, a number. `low` and `high` elements at the ends, negative to remove, `interior` between."""
 
@@ -194,14 +165,12 @@ class Pad(Operation):
     interior: tuple[int, ...]
 
 
-@dataclass(eq=False, kw_only=True)
 class Concatenate(Operation):
     """Operands one after another along `axis`."""
 
     axis: int
 
 
-@dataclass(eq=False, kw_only=True)
 class Reduce(Operation):
     """Operands: arrays, then as many numbers to start from. `body` combines two elements of each array."""
 
@@ -209,8 +178,7 @@ class Reduce(Operation):
     body: Graph
 
 
-@dataclass(eq=False, kw_only=True)
-class WindowShape:
+class WindowShape(_Record):
     """Windows of a convolution or reduction, a number for each dimension.
 
     Arguments:
@@ -229,7 +197,6 @@ class WindowShape:
     dilation: tuple[int, ...]
 
 
-@dataclass(eq=False, kw_only=True)
 class ReduceWindow(Operation):
     """`Reduce` of each window; operands as there."""
 
@@ -237,7 +204,6 @@ class ReduceWindow(Operation):
     body: Graph
 
 
-@dataclass(eq=False, kw_only=True)
 class SelectAndScatter(Operation):
     """Operands: an array, sources, a number. `scatter` adds each source to the element that `select` finds."""
 
@@ -246,7 +212,6 @@ class SelectAndScatter(Operation):
     scatter: Graph
 
 
-@dataclass(eq=False, kw_only=True)
 class Dot(Operation):
     """Sums of products along `contract`, for every index of `batch`: pairs of dimensions of both operands.
 
@@ -259,7 +224,6 @@ class Dot(Operation):
     is_exact: bool = False
 
 
-@dataclass(eq=False, kw_only=True)
 class Convolution(Operation):
     """Operands: an array [N, C, spatial], a filter [O, C / groups, spatial]; the result is [N, O, spatial].
 
@@ -272,19 +236,16 @@ class Convolution(Operation):
     batch_groups: int
 
 
-@dataclass(eq=False, kw_only=True)
 class DynamicSlice(Operation):
     """Operands: an array, an index for each dimension, clamped so that the slice of `size` fits."""
 
     size: tuple[int, ...]
 
 
-@dataclass(eq=False, kw_only=True)
 class DynamicUpdate(Operation):
     """Operands: an array, the new slice, an index for each dimension, clamped so that the slice fits."""
 
 
-@dataclass(eq=False, kw_only=True)
 class Gather(Operation):
     """Operands: an array, indices. StableHLO's gather, with its names of attributes."""
 
@@ -297,7 +258,6 @@ class Gather(Operation):
     slice_sizes: tuple[int, ...]
 
 
-@dataclass(eq=False, kw_only=True)
 class GatherRows(Operation):
     """Operands: an array, int32 numbers [n] in range. Window i of the result starts at element numbers[i] * unit.
 
@@ -310,7 +270,6 @@ class GatherRows(Operation):
     steps: tuple[int, ...]
 
 
-@dataclass(eq=False, kw_only=True)
 class ScatterRows(Operation):
     """Operands: an array, int32 numbers [n], windows [n, ...]. Writes the windows in order, numbers as `GatherRows`.
 
@@ -321,7 +280,6 @@ class ScatterRows(Operation):
     steps: tuple[int, ...]
 
 
-@dataclass(eq=False, kw_only=True)
 class Scatter(Operation):
     """Operands: arrays, indices, as many updates. StableHLO's scatter, with its names of attributes."""
 
@@ -329,29 +287,25 @@ class Scatter(Operation):
     inserted_window_dims: tuple[int, ...]
     input_batching_dims: tuple[int, ...]
     scatter_indices_batching_dims: tuple[int, ...]
-    scatter_dims_to_operand_dims: tuple[int, ...]
+    scattered_dims_to_operand_dims: tuple[int, ...]
     index_vector_dim: int
     unique_indices: bool
     body: Graph
 
 
-@dataclass(eq=False, kw_only=True)
 class Sort(Operation):
     """Operands sorted together along `axis`; `body` compares two elements of each operand."""
 
     axis: int
-    stable: bool
     body: Graph
 
 
-@dataclass(eq=False, kw_only=True)
 class SortRows(Operation):
     """Operands [rows, 2^n] sorted together along the second dimension; elements that `body` ties are the same."""
 
     body: Graph
 
 
-@dataclass(eq=False, kw_only=True)
 class While(Operation):
     """Repeats `body` on the operands while `condition` of them is true."""
 
@@ -359,7 +313,6 @@ class While(Operation):
     body: Graph
 
 
-@dataclass(eq=False, kw_only=True)
 class Branches(Operation):
     """Operand: an index, clamped. The results are those of the branch with this index."""
 

@@ -9,17 +9,7 @@ from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.spec import formats
 from neuroncore_rtl.spec.formats import Format, IntFormat
 
-__all__ = [
-    "BOOLEAN",
-    "FLOAT32",
-    "INTEGER8",
-    "INTEGER32",
-    "UNSIGNED32",
-    "ElementType",
-    "check_narrow",
-    "element_type",
-    "type_of_array",
-]
+__all__ = ["BOOLEAN", "FLOAT32", "INTEGER8", "INTEGER32", "UNSIGNED32", "ElementType", "check_narrow", "element_type"]
 
 
 @dataclass(frozen=True)
@@ -110,11 +100,3 @@ def check_narrow(kind: ElementType) -> None:
     if kind.is_wide:
         rule = f"values that are no constants must be of {', '.join(_TYPES)}"
         raise Refused(f"{rule}, not {kind}; use {_INSTEAD[kind.name]}")
-
-
-def type_of_array(array: np.ndarray) -> ElementType:
-    """Return the type of an array's elements; Refused if the machine does not have it."""
-    for one in _TYPES.values():
-        if one.dtype == array.dtype:
-            return one
-    raise Refused(f"arrays must be of {', '.join(str(one.dtype) for one in _TYPES.values())}, not {array.dtype}")

@@ -13,53 +13,44 @@ from neuroncore_rtl.kernels.program.source import Line, SourceLine
 
 __all__ = ["Attributes", "tensor_type", "user_line"]
 
-_STRUCTURES = {
-    "dot_dimension_numbers": stablehlo.DotDimensionNumbers,
-    "scatter_dimension_numbers": stablehlo.ScatterDimensionNumbers,
-    "gather_dimension_numbers": stablehlo.GatherDimensionNumbers,
-    "convolution_dimension_numbers": stablehlo.ConvDimensionNumbers,
-}
+_STRUCTURES = (
+    stablehlo.ConvDimensionNumbers, stablehlo.DotDimensionNumbers, stablehlo.GatherDimensionNumbers,
+    stablehlo.ScatterDimensionNumbers,
+)  # fmt: skip
 _LIBRARY = ("/jax/_src/", "/jax/", "/optax/", "/flax/", "/site-packages/", "/neuroncore_rtl/frontends/")
 _UNKNOWN = Line("<unknown>", 0)
 
 
 class Attributes:
-    """Attributes of an operation, by name."""
+    """Attributes of an operation, by name; also those inside its dimension numbers."""
 
     def __init__(self, operation: ir.Operation):
         self._all = operation.attributes
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._all
-
-    def get(self, name: str) -> Any:
-        """Return the MLIR attribute."""
-        return self._all[name]
+        names = [name for name in self._all if name.endswith("dimension_numbers")]
+        found = [kind(self._all[name]) for name in names for kind in _STRUCTURES if kind.isinstance(self._all[name])]
+        self.numbers: Any = found[0] if found else None
 
     def integers(self, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
         """Return an array attribute of integers or booleans, in one dimension."""
+        if hasattr(self.numbers, name):
+            return tuple(getattr(self.numbers, name))
         if name not in self._all:
             return default
         found: Any = self._all[name]
-        if isinstance(found, ir.DenseElementsAttr):
-            return tuple(int(one) for one in array_of(found).reshape(-1))
-        return tuple(int(one) for one in found)
+        return tuple(map(int, array_of(found).reshape(-1) if isinstance(found, ir.DenseElementsAttr) else found))
 
     def integer(self, name: str, default: int = 0) -> int:
-        return int(self.get(name).value) if name in self._all else default
+        if hasattr(self.numbers, name):
+            return getattr(self.numbers, name)
+        found: Any = self._all[name] if name in self._all else None
+        return default if found is None else int(found.value)
 
     def text(self, name: str, default: str = "") -> str:
         """Return the name of an enumeration's case, or a string."""
-        if name not in self._all:
-            return default
-        found = self._all[name]
-        if isinstance(found, ir.StringAttr | ir.FlatSymbolRefAttr):
-            return found.value
+        found = self._all[name] if name in self._all else None
+        if found is None or isinstance(found, ir.StringAttr | ir.FlatSymbolRefAttr):
+            return default if found is None else found.value
         return str(found).split("<")[-1].rstrip(">").split()[-1]
-
-    def structure(self, name: str, kind: str) -> Any:
-        """Return a structure of StableHLO's dialect, such as the dimension numbers of a product."""
-        return _STRUCTURES[kind](self._all[name])
 
     def array(self, name: str) -> np.ndarray:
         """Return a constant's array."""
@@ -85,39 +76,33 @@ def array_of(attribute: ir.Attribute) -> np.ndarray:
     shape, of = tuple(kind.shape), str(kind.element_type)
     dtype = element_type("i64" if of == "index" else of).dtype
     if found.is_splat:
-        return np.broadcast_to(_scalar(found, dtype), shape)
+        return np.broadcast_to(_from_text(found, dtype).reshape(()), shape)
     try:
         return np.array(found).astype(dtype, copy=False).reshape(shape)
     except (TypeError, ValueError, RuntimeError, BufferError):
         return _from_text(found, dtype).reshape(shape)
 
 
-def _scalar(found: ir.DenseElementsAttr, dtype: np.dtype) -> np.ndarray:
-    splat = found.get_splat_value()
-    if dtype == np.bool_:
-        return np.array(str(splat) in ("true", "1", "-1 : i1", "true : i1"))
-    value = getattr(splat, "value", None)
-    return _number(str(splat).split(":")[0].strip(), dtype) if value is None else np.asarray(value).astype(dtype)
-
-
-def _number(text: str, dtype: np.dtype) -> np.ndarray:
-    """Return the number of MLIR's text; hexadecimal digits are the bits of a float."""
-    if text.startswith("0x") and dtype.kind not in "iub":
-        return np.array(int(text, 16), f"u{dtype.itemsize}").view(dtype)
-    return (
-        np.array(text in ("true", "1"))
-        if dtype == np.bool_
-        else np.array(float(text) if dtype.kind not in "iu" else int(text)).astype(dtype)
-    )
-
-
 def _from_text(found: ir.DenseElementsAttr, dtype: np.dtype) -> np.ndarray:
-    """Return the elements of a type that the bindings do not convert, such as FP8."""
+    """Return the elements as MLIR writes them, also of a type that the bindings do not convert, such as FP8."""
     text = str(found)
     text = text[text.index("<") + 1 : text.rindex(">", 0, text.rindex(":"))]
     if text.startswith('"0x'):
         return np.frombuffer(bytes.fromhex(text.strip('"')[2:]), dtype)
     return np.array([_number(one.strip(), dtype) for one in text.replace("[", "").replace("]", "").split(",")])
+
+
+def _number(text: str, dtype: np.dtype) -> np.ndarray:
+    """Return the number of MLIR's text; hexadecimal digits are the bits of a float."""
+    if dtype == np.bool_:
+        return np.array(text in ("true", "1"))
+    if dtype.kind in "iu":
+        return np.array(int(text), dtype)
+    return (
+        np.array(int(text, 16), f"u{dtype.itemsize}").view(dtype)
+        if text.startswith("0x")
+        else np.array(float(text)).astype(dtype)
+    )
 
 
 def user_line(location: ir.Location) -> SourceLine:

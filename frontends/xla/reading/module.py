@@ -6,6 +6,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
+from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value
 from neuroncore_rtl.frontends.xla.reading.attributes import Attributes, tensor_type, user_line
 from neuroncore_rtl.frontends.xla.reading.legal import legalised
@@ -19,7 +20,7 @@ _SAME = frozenset(
     ("stablehlo.optimization_barrier", "sdy.sharding_constraint", "stablehlo.after_all", "stablehlo.create_token")
 )
 _RETURNS = frozenset(("func.return", "stablehlo.return", "sdy.return"))
-_FUNCTIONS = {"chlo.erf": "erf", "chlo.erfc": "erfc", "chlo.mulhi": "mulhi"}
+_FUNCTIONS = frozenset(("chlo.erf", "chlo.erfc", "chlo.mulhi"))
 """Functions of CHLO that the machine has."""
 
 
@@ -94,27 +95,24 @@ class _Reader:
     def _operations_of(
         self, one: ir.Operation, operands: tuple[Value, ...], values: dict[ir.Value, Value], operations: list[Operation]
     ) -> tuple[Value, ...]:
-        attributes = Attributes(one)
-        name = one.name
+        attributes, name, source = Attributes(one), one.name, self.source(one.location)
         if name in _SAME:
             return operands
-        if name == "stablehlo.composite":
-            composite = attributes.text("name")
-            if composite in _FUNCTIONS:
-                name = composite
-            else:
-                return self._call(attributes.text("decomposition"), operands, operations, self.source(one.location))
-        if name == "stablehlo.custom_call" and attributes.text("call_target_name") in _FUNCTIONS:
-            name = attributes.text("call_target_name")
-        if name in ("func.call", "call"):
-            return self._call(attributes.text("callee"), operands, operations, self.source(one.location))
+        alias = attributes.text("name" if name == "stablehlo.composite" else "call_target_name")
+        if alias in _FUNCTIONS:
+            name = alias
+        if name in ("stablehlo.composite", "func.call", "call"):
+            return self._call(
+                attributes.text("decomposition") or attributes.text("callee"), operands, operations, source
+            )
         if name not in READERS:
             raise Refused(_reason(name, attributes))
         results = tuple(Value(*tensor_type(result.type)) for result in one.results)
         blocks = tuple(self.block(region.blocks[0], values) for region in one.regions)
-        given = Given(_FUNCTIONS.get(name, name), operands, results, attributes, blocks, self.source(one.location))
-        operations += READERS[name](given)
-        return results
+        builder = Builder(source)
+        found = READERS[name](builder, Given(name, operands, results, attributes, blocks))
+        operations += builder.operations
+        return tuple(found)
 
     def _call(
         self, name: str, operands: tuple[Value, ...], operations: list[Operation], source: SourceLine

@@ -1,7 +1,8 @@
-"""Readers of StableHLO's operations: each returns the operations of the graph that compute the results."""
+"""Readers of StableHLO's operations: each appends operations of the graph and returns the values of the results."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value, WindowShape
 from neuroncore_rtl.frontends.xla.reading.attributes import Attributes
 from neuroncore_rtl.frontends.xla.refusal import Refused
-from neuroncore_rtl.kernels.program.source import SourceLine
 
 __all__ = ["READERS", "Given"]
 
@@ -24,21 +24,22 @@ class Given:
     results: tuple[Value, ...]
     attributes: Attributes
     blocks: tuple[Graph, ...]
-    source: SourceLine
 
-    def make(self, kind: type[Operation], *operands: Value, **fields) -> Operation:
-        """Return the graph's operation with this one's results, and operands unless others are given."""
-        return kind(operands=operands or self.operands, results=self.results, source=self.source, **fields)
+    def append(self, builder: Builder, kind: type[Operation], *operands: Value, **attributes) -> Sequence[Value]:
+        """Append the graph's operation with this one's results; return them."""
+        fields = {"operands": operands, "results": self.results, "source": builder.source, **attributes}
+        builder.operations.append(kind(**fields))
+        return self.results
 
 
-Reader = Callable[[Given], list[Operation]]
+Reader = Callable[[Builder, Given], Sequence[Value]]
 READERS: dict[str, Reader] = {}
 """Readers by the operation's name."""
 
-_FUNCTIONS = """abs add and atan2 cbrt ceil convert cosine count_leading_zeros divide erf exponential
+_FUNCTIONS = """abs add and atan2 cbrt ceil clamp convert cosine count_leading_zeros divide exponential
 exponential_minus_one floor is_finite log log_plus_one logistic maximum minimum multiply negate not or popcnt power
-remainder round_nearest_afz round_nearest_even rsqrt shift_left shift_right_arithmetic shift_right_logical sign sine
-sqrt subtract tan tanh xor reduce_precision""".split()
+remainder round_nearest_afz round_nearest_even rsqrt select shift_left shift_right_arithmetic shift_right_logical sign
+sine sqrt subtract tan tanh xor""".split()
 _COMPARISONS = {
     "EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal",
 }  # fmt: skip
@@ -46,278 +47,168 @@ _COMPARISONS = {
 
 def _reads(*names: str) -> Callable[[Reader], Reader]:
     def register(reader: Reader) -> Reader:
-        READERS.update(dict.fromkeys([f"stablehlo.{name}" for name in names], reader))
+        READERS.update(dict.fromkeys([name if "." in name else f"stablehlo.{name}" for name in names], reader))
         return reader
 
     return register
 
 
-@_reads(*(name for name in _FUNCTIONS if name not in ("erf", "reduce_precision")))
-def _function(given: Given) -> list[Operation]:
-    return [given.make(graph.Pointwise, function=given.name.split(".")[-1])]
-
-
-READERS["chlo.erf"] = READERS["chlo.erfc"] = READERS["chlo.mulhi"] = _function
-
-
-@_reads("reduce_precision")
-def _reduce_precision(given: Given) -> list[Operation]:
-    bits = (given.attributes.integer(f"{part}_bits") for part in ("exponent", "mantissa"))
-    return [given.make(graph.Pointwise, function=" ".join(map(str, ("reduce_precision", *bits))))]
-
-
-@_reads("compare")
-def _compare(given: Given) -> list[Operation]:
-    name = _COMPARISONS[given.attributes.text("comparison_direction")]
-    total = given.attributes.text("compare_type") == "TOTALORDER" and given.operands[0].type.is_float
-    return [given.make(graph.Pointwise, function=name + "_total" * total)]
-
-
-@_reads("select", "clamp")
-def _with_scalars(given: Given) -> list[Operation]:
-    """Return select or clamp; operands that are scalars are broadcast first."""
-    found, operands = [], []
-    for operand in given.operands:
-        if operand.shape != given.results[0].shape:
-            wide = Value(given.results[0].shape, operand.type)
-            found.append(graph.Broadcast(operands=(operand,), results=(wide,), source=given.source, axes=()))
-            operand = wide
-        operands.append(operand)
-    return [*found, given.make(graph.Pointwise, *operands, function=given.name.split(".")[-1])]
-
-
-@_reads("constant")
-def _constant(given: Given) -> list[Operation]:
-    array = given.attributes.array("value")
-    return [graph.Constant(operands=(), results=given.results, source=given.source, array=array)]
-
-
-@_reads("get_dimension_size")
-def _dimension(given: Given) -> list[Operation]:
-    array = np.array(given.operands[0].shape[given.attributes.integer("dimension")], np.int32)
-    return [graph.Constant(operands=(), results=given.results, source=given.source, array=array)]
+def _plain(kind: type[Operation], names: dict[str, str], count: int | None, builder: Builder, given: Given):
+    """Append an operation with the module's attributes, blocks and first operands: `names` has them by field."""
+    read, own = given.attributes, {one.name: one.type for one in fields(kind)}
+    found = {
+        name: read.integer(attribute) if own[name] in (int, bool) else read.integers(attribute)
+        for name, attribute in names.items()
+    }
+    blocks = zip([name for name, of in own.items() if of is Graph], given.blocks, strict=True)
+    return given.append(builder, kind, *given.operands[:count], **found, **dict(blocks))
 
 
 # Operands of a dynamic operation that give the result's shape are not needed if that is constant.
-@_reads("iota", "dynamic_iota")
-def _iota(given: Given) -> list[Operation]:
-    axis = given.attributes.integer("iota_dimension")
-    return [graph.Iota(operands=(), results=given.results, source=given.source, axis=axis)]
+for _names, _kind, _count, _fields in (
+    ("bitcast_convert", graph.Bitcast, None, {}),
+    ("broadcast_in_dim dynamic_broadcast_in_dim", graph.Broadcast, 1, {"axes": "broadcast_dimensions"}),
+    ("concatenate", graph.Concatenate, None, {"axis": "dimension"}),
+    ("dynamic_slice", graph.DynamicSlice, None, {"size": "slice_sizes"}),
+    ("dynamic_update_slice", graph.DynamicUpdate, None, {}),
+    ("gather", graph.Gather, None, {one.name: one.name for one in fields(graph.Gather)[3:]}),
+    ("iota dynamic_iota", graph.Iota, 0, {"axis": "iota_dimension"}),
+    ("pad", graph.Pad, None, {
+        "low": "edge_padding_low", "high": "edge_padding_high", "interior": "interior_padding",
+    }),
+    ("reduce", graph.Reduce, None, {"axes": "dimensions"}),
+    ("reshape dynamic_reshape", graph.Reshape, 1, {}),
+    ("reverse", graph.Reverse, None, {"axes": "dimensions"}),
+    ("scatter", graph.Scatter, None, {one.name: one.name for one in fields(graph.Scatter)[3:-1]}),
+    ("slice", graph.StridedSlice, None, {"starts": "start_indices", "ends": "limit_indices", "steps": "strides"}),
+    ("transpose", graph.Transpose, None, {"order": "permutation"}),
+    ("while", graph.While, None, {}),
+):  # fmt: skip
+    _reads(*_names.split())(partial(_plain, _kind, _fields, _count))
 
 
-@_reads("bitcast_convert")
-def _bitcast(given: Given) -> list[Operation]:
-    return [given.make(graph.Bitcast)]
+def _pointwise(builder: Builder, given: Given, name: str) -> Sequence[Value]:
+    """Append a function of elements; scalars among its operands are broadcast."""
+    operands = [builder.broadcast(operand, given.results[0].shape) for operand in given.operands]
+    return given.append(builder, graph.Pointwise, *operands, function=name)
 
 
-@_reads("broadcast_in_dim", "dynamic_broadcast_in_dim")
-def _broadcast(given: Given) -> list[Operation]:
-    return [given.make(graph.Broadcast, given.operands[0], axes=given.attributes.integers("broadcast_dimensions"))]
+@_reads(*_FUNCTIONS, "chlo.erf", "chlo.erfc", "chlo.mulhi")
+def _function(builder: Builder, given: Given) -> Sequence[Value]:
+    return _pointwise(builder, given, given.name.split(".")[-1])
+
+
+@_reads("reduce_precision")
+def _reduce_precision(builder: Builder, given: Given) -> Sequence[Value]:
+    bits = (given.attributes.integer(f"{part}_bits") for part in ("exponent", "mantissa"))
+    return _pointwise(builder, given, " ".join(map(str, ("reduce_precision", *bits))))
+
+
+@_reads("compare")
+def _compare(builder: Builder, given: Given) -> Sequence[Value]:
+    name = _COMPARISONS[given.attributes.text("comparison_direction")]
+    total = given.attributes.text("compare_type") == "TOTALORDER" and given.operands[0].type.is_float
+    return _pointwise(builder, given, name + "_total" * total)
+
+
+@_reads("constant")
+def _constant(builder: Builder, given: Given) -> Sequence[Value]:
+    return given.append(builder, graph.Constant, array=given.attributes.array("value"))
+
+
+@_reads("get_dimension_size")
+def _dimension(builder: Builder, given: Given) -> Sequence[Value]:
+    return [builder.number(given.operands[0].shape[given.attributes.integer("dimension")], ())]
 
 
 @_reads("broadcast")
-def _broadcast_outside(given: Given) -> list[Operation]:
+def _broadcast_outside(builder: Builder, given: Given) -> Sequence[Value]:
     rank, inner = given.results[0].rank, given.operands[0].rank
-    return [given.make(graph.Broadcast, axes=tuple(range(rank - inner, rank)))]
-
-
-@_reads("reshape", "dynamic_reshape")
-def _reshape(given: Given) -> list[Operation]:
-    return [given.make(graph.Reshape, given.operands[0])]
-
-
-@_reads("transpose")
-def _transpose(given: Given) -> list[Operation]:
-    return [given.make(graph.Transpose, order=given.attributes.integers("permutation"))]
-
-
-@_reads("slice")
-def _slice(given: Given) -> list[Operation]:
-    starts, ends, steps = (
-        given.attributes.integers(f"{name}") for name in ("start_indices", "limit_indices", "strides")
-    )
-    return [given.make(graph.StridedSlice, starts=starts, ends=ends, steps=steps)]
-
-
-@_reads("reverse")
-def _reverse(given: Given) -> list[Operation]:
-    return [given.make(graph.Reverse, axes=given.attributes.integers("dimensions"))]
-
-
-@_reads("pad")
-def _pad(given: Given) -> list[Operation]:
-    low, high, interior = (
-        given.attributes.integers(name) for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
-    )
-    return [given.make(graph.Pad, low=low, high=high, interior=interior)]
-
-
-@_reads("concatenate")
-def _concatenate(given: Given) -> list[Operation]:
-    return [given.make(graph.Concatenate, axis=given.attributes.integer("dimension"))]
-
-
-@_reads("reduce")
-def _reduce(given: Given) -> list[Operation]:
-    return [given.make(graph.Reduce, axes=given.attributes.integers("dimensions"), body=given.blocks[0])]
+    return given.append(builder, graph.Broadcast, *given.operands, axes=tuple(range(rank - inner, rank)))
 
 
 @_reads("map")
-def _map(given: Given) -> list[Operation]:
-    builder = Builder(given.source)
-    for value, result in zip(builder.inline(given.blocks[0], *given.operands), given.results, strict=True):
-        builder.operations.append(graph.Reshape(operands=(value,), results=(result,), source=given.source))
-    return builder.operations
+def _map(builder: Builder, given: Given) -> Sequence[Value]:
+    return builder.inline(given.blocks[0], *given.operands)
 
 
 @_reads("dot_general")
-def _dot(given: Given) -> list[Operation]:
-    numbers = given.attributes.structure("dot_dimension_numbers", "dot_dimension_numbers")
-    batch = tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions)
-    contract = tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions)
-    return [given.make(graph.Dot, batch=batch, contract=contract)]
+def _dot(builder: Builder, given: Given) -> Sequence[Value]:
+    batch, contract = (
+        tuple(given.attributes.integers(f"{side}_{kind}_dimensions") for side in ("lhs", "rhs"))
+        for kind in ("batching", "contracting")
+    )
+    return given.append(builder, graph.Dot, *given.operands, batch=batch, contract=contract)
 
 
 @_reads("dot")
-def _plain_dot(given: Given) -> list[Operation]:
+def _plain_dot(builder: Builder, given: Given) -> Sequence[Value]:
     contract = (given.operands[0].rank - 1,), (0,)
-    return [given.make(graph.Dot, batch=((), ()), contract=contract)]
+    return given.append(builder, graph.Dot, *given.operands, batch=((), ()), contract=contract)
 
 
 @_reads("sort")
-def _sort(given: Given) -> list[Operation]:
+def _sort(builder: Builder, given: Given) -> Sequence[Value]:
     axis = given.attributes.integer("dimension", -1) % given.operands[0].rank
-    stable = bool(given.attributes.integer("is_stable"))
-    return [given.make(graph.Sort, axis=axis, stable=stable, body=given.blocks[0])]
-
-
-@_reads("dynamic_slice")
-def _dynamic_slice(given: Given) -> list[Operation]:
-    return [given.make(graph.DynamicSlice, size=given.attributes.integers("slice_sizes"))]
-
-
-@_reads("dynamic_update_slice")
-def _dynamic_update(given: Given) -> list[Operation]:
-    return [given.make(graph.DynamicUpdate)]
-
-
-@_reads("gather")
-def _gather(given: Given) -> list[Operation]:
-    numbers = given.attributes.structure("dimension_numbers", "gather_dimension_numbers")
-    return [
-        given.make(
-            graph.Gather,
-            offset_dims=tuple(numbers.offset_dims),
-            collapsed_slice_dims=tuple(numbers.collapsed_slice_dims),
-            operand_batching_dims=tuple(numbers.operand_batching_dims),
-            start_indices_batching_dims=tuple(numbers.start_indices_batching_dims),
-            start_index_map=tuple(numbers.start_index_map),
-            index_vector_dim=numbers.index_vector_dim,
-            slice_sizes=given.attributes.integers("slice_sizes"),
-        )
-    ]
-
-
-@_reads("scatter")
-def _scatter(given: Given) -> list[Operation]:
-    numbers = given.attributes.structure("scatter_dimension_numbers", "scatter_dimension_numbers")
-    return [
-        given.make(
-            graph.Scatter,
-            update_window_dims=tuple(numbers.update_window_dims),
-            inserted_window_dims=tuple(numbers.inserted_window_dims),
-            input_batching_dims=tuple(numbers.input_batching_dims),
-            scatter_indices_batching_dims=tuple(numbers.scatter_indices_batching_dims),
-            scatter_dims_to_operand_dims=tuple(numbers.scattered_dims_to_operand_dims),
-            index_vector_dim=numbers.index_vector_dim,
-            unique_indices=bool(given.attributes.integer("unique_indices")),
-            body=given.blocks[0],
-        )
-    ]
-
-
-def _pairs(values: tuple[int, ...], rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return (values[0::2], values[1::2]) if values else ((0,) * rank, (0,) * rank)
+    return given.append(builder, graph.Sort, *given.operands, axis=axis, body=given.blocks[0])
 
 
 @_reads("reduce_window")
-def _reduce_window(given: Given) -> list[Operation]:
-    size = given.attributes.integers("window_dimensions")
-    return [given.make(graph.ReduceWindow, window=_window(given, size), body=given.blocks[0])]
+def _reduce_window(builder: Builder, given: Given) -> Sequence[Value]:
+    window = _window(given, given.attributes.integers("window_dimensions"))
+    return given.append(builder, graph.ReduceWindow, *given.operands, window=window, body=given.blocks[0])
 
 
 @_reads("select_and_scatter")
-def _select_and_scatter(given: Given) -> list[Operation]:
-    rank = given.operands[0].rank
-    window = _window(given, given.attributes.integers("window_dimensions", (1,) * rank))
+def _select_and_scatter(builder: Builder, given: Given) -> Sequence[Value]:
+    window = _window(given, given.attributes.integers("window_dimensions", (1,) * given.operands[0].rank))
     select, scatter = given.blocks
-    return [given.make(graph.SelectAndScatter, window=window, select=select, scatter=scatter)]
+    fields = {"window": window, "select": select, "scatter": scatter}
+    return given.append(builder, graph.SelectAndScatter, *given.operands, **fields)
 
 
-def _window(given: Given, size: tuple[int, ...]) -> WindowShape:
-    ones, attributes = (1,) * len(size), given.attributes
-    low, high = _pairs(attributes.integers("padding"), len(size))
-    stride, dilation = attributes.integers("window_strides", ones), attributes.integers("window_dilations", ones)
-    spread = attributes.integers("base_dilations", ones)
-    return WindowShape(size=size, stride=stride, low=low, high=high, spread=spread, dilation=dilation)
+def _window(
+    given: Given, size: tuple[int, ...], spread: str = "base_dilations", dilation: str = "window_dilations"
+) -> WindowShape:
+    """Return the windows; `spread` and `dilation` are the names of attributes."""
+    ones, read = (1,) * len(size), given.attributes.integers
+    padding = read("padding", (0, 0) * len(size))
+    return WindowShape(
+        size=size, stride=read("window_strides", ones), low=padding[0::2], high=padding[1::2],
+        spread=read(spread, ones), dilation=read(dilation, ones),
+    )  # fmt: skip
 
 
 @_reads("convolution")
-def _convolution(given: Given) -> list[Operation]:
-    """Return the convolution between transpositions from and to the orders of dimensions that the module has."""
-    numbers, attributes = (
-        given.attributes.structure("dimension_numbers", "convolution_dimension_numbers"),
-        given.attributes,
-    )
-    orders = (
-        (numbers.input_batch_dimension, numbers.input_feature_dimension, *numbers.input_spatial_dimensions),
-        (
-            numbers.kernel_output_feature_dimension,
-            numbers.kernel_input_feature_dimension,
-            *numbers.kernel_spatial_dimensions,
-        ),
-    )
-    order_out = (numbers.output_batch_dimension, numbers.output_feature_dimension, *numbers.output_spatial_dimensions)
-    found, operands = [], []
-    for operand, order in zip(given.operands, orders, strict=True):
-        turned = Value(tuple(operand.shape[axis] for axis in order), operand.type)
-        found.append(graph.Transpose(operands=(operand,), results=(turned,), source=given.source, order=order))
-        operands.append(turned)
-    result, rank = given.results[0], len(order_out) - 2
-    plain, ones = Value(tuple(result.shape[axis] for axis in order_out), result.type), (1,) * rank
-    low, high = _pairs(attributes.integers("padding"), rank)
-    window = WindowShape(
-        size=operands[1].shape[2:], stride=attributes.integers("window_strides", ones), low=low, high=high,
-        spread=attributes.integers("lhs_dilation", ones), dilation=attributes.integers("rhs_dilation", ones),
-    )  # fmt: skip
-    reverse = tuple(map(bool, attributes.integers("window_reversal", (0,) * rank)))
+def _convolution(builder: Builder, given: Given) -> Sequence[Value]:
+    """Append the convolution between transpositions from and to the orders of dimensions that the module has."""
+    (result,), attributes = given.results, given.attributes
+
+    def order(side: str, first: str, second: str) -> tuple[int, ...]:
+        outer = [attributes.integer(f"{side}_{name}_dimension") for name in (first, second)]
+        return *outer, *attributes.integers(f"{side}_spatial_dimensions")
+
+    left = builder.transpose(given.operands[0], *order("input", "batch", "feature"))
+    right = builder.transpose(given.operands[1], *order("kernel", "output_feature", "input_feature"))
+    outward = order("output", "batch", "feature")
     groups, batch_groups = (attributes.integer(f"{name}_group_count", 1) for name in ("feature", "batch"))
-    back = tuple(np.argsort(order_out).tolist())
-    return [
-        *found,
-        graph.Convolution(
-            operands=tuple(operands), results=(plain,), source=given.source, window=window, reverse=reverse,
-            groups=groups, batch_groups=batch_groups,
-        ),
-        graph.Transpose(operands=(plain,), results=given.results, source=given.source, order=back),
-    ]  # fmt: skip
-
-
-@_reads("while")
-def _while(given: Given) -> list[Operation]:
-    condition, body = given.blocks
-    return [given.make(graph.While, condition=condition, body=body)]
+    plain = builder.append(
+        graph.Convolution, [result.shape[axis] for axis in outward], result.type, left, right,
+        window=_window(given, right.shape[2:], "lhs_dilation", "rhs_dilation"), groups=groups,
+        reverse=tuple(map(bool, attributes.integers("window_reversal", (0,) * (result.rank - 2)))),
+        batch_groups=batch_groups,
+    )  # fmt: skip
+    return [builder.transpose(plain, *np.argsort(outward).tolist())]
 
 
 @_reads("case")
-def _case(given: Given) -> list[Operation]:
-    return [given.make(graph.Branches, branches=given.blocks)]
+def _case(builder: Builder, given: Given) -> Sequence[Value]:
+    return given.append(builder, graph.Branches, *given.operands, branches=given.blocks)
 
 
 @_reads("if")
-def _if(given: Given) -> list[Operation]:
-    """Return a case: branch 1 if the condition is true, which the first region is."""
-    condition = given.operands[0]
-    if not condition.type.is_boolean:
-        raise Refused(f"a condition must be boolean, not {condition}")
-    return [given.make(graph.Branches, branches=given.blocks[::-1])]
+def _if(builder: Builder, given: Given) -> Sequence[Value]:
+    """Append a case: branch 1 if the condition is true, which the first region is."""
+    if not given.operands[0].type.is_boolean:
+        raise Refused(f"a condition must be boolean, not {given.operands[0]}")
+    return given.append(builder, graph.Branches, *given.operands, branches=given.blocks[::-1])

@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 
+from neuroncore_rtl.frontends.xla.graph.cloning import rebuilt, renamed
 from neuroncore_rtl.frontends.xla.graph.operations import Constant, Graph, Operation, Value
 
 __all__ = ["merge_equal", "remove_unused"]
@@ -15,22 +16,15 @@ def merge_equal(block: Graph) -> Graph:
 def _merge(block: Graph, found: dict[tuple, tuple[Value, ...]], same: dict[Value, Value]) -> Graph:
     operations = []
     for operation in block.operations:
-        operands = tuple(same.get(one, one) for one in operation.operands)
-        inner = {
-            one.name: _merge(value, dict(found), dict(same)) if isinstance(value, Graph) else
-            tuple(_merge(each, dict(found), dict(same)) for each in value)
-            for one in fields(operation)
-            if isinstance(value := getattr(operation, one.name), Graph) or one.name == "branches"
-        }  # fmt: skip
-        operation = replace(operation, operands=operands, **inner)
-        key = None if inner else _key(operation)
+        operation = rebuilt(operation, same, lambda inner: _merge(inner, dict(found), dict(same)))
+        key = None if operation.blocks else _key(operation)
         if key is not None and key in found:
             same.update(zip(operation.results, found[key], strict=True))
             continue
         if key is not None:
             found[key] = operation.results
         operations.append(operation)
-    return replace(block, operations=operations, results=tuple(same.get(one, one) for one in block.results))
+    return replace(block, operations=operations, results=renamed(block.results, same))
 
 
 def _key(operation: Operation) -> tuple:

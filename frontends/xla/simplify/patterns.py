@@ -7,18 +7,21 @@
 A graph that differs, or another type than float32, is computed as written.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from math import inf, isclose, pi, sqrt
+from math import inf, isclose, pi, prod, sqrt
 
 from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
-from neuroncore_rtl.frontends.xla.graph.operations import Branches, Constant, Graph, Operation, Pointwise, Value
+from neuroncore_rtl.frontends.xla.graph.cloning import rebuilt, renamed
+from neuroncore_rtl.frontends.xla.graph.operations import Constant, Graph, Operation, Pointwise, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32
 
 __all__ = ["recognise"]
 
 _CLOSE = 1e-6
 """Relative error of a constant that FP32 arithmetic makes."""
+_DEPTH = 5
+"""Maximum products within a product, of which the functions have three."""
 
 Makers = Mapping[Value, Operation]
 
@@ -31,22 +34,16 @@ def recognise(block: Graph) -> Graph:
 def _recognise(block: Graph, makers: dict[Value, Operation], same: dict[Value, Value]) -> Graph:
     operations = []
     for operation in block.operations:
-        inner = {}
-        for name in ("body", "condition", "select", "scatter"):
-            if isinstance(value := getattr(operation, name, None), Graph):
-                inner[name] = _recognise(value, makers, same)
-        if isinstance(operation, Branches):
-            inner["branches"] = tuple(_recognise(each, makers, same) for each in operation.branches)
-        operation = replace(operation, operands=tuple(same.get(one, one) for one in operation.operands), **inner)
+        operation = rebuilt(operation, same, lambda inner: _recognise(inner, makers, same))
+        makers.update(dict.fromkeys(operation.results, operation))
         if isinstance(operation, Pointwise) and operation.result.type is FLOAT32:
             if (equal := _identity(operation, makers)) is not None:
                 same[operation.result] = equal
                 continue
-            if operation.function == "multiply" and (found := _function(operation, makers)) is not None:
-                operation = replace(operation, operands=found[1:], function=found[0])
-        makers.update(dict.fromkeys(operation.results, operation))
+            if operation.function == "multiply" and (found := _function(operation.result, makers)) is not None:
+                operation = makers[operation.result] = replace(operation, operands=found[1:], function=found[0])
         operations.append(operation)
-    return replace(block, operations=operations, results=tuple(same.get(one, one) for one in block.results))
+    return replace(block, operations=operations, results=renamed(block.results, same))
 
 
 def _number(value: Value, makers: Makers) -> float | None:
@@ -67,34 +64,19 @@ def _identity(operation: Pointwise, makers: Makers) -> Value | None:
     return b if operation.function != "divide" and _number(a, makers) == neutral else None
 
 
-def _factors(value: Value, makers: Makers) -> Iterator[Value | float]:
-    """Yield the factors of a product, numbers as such; a negation is a factor of -1."""
+def _product(value: Value, makers: Makers, depth: int = _DEPTH) -> tuple[float, list[Value]]:
+    """Return the product of the numbers among a value's factors, and the other factors; a negation is one of -1."""
     maker = makers.get(value)
     if (number := _number(value, makers)) is not None:
-        yield number
-    elif isinstance(maker, Pointwise) and maker.function == "multiply":
-        yield from _factors(maker.operands[0], makers)
-        yield from _factors(maker.operands[1], makers)
-    elif isinstance(maker, Pointwise) and maker.function == "negate":
-        yield -1.0
-        yield from _factors(maker.operands[0], makers)
-    else:
-        yield value
+        return number, []
+    if depth and isinstance(maker, Pointwise) and maker.function in ("multiply", "negate"):
+        scales, values = zip(*(_product(one, makers, depth - 1) for one in maker.operands), strict=True)
+        return prod(scales, start=-1.0 if maker.function == "negate" else 1.0), [one for some in values for one in some]
+    return 1.0, [value]
 
 
-def _product(value: Value, makers: Makers) -> tuple[float, list[Value]]:
-    """Return the product of the numbers among the factors, and the other factors."""
-    scale, values = 1.0, []
-    for factor in _factors(value, makers):
-        if isinstance(factor, Value):
-            values.append(factor)
-        else:
-            scale *= factor
-    return scale, values
-
-
-def _function(operation: Pointwise, makers: Makers) -> tuple[str, Value] | None:
-    scale, values = _product_of(operation, makers)
+def _function(result: Value, makers: Makers) -> tuple[str, Value] | None:
+    scale, values = _product(result, makers)
     if len(values) != 2:
         return None
     for x, other in (values, values[::-1]):
@@ -110,14 +92,6 @@ def _function(operation: Pointwise, makers: Makers) -> tuple[str, Value] | None:
         if maker.function == "add" and scale == 0.5 and _is_tanh(maker, x, makers):
             return "gelu_tanh", x
     return None
-
-
-def _product_of(operation: Pointwise, makers: Makers) -> tuple[float, list[Value]]:
-    scale, values = 1.0, []
-    for operand in operation.operands:
-        number, some = _product(operand, makers)
-        scale, values = scale * number, values + some
-    return scale, values
 
 
 def _is_tanh(add: Pointwise, x: Value, makers: Makers) -> bool:

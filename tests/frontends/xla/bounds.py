@@ -8,6 +8,7 @@ import pytest
 jax = pytest.importorskip("jax")
 
 from neuroncore_rtl.frontends.xla.jitted import jit  # noqa: E402 (after the skip)
+from tests.frontends.xla.results import compare, compared  # noqa: E402
 
 __all__ = ["assert_exact", "assert_linear", "draw_floats", "draw_integers", "run_golden"]
 
@@ -22,14 +23,8 @@ def run_golden(function: Callable, *arrays, preset: str = "tiny", **options) -> 
 
 
 def assert_exact(function: Callable, *arrays, preset: str = "tiny") -> int:
-    """Assert that results are JAX's, number for number; NaN equals NaN. Return the number of elements."""
-    expected = [np.asarray(one) for one in jax.tree.leaves(jax.jit(function)(*arrays))]
-    count = 0
-    for own, other in zip(run_golden(function, *arrays, preset=preset), expected, strict=True):
-        assert own.dtype == other.dtype
-        np.testing.assert_array_equal(own, other)
-        count += own.size
-    return count
+    """Assert that results have JAX's bits, NaN apart; return the number of elements."""
+    return compared(compare(function, *arrays, preset=preset))
 
 
 def assert_linear(function: Callable, *arrays, fixed: tuple = (), preset: str = "tiny", **options) -> int:

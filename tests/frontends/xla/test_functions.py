@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests.frontends.xla.results import differences
+from tests.frontends.xla.results import differences, run_text
 
 jax = pytest.importorskip("jax")
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -134,7 +134,7 @@ def test_integer_powers_are_products(of, record_property):
     expected = [power(int(x), int(y)) % (1 << bits) for x, y in zip(a, b, strict=True)]
     expected = np.array(expected, np.uint64).astype(f"u{bits // 8}").view(of)
     text = _text(of, a.size, ['stablehlo.power"(%a, %b)'])
-    record_property("compared", _check(["power"], _run_text(text, a, b), [expected], a, b))
+    record_property("compared", _check(["power"], run_text(text, a, b), [expected], a, b))
 
 
 _TEXTS = {
@@ -153,15 +153,6 @@ def _text(of, size: int, calls: list[str], result: str | None = None) -> str:
     results, kinds = ", ".join(f"%{at}" for at in range(len(calls))), ", ".join([to] * len(calls))
     start = f"func.func @main(%a: {kind}, %b: {kind}) -> ({kinds}) {{"
     return "\n".join([start, *lines, f"return {results} : {kinds}", "}"])
-
-
-def _run_text(text: str, *args: np.ndarray) -> list[np.ndarray]:
-    """Return the results of StableHLO's text on the machine."""
-    from neuroncore_rtl.frontends.xla.compiled import compile_graph
-    from neuroncore_rtl.frontends.xla.reading.module import parse_text, read_module
-    from neuroncore_rtl.spec.config import PRESETS
-
-    return compile_graph(read_module(parse_text(text)), PRESETS["tiny"]).execute(args, "golden")[0]
 
 
 @pytest.mark.parametrize("of", TYPES, ids=_names(TYPES))
@@ -250,7 +241,7 @@ def test_total_order_compares_codes(of):
     call = f'stablehlo.compare"(%a, %b) <{{comparison_direction = {how[0]}, compare_type = {how[1]}}}>'
     codes = [one.view(f"i{one.itemsize}").astype(np.int64) for one in (a, b)]
     keys = [np.where(one < 0, -(one & (1 << (8 * a.itemsize - 1)) - 1) - 1, one) for one in codes]
-    found = _run_text(_text(of, a.size, [call], "i1"), a, b)
+    found = run_text(_text(of, a.size, [call], "i1"), a, b)
     _check(["less"], found, [keys[0] < keys[1]], a, b)
 
 
@@ -278,7 +269,7 @@ def test_other_functions_are_within_their_errors(of, record_property):
     two = "power", "atan2"
     names = [name if "." in name else f"stablehlo.{name}" for name in ERRORS]
     calls = [f'{full}"({"%a, %b" if name in two else "%a"})' for full, name in zip(names, ERRORS, strict=True)]
-    found = _run_text(_text(of, a.size, calls), a, b)
+    found = run_text(_text(of, a.size, calls), a, b)
     with np.errstate(all="ignore"):
         x, y = a.astype(np.float64), b.astype(np.float64)
         exact = [reference(x, y) if name in two else reference(x) for name, (_, reference) in ERRORS.items()]

@@ -7,7 +7,7 @@ import pytest
 
 from neuroncore_rtl.frontends.xla import jit
 from neuroncore_rtl.frontends.xla.refusal import Refused
-from tests.frontends.xla.models import compared
+from tests.frontends.xla.results import compare
 
 
 def layer(params, x):
@@ -67,7 +67,7 @@ def test_a_second_call_of_the_same_shapes_does_not_compile(rng, monkeypatch):
 
 
 def test_nothing_but_zeros_and_empty_arrays():
-    compared(lambda x: (x, x + 1, jnp.zeros((2, 0))), np.zeros((0, 3), np.float32), preset="nano")
+    compare(lambda x: (x, x + 1, jnp.zeros((2, 0))), np.zeros((0, 3), np.float32), preset="nano")
 
 
 def unsolvable(x):

@@ -8,7 +8,7 @@ from neuroncore_rtl.frontends.xla.emit.functions import (
     division,
     powers,
     transcendental,
-)
+)  # fmt: skip
 from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.frontends.xla.refusal import Refused
@@ -16,15 +16,8 @@ from neuroncore_rtl.kernels.program import Tensor
 
 __all__ = ["FUNCTIONS", "evaluate"]
 
-FUNCTIONS = {
-    **arithmetic.FUNCTIONS,
-    **bits.FUNCTIONS,
-    **comparisons.FUNCTIONS,
-    **conversions.FUNCTIONS,
-    **division.FUNCTIONS,
-    **powers.FUNCTIONS,
-    **transcendental.FUNCTIONS,
-}
+_KINDS = arithmetic, bits, comparisons, conversions, division, powers, transcendental
+FUNCTIONS = {name: function for kind in _KINDS for name, function in kind.FUNCTIONS.items()}
 """Functions by name."""
 
 

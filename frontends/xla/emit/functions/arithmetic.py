@@ -1,4 +1,4 @@
-"""Sums, products, signs, extrema and logic: one instruction for floats; narrow integers wrap as in XLA."""
+"""Sums, products, signs, extrema, comparisons and logic: one instruction for floats; narrow integers wrap as in XLA."""
 
 from functools import partial
 
@@ -26,23 +26,22 @@ def _wrapping(
         wrap(lanes, dst, lanes.apply(lanes.new(INT32), a, op, b))
 
 
-FUNCTIONS["add"] = partial(_wrapping, AluOp.ADD)
-FUNCTIONS["subtract"] = partial(_wrapping, AluOp.SUBTRACT)
-FUNCTIONS["multiply"] = partial(_wrapping, AluOp.MULTIPLY)
+for _op in _BOOLEAN:
+    FUNCTIONS[_op.name.lower()] = partial(_wrapping, _op)
 
 
-def _within(
-    op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand
-) -> None:
-    """Append an operation with a result in the range of narrow operands."""
-    lanes.apply(dst, a, op, b)
+def _plain(op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, *operands: LaneOperand) -> None:
+    """Append one operation, whose result is in the range of the type."""
+    lanes.apply(dst, operands[0], op, *operands[1:], fmt=of.format)
 
 
-FUNCTIONS["maximum"] = partial(_within, AluOp.MAX)
-FUNCTIONS["minimum"] = partial(_within, AluOp.MIN)
-FUNCTIONS["and"] = partial(_within, AluOp.BITWISE_AND)
-FUNCTIONS["or"] = partial(_within, AluOp.BITWISE_OR)
-FUNCTIONS["xor"] = partial(_within, AluOp.BITWISE_XOR)
+for _name, _op in {
+    "maximum": AluOp.MAX, "minimum": AluOp.MIN, "and": AluOp.BITWISE_AND, "or": AluOp.BITWISE_OR,
+    "xor": AluOp.BITWISE_XOR, "floor": AluOp.FLOOR, "ceil": AluOp.CEIL, "equal": AluOp.IS_EQUAL,
+    "not_equal": AluOp.NOT_EQUAL, "less": AluOp.IS_LT, "less_equal": AluOp.IS_LE, "greater": AluOp.IS_GT,
+    "greater_equal": AluOp.IS_GE,
+}.items():  # fmt: skip
+    FUNCTIONS[_name] = partial(_plain, _op)
 
 
 @FUNCTIONS.named("not")

@@ -1,4 +1,4 @@
-"""Comparisons, also in the total order of floats, and selection by their results."""
+"""Comparisons in the total order of floats, and selection."""
 
 from functools import partial
 from math import inf
@@ -16,23 +16,16 @@ FUNCTIONS = Registry()
 _SAME_BITS = {8: INT8, 16: INT16, 32: INT32}
 
 
-def _compare(
-    op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand
-) -> None:
-    lanes.apply(dst, a, op, b, of.format)
+def _compare(op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, *operands: LaneOperand) -> None:
+    a, b = (_ordered(lanes, of, one) for one in operands)
+    lanes.apply(dst, a, op, b)
 
 
-def _compare_total(
-    op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand
-) -> None:
-    lanes.apply(dst, _ordered(lanes, of, a), op, _ordered(lanes, of, b))
-
-
-for _name, _op in (
-    ("equal", AluOp.IS_EQUAL), ("not_equal", AluOp.NOT_EQUAL), ("less", AluOp.IS_LT), ("less_equal", AluOp.IS_LE),
-    ("greater", AluOp.IS_GT), ("greater_equal", AluOp.IS_GE),
-):  # fmt: skip
-    FUNCTIONS[_name], FUNCTIONS[f"{_name}_total"] = partial(_compare, _op), partial(_compare_total, _op)
+for _name, _op in {
+    "equal": AluOp.IS_EQUAL, "not_equal": AluOp.NOT_EQUAL, "less": AluOp.IS_LT, "less_equal": AluOp.IS_LE,
+    "greater": AluOp.IS_GT, "greater_equal": AluOp.IS_GE,
+}.items():  # fmt: skip
+    FUNCTIONS[f"{_name}_total"] = partial(_compare, _op)
 
 
 def _ordered(lanes: Lanes, of: ElementType, a: LaneOperand) -> Tensor:
@@ -48,13 +41,6 @@ def _is_finite(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: L
 
 
 @FUNCTIONS.named("select")
-def _select(
-    lanes: Lanes,
-    dst: Tensor,
-    to: ElementType,
-    of: ElementType,
-    condition: LaneOperand,
-    yes: LaneOperand,
-    no: LaneOperand,
-) -> None:
+def _select(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, *operands: LaneOperand) -> None:
+    condition, yes, no = operands
     lanes.choose(dst, lanes.tile(condition, UINT8), yes, no)

@@ -1,7 +1,5 @@
 """Conversions between types, rounding to whole numbers, and to fewer bits."""
 
-from functools import partial
-
 from neuroncore_rtl.frontends.xla.emit.functions.bits import UNSIGNED, bits_of
 from neuroncore_rtl.frontends.xla.emit.functions.registry import Registry
 from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes, with_sign, wrap
@@ -41,14 +39,6 @@ def _may_wrap(to: ElementType, of: ElementType) -> bool:
     if of.is_boolean:
         return False
     return of.bits > to.bits or (of.is_signed and not to.is_signed) or (of.bits == to.bits and of != to)
-
-
-def _round(op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
-    lanes.apply(dst, a, op)
-
-
-FUNCTIONS["floor"] = partial(_round, AluOp.FLOOR)
-FUNCTIONS["ceil"] = partial(_round, AluOp.CEIL)
 
 
 @FUNCTIONS.named("round_nearest_even")

@@ -1,5 +1,7 @@
 """Quotients and remainders."""
 
+from functools import partial
+
 from neuroncore_rtl.frontends.xla.emit.functions.registry import Registry
 from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes, wrap
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
@@ -12,20 +14,14 @@ __all__: list[str] = []
 FUNCTIONS = Registry()
 
 
-@FUNCTIONS.named("divide")
-def _divide(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand) -> None:
+def _divide(op: AluOp, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, *operands: LaneOperand) -> None:
     if to.is_float:
-        lanes.apply(dst, a, AluOp.DIVIDE, b)
+        lanes.apply(dst, operands[0], op, operands[1])
     else:
-        _divide_integers(lanes, dst, of, a, b, remainder=False)
+        _divide_integers(lanes, dst, of, *operands, remainder=op is AluOp.FMOD)
 
 
-@FUNCTIONS.named("remainder")
-def _remainder(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand) -> None:
-    if to.is_float:
-        lanes.apply(dst, a, AluOp.FMOD, b)
-    else:
-        _divide_integers(lanes, dst, of, a, b, remainder=True)
+FUNCTIONS["divide"], FUNCTIONS["remainder"] = partial(_divide, AluOp.DIVIDE), partial(_divide, AluOp.FMOD)
 
 
 def _divide_integers(
