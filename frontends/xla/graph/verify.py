@@ -8,6 +8,7 @@ from neuroncore_rtl.frontends.xla.graph.operations import (
     Operation,
     Pointwise,
     Reshape,
+    StridedSlice,
     Transpose,
     Value,
 )
@@ -48,6 +49,10 @@ def _check(operation: Operation) -> None:
         case Transpose(order=order):
             found = tuple(shapes[0][axis] for axis in order)
             _require(found == results[0].shape, operation, f"shape must be {found}, not {results[0].shape}")
+        case StridedSlice(starts=starts, ends=ends):
+            bounds = [*zip(starts, ends, shapes[0], strict=True)]
+            legal = all(0 <= start <= end <= extent for start, end, extent in bounds)
+            _require(legal, operation, f"starts and ends must be within the extents, not {bounds}")
         case Concatenate(axis=axis):
             total = sum(shape[axis] for shape in shapes)
             _require(total == results[0].shape[axis], operation, f"extent must be {total}")

@@ -1,5 +1,7 @@
 """Reductions of windows, cumulative functions, and gradients of pooling."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from jax import numpy as jnp  # noqa: E402
 
 from neuroncore_rtl.frontends.xla.refusal import Refused  # noqa: E402
 from tests.frontends.xla.bounds import assert_exact, assert_linear, draw_floats, draw_integers, run_golden  # noqa: E402
+from tests.frontends.xla.results import run_text  # noqa: E402
 
 PRESETS = ["nano", "tiny"]
 
@@ -115,6 +118,48 @@ def test_selection():
                 return _select_and_scatter_add(source, x, select, (3, 3), (2, 2), padding)
 
             assert_exact(scattered, x, source)
+
+
+PADDINGS = [((0, 2), (0, 0)), ((2, 0), (0, 1)), ((0, 0), (1, 0)), ((1, 2), (2, 1)), ((2, 2), (2, 2))]
+
+
+@pytest.mark.parametrize("padding", PADDINGS)
+@pytest.mark.parametrize(("direction", "keeps"), [("GE", np.greater_equal), ("LT", np.less)])
+def test_padding_of_a_selection(padding, direction, keeps):
+    """No element of the padding is selected. JAX pads the array itself, so this is StableHLO's text."""
+    rng, count, size = np.random.default_rng(6), 0, (3, 3)
+    for stride, (low, high) in product([(2, 1), (3, 4)], [(-2, -1), (-1, 1), (1, 3)]):
+        x = rng.integers(low, high, (4, 5), endpoint=True).astype(np.float32)
+        counts = tuple((n + sum(p) - w) // s + 1 for n, p, w, s in zip(x.shape, padding, size, stride, strict=True))
+        source = rng.integers(1, 99, counts).astype(np.float32)
+        pads = ", ".join(str(list(pair)) for pair in padding)
+        attributes = f"padding = dense<[{pads}]> : tensor<2x2xi64>, window_dimensions = array<i64: 3, 3>, "
+        attributes += f"window_strides = array<i64: {stride[0]}, {stride[1]}>"
+        kinds = "tensor<4x5xf32>", f"tensor<{counts[0]}x{counts[1]}xf32>"
+        text = f"""func.func @main(%x: {kinds[0]}, %s: {kinds[1]}) -> {kinds[0]} {{
+          %z = stablehlo.constant dense<0.0> : tensor<f32>
+          %r = "stablehlo.select_and_scatter"(%x, %s, %z) <{{{attributes}}}> ({{
+            ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+              %c = stablehlo.compare {direction}, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+              stablehlo.return %c : tensor<i1>
+          }}, {{
+            ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+              %t = stablehlo.add %a, %b : tensor<f32>
+              stablehlo.return %t : tensor<f32>
+          }}) : ({kinds[0]}, {kinds[1]}, tensor<f32>) -> {kinds[0]}
+          return %r : {kinds[0]}
+        }}"""
+        expected = np.zeros_like(x)
+        for place in np.ndindex(counts):
+            first = [at * s - p for at, s, (p, _) in zip(place, stride, padding, strict=True)]
+            inside = [(i, j) for i, j in product(*(range(at, at + 3) for at in first)) if 0 <= i < 4 and 0 <= j < 5]
+            best = inside[0]
+            for other in inside[1:]:
+                best = best if keeps(x[best], x[other]) else other
+            expected[best] += source[place]
+        np.testing.assert_array_equal(run_text(text, x, source)[0], expected)
+        count += x.size
+    print(f"{count} elements")
 
 
 def test_refusals():
