@@ -142,7 +142,7 @@ class _Forming:
             others = {one for one in needs - {candidate} if one.is_fused}
             self._join(candidate, operation, needs, place)
             for other in sorted(others, key=self.passes.index, reverse=True):
-                self._merge(candidate, other, operation)
+                self._merge(candidate, other)
             return
         self._start(operation, needs, result)
 
@@ -205,19 +205,22 @@ class _Forming:
         into.places[operation.result] = place
         self.of[operation.result] = into
 
-    def _merge(self, into: Pass, other: Pass, operation: Operation) -> None:
-        """Merge another pass that computes operands of the operation, if its dimensions correspond."""
+    def _merge(self, into: Pass, other: Pass) -> None:
+        """Merge another pass that computes operands, if its dimensions correspond to the same ones for every reader."""
         if other is into or any(_reaches(one, other) for one in into.needs - {other}):
             return
         if any(_reaches(one, into) for one in other.needs):
             return
-        place, same = into.places[operation.result], {}
-        for operand in operation.operands:
-            root, own = placed_root(operand, place, self.makers)
-            if self.of.get(root) is other:
-                for theirs, ours in zip(other.places[root], own, strict=True):
-                    if theirs is not None and (ours is None or same.setdefault(theirs, ours) != ours):
-                        return
+        same: dict[int, int] = {}
+        for reader in into.operations:
+            whole = into.reads.get(reader) or into.places[reader.result]
+            for operand in reader.operands:
+                place = whole if len(whole) == operand.rank else (None,) * operand.rank
+                root, own = placed_root(operand, place, self.makers)
+                if self.of.get(root) is other:
+                    for theirs, ours in zip(other.places[root], own, strict=True):
+                        if theirs is not None and (ours is None or same.setdefault(theirs, ours) != ours):
+                            return
         reduced = into.reduced | {same[d] for d in other.reduced if d in same}
         inner = set(range(len(into.space) - len(reduced), len(into.space)))
         if len({*same.values()}) != len(other.space) or (reduced and reduced != inner):

@@ -43,6 +43,26 @@ def test_rows_pass_through_sbuf_once(rng, function, shapes, loads, stores):
     compare(function, *args, tolerance=1e-6)
 
 
+def test_values_are_read_along_two_dimensions(rng):
+    """A vector, computed in a pass, spreads along rows for one reader and along columns for another."""
+    c, d = rng.normal(size=(5, 5)).astype(np.float32), np.square(np.arange(1, 6)).astype(np.float32)
+    compare(lambda c, d: jnp.maximum(jnp.maximum(c, -d[:, None]), -d[None, :]), c, d)
+    compare(lambda c, d: (c - (s := d + 1)[:, None]) * s[None, :], c, d)
+    compare(lambda c, d: (c.max(1)[:, None] + d) - c.max(1)[None, :], c, d)
+    compare(jnp.corrcoef, c, tolerance=1e-6)
+
+
+def test_squares_of_squares_compile():
+    """The factors of a product are not collected without a limit: here they double forty times."""
+
+    def squared(x):
+        for _ in range(40):
+            x = x * x
+        return x
+
+    compare(squared, np.float32([1, -1, 0.5]))
+
+
 @pytest.mark.parametrize("lanes", [2, 4, 16])
 def test_nests_cover_a_space_once(py_rng, lanes):
     count = 0
