@@ -39,9 +39,8 @@ def _operands(builder: Builder, convolution: Convolution, groups: int) -> tuple[
     (left, right), window = convolution.operands, convolution.window
     left, right = builder.convert(left, FLOAT32), builder.convert(right, FLOAT32)
     between = [spread - 1 for spread in window.spread]
-    if any((*window.low, *window.high, *between)):
-        sides = [(0, 0, *one) for one in (window.low, window.high, between)]
-        left = builder.pad(left, builder.number(0, (), FLOAT32), *sides)
+    sides = [(0, 0, *one) for one in (window.low, window.high, between)]
+    left = builder.pad(left, builder.number(0, (), FLOAT32), *sides)
     images, channels, *extents = left.shape
     order = 0, *range(2, 3 + len(extents))
     if convolution.groups > 1:
@@ -57,7 +56,7 @@ def _operands(builder: Builder, convolution: Convolution, groups: int) -> tuple[
 def _by_taps(builder: Builder, convolution: Convolution, groups: int) -> Value:
     left, right = _operands(builder, convolution, groups)
     window, images, counts = convolution.window, left.shape[1], convolution.result.shape[2:]
-    shape, total = (groups, images, right.shape[1], *counts), None
+    shape, terms = (groups, images, right.shape[1], *counts), []
     axes = [*range(3, 3 + len(counts))]
     for tap in product(*map(range, window.size)):
         starts = [place * step for place, step in zip(tap, window.dilation, strict=True)]
@@ -65,10 +64,8 @@ def _by_taps(builder: Builder, convolution: Convolution, groups: int) -> Value:
         number = _slice(builder, right, tap, (1,) * len(counts), (1,) * len(counts))
         part = builder.broadcast(builder.reshape(part, groups, images, *counts), shape, (0, 1, *axes))
         number = builder.broadcast(builder.reshape(number, groups, right.shape[1]), shape, (0, 2))
-        term = builder.apply("multiply", part, number)
-        total = term if total is None else builder.apply("add", total, term)
-    assert total is not None
-    turned = builder.transpose(total, 1, 0, 2, *axes)
+        terms.append(builder.apply("multiply", part, number))
+    turned = builder.transpose(builder.combine("add", terms), 1, 0, 2, *axes)
     return builder.convert(builder.reshape(turned, *convolution.result.shape), convolution.result.type)
 
 

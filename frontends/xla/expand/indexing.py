@@ -47,12 +47,10 @@ def is_within(builder: Builder, start: Value, most: int) -> Value:
 
 def row_numbers(builder: Builder, shape: Sequence[int], starts: Mapping[int, Value], batch: Sequence[int]) -> Value:
     """Append the row numbers, of shape `batch`, of windows with these starts in dimensions of an array."""
-    strides, unit, total = strides_of(shape), unit_of(shape, starts), None
-    for d, start in starts.items():
-        factor = builder.number(strides[d] // unit, batch)
-        own = start if strides[d] == unit else builder.apply("multiply", start, factor)
-        total = own if total is None else builder.apply("add", total, own)
-    return builder.number(0, batch) if total is None else total
+    strides, unit = strides_of(shape), unit_of(shape, starts)
+    factors = [(start, strides[d] // unit) for d, start in starts.items()]
+    terms = [one if n == 1 else builder.apply("multiply", one, builder.number(n, batch)) for one, n in factors]
+    return builder.combine("add", terms) if terms else builder.number(0, batch)
 
 
 class Windows:

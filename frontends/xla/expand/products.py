@@ -53,7 +53,7 @@ def expand_integers(builder: Builder, operation: Operation) -> tuple[Value, ...]
         raise Refused(f"operands and result must be floats or integers, not {left}, {right} and {of}")
     if of.is_float or (left.type == right.type == INTEGER8 and of == INTEGER32):
         return None
-    total = None
+    terms = []
     for low, digit in enumerate(_digits(builder, left)):
         for high, other in enumerate(_digits(builder, right)):
             if 8 * (low + high) >= (32 if of.is_boolean else of.bits):
@@ -61,10 +61,9 @@ def expand_integers(builder: Builder, operation: Operation) -> tuple[Value, ...]
             result = Value(operation.result.shape, INTEGER32)
             builder.operations.append(replace(operation, operands=(digit, other), results=(result,)))
             if low + high:
-                shift = builder.number(8 * (low + high), result.shape)
-                result = builder.apply("shift_left", result, shift)
-            total = result if total is None else builder.apply("add", total, result)
-    assert total is not None
+                result = builder.apply("shift_left", result, builder.number(8 * (low + high), result.shape))
+            terms.append(result)
+    total = builder.combine("add", terms)
     if of.is_boolean:
         return (builder.apply("not_equal", total, builder.number(0, total.shape)),)
     return (builder.convert(total, of),)

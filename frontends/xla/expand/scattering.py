@@ -39,23 +39,20 @@ def expand_scatter(builder: Builder, scatter: Scatter) -> tuple[Value, ...]:
     outer = [d for d in range(updates[0].rank) if d not in inner]
     batch = [updates[0].shape[d] for d in outer]
 
-    starts, fits = {}, None
-    for d, start in zip(
-        scatter.scattered_dims_to_operand_dims, indexing.components(builder, indices, axis), strict=True
-    ):
+    starts, fits = {}, []
+    vectors = indexing.components(builder, indices, axis)
+    for d, start in zip(scatter.scattered_dims_to_operand_dims, vectors, strict=True):
         most = shape[d] - size.get(d, 1)
-        within = indexing.is_within(builder, start, most)
-        fits = within if fits is None else builder.apply("and", fits, within)
+        fits.append(indexing.is_within(builder, start, most))
         if most:
             starts[d] = indexing.clamped(builder, start, most)
     starts |= indexing.batch_starts(builder, batch, dims, places, axis)
     numbers = row_numbers(builder, shape, starts, batch)
-    if fits is not None:
-        numbers = builder.apply("select", fits, numbers, builder.number(-1, batch))
+    if fits:
+        numbers = builder.apply("select", builder.combine("and", fits), numbers, builder.number(-1, batch))
     numbers = builder.reshape(numbers, prod(batch))
-    rows = [
-        builder.reshape(builder.transpose(one, *outer, *inner), prod(batch), *window) for one in updates
-    ]  # fmt: skip
+    turned = (builder.transpose(one, *outer, *inner) for one in updates)
+    rows = [builder.reshape(one, prod(batch), *window) for one in turned]
     windows = Windows(builder, indexing.unit_of(shape, starts), [strides_of(shape)[d] for d in kept])
 
     arguments = scatter.body.arguments
@@ -132,12 +129,10 @@ def _divided(windows: Windows, numbers: Value, rows: Value, width: int) -> Value
     ))  # fmt: skip
     shape = numbers.size, *window[:outer]
     wide = builder.broadcast(numbers, shape, (0,))
-    total = builder.apply("multiply", wide, builder.number(windows.unit // width, shape))
-    for d in range(outer):
-        own = builder.apply("multiply", builder.iota(shape, d + 1), builder.number(windows.steps[d] // width, shape))
-        total = builder.apply("add", total, own)
+    factors = (wide, windows.unit), *((builder.iota(shape, d + 1), windows.steps[d]) for d in range(outer))
+    terms = [builder.apply("multiply", one, builder.number(step // width, shape)) for one, step in factors]
     dropped = builder.apply("less", wide, builder.number(0, shape))
-    return builder.reshape(builder.apply("select", dropped, wide, total), prod(shape))
+    return builder.reshape(builder.apply("select", dropped, wide, builder.combine("add", terms)), prod(shape))
 
 
 def _reduced(builder: Builder, same: Value, updates: Value, function: str) -> Value:

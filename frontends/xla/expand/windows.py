@@ -34,14 +34,11 @@ def expand_reduce_window(builder: Builder, operation: ReduceWindow) -> tuple[Val
     if not prod(shape):
         return tuple(builder.broadcast(start, shape) for start in starts)
     between = [spread - 1 for spread in window.spread]
-    if any((*window.low, *window.high, *between)):
-        function = combining_function(operation)
-        if function is None:
-            numbers = starts
-        else:
-            numbers = [builder.number(neutral_number(function, value.type), (), value.type) for value in values]
-        pairs = zip(values, numbers, strict=True)
-        values = [builder.pad(value, start, window.low, window.high, between) for value, start in pairs]
+    numbers = starts
+    if function := combining_function(operation):
+        numbers = [builder.number(neutral_number(function, value.type), (), value.type) for value in values]
+    pairs = zip(values, numbers, strict=True)
+    values = [builder.pad(value, start, window.low, window.high, between) for value, start in pairs]
     for axis in reversed(range(len(shape))):
         values = _along(builder, operation.body, values, axis, window, shape[axis])
     return from_start(builder, operation.body, starts, values)
@@ -86,7 +83,7 @@ def expand_select_and_scatter(builder: Builder, operation: SelectAndScatter) -> 
     first = builder.broadcast(start, shape)
     if not source.size or not array.size:
         return (first,)
-    total, chosen = None, _choice(builder, operation, offsets)
+    parts, chosen = [], _choice(builder, operation, offsets)
     nothing = builder.number(0, counts, source.type)
     for number, offset in enumerate(offsets):
         here = builder.apply("equal", chosen, builder.number(number, counts)) if len(offsets) > 1 else None
@@ -94,21 +91,16 @@ def expand_select_and_scatter(builder: Builder, operation: SelectAndScatter) -> 
         low = [at - before for at, before in zip(offset, window.low, strict=True)]
         ends = zip(shape, low, counts, window.stride, strict=True)
         high = [n - at - (count - 1) * stride - 1 for n, at, count, stride in ends]
-        spread = builder.pad(
-            part, builder.number(0, (), source.type), low, high, [stride - 1 for stride in window.stride]
-        )
-        total = spread if total is None else builder.apply("add", total, spread)
-    assert total is not None
-    return builder.inline(operation.scatter, first, total)
+        zero, between = builder.number(0, (), source.type), [stride - 1 for stride in window.stride]
+        parts.append(builder.pad(part, zero, low, high, between))
+    return builder.inline(operation.scatter, first, builder.combine("add", parts))
 
 
 def _choice(builder: Builder, operation: SelectAndScatter, offsets: Sequence[tuple[int, ...]]) -> Value:
     """Append the number of the offset at which the selected element of each window is; padding is never selected."""
     (array, source, _), window = operation.operands, operation.window
     counts, best, known = source.shape, None, None
-    padded = array
-    if any((*window.low, *window.high)):
-        padded = builder.pad(array, builder.number(0, (), array.type), window.low, window.high, (0,) * array.rank)
+    padded = builder.pad(array, builder.number(0, (), array.type), window.low, window.high, (0,) * array.rank)
     chosen = builder.number(0, counts)
     for number, offset in enumerate(offsets):
         sides = zip(offset, counts, window.stride, strict=True)
@@ -133,11 +125,10 @@ def _inside(
     builder: Builder, shape: Sequence[int], counts: Sequence[int], window: WindowShape, offset: Sequence[int]
 ) -> Value | None:
     """Append whether the element at an offset of each window is no padding; None if none is."""
-    found = None
+    found = []
     for axis, (n, count) in enumerate(zip(shape, counts, strict=True)):
         places = np.arange(count) * window.stride[axis] + offset[axis] - window.low[axis]
         inside = (places >= 0) & (places < n)
         if not inside.all():
-            mask = builder.broadcast(builder.constant(inside, BOOLEAN), counts, (axis,))
-            found = mask if found is None else builder.apply("and", found, mask)
-    return found
+            found.append(builder.broadcast(builder.constant(inside, BOOLEAN), counts, (axis,)))
+    return builder.combine("and", found) if found else None

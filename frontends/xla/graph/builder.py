@@ -1,7 +1,8 @@
 """Builder of operations: for passes that replace an operation by simpler ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 import numpy as np
 
@@ -44,6 +45,10 @@ class Builder:
         """Append a function of elements; comparisons are boolean, others have the last operand's type."""
         of = BOOLEAN if function.startswith(_BOOLEAN) else operands[-1].type
         return self.append(graph.Pointwise, operands[0].shape, of, *operands, function=function)
+
+    def combine(self, function: str, terms: Iterable[graph.Value]) -> graph.Value:
+        """Append a function of two elements, again and again from the first term to the last."""
+        return reduce(lambda total, term: self.apply(function, total, term), terms)
 
     def convert(self, value: graph.Value, of: ElementType) -> graph.Value:
         if value.type == of:
@@ -102,6 +107,8 @@ class Builder:
     def pad(
         self, value: graph.Value, number: graph.Value, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
     ) -> graph.Value:
+        if not any((*low, *high, *interior)):
+            return value
         sides = zip(value.shape, low, high, interior, strict=True)
         shape = [a + b + n + max(0, n - 1) * between for n, a, b, between in sides]
         fields = {"low": tuple(low), "high": tuple(high), "interior": tuple(interior)}

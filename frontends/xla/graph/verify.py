@@ -1,17 +1,7 @@
 """Verifier of a graph: every value is defined once and before its use, and shapes and types fit."""
 
-from neuroncore_rtl.frontends.xla.graph.operations import (
-    Broadcast,
-    Concatenate,
-    Dot,
-    Graph,
-    Operation,
-    Pointwise,
-    Reshape,
-    StridedSlice,
-    Transpose,
-    Value,
-)
+from neuroncore_rtl.frontends.xla.graph import operations as graph
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value
 
 __all__ = ["verify"]
 
@@ -38,24 +28,24 @@ def _require(holds: bool, operation: Operation, rule: str) -> None:
 def _check(operation: Operation) -> None:
     results, shapes = operation.results, [value.shape for value in operation.operands]
     match operation:
-        case Pointwise():
+        case graph.Pointwise():
             _require({*shapes} == {results[0].shape}, operation, f"shapes must be equal, not {shapes}")
-        case Broadcast(axes=axes):
+        case graph.Broadcast(axes=axes):
             found = tuple(results[0].shape[axis] for axis in axes)
             legal = all(n in (1, m) for n, m in zip(shapes[0], found, strict=True))
             _require(legal, operation, f"{shapes[0]} must broadcast along {axes} to {results[0].shape}")
-        case Reshape():
+        case graph.Reshape():
             _require(operation.operands[0].size == results[0].size, operation, "sizes must be equal")
-        case Transpose(order=order):
+        case graph.Transpose(order=order):
             found = tuple(shapes[0][axis] for axis in order)
             _require(found == results[0].shape, operation, f"shape must be {found}, not {results[0].shape}")
-        case StridedSlice(starts=starts, ends=ends):
+        case graph.StridedSlice(starts=starts, ends=ends):
             bounds = [*zip(starts, ends, shapes[0], strict=True)]
             legal = all(0 <= start <= end <= extent for start, end, extent in bounds)
             _require(legal, operation, f"starts and ends must be within the extents, not {bounds}")
-        case Concatenate(axis=axis):
+        case graph.Concatenate(axis=axis):
             total = sum(shape[axis] for shape in shapes)
             _require(total == results[0].shape[axis], operation, f"extent must be {total}")
-        case Dot(contract=(left, right)):
+        case graph.Dot(contract=(left, right)):
             pairs = [(shapes[0][a], shapes[1][b]) for a, b in zip(left, right, strict=True)]
             _require(all(a == b for a, b in pairs), operation, f"contracted extents must be equal, not {pairs}")

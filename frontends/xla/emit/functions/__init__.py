@@ -8,7 +8,7 @@ from neuroncore_rtl.frontends.xla.emit.functions import (
     division,
     powers,
     transcendental,
-)  # fmt: skip
+)
 from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.frontends.xla.refusal import Refused
