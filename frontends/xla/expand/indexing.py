@@ -14,7 +14,7 @@ from neuroncore_rtl.frontends.xla.graph.operations import Value
 from neuroncore_rtl.frontends.xla.graph.types import INTEGER32
 
 __all__ = [
-    "Windows", "batch_starts", "clamped", "components", "expand_dynamic_slice", "expand_dynamic_update",
+    "RowWindows", "batch_starts", "clamped", "components", "expand_dynamic_slice", "expand_dynamic_update",
     "expand_gather", "is_within", "row_numbers", "strides_of", "unit_of",
 ]  # fmt: skip
 
@@ -53,7 +53,7 @@ def row_numbers(builder: Builder, shape: Sequence[int], starts: Mapping[int, Val
     return builder.combine("add", terms) if terms else builder.number(0, batch)
 
 
-class Windows:
+class RowWindows:
     """Windows of arrays: `unit` elements from one row number to the next, `steps` between the elements of a window."""
 
     def __init__(self, builder: Builder, unit: int, steps: Sequence[int]):
@@ -72,14 +72,14 @@ class Windows:
 
 def _slices(
     builder: Builder, shape: Sequence[int], size: Sequence[int], starts: Sequence[Value]
-) -> tuple[Windows, Value]:
+) -> tuple[RowWindows, Value]:
     """Append the row number of a slice with clamped starts; return it and the windows."""
     moving = {
         d: clamped(builder, builder.reshape(start, 1), extent - count)
         for d, (extent, count, start) in enumerate(zip(shape, size, starts, strict=True))
         if extent > count
     }
-    return Windows(builder, unit_of(shape, moving), strides_of(shape)), row_numbers(builder, shape, moving, (1,))
+    return RowWindows(builder, unit_of(shape, moving), strides_of(shape)), row_numbers(builder, shape, moving, (1,))
 
 
 def expand_dynamic_slice(builder: Builder, operation: graph.DynamicSlice) -> tuple[Value]:
@@ -138,7 +138,7 @@ def expand_gather(builder: Builder, gather: graph.Gather) -> tuple[Value]:
     numbers = builder.reshape(row_numbers(builder, shape, starts, batch), prod(batch))
     kept = [d for d in range(len(shape)) if d not in (*gather.collapsed_slice_dims, *dims)]
     window = [size[d] for d in kept]
-    windows = Windows(builder, unit_of(shape, starts), [strides_of(shape)[d] for d in kept])
+    windows = RowWindows(builder, unit_of(shape, starts), [strides_of(shape)[d] for d in kept])
     rows = windows.read(array, numbers, window)
     outer = iter(range(len(batch)))
     order = [

@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 from neuroncore_rtl.frontends.xla.expand import indexing
-from neuroncore_rtl.frontends.xla.expand.indexing import Windows, row_numbers, strides_of
+from neuroncore_rtl.frontends.xla.expand.indexing import RowWindows, row_numbers, strides_of
 from neuroncore_rtl.frontends.xla.expand.reductions import reduced
 from neuroncore_rtl.frontends.xla.fuse.passes import combined_by, neutral_number
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
@@ -53,7 +53,7 @@ def expand_scatter(builder: Builder, scatter: Scatter) -> tuple[Value, ...]:
     numbers = builder.reshape(numbers, prod(batch))
     turned = (builder.transpose(one, *outer, *inner) for one in updates)
     rows = [builder.reshape(one, prod(batch), *window) for one in turned]
-    windows = Windows(builder, indexing.unit_of(shape, starts), [strides_of(shape)[d] for d in kept])
+    windows = RowWindows(builder, indexing.unit_of(shape, starts), [strides_of(shape)[d] for d in kept])
 
     arguments = scatter.body.arguments
     if scatter.body.results == arguments[count:]:
@@ -82,7 +82,7 @@ def _plain_function(body: Graph, array: Value) -> str | None:
     return function if function in _PLAIN else None
 
 
-def _combine(windows: Windows, body: Graph, arrays: Sequence[Value], numbers: Value, rows: Sequence[Value]):
+def _combine(windows: RowWindows, body: Graph, arrays: Sequence[Value], numbers: Value, rows: Sequence[Value]):
     """Append the arrays, where windows that are apart are combined with their updates."""
     builder = windows.builder
     # A dropped window, of number -1, reads row 0.
@@ -93,7 +93,7 @@ def _combine(windows: Windows, body: Graph, arrays: Sequence[Value], numbers: Va
 
 
 def _merge(
-    windows: Windows, body: Graph, function: str, array: Value, numbers: Value, rows: Value, width: int
+    windows: RowWindows, body: Graph, function: str, array: Value, numbers: Value, rows: Value, width: int
 ) -> Value:
     """Append the array with updates, several of the same element perhaps.
 
@@ -114,14 +114,14 @@ def _merge(
     else:
         merged = _reduced(builder, same, updates, function)
     if not is_small:
-        by_row = Windows(builder, width, [1])
+        by_row = RowWindows(builder, width, [1])
         return builder.reshape(_combine(by_row, body, [table], numbers, [merged])[0], *array.shape)
     (new,) = builder.inline(body, table, merged)
     hit = builder.broadcast(reduced(builder, "or", same, [0]), table.shape, (0,))
     return builder.reshape(builder.apply("select", hit, new, table), *array.shape)
 
 
-def _divided(windows: Windows, numbers: Value, rows: Value, width: int) -> Value:
+def _divided(windows: RowWindows, numbers: Value, rows: Value, width: int) -> Value:
     """Append the numbers of the rows of `width` elements of all windows; -1 for a row of a dropped window."""
     builder, window = windows.builder, rows.shape[1:]
     outer = next(d for d in range(len(window) + 1) if prod(window[d:]) <= width and all(

@@ -5,7 +5,6 @@ step may round in another order, or compute by another function, are *near*: onl
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -15,96 +14,9 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 
-__all__ = ["INTEGERS", "KINDS", "TYPES", "RandomFunction", "draw_array"]
+from tests.frontends.xla.draws import BOOLEAN, INTEGERS, MOST, TYPES, Drawn, Pool, draw_array, is_float
 
-INTEGERS = [np.dtype(one) for one in ("i1", "i2", "i4", "u1", "u2", "u4")]
-FLOATS = [np.dtype(one) for one in (
-    np.float32, ml_dtypes.bfloat16, np.float16, ml_dtypes.float8_e4m3, ml_dtypes.float8_e5m2, ml_dtypes.float8_e3m4,
-)]  # fmt: skip
-BOOLEAN = np.dtype(bool)
-TYPES = [*INTEGERS, *FLOATS, BOOLEAN]
-_MOST = 400
-"""Maximum elements of a value."""
-
-
-def _is_float(of) -> bool:
-    return np.dtype(of) in FLOATS
-
-
-def draw_array(rng: np.random.Generator, shape: Sequence[int], of) -> np.ndarray:
-    """Return numbers of a type, a third of them at its ends or special; none is a subnormal FP32 number."""
-    of = np.dtype(of)
-    if of == BOOLEAN:
-        return rng.random(shape) < 0.5
-    if of in INTEGERS:
-        limits = np.iinfo(of)
-        numbers = rng.integers(limits.min, limits.max, shape, dtype=of, endpoint=True)
-        few = rng.integers(-9 if limits.min else 0, 10, shape).astype(of)
-        ends = rng.choice(np.array([limits.min, limits.max, 0, 1], of), shape)
-        return np.choose(rng.integers(0, 3, shape), [numbers, few, ends]).astype(of)
-    most = float(ml_dtypes.finfo(of).max)
-    special = rng.choice(np.array([0.0, -0.0, np.inf, -np.inf, np.nan, most, -most, 1.0, -1.0, 0.5]), shape)
-    return np.where(rng.random(shape) < 0.3, special, rng.integers(-12, 13, shape) / 8).astype(np.float32).astype(of)
-
-
-@dataclass
-class Drawn:
-    """A value of the pool; `near` if its last bits may differ."""
-
-    value: Any
-    near: bool = False
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.value.shape)
-
-    @property
-    def of(self) -> np.dtype:
-        return np.dtype(self.value.dtype)
-
-
-class Pool:
-    """Values so far, and draws."""
-
-    def __init__(self, rng: np.random.Generator, values: Sequence[Drawn]):
-        self.rng, self.values = rng, list(values)
-
-    def one_of(self, some: Sequence) -> Any:
-        return some[int(self.rng.integers(len(some)))]
-
-    def number(self, low: int, high: int) -> int:
-        """Return an integer from low to high."""
-        return int(self.rng.integers(low, high + 1))
-
-    def take(self, test: Callable[[Drawn], bool] = lambda _: True, near: bool = False) -> Drawn:
-        """Return a value, a late one rather than an early one, for which the test holds; ValueError if none."""
-        some = [one for one in self.values if (near or not one.near) and test(one)]
-        if not some:
-            raise ValueError("there must be such a value")
-        return some[-1 - min(int(self.rng.geometric(0.25)) - 1, len(some) - 1)]
-
-    def like(self, of: np.dtype, shape: Sequence[int], near: bool = False) -> Any:
-        """Return an array of this type and shape, of a value of the pool or a constant."""
-        shape = tuple(shape)
-        some = [one for one in self.values if one.of == of and (near or not one.near) and one.value.size]
-        if not some or self.rng.random() < 0.15:
-            return jnp.asarray(draw_array(self.rng, shape, of))
-        one = self.one_of(some)
-        if one.shape == shape:
-            return one.value
-        return (
-            jnp.resize(one.value, shape)
-            if self.rng.random() < 0.5
-            else jnp.broadcast_to(one.value.reshape(-1)[0], shape)
-        )
-
-    def small(self, value: Any, most: float) -> Any:
-        """Return whole numbers of at most this size, of which sums are exact."""
-        if not _is_float(value.dtype):
-            return value
-        # XLA folds the rounding of FP8 constants to NaN.
-        return jnp.clip(lax.round(value.astype(np.float32)), -most, most).astype(value.dtype)
-
+__all__ = ["KINDS", "RandomFunction"]
 
 Step = Callable[[Pool], list[Drawn]]
 KINDS: dict[str, Step] = {}
@@ -245,11 +157,12 @@ def _select(pool: Pool) -> list[Drawn]:
 def _binary(pool: Pool) -> list[Drawn]:
     one = pool.take()
     other = pool.like(one.of, one.shape)
-    names = [lax.max, lax.min] + [lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor] * (not _is_float(one.of))
+    names = [lax.max, lax.min] + [lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor] * (not is_float(one.of))
     if one.of != BOOLEAN:
         names += [lax.add, lax.sub, lax.mul] * 2 + [lax.rem]
     if one.of in INTEGERS:
-        names += [lax.div, lax.shift_left, lax.shift_right_logical, lax.shift_right_arithmetic, lax.mulhi]
+        names += [lax.div, lax.shift_left, lax.shift_right_logical, lax.shift_right_arithmetic]
+        names += [lax.mulhi] * (one.of.itemsize == 4)
     sides = (one.value, other) if pool.rng.random() < 0.5 else (other, one.value)
     # The barrier keeps XLA from a fused multiply-add.
     return [Drawn(lax.optimization_barrier(pool.one_of(names)(*sides)))]
@@ -280,7 +193,7 @@ def _unary(pool: Pool) -> list[Drawn]:
     if one.of == BOOLEAN:
         return [Drawn(lax.bitwise_not(one.value))]
     names = [lax.neg, lax.sign]
-    if _is_float(one.of):
+    if is_float(one.of):
         names += [lax.floor, lax.ceil, lax.abs, lax.is_finite]
         names += [lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN), lax.round] * (one.of.itemsize > 1)
     else:
@@ -308,8 +221,8 @@ def _clamp(pool: Pool) -> list[Drawn]:
 def _convert(pool: Pool) -> list[Drawn]:
     one, to = pool.take(), pool.one_of(TYPES)
     # Of integers of more bits than a float has, JAX's CPU rounds twice.
-    value = one.value & one.of.type(127) if _is_float(to) and one.of in INTEGERS else one.value
-    if _is_float(to) and _is_float(one.of) and one.of != np.float32:
+    value = one.value & one.of.type(127) if is_float(to) and one.of in INTEGERS else one.value
+    if is_float(to) and is_float(one.of) and one.of != np.float32:
         value = value.astype(np.float32)
     return [Drawn(lax.convert_element_type(value, to))]
 
@@ -318,13 +231,13 @@ def _convert(pool: Pool) -> list[Drawn]:
 def _bitcast(pool: Pool) -> list[Drawn]:
     one = pool.take(lambda one: one.of != BOOLEAN)
     bits = one.of.itemsize
-    if _is_float(one.of):
+    if is_float(one.of):
         # Functions leave the bits of NaN open.
         value = jnp.where(jnp.isnan(one.value), jnp.array(1, one.of), one.value)
         return [Drawn(lax.bitcast_convert_type(value, pool.one_of([np.dtype(f"i{bits}"), np.dtype(f"u{bits}")])))]
     others = [to for to in TYPES if to.itemsize == bits and to not in (one.of, BOOLEAN)]
     to = pool.one_of(others)
-    if not _is_float(to):
+    if not is_float(to):
         return [Drawn(lax.bitcast_convert_type(one.value, to))]
     # Numbers from 1 to 2: none is subnormal.
     info = ml_dtypes.finfo(to)
@@ -336,7 +249,7 @@ def _bitcast(pool: Pool) -> list[Drawn]:
 
 @_kind
 def _precision(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: _is_float(one.of) and one.of.itemsize > 1)
+    one = pool.take(lambda one: is_float(one.of) and one.of.itemsize > 1)
     return [Drawn(lax.reduce_precision(one.value, *pool.one_of([(5, 2), (8, 7), (4, 3), (5, 10)])))]
 
 
@@ -359,7 +272,7 @@ def _reduce(pool: Pool) -> list[Drawn]:
         return [Drawn(pool.one_of([jnp.any, jnp.all, jnp.sum])(one.value, axis=tuple(axes), keepdims=keep))]
     count = prod(one.shape[d] for d in axes)
     names = [jnp.max, jnp.min] if count else []
-    if not _is_float(one.of):
+    if not is_float(one.of):
         names += [jnp.sum, jnp.prod, jnp.bitwise_and.reduce, jnp.bitwise_or.reduce, jnp.bitwise_xor.reduce]
         return [Drawn(pool.one_of(names)(one.value, axis=tuple(axes), keepdims=keep))]
     names += [lambda x, **kw: jnp.sum(pool.small(x, 8 if one.of.itemsize > 1 else 1), **kw)] * (count <= 16)
@@ -410,7 +323,7 @@ def _windows(pool: Pool) -> list[Drawn]:
 
 
 def _limits(of: np.dtype) -> tuple[Any, Any]:
-    if _is_float(of):
+    if is_float(of):
         return of.type(-np.inf), of.type(np.inf)
     return of.type(np.iinfo(of).min), of.type(np.iinfo(of).max)
 
@@ -427,7 +340,7 @@ def _select_and_scatter(pool: Pool) -> list[Drawn]:
     counts = [(n + sum(p) - w) // s + 1 for n, w, s, p in sides]
     source = pool.small(pool.like(one.of, counts), 8)
     select = pool.one_of([lax.ge_p, lax.le_p])
-    return [Drawn(_select_and_scatter_add(source, one.value, select, size, stride, padding))]
+    return _summed(_select_and_scatter_add(source, one.value, select, size, stride, padding))
 
 
 @_kind
@@ -459,6 +372,8 @@ def _convolution(pool: Pool) -> list[Drawn]:
     groups = pool.one_of([n for n in range(1, one.shape[1] + 1) if one.shape[1] % n == 0])
     size = [pool.number(1, 3) for _ in range(2)]
     filters = pool.like(one.of, (groups * pool.number(1, 2), one.shape[1] // groups, *size))
+    # Products with padding, NaN there, are left out.
+    filters = jnp.where(filters == filters, filters, jnp.ones((), one.of))
     few = 2 if one.of.itemsize > 1 else 1
     value = lax.conv_general_dilated(
         pool.small(one.value, few), pool.small(filters, few), [pool.number(1, 2) for _ in size],
@@ -582,7 +497,7 @@ def _append(pool: Pool, names: Sequence[str]) -> str | None:
             if str(error) != "there must be such a value":
                 raise
             continue
-        if all(one.value.size <= _MOST and one.value.ndim <= 5 for one in found):
+        if all(one.value.size <= MOST and one.value.ndim <= 5 for one in found):
             pool.values += found
             return name
     return None
@@ -597,7 +512,7 @@ class RandomFunction:
         self.args = []
         for _ in range(4):
             shape = [int(rng.integers(1, 7)) for _ in range(int(rng.integers(0, 5)))]
-            shape = shape if prod(shape) <= _MOST else shape[:2]
+            shape = shape if prod(shape) <= MOST else shape[:2]
             self.args.append(draw_array(rng, shape, TYPES[int(rng.integers(len(TYPES)))]))
         self.near: list[bool] = []
         self.steps: list[str | None] = []

@@ -17,7 +17,7 @@ _FUNCTION = "the machine's function, see [activation.md](activation.md)"
 _DIFFERENT = {
     "atan2": "arctan of a quotient, within 2^-20",
     "cbrt": "by exp and ln and a step of Newton's, within 2 ulp",
-    "convolution": "the order of the sums",
+    "convolution": "the order of the sums; no products with padding, so that 0 times NaN is not added",
     "cosine": _FUNCTION,
     "divide": "by the inverse where many elements have one divisor, as XLA's CPU; narrow floats rounded once",
     "dot_general": "the order of the sums, in tiles of the array's rows",
