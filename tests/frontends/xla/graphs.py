@@ -275,7 +275,9 @@ def _reduce(pool: Pool) -> list[Drawn]:
     if not is_float(one.of):
         names += [jnp.sum, jnp.prod, jnp.bitwise_and.reduce, jnp.bitwise_or.reduce, jnp.bitwise_xor.reduce]
         return [Drawn(pool.one_of(names)(one.value, axis=tuple(axes), keepdims=keep))]
-    names += [lambda x, **kw: jnp.sum(pool.small(x, 8 if one.of.itemsize > 1 else 1), **kw)] * (count <= 16)
+    names += [lambda x, **kw: jnp.sum(pool.small(x, 8 if one.of.itemsize > 1 else 1), **kw)] * (
+        count <= (16 if one.of.itemsize > 1 else 4)
+    )
     return [Drawn(pool.one_of(names)(one.value, axis=tuple(axes), keepdims=keep))]
 
 
