@@ -15,8 +15,11 @@ from neuroncore_rtl.frontends.nki.dialects.hook import answering, is_answering, 
 from neuroncore_rtl.frontends.nki.dialects.load import folder_of
 from neuroncore_rtl.frontends.nki.dialects.modules import OPERATORS
 from neuroncore_rtl.frontends.nki.indices.dtypes import DType
+from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
-from neuroncore_rtl.frontends.nki.trace.kernel import Kernel
+from neuroncore_rtl.frontends.nki.lowering.operands import mark_written
+from neuroncore_rtl.frontends.nki.lowering.strided import strided
+from neuroncore_rtl.frontends.nki.trace.kernel import Kernel, is_simulation
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.frontends.nki.trace.tensor import NkiTensor
 from neuroncore_rtl.frontends.nki.trace.unwritten import fill
@@ -64,7 +67,7 @@ def record(
 
     Raises:
         ValueError: if arguments do not fit, a call is refused (the message ends with the kernel's line), or the kernel
-            returns anything other than tensors in HBM.
+            returns anything other than tensors in HBM; one of `mode="simulation"` may return tiles on chip.
         Exception: any exception of the kernel.
     """
     program = Program(config, order=order)
@@ -93,6 +96,8 @@ def record(
     imports = nullcontext() if is_answering() else answering(config, folder, known=known_to(function))
     with imports, current.current():
         found = kernel(*bound.args, **bound.kwargs)
+        if is_simulation(function):
+            found = tuple(_in_hbm(current, view) for view in (found if isinstance(found, tuple | list) else (found,)))
     fill(current)
     written = {key: view for key, view in given.items() if view.allocation.version}
     if found is None:
@@ -110,3 +115,14 @@ def record(
             raise ValueError(f"{result.name} must be written before {name} returns it ({where})")
     inputs |= dict(current.constants)
     return Recorded(program=program, inputs=inputs, results=results, written=written, inserted=current.inserted)
+
+
+def _in_hbm(r: Recording, found: Any) -> Any:
+    """Return a copy in HBM of a returned tile; other values unchanged."""
+    if not isinstance(found, View) or not found.allocation.memory.on_chip:
+        return found
+    r.inserted["copy to HBM of a returned tile"] += 1
+    result = r.allocate(found.shape, found.dtype, Memory.shared_hbm, f"{found.name} in HBM")
+    strided(r, result, found)
+    mark_written(result)
+    return result

@@ -2,13 +2,17 @@
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral
 
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
 from neuroncore_rtl.frontends.nki.trace import host
 from neuroncore_rtl.frontends.nki.trace.recording import is_recording, recording
 
-__all__ = ["Kernel", "jit", "simulate_kernel"]
+__all__ = ["Kernel", "is_simulation", "jit", "simulate_kernel"]
+
+MODE = "nki_mode"
+"""Attribute of a kernel's function: the `mode` of its decorator."""
 
 
 class Kernel:
@@ -36,10 +40,18 @@ def _checked(grid: tuple) -> tuple[int, ...]:
 
 
 def jit(function: Callable | None = None, **options) -> Callable:
-    """Return a function as a kernel; options are ignored."""
+    """Return a function as a kernel; of the options only `mode="simulation"` has an effect, see `is_simulation`."""
     if function is None:
-        return jit
-    return function if isinstance(function, Kernel) else Kernel(function)
+        return partial(jit, **options)
+    kernel = function if isinstance(function, Kernel) else Kernel(function)
+    if "mode" in options:
+        vars(kernel.function)[MODE] = options["mode"]
+    return kernel
+
+
+def is_simulation(function: Callable) -> bool:
+    """Return whether a function is a kernel for AWS's simulator, which may return tiles on chip."""
+    return getattr(function, MODE, None) == "simulation"
 
 
 def simulate_kernel(kernel: Callable, *args, **options):

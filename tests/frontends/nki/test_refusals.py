@@ -69,6 +69,15 @@ def test_a_kernel_returns_tensors_in_hbm(tmp_path, body):
         run_kernel(write_kernel(tmp_path, body, older=True), X)
 
 
+def test_a_kernel_for_the_simulator_returns_tiles_on_chip(tmp_path):
+    kernel = write_kernel(tmp_path, "tile = nl.load(x)\nreturn nl.add(tile, 1.0), tile", older=True)
+    file = tmp_path / "kernel.py"
+    file.write_text(file.read_text().replace("@nki.jit", '@nki.jit(mode="simulation")'))
+    done = run_kernel(kernel, X)
+    assert (done.outputs[0] == X + 1).all() and (done.outputs[1] == X).all()
+    assert done.inserted["copy to HBM of a returned tile"] == 2
+
+
 def test_arguments_fit_the_kernel(tmp_path):
     kernel = write_kernel(tmp_path, "return x", parameters="x, y")
     with pytest.raises(ValueError, match=r"arguments must fit kernel\(x, y\): missing a required argument: 'y'"):
