@@ -1,6 +1,9 @@
-"""Live accesses: the accesses to memory that a later instruction can conflict with, indexed by pages of memory."""
+"""Live accesses: the accesses to memory that a later instruction can conflict with, indexed by pages of memory.
 
-from collections.abc import Iterable, Sequence
+A region that spans many pages is indexed by larger ones, of a higher level.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -10,17 +13,20 @@ from neuroncore_rtl.spec.isa import Region, Storage
 __all__ = ["LiveRegions", "Reach", "reaches"]
 
 PAGE_BITS = {Storage.SBUF: 12, Storage.PSUM: 11, Storage.HBM: 18}
-"""Bits of an address within a page; larger in HBM, where one copy touches rows that are far apart."""
+"""Bits of an address within a page of the lowest level; larger in HBM, where a copy touches rows that are far apart."""
 
-STORAGE_BIT = 48
-"""Position of the storage in the number of a page, above all addresses."""
+LEVEL_BITS, LEVELS = 3, 8
+"""Bits by which an address within a page grows from level to level, and the number of levels."""
+
+MOST_PAGES = 1 << LEVEL_BITS
+"""Most pages that a region touches at its level, unless this is the highest."""
 
 
 class Reach(NamedTuple):
     """Region of memory with its bounding box.
 
     The box has the bytes [low, high) of the partitions [first, end). `whole` tells whether the region fills the box;
-    `pages` are the pages of memory that the box touches.
+    `pages` are the pages of its level that the box touches.
     """
 
     low: int
@@ -28,6 +34,7 @@ class Reach(NamedTuple):
     first: int
     end: int
     whole: bool
+    level: int
     pages: range
     region: Region
 
@@ -38,13 +45,16 @@ class _Access(NamedTuple):
     first: int
     end: int
     whole: bool
+    level: int
     pages: range
     region: Region
     lane: int
     number: int
 
 
-_Table = dict[int, list[_Access]]
+_Table = dict[tuple[Storage, int], dict[int, list[_Access]]]
+"""Accesses by storage and level, then by page."""
+
 _number = attrgetter("number")
 
 
@@ -56,10 +66,25 @@ def reaches(regions: Iterable[Region]) -> list[Reach]:
 def _reach(region: Region) -> Reach:
     low, high = region.span
     step, first = region.partition_step, region.partition
-    bits, base = PAGE_BITS[region.storage], region.storage << STORAGE_BIT
-    pages = range(base + (low >> bits), base + (high - 1 >> bits) + 1)
+    level, pages = 0, _pages(region.storage, 0, low, high)
+    while len(pages) > MOST_PAGES and level < LEVELS - 1:
+        level += 1
+        pages = _pages(region.storage, level, low, high)
     whole = step == 1 and region.is_dense
-    return Reach(low, high, first, first + (region.partitions - 1) * step + 1, whole, pages, region)
+    return Reach(low, high, first, first + (region.partitions - 1) * step + 1, whole, level, pages, region)
+
+
+def _pages(storage: Storage, level: int, low: int, high: int) -> range:
+    bits = PAGE_BITS[storage] + LEVEL_BITS * level
+    return range(low >> bits, (high - 1 >> bits) + 1)
+
+
+def _levels(table: _Table, reach: Reach) -> Iterator[tuple[dict[int, list[_Access]], range]]:
+    """Yield the accesses of each level by page, and the pages of that level that a region touches."""
+    storage = reach.region.storage
+    for level in range(LEVELS):
+        if found := table.get((storage, level)):
+            yield found, reach.pages if level == reach.level else _pages(storage, level, reach.low, reach.high)
 
 
 class LiveRegions:
@@ -82,12 +107,13 @@ class LiveRegions:
         """
         found: dict[int, int] = {}
         tables = (self._writes,) if written else (self._writes, self._reads)
-        for low, high, first, end, whole, pages, region in where:
-            for page in pages:
-                for table in tables:
+        for reach in where:
+            low, high, first, end, whole, _, _, region = reach
+            for accesses, pages in (each for table in tables for each in _levels(table, reach)):
+                for page in pages:
                     near = [
                         other
-                        for other in table.get(page, ())
+                        for other in accesses.get(page, ())
                         if page == pages.start or page == other.pages.start  # the first page that both touch
                         if other.low < high and other.high > low and other.first < end and other.end > first
                         if known is None or other.number >= known[other.lane]
@@ -115,23 +141,25 @@ class LiveRegions:
 
 def _insert(table: _Table, reach: Reach, lane: int, number: int) -> None:
     access = _Access(*reach, lane, number)
+    accesses = table.setdefault((reach.region.storage, reach.level), {})
     for page in reach.pages:
-        table.setdefault(page, []).append(access)
+        accesses.setdefault(page, []).append(access)
 
 
 def _hide(table: _Table, reach: Reach, lane: int | None = None) -> None:
-    low, high, first, end, whole, pages, region = reach
-    for page in pages:
-        if table.get(page):
-            table[page] = [
-                other
-                for other in table[page]
-                if not (
-                    low <= other.low
-                    and other.high <= high
-                    and first <= other.first
-                    and other.end <= end
-                    and (lane is None or other.lane == lane)
-                    and (whole or other.region.place == region.place)
-                )
-            ]
+    low, high, first, end, whole, _, _, region = reach
+    for accesses, pages in _levels(table, reach):
+        for page in pages:
+            if accesses.get(page):
+                accesses[page] = [
+                    other
+                    for other in accesses[page]
+                    if not (
+                        low <= other.low
+                        and other.high <= high
+                        and first <= other.first
+                        and other.end <= end
+                        and (lane is None or other.lane == lane)
+                        and (whole or other.region.place == region.place)
+                    )
+                ]
