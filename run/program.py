@@ -138,7 +138,7 @@ def run(
         report = Report(
             test=name, settings={**settings.values, "TARGET": target.name, "ORDER": order}, rows=result.rows,
             cycles=result.cycles, compared=result.compared, mismatches=result.mismatches, failures=result.failures,
-            modelled=not target.compares, clock_mhz=config.clock_mhz,
+            modelled=not target.compares, config=config,
         )  # fmt: skip
         result = replace(result, files={**result.files, "report": display_path(write_page(report, parts))})
     if result.failures:

@@ -19,6 +19,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.estimates import Forecast, estimate, remark, remember
 from neuroncore_rtl.run.wrong_tile import WrongTile
+from neuroncore_rtl.spec.config import Config
 
 __all__ = [
     "PLAIN_WIDTH", "Report", "Share", "align_rows", "display_path", "progress", "recording_in", "recordings",
@@ -109,9 +110,9 @@ class Report:
             record, not in the table.
         modelled: whether the cycles are the timing model's; no RTL has run, and nothing was compared.
         judge: source of the verdict if not golden.
-        clock_mhz: clock of the machine; 0 if its cycles have no time.
         wrong_tile: the first tile of a product that differs, for the run's page.
         product: operands of a product on the RTL, codes [M, K] and [K, N], their format and the machine, for the page.
+        config: machine whose clock gives the cycles a time; None if they have none.
     """
 
     test: str = ""
@@ -129,13 +130,21 @@ class Report:
     curves: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     modelled: bool = False
     judge: str | None = None
-    clock_mhz: int = 0
     wrong_tile: WrongTile | None = None
     product: tuple[Any, Any, Any, Any] | None = None
+    config: Config | None = None
 
     @property
     def microseconds(self) -> float | None:
-        return self.cycles / self.clock_mhz if self.cycles is not None and self.clock_mhz else None
+        """Time of the run, without its start and end; None without a clock."""
+        return None if self.config is None or self.cycles is None else self.config.microseconds(self.cycles)
+
+    @property
+    def run_microseconds(self) -> float | None:
+        """Time of the run with its start and end; None without a clock, or without `Config.launch_cycles`."""
+        if self.config is None or self.cycles is None or not self.config.launch_cycles:
+            return None
+        return self.config.microseconds(self.cycles + self.config.launch_cycles)
 
     @property
     def utilisation(self) -> float | None:
@@ -168,6 +177,7 @@ class Report:
             "settings": self.settings,
             **{name: getattr(self, name) for name in figures},
             **({} if self.microseconds is None else {"microseconds": self.microseconds}),
+            **({} if self.run_microseconds is None else {"run_microseconds": self.run_microseconds}),
             **self.rows,
             **self.details,
             **({"curves": self.curves} if self.curves else {}),
@@ -200,8 +210,8 @@ class Report:
         yield "settings", " ".join(f"{name}={value}" for name, value in self.settings.items() if value is not None)
         if self.cycles is not None:
             yield "cycles", f"{self.cycles:,}" + (" (timing model)" if self.modelled else "")
-        if self.microseconds is not None:
-            yield "microseconds", f"{self.microseconds:,.2f} at {self.clock_mhz:,} MHz"
+        if self.config is not None and self.cycles is not None and self.config.clock_mhz:
+            yield "microseconds", self.config.microseconds_text(self.cycles)
         if self.utilisation is not None:
             yield "ideal cycles", f"{self.ideal_cycles:,}"
             yield "utilisation", f"{self.utilisation:.1%}"

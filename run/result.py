@@ -236,7 +236,7 @@ class Result:
         if self.cycles is not None:
             yield "cycles", f"{self.cycles:,}" + " by the timing model: no RTL has run" * (self.target == "model")
             if config.clock_mhz:
-                yield "microseconds", f"{config.microseconds(self.cycles):,.2f} at {config.clock_mhz:,} MHz"
+                yield "microseconds", config.microseconds_text(self.cycles)
         if self.utilisation:
             yield "utilisation", ", ".join(f"{name} {share:.1%}" for name, share in self.utilisation.items())
             for queue, causes in self.stalls.items():

@@ -127,6 +127,8 @@ class Config:
             no limit besides the links (NeuronCore-v2: 27 GB/s, a DMA engine).
         clock_mhz: frequency of the machine's clock in MHz, with which reports give microseconds beside cycles; 0 to
             10000, 0 for cycles only.
+        launch_cycles: cycles of a run before its first and after its last instruction, when the runtime starts the
+            engines and clears their semaphores; reports with microseconds add them; 0 to 131071.
     """
 
     rows: int
@@ -173,6 +175,7 @@ class Config:
     hbm_rate: int = 0
     ring_rate: int = 0
     clock_mhz: int = 0
+    launch_cycles: int = 0
 
     RANGES: ClassVar = {
         "rows": (2, 1024),
@@ -212,6 +215,7 @@ class Config:
         "hbm_rate": (0, 1024),
         "ring_rate": (0, 64),
         "clock_mhz": (0, 10_000),
+        "launch_cycles": (0, 131_071),
     }
     ALWAYS_NAMED: ClassVar = (
         "rows", "columns", "mac_latency", "add_latency", "dma_engines", "hbm_ports", "hbm_bytes", "cores",
@@ -223,7 +227,7 @@ class Config:
     SIGNIFICAND_BITS: ClassVar = (8, 12)
     RATES: ClassVar = (
         "vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval", "swap_cycles",
-        "result_latency", "dma_start", "hbm_rate", "ring_rate", "clock_mhz",
+        "result_latency", "dma_start", "hbm_rate", "ring_rate", "clock_mhz", "launch_cycles",
     )  # fmt: skip
 
     def __post_init__(self):
@@ -272,6 +276,12 @@ class Config:
     def microseconds(self, cycles: float) -> float | None:
         """Return the time of so many cycles; None without `clock_mhz`."""
         return cycles / self.clock_mhz if self.clock_mhz else None
+
+    def microseconds_text(self, cycles: float) -> str:
+        """Return the time of a run of so many cycles, and the time with its start and end, as reports show it."""
+        text = f"{cycles / self.clock_mhz:,.2f} at {self.clock_mhz:,} MHz"
+        whole = f"{(cycles + self.launch_cycles) / self.clock_mhz:,.2f} with the start and the end of a run"
+        return f"{text}; {whole}" if self.launch_cycles else text
 
     @property
     def partitions(self) -> int:
@@ -330,7 +340,7 @@ _FULL = Config(rows=128, columns=128, dma_engines=16, hbm_ports=4, hbm_bytes=64)
 
 _NEURONCORE = _FULL.with_overrides(
     vector_speed=40, scalar_speed=50, gpsimd_speed=50, gpsimd_start=150, least_interval=64, swap_cycles=64,
-    result_latency=493, dma_start=3640, hbm_rate=97, ring_rate=10, clock_mhz=2800,
+    result_latency=493, dma_start=3640, hbm_rate=97, ring_rate=10, clock_mhz=2800, launch_cycles=43512,
 )  # fmt: skip
 """Machine with the clocks, the DMA start and the HBM of a NeuronCore-v2; docs/rates.md has the source of each value."""
 

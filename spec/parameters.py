@@ -39,7 +39,7 @@ PARAMETER_GROUPS: dict[ParameterGroup, tuple[str, ...]] = {
     ParameterGroup.DMA: ("dma_engines", "dma_start", "dma_beats", "cast_lanes", "cast_latency"),
     ParameterGroup.LINKS: ("cores", "ring_rate"),
     ParameterGroup.QUEUES: ("semaphores", "records_ahead"),
-    ParameterGroup.DEBUG: ("counters", "clock_mhz"),
+    ParameterGroup.DEBUG: ("counters", "clock_mhz", "launch_cycles"),
 }  # fmt: skip
 
 
@@ -147,6 +147,7 @@ TRADES: dict[str, tuple[str, str]] = {
         "a buffer of records in each queue",
     ),
     "clock_mhz": ("times in microseconds", "no hardware: a factor in reports"),
+    "launch_cycles": ("times that include the start and the end of a run", "no hardware: a term in reports"),
     "counters": ("reports of busy cycles, stalls and conflicts", "registers and adders in all units"),
 }  # fmt: skip
 """Benefit and cost of a larger value of each parameter, or of the unit that it adds."""

@@ -93,6 +93,7 @@ EFFECTS = {
     "semaphores": "They are LUTs, a copy for each reader ([core](core.md#sizes-of-the-memories)).",
     "records_ahead": "With a fetch of 74 cycles, a queue gets one record per 19 cycles (4 in flight), 9 (8) or 37 (2)"
     " ([core](core.md#why-does-this-stall)).",
+    "launch_cycles": "15.54 us on preset `trainium1` ([rates](rates.md#start-and-end-of-a-run)).",
     "clock_mhz": "Presets `trainium1` and `inferentia2` have the 2,800 MHz of the array ([rates](rates.md)).",
     "counters": "Boards have 0 ([FPGA](fpga.md#a-core)).",
 }

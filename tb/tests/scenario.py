@@ -80,5 +80,5 @@ def _report(test: Scenario, settings: Settings) -> Report:
         cycles=(cycles if found.cycles is None else found.cycles) if test.timed else None,
         failures=(*said, *found.failures),
         modelled=predicted or target.name == "golden",
-        clock_mhz=settings.config.clock_mhz if "PRESET" in settings.values else 0,
+        config=settings.config if "PRESET" in settings.values else None,
     )

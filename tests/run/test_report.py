@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from neuroncore_rtl.run.report import Report, Share
+from neuroncore_rtl.spec.config import Config
 from tests.tb.reports import unreadable
 
 
@@ -98,8 +99,17 @@ def test_details_are_in_the_record_alone():
     assert "chip 0" not in table_of(detailed)
 
 
-@pytest.mark.parametrize(("clock", "shown"), [(0, None), (2800, "10.00 at 2,800 MHz")])
-def test_a_machine_with_a_clock_reports_microseconds_beside_cycles(clock, shown):
-    report = Report(test="matmul", compared=1, cycles=28_000, clock_mhz=clock)
+@pytest.mark.parametrize(
+    ("clock", "launch", "shown"),
+    [
+        (0, 0, None),
+        (2800, 0, "10.00 at 2,800 MHz"),
+        (2800, 14_000, "10.00 at 2,800 MHz; 15.00 with the start and the end of a run"),
+    ],
+)
+def test_a_machine_with_a_clock_reports_microseconds_beside_cycles(clock, launch, shown):
+    config = Config(rows=4, columns=4, clock_mhz=clock, launch_cycles=launch)
+    report = Report(test="matmul", compared=1, cycles=28_000, config=config)
     assert dict(report._rows()).get("microseconds") == shown
-    assert report.as_json().get("microseconds") == (10 if clock else None)
+    found = report.as_json()
+    assert (found.get("microseconds"), found.get("run_microseconds")) == (10 if clock else None, 15 if launch else None)

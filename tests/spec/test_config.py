@@ -78,4 +78,5 @@ def test_neuroncore_presets_are_the_full_one_at_the_rates_of_the_silicon():
     assert trainium.microseconds(trainium.dma_start) == pytest.approx(1.3)
     assert trainium.hbm_rate * trainium.clock_mhz / 1000 == pytest.approx(272, rel=0.01)
     assert trainium.ring_rate * trainium.clock_mhz / 1000 == pytest.approx(27.2, rel=0.03)
+    assert trainium.microseconds(trainium.launch_cycles) == pytest.approx(10.51 + 5.03)
     assert PRESETS["full"].rates == {} and PRESETS["full"].microseconds(1) is None
