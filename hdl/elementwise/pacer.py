@@ -57,7 +57,8 @@ class Pacer(wiring.Component):
             ),
         ]
         halves = self._halves(m)
-        longest = max(16 * pace.half, 2 * pace.gpsimd_half) + pace.start + 2 * pace.least + pace.ticks
+        element_ticks = max(max(pacing.HALVES.values()) * pace.half, 2 * pace.gpsimd_half)
+        longest = element_ticks + pace.start + 2 * pace.least + pace.ticks
         fresh, offered = Signal(init=1), Signal()  # the next step is an instruction's first; it has been offered
         debt, gap = Signal(range(longest)), Signal(range(longest))
         due, opens, went = Signal.like(debt), Signal(), Signal()
