@@ -7,7 +7,7 @@ from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.arithmetic import append_operations, are_integers
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.lowering.dimensions import apart
-from neuroncore_rtl.frontends.nki.lowering.engines import LoweredEngine, append_copy
+from neuroncore_rtl.frontends.nki.lowering.engines import LoweredEngine, append_copy, append_on_scalar
 from neuroncore_rtl.frontends.nki.lowering.integers import Step, append_instruction, one_instruction
 from neuroncore_rtl.frontends.nki.lowering.operands import common, one_source_in_psum, scalar
 from neuroncore_rtl.frontends.nki.lowering.operators import activation_named, name_of, operation, with_operand
@@ -89,8 +89,9 @@ def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None
 
 @instruction(CALLS, result=like("data"), each=True)
 def tensor_scalar(
-    r: Recording, dst: View, data: View, op0, operand0, reverse0=False, op1=None, operand1=None, reverse1=False
-) -> None:
+    r: Recording, dst: View, data: View, op0, operand0, reverse0=False, op1=None, operand1=None, reverse1=False,
+    engine: LoweredEngine | None = None,
+) -> None:  # fmt: skip
     """Compute dst = op1(op0(data, operand0), operand1); reverse0, reverse1 exchange an operation's operands."""
     target, a = common(r, dst.shape, dst, data)
     if name_of(op0) == ROOT and op1 is None:
@@ -103,6 +104,8 @@ def tensor_scalar(
         return
     op1, operand1 = with_operand(op1, operand1)
     s1 = 0 if operand1 is None else scalar(r, operand1, target.partitions)
+    if operand1 is None and append_on_scalar(r, target, a, op0, s0, engine):
+        return
     append_operations(r, dst, target, a, Step(op0, s0, bool(reverse0)), Step(op1, s1, bool(reverse1)))
 
 

@@ -8,14 +8,15 @@ import pytest
 from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.tb.stimulus.operands import random_codes
 from tests.frontends.nki.kernels import run_kernel, write_kernel
 
 X = np.random.default_rng(8).normal(size=(4, 24)).astype(np.float32)
 
 
-def opcodes(kernel, *args):
-    done = run_kernel(kernel, *args)
+def opcodes(kernel, *args, **options):
+    done = run_kernel(kernel, *args, **options)
     names = Counter(step.instruction.name for step in done.run.program.steps)
     del names["DMA_COPY"]
     return names, done
@@ -67,6 +68,46 @@ def test_both_engines_leave_the_same_bits(source, result, tmp_path):
         )
         left.append(next(iter(done.run.codes.values())))
     assert left[0].size and np.array_equal(*left)
+
+
+def scaling(folder, call, engine, dtype="float32"):
+    return write_kernel(folder, f"""
+a, b = nl.ndarray(x.shape, dtype=x.dtype), nl.ndarray(x.shape, dtype=nl.{dtype})
+nisa.dma_copy(dst=a, src=x)
+nisa.tensor_scalar(dst=b, data=a, {call}, engine=nisa.engine.{engine})
+""", out=f"x.shape, nl.{dtype}", stores="b")  # fmt: skip
+
+
+@pytest.mark.parametrize("call", [f"op0=nl.{op}, operand0={n}" for op in ("multiply", "add") for n in (-3e-30, 0.1)])
+@pytest.mark.parametrize("source, result", [("float32", "float32"), ("bfloat16", "float16"), ("float16", "float32")])
+def test_both_engines_scale_to_the_same_bits(call, source, result, tmp_path):
+    left = []
+    for engine, name in (("vector", "TENSOR_SCALAR"), ("scalar", "ACTIVATE")):
+        done = run_nki(scaling(tmp_path, call, engine, result), (all_numbers(source), source), on="golden")
+        assert {step.instruction.name for step in done.run.program.steps} - {"DMA_COPY"} == {name}
+        left.append(next(iter(done.run.codes.values())))
+    assert left[0].size and np.array_equal(*left)
+
+
+@pytest.mark.parametrize(
+    "call, speed, name",
+    [
+        ("op0=nl.multiply, operand0=3.0", 40, "ACTIVATE"),
+        ("op0=nl.multiply, operand0=3.0", 100, "TENSOR_SCALAR"),
+        ("op0=nl.multiply, operand0=3.0, op1=nl.add, operand1=1.0", 40, "TENSOR_SCALAR"),
+        ("op0=nl.subtract, operand0=3.0", 40, "TENSOR_SCALAR"),
+    ],
+)
+def test_a_long_product_with_a_scalar_goes_to_the_engine_with_less_to_do(call, speed, name, tmp_path):
+    x = np.random.default_rng(9).normal(size=(4, 300)).astype(np.float32)
+    kernel = write_kernel(tmp_path, f"""
+a, b, c = (nl.ndarray(x.shape, dtype=x.dtype) for _ in range(3))
+nisa.dma_copy(dst=a, src=x)
+nisa.tensor_tensor(dst=b, data1=a, data2=a, op=nl.add)
+nisa.tensor_scalar(dst=c, data=b, {call})
+""", out="x.shape, x.dtype", stores="c")  # fmt: skip
+    names, _ = opcodes(kernel, x, preset=PRESETS["tiny"].with_overrides(vector_speed=speed))
+    assert names == {"TENSOR_TENSOR": 1, name: 1}
 
 
 def test_the_engine_with_less_to_do_takes_a_copy(tmp_path):
