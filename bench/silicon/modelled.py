@@ -40,7 +40,10 @@ def _cycles(image: Image, latencies: Sequence[int]) -> list[int]:
 def kernel(config: Config, figure: KernelFigure, checkout: Path, latencies: Sequence[int]) -> list[int]:
     """Return the cycles of a published kernel for each latency of HBM."""
     function = found_in(checkout / figure.kernel, config)
-    given = [argument_of("argument", (np.zeros(shape), figure.dtype)) for shape in figure.shapes]
+    given = [
+        argument_of("argument", (np.zeros(one), figure.dtype)) if isinstance(one, tuple) else one
+        for one in figure.arguments
+    ]
     arguments = dict(zip(inspect.signature(function).parameters, given, strict=False))
     return _cycles(build_image(recorded(function, arguments, config, figure.grid, "scheduled").program), latencies)
 

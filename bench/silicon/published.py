@@ -20,25 +20,32 @@ _NKIBENCH = "zhang677/AccelOpt @47e29a7: experiments/full_complete_local/profile
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTime:
-    """A published time in microseconds; a `ceiling` is an upper bound that a published test asserts. Size in bytes."""
+    """A published time in microseconds.
+
+    A `ceiling` is an upper bound that a published test asserts. A time of a whole `run` includes its start and its end.
+    A `fitted` one set a rate, and does not judge it. The size is in bytes.
+    """
 
     name: str
     us: float
     source: str
     ceiling: bool = False
     size: int = 0
+    run: bool = False
+    fitted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelFigure:
     """Published time of a kernel; `more` says what it computes here beyond published work.
 
-    `checkout` is the environment variable with the path of its repository.
+    `arguments` are numbers, and shapes of arrays. `checkout` is the environment variable with the path of its
+    repository.
     """
 
     time: PublishedTime
     kernel: str
-    shapes: tuple[tuple[int, ...], ...]
+    arguments: tuple[tuple[int, ...] | float, ...]
     dtype: str
     grid: tuple[int, ...] = (1,)
     more: str = ""
@@ -46,7 +53,7 @@ class KernelFigure:
 
 
 def _ceiling(name: str, us: float, source: str) -> PublishedTime:
-    return PublishedTime(name=name, us=us, source=source, ceiling=True)
+    return PublishedTime(name=name, us=us, source=source, ceiling=True, run=True)
 
 
 def _attention(us: float, size: int, dtype: str, short: str, allocated: bool = False) -> KernelFigure:
@@ -58,7 +65,7 @@ def _attention(us: float, size: int, dtype: str, short: str, allocated: bool = F
     else:
         kernel = "attention.py:fused_self_attn_for_SD_small_head_size"
         time, shapes = _ceiling(name, us, _ATTENTION), (wide, tall, tall)
-    return KernelFigure(time=time, kernel=f"{_REFERENCE}/{kernel}", shapes=shapes, dtype=dtype)
+    return KernelFigure(time=time, kernel=f"{_REFERENCE}/{kernel}", arguments=shapes, dtype=dtype)
 
 
 def _qkv(us: float, tokens: int, features: int, heads: int, dtype: str, short: str) -> KernelFigure:
@@ -68,7 +75,7 @@ def _qkv(us: float, tokens: int, features: int, heads: int, dtype: str, short: s
     return KernelFigure(
         time=_ceiling(f"RMS norm + QKV {tokens} x {features} x {heads} {short}", us, _QKV),
         kernel=f"{_REFERENCE}/allocated_fused_linear.py:allocated_fused_rms_norm_qkv",
-        shapes=((1, run, features), (features, heads)),
+        arguments=((1, run, features), (features, heads)),
         dtype=dtype,
         grid=(),
         more=more,
@@ -78,16 +85,24 @@ def _qkv(us: float, tokens: int, features: int, heads: int, dtype: str, short: s
 def _mamba(us: float, version: int, channels: int) -> KernelFigure:
     tile, states = (1, channels, 512), (1, 16, 512)
     return KernelFigure(
-        time=PublishedTime(name=f"mamba_v{version}, {channels} x 512 fp32", us=us, source=_MAMBA),
+        time=PublishedTime(name=f"mamba_v{version}, {channels} x 512 fp32", us=us, source=_MAMBA, run=True),
         kernel=f"src/nki_samples/tutorials/fused_mamba/mamba_nki_kernels.py:mamba_v{version}",
-        shapes=(tile, tile, (channels, 16), states, states),
+        arguments=(tile, tile, (channels, 16), states, states),
         dtype="float32",
     )
 
 
 def _student(us: float, name: str, kernel: str, shapes: tuple[tuple[int, ...], ...], dtype: str) -> KernelFigure:
-    time = PublishedTime(name=name, us=us, source=_STUDENT)
-    return KernelFigure(time=time, kernel=kernel, shapes=shapes, dtype=dtype, checkout="ASST4_TRAINIUM")
+    time = PublishedTime(name=name, us=us, source=_STUDENT, run=True)
+    return KernelFigure(time=time, kernel=kernel, arguments=shapes, dtype=dtype, checkout="ASST4_TRAINIUM")
+
+
+def _nkibench(
+    name: str, us: float, file: str, *arguments: tuple[int, ...] | float, fitted: bool = False
+) -> KernelFigure:
+    time = PublishedTime(name=f"{name} of NKIBench, fp32", us=us, source=_NKIBENCH, run=True, fitted=fitted)
+    kernel = f"NKIBench/kernels/{file}_0.py:kernel"
+    return KernelFigure(time=time, kernel=kernel, arguments=arguments, dtype="float32", checkout="ACCELOPT")
 
 
 _IMAGE = ((1, 256, 224, 224), (256, 256, 3, 3), (256,))
@@ -108,19 +123,16 @@ KERNELS = (
     _mamba(1610, 2, 4096),
     _student(29, "vector add of 256,000 fp32", "part1/kernels.py:vector_add_stream", ((256000,), (256000,)), "float32"),
     _student(1060, "student's convolution fp16", "part2/conv2d.py:fused_conv2d_maxpool", _IMAGE, "float16"),
-    KernelFigure(
-        time=PublishedTime(name="mamba of NKIBench, 256 x 7168 fp32", us=2888.7, source=_NKIBENCH),
-        kernel="NKIBench/kernels/mamba_M7168_C256_S16_0.py:kernel",
-        shapes=_SCAN,
-        dtype="float32",
-        checkout="ACCELOPT",
-    ),
+    _nkibench("mamba", 2888.7, "mamba_M7168_C256_S16", *_SCAN),
+    _nkibench("SiLU", 1333.2, "silu_M4096_N7168", (128, 32, 7168), fitted=True),
+    _nkibench("AdamW", 1999.8, "adamw_M10944_N2048", *4 * ((10944, 2048),), fitted=True),
+    _nkibench("RMS norm + product", 1055.8, "rmsnorm_matmul_M4096_N2048_K1024", (32, 128, 1024), (8, 128, 2048)),
 )
 """Kernels of nki-samples with upper bounds that its tests assert, and kernels with measured times."""
 
 CONVOLUTIONS = {
-    "fp16": PublishedTime(name="convolution 256 -> 256 fp16", us=867, source=_COURSE),
-    "fp32": PublishedTime(name="convolution 256 -> 256 fp32", us=2867, source=_COURSE),
+    "fp16": PublishedTime(name="convolution 256 -> 256 fp16", us=867, source=_COURSE, run=True),
+    "fp32": PublishedTime(name="convolution 256 -> 256 fp32", us=2867, source=_COURSE, run=True),
 }
 """Without padding it has the published TFLOPS."""
 
