@@ -105,6 +105,10 @@ def _nkibench(
     return KernelFigure(time=time, kernel=kernel, arguments=arguments, dtype="float32", checkout="ACCELOPT")
 
 
+def _norm(features: int) -> tuple[tuple[int, ...] | float, ...]:
+    return (4096, features), (features, 2048), 1e-5, (4096, features), (features,)
+
+
 _IMAGE = ((1, 256, 224, 224), (256, 256, 3, 3), (256,))
 _SCAN = ((256, 7168), (256, 7168), (256, 16), (16, 7168), (16, 7168))
 
@@ -127,6 +131,11 @@ KERNELS = (
     _nkibench("SiLU", 1333.2, "silu_M4096_N7168", (128, 32, 7168), fitted=True),
     _nkibench("AdamW", 1999.8, "adamw_M10944_N2048", *4 * ((10944, 2048),), fitted=True),
     _nkibench("RMS norm + product", 1055.8, "rmsnorm_matmul_M4096_N2048_K1024", (32, 128, 1024), (8, 128, 2048)),
+    _nkibench("sum + RMS norm + product", 1221.9, "add_rmsnorm_matmul_M4096_N2048_K1024", *_norm(1024)),
+    _nkibench("product + sum + RMS norm", 2666.6, "matmul_add_rmsnorm_M4096_N2048_K2048", *_norm(2048)),
+    _nkibench(
+        "rotary embedding", 4333.0, "rope_single_freq_apply_B1_H64_N4096_D128", (128, 262144), *2 * ((64, 262144),)
+    ),
 )
 """Kernels of nki-samples with upper bounds that its tests assert, and kernels with measured times."""
 

@@ -176,6 +176,12 @@ def test_cycles_are_near_those_of_the_rtl(cases):
     assert far_off(cases) == []
 
 
+def test_times_between_dependent_instructions_are_those_of_the_rtl():
+    """Another constant in the RTL adds a few cycles per instruction, which 5 % would hide."""
+    rows = [measure(case) for case in CASES if "RESULT_LATENCY" in case.words]
+    assert len(rows) == 2 and all(abs(row.model.cycles - row.cycles) <= 8 for row in rows)
+
+
 def test_records_are_issued_and_retire_in_the_cycles_of_the_rtl():
     """The first records of a small product never wait, so the model is exact."""
     assert [record.retired - record.issued for record in measure(CASES[0]).model.records[:2]] == [126, 128]
