@@ -37,7 +37,7 @@ class PublishedTime:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelFigure:
-    """Published time of a kernel; `more` says what it computes here beyond published work.
+    """Published time of a kernel; `more` names the work here beyond the published one.
 
     `arguments` are numbers, and shapes of arrays. `checkout` is the environment variable with the path of its
     repository.
