@@ -22,7 +22,7 @@ QUOTED_TEST = '$(subst ','\'',$(TEST))'
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
-.PHONY: help sim picture waves profile verilog image synth bitstream host formal mutate oracle sweep soak test lint format bench figures docs doctor lock clean
+.PHONY: help sim picture waves profile verilog image synth bitstream host formal mutate oracle sweep soak top test lint format bench figures docs doctor lock clean
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
@@ -70,6 +70,9 @@ sweep: $(READY) ## run a TEST over lists of variables, on many workers: make swe
 
 soak: $(READY) ## run random programs on random machines, compare with golden, shrink failures: make soak HOURS=8
 	@$(TB) soak $(VARIABLES)
+
+top: $(READY) ## show what runs: progress, cycles a second, utilisation of each engine, memory; ONCE=1 prints it once
+	@$(TB) top $(VARIABLES)
 
 test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not slow' $(ARGS)

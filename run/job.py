@@ -20,6 +20,7 @@ from neuroncore_rtl.run.check.image_failures import LISTED, explain_fault, image
 from neuroncore_rtl.run.harness.collective_faults import link_name
 from neuroncore_rtl.run.harness.cores import CoreDevice, CoreWork, room_of
 from neuroncore_rtl.run.harness.hbm import Hbm
+from neuroncore_rtl.run.harness.live import LiveRun
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.harness.run import Device
 from neuroncore_rtl.run.settings import UsageError
@@ -29,7 +30,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.host_link import CONSOLE_BYTES
 from neuroncore_rtl.spec.instance import Instance
-from neuroncore_rtl.spec.isa import Storage
+from neuroncore_rtl.spec.isa import Storage, queue_count, queue_name
 
 __all__ = [
     "ALIGNMENT", "DeviceJob", "Expected", "ImageJob", "Job", "dump_image", "execute_on_golden", "first_differences",
@@ -100,6 +101,10 @@ class Job(ABC):
     def golden_done(self) -> float:
         """Return the part of `golden` that is done, 0 to 1; 0 if it is not known."""
         return 0.0
+
+    def live(self) -> LiveRun:
+        """Return what shows the device while it runs."""
+        return LiveRun()
 
     def judge(self, expected: Expected) -> None:  # noqa: B027 # no rule by default
         """Raise an error if golden's result already shows that the job is wrong."""
@@ -283,6 +288,12 @@ class ImageJob(Job):
         if any(image.flow is not None for image in self.images):
             return 0.0
         return sum(map(len, self._traces)) / sum(map(record_count, self.everything))
+
+    def live(self) -> LiveRun:
+        """Return what shows each core while it runs; golden, if it has run, tells how many records will retire."""
+        engines = [queue_name(queue, self.config) for queue in range(queue_count(self.config))]
+        sizes = {core: len(memory) for core, memory in enumerate(self.memories)}
+        return LiveRun(engines, sizes, sum(map(len, self._traces)))
 
     @cached_property
     def _traces(self) -> list:

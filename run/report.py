@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.run.estimates import Forecast, estimate, remark, remember
+from neuroncore_rtl.run.estimates import estimate, remark, remember
+from neuroncore_rtl.run.monitor import Ongoing, watched
 from neuroncore_rtl.run.wrong_tile import WrongTile
 from neuroncore_rtl.spec.config import Config
 
@@ -32,9 +32,6 @@ RESULTS = SIM_BUILD / "results"
 _RECORDINGS = ContextVar("recordings", default=SIM_BUILD)
 
 _NUMBER = re.compile(r"-?[\d.,]*(e[+-]\d+)?%?|nan|-?inf")
-
-LOOK = 2.0
-"""Seconds between two looks at how much of an activity is done."""
 
 PLAIN_WIDTH = 120
 """Columns of output to a file or a pipe."""
@@ -269,10 +266,16 @@ def _readable(value: object) -> str:
 
 
 @contextmanager
-def progress(text: str, activity: str = "", size: float = 1, done: Callable[[], float] | None = None) -> Iterator[None]:
+def progress(
+    text: str,
+    activity: str = "",
+    size: float = 1,
+    done: Callable[[], float] | None = None,
+    machine: object = None,
+) -> Iterator[None]:
     """Show on stderr that something is in progress: a spinner on a terminal, else lines at start and end.
 
-    If it is expected to take long, the text says how long; see `run.estimates`.
+    If it is expected to take long, the text says how long; see `run.estimates`. `run.monitor` records it.
 
     Arguments:
         text: the activity, for the reader.
@@ -280,49 +283,32 @@ def progress(text: str, activity: str = "", size: float = 1, done: Callable[[], 
         size: to which its duration is proportional.
         done: returns the part of the work that is done, 0 to 1; 0 while it is not known. Another thread calls it, and
             a duration that it foretells is shown.
+        machine: the simulated machine, see `run.monitor`.
     """
     console = terminal(stderr=True)
     started = time.monotonic()
-    shown = text + remark(estimate(activity or text, size))
+    expected = estimate(activity or text, size)
+    shown = text + remark(expected)
+    recorded = Ongoing(text, started, expected, done, machine=machine)
     if console.is_terminal:
         columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
         with Progress(*columns, console=console, transient=True) as display:
             task = display.add_task(shown)
-            with _foretold(done, lambda remark: display.update(task, description=text + remark)):
+            recorded.show = lambda seconds: display.update(task, description=text + remark(seconds))
+            with watched(recorded):
                 yield
     else:
         console.print(f"{shown} ...", markup=False)
         said = [shown != text]  # a file needs one estimate
 
-        def say(remark: str) -> None:
-            if remark and not said[0]:
-                console.print(f"{text}{remark} ...", markup=False)
+        def say(seconds: float) -> None:
+            if remark(seconds) and not said[0]:
+                console.print(f"{text}{remark(seconds)} ...", markup=False)
                 said[0] = True
 
-        with _foretold(done, say):
+        recorded.show = say
+        with watched(recorded):
             yield
     seconds = time.monotonic() - started
     remember(activity or text, seconds, size)
     console.print(f"{text}: {seconds:.1f} s", markup=False)
-
-
-@contextmanager
-def _foretold(done: Callable[[], float] | None, show: Callable[[str], object]) -> Iterator[None]:
-    """Every `LOOK` seconds call `show` with the remark of the whole duration, as far as `done` foretells it."""
-    if done is None:
-        yield
-        return
-    ended, started, forecast = Event(), time.monotonic(), Forecast()
-
-    def watch() -> None:
-        while not ended.wait(LOOK):
-            if found := forecast.look(time.monotonic() - started, done()):
-                show(remark(found))
-
-    thread = Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()

@@ -73,9 +73,10 @@ class Rtl(Target):
             raise UsageError(NO_PROFILE)
         path = waveform(job.name) if self.waves and job.name else None
         work = job.work(self.seed, sampled=bool(job.name) and job.pictures, profiled=self.profile)
-        recorded = {"waves": path, "waves_levels": self.depth and self.depth + job.levels}
+        levels = self.depth and self.depth + job.levels
+        options: dict[str, Any] = {"doing": job.doing, "waves": path, "waves_levels": levels, "live": job.live()}
         with lanes_choice(self.lanes):
-            outcome = run_device(job.device(waves=self.waves), work, sim=self.sim, doing=job.doing, **recorded)
+            outcome = run_device(job.device(waves=self.waves), work, sim=self.sim, **options)
         files = {"waveform": display_path(write_save_file(path, job.core))} if path else {}
         cycles, memories = job.cycles(outcome), outcome.memories
         return Result(job=job, target=self.name, memories=memories, cycles=cycles, outcome=outcome, files=files)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.run.harness.live import LiveRun
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.sim import light_start, run_to_end, simulation
@@ -66,8 +67,11 @@ def run_device(
     waves_levels: int = 0,
     doing: str = "running",
     plusargs: Sequence[str] = (),
+    live: LiveRun | None = None,
 ) -> Outcome:
-    """Simulate a device with the input `work` and return its outcome; `waves` is the path for a waveform, or None.
+    """Simulate a device with the input `work` and return its outcome.
+
+    `waves` is the path for a waveform, or None. `live` shows the device while it runs.
 
     Raises ValueError if the work does not fit the device, SimulationFailed if the harness is not done within its limit,
     or stops, for example on a protocol violation.
@@ -78,7 +82,9 @@ def run_device(
         build = build_device(device, sim, waves is not None)
         shown = f"{sim}: {doing}" + (", recording a waveform" if waves else "")
         # The same work on another build takes another time.
-        with progress(shown, f"{shown} on {build.directory.name}"):
+        live = live or LiveRun()
+        live.directory = directory
+        with progress(shown, f"{shown} on {build.directory.name}", done=live.done, machine=live):
             options = {"plusargs": [*arguments, *plusargs], "limit": limit, "waves_levels": waves_levels}
             state = run_harness(build, directory, device.ports, **options)
         if waves is not None:

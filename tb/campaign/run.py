@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.run.monitor import Ongoing, watched
 from neuroncore_rtl.run.report import display_path, terminal
 from neuroncore_rtl.tb.campaign.executor import Executor, run_tasks
 from neuroncore_rtl.tb.campaign.store import Store
@@ -88,9 +89,15 @@ def _progress(title: str, total: int | None, known: int, end: float | None = Non
         TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         TextColumn("left"), TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as display:
+    done = 0
+
+    def part() -> float:
+        return done / total if total else min(1.0, (time.monotonic() - started) / (end - started))
+
+    recorded = Ongoing(title, done=part, runs=lambda: (done - failures, failures))
+    display = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with display, watched(recorded):
         shown_task = display.add_task(title, total=total or end - started)
-        done = 0
 
         def step(row: Row) -> None:
             nonlocal done, said, failures

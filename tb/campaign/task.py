@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from neuroncore_rtl import IN_CLONE, ROOT, SIM_BUILD
+from neuroncore_rtl.run.monitor import Ongoing, watched
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.sim.parcels import noted
 
@@ -116,7 +117,7 @@ def perform(task: Task, runs: str) -> Row:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         with (folder / "log").open("w", buffering=1) as log:
-            with recording_in(folder), noted() as builds:
+            with recording_in(folder), noted() as builds, watched(Ongoing(task.label)):
                 row = _logged(task, log) | {BUILDS: " ".join(sorted(builds))}
     except OSError as error:
         row = broken_row(task, error)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import click
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.run.monitor import Ongoing, watched
 from neuroncore_rtl.run.page.parts import collect_parts
 from neuroncore_rtl.run.report import PLAIN_WIDTH, display_path
 from neuroncore_rtl.run.settings import Command, Option, Settings, UsageError
@@ -93,7 +94,7 @@ def _command(command: Command, run) -> click.Command:
 
 def _simulate(command: Command, settings: Settings) -> int:
     own, opens = split_open(settings)
-    with lanes_choice(own.values.get("LANES")), collect_parts() as parts:
+    with lanes_choice(own.values.get("LANES")), collect_parts() as parts, watched(Ongoing(command.name)):
         report = command.run(own)
     report.show()
     record = report.write()

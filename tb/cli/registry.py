@@ -233,6 +233,12 @@ COMMANDS = (
         run=later("tb.cli.soak", "soak_machine", "campaign"),
     ),
     Command(
+        name="top",
+        summary="Show what runs: progress, cycles a second, utilisation of each engine, memory, until q is pressed.",
+        options=(switch("ONCE", 0, "1 prints it once, as without a terminal"),),
+        run=later("tb.cli.top", "show_live"),
+    ),
+    Command(
         name="mutate",
         summary="Change a unit's netlist in some hundred places, one at a time, and list those that its tests miss.",
         options=(

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from neuroncore_rtl.run import estimates, report
+from neuroncore_rtl.run import estimates, monitor, report
 from neuroncore_rtl.run.estimates import RATES, Forecast, estimate, remark, remember
 
 
@@ -80,7 +80,8 @@ def test_a_forecast_ignores_what_happens_once():
 @pytest.mark.parametrize("step, lines", [(0.0001, 1), (0.0, 0), (0.3, 0)])
 def test_progress_foretells_its_duration_from_what_is_done(step, lines, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(estimates, "FILE", tmp_path / "durations.json")
-    monkeypatch.setattr(report, "LOOK", 0.02)
+    monkeypatch.setattr(monitor, "PERIOD", 0.02)
+    monkeypatch.setattr(monitor, "FOLDER", tmp_path)
     looks = []
     with report.progress("work", done=lambda: looks.append(step) or min(1, sum(looks))):
         while len(looks) < 6:
