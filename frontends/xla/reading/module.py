@@ -14,7 +14,7 @@ from neuroncore_rtl.frontends.xla.reading.operations import READERS, Given
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program.source import SourceLine
 
-__all__ = ["parse_text", "read_artifact", "read_module"]
+__all__ = ["parse_artifact", "parse_text", "read_artifact", "read_module"]
 
 _SAME = frozenset(
     ("stablehlo.optimization_barrier", "sdy.sharding_constraint", "stablehlo.after_all", "stablehlo.create_token")
@@ -33,7 +33,12 @@ def _context() -> ir.Context:
 
 def read_artifact(portable: bytes) -> Graph:
     """Return the graph of a portable artifact; Refused with the user's line if an operation is not supported."""
-    return read_module(stablehlo.deserialize_portable_artifact(_context(), portable))
+    return read_module(parse_artifact(portable))
+
+
+def parse_artifact(portable: bytes) -> ir.Module:
+    """Return the module of a portable artifact."""
+    return stablehlo.deserialize_portable_artifact(_context(), portable)
 
 
 def parse_text(text: str | bytes) -> ir.Module:

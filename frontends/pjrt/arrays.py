@@ -1,0 +1,97 @@
+"""Arrays in the HBM of a core."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from neuroncore_rtl.frontends.pjrt.core import Core, Memory
+from neuroncore_rtl.frontends.pjrt.handles import Failure
+from neuroncore_rtl.frontends.xla.graph.types import check_narrow, element_type
+
+__all__ = ["Array", "code_of", "dtype_of"]
+
+_NAMES = (
+    "invalid", "i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "f32", "f64", "bf16",
+    "complex<f32>", "complex<f64>", "f8E5M2", "f8E4M3FN", "f8E4M3B11FNUZ", "f8E5M2FNUZ", "f8E4M3FNUZ", "i4", "ui4",
+    "token", "i2", "ui2", "f8E4M3", "f8E3M4", "f8E8M0FNU", "f4E2M1FN", "i1", "ui1",
+)  # fmt: skip
+"""StableHLO's names of element types by PJRT's codes."""
+
+
+def dtype_of(code: int) -> np.dtype:
+    """Return numpy's type of a code; Refused if the machine does not have it."""
+    kind = element_type(_NAMES[code] if code < len(_NAMES) else f"type {code}")
+    check_narrow(kind)
+    return kind.dtype
+
+
+def code_of(dtype: np.dtype) -> int:
+    """Return the code of numpy's type."""
+    return _CODES[dtype]
+
+
+class Array:
+    """An array of a core; `values` is None after it was deleted."""
+
+    is_on_cpu = False
+
+    def __init__(self, values: np.ndarray, device: Core):
+        self.device, self.dims, self.type = device, values.shape, code_of(values.dtype)
+        self.room = device.hbm.take(values.nbytes, f"{values.dtype}{[*values.shape]}")
+        self.values: np.ndarray | None = values
+
+    @property
+    def data(self) -> np.ndarray:
+        """The values; Failure if the array was deleted."""
+        if self.values is None:
+            raise Failure("arrays must not be used after they were deleted or donated", Failure.INVALID_ARGUMENT)
+        return self.values
+
+    @property
+    def memory(self) -> Memory:
+        return self.device.memory
+
+    @property
+    def size(self) -> int:
+        """Bytes in HBM."""
+        return self.room
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.values is None
+
+    @property
+    def pointer(self) -> int:
+        """Address of the values in this process."""
+        return self.data.ctypes.data
+
+    @property
+    def event(self) -> None:
+        """Event that the array is ready: always."""
+
+    def delete(self) -> None:
+        """Free the array's room."""
+        if self.values is not None:
+            self.values = None
+            self.device.hbm.give(self.room)
+
+    def copy_to(self, device: Core) -> "Array":
+        """Return a copy in the HBM of another core."""
+        return Array(self.data.copy(), device)
+
+    def in_order(self, order: Sequence[int]) -> np.ndarray:
+        """Return the values with the dimensions of `order`, the innermost first, one after the other in memory."""
+        return np.ascontiguousarray(self.data.transpose(order[::-1]) if order else self.data)
+
+
+def _codes() -> dict[np.dtype, int]:
+    found = {}
+    for code in range(len(_NAMES) - 2):
+        try:
+            found[dtype_of(code)] = code
+        except ValueError:  # the machine does not have the type
+            continue
+    return found
+
+
+_CODES = _codes()

@@ -1,0 +1,103 @@
+"""Programs of JAX: compiled from portable StableHLO, executed on arrays of a core."""
+
+import hashlib
+from collections.abc import Sequence
+
+from jaxlib._jax import CompileOptions
+from jaxlib.mlir import ir
+
+from neuroncore_rtl.frontends.pjrt.arrays import Array, code_of
+from neuroncore_rtl.frontends.pjrt.core import CLIENT, Core
+from neuroncore_rtl.frontends.xla.cache import Compilation, model_folder
+from neuroncore_rtl.frontends.xla.emit.emission import Options
+from neuroncore_rtl.frontends.xla.reading.module import parse_artifact
+from neuroncore_rtl.frontends.xla.refusal import Refused
+
+__all__ = ["CoreProgram"]
+
+_DONATED = ("tf.aliasing_output", "jax.buffer_donor")
+"""Attributes of arguments whose arrays a call uses up."""
+
+
+class CoreProgram:
+    """A program on a core; Refused, with the user's line, if the machine cannot run it."""
+
+    num_replicas = num_partitions = 1
+    is_deleted = False
+
+    def __init__(self, portable: bytes, options: bytes):
+        self.portable, self.options = portable, options
+        chosen = CompileOptions.ParseFromString(options)
+        cores = chosen.num_replicas * chosen.num_partitions
+        if cores != 1:
+            raise Refused(f"a program must be of one core, not of {cores}; shard_map and sharded arrays need several")
+        # The assignment's last byte is its only core, below 128.
+        assigned = chosen.device_assignment
+        self.device = CLIENT.devices[assigned.serialize()[-1] if assigned else 0]
+        module = parse_artifact(portable)
+        self.name = ir.StringAttr(module.operation.attributes["sym_name"]).value
+        self.donated = _donated(module)
+        work = Compilation(self.name, module, CLIENT.config, Options(), "scheduled", model_folder(None))
+        self.compiled = work.compiled()
+        self.fingerprint = work.key
+        self.kinds = [code_of(result.dtype) for result in self.compiled.results]
+        CLIENT.programs += 1
+
+    @property
+    def executable(self) -> "CoreProgram":
+        return self
+
+    @property
+    def devices(self) -> list[Core]:
+        return [self.device]
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.kinds)
+
+    @property
+    def types(self) -> list[int]:
+        return self.kinds
+
+    @property
+    def code_bytes(self) -> int:
+        return len(self.compiled.image.data)
+
+    @property
+    def argument_bytes(self) -> int:
+        return _bytes(self.compiled.arguments)
+
+    @property
+    def output_bytes(self) -> int:
+        return _bytes(self.compiled.results)
+
+    def execute(self, arguments: Sequence[Array], kept: Sequence[int], device: Core | None) -> list[Array]:
+        """Run the program; return its results. It uses up the donated arguments that are not among `kept`."""
+        core = device or self.device
+        core.hbm.note(self.code_bytes)
+        found, result = self.compiled.execute([one.data for one in arguments], CLIENT.target())
+        CLIENT.cycles += result.cycles or 0
+        for at in self.donated:
+            if at not in kept:
+                arguments[at].delete()
+        return [Array(values, core) for values in found]
+
+
+def _bytes(types: Sequence) -> int:
+    total = 0
+    for one in types:
+        size = one.dtype.itemsize
+        for length in one.shape:
+            size *= length
+        total += size
+    return total
+
+
+def _donated(module: ir.Module) -> list[int]:
+    """Return the places of the arguments that a call uses up."""
+    for one in module.body:
+        attributes = one.operation.attributes
+        if ir.StringAttr(attributes["sym_name"]).value == "main" and "arg_attrs" in attributes:
+            each = [ir.DictAttr(found) for found in ir.ArrayAttr(attributes["arg_attrs"])]
+            return [at for at, found in enumerate(each) if any(name in found for name in _DONATED)]
+    return []
