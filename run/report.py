@@ -22,8 +22,8 @@ from neuroncore_rtl.run.wrong_tile import WrongTile
 from neuroncore_rtl.spec.config import Config
 
 __all__ = [
-    "PLAIN_WIDTH", "Report", "Share", "align_rows", "display_path", "progress", "recording_in", "recordings",
-    "terminal", "write_record",
+    "PLAIN_WIDTH", "Report", "Share", "align_rows", "display_path", "only_long", "progress", "recording_in",
+    "recordings", "terminal", "write_record",
 ]  # fmt: skip
 
 RESULTS = SIM_BUILD / "results"
@@ -265,6 +265,19 @@ def _readable(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+_QUIET = ContextVar("quiet", default=False)
+
+
+@contextmanager
+def only_long() -> Iterator[None]:
+    """Let `progress` show only what is expected to take long."""
+    token = _QUIET.set(True)
+    try:
+        yield
+    finally:
+        _QUIET.reset(token)
+
+
 @contextmanager
 def progress(
     text: str,
@@ -289,6 +302,10 @@ def progress(
     started = time.monotonic()
     expected = estimate(activity or text, size)
     shown = text + remark(expected)
+    if _QUIET.get() and shown == text:
+        yield
+        remember(activity or text, time.monotonic() - started, size)
+        return
     recorded = Ongoing(text, started, expected, done, machine=machine)
     if console.is_terminal:
         columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()

@@ -10,16 +10,15 @@ from typing import Any
 
 from neuroncore_rtl.frontends.pjrt.abi import ARGUMENTS, FIELDS, VERSION, Api, Version, interned, interned_list
 from neuroncore_rtl.frontends.pjrt.core import CLIENT
+from neuroncore_rtl.frontends.pjrt.entries import WAITING, keep_forever, native_entries
 from neuroncore_rtl.frontends.pjrt.functions import WORK
 from neuroncore_rtl.frontends.pjrt.handles import HANDLES, Failure
-from neuroncore_rtl.frontends.pjrt.interrupts import Interrupts
+from neuroncore_rtl.frontends.pjrt.interrupts import postpone_interrupts
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.run.program import ProgramFailed
 from neuroncore_rtl.run.settings import UsageError
 
 __all__ = ["api_capsule"]
-
-_PROTOTYPE = ctypes.CFUNCTYPE(c_void_p, c_void_p)
 
 _CODES = {
     Refused: Failure.UNIMPLEMENTED,
@@ -29,8 +28,6 @@ _CODES = {
 }
 """Codes of errors whose text is a sentence for the user."""
 
-_KEPT: list[Any] = []
-
 
 def _enter(work: Callable[[Any], None], arguments: type[ctypes.Structure], address: int) -> int | None:
     """Do what JAX asks for; return the number of an error, or None. It never raises, since JAX's C++ cannot catch."""
@@ -38,15 +35,11 @@ def _enter(work: Callable[[Any], None], arguments: type[ctypes.Structure], addre
     try:
         work(arguments.from_address(address))
     except KeyboardInterrupt:
-        _INTERRUPTS.waiting = True
+        WAITING.value = 1
         failure = HANDLES.new(Failure("interrupted", Failure.CANCELLED))
     except BaseException as error:
         failure = HANDLES.new(_failure(error))
-    [*_] = _INTERRUPTS.again()
     return failure
-
-
-_INTERRUPTS = Interrupts(_enter.__code__)
 
 
 def _failure(error: BaseException) -> Failure:
@@ -102,23 +95,19 @@ def _answer(fields: list[tuple[str, str]], call: Any) -> None:
 
 
 def api_capsule() -> Any:
-    """Return the table as a capsule for JAX; at exit all its functions become one of C that does nothing."""
-    api = Api(ctypes.sizeof(Api), None, Version(ctypes.sizeof(Version), None, *VERSION))
-    for name in FIELDS:
-        call = _PROTOTYPE(partial(_enter, _work_of(name), ARGUMENTS[name]))
-        setattr(api, name, ctypes.cast(call, c_void_p).value)
-        _KEPT.append(call)
-    _KEPT.extend((api, b"pjrt_c_api"))
-    atexit.register(_leave, api)
+    """Return the table as a capsule for JAX."""
+    entries = native_entries({name: partial(_enter, _work_of(name), ARGUMENTS[name]) for name in FIELDS})
+    api = Api(ctypes.sizeof(Api), None, Version(ctypes.sizeof(Version), None, *VERSION), **entries)
+    name = b"pjrt_c_api"
+    keep_forever((api, name))
+    postpone_interrupts(_enter.__code__)
+    atexit.register(_summarise)
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [c_void_p, ctypes.c_char_p, c_void_p]
-    return new(ctypes.addressof(api), _KEPT[-1], None)
+    return new(ctypes.addressof(api), name, None)
 
 
-def _leave(api: Api) -> None:
-    """Detach the table from Python, after whose end JAX still destroys its objects; print what ran."""
-    nothing = ctypes.cast(ctypes.CDLL(None).sched_yield, c_void_p).value
-    for name in FIELDS:
-        setattr(api, name, nothing)
+def _summarise() -> None:
+    """Print what ran."""
     if CLIENT.summary:
         print(CLIENT.summary, file=sys.stderr)
