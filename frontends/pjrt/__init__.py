@@ -1,11 +1,15 @@
 """Plug-in of JAX: `JAX_PLATFORMS=neuron` runs every program of a script on the simulated machine."""
 
+from functools import cache
+from typing import Any
+
 __all__ = ["initialize"]
 
 SUPPORTED = ("0.10.2",)
 """Versions of JAX with which the plug-in is tested."""
 
 
+@cache
 def initialize() -> None:
     """Register the platform if JAX is told to use it; JAX calls this before its first use of a device."""
     import jax
@@ -13,7 +17,8 @@ def initialize() -> None:
 
     from neuroncore_rtl.frontends.pjrt.core import PLATFORM
 
-    if PLATFORM not in (jax.config.jax_platforms or "").split(","):
+    chosen: Any = jax.config
+    if PLATFORM not in (chosen.jax_platforms or "").split(","):
         return
     for package in (jax, jaxlib):
         if package.__version__ not in SUPPORTED:

@@ -3,6 +3,7 @@
 import ctypes
 from ctypes import c_bool, c_int, c_int64, c_size_t, c_void_p
 from functools import cache
+from typing import Any
 
 __all__ = [
     "ARGUMENTS", "FIELDS", "VERSION", "Api", "ExecuteOptions", "MemoryLayout", "Portable", "Version", "interned",
@@ -42,8 +43,8 @@ Client_LookupAddressableDevice client id:int device
 Client_AddressableMemories client memories:objects
 Client_Compile client program options options_size:size executable
 Client_DefaultDeviceAssignment client num_replicas:int num_partitions:int size:size assignment
-Client_BufferFromHostBuffer client data type:int dims num_dims:size strides num_strides:size semantics:int device memory\
- layout done buffer
+Client_BufferFromHostBuffer client data type:int dims num_dims:size strides num_strides:size semantics:int device\
+ memory layout done buffer
 DeviceDescription_Id description id:int
 DeviceDescription_ProcessIndex description process_index:int
 DeviceDescription_Attributes description num_attributes:size attributes
@@ -157,8 +158,8 @@ Event_Set
 Device_GetAttributes device attributes num_attributes:size owner deleter
 """
 
-FIELDS = {
-    name: [tuple(field.partition(":")[::2]) for field in fields]
+FIELDS: dict[str, list[tuple[str, str]]] = {
+    name: [(field.partition(":")[0], field.partition(":")[2]) for field in fields]
     for name, *fields in (line.split() for line in _TABLE.strip().splitlines())
 }
 """Names and kinds of the fields of each function's arguments."""
@@ -191,7 +192,9 @@ _Tiled = _structure(
 MemoryLayout = _structure("MemoryLayout", [("tiled", _Tiled), ("type", c_int)])
 """Layout of an array: of type 0, dimensions from the innermost on; a layout of strides, type 1, shares its place."""
 
-Portable = _structure("Portable", [("code", c_void_p), ("size", c_size_t), ("format", c_void_p), ("format_size", c_size_t)])
+Portable = _structure(
+    "Portable", [("code", c_void_p), ("size", c_size_t), ("format", c_void_p), ("format_size", c_size_t)]
+)
 
 ExecuteOptions = _structure(
     "ExecuteOptions",
@@ -216,14 +219,14 @@ def interned(value: str | bytes) -> tuple[int, int]:
 
 
 @cache
-def interned_list(values: tuple[int, ...], kind: type = c_void_p) -> tuple[int, int]:
+def interned_list(values: tuple[int, ...], kind: Any = c_void_p) -> tuple[int, int]:
     """Return address and length of a list that lives as long as the process."""
     array = (kind * max(1, len(values)))(*values)
     _KEPT.append(array)
     return ctypes.addressof(array), len(values)
 
 
-def items(address: int, count: int, kind: type = c_void_p) -> list:
+def items(address: int, count: int, kind: Any = c_void_p) -> list:
     """Return a list of the caller's memory."""
     return [*(kind * count).from_address(address)] if count else []
 

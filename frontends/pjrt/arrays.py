@@ -1,19 +1,22 @@
 """Arrays in the HBM of a core."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from neuroncore_rtl.frontends.pjrt.core import Core, Memory
 from neuroncore_rtl.frontends.pjrt.handles import Failure
-from neuroncore_rtl.frontends.xla.graph.types import check_narrow, element_type
+from neuroncore_rtl.frontends.xla.graph.types import element_type
+from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.run.compiled import ArrayType
 
 __all__ = ["Array", "code_of", "dtype_of"]
 
 _NAMES = (
     "invalid", "i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "f32", "f64", "bf16",
     "complex<f32>", "complex<f64>", "f8E5M2", "f8E4M3FN", "f8E4M3B11FNUZ", "f8E5M2FNUZ", "f8E4M3FNUZ", "i4", "ui4",
-    "token", "i2", "ui2", "f8E4M3", "f8E3M4", "f8E8M0FNU", "f4E2M1FN", "i1", "ui1",
+    "token", "i2", "ui2", "f8E4M3", "f8E3M4", "f8E8M0FNU", "f4E2M1FN", "s1", "u1",
 )  # fmt: skip
 """StableHLO's names of element types by PJRT's codes."""
 
@@ -21,7 +24,8 @@ _NAMES = (
 def dtype_of(code: int) -> np.dtype:
     """Return numpy's type of a code; Refused if the machine does not have it."""
     kind = element_type(_NAMES[code] if code < len(_NAMES) else f"type {code}")
-    check_narrow(kind)
+    if kind.is_wide:
+        raise Refused(f"arrays must be of elements of at most 32 bits, not {kind}; leave jax_enable_x64 off")
     return kind.dtype
 
 
@@ -31,14 +35,14 @@ def code_of(dtype: np.dtype) -> int:
 
 
 class Array:
-    """An array of a core; `values` is None after it was deleted."""
+    """An array of a core; `values` is None after it was deleted, or without a result after an interrupt."""
 
     is_on_cpu = False
 
-    def __init__(self, values: np.ndarray, device: Core):
-        self.device, self.dims, self.type = device, values.shape, code_of(values.dtype)
-        self.room = device.hbm.take(values.nbytes, f"{values.dtype}{[*values.shape]}")
-        self.values: np.ndarray | None = values
+    def __init__(self, kind: ArrayType, device: Core, values: np.ndarray | None = None):
+        self.device, self.dims, self.type = device, kind.shape, code_of(kind.dtype)
+        self.room = 0 if values is None else device.hbm.take(values.nbytes, str(kind))
+        self.values = values
 
     @property
     def data(self) -> np.ndarray:
@@ -77,7 +81,7 @@ class Array:
 
     def copy_to(self, device: Core) -> "Array":
         """Return a copy in the HBM of another core."""
-        return Array(self.data.copy(), device)
+        return Array(ArrayType(self.data.shape, self.data.dtype), device, self.data.copy())
 
     def in_order(self, order: Sequence[int]) -> np.ndarray:
         """Return the values with the dimensions of `order`, the innermost first, one after the other in memory."""
@@ -86,11 +90,9 @@ class Array:
 
 def _codes() -> dict[np.dtype, int]:
     found = {}
-    for code in range(len(_NAMES) - 2):
-        try:
+    for code in range(len(_NAMES)):
+        with suppress(Refused):  # the machine does not have the type
             found[dtype_of(code)] = code
-        except ValueError:  # the machine does not have the type
-            continue
     return found
 
 

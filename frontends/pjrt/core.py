@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import dataclass, field
-from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -95,22 +94,19 @@ class Client:
 
     platform_name, platform_version, process_index = PLATFORM, "neuroncore-rtl", 0
 
+    settings: dict[str, Any]
+    config: Config
+    devices: list[Core]
+
     def __init__(self):
         self.programs = self.calls = self.on_rtl = self.cycles = 0
         self.topology = self
 
-    @cached_property
-    def settings(self) -> dict[str, Any]:
-        """Values of the environment by their names; UsageError if one is not valid."""
-        return {one.name: _value(one) for one in _VARIABLES}
-
-    @cached_property
-    def config(self) -> Config:
-        return machine_of(self.settings["NEURON_PRESET"], {})[0]
-
-    @cached_property
-    def devices(self) -> list[Core]:
-        return [Core(number) for number in range(self.settings["NEURON_RT_NUM_CORES"])]
+    def start(self) -> None:
+        """Read the environment; UsageError if a variable is not valid."""
+        self.settings = {one.name: _value(one) for one in _VARIABLES}
+        self.config, _ = machine_of(self.settings["NEURON_PRESET"], {})
+        self.devices = [Core(number) for number in range(self.settings["NEURON_RT_NUM_CORES"])]
 
     @property
     def memories(self) -> list[Memory]:

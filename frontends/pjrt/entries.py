@@ -6,6 +6,7 @@ call, does nothing without Python, and lets an interrupt that waits rise when JA
 
 import ctypes
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from llvmlite import binding
 
@@ -72,7 +73,7 @@ def keep_forever(one: object) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
 
 
-def _address(function: object) -> int:
+def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 

@@ -11,9 +11,11 @@ import numpy as np
 from neuroncore_rtl.frontends.pjrt.abi import ExecuteOptions, MemoryLayout, Portable, interned, interned_list, items
 from neuroncore_rtl.frontends.pjrt.arrays import Array, dtype_of
 from neuroncore_rtl.frontends.pjrt.core import CLIENT, Core
+from neuroncore_rtl.frontends.pjrt.entries import WAITING
 from neuroncore_rtl.frontends.pjrt.handles import HANDLES, Failure
 from neuroncore_rtl.frontends.pjrt.interrupts import interruptible
 from neuroncore_rtl.frontends.pjrt.programs import CoreProgram
+from neuroncore_rtl.run.compiled import ArrayType
 
 __all__ = ["WORK"]
 
@@ -57,7 +59,7 @@ def _on_ready(call: Any) -> None:
 
 @_work("Client_Create")
 def _create(call: Any) -> None:
-    CLIENT.config, CLIENT.devices  # noqa: B018 (invalid variables of the environment are refused here)
+    CLIENT.start()
     call.client = HANDLES.of(CLIENT)
 
 
@@ -89,9 +91,12 @@ def _from_host(call: Any) -> None:
         # Negative strides lead to addresses below that of the first element.
         low = sum((length - 1) * min(stride, 0) for length, stride in zip(shape, strides, strict=True))
         high = sum((length - 1) * max(stride, 0) for length, stride in zip(shape, strides, strict=True))
-        memory = (ctypes.c_char * (high - low + dtype.itemsize)).from_address(call.data + low)
+        memory: Any = (ctypes.c_char * (high - low + dtype.itemsize)).from_address(call.data + low)
         values[...] = np.ndarray(shape, dtype, memory, -low, strides)
-    call.buffer, call.done = HANDLES.new(Array(values, _device(call))), HANDLES.new(None)
+    call.buffer, call.done = (
+        HANDLES.new(Array(ArrayType(values.shape, dtype), _device(call), values)),
+        HANDLES.new(None),
+    )
 
 
 @_work("Buffer_Destroy")
@@ -162,7 +167,11 @@ def _execute(call: Any) -> None:
     options = ExecuteOptions.from_address(call.options)
     (arguments,), (results,) = items(call.argument_lists, 1), items(call.output_lists, 1)
     arrays = [HANDLES[one] for one in items(arguments, call.num_args)]
-    found = interruptible(program.execute, arrays, items(options.kept, options.num_kept, c_int64), device)
+    try:
+        found = interruptible(program.execute, arrays, items(options.kept, options.num_kept, c_int64), device)
+    except KeyboardInterrupt:
+        # KeyboardInterrupt rises again as the call returns, which no exception of JAX's must hide.
+        WAITING.value, found = 1, program.lost(device)
     (c_void_p * len(found)).from_address(results)[:] = [HANDLES.new(one) for one in found] if found else []
     if call.events:
         (c_void_p * 1).from_address(call.events)[0] = HANDLES.new(None)

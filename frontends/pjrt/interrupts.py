@@ -19,7 +19,7 @@ def interruptible(work: Callable, *arguments: Any) -> Any:
 
 
 def postpone_interrupts(entry: CodeType) -> None:
-    """Let interrupts wait for the end of each call; `entry` is the code that JAX calls. A handler of the user's stays."""
+    """Let interrupts wait for the end of each call of `entry`; a handler of the user's stays."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         inner = frame

@@ -1,7 +1,7 @@
 """Programs of JAX: compiled from portable StableHLO, executed on arrays of a core."""
 
-import hashlib
 from collections.abc import Sequence
+from math import prod
 
 from jaxlib._jax import CompileOptions
 from jaxlib.mlir import ir
@@ -12,6 +12,7 @@ from neuroncore_rtl.frontends.xla.cache import Compilation, model_folder
 from neuroncore_rtl.frontends.xla.emit.emission import Options
 from neuroncore_rtl.frontends.xla.reading.module import parse_artifact
 from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.run.compiled import ArrayType
 
 __all__ = ["CoreProgram"]
 
@@ -80,17 +81,15 @@ class CoreProgram:
         for at in self.donated:
             if at not in kept:
                 arguments[at].delete()
-        return [Array(values, core) for values in found]
+        return [Array(kind, core, values) for kind, values in zip(self.compiled.results, found, strict=True)]
+
+    def lost(self, device: Core | None) -> list[Array]:
+        """Return results without values, of an interrupted call."""
+        return [Array(kind, device or self.device) for kind in self.compiled.results]
 
 
-def _bytes(types: Sequence) -> int:
-    total = 0
-    for one in types:
-        size = one.dtype.itemsize
-        for length in one.shape:
-            size *= length
-        total += size
-    return total
+def _bytes(types: Sequence[ArrayType]) -> int:
+    return sum(one.dtype.itemsize * prod(one.shape) for one in types)
 
 
 def _donated(module: ir.Module) -> list[int]:

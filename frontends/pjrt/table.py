@@ -74,7 +74,7 @@ def _answer(fields: list[tuple[str, str]], call: Any) -> None:
     for name, kind in wanted:
         if getattr(type(call), name).offset >= call.struct_size:
             break
-        value = getattr(one, name, None)
+        value: Any = getattr(one, name, None)
         more = None
         match kind:
             case "object":

@@ -30,6 +30,11 @@ def installed(tmp_path_factory) -> Path:
     return folder / "packages"
 
 
+def test_jax_finds_the_plug_in(installed):
+    (file,) = installed.glob("*.dist-info/entry_points.txt")
+    assert "[jax_plugins]\nneuroncore-rtl = neuroncore_rtl.frontends.pjrt\n" in file.read_text()
+
+
 @pytest.fixture
 def command(installed, tmp_path):
     """Run the installed program in an empty folder, and check that it stays empty; call it with words."""
