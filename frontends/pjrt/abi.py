@@ -6,11 +6,11 @@ from functools import cache
 from typing import Any
 
 __all__ = [
-    "ARGUMENTS", "FIELDS", "VERSION", "Api", "ExecuteOptions", "MemoryLayout", "Portable", "Version", "interned",
+    "API_VERSION", "ARGUMENTS", "FIELDS", "Api", "ExecuteOptions", "MemoryLayout", "Portable", "Version", "interned",
     "interned_list", "items",
 ]  # fmt: skip
 
-VERSION = 0, 94
+API_VERSION = 0, 94
 """Version of the interface whose layout this is; JAX serves older versions than its own."""
 
 _KINDS = {

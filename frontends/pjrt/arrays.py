@@ -5,13 +5,13 @@ from contextlib import suppress
 
 import numpy as np
 
-from neuroncore_rtl.frontends.pjrt.core import Core, Memory
+from neuroncore_rtl.frontends.pjrt.core import JaxCore, Memory
 from neuroncore_rtl.frontends.pjrt.handles import Failure
 from neuroncore_rtl.frontends.xla.graph.types import element_type
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.run.compiled import ArrayType
 
-__all__ = ["Array", "code_of", "dtype_of"]
+__all__ = ["DeviceArray", "code_of", "dtype_of_code"]
 
 _NAMES = (
     "invalid", "i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "f32", "f64", "bf16",
@@ -21,7 +21,7 @@ _NAMES = (
 """StableHLO's names of element types by PJRT's codes."""
 
 
-def dtype_of(code: int) -> np.dtype:
+def dtype_of_code(code: int) -> np.dtype:
     """Return numpy's type of a code; Refused if the machine does not have it."""
     kind = element_type(_NAMES[code] if code < len(_NAMES) else f"type {code}")
     if kind.is_wide:
@@ -34,12 +34,12 @@ def code_of(dtype: np.dtype) -> int:
     return _CODES[dtype]
 
 
-class Array:
+class DeviceArray:
     """An array of a core; `values` is None after it was deleted, or without a result after an interrupt."""
 
     is_on_cpu = False
 
-    def __init__(self, kind: ArrayType, device: Core, values: np.ndarray | None = None):
+    def __init__(self, kind: ArrayType, device: JaxCore, values: np.ndarray | None = None):
         self.device, self.dims, self.type = device, kind.shape, code_of(kind.dtype)
         self.room = 0 if values is None else device.hbm.take(values.nbytes, str(kind))
         self.values = values
@@ -79,9 +79,9 @@ class Array:
             self.values = None
             self.device.hbm.give(self.room)
 
-    def copy_to(self, device: Core) -> "Array":
+    def copy_to(self, device: JaxCore) -> "DeviceArray":
         """Return a copy in the HBM of another core."""
-        return Array(ArrayType(self.data.shape, self.data.dtype), device, self.data.copy())
+        return DeviceArray(ArrayType(self.data.shape, self.data.dtype), device, self.data.copy())
 
     def in_order(self, order: Sequence[int]) -> np.ndarray:
         """Return the values with the dimensions of `order`, the innermost first, one after the other in memory."""
@@ -92,7 +92,7 @@ def _codes() -> dict[np.dtype, int]:
     found = {}
     for code in range(len(_NAMES)):
         with suppress(Refused):  # the machine does not have the type
-            found[dtype_of(code)] = code
+            found[dtype_of_code(code)] = code
     return found
 
 

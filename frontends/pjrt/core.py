@@ -9,7 +9,7 @@ from neuroncore_rtl.frontends.pjrt.handles import Failure
 from neuroncore_rtl.run.settings import HBM_ROOM, Option, choice, integer, machine_of
 from neuroncore_rtl.spec.config import PRESETS, Config
 
-__all__ = ["CLIENT", "PLATFORM", "Core"]
+__all__ = ["CLIENT", "PLATFORM", "JaxCore"]
 
 PLATFORM = "neuron"
 
@@ -65,7 +65,7 @@ class Hbm:
             self.peak_bytes_in_use = max(self.peak_bytes_in_use, self.bytes_in_use + size)
 
 
-class Core:
+class JaxCore:
     """A NeuronCore: device, description and memory in one."""
 
     process_index = kind_id = 0
@@ -85,7 +85,7 @@ class Memory:
 
     kind, kind_id = "device", 0
 
-    def __init__(self, core: Core):
+    def __init__(self, core: JaxCore):
         self.id, self.core, self.devices, self.text = core.id, core, [core], f"HBM(id={core.id})"
 
 
@@ -96,7 +96,7 @@ class Client:
 
     settings: dict[str, Any]
     config: Config
-    devices: list[Core]
+    devices: list[JaxCore]
 
     def __init__(self):
         self.programs = self.calls = self.on_rtl = self.cycles = 0
@@ -106,14 +106,14 @@ class Client:
         """Read the environment; UsageError if a variable is not valid."""
         self.settings = {one.name: _value(one) for one in _VARIABLES}
         self.config, _ = machine_of(self.settings["NEURON_PRESET"], {})
-        self.devices = [Core(number) for number in range(self.settings["NEURON_RT_NUM_CORES"])]
+        self.devices = [JaxCore(number) for number in range(self.settings["NEURON_RT_NUM_CORES"])]
 
     @property
     def memories(self) -> list[Memory]:
         return [core.memory for core in self.devices]
 
     @property
-    def descriptions(self) -> list[Core]:
+    def descriptions(self) -> list[JaxCore]:
         return self.devices
 
     def target(self) -> str:

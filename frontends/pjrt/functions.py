@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from neuroncore_rtl.frontends.pjrt.abi import ExecuteOptions, MemoryLayout, Portable, interned, interned_list, items
-from neuroncore_rtl.frontends.pjrt.arrays import Array, dtype_of
-from neuroncore_rtl.frontends.pjrt.core import CLIENT, Core
+from neuroncore_rtl.frontends.pjrt.arrays import DeviceArray, dtype_of_code
+from neuroncore_rtl.frontends.pjrt.core import CLIENT, JaxCore
 from neuroncore_rtl.frontends.pjrt.entries import WAITING
 from neuroncore_rtl.frontends.pjrt.handles import HANDLES, Failure
 from neuroncore_rtl.frontends.pjrt.interrupts import interruptible
-from neuroncore_rtl.frontends.pjrt.programs import CoreProgram
+from neuroncore_rtl.frontends.pjrt.programs import DeviceProgram
 from neuroncore_rtl.run.compiled import ArrayType
 
 __all__ = ["WORK"]
@@ -78,13 +78,13 @@ def _assignment(call: Any) -> None:
     (c_int * wanted).from_address(call.assignment)[:] = range(wanted)
 
 
-def _device(call: Any) -> Core:
+def _device(call: Any) -> JaxCore:
     return HANDLES[call.memory].core if call.memory else HANDLES[call.device] if call.device else CLIENT.devices[0]
 
 
 @_work("Client_BufferFromHostBuffer")
 def _from_host(call: Any) -> None:
-    shape, dtype = items(call.dims, call.num_dims, c_int64), dtype_of(call.type)
+    shape, dtype = items(call.dims, call.num_dims, c_int64), dtype_of_code(call.type)
     values = np.empty(shape, dtype)
     if values.size:
         strides = items(call.strides, call.num_strides, c_int64) or [*values.strides]
@@ -94,7 +94,7 @@ def _from_host(call: Any) -> None:
         memory: Any = (ctypes.c_char * (high - low + dtype.itemsize)).from_address(call.data + low)
         values[...] = np.ndarray(shape, dtype, memory, -low, strides)
     call.buffer, call.done = (
-        HANDLES.new(Array(ArrayType(values.shape, dtype), _device(call), values)),
+        HANDLES.new(DeviceArray(ArrayType(values.shape, dtype), _device(call), values)),
         HANDLES.new(None),
     )
 
@@ -157,7 +157,7 @@ def _compile(call: Any) -> None:
     if form != "mlir":
         raise Failure(f"programs must be StableHLO, not {form}", Failure.UNIMPLEMENTED)
     options = ctypes.string_at(call.options, call.options_size)
-    program = interruptible(CoreProgram, ctypes.string_at(given.code, given.size), options)
+    program = interruptible(DeviceProgram, ctypes.string_at(given.code, given.size), options)
     call.executable = HANDLES.new(program)
 
 

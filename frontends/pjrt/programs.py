@@ -6,21 +6,21 @@ from math import prod
 from jaxlib._jax import CompileOptions
 from jaxlib.mlir import ir
 
-from neuroncore_rtl.frontends.pjrt.arrays import Array, code_of
-from neuroncore_rtl.frontends.pjrt.core import CLIENT, Core
+from neuroncore_rtl.frontends.pjrt.arrays import DeviceArray, code_of
+from neuroncore_rtl.frontends.pjrt.core import CLIENT, JaxCore
 from neuroncore_rtl.frontends.xla.cache import Compilation, model_folder
 from neuroncore_rtl.frontends.xla.emit.emission import Options
 from neuroncore_rtl.frontends.xla.reading.module import parse_artifact
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.run.compiled import ArrayType
 
-__all__ = ["CoreProgram"]
+__all__ = ["DeviceProgram"]
 
 _DONATED = ("tf.aliasing_output", "jax.buffer_donor")
 """Attributes of arguments whose arrays a call uses up."""
 
 
-class CoreProgram:
+class DeviceProgram:
     """A program on a core; Refused, with the user's line, if the machine cannot run it."""
 
     num_replicas = num_partitions = 1
@@ -45,11 +45,11 @@ class CoreProgram:
         CLIENT.programs += 1
 
     @property
-    def executable(self) -> "CoreProgram":
+    def executable(self) -> "DeviceProgram":
         return self
 
     @property
-    def devices(self) -> list[Core]:
+    def devices(self) -> list[JaxCore]:
         return [self.device]
 
     @property
@@ -72,7 +72,9 @@ class CoreProgram:
     def output_bytes(self) -> int:
         return _bytes(self.compiled.results)
 
-    def execute(self, arguments: Sequence[Array], kept: Sequence[int], device: Core | None) -> list[Array]:
+    def execute(
+        self, arguments: Sequence[DeviceArray], kept: Sequence[int], device: JaxCore | None
+    ) -> list[DeviceArray]:
         """Run the program; return its results. It uses up the donated arguments that are not among `kept`."""
         core = device or self.device
         core.hbm.note(self.code_bytes)
@@ -81,11 +83,11 @@ class CoreProgram:
         for at in self.donated:
             if at not in kept:
                 arguments[at].delete()
-        return [Array(kind, core, values) for kind, values in zip(self.compiled.results, found, strict=True)]
+        return [DeviceArray(kind, core, values) for kind, values in zip(self.compiled.results, found, strict=True)]
 
-    def lost(self, device: Core | None) -> list[Array]:
+    def lost(self, device: JaxCore | None) -> list[DeviceArray]:
         """Return results without values, of an interrupted call."""
-        return [Array(kind, device or self.device) for kind in self.compiled.results]
+        return [DeviceArray(kind, device or self.device) for kind in self.compiled.results]
 
 
 def _bytes(types: Sequence[ArrayType]) -> int:

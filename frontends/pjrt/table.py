@@ -8,7 +8,7 @@ from ctypes import c_int64, c_uint32, c_void_p
 from functools import partial
 from typing import Any
 
-from neuroncore_rtl.frontends.pjrt.abi import ARGUMENTS, FIELDS, VERSION, Api, Version, interned, interned_list
+from neuroncore_rtl.frontends.pjrt.abi import API_VERSION, ARGUMENTS, FIELDS, Api, Version, interned, interned_list
 from neuroncore_rtl.frontends.pjrt.core import CLIENT
 from neuroncore_rtl.frontends.pjrt.entries import WAITING, keep_forever, native_entries
 from neuroncore_rtl.frontends.pjrt.functions import WORK
@@ -97,7 +97,7 @@ def _answer(fields: list[tuple[str, str]], call: Any) -> None:
 def api_capsule() -> Any:
     """Return the table as a capsule for JAX."""
     entries = native_entries({name: partial(_enter, _work_of(name), ARGUMENTS[name]) for name in FIELDS})
-    api = Api(ctypes.sizeof(Api), None, Version(ctypes.sizeof(Version), None, *VERSION), **entries)
+    api = Api(ctypes.sizeof(Api), None, Version(ctypes.sizeof(Version), None, *API_VERSION), **entries)
     name = b"pjrt_c_api"
     keep_forever((api, name))
     postpone_interrupts(_enter.__code__)
