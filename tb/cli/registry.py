@@ -124,7 +124,7 @@ MUTATED = tuple(
 )
 
 PROVED = ("arbiters", "axi", "link", "queue", "riscv", "semaphores")
-SUITES = ("riscv-tests", "riscv-arch-test", "fpgen", "testfloat", "nccl-tests", "stablehlo")
+SUITES = ("riscv-tests", "riscv-arch-test", "fpgen", "testfloat", "nccl-tests", "stablehlo", "jax")
 _FROM = "location of the suite: a folder, a file or a program, see docs/oracles.md; nccl-tests needs none"
 
 _SIZES = (("M", "rows of A and C"), ("K", "columns of A, rows of B"), ("N", "columns of B and C"))
@@ -204,7 +204,8 @@ COMMANDS = (
             _of_preset("VECTOR_LATENCY", "fpgen, testfloat: pipeline stages of a lane's ALU"),
             integer("CHIPS", 4, "nccl-tests: chips of two cores, all participating", 2, MAX_CORES // CORES_PER_CHIP),
             integer("BYTES", 65536, "nccl-tests: size of the largest vector; others shrink to one element", 4, 1 << 22),
-            replace(SEED, help="testfloat, nccl-tests: seed of the operands"),
+            integer("CASES", 100, "jax: cases that are drawn of each file; 0: all", 0, 10_000),
+            replace(SEED, help="testfloat, nccl-tests: seed of the operands; jax: of the drawn cases"),
             SIM,
         ),
         run=later("tb.tests.oracle.command", "run_oracle"),

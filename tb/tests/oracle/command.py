@@ -10,6 +10,7 @@ from neuroncore_rtl.run.sim.vectors import lanes_choice
 from neuroncore_rtl.tb.stimulus.fpgen import read_fpgen
 from neuroncore_rtl.tb.stimulus.stablehlo import interpreter_tests
 from neuroncore_rtl.tb.stimulus.testfloat import PROGRAM, TESTFLOAT_FUNCTIONS, read_testfloat
+from neuroncore_rtl.tb.tests.oracle.platform import platform_tests, run_platform
 from neuroncore_rtl.tb.tests.oracle.programs import elf_files, run_architecture_tests, run_tests, signed_programs
 from neuroncore_rtl.tb.tests.oracle.reductions import run_all_reduces
 from neuroncore_rtl.tb.tests.oracle.scalars import report_of_scalars
@@ -93,6 +94,14 @@ SUITES = {
         expects="the checkout, or a folder with files *.mlir of its stablehlo/tests/interpret",
         find=interpreter_tests,
         run=_models,
+    ),
+    "jax": Suite(
+        origin="https://github.com/jax-ml/jax",
+        tried="jax-v0.10.2",
+        expects="the checkout, or its folder tests",
+        find=platform_tests,
+        run=run_platform,
+        takes=("CASES", "SEED"),
     ),
 }
 
