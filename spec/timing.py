@@ -11,8 +11,8 @@ __all__ = [
     "LINE_AHEAD", "LINE_BUFFER", "LINE_PATIENCE", "LINE_READ_LATENCY", "POWER_INTERVAL", "POWER_LATENCY",
     "PSUM_WORD_BYTES", "QUEUE_RECORDS", "READ_LATENCY", "REMAINDER_INTERVAL", "REMAINDER_LATENCY",
     "SCALAR_LANES_LATENCY", "SEQUENCER_LATENCY", "STORE_LATENCY", "STORE_SLACK", "TENSOR_QUEUE",
-    "VECTOR_CAST_LATENCY", "VECTOR_ENTRY_LATENCY", "WRITER_BEATS", "cast_latency", "quotient_wait", "set_interval",
-    "turns_latency", "vector_intervals", "vector_lanes_latency",
+    "VECTOR_CAST_LATENCY", "VECTOR_ENTRY_LATENCY", "WRITER_BEATS", "WRITER_BURSTS", "cast_latency", "quotient_wait",
+    "set_interval", "turns_latency", "vector_intervals", "vector_lanes_latency",
 ]  # fmt: skip
 
 QUEUE_RECORDS = 16
@@ -139,3 +139,6 @@ PSUM_WORD_BYTES = 4
 
 WRITER_BEATS = 2 * BURST_BEATS
 """Beats that can wait for the rest of their burst or for acceptance."""
+
+WRITER_BURSTS = 128
+"""Maximum number of bursts of a DMA engine without an answer."""

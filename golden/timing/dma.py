@@ -11,7 +11,7 @@ from neuroncore_rtl.golden.timing.banks import Banks
 from neuroncore_rtl.golden.timing.calendar import SHARING, UNSHARED, Accesses, LinePort, buffered_lines, line_accesses
 from neuroncore_rtl.golden.timing.copy import Copy, plan_copy
 from neuroncore_rtl.golden.timing.events import Agenda
-from neuroncore_rtl.golden.timing.memory import TimedHbm
+from neuroncore_rtl.golden.timing.memory import BurstWindow, TimedHbm
 from neuroncore_rtl.golden.timing.prediction import Timed
 from neuroncore_rtl.golden.timing.queue import Queue
 from neuroncore_rtl.golden.timing.walk import Walk
@@ -23,6 +23,9 @@ __all__ = ["DmaEngine"]
 
 AHEAD = 24
 """Cycles ahead for which a line port reserves banks."""
+
+TO_ANSWER = 5
+"""Cycles without HBM's latency from the last beat of a burst in the writer until the burst counts as answered."""
 
 
 class DmaEngine:
@@ -47,6 +50,7 @@ class DmaEngine:
         self._mates.append(self)
         self.until = [0, 0]  # cycle of the last access on each side
         self._unanswered = 0
+        self._pushes = BurstWindow(timing.WRITER_BURSTS, hbm.latency + TO_ANSWER)
         self._late: Copy | None = None
         self.busy = 0
         self._copies = self._since = 0
@@ -103,11 +107,13 @@ class DmaEngine:
         self._room -= beats
         copy.requested += 1
         if copy.from_hbm:
-            bursts = max(1, copy.part(number, copy.source.bursts))
+            bursts, interval = max(1, copy.part(number, copy.source.bursts)), 1 + self._config.port_latency
 
-            self._continue_source(
-                copy, self._hbm.read(self._port, now + 1, beats, bursts, partial(self._arrive, copy, beats))
-            )
+            def arrive(first: int, last: int) -> None:
+                self._arrive(copy, beats, first, max(last, first + (bursts - 1) * interval))
+
+            asked = self._hbm.read(self._port, now + 1, beats, bursts, arrive)
+            self._continue_source(copy, max(asked, now + bursts * interval))
         else:
 
             def accept(last: int) -> None:
@@ -212,7 +218,8 @@ class DmaEngine:
         finish = copy.consumed == copy.groups
         if copy.to_hbm:
             bursts = max(1, copy.part(number, copy.target.bursts))
-            pushed = end + 1
+            pushed, _, _ = self._pushes.take(begin + 1, end + 1 - begin, bursts, bursts)
+            end = pushed - 1
             ready = begin + 1 + -(-writes // bursts) + 3
             cycle = max(ready, pushed + 4 - writes + -(-writes // bursts))
             answer = partial(self._answered, copy) if finish else None

@@ -8,11 +8,14 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+from numba import njit
+
 from neuroncore_rtl.golden.timing.calendar import new_calendar, slots
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["MemoryTiming", "Server", "TimedHbm"]
+__all__ = ["BurstWindow", "MemoryTiming", "Server", "TimedHbm"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,35 @@ class Server:
         return begin
 
 
+class BurstWindow:
+    """Bursts of one requester, in order: one begins only when the burst `most` before it is over.
+
+    The first beat of a burst follows its begin by `latency`; one beat per cycle.
+    """
+
+    def __init__(self, most: int, latency: int):
+        self._latency, self._over, self._state = latency, np.zeros(most, np.int64), np.array([0, -1, 0])
+
+    def take(self, cycle: int, cycles: int, bursts: int, beats: int) -> tuple[int, int, int]:
+        """Begin bursts, spread over `cycles` from `cycle` on; return the last begin, and the first and last beat."""
+        return _take(self._over, self._state, self._latency, cycle, cycles, bursts, beats)
+
+
+@njit(cache=True)
+def _take(over, state, latency, cycle, cycles, bursts, beats):
+    number, before, free = state
+    begin, first = max(cycle - 1, before), -1
+    for n in range(bursts):
+        place = (number + n) % len(over)
+        begin = max(begin + cycles * (n + 1) // bursts - cycles * n // bursts, over[place])
+        start = max(begin + latency, free)
+        first = start if n == 0 else first
+        free = start + beats * (n + 1) // bursts - beats * n // bursts
+        over[place] = free - 1
+    state[:] = number + bursts, begin, free
+    return begin, first, free - 1
+
+
 Call = Callable[[int, int], None]
 """Called with the cycles of first and last beat of a read, or of last beat and response of a write."""
 
@@ -55,7 +87,7 @@ class TimedHbm:
     """Timing model of HBM with all its ports."""
 
     BURSTS = 64
-    """Maximum outstanding read bursts of a port."""
+    """Maximum read bursts of a port from the acceptance of their addresses to their last beats."""
 
     def __init__(self, config: Config, timing: MemoryTiming, agenda: Agenda):
         self.latency = timing.latency
@@ -63,9 +95,8 @@ class TimedHbm:
         bandwidth = timing.bandwidth or config.hbm_rate
         self._share = config.hbm_bytes / bandwidth if bandwidth else 0
         ports = range(config.hbm_ports)
-        self.addresses, self.reads, self.writes = ([Server() for _ in ports] for _ in range(3))
-        self._owed: list[deque[tuple[int, int]]] = [deque() for _ in ports]
-        self._count = [0 for _ in ports]
+        self._reads = [BurstWindow(self.BURSTS, timing.latency) for _ in ports]
+        self.writes = [Server() for _ in ports]
         self._limited = _Limited(agenda, self._share, config.hbm_ports) if self._share else None
 
     def read(self, port: int, cycle: int, beats: int, bursts: int, call: Call) -> int:
@@ -73,21 +104,12 @@ class TimedHbm:
 
         `call` is called with the cycles of the first and last beat, immediately if they are known.
         """
+        asked, first, last = self._reads[port].take(cycle, bursts, bursts, beats)
         if self._limited:
-            asked = self.addresses[port].take(cycle, bursts)
-            self._limited.add(port, 0, asked + self.latency, beats, call)
-            return asked + bursts - 1
-        owed = self._owed[port]
-        while owed and (owed[0][0] < cycle or self._count[port] + bursts > self.BURSTS):
-            done, gone = owed.popleft()
-            cycle = max(cycle, done + 1) if self._count[port] + bursts > self.BURSTS else cycle
-            self._count[port] -= gone
-        asked = self.addresses[port].take(cycle, bursts)
-        first = self.reads[port].take(asked + self.latency, beats)
-        owed.append((first + beats - 1, bursts))
-        self._count[port] += bursts
-        call(first, first + beats - 1)
-        return asked + bursts - 1
+            self._limited.add(port, 0, first, beats, call)
+        else:
+            call(first, last)
+        return asked
 
     def write(self, port: int, cycle: int, beats: int, call: Callable[[int], None] | None) -> None:
         """Write beats, from `cycle` on at the earliest; `call`, if any, is called with the cycle of the response."""

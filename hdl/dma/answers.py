@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, write_responses
 from neuroncore_rtl.hdl.primitives.fifo import Fifo
+from neuroncore_rtl.spec import timing
 
 __all__ = ["Answers", "CopyAnswers"]
 
@@ -41,7 +42,7 @@ class Answers(wiring.Component):
         b: AXI write responses, always accepted.
     """
 
-    BURSTS = 128
+    BURSTS = timing.WRITER_BURSTS
     """Maximum number of unanswered bursts."""
 
     COPIES = 8

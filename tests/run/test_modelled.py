@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.timing import Prediction, controller
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.targets import ModelTarget
 from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8
 from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.tests.core import program
 from tests.tb.reports import report_of
@@ -39,6 +41,33 @@ class Case:
         rng = np.random.default_rng(settings.seed)
         images = program.random_images(rng, settings.config, 1, settings.instructions)
         return ImageJob(machine=settings.config, images=images, behaviour=Hbm(latency=settings.latency))
+
+
+COPIES = {
+    "transposed fp32": (FP32, (64, 32), lambda y, x: dma_copy(y, x.permute(1, 0))),
+    "transposed int8": (INT8, (64, 48), lambda y, x: dma_copy(y.permute(1, 0), x)),
+    "to every third element bf16": (BF16, (32, 66), lambda y, x: dma_copy(y[:, ::3], x[:, :22])),
+    "from every other element fp32": (FP32, (32, 64), lambda y, x: dma_copy(y[:, :32], x[:, ::2])),
+    "from the third element int8": (INT8, (40, 100), lambda y, x: dma_copy(y[:, :97], x[:, 3:])),
+}
+
+
+@dataclass(frozen=True)
+class CopyCase(Case):
+    """A copy from HBM to HBM: `test` is its name in `COPIES`."""
+
+    @property
+    def settings(self) -> Settings:
+        return Case("program", self.words).settings
+
+    def job(self) -> ImageJob:
+        settings, (fmt, shape, copy) = self.settings, COPIES[self.test]
+        program = Program(settings.config)
+        source, target = program.space.hbm("x", fmt, shape), program.space.hbm("y", fmt, shape)
+        if self.test.startswith("transposed"):
+            target = target.reshape(*reversed(shape))
+        program.append(copy(target, source))
+        return ImageJob(machine=settings.config, images=[build_image(program)], behaviour=Hbm(latency=settings.latency))
 
 
 @dataclass(frozen=True)
@@ -141,6 +170,10 @@ LONGER = [
     Case("program", "PRESET=tiny SEED=9 VECTOR_SPEED=37 GPSIMD_SPEED=93 SCALAR_SPEED=71 LEAST_INTERVAL=3"),
 ]
 
+COPY_CASES = [CopyCase(name, f"PRESET=tiny LATENCY={latency}") for name in COPIES for latency in (64, 200)]
+
+SLOW_COPIES = [CopyCase(name, f"PRESET={preset}") for name in COPIES for preset in ("nano", "small")]
+
 FULL = [
     *[Case("matmul", f"PRESET=full M={size} K={size} N={size}") for size in (128, 256, 512, 1024)],
     Case("matmul", "PRESET=full M=512 K=512 N=512 BANDWIDTH=128"),
@@ -170,7 +203,11 @@ def far_off(cases):
 
 
 @pytest.mark.parametrize(
-    "cases", [CASES, *(pytest.param(cases, marks=pytest.mark.slow) for cases in (LONGER, FULL, BOARDS))]
+    "cases",
+    [
+        *(CASES, COPY_CASES),
+        *(pytest.param(cases, marks=pytest.mark.slow) for cases in (LONGER, FULL, BOARDS, SLOW_COPIES)),
+    ],
 )
 def test_cycles_are_near_those_of_the_rtl(cases):
     assert far_off(cases) == []

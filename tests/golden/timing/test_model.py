@@ -6,7 +6,7 @@ import pytest
 
 from neuroncore_rtl.golden.timing import ControlPath, MemoryTiming, predict
 from neuroncore_rtl.kernels.library.matmul import matmul
-from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import PRESETS
 
@@ -82,3 +82,33 @@ def test_sections_are_run_as_often_as_named_with_clear_semaphores_and_their_own_
     first, second = ([record.issued for record in part] for part in (both.records[:count], both.records[count:]))
     assert max(first) - min(first) == pytest.approx(max(second) - min(second), abs=8)
     assert predict(image, path=ControlPath(first=32, between=116, last=62)).cycles - both.cycles == 150
+
+
+def copied(order, m, n, config, latency):
+    """Return the cycles of a copy in HBM of n rows of m elements: transposed, or to every other element."""
+    program = Program(config)
+    if order == "transposed":
+        source, target = program.space.hbm("x", formats.FP32, (m, n)).permute(1, 0), (n, m)
+    else:
+        source, target = program.space.hbm("x", formats.FP32, (n, m)), (n, 2 * m)
+    result = program.space.hbm("y", formats.FP32, target)
+    program.append(dma_copy(result if order == "transposed" else result[:, ::2], source))
+    return predict(build_image(program), MemoryTiming(latency=latency)).cycles
+
+
+@pytest.mark.parametrize(
+    ("order", "preset", "latency", "each"),
+    [
+        ("transposed", "tiny", 64, 1),
+        ("transposed", "tiny", 200, 200 / 64),
+        ("transposed", "nano", 64, 2),
+        ("transposed", "nano", 200, 200 / 64),
+        ("spread", "tiny", 64, 1),
+        ("spread", "tiny", 200, 205 / 128),
+    ],
+)
+def test_an_element_takes_the_cycles_of_a_burst(order, preset, latency, each):
+    """64 reads are under way, or 128 writes; the address register of `port_latency` takes every other cycle."""
+    config, elements = PRESETS[preset], (1024, 4096)
+    few, many = (copied(order, 32, count // 32, config, latency) for count in elements)
+    assert many - few == pytest.approx(each * (elements[1] - elements[0]), abs=8)
