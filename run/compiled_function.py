@@ -1,6 +1,7 @@
 """Compiled functions: called with trees of arrays, stored in a file, and read back without JAX."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from neuroncore_rtl.run.compiled import ArrayType, Compiled, read_compiled
+from neuroncore_rtl.run.report import only_long
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.trees import flattened, unflattened
@@ -58,7 +60,8 @@ class CompiledFunction:
     def run(self, leaves: Sequence[Any]) -> Any:
         """Run the function on the arrays of its arguments, in order; return a tree of arrays."""
         arrays = [*map(_array, self.names, leaves, self.compiled.arguments)]
-        found, self.result = self.compiled.execute(arrays, self.target, **self.variables)
+        with only_long() if self.result else nullcontext():  # a loop of calls shows its first one
+            found, self.result = self.compiled.execute(arrays, self.target, **self.variables)
         for leaf in compress(leaves, self.donated):
             if hasattr(leaf, "delete"):
                 leaf.delete()
