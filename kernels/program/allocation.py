@@ -19,6 +19,9 @@ class OutOfMemory(ValueError):
     """No free range of SBUF or PSUM is large enough for a temporary."""
 
 
+LONG_LIFE = 16
+"""Fraction of the steps beyond which a buffer's life is long: 1 / 16."""
+
 ON_CHIP = (Storage.SBUF, Storage.PSUM)
 
 
@@ -29,8 +32,20 @@ def addresses(
 
     A buffer that several sections touch is live during the whole program, since sections may be skipped or repeated.
 
+    If the free ranges become too small, buffers with long lives are allocated from the end of a memory, apart from the
+    others.
+
     Raises ValueError if a buffer is read before it is written, OutOfMemory if no free range fits a buffer.
     """
+    try:
+        return _addresses(steps, space, storages, len(steps))
+    except OutOfMemory:
+        return _addresses(steps, space, storages, len(steps) // LONG_LIFE)
+
+
+def _addresses(
+    steps: Sequence[ProgramStep], space: Allocator, storages: Collection[Storage], long: int
+) -> dict[int, int]:
     first, last = lives(steps, space.buffers)
     spans = {number: (first[number], last[number]) for number in first}
     for number, (start, end) in spans.items():
@@ -47,7 +62,8 @@ def addresses(
     for step in sorted({*born, *dying}):
         for number in born.get(step, ()):
             buffer = space.buffers[number]
-            place = rings[buffer.storage].take(buffer)
+            ring, (start, end) = rings[buffer.storage], spans[number]
+            place = ring.take_last(buffer) if end - start > long else ring.take(buffer)
             if place is None:
                 live = [other for other in found if spans[other][1] >= step]
                 raise OutOfMemory(_no_room(number, live, {other: steps[first[other]].source for other in first}, space))
@@ -110,6 +126,16 @@ class _Ring:
             if place + buffer.size <= self._ends[piece]:
                 self._remove(piece, place, place + buffer.size)
                 self._next = place + buffer.size
+                return place
+        return None
+
+    def take_last(self, buffer: Buffer) -> int | None:
+        """Return the last place of a buffer."""
+        for piece in reversed(range(len(self._starts))):
+            alignment = self._bank if buffer.storage == Storage.PSUM else buffer.alignment
+            place = (self._ends[piece] - buffer.size) // alignment * alignment
+            if place >= self._starts[piece]:
+                self._remove(piece, place, place + buffer.size)
                 return place
         return None
 

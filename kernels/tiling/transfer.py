@@ -181,10 +181,11 @@ def store(program: Program, target: HbmTensor, source: Rows | Tensor) -> None:
 
 
 def aligned(program: Program, tile: Tensor) -> Tensor:
-    """Return the tile if the array can load it; otherwise append and return an aligned copy."""
-    if tile.address % (LOAD_COLUMNS * tile.format.bits // 8) == 0 and tile.steps == (1,):
+    """Return the tile if the array can load it; otherwise append and return an aligned copy in the same partitions."""
+    if tile.address % (LOAD_COLUMNS * tile.format.bits // 8) == 0 and (tile.steps == (1,) or tile.size == 1):
         return tile
-    copy = program.space.sbuf(tile.name, tile.format, tile.shape, tile.partitions)
+    first, end = tile.partition, tile.partition + tile.partitions
+    copy = program.space.sbuf(tile.name, tile.format, tile.shape, end)[first:]
     program.append(tensor_copy(copy, tile))
     return copy
 

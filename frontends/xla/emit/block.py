@@ -1,20 +1,22 @@
 """Emission of a block: its passes in order."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from neuroncore_rtl.frontends.xla.emit.control import emit_case, emit_while
 from neuroncore_rtl.frontends.xla.emit.convolution import emit_convolution
-from neuroncore_rtl.frontends.xla.emit.emission import Emission
+from neuroncore_rtl.frontends.xla.emit.emission import VIEWS, Emission
 from neuroncore_rtl.frontends.xla.emit.fused import emit_pass
 from neuroncore_rtl.frontends.xla.emit.moves import emit_concatenate, emit_pad
-from neuroncore_rtl.frontends.xla.emit.products import emit_dot
+from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan
+from neuroncore_rtl.frontends.xla.emit.plan import planned
+from neuroncore_rtl.frontends.xla.emit.products import ChipProduct
 from neuroncore_rtl.frontends.xla.emit.rows import emit_gather_rows, emit_scatter_rows
 from neuroncore_rtl.frontends.xla.emit.sorting import emit_sort_rows
-from neuroncore_rtl.frontends.xla.fuse.passes import Pass, passes_of
-from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
+from neuroncore_rtl.frontends.xla.emit.streamed_products import emit_dot
+from neuroncore_rtl.frontends.xla.fuse.passes import passes_of
 from neuroncore_rtl.frontends.xla.graph import operations as graph
-from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program.source import override_source
 
@@ -34,15 +36,6 @@ EMITTERS: dict[type[Operation], Emitter] = {
 }
 """Emitters of operations that are no part of a pass."""
 
-_VIEWS = (
-    graph.Broadcast,
-    graph.Reshape,
-    graph.Transpose,
-    graph.StridedSlice,
-    graph.Reverse,
-    graph.Constant,
-    graph.Iota,
-)
 _SHARE = 8
 """Tiles of reduced rows for which SBUF must have room."""
 
@@ -53,15 +46,16 @@ def emit_block(emission: Emission, block: Graph) -> None:
     outside, emission.owned = emission.owned, emission.owned.intersection(block.arguments)
     most = emission.program.config.sbuf_bytes // (4 * _SHARE)
     passes = passes_of(block, emission.makers, most)
-    used = {*_stored_values(emission, passes, block.results)}
+    plans = planned(emission, passes, block.results)
     for one in passes:
         if not any(value.size for operation in one.operations for value in operation.results):
             continue
+        plan = plans[one]
         if one.is_fused:
-            emit_pass(emission, one, [value for value in one.places if value in used])
+            emit_pass(emission, one, plan)
             continue
         (operation,) = one.operations
-        if isinstance(operation, _VIEWS):
+        if isinstance(operation, (*VIEWS, graph.Constant, graph.Iota)):
             continue
         if not any(value.size for value in operation.results):
             for value in operation.results:
@@ -72,6 +66,9 @@ def emit_block(emission: Emission, block: Graph) -> None:
         if type(operation) not in EMITTERS:
             kind = getattr(operation, "function", type(operation).__name__)
             raise Refused(f"operations must be of docs/jax.md's table, not {kind}", operation.source)
+        if isinstance(operation, graph.Dot) and plan.on_chip:
+            _emit_product(emission, operation, plan)
+            continue
         try:
             with override_source(operation.source):
                 EMITTERS[type(operation)](emission, operation)
@@ -82,25 +79,10 @@ def emit_block(emission: Emission, block: Graph) -> None:
     emission.owned = outside
 
 
-def _stored_values(emission: Emission, passes: Iterable[Pass], results: Iterable[Value]) -> Iterable[Value]:
-    """Yield the values that must be in HBM: results, and operands of other passes."""
-    for value in results:
-        yield _root(emission, value)
-    for one in passes:
-        for operation in one.operations:
-            for value in _operands_of(operation):
-                root = _root(emission, value)
-                if root not in one.places:
-                    yield root
-
-
-def _operands_of(operation: Operation) -> Iterable[Value]:
-    yield from operation.operands
-    for block in operation.blocks:
-        yield from block.results
-        for inner in block.operations:
-            yield from _operands_of(inner)
-
-
-def _root(emission: Emission, value: Value) -> Value:
-    return placed_root(value, (None,) * value.rank, emission.makers)[0]
+def _emit_product(emission: Emission, dot: graph.Dot, plan: PassPlan) -> None:
+    """Append a product on chip, or let its reader ask for it."""
+    kept, stored = plan.kept.get(dot.result), dot.result in plan.stored
+    product = ChipProduct(emission, dot, turned=plan.turned, kept=kept, stored=stored, unit=plan.unit)
+    product.home.pending, product.home.is_stored = product, False
+    if not plan.deferred:
+        product.finish()

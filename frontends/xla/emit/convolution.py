@@ -18,7 +18,7 @@ from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.images import copy_long, grouped, operand_of, packed_tile, padded_tile
 from neuroncore_rtl.frontends.xla.emit.phases import PhaseBox, PhaseLine, phases_of
-from neuroncore_rtl.frontends.xla.emit.products import product_format
+from neuroncore_rtl.frontends.xla.emit.streamed_products import product_format
 from neuroncore_rtl.frontends.xla.graph.operations import Convolution
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.library.matmul import passes

@@ -1,23 +1,30 @@
 """Values of a graph as tensors in HBM, and the program that computes them."""
 
-from collections import defaultdict
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from math import prod
 
 import numpy as np
 
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
+from neuroncore_rtl.frontends.xla.emit.homes import Home, copy_tile
 from neuroncore_rtl.frontends.xla.fuse.placement import kept_dimensions
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.types import check_narrow
 from neuroncore_rtl.frontends.xla.refusal import Refused
-from neuroncore_rtl.kernels.program import HbmTensor, Program
+from neuroncore_rtl.kernels.library.transpose import identity
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
+from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy
+from neuroncore_rtl.spec.formats import Format
+from neuroncore_rtl.spec.isa import Engine
 
-__all__ = ["Emission", "Options", "dense_steps"]
+__all__ = ["VIEWS", "Emission", "Options", "dense_steps"]
 
-_VIEWS = (graph.Broadcast, graph.Reshape, graph.Transpose, graph.StridedSlice, graph.Reverse)
+VIEWS = (graph.Broadcast, graph.Reshape, graph.Transpose, graph.StridedSlice, graph.Reverse)
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,9 @@ class Emission:
         owned: values of the current block with tensors that no value outside shares.
         numbers: their tensors.
         rounds: limit of the repetitions of an instruction by the loops around.
+        homes: tensors in HBM by their addresses, in order.
+        matrices: identity matrices in SBUF by format.
+        busy: cycles of each engine so far.
     """
 
     program: Program
@@ -63,13 +73,67 @@ class Emission:
     readers: dict[graph.Value, set[graph.Operation | None]] = field(default_factory=lambda: defaultdict(set))
     owned: set[graph.Value] = field(default_factory=set)
     rounds: int = 1
+    homes: dict[int, Home] = field(default_factory=dict)
+    matrices: dict[Format, Tensor] = field(default_factory=dict)
+    _addresses: list[int] = field(default_factory=list)
+    busy: Counter[Engine] = field(default_factory=Counter)
 
     @contextmanager
     def inside(self) -> Iterator[None]:
         """Forget the tensors made in the context, which may be skipped or repeated, at its end."""
         outside = dict(self.tensors)
+        self.forget()
         yield
+        self.forget()
         self.tensors = outside
+
+    def forget(self) -> None:
+        """Forget what is in SBUF, before and after instructions that may be skipped or repeated."""
+        self.matrices.clear()
+        for home in self.homes.values():
+            home.residents.clear()
+
+    @property
+    def ports(self):
+        if not hasattr(self, "_ports"):
+            self._ports = cycle(self.program.load_queues[: max(2, self.program.config.hbm_ports)])
+        return self._ports
+
+    def matrix(self, fmt: Format) -> Tensor:
+        """Return an identity matrix in SBUF."""
+        if fmt not in self.matrices:
+            self.matrices[fmt] = identity(self.program, fmt)
+        return self.matrices[fmt]
+
+    def move(self, dst: Tensor, source: Tensor) -> None:
+        """Append a copy on chip, a cast if the formats differ, on the engine that has less to do."""
+        is_free = self.busy[Engine.SCALAR] < self.busy[Engine.VECTOR]
+        copy = activation(dst, source, "identity") if is_free else tensor_copy(dst, source)
+        self.busy[copy.engine] += dst.size
+        self.program.append(copy)
+
+    def home(self, view: HbmTensor) -> Home:
+        """Return the tensor of a view."""
+        return self.homes[self._addresses[bisect_right(self._addresses, view.address) - 1]]
+
+    def _at_home(self, tensor: HbmTensor) -> HbmTensor:
+        self.homes[tensor.address] = Home(tensor)
+        self._addresses.append(tensor.address)
+        return tensor
+
+    def settled(self, view: HbmTensor) -> HbmTensor:
+        """Return a view, after it has been stored in HBM."""
+        home = self.home(view)
+        if not home.is_stored:
+            if home.pending is not None:
+                home.pending.finish()
+            if not home.is_stored:
+                # Readers of a value that is in SBUF in a narrow format only round it to this format.
+                exact = [one for one in home.residents if one.format is home.tensor.format]
+                for target, tile in (exact or home.residents)[0].source(home.tensor):
+                    copy_tile(self.program, target, tile, self.program.stores)
+            home.is_stored = True
+        return view
 
     def learn(self, block: graph.Graph) -> None:
         """Note the operations that define or read the values of a block and of the blocks inside it."""
@@ -86,7 +150,7 @@ class Emission:
         """Return a new tensor in HBM for a value; one without elements has no place."""
         check_narrow(value.type)
         tensor = self.program.space.hbm(f"{name}{value.number}", value.type.format, value.shape or (1,))
-        self.tensors[value] = replace(tensor, shape=value.shape, steps=dense_steps(value.shape))
+        self.tensors[value] = self._at_home(replace(tensor, shape=value.shape, steps=dense_steps(value.shape)))
         self.owned.add(value)
         return self.tensors[value]
 
@@ -99,19 +163,33 @@ class Emission:
 
     def tensor(self, value: graph.Value) -> HbmTensor:
         """Return a value's tensor in HBM, a view if possible; it may repeat elements."""
+        view = self.view(value)
+        if view is None:
+            maker = self.makers.get(value)
+            if not isinstance(maker, (*VIEWS, graph.Bitcast)):
+                raise Refused(f"a value must be computed before its use, not {value}", maker and maker.source)
+            tensor = self.tensor(maker.operands[0])
+            view = self._viewed(maker, tensor) or self.copied(tensor).reshape(*value.shape)
+            self.tensors[value] = view
+        return self.settled(view) if value.size else view
+
+    def view(self, value: graph.Value) -> HbmTensor | None:
+        """Return a value's place in HBM, which may not have the elements yet; None if it is not known, or no view."""
         if value not in self.tensors:
             maker = self.makers.get(value)
             if not value.size:
                 self.new(value)
             elif isinstance(maker, graph.Constant | graph.Iota):
                 self.tensors[value] = self._constant_tensor(value, maker)
-            elif isinstance(maker, _VIEWS):
-                self.tensors[value] = self._view(maker)
-            elif isinstance(maker, graph.Bitcast) and maker.operands[0].type.bits == value.type.bits:
-                self.tensors[value] = self.tensor(maker.operands[0]).bitcast(value.type.format)
-            else:
-                raise Refused(f"a value must be computed before its use, not {value}", maker and maker.source)
-        return self.tensors[value]
+            elif isinstance(maker, VIEWS) or (
+                isinstance(maker, graph.Bitcast) and maker.operands[0].type.bits == value.type.bits
+            ):
+                inner = self.view(maker.operands[0])
+                found = inner and self._viewed(maker, inner)
+                if found is None:
+                    return None
+                self.tensors[value] = found
+        return self.tensors.get(value)
 
     def dense(self, value: graph.Value) -> HbmTensor:
         """Return a value's tensor in HBM in row-major order, without gaps."""
@@ -123,13 +201,13 @@ class Emission:
     def copied(self, tensor: HbmTensor) -> HbmTensor:
         """Append and return a copy in row-major order."""
         new = self.scratch(tensor.format, tensor.shape, f"{tensor.name}_dense")
-        copy_dense(self.program, new, tensor)
+        copy_dense(self.program, new, self.settled(tensor))
         return new
 
     def scratch(self, fmt, shape: tuple[int, ...], name: str = "scratch") -> HbmTensor:
         """Return a new tensor in HBM."""
         tensor = self.program.space.hbm(name, fmt, shape or (1,))
-        return replace(tensor, shape=shape, steps=dense_steps(shape))
+        return self._at_home(replace(tensor, shape=shape, steps=dense_steps(shape)))
 
     def constant(self, array: np.ndarray, fmt, name: str = "constant") -> HbmTensor:
         """Return a tensor in HBM with these elements; equal ones share a tensor, repeated elements are stored once."""
@@ -139,7 +217,7 @@ class Emission:
         stored = np.asarray(stored, order="C")
         key = fmt, stored.shape, stored.tobytes()
         if key not in self.numbers:
-            self.numbers[key] = self.program.space.hbm(name, fmt, stored.shape or (1,))
+            self.numbers[key] = self._at_home(self.program.space.hbm(name, fmt, stored.shape or (1,)))
             codes = stored.view(f"u{stored.itemsize}").reshape(stored.shape or (1,))
             self.constants[self.numbers[key]] = codes
         tensor = self.numbers[key]
@@ -157,10 +235,12 @@ class Emission:
         shape = [-1 if d == maker.axis else 1 for d in range(value.rank)]
         return self.constant(np.broadcast_to(column.reshape(shape), value.shape), value.type.format, "indices")
 
-    def _view(self, maker: graph.Operation) -> HbmTensor:
-        (operand,) = maker.operands
-        tensor, shape = self.tensor(operand), maker.results[0].shape
+    def _viewed(self, maker: graph.Operation, tensor: HbmTensor) -> HbmTensor | None:
+        """Return the view of a tensor that an operation makes; None if there is none."""
+        (operand,), shape = maker.operands, maker.results[0].shape
         match maker:
+            case graph.Bitcast():
+                return tensor.bitcast(maker.result.type.format)
             case graph.Broadcast(axes=axes):
                 steps = [0] * len(shape)
                 for axis, extent, step in zip(axes, operand.shape, tensor.steps, strict=True):
@@ -173,19 +253,20 @@ class Emission:
             case graph.Reverse(axes=axes):
                 return tensor[tuple(slice(None, None, -1 if d in axes else None) for d in range(operand.rank))]
             case graph.Reshape():
-                return self._reshaped(maker, tensor, shape)
+                return _reshaped(maker, tensor, shape)
         raise AssertionError(maker)
 
-    def _reshaped(self, maker: graph.Reshape, tensor: HbmTensor, shape: tuple[int, ...]) -> HbmTensor:
-        if (pairs := kept_dimensions(maker)) is not None:
-            steps = [0] * len(shape)
-            for old, new in pairs:
-                steps[new] = tensor.steps[old]
-            return replace(tensor, shape=shape, steps=tuple(steps))
-        try:
-            return tensor.reshape(*shape)
-        except ValueError:
-            return self.copied(tensor).reshape(*shape)
+
+def _reshaped(maker: graph.Reshape, tensor: HbmTensor, shape: tuple[int, ...]) -> HbmTensor | None:
+    if (pairs := kept_dimensions(maker)) is not None:
+        steps = [0] * len(shape)
+        for old, new in pairs:
+            steps[new] = tensor.steps[old]
+        return replace(tensor, shape=shape, steps=tuple(steps))
+    try:
+        return tensor.reshape(*shape)
+    except ValueError:
+        return None
 
 
 def dense_steps(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,23 +1,26 @@
 """Emission of a pass: for each tile of its iteration space, loads, functions of elements, row reductions, stores."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from math import prod
 
-from neuroncore_rtl.frontends.xla.emit.emission import Emission, dense_steps
+from neuroncore_rtl.frontends.xla.emit.emission import Emission
+from neuroncore_rtl.frontends.xla.emit.homes import copy_tile
 from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes, wrap
-from neuroncore_rtl.frontends.xla.emit.nest import Nest, NestTile, nests_of
-from neuroncore_rtl.frontends.xla.emit.selection import Selection, Waiting, append_selected
+from neuroncore_rtl.frontends.xla.emit.nest import Nest, NestTile, nest_on_chip, nests_of
+from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan, along_space, operand_place
+from neuroncore_rtl.frontends.xla.emit.pass_tensors import PassTensors
+from neuroncore_rtl.frontends.xla.emit.residents import Axis, SbufCopy, row_runs
+from neuroncore_rtl.frontends.xla.emit.selection import Waiting, append_selected
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function, neutral_number
 from neuroncore_rtl.frontends.xla.fuse.placement import Placement, placed_root
 from neuroncore_rtl.frontends.xla.graph.operations import Constant, Iota, Operation, Pointwise, Reduce, Value
 from neuroncore_rtl.frontends.xla.graph.types import check_narrow
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
+from neuroncore_rtl.kernels.program import HbmTensor, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.source import override_source
-from neuroncore_rtl.kernels.tiling.transfer import SHARE
-from neuroncore_rtl.spec.formats import INT32, UINT32
-from neuroncore_rtl.spec.isa import AluOp, Engine, Index
+from neuroncore_rtl.kernels.tiling.blocks import length
+from neuroncore_rtl.spec.formats import INT32, UINT32, Format
+from neuroncore_rtl.spec.isa import AluOp, Index, Storage
 
 __all__ = ["emit_pass"]
 
@@ -27,80 +30,69 @@ _REDUCTIONS = {
 }  # fmt: skip
 _LIVE = 4
 """Tiles of SBUF per value of a pass: two in use and two that are loaded or stored."""
+_IN_PSUM = range(256, 1025)
+"""Elements of a tile whose results are in PSUM if an instruction combines them with a tile in SBUF."""
 _LONGEST = 2048
 """Maximum elements of a row of a tile; longer ones gain nothing."""
 
 
-def emit_pass(emission: Emission, one: Pass, outputs: Sequence[Value]) -> None:
-    """Append a pass; `outputs` are its results that are used elsewhere, which are stored in HBM."""
-    steps = {value: _along_space(emission.new(value).steps, one.places[value], len(one.space)) for value in outputs}
-    emitter = _PassEmitter(emission, one, steps)
-    accesses = [*steps.values(), *emitter.inputs.values(), *map(emitter.presence, one.places.values())]
-    config = emission.program.config
+def emit_pass(emission: Emission, one: Pass, plan: PassPlan) -> None:
+    """Append a pass."""
+    rank, config = len(one.space), emission.program.config
+    used = {
+        value: along_space(emission.tensors[value].steps, one.places[value], rank)
+        for value in one.places
+        if value in plan.stored or value in plan.kept
+    }
+    emitter = PassTensors(emission, one, plan, used)
+    accesses = [*used.values(), *emitter.inputs.values(), *map(emitter.presence, one.places.values())]
+    if plan.on_chip and plan.row is not None:
+        lanes, unit = emission.program.lanes, plan.unit
+        parts = row_runs(config, lanes, one.space[plan.row], unit)
+        unit = 0 if unit == one.space[plan.row] or len({*map(length, parts)}) == 1 else unit
+        nest = nest_on_chip(one.space, plan.row, plan.free, accesses, lanes, unit)
+        _NestEmitter(emitter, nest).append()
+        return
     most = min(_LONGEST, config.sbuf_bytes // (4 * _LIVE * max(2, len(accesses))))
     for nest in nests_of(one.space, one.reduced, accesses, config.partitions, max(1, most)):
         _NestEmitter(emitter, nest).append()
 
 
-def _along_space(steps: Sequence[int], place: Placement, rank: int) -> tuple[int, ...]:
-    """Return the steps of a tensor along the dimensions of the space; 0 where it repeats."""
-    found = [0] * rank
-    for step, at in zip(steps, place, strict=True):
-        if at is not None:
-            found[at] = step
-    return tuple(found)
-
-
-@dataclass
-class _PassEmitter:
-    """A pass with its tensors: `stored` results, and inputs, each with its steps along the space."""
-
-    emission: Emission
-    one: Pass
-    stored: dict[Value, tuple[int, ...]]
-    inputs: dict[tuple[Value, Placement], tuple[int, ...]] = field(default_factory=dict)
-    selection: Selection = field(init=False)
-    busy: Counter[Engine] = field(default_factory=Counter)
-
-    def __post_init__(self):
-        self.selection = Selection.of(self.one, self.stored, self.emission.makers)
-        for operation in self.one.operations:
-            for operand in operation.operands:
-                root, place = placed_root(operand, self.operand_place(operation, operand), self.emission.makers)
-                if root not in self.one.places and not self._is_number(root):
-                    maker, rank = self.emission.makers.get(root), len(self.one.space)
-                    if isinstance(maker, Iota):
-                        self.inputs[root, place] = tuple(int(at == place[maker.axis]) for at in range(rank))
-                    else:
-                        self.inputs[root, place] = _along_space(self.emission.tensor(root).steps, place, rank)
-
-    def _is_number(self, root: Value) -> bool:
-        maker = self.emission.makers.get(root)
-        return isinstance(maker, Constant) and maker.splat is not None
-
-    def operand_place(self, operation: Operation, operand: Value) -> Placement:
-        """Return the placement of an operand; a reduced array has the reduced dimensions too."""
-        if isinstance(operation, Pointwise):
-            return self.one.places[operation.result]
-        return self.one.reads[operation] if operand is operation.operands[0] else (None,) * operand.rank
-
-    def presence(self, place: Placement) -> tuple[int, ...]:
-        """Return steps of a value in row-major order of the space's dimensions that it has."""
-        there = {at for at in place if at is not None}
-        dense = dense_steps(tuple(n if d in there else 1 for d, n in enumerate(self.one.space)))
-        return tuple(step if d in there else 0 for d, step in enumerate(dense))
-
-
 class _NestEmitter:
-    def __init__(self, emitter: _PassEmitter, nest: Nest):
+    def __init__(self, emitter: PassTensors, nest: Nest):
         self.emitter, self.nest, self.one = emitter, nest, emitter.one
         self.emission, self.program = emitter.emission, emitter.emission.program
         self.loaded: dict[tuple, Tensor] = {}
+        self.residents: dict[Value, SbufCopy] = {}
+        self.rows: dict[Value, list[int]] = {}
+        for value, fmt in emitter.plan.kept.items():
+            self._start(value, fmt)
 
     def append(self) -> None:
         """Append the instructions of all tiles."""
+        for value in self.emitter.used:
+            self.emission.home(self.emission.tensors[value]).is_stored = value in self.emitter.plan.stored
         for tile in self.nest.tiles():
             _TileEmitter(self, tile).append()
+        for value, resident in self.residents.items():
+            self.emission.home(self.emission.tensors[value]).residents.append(resident)
+
+    def _start(self, value: Value, fmt: Format) -> None:
+        """Start the resident of a result: rows are the loops and then the dimension along the partitions."""
+        nest, row, free, axes = self.nest, 1, 1, []
+        steps = nest.steps(self.emitter.used[value])
+        rows = self.rows[value] = [0] * len(steps)
+        order = [d for d in range(len(steps)) if d not in nest.free and d != nest.row]
+        for d in [one for one in (nest.row, *reversed(order)) if one is not None]:
+            if steps[d] and nest.extents[d] > 1:
+                axes.append(Axis(nest.extents[d], steps[d], row=row))
+                rows[d] = row
+                row *= nest.extents[d]
+        for d in reversed(nest.free):
+            if steps[d] and nest.extents[d] > 1:
+                axes.append(Axis(nest.extents[d], steps[d], free=free))
+                free *= nest.extents[d]
+        self.residents[value] = SbufCopy(fmt, tuple(sorted(axes, key=lambda axis: -axis.step)))
 
 
 class _TileEmitter:
@@ -121,9 +113,9 @@ class _TileEmitter:
                 else:
                     assert isinstance(operation, Reduce)
                     self._append_reduction(operation)
-        for value, steps in self.emitter.stored.items():
+        for value, steps in self.emitter.used.items():
             with override_source(self.emission.makers[value].source):
-                self._store(value, steps)
+                self._put(value, steps)
 
     def _shape(self, steps: Sequence[int]) -> tuple[int, ...]:
         """Return the shape in a partition of a value with these steps along the nest's dimensions."""
@@ -135,23 +127,46 @@ class _TileEmitter:
     def _append_elementwise(self, operation: Pointwise) -> None:
         result = operation.result
         check_narrow(result.type)
-        lanes = Lanes(self.program, self._own_shape(result), self.partitions, self.emitter.busy)
+        lanes = Lanes(self.program, self._own_shape(result), self.partitions, self.emission.busy)
         place = self.outer.one.places[result]
-        operands = [self._find(operand, place) for operand in operation.operands]
+        operands = self._apart([self._find(operand, place) for operand in operation.operands])
         selection, total = self.emitter.selection, None
         whole = all(self.nest.origin[d][0] in self.outer.one.reduced for d in self.nest.free)
         if whole and (reduce := selection.sums.get(result)) is not None:
             total = self.sums[reduce] = self.program.space.sbuf("sum", result.type.format, (1,), self.partitions)
         waits = result in selection.waits
+        kept = self.emitter.plan.kept.get(result)
+        if kept is not None and result not in self.emitter.plan.stored and result not in selection.read:
+            lanes.out = kept
+        size = prod(lanes.shape)
+        lanes.in_psum = result in selection.paired and size in _IN_PSUM
         self.values[result] = append_selected(lanes, operation, operands, waits=waits, total=total)
+
+    def _apart(self, operands: list[LaneOperand | Waiting]) -> list[LaneOperand | Waiting]:
+        """Return operands of which one at most is in PSUM, which an instruction requires; the others are moved."""
+        found, is_read = [], False
+        for one in operands:
+            tile = one.a if isinstance(one, Waiting) else one
+            if isinstance(tile, Tensor) and tile.storage == Storage.PSUM:
+                if is_read:
+                    one = one.tile() if isinstance(one, Waiting) else self._moved(tile)
+                is_read = True
+            found.append(one)
+        return found
+
+    def _moved(self, tile: Tensor) -> Tensor:
+        """Append and return a copy of a tile in SBUF."""
+        copy = self.program.space.sbuf(tile.name, tile.format, tile.shape, tile.partitions)
+        self.emission.move(copy, tile)
+        return copy
 
     def _append_reduction(self, operation: Reduce) -> None:
         operand, start = operation.operands
         result, function = operation.result, combining_function(operation)
         assert function is not None
         check_narrow(result.type)
-        lanes = Lanes(self.program, self._own_shape(result), self.partitions, self.emitter.busy)
-        place = self.emitter.operand_place(operation, operand)
+        lanes = Lanes(self.program, self._own_shape(result), self.partitions, self.emission.busy)
+        place = operand_place(self.outer.one, operation, operand)
         source = self._operand(operand, place)
         there = {at for at in place if at is not None}
         kept = {at for at in self.outer.one.places[result] if at is not None}
@@ -160,7 +175,7 @@ class _TileEmitter:
         full = tuple(
             self.tile.counts[d] if self.nest.origin[d][0] in there else 1 for d in self.nest.free
         ) or (1,)  # fmt: skip
-        wide = Lanes(self.program, full, self.partitions, self.emitter.busy)
+        wide = Lanes(self.program, full, self.partitions, self.emission.busy)
         source = wide.tile(source, operand.type.format).broadcast_to(*full)
         narrow = result.type.is_integer and result.type.bits < 32 and function in ("add", "multiply")
         total = lanes.new(INT32 if narrow else result.type.format)
@@ -212,15 +227,39 @@ class _TileEmitter:
             if isinstance(maker, Iota):
                 tile = self._indices(maker, self.emitter.inputs[root, place], starts, shape, rows)
             else:
+                if (found := self._on_chip(root, place, starts, shape)) is not None:
+                    self.outer.loaded[key] = found
+                    return found
                 tensor = self.emission.tensor(root)
                 rows = rows if row else min(rows, self.nest.counts[self.nest.row] if self.nest.row is not None else 1)
                 tile = self.program.space.sbuf(tensor.name, tensor.format, shape, rows)
                 part = self._part(tensor, self.emitter.inputs[root, place], starts, shape, rows)
-                _copy(self.program, tile, part, self.program.loads)
+                on_chip = self.emitter.plan.row is not None
+                copy_tile(self.program, tile, part, self.emission.ports if on_chip else self.program.loads)
             if len(self.outer.loaded) > 64:
                 self.outer.loaded.clear()
             self.outer.loaded[key] = tile
         return self.outer.loaded[key][: self.partitions]
+
+    def _on_chip(self, root: Value, place: Placement, starts: Sequence[int], shape: tuple[int, ...]) -> Tensor | None:
+        """Return an input that is in SBUF, or the sums of a product; None if no view of them is the tile."""
+        along = self.emitter.inputs[root, place]
+        steps, view, nest = self.nest.steps(along), self.emission.view(root), self.nest
+        if view is None or self.emitter.plan.row is None or nest.row is None or not steps[nest.row]:
+            return None
+        home = self.emission.home(view)
+        offset = home.offset(view) + sum(start * step for start, step in zip(starts, steps, strict=True))
+        row, free = (self.partitions, steps[nest.row]), [*zip(shape, [steps[d] for d in nest.free] or [0], strict=True)]
+        if home.pending is not None:
+            found = home.pending.tile(offset, row, free) if home.pending.start() else None
+            if found is not None:
+                # A scalar of an instruction is in SBUF.
+                return self._moved(found) if found.size == 1 else found
+            home.pending.finish()
+        for one in home.residents:
+            if one.format is view.format and (tile := one.legal(offset, [row], free, self.program.config)) is not None:
+                return tile
+        return None
 
     def _indices(self, maker: Iota, along: Sequence[int], starts, shape, rows) -> Tensor:
         steps = self.nest.steps(along)
@@ -251,7 +290,8 @@ class _TileEmitter:
             steps=(row, *free),
         )
 
-    def _store(self, value: Value, along: Sequence[int]) -> None:
+    def _put(self, value: Value, along: Sequence[int]) -> None:
+        """Store a result in HBM, or keep its tile."""
         steps = self.nest.steps(along)
         # A value without a dimension of the nest is stored by the first tile of it.
         if any(start and not step for start, step in zip(self.tile.starts, steps, strict=True)):
@@ -261,18 +301,17 @@ class _TileEmitter:
         tile = self.values[value]
         assert isinstance(tile, Tensor)
         tile = tile[:rows]
-        to = self._part(self.emission.tensors[value], along, self.tile.starts, tile.shape, rows)
-        _copy(self.program, to, tile, self.program.stores)
-
-
-def _copy(program: Program, to: Tensor | HbmTensor, of: Tensor | HbmTensor, queues: Iterator[int]) -> None:
-    """Append a copy of a tile, in parts of a row that several queues share."""
-    width = to.shape[-1]
-    step = max(1, SHARE * 8 // to.format.bits)
-    step = -(-width // -(-width // step))
-    for first in range(0, width, step):
-        part = ..., slice(first, first + step)
-        program.append(dma_copy(to[part], of[part]), next(queues))
+        if (resident := self.outer.residents.get(value)) is not None:
+            pairs = zip(self.tile.starts, self.outer.rows[value], strict=True)
+            first = sum(start * row for start, row in pairs)
+            kept = tile
+            if tile.format is not resident.format:
+                kept = self.program.space.sbuf(tile.name, resident.format, tile.shape, rows)
+                self.emission.move(kept, tile)
+            resident.tiles[first] = kept
+        if value in self.emitter.plan.stored:
+            to = self._part(self.emission.tensors[value], along, self.tile.starts, tile.shape, rows)
+            copy_tile(self.program, to, tile, self.program.stores)
 
 
 def _number(maker: Constant) -> float | int:

@@ -12,7 +12,7 @@ from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import FP32, INT32, Format, IntFormat
-from neuroncore_rtl.spec.isa import AluOp, Elementwise, Engine, Opcode
+from neuroncore_rtl.spec.isa import AluOp, Elementwise, Engine, Opcode, Storage
 
 __all__ = ["LaneOperand", "Lanes", "with_sign", "wrap"]
 
@@ -33,12 +33,16 @@ class Lanes:
         shape: shape of the tiles in a partition.
         partitions: their number of partitions.
         busy: cycles of each engine so far.
+        out: format of an FP32 result in its place.
+        in_psum: whether the result is in PSUM: an instruction reads an operand of each memory in a cycle.
     """
 
     program: Program
     shape: tuple[int, ...]
     partitions: int
     busy: Counter[Engine] = field(default_factory=Counter)
+    out: Format | None = None
+    in_psum: bool = False
 
     @property
     def scalar_is_free(self) -> bool:
@@ -48,7 +52,8 @@ class Lanes:
 
     def append(self, instruction: Elementwise) -> None:
         """Append an instruction and count its cycles: two operands in SBUF take two cycles an element."""
-        both = instruction.b is not None and instruction.opcode in (Opcode.TENSOR_TENSOR, Opcode.SCALAR_TENSOR_TENSOR)
+        pair = instruction.opcode in (Opcode.TENSOR_TENSOR, Opcode.SCALAR_TENSOR_TENSOR)
+        both = pair and all(one is not None and one.storage == Storage.SBUF for one in (instruction.a, instruction.b))
         divides = AluOp.DIVIDE in (instruction.op0, instruction.op1)
         self.busy[instruction.engine] += prod(instruction.shape) * (8 if divides else 2 if both else 1)
         self.program.append(instruction)
@@ -56,6 +61,12 @@ class Lanes:
     def new(self, fmt: Format = FP32, name: str = "scratch") -> Tensor:
         """Return a new tile."""
         return self.program.space.sbuf(name, fmt, self.shape, self.partitions)
+
+    def result(self, fmt: Format, name: str) -> Tensor:
+        """Return a new tile for the result of the operation."""
+        if self.in_psum:
+            return self.program.space.psum(name, fmt, self.shape, self.partitions)
+        return self.new(self.out or fmt, name)
 
     def tile(self, operand: LaneOperand, fmt: Format) -> Tensor:
         """Return an operand as a tile; a number is written to a new one."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-__all__ = ["Nest", "NestTile", "nests_of"]
+__all__ = ["Nest", "NestTile", "nest_on_chip", "nests_of"]
 
 _RUN = 8
 """Minimum adjacent elements of a row, if the innermost dimension is split."""
@@ -81,7 +81,7 @@ def nests_of(
         lanes: number of partitions.
         most: maximum elements of a tile in a partition, reductions apart.
     """
-    dims = _coalesced(space, reduced, accesses)
+    dims = _coalesced(space, [d in reduced for d in range(len(space))], accesses)
     kept = [d for d in dims if d.origin not in reduced]
     if not kept or kept[-1] is not dims[-1] or (len(kept) > 1 and max(d.extent for d in kept[:-1]) >= lanes // 2):
         return [_nest(dims, reduced, lanes, most)]
@@ -97,6 +97,27 @@ def nests_of(
     return [
         _nest([*outer, *main], reduced, lanes, most), _nest([*outer, rest], reduced, lanes, most, lanes * inner)
     ]  # fmt: skip
+
+
+def nest_on_chip(
+    space: Sequence[int], row: int, free: Sequence[int], accesses: Sequence[Sequence[int]], lanes: int, unit: int
+) -> Nest:
+    """Return the nest with a given dimension along the partitions, in units if not 0, and given ones within a tile."""
+    kinds = [1 if d == row else 2 if d in free else 0 for d in range(len(space))]
+    dims = _coalesced(space, kinds, accesses)
+    if unit:
+        place = next(n for n, d in enumerate(dims) if d.origin == row)
+        dims[place : place + 1] = [_Dimension(dims[place].extent // unit, row, unit), _Dimension(unit, row)]
+    place = max(n for n, d in enumerate(dims) if d.origin == row)
+    return Nest(
+        extents=tuple(d.extent for d in dims),
+        origin=tuple((d.origin, d.unit) for d in dims),
+        row=place,
+        free=tuple(n for n, d in enumerate(dims) if d.origin in free),
+        counts=tuple(
+            min(d.extent, lanes) if n == place else d.extent if d.origin in free else 1 for n, d in enumerate(dims)
+        ),
+    )
 
 
 def _nest(dims: list["_Dimension"], reduced: set[int], lanes: int, most: int, base: int = 0) -> Nest:
@@ -127,13 +148,14 @@ class _Dimension:
     unit: int = 1
 
 
-def _coalesced(space: Sequence[int], reduced: set[int], accesses: Sequence[Sequence[int]]) -> list[_Dimension]:
+def _coalesced(space: Sequence[int], kinds: Sequence[int], accesses: Sequence[Sequence[int]]) -> list[_Dimension]:
+    """Return dimensions, adjacent ones of a kind as one where all accesses traverse them so."""
     dims: list[_Dimension] = []
     for d, extent in reversed([*enumerate(space)]):
         if dims:
             inner = dims[0]
             same = all(steps[d] == steps[inner.origin] * inner.extent for steps in accesses)
-            if same and (d in reduced) == (inner.origin in reduced) and extent * inner.extent < _COUNT * 64:
+            if same and kinds[d] == kinds[inner.origin] and extent * inner.extent < _COUNT * 64:
                 inner.extent *= extent
                 continue
         dims.insert(0, _Dimension(extent, d))

@@ -1,68 +1,279 @@
-"""Products of matrices, batched, from and to HBM."""
+"""Products of matrices, batched.
 
+On chip, the contracted dimensions lie along the partitions of both operands, which remain in SBUF for other readers.
+Either operand is stationary, so that the result has its dimensions along the partitions. Sums that only one pass reads
+remain in PSUM. Products of large matrices go from HBM to HBM.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
-from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
-from neuroncore_rtl.frontends.xla.emit.emission import Emission, Options
-from neuroncore_rtl.frontends.xla.graph.operations import Dot, Value
-from neuroncore_rtl.kernels.library.matmul import matmul
-from neuroncore_rtl.kernels.program import HbmTensor
-from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, TF32, Format
+from neuroncore_rtl.frontends.xla.emit.emission import Emission
+from neuroncore_rtl.frontends.xla.emit.homes import copy_tile
+from neuroncore_rtl.frontends.xla.emit.relayout import resident_with
+from neuroncore_rtl.frontends.xla.emit.residents import SbufCopy, ViewLine, laid_out, places_of, row_runs
+from neuroncore_rtl.frontends.xla.emit.streamed_products import emit_dot, format_of_dot
+from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
+from neuroncore_rtl.frontends.xla.graph.operations import Constant, Dot
+from neuroncore_rtl.kernels.library.matmul import passes
+from neuroncore_rtl.kernels.program import HbmTensor, Tensor, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program.instructions import memset
+from neuroncore_rtl.kernels.program.source import override_source
+from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.transfer import aligned
+from neuroncore_rtl.spec.formats import FP32, INT8, INT32, Format
 
-__all__ = ["emit_dot", "product_format"]
+__all__ = ["ChipProduct", "contraction_rows"]
 
-_CASTS = {"bf16": BF16, "fp16": FP16, "tf32": TF32, "fp8e4": FP8E4M3}
+_BANKS = 2
+"""Maximum PSUM banks of sums that a pass reads."""
 
 
-def emit_dot(emission: Emission, dot: Dot) -> None:
-    """Append the products of every batch index: K along the partitions of both operands."""
-    (left, right), result = dot.operands, dot.result
-    fmt = product_format(Options() if dot.is_exact else emission.options, left, right)
-    sides = zip(dot.operands, dot.batch, dot.contract, strict=True)
-    a, b = (_operand(emission, value, batch, contract, fmt) for value, batch, contract in sides)
-    out = emission.new(result)
-    batches, m, n = a.shape[0], a.shape[2], b.shape[2]
-    out = out.reshape(batches, m, n)
-    for index in range(batches):
-        # A vector is the stationary operand, so that a matrix is not loaded for one column.
-        if n == 1:
-            matmul(emission.program, out[index].permute(1, 0), b[index], a[index])
+def contraction_rows(view: HbmTensor, batch: Sequence[int], contract: Sequence[int]) -> list[ViewLine]:
+    """Return the lines along the partitions of an operand: those contracted, and the batch around them."""
+    inner = [(view.shape[d], view.steps[d]) for d in contract]
+    outer = [(view.shape[d], view.steps[d]) for d in batch]
+    around = [line for line in outer if all(line[1] > step for _, step in inner)]
+    return sorted((*around, *inner), key=lambda line: -line[1])
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Part of the contraction: for each operand the first element, and the lines along the partitions."""
+
+    offsets: list[int]
+    lines: list[list[ViewLine]]
+
+    @property
+    def rows(self) -> int:
+        return prod(extent for extent, _ in self.lines[0])
+
+
+class ChipProduct:
+    """A product on chip.
+
+    Arguments:
+        emission: the emission.
+        dot: the operation.
+        turned: whether the right operand is stationary, so that the result has its dimensions along the partitions.
+        kept: format of the result in SBUF; None if it is not there.
+        stored: whether the result goes to HBM.
+        unit: rows of the result that a reader takes at once.
+    """
+
+    def __init__(self, emission: Emission, dot: Dot, *, turned: bool, kept: Format | None, stored: bool, unit: int):
+        self.emission, self.program, self.dot = emission, emission.program, dot
+        self.turned, self.kept, self.stored, self.unit = turned, kept, stored, unit
+        self.format = format_of_dot(emission.options, dot)
+        self.out = emission.tensors[dot.result]
+        self.home = emission.home(self.out)
+        views = [emission.view(value) or emission.tensor(value) for value in dot.operands]
+        self.views = views
+        rank = len(dot.batch[0])
+        pairs = zip(*dot.batch, range(rank), strict=True)
+        self.batch = [(views[0].shape[a], views[0].steps[a], views[1].steps[b], self.out.steps[c]) for a, b, c in pairs]
+        contract = zip(*dot.contract, strict=True)
+        self.contract = _merged([(views[0].shape[a], views[0].steps[a], views[1].steps[b]) for a, b in contract])
+        self.others, first = [], rank
+        for view, batch, gone in zip(views, dot.batch, dot.contract, strict=True):
+            free = [d for d in range(len(view.shape)) if d not in batch and d not in gone]
+            lines = [(view.shape[d], view.steps[d], self.out.steps[first + n]) for n, d in enumerate(free)]
+            self.others.append(_merged(lines))
+            first += len(free)
+        self.operands: list[list[list[Tensor]]] | None = None
+
+    def start(self) -> bool:
+        """Bring the operands to SBUF; return whether that succeeds."""
+        for grouped in (True, False) if self.operands is None else ():
+            self.chunks = [*self._chunks(grouped)]
+            found = [self._fetched(side) for side in (0, 1)]
+            if all(found):
+                self.operands = [one for one in found if one is not None]
+                self.whole = [self._is_whole(side) for side in (0, 1)]
+                break
+        return self.operands is not None
+
+    def _chunks(self, grouped: bool) -> Iterator[_Chunk]:
+        config, lanes = self.program.config, self.program.rows
+        *outer, (extent, *steps) = self.contract
+        group = 1
+        if grouped and outer and len(row_runs(config, lanes, 2 * extent, extent)) == 1:
+            group = lanes // extent
+        last = outer.pop() if group > 1 else (1, 0, 0)
+        for place in zip(*(places_of([(line[0], line[side]) for line in outer]) for side in (1, 2)), strict=True):
+            for some in cut(0, last[0], group):
+                for part in cut(0, extent, lanes):
+                    sides = [(line, step, at) for line, step, at in zip(last[1:], steps, place, strict=True)]
+                    offsets = [at + some.start * line + part.start * step for line, step, at in sides]
+                    lines = [[(length(some), line), (length(part), step)] for line, step, _ in sides]
+                    yield _Chunk(offsets, lines)
+
+    def _fetched(self, side: int) -> list[list[Tensor]] | None:
+        """Return the tiles of an operand for each batch index: contracted rows, and the other dimensions."""
+        emission = self.emission
+        lines = [(line[0], line[1]) for line in self.others[side]]
+        places = [*places_of([(line[0], line[1 + side]) for line in self.batch])]
+        if (number := self._number(side)) is not None:
+            shape = tuple(extent for extent, _ in lines)
+            tile = self.program.space.sbuf("number", self.format, shape, max(chunk.rows for chunk in self.chunks))
+            self.program.append(memset(tile, number))
+            return [[tile[: chunk.rows] for chunk in self.chunks]] * len(places)
+        home = emission.home(self.views[side])
+        first = home.offset(self.views[side])
+
+        def tiles(resident: SbufCopy) -> list[list[Tensor]] | None:
+            found = []
+            for place in places:
+                found.append([])
+                for chunk in self.chunks:
+                    offset = first + place + chunk.offsets[side]
+                    tile = resident.legal(offset, chunk.lines[side], lines, self.program.config)
+                    if tile is None:
+                        return None
+                    found[-1].append(tile)
+            return found
+
+        rows = contraction_rows(self.views[side], self.dot.batch[side], self.dot.contract[side])
+        resident = resident_with(emission, home, self.format, rows, lambda one: tiles(one) is not None)
+        return resident and tiles(resident)
+
+    def _number(self, side: int) -> float | int | None:
+        """Return the number that all elements of an operand are."""
+        value = self.dot.operands[side]
+        maker = self.emission.makers.get(placed_root(value, (None,) * value.rank, self.emission.makers)[0])
+        return maker.splat if isinstance(maker, Constant) else None
+
+    def _is_whole(self, side: int) -> bool:
+        """Return whether the upper half of the significands of an operand is all of them."""
+        return self._number(side) in (0, 1)
+
+    def finish(self) -> None:
+        """Append the whole product, to SBUF, to HBM, or both."""
+        self.home.pending = None
+        with override_source(self.dot.source):
+            if not self.start():
+                emit_dot(self.emission, self.dot)
+                self.home.is_stored = True
+                return
+            m, n = self._sides()
+            unit = self.unit if m[-1][0] % self.unit == 0 else m[-1][0]
+            resident = self._resident(m, unit) if self.kept else None
+            self.stored |= resident is None
+            runs = row_runs(self.program.config, self.program.lanes, m[-1][0], unit)
+            for batch, place in enumerate(places_of([(line[0], line[3]) for line in self.batch])):
+                for i, row in enumerate(places_of([(line[0], line[2]) for line in m[:-1]])):
+                    for part in runs:
+                        for j, column in enumerate(places_of([(line[0], line[2]) for line in n[:-1]])):
+                            for few in cut(0, n[-1][0], self.program.config.psum_words):
+                                columns = slice(j * n[-1][0] + few.start, j * n[-1][0] + few.stop)
+                                sums = self._sums(batch, i, part, columns)
+                                offset = place + row + part.start * m[-1][2] + column + few.start * n[-1][2]
+                                lines = [(length(part), m[-1][2])], [(length(few), n[-1][2])]
+                                self._put(resident, offset, *lines, sums)
+            if resident is not None:
+                self.home.residents.append(resident)
+            self.home.is_stored = self.stored
+
+    def _resident(self, m: Sequence[tuple[int, ...]], unit: int) -> SbufCopy | None:
+        rows = [(line[0], line[3]) for line in self.batch] + [(line[0], line[2]) for line in m]
+        assert self.kept is not None
+        return laid_out(self.program, self.kept, self.out.size, rows, self.out.name, unit)
+
+    def _put(
+        self, resident: SbufCopy | None, offset: int, rows: list[ViewLine], free: list[ViewLine], sums: Tensor
+    ) -> None:
+        tile = None if resident is None else resident.legal(offset, rows, free, self.program.config)
+        if tile is None:
+            tile = self.program.space.sbuf(self.out.name, self.out.format, sums.shape, sums.partitions)
+        self.emission.move(tile, sums)
+        if self.stored:
+            if tile.format is not self.out.format:
+                tile = self.program.space.sbuf(self.out.name, self.out.format, sums.shape, sums.partitions)
+                self.emission.move(tile, sums)
+            (m, step), (n, inner) = rows[0], free[0]
+            address = self.out.address + offset * self.out.format.bits // 8
+            part = HbmTensor(
+                name=self.out.name, format=self.out.format, address=address, shape=(m, n), steps=(step, inner)
+            )
+            copy_tile(self.program, part, tile, self.program.stores)
+
+    def tile(self, offset: int, rows: ViewLine, free: Sequence[ViewLine]) -> Tensor | None:
+        """Append and return the sums of some elements, in PSUM; None if they are no part of it."""
+        m, n = self._sides()
+        wide = [line for line in free if line[0] > 1] or [(1, n[-1][2])]
+        is_part = len(wide) == 1 and wide[0][1] == n[-1][2] and (rows[0] == 1 or rows[1] == m[-1][2])
+        if not is_part or wide[0][0] > _BANKS * self.program.config.psum_words:
+            return None
+        lines = [(step, extent, group) for group, some in enumerate((self.batch, m, n)) for extent, *_, step in some]
+        flat, last = [0, 0, 0], [0, 0, 0]
+        for step, extent, group in sorted(lines, key=lambda line: -line[0]):
+            index, offset = divmod(offset, step) if step else (0, offset)
+            flat[group], last[group] = flat[group] * extent + index, index
+        start, end = last[1], last[1] + rows[0]
+        runs = _merged([(extent, step) for extent, *_, step in n])
+        if end > m[-1][0] or (len(runs) > 1 and last[2] + wide[0][0] > n[-1][0]):
+            return None
+        with override_source(self.dot.source):
+            sums = self._sums(flat[0], flat[1] // m[-1][0], slice(start, end), slice(flat[2], flat[2] + wide[0][0]))
+            return sums.reshape(*(extent for extent, _ in free))
+
+    def _sides(self) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+        """Return the lines of the stationary and of the moving operand that are not contracted."""
+        left, right = self.others
+        return (right, left) if self.turned else (left, right)
+
+    def _sums(self, batch: int, i: int, part: slice, few: slice) -> Tensor:
+        """Append and return sums in PSUM.
+
+        They are of some columns of the stationary operand, at index i of its outer dimensions, and of some of the
+        moving operand, numbered through all of its dimensions.
+        """
+        assert self.operands is not None
+        a, b = (1, 0) if self.turned else (0, 1)
+        kind = INT32 if self.format is INT8 else FP32
+        program, words = self.program, self.program.config.psum_words
+        row, banks = self._sides()[1][-1][0], -(-length(few) // words)
+        sums = program.space.psum("sums", kind, (banks * words,), length(part))[:, : length(few)]
+        edges = sorted(
+            {few.start, few.stop, *range(few.start, few.stop, words), *range(-(-few.start // row) * row, few.stop, row)}
+        )
+        pairs = [(half, own) for half, own, _ in passes(self.format, self.turned)]
+        pairs = [(half, own) for half, own in pairs if not (half and self.whole[a]) and not (own and self.whole[b])]
+        first = True
+        for tile, other in zip(self.operands[a][batch], self.operands[b][batch], strict=True):
+            stationary, loaded = aligned(program, _last(tile, i, part)), None
+            for half, own in pairs:
+                if half != loaded:
+                    program.append(load_stationary(stationary, half=half))
+                    loaded = half
+                for low, high in pairwise(edges):
+                    moving = _last(other, low // row, slice(low % row, low % row + high - low))
+                    to = sums[:, low - few.start : high - few.start]
+                    program.append(multiply_moving(to, moving, half=own, accumulate=not first))
+                first = False
+        return sums
+
+
+def _last(tile: Tensor, index: int, part: slice) -> Tensor:
+    """Return elements of the last dimension of a tile, at an index of the others in row-major order."""
+    *outer, _ = tile.shape
+    place = []
+    for extent in reversed(outer):
+        index, own = divmod(index, extent)
+        place.insert(0, own)
+    return tile[(slice(None), *place, part)]
+
+
+def _merged(lines: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return dimensions without those of one element, and with adjacent ones as one; at least one."""
+    found: list[tuple[int, ...]] = []
+    for extent, *steps in lines:
+        if extent == 1:
+            continue
+        if found and all(old == extent * new for old, new in zip(found[-1][1:], steps, strict=True)):
+            found[-1] = found[-1][0] * extent, *steps
         else:
-            matmul(emission.program, out[index], a[index], b[index])
-
-
-def product_format(options: Options, left: Value, right: Value) -> Format:
-    """Return the format in which the array multiplies: the wider one, or one that has the numbers of both."""
-    if left.type == right.type and not left.type.is_float:
-        return left.type.format
-    widest = max((left.type, right.type), key=lambda of: (of.format is FP32, of.bits)).format
-    if left.type != right.type and left.type.bits == right.type.bits:
-        widest = BF16 if left.type.bits == 8 else FP32
-    if widest is FP32 and options.auto_cast != "none":
-        return _CASTS[options.auto_cast_type]
-    return widest
-
-
-def _operand(
-    emission: Emission, value: Value, batch: tuple[int, ...], contract: tuple[int, ...], fmt: Format
-) -> HbmTensor:
-    """Return an operand as [batch, contracted, other] in row-major order."""
-    other = [d for d in range(value.rank) if d not in batch and d not in contract]
-    tensor = emission.tensor(value)
-    turned = tensor.permute(*batch, *contract, *other)
-    shape = tuple(prod(value.shape[d] for d in some) for some in (batch, contract, other))
-    if fmt is not tensor.format:
-        turned = _cast(emission, turned, fmt)
-    elif turned.size and (turned.steps[-1] != 1 if other and turned.shape[-1] > 1 else False):
-        turned = emission.copied(turned)
-    try:
-        return turned.reshape(*shape)
-    except ValueError:
-        return emission.copied(turned).reshape(*shape)
-
-
-def _cast(emission: Emission, tensor: HbmTensor, fmt: Format) -> HbmTensor:
-    dense = emission.copied(tensor) if tensor.steps and tensor.steps[-1] != 1 else tensor
-    new = emission.scratch(fmt, tensor.shape, f"{tensor.name}_{fmt.name}")
-    copy_dense(emission.program, new, dense)
-    return new
+            found.append((extent, *steps))
+    return found or [(1, *(0,) * (len(lines[0]) - 1 if lines else 2))]

@@ -52,6 +52,7 @@ def _target(emission: Emission, scatter: ScatterRows) -> HbmTensor:
     array, result = scatter.operands[0], scatter.result
     old = emission.tensor(array)
     if array not in scatter.operands[1:] and old.steps == dense_steps(array.shape) and emission.is_last(array, scatter):
+        emission.home(old).residents.clear()
         emission.tensors[result] = old
         emission.owned.add(result)
         return old

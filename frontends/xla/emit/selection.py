@@ -9,7 +9,7 @@ A function of the scalar engine also sums its results for a reduction over the w
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +18,8 @@ from neuroncore_rtl.frontends.xla.emit.functions import evaluate
 from neuroncore_rtl.frontends.xla.emit.functions.transcendental import ENGINE_FUNCTIONS
 from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function
-from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
-from neuroncore_rtl.frontends.xla.graph.operations import Operation, Pointwise, Reduce, Value
+from neuroncore_rtl.frontends.xla.fuse.placement import Placement, placed_root
+from neuroncore_rtl.frontends.xla.graph.operations import Constant, Operation, Pointwise, Reduce, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
@@ -52,7 +52,7 @@ class Waiting:
         """Append the operation, on the engine that has less to do; return its result."""
         if self.op in (AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY) and self.lanes.scalar_is_free:
             return _activate(self.lanes, "identity", self, None)
-        dst = self.lanes.new(FLOAT32.format, self.op.name.lower())
+        dst = self.lanes.result(FLOAT32.format, self.op.name.lower())
         self.lanes.append(isa.tensor_scalar(dst, self.a, self.b, self.op, reverse0=self.reverse))
         return dst
 
@@ -64,14 +64,23 @@ class Selection:
     Arguments:
         waits: values that have one use, by an operation that may take them with its own.
         sums: reductions of results of the scalar engine over the whole row, by these results.
+        read: values that operations of the pass read.
+        paired: values that an operation combines with another tile, which is in SBUF.
     """
 
     waits: frozenset[Value]
     sums: Mapping[Value, Reduce]
+    read: frozenset[Value] = frozenset()
+    paired: frozenset[Value] = frozenset()
 
     @classmethod
-    def of(cls, one: Pass, stored: Mapping[Value, object], makers: Mapping[Value, Operation]) -> "Selection":
-        """Return the selection of a pass; `stored` are its results that other passes use."""
+    def of(
+        cls, one: Pass, stored: Mapping[Value, object], makers: Mapping[Value, Operation], free: Sequence[int] = ()
+    ) -> "Selection":
+        """Return the selection of a pass; `stored` are its results that other passes use.
+
+        `free` are the dimensions of a tile on chip.
+        """
         uses: Counter[Value] = Counter()
         takers: dict[Value, Operation] = {}
         sums: dict[Value, Reduce] = {}
@@ -92,7 +101,42 @@ class Selection:
             for value in one.places
             if uses[value] == 1 and value not in stored and _is_plain(makers[value]) and _takes(takers[value])
         )
-        return cls(waits, sums)
+        return cls(waits, sums, frozenset(uses), frozenset(_paired(one, {*free}, waits, stored, makers)))
+
+
+def _paired(
+    one: Pass,
+    free: set[int],
+    waits: frozenset[Value],
+    stored: Mapping[Value, object],
+    makers: Mapping[Value, Operation],
+) -> set[Value]:
+    """Return values that are in PSUM, such that no operation reads two of them."""
+    found: set[Value] = set()
+    apart: set[Value] = set()
+    for operation in one.operations:
+        if not (free and _is_plain(operation) and getattr(operation, "function", "") in _ARITHMETIC):
+            continue
+        roots = []
+        for operand in operation.operands:
+            root, at = placed_root(operand, one.places[operation.result], makers)
+            while root in waits and len(inner := _wide(makers[root].operands, one.places[root], free, makers)) == 1:
+                ((root, at),) = inner
+            roots += [root] if free <= {*at} and not isinstance(makers.get(root), Constant) else []
+        if len({*roots}) == 2 and not found.intersection(roots):
+            possible = [root for root in roots if root in one.places and root not in {*stored, *apart}]
+            possible = [root for root in possible if _is_plain(makers[root])][:1]
+            found.update(possible)
+            apart.update(root for root in roots if root not in possible)
+    return found
+
+
+def _wide(
+    operands: Sequence[Value], place: Placement, free: set[int], makers: Mapping[Value, Operation]
+) -> list[tuple[Value, Placement]]:
+    """Return the roots of operands that have all elements of a tile."""
+    roots = [placed_root(value, place, makers) for value in operands]
+    return [(root, at) for root, at in roots if free <= {*at} and not isinstance(makers.get(root), Constant)]
 
 
 def _is_plain(operation: Operation | None) -> bool:
@@ -151,7 +195,7 @@ def _appended(operand: LaneOperand | Waiting) -> LaneOperand:
 
 def _activate(lanes: Lanes, function: str, operand: LaneOperand | Waiting, total: Tensor | None) -> Tensor:
     scale, bias = 1.0, isa.NEUTRAL_BIAS
-    dst = lanes.new(FLOAT32.format, function)
+    dst = lanes.result(FLOAT32.format, function)
     if isinstance(operand, Waiting):
         a, b = operand.a, operand.b
         if operand.op == AluOp.MULTIPLY:
@@ -199,7 +243,7 @@ def _arithmetic(
         if op == AluOp.DIVIDE and not reverse:
             op, scalar = AluOp.MULTIPLY, _inverse(lanes, scalar)
         if isinstance(first, Waiting):
-            dst = lanes.new(FLOAT32.format, op.name.lower())
+            dst = lanes.result(FLOAT32.format, op.name.lower())
             options: isa.Options = {"reverse0": first.reverse, "reverse1": reverse}
             lanes.append(isa.tensor_scalar(dst, first.a, first.b, first.op, scalar, op, **options))
             return dst
@@ -209,7 +253,7 @@ def _arithmetic(
     for first, second, reverse in ((a, b, False), (b, a, True)):
         if isinstance(first, Waiting) and isinstance(second, Tensor | Waiting):
             other = lanes.tile(_appended(second), FLOAT32.format)
-            dst = lanes.new(FLOAT32.format, op.name.lower())
+            dst = lanes.result(FLOAT32.format, op.name.lower())
             reversals: isa.Options = {"reverse0": first.reverse, "reverse1": reverse}
             lanes.append(isa.scalar_tensor_tensor(dst, first.a, first.b, first.op, other, op, **reversals))
             return dst

@@ -9,6 +9,7 @@ from typing import Any
 
 from neuroncore_rtl.frontends.xla.expand.branches import expand_case
 from neuroncore_rtl.frontends.xla.expand.convolution import expand_convolution
+from neuroncore_rtl.frontends.xla.expand.elementwise import expand_pointwise
 from neuroncore_rtl.frontends.xla.expand.indexing import expand_dynamic_slice, expand_dynamic_update, expand_gather
 from neuroncore_rtl.frontends.xla.expand.loops import expand_while
 from neuroncore_rtl.frontends.xla.expand.products import expand_dot
@@ -31,6 +32,7 @@ EXPANDERS: dict[type[Operation], Expander] = {
     graph.DynamicSlice: expand_dynamic_slice,
     graph.DynamicUpdate: expand_dynamic_update,
     graph.Gather: expand_gather,
+    graph.Pointwise: expand_pointwise,
     graph.Reduce: expand_reduce,
     graph.ReduceWindow: expand_reduce_window,
     graph.Scatter: expand_scatter,

@@ -9,7 +9,7 @@ from math import prod
 
 from neuroncore_rtl.frontends.xla.expand.reductions import reduced
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import Dot, Operation, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Dot, Operation, Reshape, Transpose, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32, INTEGER8, INTEGER32
 from neuroncore_rtl.frontends.xla.refusal import Refused
 
@@ -22,9 +22,58 @@ def expand_dot(builder: Builder, dot: Dot) -> tuple[Value, ...] | None:
     batches = prod(dot.operands[0].shape[axis] for axis in dot.batch[0])
     if not dot.result.size or not contracted:
         return (builder.number(0, dot.result.shape, dot.result.type),)
+    if (found := _without_merges(builder, dot)) is not None:
+        return (found,)
     if not dot.result.type.is_boolean and (contracted == 1 or 1 < batches == dot.result.size):
         return (_on_vectors(builder, dot),)
     return expand_integers(builder, dot)
+
+
+def _without_merges(builder: Builder, dot: Dot) -> Value | None:
+    """Return the product of an operand's dimensions before a reshape that merges them: views need no copy."""
+    for side in (0, 1):
+        maker = builder.makers.get(dot.operands[side])
+        if not isinstance(maker, Reshape) or not isinstance(builder.makers.get(maker.operands[0]), Transpose):
+            continue
+        groups = _merged_dimensions(maker.operands[0].shape, maker.result.shape)
+        extents = maker.operands[0].shape
+        if groups is None or all(sum(extents[d] > 1 for d in some) < 2 for some in groups):
+            continue
+        operands, axes = [*dot.operands], [[[*dot.batch[n]], [*dot.contract[n]]] for n in (0, 1)]
+        operands[side] = maker.operands[0]
+        # Batch and contracted dimensions are in pairs: those of the other operand are split.
+        other, split = operands[1 - side], {}
+        for kind in (0, 1):
+            for mine, theirs in zip(axes[side][kind], axes[1 - side][kind], strict=True):
+                split[theirs] = [operands[side].shape[d] for d in groups[mine]]
+        shapes = [split.get(d, [extent]) for d, extent in enumerate(other.shape)]
+        firsts = [sum(map(len, shapes[:d])) for d in range(other.rank)]
+        operands[1 - side] = builder.reshape(other, *(extent for some in shapes for extent in some))
+        for kind in (0, 1):
+            axes[1 - side][kind] = [firsts[d] + n for d in axes[1 - side][kind] for n in range(len(shapes[d]))]
+            axes[side][kind] = [d for one in axes[side][kind] for d in groups[one]]
+        shape = [operands[0].shape[d] for d in axes[0][0]]
+        for operand, (batch, contract) in zip(operands, axes, strict=True):
+            shape += [extent for d, extent in enumerate(operand.shape) if d not in batch and d not in contract]
+        batch, contract = ((tuple(axes[0][n]), tuple(axes[1][n])) for n in (0, 1))
+        fields = {"batch": batch, "contract": contract, "is_exact": dot.is_exact}
+        return builder.reshape(builder.append(Dot, shape, dot.result.type, *operands, **fields), *dot.result.shape)
+    return None
+
+
+def _merged_dimensions(shape: tuple[int, ...], merged: tuple[int, ...]) -> list[list[int]] | None:
+    """Return the dimensions that each dimension of a reshape's result consists of; None if some are divided."""
+    groups, first = [], 0
+    for extent in merged:
+        end, size = first, 1
+        while end < len(shape) and size < extent:
+            size *= shape[end]
+            end += 1
+        if size != extent:
+            return None
+        groups.append([*range(first, end)])
+        first = end
+    return groups if first == len(shape) else None
 
 
 def _on_vectors(builder: Builder, dot: Dot) -> Value:

@@ -15,7 +15,7 @@ __all__ = ["expand_reduce", "from_start", "in_order", "reduced"]
 
 _SHARE = 8
 """Tiles of reduced rows for which SBUF must have room."""
-_ROWS = 32
+_ROWS, _RESULT = 16, 32
 """Minimum rows of the array, and elements of a result, for sums by the array: loads of short rows take longer."""
 _LEAST = 16
 """Minimum elements that each partition reduces, if a reduction is split to use more partitions."""
@@ -84,7 +84,7 @@ def _pays_array(builder: Builder, reduce: Reduce, axes: Sequence[int]) -> bool:
     array, size = reduce.operands[0], prod(reduce.operands[0].shape[axis] for axis in axes)
     kept = [d for d, extent in enumerate(array.shape) if extent != 1 and d not in axes]
     leading = array.type.is_float and bool(kept) and kept[0] > axes[-1]
-    return leading and builder.config.rows >= _ROWS and size >= _LEAST and reduce.result.size >= _ROWS
+    return leading and builder.config.rows >= _ROWS and size >= _LEAST and reduce.result.size >= _RESULT
 
 
 def _by_array(builder: Builder, reduce: Reduce, axes: Sequence[int]) -> tuple[Value, ...]:

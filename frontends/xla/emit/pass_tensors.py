@@ -1,0 +1,50 @@
+"""Tensors of a pass with their steps along its space."""
+
+from dataclasses import dataclass, field
+
+from neuroncore_rtl.frontends.xla.emit.emission import Emission, dense_steps
+from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan, along_space, operand_place
+from neuroncore_rtl.frontends.xla.emit.selection import Selection
+from neuroncore_rtl.frontends.xla.fuse.passes import Pass
+from neuroncore_rtl.frontends.xla.fuse.placement import Placement, placed_root
+from neuroncore_rtl.frontends.xla.graph.operations import Constant, Iota, Value
+from neuroncore_rtl.kernels.program import HbmTensor
+
+__all__ = ["PassTensors"]
+
+
+@dataclass
+class PassTensors:
+    """A pass with its tensors: results that are used elsewhere, and inputs, each with its steps along the space."""
+
+    emission: Emission
+    one: Pass
+    plan: PassPlan
+    used: dict[Value, tuple[int, ...]]
+    inputs: dict[tuple[Value, Placement], tuple[int, ...]] = field(default_factory=dict)
+    selection: Selection = field(init=False)
+
+    def __post_init__(self):
+        self.selection = Selection.of(self.one, self.used, self.emission.makers, self.plan.free)
+        for operation in self.one.operations:
+            for operand in operation.operands:
+                root, place = placed_root(operand, operand_place(self.one, operation, operand), self.emission.makers)
+                if root not in self.one.places and not self._is_number(root):
+                    maker, rank = self.emission.makers.get(root), len(self.one.space)
+                    if isinstance(maker, Iota):
+                        self.inputs[root, place] = tuple(int(at == place[maker.axis]) for at in range(rank))
+                    else:
+                        self.inputs[root, place] = along_space(self._view(root).steps, place, rank)
+
+    def _is_number(self, root: Value) -> bool:
+        maker = self.emission.makers.get(root)
+        return isinstance(maker, Constant) and maker.splat is not None
+
+    def _view(self, root: Value) -> HbmTensor:
+        return self.emission.view(root) or self.emission.tensor(root)
+
+    def presence(self, place: Placement) -> tuple[int, ...]:
+        """Return steps of a value in row-major order of the space's dimensions that it has."""
+        there = {at for at in place if at is not None}
+        dense = dense_steps(tuple(n if d in there else 1 for d, n in enumerate(self.one.space)))
+        return tuple(step if d in there else 0 for d, step in enumerate(dense))

@@ -1,0 +1,76 @@
+"""Values in SBUF: layouts of products and of the passes around them, and the way through HBM of what does not fit."""
+
+from math import prod
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+jnp = pytest.importorskip("jax.numpy")
+
+from neuroncore_rtl.frontends.xla import jit  # noqa: E402
+from neuroncore_rtl.frontends.xla.emit import plan  # noqa: E402
+from neuroncore_rtl.spec.isa import Storage  # noqa: E402
+from tests.frontends.xla.results import compare  # noqa: E402
+
+BOUND = 1e-5
+
+
+def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def attention(x, weights, heads):
+    tokens, features = x.shape
+    q, k, v = (jnp.moveaxis((x @ w).reshape(tokens, heads, features // heads), 1, 0) for w in weights[:3])
+    scores = q @ jnp.swapaxes(k, 1, 2) / np.float32(features**0.5)
+    out = jnp.moveaxis(jax.nn.softmax(scores) @ v, 0, 1).reshape(tokens, features)
+    return x + out @ weights[3]
+
+
+def mean_square(x, weights, heads):
+    return jnp.mean(attention(x, weights, heads) ** 2)
+
+
+@pytest.mark.parametrize(("tokens", "heads", "width"), [(6, 2, 4), (9, 3, 2), (5, 1, 7), (7, 2, 3), (4, 4, 1)])
+@pytest.mark.parametrize("differentiate", [False, True])
+def test_attention_of_any_shape(rng, tokens, heads, width, differentiate):
+    features = heads * width
+    weights = [normal(rng, features, features) for _ in range(4)]
+    function = jax.value_and_grad(mean_square, argnums=(0, 1)) if differentiate else attention
+    compare(lambda x, *weights: function(x, weights, heads), normal(rng, tokens, features), *weights, tolerance=BOUND)
+
+
+def test_a_batch_of_products_and_norms(rng):
+    def block(x, w, gain, back):
+        y = jnp.einsum("bsd,dhw->bhsw", x, w)
+        y = y / (1 + jnp.max(jnp.abs(y), axis=-1, keepdims=True)) * gain
+        return jnp.einsum("bhsw,hwd->bsd", y, back) + x, jnp.sum(y, axis=(0, 2))
+
+    args = normal(rng, 2, 5, 6), normal(rng, 6, 3, 4), normal(rng, 3, 1, 4), normal(rng, 3, 4, 6)
+    compare(block, *args, tolerance=BOUND)
+
+
+def test_values_between_products_stay_in_sbuf(rng):
+    def mlp(x, up, bias, down):
+        return jnp.tanh(x @ up + bias) @ down
+
+    args = normal(rng, 8, 8), normal(rng, 8, 16), normal(rng, 16), normal(rng, 16, 8)
+    compiled = jit(mlp, preset="tiny", target="golden", cache="").lower(*args).compile().compiled
+    steps = [step.instruction for step in compiled.program.steps]
+    stored = [one.shape for one in steps if any(region.storage == Storage.HBM for region in one.writes)]
+    assert sum(map(prod, stored)) == 8 * 8
+
+
+def test_the_way_through_hbm_has_the_same_results(rng, monkeypatch):
+    weights = [normal(rng, 8, 8) for _ in range(4)]
+    x = normal(rng, 8, 8)
+
+    def results():
+        options = {"preset": "tiny", "target": "golden", "auto_cast": "matmult", "cache": ""}
+        model = jit(lambda x, *weights: attention(x, weights, 2), **options)
+        return np.asarray(model(x, *weights))
+
+    found = results()
+    monkeypatch.setattr(plan, "_SHARE", 1 << 30)
+    np.testing.assert_array_equal(results(), found)
