@@ -13,7 +13,7 @@ from jaxlib.version import __version__
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.frontends.xla.compiled import compile_graph
-from neuroncore_rtl.frontends.xla.emit.emission import Options
+from neuroncore_rtl.frontends.xla.options import Options
 from neuroncore_rtl.frontends.xla.reading.attributes import user_line
 from neuroncore_rtl.frontends.xla.reading.module import parse_text, read_module
 from neuroncore_rtl.frontends.xla.refusal import Refused

@@ -1,10 +1,13 @@
 """Compilation of a graph: its program as an image."""
 
+from neuroncore_rtl.frontends.xla.casting import casted
 from neuroncore_rtl.frontends.xla.emit.block import emit_block
-from neuroncore_rtl.frontends.xla.emit.emission import Emission, Options
+from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.expand import expanded
 from neuroncore_rtl.frontends.xla.graph.operations import Graph, Value
 from neuroncore_rtl.frontends.xla.graph.text import graph_text
+from neuroncore_rtl.frontends.xla.graph.types import CASTS
+from neuroncore_rtl.frontends.xla.options import Options
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.frontends.xla.simplify import simplified
 from neuroncore_rtl.kernels.program import Program, build_image
@@ -39,7 +42,10 @@ def compile_graph(
         return max((places.get(value, 0) for value in [*emission.tensors]), default=0) / (2 * len(places) or 1)
 
     with progress(f"compiling {name}", "compiling", len(graph.operations) or 1, share):
-        graph = simplified(expanded(simplified(graph), config))
+        graph = simplified(graph)
+        if options.auto_cast == "all":
+            graph = simplified(casted(graph, CASTS[options.auto_cast_type]))
+        graph = simplified(expanded(graph, config))
         places |= {value: at for at, one in enumerate(graph.operations) for value in one.results}
         inputs = []
         try:

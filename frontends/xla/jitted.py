@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from neuroncore_rtl.frontends.xla.emit.emission import Options
+from neuroncore_rtl.frontends.xla.options import Options, options_of
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.run import Result
 from neuroncore_rtl.run.compiled import Compiled
@@ -39,8 +39,8 @@ def jit(
     *,
     preset: str | Config = "small",
     target: Any = "rtl",
-    auto_cast: str = "none",
-    auto_cast_type: str = "bf16",
+    auto_cast: str | None = None,
+    auto_cast_type: str | None = None,
     order: str = "scheduled",
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | tuple[str, ...] = (),
@@ -55,8 +55,9 @@ def jit(
         preset: the machine, as for `run`.
         variables: parameters of the machine and variables of a run, as for `run`.
         target: "rtl", compared with golden byte for byte; "golden"; "model"; or a `Target`.
-        auto_cast: which float32 values the machine may round: "none", or "matmult", the operands of products.
-        auto_cast_type: their format: "bf16", "fp16", "tf32" or "fp8e4".
+        auto_cast: which float32 values the machine may round: "none"; "matmult", the operands of products; or "all";
+            default the flag of the variable NEURON_CC_FLAGS, or "none".
+        auto_cast_type: their format: "bf16", "fp16", "tf32" or "fp8_e4m3"; default the flag, or "bf16".
         order: "scheduled", or "program" for the order of emission.
         static_argnums: positions of arguments that are no arrays, as for `jax.jit`.
         static_argnames: names of such arguments.
@@ -66,7 +67,8 @@ def jit(
     """
     statics = {"static_argnums": static_argnums, "static_argnames": static_argnames}
     pure = _jax().jit(function, keep_unused=True, donate_argnums=donate_argnums, **statics)
-    return Jitted(pure, preset, target, Options(auto_cast, auto_cast_type), order, statics, cache, variables)
+    options = options_of(auto_cast=auto_cast, auto_cast_type=auto_cast_type)
+    return Jitted(pure, preset, target, options, order, statics, cache, variables)
 
 
 class Jitted:

@@ -15,6 +15,7 @@ from neuroncore_rtl.frontends.xla.emit.homes import Home, copy_tile
 from neuroncore_rtl.frontends.xla.fuse.placement import kept_dimensions
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.types import check_narrow
+from neuroncore_rtl.frontends.xla.options import Options
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.library.transpose import identity
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
@@ -22,27 +23,9 @@ from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import Engine
 
-__all__ = ["VIEWS", "Emission", "Options", "dense_steps"]
+__all__ = ["VIEWS", "Emission", "dense_steps"]
 
 VIEWS = (graph.Broadcast, graph.Reshape, graph.Transpose, graph.StridedSlice, graph.Reverse)
-
-
-@dataclass(frozen=True)
-class Options:
-    """Options of a compilation; Refused if one is unknown.
-
-    Arguments:
-        auto_cast: which float32 values the machine may round: "none", or "matmult", the operands of products.
-        auto_cast_type: their format: "bf16", "fp16", "tf32", "fp8e4".
-    """
-
-    auto_cast: str = "none"
-    auto_cast_type: str = "bf16"
-
-    def __post_init__(self):
-        for name, known in (("auto_cast", ("none", "matmult")), ("auto_cast_type", ("bf16", "fp16", "tf32", "fp8e4"))):
-            if getattr(self, name) not in known:
-                raise Refused(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
 
 
 @dataclass

@@ -3,15 +3,15 @@
 from math import prod
 
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
-from neuroncore_rtl.frontends.xla.emit.emission import Emission, Options
+from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.graph.operations import Dot, Value
+from neuroncore_rtl.frontends.xla.graph.types import CASTS
+from neuroncore_rtl.frontends.xla.options import Options
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.program import HbmTensor
-from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, TF32, Format
+from neuroncore_rtl.spec.formats import BF16, FP32, Format
 
 __all__ = ["emit_dot", "format_of_dot", "product_format"]
-
-_CASTS = {"bf16": BF16, "fp16": FP16, "tf32": TF32, "fp8e4": FP8E4M3}
 
 
 def emit_dot(emission: Emission, dot: Dot) -> None:
@@ -42,8 +42,8 @@ def product_format(options: Options, left: Value, right: Value) -> Format:
     widest = max((left.type, right.type), key=lambda of: (of.format is FP32, of.bits)).format
     if left.type != right.type and left.type.bits == right.type.bits:
         widest = BF16 if left.type.bits == 8 else FP32
-    if widest is FP32 and options.auto_cast != "none":
-        return _CASTS[options.auto_cast_type]
+    if widest is FP32 and options.auto_cast == "matmult":
+        return CASTS[options.auto_cast_type].format
     return widest
 
 

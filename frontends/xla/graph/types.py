@@ -9,7 +9,9 @@ from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.spec import formats
 from neuroncore_rtl.spec.formats import Format, IntFormat
 
-__all__ = ["BOOLEAN", "FLOAT32", "INTEGER8", "INTEGER32", "UNSIGNED32", "ElementType", "check_narrow", "element_type"]
+__all__ = [
+    "BOOLEAN", "CASTS", "FLOAT32", "INTEGER8", "INTEGER32", "UNSIGNED32", "ElementType", "check_narrow", "element_type",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,13 @@ _INSTEAD = {
     "f8E5M2FNUZ": "float8_e5m2",
 }  # fmt: skip
 
+CASTS = {
+    "bf16": _TYPES["bf16"],
+    "fp16": _TYPES["f16"],
+    "tf32": ElementType("tf32", formats.TF32, np.dtype(np.float32)),
+    "fp8_e4m3": _TYPES["f8E4M3"],
+}
+"""Types to which float32 may be cast, by neuronx-cc's names."""
 FLOAT32, INTEGER8, INTEGER32, UNSIGNED32, BOOLEAN = (_TYPES[name] for name in ("f32", "i8", "i32", "ui32", "i1"))
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 from neuroncore_rtl.frontends.xla.graph import operations as graph
+from neuroncore_rtl.frontends.xla.graph.types import ElementType
+from neuroncore_rtl.spec.formats import TF32
 
 __all__ = ["fold"]
 
@@ -78,7 +80,7 @@ def _evaluate(operation: graph.Operation, known: dict[graph.Value, np.ndarray]) 
                 return None
             source, target = operation.operands[0].type, result.type
             exact = not source.is_float or (target.is_float and source.bits >= 32)
-            return _converted(arrays[0], target.dtype) if exact and not target.is_boolean else None
+            return _converted(arrays[0], target) if exact and not target.is_boolean else None
     if result.size > _LARGEST and not wide:
         return None
     with np.errstate(all="ignore"):
@@ -103,8 +105,12 @@ def _evaluate(operation: graph.Operation, known: dict[graph.Value, np.ndarray]) 
     return None
 
 
-def _converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _converted(array: np.ndarray, to: ElementType) -> np.ndarray:
     """Return the array in another type; what repeats one element keeps its strides of 0."""
     if array.size > 1 and not any(array.strides):
-        return np.broadcast_to(array[(0,) * array.ndim].astype(dtype), array.shape)
-    return array.astype(dtype)
+        return np.broadcast_to(_converted(array[(0,) * array.ndim], to), array.shape)
+    found = array.astype(to.dtype)
+    if to.format is TF32:  # in numpy's float32: to nearest, ties to even
+        codes = found.view(np.uint32)
+        found = np.where(np.isnan(found), found, (codes + 0xFFF + (codes >> 13 & 1) & 0xFFFFE000).view(np.float32))
+    return found

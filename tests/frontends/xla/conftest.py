@@ -1,8 +1,9 @@
-"""Tests compile every model anew."""
+"""Tests compile every model anew, without flags of the environment."""
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def _no_cache(monkeypatch):
+def _no_environment(monkeypatch):
     monkeypatch.setenv("NEURON_COMPILE_CACHE_URL", "")
+    monkeypatch.delenv("NEURON_CC_FLAGS", raising=False)

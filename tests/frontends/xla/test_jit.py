@@ -93,23 +93,6 @@ def test_a_refusal_names_the_rule_the_value_and_the_users_line(function, message
     assert "test_jit.py:" in str(refused.value)
 
 
-def test_operands_of_products_are_rounded_only_if_that_is_allowed(rng):
-    a, b = (rng.normal(size=shape).astype(np.float32) for shape in ((5, 6), (6, 7)))
-    exact = a.astype(np.float64) @ b
-    errors = {}
-    for cast, kind in (("none", "bf16"), ("matmult", "fp16"), ("matmult", "bf16")):
-        model = jit(jnp.dot, preset="nano", target="golden", auto_cast=cast, auto_cast_type=kind)
-        errors[cast, kind] = np.abs(model(a, b) - exact).max()
-    assert errors["none", "bf16"] < 1e-6 < errors["matmult", "fp16"] < errors["matmult", "bf16"] < 0.1
-
-
-@pytest.mark.parametrize("options", [{"auto_cast": "all"}, {"auto_cast_type": "int8"}])
-def test_an_unknown_cast_is_refused(options):
-    (name,) = options
-    with pytest.raises(Refused, match=f"{name} must be one of "):
-        jit(jnp.sin, preset="nano", target="golden", **options)
-
-
 def test_random_keys_are_arguments_and_results():
     def split(key):
         return jax.random.split(key, 3), jax.random.bits(key, (5,))
