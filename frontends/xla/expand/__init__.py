@@ -13,6 +13,7 @@ from neuroncore_rtl.frontends.xla.expand.elementwise import expand_pointwise
 from neuroncore_rtl.frontends.xla.expand.indexing import expand_dynamic_slice, expand_dynamic_update, expand_gather
 from neuroncore_rtl.frontends.xla.expand.loops import expand_while
 from neuroncore_rtl.frontends.xla.expand.products import expand_dot
+from neuroncore_rtl.frontends.xla.expand.random import expand_random_bits
 from neuroncore_rtl.frontends.xla.expand.reductions import expand_reduce
 from neuroncore_rtl.frontends.xla.expand.scattering import expand_scatter
 from neuroncore_rtl.frontends.xla.expand.sorting import expand_sort
@@ -33,6 +34,7 @@ EXPANDERS: dict[type[Operation], Expander] = {
     graph.DynamicUpdate: expand_dynamic_update,
     graph.Gather: expand_gather,
     graph.Pointwise: expand_pointwise,
+    graph.RandomBits: expand_random_bits,
     graph.Reduce: expand_reduce,
     graph.ReduceWindow: expand_reduce_window,
     graph.Scatter: expand_scatter,

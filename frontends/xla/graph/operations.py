@@ -15,8 +15,8 @@ from neuroncore_rtl.kernels.program.source import SourceLine
 
 __all__ = [
     "Bitcast", "Branches", "Broadcast", "Concatenate", "Constant", "Convolution", "Dot", "DynamicSlice",
-    "DynamicUpdate", "Gather", "GatherRows", "Graph", "Iota", "Operation", "Pad", "Pointwise", "Reduce",
-    "ReduceWindow", "Reshape", "Reverse", "Scatter", "ScatterRows", "SelectAndScatter", "Sort", "SortRows",
+    "DynamicUpdate", "Gather", "GatherRows", "Graph", "Iota", "Operation", "Pad", "Pointwise", "RandomBits",
+    "Reduce", "ReduceWindow", "Reshape", "Reverse", "Scatter", "ScatterRows", "SelectAndScatter", "Sort", "SortRows",
     "StridedSlice", "Transpose", "Value", "While", "WindowShape",
 ]  # fmt: skip
 
@@ -244,6 +244,12 @@ class DynamicSlice(Operation):
 
 class DynamicUpdate(Operation):
     """Operands: an array, the new slice, an index for each dimension, clamped so that the slice fits."""
+
+
+class RandomBits(Operation):
+    """Operand: a state of two uint64 as words [2, 2], lowest first. Results: the next state, and random integers."""
+
+    is_threefry: bool
 
 
 class Gather(Operation):

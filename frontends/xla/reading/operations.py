@@ -9,6 +9,7 @@ import numpy as np
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value, WindowShape
+from neuroncore_rtl.frontends.xla.graph.types import UNSIGNED32
 from neuroncore_rtl.frontends.xla.reading.attributes import Attributes
 from neuroncore_rtl.frontends.xla.refusal import Refused
 
@@ -199,6 +200,18 @@ def _convolution(builder: Builder, given: Given) -> Sequence[Value]:
         batch_groups=batch_groups,
     )  # fmt: skip
     return [builder.transpose(plain, *np.argsort(outward).tolist())]
+
+
+@_reads("rng_bit_generator")
+def _random_bits(builder: Builder, given: Given) -> Sequence[Value]:
+    (state,), (_, bits) = given.operands, given.results
+    if state.shape != (2,) or not state.type.is_wide or not bits.type.is_integer:
+        raise Refused(f"random bits must be integers of a state of 2 uint64, not {bits} of {state}")
+    words, new = builder.append(graph.Bitcast, (2, 2), UNSIGNED32, state), Value((2, 2), UNSIGNED32)
+    fields = {"operands": (words,), "results": (new, bits), "source": builder.source}
+    is_threefry = given.attributes.text("rng_algorithm") == "THREE_FRY"  # the other two are Philox
+    builder.operations.append(graph.RandomBits(**fields, is_threefry=is_threefry))
+    return builder.append(graph.Bitcast, (2,), state.type, new), bits
 
 
 @_reads("case")

@@ -100,7 +100,7 @@ def _evaluate(operation: graph.Operation, known: dict[graph.Value, np.ndarray]) 
                 return arrays[0][tuple(map(slice, starts, ends, steps))]
             case graph.Concatenate(axis=axis):
                 return np.concatenate(arrays, axis)
-            case graph.Bitcast() if arrays[0].itemsize == result.type.dtype.itemsize and not wide:
+            case graph.Bitcast():
                 return np.ascontiguousarray(arrays[0]).view(result.type.dtype).reshape(result.shape)
     return None
 

@@ -2,7 +2,7 @@
 
 - x erfc(-x / sqrt 2) / 2 is gelu(x); with tanh, x (1 + tanh(...)) / 2, its approximation.
 - x logistic(x) is silu(x).
-- maximum(x, -inf), x * 1 and x / 1 are x.
+- maximum(x, -inf), x * 1 and x / 1 are x; so are the bits of x's bits in its type.
 
 A graph that differs, or another type than float32, is computed as written.
 """
@@ -13,7 +13,7 @@ from math import inf, isclose, pi, prod, sqrt
 
 from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
 from neuroncore_rtl.frontends.xla.graph.cloning import rebuilt, renamed
-from neuroncore_rtl.frontends.xla.graph.operations import Constant, Graph, Operation, Pointwise, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Bitcast, Constant, Graph, Operation, Pointwise, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32
 
 __all__ = ["recognise"]
@@ -42,6 +42,11 @@ def _recognise(block: Graph, makers: dict[Value, Operation], same: dict[Value, V
                 continue
             if operation.function == "multiply" and (found := _function(operation.result, makers)) is not None:
                 operation = makers[operation.result] = replace(operation, operands=found[1:], function=found[0])
+        if isinstance(operation, Bitcast) and isinstance(maker := makers.get(operation.operands[0]), Bitcast):
+            (first,), result = maker.operands, operation.result
+            if (first.shape, first.type) == (result.shape, result.type):
+                same[result] = first
+                continue
         operations.append(operation)
     return replace(block, operations=operations, results=renamed(block.results, same))
 
