@@ -1,13 +1,14 @@
 """Reader of modules: functions are inlined at their calls, composites replaced by their decompositions."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Sort, Value
 from neuroncore_rtl.frontends.xla.reading.attributes import Attributes, tensor_type, user_line
 from neuroncore_rtl.frontends.xla.reading.legal import legalised
 from neuroncore_rtl.frontends.xla.reading.operations import READERS, Given
@@ -110,6 +111,8 @@ class _Reader:
             return self._call(
                 attributes.text("decomposition") or attributes.text("callee"), operands, operations, source
             )
+        if alias == "ApproxTopK":
+            return self._top(one, operands, operations, source)
         if name not in READERS:
             raise Refused(_reason(name, attributes))
         results = tuple(Value(*tensor_type(result.type)) for result in one.results)
@@ -129,6 +132,19 @@ class _Reader:
         results = self._append(block, dict(zip(block.arguments, operands, strict=True)), operations)
         self.callers.pop()
         return results
+
+    def _top(
+        self, one: ir.Operation, operands: tuple[Value, ...], operations: list[Operation], source: SourceLine
+    ) -> tuple[Value, ...]:
+        """Append a sort and slices: the exact results, which an approximation may have."""
+        attributes: Any = one.attributes
+        body = self.functions[attributes["called_computations"][0].value].regions[0].blocks[0]
+        axis = attributes["mhlo.backend_config"]["reduction_dim"].value
+        arrays, builder = operands[: len(one.results)], Builder(source, operations=operations)
+        results = tuple(Value(each.shape, each.type) for each in arrays)
+        operations.append(Sort(operands=arrays, results=results, source=source, axis=axis, body=self.block(body, {})))
+        count = tensor_type(one.results[0].type)[0][axis]
+        return tuple(builder.part(each, axis, 0, count) for each in results)
 
 
 def _reason(name: str, attributes: Attributes) -> str:

@@ -77,6 +77,13 @@ def test_comparators_of_any_body(rng):
     compare(lambda x, y: lax.sort((jnp.abs(x), y), num_keys=2), x, y)
 
 
+def test_approximate_extremes_are_exact(rng):
+    """Also along another dimension, with equal elements, and with more results than asked."""
+    x = rng.integers(-9, 9, (4, 40)).astype(np.float32)
+    compare(lambda x: (lax.approx_max_k(x, 5), lax.approx_min_k(x, 3, reduction_dimension=0)), x)
+    compare(lambda x: lax.approx_max_k(x, 5, aggregate_to_topk=False)[0][:, :5], x)
+
+
 def test_one_criterion_is_compared_as_integers(rng):
     """A comparison of floats costs no more than one of integers: its keys are computed once."""
     x = draw(rng, (4, 64), "float32", ties=False)
