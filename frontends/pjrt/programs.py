@@ -9,7 +9,7 @@ from jaxlib.mlir import ir
 from neuroncore_rtl.frontends.pjrt.arrays import DeviceArray, code_of
 from neuroncore_rtl.frontends.pjrt.core import CLIENT, JaxCore
 from neuroncore_rtl.frontends.xla.cache import Compilation, model_folder
-from neuroncore_rtl.frontends.xla.emit.emission import Options
+from neuroncore_rtl.frontends.xla.options import options_of
 from neuroncore_rtl.frontends.xla.reading.module import parse_artifact
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.run.compiled import ArrayType
@@ -38,7 +38,7 @@ class DeviceProgram:
         module = parse_artifact(portable)
         self.name = ir.StringAttr(module.operation.attributes["sym_name"]).value
         self.donated = _donated(module)
-        work = Compilation(self.name, module, CLIENT.config, Options(), "scheduled", model_folder(None))
+        work = Compilation(self.name, module, CLIENT.config, options_of(), "scheduled", model_folder(None))
         self.compiled = work.compiled()
         self.fingerprint = work.key
         self.kinds = [code_of(result.dtype) for result in self.compiled.results]
