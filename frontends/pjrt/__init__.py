@@ -11,7 +11,7 @@ SUPPORTED = ("0.10.2",)
 
 @cache
 def initialize() -> None:
-    """Register the platform if JAX is told to use it; JAX calls this before its first use of a device."""
+    """Register the platform if JAX_PLATFORMS names it; JAX calls this before its first use of a device."""
     import jax
     import jaxlib
 

@@ -1,4 +1,4 @@
-"""Objects that JAX knows by number, in the place of a pointer."""
+"""Numbers that JAX holds as pointers to objects of Python."""
 
 from itertools import count
 from typing import Any
@@ -30,7 +30,7 @@ class Handles:
         return self._objects[number]
 
     def free(self, number: int | None) -> Any:
-        """Forget an object; return it, or None if there is none."""
+        """Forget an object; return it, or None for an unknown number."""
         return self._objects.pop(number or 0, None)
 
 

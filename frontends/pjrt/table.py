@@ -52,7 +52,7 @@ def _failure(error: BaseException) -> Failure:
 
 
 def _work_of(name: str) -> Callable[[Any], None]:
-    """Return what a function does: work of its own, the end of an object, or attributes of an object."""
+    """Return what a function does: a call of Python, the end of an object, or attributes of an object."""
     fields = FIELDS[name]
     if name in WORK:
         return WORK[name]

@@ -71,7 +71,7 @@ class Emission:
         self.tensors = outside
 
     def forget(self) -> None:
-        """Forget what is in SBUF, before and after instructions that may be skipped or repeated."""
+        """Forget all values in SBUF, before and after instructions that may be skipped or repeated."""
         self.matrices.clear()
         for home in self.homes.values():
             home.residents.clear()
@@ -219,7 +219,7 @@ class Emission:
         return self.constant(np.broadcast_to(column.reshape(shape), value.shape), value.type.format, "indices")
 
     def _viewed(self, maker: graph.Operation, tensor: HbmTensor) -> HbmTensor | None:
-        """Return the view of a tensor that an operation makes; None if there is none."""
+        """Return the view of a tensor that an operation makes, if it makes one."""
         (operand,), shape = maker.operands, maker.results[0].shape
         match maker:
             case graph.Bitcast():

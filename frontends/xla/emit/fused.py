@@ -115,7 +115,7 @@ class _TileEmitter:
                     self._append_reduction(operation)
         for value, steps in self.emitter.used.items():
             with override_source(self.emission.makers[value].source):
-                self._put(value, steps)
+                self._place(value, steps)
 
     def _shape(self, steps: Sequence[int]) -> tuple[int, ...]:
         """Return the shape in a partition of a value with these steps along the nest's dimensions."""
@@ -143,7 +143,7 @@ class _TileEmitter:
         self.values[result] = append_selected(lanes, operation, operands, waits=waits, total=total)
 
     def _apart(self, operands: list[LaneOperand | Waiting]) -> list[LaneOperand | Waiting]:
-        """Return operands of which one at most is in PSUM, which an instruction requires; the others are moved."""
+        """Return operands with at most one in PSUM, as an instruction requires; the others are moved."""
         found, is_read = [], False
         for one in operands:
             tile = one.a if isinstance(one, Waiting) else one
@@ -290,7 +290,7 @@ class _TileEmitter:
             steps=(row, *free),
         )
 
-    def _put(self, value: Value, along: Sequence[int]) -> None:
+    def _place(self, value: Value, along: Sequence[int]) -> None:
         """Store a result in HBM, or keep its tile."""
         steps = self.nest.steps(along)
         # A value without a dimension of the nest is stored by the first tile of it.

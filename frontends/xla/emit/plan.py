@@ -59,7 +59,7 @@ class _Planner:
         for one in self.passes:
             number = max(self.segments.values(), default=0)
             self.segments[one] = number + 1 if one.operations[0].blocks and not one.is_fused else number
-            # A loop has a segment of its own.
+            # A loop has its own segment.
             if self.segments[one] > number:
                 self.segments[one] += 1
         self.reads: dict[Value, list[_Read]] = {}
@@ -76,7 +76,7 @@ class _Planner:
         self._choose()
 
     def _origin(self, value: Value) -> Value:
-        """Return the value of which this is a view."""
+        """Return the value that this is a view into."""
         maker = self.emission.makers.get(value)
         while isinstance(maker, VIEWS) or (
             isinstance(maker, graph.Bitcast) and maker.operands[0].type.bits == value.type.bits
@@ -100,7 +100,7 @@ class _Planner:
             if one.is_fused and any(self._is_on_chip(value, one) for value in self._inputs(one)):
                 self.plans[one].on_chip = True
         for one in self.passes:
-            self._read(one)
+            self._note_reads(one)
         for one in reversed(self.passes):
             plan = self.plans[one]
             if plan.on_chip:
@@ -125,8 +125,8 @@ class _Planner:
         sizes = [(value.size, fmt.bits) for value in dot.operands] + [(dot.result.size, dot.result.type.bits)]
         return all(size * bits // 8 <= most for size, bits in sizes)
 
-    def _read(self, one: Pass) -> None:
-        """Note the reads of a pass; what is not read on chip must be in HBM."""
+    def _note_reads(self, one: Pass) -> None:
+        """Note the reads of a pass; values that it does not read on chip must be in HBM."""
         first = one.operations[0]
         for op in one.operations:
             for value in _operands_of(op):
@@ -153,7 +153,7 @@ class _Planner:
                         extent, step = (contraction_rows(view, batch, contract) or [(1, 0)])[-1]
                         self.reads[origin].append(_Read(one, first, (step,), extent))
 
-    def _wanted(self, value: Value) -> Iterator[tuple[int, int, int]]:
+    def _layouts(self, value: Value) -> Iterator[tuple[int, int, int]]:
         """Yield the step along the partitions that each reader of a value wants, the cost of another, and a unit."""
         for read in self.reads.get(value, ()):
             if read.dot is not None:
@@ -175,7 +175,7 @@ class _Planner:
         units = [
             unit
             for value in one.places
-            for step, _, unit in self._wanted(value)
+            for step, _, unit in self._layouts(value)
             if unit > 1 and self._steps(one, value)[row] == step and one.space[row] % unit == 0
         ]
         plan.row, plan.unit = row, min(units, default=one.space[row])
@@ -245,7 +245,7 @@ class _Planner:
             own = self._steps(one, value)[row]
             if value in self.in_hbm and own == 1 and value.size > extent:
                 cost += _FETCH * value.size
-            cost += sum(price for step, price, _ in self._wanted(value) if step != own)
+            cost += sum(price for step, price, _ in self._layouts(value) if step != own)
         return cost
 
     def _lay_out_product(self, one: Pass, plan: PassPlan) -> None:
@@ -259,14 +259,14 @@ class _Planner:
         for turned, (m, n) in enumerate(((left, right), (right, left))):
             cost = batches * depth * ceil(m / self.lanes) * max(n, self.lanes) * self.lanes
             cost += _FETCH * dot.result.size if turned and dot.result in self.in_hbm and left > 1 else 0
-            for step, price, _ in self._wanted(dot.result):
+            for step, price, _ in self._layouts(dot.result):
                 cost += price if step and (step < right) != turned else 0
             costs.append(cost)
         plan.turned = costs[1] < costs[0]
         rows = right if plan.turned else left
         units = [
             unit
-            for step, _, unit in self._wanted(dot.result)
+            for step, _, unit in self._layouts(dot.result)
             if unit > 1 and (step < right) == plan.turned and rows % unit == 0
         ]
         plan.unit = min(units, default=rows)

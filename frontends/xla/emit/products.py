@@ -171,7 +171,7 @@ class ChipProduct:
                                 sums = self._sums(batch, i, part, columns)
                                 offset = place + row + part.start * m[-1][2] + column + few.start * n[-1][2]
                                 lines = [(length(part), m[-1][2])], [(length(few), n[-1][2])]
-                                self._put(resident, offset, *lines, sums)
+                                self._move(resident, offset, *lines, sums)
             if resident is not None:
                 self.home.residents.append(resident)
             self.home.is_stored = self.stored
@@ -181,7 +181,7 @@ class ChipProduct:
         assert self.kept is not None
         return laid_out(self.program, self.kept, self.out.size, rows, self.out.name, unit)
 
-    def _put(
+    def _move(
         self, resident: SbufCopy | None, offset: int, rows: list[ViewLine], free: list[ViewLine], sums: Tensor
     ) -> None:
         tile = None if resident is None else resident.legal(offset, rows, free, self.program.config)
