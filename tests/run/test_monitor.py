@@ -59,7 +59,11 @@ def test_a_report_has_the_format_of_neuron_monitor(folder):
         wait_for(lambda: machine.looks > 2 and live_records())
         (record,) = live_records()
     (process,) = record["neuron_runtime_data"]
-    assert process["pid"] == os.getpid() and process["error"] == "" and "pytest" in process["neuron_runtime_tag"]
+    assert (
+        process["pid"] == os.getpid()
+        and process["error"] == ""
+        and os.path.basename(sys.argv[0]) in process["neuron_runtime_tag"]
+    )
     report = process["report"]
     assert all(group["period"] > 0 and group["error"] == "" for group in report.values())
     assert report["neuroncore_counters"]["neuroncores_in_use"] == {

@@ -90,8 +90,8 @@ class Emission:
 
     def move(self, dst: Tensor, source: Tensor) -> None:
         """Append a copy on chip, a cast if the formats differ, on the engine that has less to do."""
-        is_free = self.busy[Engine.SCALAR] < self.busy[Engine.VECTOR]
-        copy = activation(dst, source, "identity") if is_free else tensor_copy(dst, source)
+        copies = tensor_copy(dst, source), activation(dst, source, "identity")
+        copy = min(copies, key=lambda one: self.busy[one.engine])
         self.busy[copy.engine] += dst.size
         self.program.append(copy)
 

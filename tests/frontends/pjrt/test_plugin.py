@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.house.tree import ROOT
+from tests.interrupts import heed_ctrl_c
 
 pytest.importorskip("jax")
 
@@ -32,7 +33,9 @@ def script(tmp_path):
         paths = {"PYTHONPATH": f"{ROOT}:{tmp_path}", "JAX_PLATFORMS": platform}
         chosen = {"NEURON_PRESET": "tiny", "NEURON_COMPILE_CACHE_URL": "", **variables}
         command = [sys.executable, "-W", "error::DeprecationWarning:__main__", str(file)]
-        return subprocess.run(command, env=os.environ | paths | chosen, capture_output=True, text=True, timeout=300)
+        environment = os.environ | paths | chosen
+        pipes = {"capture_output": True, "text": True, "timeout": 300}
+        return subprocess.run(command, env=environment, preexec_fn=heed_ctrl_c, **pipes)
 
     return run
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from neuroncore_rtl import ROOT
+from tests.interrupts import heed_ctrl_c
 
 
 def processes(session: int) -> list[str]:
@@ -34,7 +35,7 @@ def interrupt(words: list[str], line: str, **variables: object) -> tuple[int, st
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+        preexec_fn=heed_ctrl_c,
     )
     assert any(line in said for said in run.stderr), f"{line!r} was not printed"
     os.killpg(run.pid, signal.SIGINT)

@@ -173,7 +173,7 @@ def test_a_golden_all_reduce_in_another_order_gives_the_same_and_a_wrong_one_is_
         ({"SUITE": "fpgen", "FROM": "{}"}, "FROM must be a folder with IBM's files .*, not '{}'; source: .*tried"),
         ({"SUITE": "testfloat", "FROM": "{}/gone"}, "FROM must be the program testfloat_gen, .*, not '{}/gone'"),
         ({"SUITE": "nccl-tests", "FROM": "{}"}, "FROM must not be given with SUITE=nccl-tests"),
-        ({"SUITE": "fpgen", "SEED": 2}, "SEED must be given with SUITE=testfloat or nccl-tests, not fpgen"),
+        ({"SUITE": "fpgen", "SEED": 2}, "SEED must be given with SUITE=testfloat or nccl-tests or jax, not fpgen"),
         ({"SUITE": "riscv-tests", "MAC_LATENCY": 4}, "MAC_LATENCY must be given with SUITE=fpgen or testfloat"),
     ],
 )
