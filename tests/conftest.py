@@ -3,6 +3,7 @@
 import gc
 import os
 import random
+import signal
 
 import numpy as np
 import pytest
@@ -11,6 +12,11 @@ from neuroncore_rtl.run.sim import doctor, simulation
 
 _SEED = 20260401
 """Seed of modules without `SEED`."""
+
+
+def pytest_configure():
+    """Let processes that tests start heed Ctrl-C; a shell's background jobs, and their children, ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _seed_of(request) -> int:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from tests.house.tree import ROOT
-from tests.interrupts import heed_ctrl_c
 
 pytest.importorskip("jax")
 
@@ -35,7 +34,7 @@ def script(tmp_path):
         command = [sys.executable, "-W", "error::DeprecationWarning:__main__", str(file)]
         environment = os.environ | paths | chosen
         pipes = {"capture_output": True, "text": True, "timeout": 300}
-        return subprocess.run(command, env=environment, preexec_fn=heed_ctrl_c, **pipes)
+        return subprocess.run(command, env=environment, **pipes)
 
     return run
 

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 from neuroncore_rtl import ROOT
-from tests.interrupts import heed_ctrl_c
 
 
 def processes(session: int) -> list[str]:
@@ -35,7 +34,6 @@ def interrupt(words: list[str], line: str, **variables: object) -> tuple[int, st
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=heed_ctrl_c,
     )
     assert any(line in said for said in run.stderr), f"{line!r} was not printed"
     os.killpg(run.pid, signal.SIGINT)

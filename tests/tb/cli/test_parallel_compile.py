@@ -8,8 +8,6 @@ import time
 
 import pytest
 
-from tests.interrupts import heed_ctrl_c
-
 pytest.importorskip("jax")
 
 SCRIPT = """
@@ -34,7 +32,7 @@ def command(tmp_path, *words):
     (tmp_path / "script.py").write_text(SCRIPT)
     environment = {**os.environ, "NEURON_COMPILE_CACHE_URL": str(tmp_path / "cache"), "PYTHONPATH": os.getcwd()}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, *words], env=environment, preexec_fn=heed_ctrl_c, **pipes)
+    return subprocess.Popen([sys.executable, *words], env=environment, **pipes)
 
 
 def test_a_scripts_programs_are_compiled_before_it_runs_and_an_error_stops_no_other(tmp_path):

@@ -15,7 +15,6 @@ from neuroncore_rtl.__main__ import app
 from neuroncore_rtl.run import monitor
 from neuroncore_rtl.run.monitor import Ongoing, watched
 from tests.house.tree import ROOT
-from tests.interrupts import heed_ctrl_c
 from tests.run.test_monitor import Machine, wait_for
 
 
@@ -71,7 +70,7 @@ def test_the_page_ends_with_status_0_and_restores_the_terminal(end, tmp_path):
     files = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
     environment = os.environ | {"NEURONCORE_RTL_FILES": str(tmp_path), "PYTHONPATH": str(ROOT), "TERM": "xterm"}
     words = [sys.executable, "-m", "neuroncore_rtl", "top"]
-    top = subprocess.Popen(words, cwd=ROOT, env=environment, preexec_fn=heed_ctrl_c, **files)
+    top = subprocess.Popen(words, cwd=ROOT, env=environment, **files)
     try:
         shown = read_until(ours, b"nothing runs")
         assert termios.tcgetattr(theirs) != before
