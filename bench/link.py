@@ -9,21 +9,24 @@ from rich.table import Table
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.bench import instance as instance_bench
 from neuroncore_rtl.golden.link.cluster import NETWORKS, Cluster, all_reduce
-from neuroncore_rtl.golden.link.timing import LinkCase, Parameters, calibrate, timing_errors
+from neuroncore_rtl.golden.link.timing import LinkCase, Parameters, calibrate, cycles_of, timing_errors
 from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.hdl.link.router import Router
+from neuroncore_rtl.kernels.library.collectives import torus_all_reduce
 from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
-from neuroncore_rtl.spec.instance import INSTANCES
+from neuroncore_rtl.spec.instance import INSTANCES, Instance
+from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Group
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
-from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE
+from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE, torus_bound
 from neuroncore_rtl.tb.tests.links.options import instance_of
 
 __all__ = ["link_tables", "measure_link"]
 
 CHIPS = (2, 4, 8, 16)  # one core of each chip participates
 SIZES = (64, 512, 4096, 32768, 262144, 1 << 20)
+TORUS_SIZES = (4096, 65536, 1 << 19, 1 << 20)
 PLOT = SIM_BUILD / "plots" / "neuronlink_model.png"
 GRADIENTS = 1 << 28  # 1 GiB of FP32
 
@@ -32,6 +35,25 @@ def _all_reduce(chips: int, size: int) -> dict[str, object]:
     report = ALLREDUCE.run(ALLREDUCE.settings([f"CHIPS={chips}", "CORES=1", f"BYTES={size}"]))
     measured = {"cycles": report.cycles, "bound": report.ideal_cycles, "bit_exact": not report.problems}
     return {"chips": chips, "bytes": size} | measured
+
+
+def _torus_all_reduce(algorithm: str, size: int) -> dict[str, object]:
+    apart = "" if algorithm == "torus" else "GROUPS=2 STRIDE=2"
+    words = f"CHIPS=16 TOPOLOGY=torus ALGORITHM={algorithm} {apart} BYTES={size}"
+    settings = ALLREDUCE.settings(words.split())
+    report, instance = ALLREDUCE.run(settings), instance_of(settings)
+    lists = [torus_all_reduce(instance, _whole(core, size, instance)) for core in range(CORES_PER_CHIP)]
+    model = max(sum(cycles_of(LinkCase.of(instance, one)) for one in steps) for steps in lists)
+    bound = torus_bound(instance, CORES_PER_CHIP, size, size)
+    told = {"model_error": model / report.cycles - 1 if algorithm == "torus" else None}
+    measured = {"cycles": report.cycles, "bound": bound, "bit_exact": not report.problems}
+    return {"algorithm": algorithm, "bytes": size} | measured | told
+
+
+def _whole(core: int, size: int, instance: Instance) -> Collective:
+    """Return the FP32 ALL_REDUCE of `size` bytes of a core of chip 0 and the same core of all other chips."""
+    group = Group(core, CORES_PER_CHIP, instance.chips)
+    return Collective(kind=CollectiveKind.ALL_REDUCE, group=group, rank=0, count=size // 4)
 
 
 def measure_link() -> dict[str, object]:
@@ -48,6 +70,7 @@ def measure_link() -> dict[str, object]:
     hop = Router.LATENCY + LinkEnd.SEND_LATENCY + LinkEnd.RECEIVE_LATENCY
     return {
         "link": rows,
+        "torus": [_torus_all_reduce(algorithm, size) for size in TORUS_SIZES for algorithm in ("ring", "torus")],
         "beside": instance_bench.measure_beside(),
         "instance_speed": instance_bench.measure_speed(),
         "best_parameters": asdict(calibrate(measured)),
@@ -109,4 +132,12 @@ def link_tables(record: dict[str, object]) -> list[Table]:
         ({"chips": chips} | {name: times[name][chips] for name in times} for chips in next(iter(times.values()))),
         " | ".join(["chips: {chips}", *(f"{name}, {NETWORKS[name]} Gbit/s: {{{name}:.1f}}" for name in times)]),
     )
-    return [measured, *instance_bench.instance_tables(record["beside"], record["instance_speed"]), model]
+    torus = table(
+        "All-reduce of FP32 over a 4 x 4 torus, a vector on each of the two cores of a chip, flits of 16 bytes",
+        (row | {"share": row["bound"] / row["cycles"]} for row in record["torus"]),
+        """
+        algorithm: {algorithm} | bytes: {bytes:,} | cycles: {cycles:,} | bound of four links: {bound:,}
+        share of it: {share:.1%} | model: {model_error:+.1%} | bit-exact: {bit_exact}
+        """,
+    )
+    return [measured, torus, *instance_bench.instance_tables(record["beside"], record["instance_speed"]), model]

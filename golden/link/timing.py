@@ -19,6 +19,7 @@ from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import (
     CHUNK_GRANULES,
     GRANULE,
+    Collective,
     CollectiveKind,
     CollectiveType,
     Group,
@@ -71,7 +72,8 @@ class LinkCase:
 
     `ranks`, `stride` and `base` are number of ranks, distance between ranks and first core of the group. `count` is the
     number of elements of a block, `chunk` the granules of a segment, by default `spec.isa.collective.best_chunk`. For
-    `dtype` and `narrow` see `spec.isa.collective.Collective`. `kind` is ALL_REDUCE, REDUCE_SCATTER or ALL_GATHER.
+    `dtype` and `narrow` see `spec.isa.collective.Collective`. `kind` is ALL_REDUCE, REDUCE_SCATTER or ALL_GATHER. If
+    `in_place`, the src of an ALL_GATHER is its own block of dst; otherwise every rank also copies its block.
     """
 
     instance: Instance
@@ -83,6 +85,24 @@ class LinkCase:
     chunk: int | None = None
     narrow: bool = False
     kind: CollectiveKind = CollectiveKind.ALL_REDUCE
+    in_place: bool = False
+
+    @classmethod
+    def of(cls, instance: Instance, one: Collective) -> "LinkCase":
+        """Return the case of an instruction."""
+        group = one.group
+        return cls(
+            instance=instance,
+            ranks=group.ranks,
+            count=one.count,
+            stride=group.stride,
+            base=group.base,
+            dtype=one.dtype,
+            chunk=one.chunk,
+            narrow=one.narrow,
+            kind=one.kind,
+            in_place=one.src == one.dst + one.rank * one.pitch,
+        )
 
     def __post_init__(self):
         if self.kind not in (_K.ALL_REDUCE, _K.REDUCE_SCATTER, _K.ALL_GATHER):
@@ -167,6 +187,7 @@ def _wire_bytes(case: LinkCase) -> tuple[int, int]:
 class _Ring:
     def __init__(self, case: LinkCase, channel: int, parameters: Parameters):
         self.case, self.parameters = case, parameters
+        self.in_place = case.kind == _K.ALL_GATHER and case.in_place
         begin, end = case.part(channel)
         self.elements = end - begin
         self.direction = d = 1 - 2 * channel
@@ -215,7 +236,8 @@ class _Ring:
         if rest:
             each = case.kind != _K.ALL_REDUCE
             self._round(np.full(case.ranks, rest) if each else np.clip(rest - segment * self.ranks, 0, segment))
-        moved = self.elements * element_bytes(case.dtype) * (1 if case.kind == _K.ALL_REDUCE else case.ranks)
+        blocks = 1 if case.kind == _K.ALL_REDUCE else case.ranks - self.in_place
+        moved = self.elements * element_bytes(case.dtype) * blocks
         memory = p.start + p.memory + moved / case.instance.core.hbm_bytes
         assert self.free is not None
         return max(self.free.max(), memory + p.turn) + p.finish
@@ -236,9 +258,11 @@ class _Ring:
             sending = np.maximum(time, beats * self.pace)
             first, last = self.last, self.last + sending
             if self.free is None:
-                # A rank first loads the segment that it sends, then its own addends for the first partial results that
-                # it receives.
-                self.free = last + self.parameters.turn
+                # One port of the memory loads what a rank sends first, and its own addends.
+                late = max(0.0, 2 * case.instance.link_bytes / case.instance.core.hbm_bytes - 1)
+                self.free = first + self.parameters.turn + late * sending
+            if step == 0 and case.kind == _K.ALL_GATHER and not self.in_place:
+                self.free = self.free + time  # copies its own segment before it receives others
             if step:
                 first = np.maximum(np.maximum(first, self.free), self.first[self.before] + self.arrival)
                 last = np.maximum(first + sending, self.last[self.before] + self.arrival)

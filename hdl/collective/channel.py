@@ -1,10 +1,10 @@
 """Channel: half of a collective engine, with its own HBM port and router port.
 
-    job -> Schedule -+-> loads ----> Loader -+-> to send ----------------------+
-                     |                       +-> to reduce -------+            |
-                     +-> receives -> CreditManager ---> ReceivePath -> forward +-> Sender -> flits
-                     |                      |       ^       |                  |
-                     +-> sends -------------|-------|-------|------------------+
+    job -> Schedule -+-> loads ------> Loader ----------+
+                     +-> receives ---> CreditManager ---+-> ReceivePath -> forward --+
+                     |                      |       ^       |                        |
+                     +-> send_loads -> Loader ------|-------|------------------------+-> Sender -> flits
+                     +-> sends -------------|-------|-------|------------------------+
                                             |       |       +-> Storer
            flits -> buffer (DATA) ----------|-------+
                  -> Sender (READY, GRANT)   +-> flits (READY, GRANT)
@@ -12,13 +12,13 @@
 Freedom from deadlock. Claim: the channels of a group never wait for each other in a circle.
 
 Resources. A channel executes one list of operations, in the order of the Schedule: per step a load, a receive, and a
-send of the result. Loads, receives and sends have separate queues, and all operations of a step enter them together. So
+send of the result. Each unit has a queue of its own, and all operations of a step enter the queues together. So
 the first operation of the list that is not done waits for one of five resources:
 
 1. The router, to accept a flit. It does eventually, as every channel accepts what arrives: control flits into the
    Mailbox or a counter, data into buffer space reserved by credits.
-2. HBM, which responds eventually. The Loader serves Sender and ReceivePath in list order, so a loaded beat that its
-   unit does not accept blocks only later operations.
+2. HBM, which responds eventually. Sender and ReceivePath have a Loader each, which serves them in list order and has
+   room for what it requests.
 3. READY, which a receiver sends when it has received everything from its previous sender. In a ring only the first
    operations of an instruction need it; they wait for those of an earlier instruction. In ALL_TO_ALL the cores at the
    lowest step wait only for cores at the same step, and sending does not wait for receiving in a step.
@@ -65,6 +65,7 @@ from neuroncore_rtl.hdl.collective.signature import Disagreement
 from neuroncore_rtl.hdl.collective.storer import Storer
 from neuroncore_rtl.hdl.link.flit import flit_stream
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
+from neuroncore_rtl.hdl.memory.read_arbiter import ReadArbiter
 from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.spec.link import CORE_BITS, FlitKind
 
@@ -121,6 +122,8 @@ class Channel(wiring.Component):
         window = buffer_beats(self.link_bytes)
         m.submodules.schedule = schedule = Schedule(self.channel)
         m.submodules.loader = loader = CollectiveLoader(self.link_bytes, self.hbm_bytes)
+        m.submodules.send_loader = send_loader = CollectiveLoader(self.link_bytes, self.hbm_bytes)
+        m.submodules.loads = loads = ReadArbiter(self.hbm_bytes)
         m.submodules.storer = storer = Storer(self.link_bytes, self.hbm_bytes)
         m.submodules.buffer = buffer = BufferedFifo(8 * self.link_bytes, window)
         m.submodules.credits = credits = CreditManager(self.link_bytes, window)
@@ -129,6 +132,11 @@ class Channel(wiring.Component):
         m.submodules.port = port = RouterPort(self.link_bytes, self.channel)
         wiring.connect(m, wiring.flipped(self.job), schedule.i)
         wiring.connect(m, schedule.loads, loader.ops)
+        wiring.connect(m, schedule.send_loads, send_loader.ops)
+        wiring.connect(m, loader.beats, path.load)
+        wiring.connect(m, send_loader.beats, sender.load)
+        wiring.connect(m, send_loader.axi, loads.managers[0])
+        wiring.connect(m, loader.axi, loads.managers[1])
         wiring.connect(m, schedule.receives, credits.i)
         wiring.connect(m, credits.o, path.ops)
         wiring.connect(m, buffer.o, path.net)
@@ -141,25 +149,19 @@ class Channel(wiring.Component):
         wiring.connect(m, sender.o, port.beats)
         wiring.connect(m, wiring.flipped(self.i), port.i)
         wiring.connect(m, port.o, wiring.flipped(self.o))
-        connect_channels(m, loader.axi, self.axi, "ar", "r")
+        connect_channels(m, loads.port, self.axi, "ar", "r")
         connect_channels(m, storer.axi, self.axi, "aw", "w", "b")
 
-        beat = loader.beats.payload
         m.d.comb += [
-            sender.load.payload.eq(beat.data),
-            sender.load.valid.eq(loader.beats.valid & beat.to_send),
-            path.load.payload.eq(beat.data),
-            path.load.valid.eq(loader.beats.valid & ~beat.to_send),
-            loader.beats.ready.eq(Mux(beat.to_send, sender.load.ready, path.load.ready)),
             credits.popped.eq(buffer.o.valid & buffer.o.ready),
             path.seed.eq(schedule.job.seed),
             path.stream.eq(schedule.job.stream),
             sender.own.eq(schedule.job.signature),
-            self.axi_error.eq(loader.error | storer.error),
+            self.axi_error.eq(loader.error | send_loader.error | storer.error),
             sender.stop.eq(self.stop),
-            # The Sender needs no term: its pending data is in the Loader or the ReceivePath. Neither does the
+            # The Sender needs no term: its pending data is in its Loader or the ReceivePath. Neither does the
             # CreditManager: it stalls an operation only while the ReceivePath has one.
-            self.idle.eq(~(schedule.busy | self.o.valid) & loader.idle & storer.quiet & path.idle),
+            self.idle.eq(~(schedule.busy | self.o.valid) & loader.idle & send_loader.idle & storer.quiet & path.idle),
         ]
         m.d.comb += [
             port.core.eq(self.core),

@@ -1,4 +1,4 @@
-"""Dispatcher of a channel: splits each step of a collective into a load, a receive and a send, and queues them.
+"""Dispatcher of a channel: splits each step of a collective into loads, a receive and a send, and queues them.
 
 Each queue feeds one unit of the channel.
 """
@@ -17,7 +17,7 @@ __all__ = ["Dispatcher"]
 
 _K = CollectiveKind
 
-_OUTPUTS = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
+_OUTPUTS = {"loads": LoadOp, "receives": ReceiveOp, "send_loads": LoadOp, "sends": SendOp}
 
 
 class Dispatcher(wiring.Component):
@@ -39,6 +39,7 @@ class Dispatcher(wiring.Component):
     i: In(stream.Signature(CollectiveStep))
     loads: Out(stream.Signature(LoadOp))
     receives: Out(stream.Signature(ReceiveOp))
+    send_loads: Out(stream.Signature(LoadOp))
     sends: Out(stream.Signature(SendOp))
     busy: Out(1)
 
@@ -57,19 +58,21 @@ class Dispatcher(wiring.Component):
             partial.eq(reduces & bf16 & ~job.narrow),
         ]
         wanted = {
-            "loads": ~phase[Phase.GATHER],
+            "loads": phase[Phase.OWN] | phase[Phase.REDUCE],
+            "send_loads": phase[Phase.SEND],
             "receives": ~phase[Phase.SEND],
             "sends": phase[Phase.SEND] | forward,
         }
         empty, elements, offset = self._clip(m, bf16)
         queues, ops = self._queue(m, wanted, empty)
-        self._load(m, ops["loads"], phase, partial, bf16)
+        self._load(m, ops["loads"], phase[Phase.REDUCE] & bf16)
+        self._load(m, ops["send_loads"], partial)
         self._receive(m, ops["receives"], phase, partial, final, forward)
         self._send(m, ops["sends"], phase, partial & (phase[Phase.SEND] | (phase[Phase.REDUCE] & ~final)))
         for op in ops.values():
             m.d.comb += [op.dtype.eq(job.dtype), op.elements.eq(elements)]
         m.d.comb += [
-            ops["loads"].address.eq(job.src + step.load_block + offset),
+            *(ops[name].address.eq(job.src + step.load_block + offset) for name in ("loads", "send_loads")),
             ops["receives"].store_address.eq(job.dst + step.store_block + offset),
         ]
         self._mark_new_peers(m, ops["receives"], ops["sends"], queues)
@@ -111,12 +114,8 @@ class Dispatcher(wiring.Component):
         ]
         return queues, ops
 
-    def _load(self, m: Module, load, phase: dict, partial: Signal, bf16: Value) -> None:
-        m.d.comb += [
-            load.to_send.eq(phase[Phase.SEND]),
-            load.zero.eq((self.job.kind == _K.BARRIER) | self.i.payload.token),
-            load.wide.eq(Mux(phase[Phase.SEND], partial, phase[Phase.REDUCE] & bf16)),
-        ]
+    def _load(self, m: Module, load, wide: Value) -> None:
+        m.d.comb += [load.zero.eq((self.job.kind == _K.BARRIER) | self.i.payload.token), load.wide.eq(wide)]
 
     def _receive(self, m: Module, receive, phase: dict, partial: Signal, final: Signal, forward: Signal) -> None:
         step, job = self.i.payload, self.job

@@ -1,4 +1,4 @@
-"""Collective loader: prefetches segments from HBM for sending or reduction, as link beats.
+"""Collective loader: prefetches segments from HBM as link beats, for the Sender or the ReceivePath.
 
     ops -+-> AXI bursts -> words -> [convert] -> lines -> [widen] -> beats
          +---> sizes, formats -----------+-----------------+
@@ -11,7 +11,7 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, LoadOp, beats_of, load_beat_layout
+from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, LoadOp, beats_of
 from neuroncore_rtl.hdl.collective.width_converter import BYTES_BITS, WidthConverter, byte_beats
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
@@ -21,7 +21,7 @@ from neuroncore_rtl.spec.isa.collective import CollectiveType
 
 __all__ = ["OPERATION", "CollectiveLoader"]
 
-OPERATION = data.StructLayout({"to_send": 1, "zero": 1, "wide": 1, "dtype": 2, "elements": ELEMENTS_BITS})
+OPERATION = data.StructLayout({"zero": 1, "wide": 1, "dtype": 2, "elements": ELEMENTS_BITS})
 
 
 class CollectiveLoader(wiring.Component):
@@ -52,7 +52,7 @@ class CollectiveLoader(wiring.Component):
             {
                 "ops": In(stream.Signature(LoadOp)),
                 "axi": Out(AxiPort(hbm_bytes, 1)),
-                "beats": Out(stream.Signature(load_beat_layout(link_bytes))),
+                "beats": Out(stream.Signature(8 * link_bytes)),
                 "idle": Out(1),
                 "error": Out(1),
             }
@@ -92,7 +92,6 @@ class CollectiveLoader(wiring.Component):
             burst.eq(self.axi.ar.valid & self.axi.ar.ready),
             self.ops.ready.eq(Mux(op.zero, operations.i.ready, burst & last)),
             operations.i.valid.eq(Mux(op.zero, self.ops.valid, burst & ~begun)),
-            operations.i.payload.to_send.eq(op.to_send),
             operations.i.payload.zero.eq(op.zero),
             operations.i.payload.wide.eq(op.wide & bf16),
             operations.i.payload.dtype.eq(op.dtype),
@@ -154,7 +153,4 @@ class CollectiveLoader(wiring.Component):
         with m.If(advance):
             m.d.sync += self.beats.valid.eq(makes)
         with m.If(makes):
-            m.d.sync += [
-                self.beats.payload.data.eq(Mux(op.zero, 0, masked)),
-                self.beats.payload.to_send.eq(op.to_send),
-            ]
+            m.d.sync += self.beats.payload.eq(Mux(op.zero, 0, masked))

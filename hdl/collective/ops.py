@@ -1,12 +1,12 @@
 """Operations of the units of a collective channel, one segment each.
 
-    instruction -> Schedule -+-> LoadOp ----> Loader ---- beats ---+
-                             |                                     |
-                             +-> ReceiveOp -> ReceivePath <- net   +-> ReceivePath, Sender
+    instruction -> Schedule -+-> LoadOp ----> Loader ---- beats --> ReceivePath
+                             +-> ReceiveOp -> ReceivePath <- net
                              |                   |  |
                              |           StoreOp v  +-- forwarded beats --> Sender
                              |                 Storer
-                             +-> SendOp -----> Sender -> net
+                             +-> LoadOp ----> Loader ---- beats --> Sender
+                             +-> SendOp ----> Sender -> net
 
 A segment is transferred in beats of `link_bytes`. Raw beats hold elements as in memory. Wide beats hold FP32 instead of
 BF16, half as many; for FP32 and INT32 both forms are the same. Lanes beyond the segment are ignored. No operation is
@@ -20,9 +20,7 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_WIDTHS, CollectiveType
 from neuroncore_rtl.spec.link import CORE_BITS
 
-__all__ = [
-    "ELEMENTS_BITS", "LoadOp", "ReceiveOp", "SendOp", "StoreOp", "beats_of", "load_beat_layout",
-]  # fmt: skip
+__all__ = ["ELEMENTS_BITS", "LoadOp", "ReceiveOp", "SendOp", "StoreOp", "beats_of"]
 
 ELEMENTS_BITS = COLLECTIVE_WIDTHS["count"]
 """Width of an operation's number of elements, which is from 1 to a whole block."""
@@ -32,7 +30,6 @@ class LoadOp(data.Struct):
     """Adjacent elements to read from HBM, as beats.
 
     Fields:
-        to_send: the beats are for the Sender, else for the ReceivePath.
         zero: the beats are all zeros, and HBM is not read.
         wide: BF16 elements are extended to FP32 in the beats. Always set for a BF16 reduction, even if its partial
             results are sent as BF16.
@@ -40,7 +37,6 @@ class LoadOp(data.Struct):
         address: HBM address of the first element, a multiple of 64.
     """
 
-    to_send: unsigned(1)
     zero: unsigned(1)
     wide: unsigned(1)
     dtype: unsigned(COLLECTIVE_WIDTHS["dtype"])
@@ -118,14 +114,6 @@ class StoreOp(data.Struct):
     dtype: unsigned(COLLECTIVE_WIDTHS["dtype"])
     elements: unsigned(ELEMENTS_BITS)
     address: unsigned(HBM_ADDRESS_BITS)
-
-
-def load_beat_layout(link_bytes: int) -> data.StructLayout:
-    """Return the layout of a beat from the Loader.
-
-    The bit `to_send` selects the destination: the Sender, or else the ReceivePath.
-    """
-    return data.StructLayout({"data": 8 * link_bytes, "to_send": 1})
 
 
 def beats_of(m: Module, name: str, elements: Value, dtype: Value, wide: Value, link_bytes: int) -> Signal:

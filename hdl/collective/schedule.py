@@ -1,8 +1,7 @@
 """Collective schedule: turns an instruction into the operations of one channel, in order of dependence.
 
-    job -> Stepper -> steps -> Dispatcher -+-> loads
-                                           +-> receives
-                                           +-> sends
+    job -> Stepper -> steps -> Dispatcher -+-> loads, receives
+                                           +-> send_loads, sends
 
 The channel's part of the vector is processed in rounds. A round has phases, a phase has steps, and a step processes one
 segment. The phases of a round, with their number of steps if it is not 1:
@@ -16,9 +15,12 @@ segment. The phases of a round, with their number of steps if it is not 1:
     BARRIER         as ALL_REDUCE, of one element that is not in memory
 
 - SEND loads a segment and sends it.
-- OWN copies a segment in memory.
+- OWN copies a segment in memory; an ALL_GATHER whose src is its own block of dst omits it.
 - REDUCE combines the received segment with a loaded one.
 - GATHER stores the received segment.
+
+What SEND sends has a Loader of its own. So a rank sends the first segment of a round while it reduces the last one of
+the previous round.
 
 REDUCE and GATHER also forward the result to the next rank, except at the last rank that needs it. Successive steps
 process the segments of successive ranks, against the direction of the channel.
@@ -62,6 +64,7 @@ class Schedule(wiring.Component):
                 "job": Out(CollectiveJobLayout),
                 "loads": Out(stream.Signature(LoadOp)),
                 "receives": Out(stream.Signature(ReceiveOp)),
+                "send_loads": Out(stream.Signature(LoadOp)),
                 "sends": Out(stream.Signature(SendOp)),
                 "busy": Out(1),
             }
@@ -73,7 +76,7 @@ class Schedule(wiring.Component):
         m.submodules.dispatcher = dispatcher = Dispatcher()
         wiring.connect(m, wiring.flipped(self.i), stepper.i)
         wiring.connect(m, stepper.o, dispatcher.i)
-        for name in ("loads", "receives", "sends"):
+        for name in ("loads", "receives", "send_loads", "sends"):
             wiring.connect(m, getattr(dispatcher, name), wiring.flipped(getattr(self, name)))
         m.d.comb += [
             self.job.eq(stepper.job),

@@ -63,6 +63,7 @@ class Stepper(wiring.Component):
         self._succ, self._pred = (Signal(CORE_BITS, name=n, reset_less=True) for n in ("succ", "pred"))
         self._tail = Signal(reset_less=True)  # this rank ends the chain of a broadcast
         self._token = Signal(reset_less=True)
+        self._in_place = Signal(reset_less=True)  # src is this rank's block of dst
         self._base, self._advance = Signal(ELEMENTS_BITS + 1, reset_less=True), Signal(ELEMENTS_BITS + 1)
         self._phase, self._outset_phase = Signal(Phase, reset_less=True), Signal(Phase)
         self._left = Signal(RANK_BITS, reset_less=True)  # remaining steps of the phase, or peers of ALL_TO_ALL
@@ -157,6 +158,7 @@ class Stepper(wiring.Component):
             self._pred.eq(Mux(self._transfers, job.root_core, self._before.core)),
             self._succ.eq(Mux(self._transfers, job.root_core, self._after.core)),
             self._tail.eq(tail),
+            self._in_place.eq(job.src == job.dst + job.own),
             self._token.eq(self._transfers | (kind[_K.BROADCAST] & (root | tail))),
             self._base.eq(start),
             self._phase.eq(Mux(self._to_all & (peers == 0), Phase.OWN, self._outset_phase)),
@@ -213,6 +215,8 @@ class Stepper(wiring.Component):
             m.d.sync += [self._step.load_block.eq(self._to.place), self._phase.eq(Phase.GATHER)]
         with m.Elif(self._reduces):
             m.d.sync += [self._at.eq(self._before), self._phase.eq(Phase.REDUCE), self._left.eq(self.job.last_rank)]
+        with m.Elif(self._kind[_K.ALL_GATHER] & self._in_place):
+            m.d.sync += [self._phase.eq(Phase.GATHER), self._left.eq(self.job.last_rank)]
         with m.Else():
             m.d.sync += self._phase.eq(Phase.OWN)
             m.d.comb += self._round_ends.eq(self._kind[_K.SEND])

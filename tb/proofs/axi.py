@@ -21,6 +21,7 @@ from neuroncore_rtl.hdl.host.axi_lite import AxiLiteBridge
 from neuroncore_rtl.hdl.host.isolation import AxiIsolation
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
 from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
+from neuroncore_rtl.hdl.memory.read_arbiter import ReadArbiter
 from neuroncore_rtl.hdl.queue.fetch import Fetcher
 from neuroncore_rtl.hdl.queue.words import WordReader
 from neuroncore_rtl.spec.config import preset_named
@@ -177,6 +178,12 @@ def legal_ids(m: Module, unit) -> None:
     m.d.comb += [Assume(~channel.payload.id) for one in unit.managers for channel in (one.aw, one.ar)]
 
 
+def legal_loaders(m: Module, unit) -> None:
+    """Assume that the managers use the ID 0, accept every beat, and do not write."""
+    legal_ids(m, unit)
+    m.d.comb += [Assume(one.r.ready & ~one.aw.valid & ~one.w.valid) for one in unit.managers]
+
+
 def legal_memory(m: Module, unit) -> None:
     """Assume that the memory answers outstanding reads only, and an answer stays until accepted."""
     outstanding = Signal(range(LONGEST + 1))
@@ -195,12 +202,18 @@ def _arbiter() -> AxiModel:
     return AxiModel(unit, legal_ids, drives=[unit.port], serves=unit.managers)
 
 
+def _loads() -> AxiModel:
+    unit = ReadArbiter(SIZE)
+    return AxiModel(unit, legal_loaders, drives=[unit.port], serves=unit.managers)
+
+
 PROOFS = (
     _manager("DMA engine, reads", DmaReads, legal_runs),
     _manager("DMA engine, writes", DmaWrites, legal_runs),
     _manager("record fetcher", lambda: Fetcher(replace(preset_named("small"), hbm_bytes=SIZE)), legal_requests),
     _manager("boot, words", lambda: WordReader(SIZE, 1 << 10), legal_words),
     _manager("collective loader", lambda: CollectiveLoader(8, SIZE), legal_operations),
+    Proof("collective loads, both sides", _loads, 6),
     _manager("collective storer", lambda: Storer(8, SIZE), legal_stores),
     _manager("host link", lambda: BurstBuffer(SIZE, 1), legal_bursts, 5),
     Proof("HBM arbiter, both sides", _arbiter, 6),

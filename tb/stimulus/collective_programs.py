@@ -1,7 +1,7 @@
 """Lists of collectives for the cores of an instance, and their memories."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -74,9 +74,12 @@ def lists_side_by_side(
     groups: Sequence[Group],
     count: int,
     dtype: CollectiveType,
+    steps: Callable[[Collective], list[Collective]] = lambda one: [one],
     **fields: object,
 ) -> Workload:
     """Return one collective of every group, all at the same time; memories other than src are random bytes.
+
+    `steps` returns the collectives by which a core executes its collective.
 
     SEND means transfers around the group: each rank sends to the next one and receives from the previous one. Even
     ranks send first, odd ranks receive first. The groups have no core in common; a block has `count` elements.
@@ -97,7 +100,7 @@ def lists_side_by_side(
             if src_bytes:
                 memories[core, :src_bytes] = _data(rng, dtype, src_bytes, group.ranks)
             one = Collective(**shared, group=group, rank=rank, chunk=collective.best_chunk(count, group.ranks, kind))
-            lists[core] = list(_transfers(one)) if kind == CollectiveKind.SEND else [one]
+            lists[core] = list(_transfers(one)) if kind == CollectiveKind.SEND else steps(one)
     delays = {core: [0] * len(lists[core]) for core in lists}
     issues = [CollectiveIssue(kind, group, count, dict.fromkeys(group.cores, 0)) for group in groups]
     return Workload(lists, delays, memories, issues)

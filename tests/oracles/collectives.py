@@ -118,6 +118,10 @@ def random_collective(rng, *, cores=128, kind=None, ranks=None, count=None, chun
     counts = (1, 31, 32, 33, 64, segment, segment + 1, n * segment, 2 * n * segment - 5, 2 * n * segment + 32)
     count = count or min(int(rng.choice((*counts, rng.integers(1, min(most, 5000))))), most)
     rank, root = (int(v) for v in rng.permutation(n)[:2])
+    src, dst = (64 * int(rng.integers(1 << 20)) for _ in range(2))
+    pitch = 64 * (-(-4 * count // 64) + int(rng.integers(4)))
+    if kind == K.ALL_GATHER and rng.random() < 0.4:
+        src = dst + rank * pitch
     return Collective(
         kind=kind,
         group=random_group(rng, cores, n),
@@ -125,9 +129,9 @@ def random_collective(rng, *, cores=128, kind=None, ranks=None, count=None, chun
         root=rank if kind == K.BROADCAST and rng.random() < 0.3 else root,
         count=count,
         dtype=dtype,
-        src=64 * int(rng.integers(1 << 20)),
-        dst=64 * int(rng.integers(1 << 20)),
-        pitch=64 * (-(-4 * count // 64) + int(rng.integers(4))),
+        src=src,
+        dst=dst,
+        pitch=pitch,
         op=ReduceOp(int(rng.integers(3))) if reduces else ReduceOp.SUM,
         chunk=chunk,
         narrow=bool(bf16 and rng.random() < 0.4),

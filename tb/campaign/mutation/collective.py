@@ -17,6 +17,7 @@ from neuroncore_rtl.hdl.collective.rounding import RoundingLane
 from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.hdl.collective.sender import CollectiveSender
 from neuroncore_rtl.hdl.collective.storer import Storer
+from neuroncore_rtl.hdl.memory.read_arbiter import ReadArbiter
 from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_ALIGNMENT, GRANULE, MAX_RANKS, CollectiveKind, CollectiveType
 from neuroncore_rtl.tb.campaign.mutation.legal import answers_requests, if_valid
@@ -49,6 +50,11 @@ def _operations_of_loads(m: Module, loader: CollectiveLoader) -> Value:
     return if_valid(loader.ops, some) & answers_requests(m, loader.axi)
 
 
+def _answered_loads(m: Module, arbiter: ReadArbiter) -> Value:
+    """Return whether HBM answers only requests."""
+    return answers_requests(m, arbiter.port)
+
+
 def _store_op(stream) -> Value:
     """Return whether each operation of a Storer has elements of an existing type and an aligned address."""
     op = stream.payload
@@ -65,7 +71,9 @@ def _of_bytes(m: Module, both) -> Value:
 
 
 def _operations(m: Module, schedule: Schedule) -> dict[str, Value]:
-    return payloads(schedule, "loads", "receives", "sends") | qualify(schedule.busy, {"job": schedule.job})
+    return payloads(schedule, "loads", "receives", "send_loads", "sends") | qualify(
+        schedule.busy, {"job": schedule.job}
+    )
 
 
 def _jobs(m: Module, schedule: Schedule) -> Value:
@@ -95,7 +103,7 @@ _LANES = ("reducer", "rounding")
 _OF_CHANNELS = tuple(
     f"channel{channel}.{name}"
     for channel in (0, 1)
-    for name in ("schedule", "loader", "storer", "credits", "path", "sender", "port", "buffer")
+    for name in ("schedule", "loader", "send_loader", "loads", "storer", "credits", "path", "sender", "port", "buffer")
 )
 
 COLLECTIVE_UNITS = {
@@ -115,6 +123,10 @@ COLLECTIVE_UNITS = {
         means=lambda m, loader: payloads(loader, "beats") | payloads(loader.axi, "ar", of="axi."),
         promises={"operations": (lambda: BufferedFifo(OPERATION, CollectiveLoader.OPERATIONS),
                                  lambda m, operations: _typed(operations.o))},
+    ),
+    "read_arbiter": Unit(
+        "HBM: reads of two managers", lambda: ReadArbiter(8), files("memory/read_arbiter"), 6,
+        legal=_answered_loads, means=lambda m, arbiter: payloads(arbiter.port, "ar", of="axi."),
     ),
     "storer": Unit(
         "collectives: storer", lambda: Storer(*tests_module(_MEMORY_TESTS).TRIED), files(*_MEMORY), 0,

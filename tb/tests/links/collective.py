@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from neuroncore_rtl.kernels.library.collectives import torus_all_reduce
 from neuroncore_rtl.run.check.link_table import link_rows
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.harness.outcome import Outcome
@@ -12,7 +13,7 @@ from neuroncore_rtl.run.job import Job
 from neuroncore_rtl.run.report import Report, Share
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, UsageError, choice, integer, switch
-from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, Group, ReduceOp, element_bytes
 from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.stimulus.collective_programs import blocks_of, lists_side_by_side
@@ -20,10 +21,19 @@ from neuroncore_rtl.tb.tests.links.options import collective_options, groups_of,
 from neuroncore_rtl.tb.tests.links.workloads import span_of, workload_job
 from neuroncore_rtl.tb.tests.scenario import Scenario
 
-__all__ = ["ALLREDUCE", "TESTS", "ring_bound"]
+__all__ = ["ALLREDUCE", "TESTS", "ring_bound", "torus_bound"]
 
 _DTYPES = {kind.name.lower(): kind for kind in CollectiveType}
 _OPS = {op.name.lower(): op for op in ReduceOp}
+
+
+def torus_bound(instance: Instance, cores: int, size: int, reduced: int) -> int:
+    """Return the least cycles of an all-reduce over the chips of a torus, of `cores` vectors at once, rounded up.
+
+    The bound assumes that all links of a chip, and the channels of its participating cores, send data in every cycle.
+    """
+    moved = cores * (instance.chips - 1) / instance.chips * (size + reduced)
+    return int(-(-moved // (min(instance.directions, CHANNELS * cores) * instance.link_bytes)))
 
 
 def ring_bound(instance: Instance, kind: CollectiveKind, group: Group, size: int, reduced: int) -> int | None:
@@ -55,8 +65,12 @@ BUS_SHARES = {
 
 def _jobs(kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
     instance, errors = instance_of(settings), share_of(settings)
-    groups = groups_of(instance, settings.cores, settings.groups, settings.stride)
     values = settings.values
+    torus = values.get("ALGORITHM") == "torus"
+    if torus and (instance.topology != Topology.TORUS or (settings.groups, settings.stride) != (1, 1)):
+        raise UsageError("ALGORITHM=torus must be given with TOPOLOGY=torus, without GROUPS and STRIDE")
+    apart = (settings.cores, settings.cores) if torus else (settings.groups, settings.stride)
+    groups = groups_of(instance, settings.cores, *apart)
     dtype = _DTYPES[values.get("DTYPE", "fp32")]
     rounding = {"narrow": bool(values.get("NARROW", 0)), "stochastic": values.get("ROUND", "rne") == "sr"}
     if dtype != CollectiveType.BF16 and any(rounding.values()):
@@ -66,6 +80,8 @@ def _jobs(kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
     if kind != CollectiveKind.BARRIER and count == 0:
         raise UsageError(f"BYTES must hold an element of each of {blocks} blocks, not {settings.bytes}")
     rng, op = np.random.default_rng(settings.seed), _OPS[values.get("OP", "sum")]
+    if torus:
+        rounding["steps"] = partial(torus_all_reduce, instance)
     workload = lists_side_by_side(rng, instance, kind, groups, count, dtype, op=op, **rounding)
     size = blocks * count * element_bytes(dtype)
     reduced = 2 * size if dtype == CollectiveType.BF16 and not rounding["narrow"] else size
@@ -86,18 +102,21 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     instance, workload, outcome = done.job.instance, done.job.workload, done.outcome
     kind, group, size, reduced = done.job.subject
     _, end = span_of(instance, outcome)
-    bound = ring_bound(instance, kind, group, size, reduced)
+    if settings.values.get("ALGORITHM") == "torus":
+        bound, name = torus_bound(instance, settings.cores, size, reduced), "torus_bound_cycles"
+    else:
+        bound, name = ring_bound(instance, kind, group, size, reduced), "ring_bound_cycles"
     cycles = max(done.cycles, 1)
     measures = {}
     if bound is not None:
-        measures |= {"ring_bound_cycles": bound, "efficiency": Share(bound / cycles)}
+        measures |= {name: bound, "efficiency": Share(bound / cycles)}
     if kind in BUS_SHARES:
         measures["bus_bytes_per_cycle"] = BUS_SHARES[kind](group.ranks) * size / cycles
     return Report(
         ideal_cycles=bound,
         rows={
             "ranks": group.ranks,
-            "groups": settings.groups,
+            "groups": len(done.job.workload.issues),
             "block_elements": workload.issues[0].count,
             **measures,
             "bytes_compared": done.compared,
@@ -128,11 +147,20 @@ _REDUCTION = (
 )
 
 
+_ALGORITHM = choice(
+    "ALGORITHM",
+    "ring",
+    "ring: all ranks; torus: one group of each core of a chip, along rows and columns",
+    ("ring", "torus"),
+)
+
+
 def _test(name: str, kind: CollectiveKind, summary: str) -> Scenario:
     options = collective_options(
         integer("GROUPS", 1, "concurrent groups", 1, 64),
         integer("STRIDE", 1, "participating cores from one rank to the next; as many groups interleave", 1, 63),
         *(() if kind == CollectiveKind.BARRIER else _DATA),
+        *((_ALGORITHM,) if kind == CollectiveKind.ALL_REDUCE else ()),
         *(_REDUCTION if kind in (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER) else ()),
     )
     return Scenario(name=name, summary=summary, options=options, jobs=partial(_jobs, kind), rows=_rows)

@@ -37,10 +37,11 @@ def job_bits(one: Collective) -> int:
 
 @dataclass
 class Lists:
-    """Loads, receives and sends that a rank's channel executes, with only the fields that have an effect."""
+    """Operations of each unit that a rank's channel executes, with only the fields that have an effect."""
 
     loads: list[dict[str, int]] = field(default_factory=list)
     receives: list[dict[str, int]] = field(default_factory=list)
+    send_loads: list[dict[str, int]] = field(default_factory=list)
     sends: list[dict[str, int]] = field(default_factory=list)
 
 
@@ -64,17 +65,17 @@ def operations(one: Collective, channel: int, rounds: int | None = None) -> List
         before, greeted[way] = greeted.get(way), peer
         return before != peer
 
-    def load(block, first, elements, **flags):
+    def load(loads, block, first, elements, **flags):
         address = one.src + block * one.pitch + first * size
         common = {"dtype": dtype, "elements": elements, "address": address}
-        lists.loads.append({"to_send": False, "zero": barrier, "wide": False} | flags | common)
+        loads.append({"zero": barrier, "wide": False} | flags | common)
 
     def send(peer, elements, *, load=False, wide=False):
         peers = {"new_peer": is_new("to", peer), "peer": peer}
         lists.sends.append({"load": load, "wide": wide, "dtype": dtype, "elements": elements} | peers)
 
     def give(peer, block, first, elements, *, wide=False, zero=barrier):
-        load(block, first, elements, to_send=True, wide=wide, zero=zero)
+        load(lists.send_loads, block, first, elements, wide=wide, zero=zero)
         send(peer, elements, load=True, wide=wide)
 
     def receive(peer, block, first, elements, **flags):
@@ -94,13 +95,13 @@ def operations(one: Collective, channel: int, rounds: int | None = None) -> List
             send(succ, elements)
 
     def copy(source, target, first, elements):
-        load(source, first, elements)
+        load(lists.loads, source, first, elements)
         receive(None, target, first, elements, load=True, store=True)
 
     def reduce(block, first, elements, *, final, on):
         wide_in = bf16 and not one.narrow
         wide_out = wide_in and not final
-        load(block, first, elements, wide=bf16)
+        load(lists.loads, block, first, elements, wide=bf16)
         receive(
             pred, 0, first, elements, load=True, store=final, forward=on, final=final,
             wide_in=wide_in, wide_out=wide_out, stochastic=final and one.stochastic,
@@ -127,7 +128,8 @@ def operations(one: Collective, channel: int, rounds: int | None = None) -> List
     elif kind == K.ALL_GATHER:
         for first, elements in segments:
             give(succ, 0, first, elements)
-            copy(0, r, first, elements)
+            if one.src != one.dst + r * one.pitch:
+                copy(0, r, first, elements)
             for step in range(1, n):
                 pass_on((r - d * step) % n, first, elements, on=step < n - 1)
     elif kind == K.BROADCAST:

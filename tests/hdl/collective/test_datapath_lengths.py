@@ -36,7 +36,7 @@ async def test_a_load_ends_after_its_last_beat(ctx, dut, words):
         ctx.set(axi.r.valid, delivered < requested)
         ctx.set(axi.r.payload.data, sum(line(parts * delivered + n) << 8 * LINK_BYTES * n for n in range(parts)))
         *_, requests, burst, taken, valid_beat, beat = await ctx.tick().sample(
-            axi.ar.valid, axi.ar.payload, dut.ops.ready, dut.beats.valid, dut.beats.payload.data
+            axi.ar.valid, axi.ar.payload, dut.ops.ready, dut.beats.valid, dut.beats.payload
         )
         delivered += delivered < requested
         if requests:
@@ -66,6 +66,6 @@ async def test_an_odd_number_of_zero_beats_ends_after_the_last(ctx, dut, count):
     await ctx.tick().repeat(count - 50)
     beats = []
     for _ in range(60):
-        *_, valid_beat, beat = await ctx.tick().sample(dut.beats.valid, dut.beats.payload.data)
+        *_, valid_beat, beat = await ctx.tick().sample(dut.beats.valid, dut.beats.payload)
         beats += [beat] if valid_beat else []
     assert beats == [0] * 50 + [line(0), line(1)] and ctx.get(dut.idle)

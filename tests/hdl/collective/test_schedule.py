@@ -13,7 +13,7 @@ from tests.hdl.simulation import WARM_UP, slow
 from tests.hdl.streams import Played, play
 from tests.oracles.collectives import large_collective, random_collective
 
-SHAPES = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
+SHAPES = {"loads": LoadOp, "receives": ReceiveOp, "send_loads": LoadOp, "sends": SendOp}
 
 
 def check(channel, jobs, stall=0.0, hold=None) -> Played:

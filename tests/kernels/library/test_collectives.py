@@ -5,17 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.collective import CollectiveError, execute_group
-from neuroncore_rtl.kernels.library.collectives import collectives_program
+from neuroncore_rtl.golden.collective import CollectiveError, execute_group, execute_lists
+from neuroncore_rtl.kernels.library.collectives import collectives_program, stepwise_all_reduce, torus_all_reduce
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.footprint import addresses_of, check_apart
 from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, COLLECTIVE_ALIGNMENT, Collective, Group
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.isa.collective import CollectiveType as T
 from tests.kernels.running import run_golden_instance
-from tests.oracles.collectives import on_every_rank
+from tests.oracles.collectives import on_every_rank, random_codes_of
 
 SEED = 2310
 CONFIG = PRESETS["tiny"].with_overrides(cores=4)
@@ -128,3 +129,105 @@ def test_refusals():
     ):
         with pytest.raises(ValueError, match=message):
             wrong()
+
+
+TORUS = Instance(chips=12, topology=Topology.TORUS, width=4)
+PLACES = {"src": 64, "dst": 1 << 12}
+
+
+def of_chips(position=0, kind=K.ALL_REDUCE, **options):
+    return Collective(kind=kind, group=Group(position, 2, TORUS.chips), rank=0, **PLACES | options)
+
+
+def sums_of(lists, vectors, dtype):
+    """Execute the lists on memories with a vector of each core at src; return each core's vector at dst."""
+    memories = {core: np.full(1 << 13, 0xA5, np.uint8) for core in lists}
+    for core, vector in vectors.items():
+        memories[core][64 : 64 + vector.nbytes] = vector.view(np.uint8)
+    execute_lists(lists, memories, TORUS.cores)
+    size = next(iter(vectors.values())).nbytes
+    for core, memory in memories.items():
+        assert np.array_equal(memory[64 : 64 + size], vectors[core].view(np.uint8)), "src must not change"
+        assert (memory[PLACES["dst"] + size :] == 0xA5).all()
+    return {core: memory[PLACES["dst"] :][:size].view(vectors[core].dtype) for core, memory in memories.items()}
+
+
+@pytest.mark.parametrize("count", [1, 47, 64, 192, 200, 500])
+@pytest.mark.parametrize("position", [0, 1])
+def test_steps_along_rows_and_columns_add_in_their_order(count, position, rng):
+    wholes = on_every_rank(of_chips(position, count=count))
+    vectors = {one.core: random_codes_of(rng, T.FP32, count).view(np.float32) for one in wholes}
+    found = sums_of({one.core: torus_all_reduce(TORUS, one) for one in wholes}, vectors, T.FP32)
+    first = next(iter(found.values()))
+    assert all(np.array_equal(each.view(np.uint32), first.view(np.uint32)) for each in found.values())
+
+    grid = np.array([vectors[one.core] for one in wholes]).reshape(3, 4, count)
+    finite = np.isfinite(grid).all((0, 1)) & (np.abs(grid).max((0, 1)) < 1e3)
+    exact = grid[..., finite].astype(np.float64).sum((0, 1))
+    assert finite.sum() >= count // 4 and np.allclose(first[finite], exact, atol=1e-4)
+
+
+def test_the_bits_are_those_of_one_all_reduce_per_step(rng):
+    """Rows are added first by the first core of a chip, columns by the second; the oracle adds block by block."""
+    count = 12 * 16
+    for position in (0, 1):
+        wholes = on_every_rank(of_chips(position, count=count))
+        vectors = {one.core: rng.standard_normal(count).astype(np.float32) for one in wholes}
+        found = sums_of({one.core: torus_all_reduce(TORUS, one) for one in wholes}, vectors, T.FP32)
+        rows = [[one.core for one in wholes[4 * row : 4 * row + 4]] for row in range(3)]
+        groups = [list(column) for column in zip(*rows, strict=True)] if position else rows
+        others = rows if position else [list(column) for column in zip(*rows, strict=True)]
+        n = len(groups[0])
+        block = count // n
+        parts = {}
+        for cores in groups:
+            scatter = [
+                Collective(kind=K.REDUCE_SCATTER, group=Group(cores[0], cores[1] - cores[0], n), rank=rank, count=block,
+                           src=64, pitch=4 * block, dst=1 << 12)
+                for rank in range(n)
+            ]  # fmt: skip
+            memories = {core: np.zeros(1 << 13, np.uint8) for core in cores}
+            for core in cores:
+                memories[core][64 : 64 + 4 * count] = vectors[core].view(np.uint8)
+            execute_group(scatter, memories)
+            parts |= {core: memories[core][1 << 12 :][: 4 * block] for core in cores}
+        for cores in others:
+            reduce = [
+                replace(one, group=Group(cores[0], cores[1] - cores[0], len(cores)), count=block, src=0)
+                for one in on_every_rank(of_chips(count=block))[: len(cores)]
+            ]
+            memories = {core: np.concatenate([parts[core], np.zeros(1 << 13, np.uint8)]) for core in cores}
+            execute_group(reduce, memories)
+            place = groups[0].index(cores[0])
+            got = memories[cores[0]][1 << 12 :][: 4 * block]
+            assert np.array_equal(found[cores[0]].view(np.uint8)[4 * block * place :][: 4 * block], got)
+
+
+@pytest.mark.parametrize("dtype", T)
+def test_a_grid_of_any_groups_in_any_format_agrees(dtype, rng):
+    grid = [[Group(6 * plane + row, 2, 3) for row in range(2)] for plane in range(4)]
+    vectors, lists = {}, {}
+    for core in range(24):
+        plane, within = divmod(core, 6)
+        groups = grid[plane][within % 2], Group(core - within % 2, 1, 2), Group(within, 6, 4)
+        whole = Collective(kind=K.ALL_REDUCE, group=Group(core, 1, 2), rank=0, count=333, dtype=dtype, **PLACES)
+        vectors[core] = random_codes_of(rng, dtype, 333)
+        lists[core] = stepwise_all_reduce(whole, groups)
+    found = sums_of(lists, vectors, dtype)
+    assert len({each.tobytes() for each in found.values()}) == 1
+    if dtype == T.INT32:
+        with np.errstate(over="ignore"):
+            assert np.array_equal(found[0], np.sum(list(vectors.values()), axis=0, dtype=np.int32))
+
+
+def test_what_is_no_all_reduce_over_a_torus_is_refused():
+    cases = (
+        (replace(TORUS, topology=Topology.RING), of_chips(count=4), "topology must be torus, not ring"),
+        (TORUS, of_chips(count=4, kind=K.ALL_GATHER), "whole must be an ALL_REDUCE, not ALL_GATHER"),
+        (TORUS, replace(of_chips(count=4), group=Group(0, 2, 3)), "group must be 12 cores from 0 to 22, every 2, one"),
+    )
+    for instance, whole, message in cases:
+        with pytest.raises(ValueError, match=message):
+            torus_all_reduce(instance, whole)
+    with pytest.raises(ValueError, match="groups must contain core 0, not 2 cores from 1 to 2"):
+        stepwise_all_reduce(of_chips(count=4), [Group(1, 1, 2)])

@@ -18,6 +18,7 @@ from neuroncore_rtl.hdl.link.router import RouterOutput
 from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
+from neuroncore_rtl.hdl.memory.read_arbiter import ReadArbiter
 from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
 from neuroncore_rtl.hdl.queue.fetch import Fetcher
 from neuroncore_rtl.hdl.queue.in_flight import InFlight
@@ -50,6 +51,7 @@ FAULTS = (
     Fault("axi: record fetcher", Fetcher.elaborate, "~asking | (axi.ar.ready & (self.config.port_latency == 0))", "1"),
     Fault("axi: boot, words", WordReader._ask, "page_rest > MAX_BEATS", "page_rest > 0"),
     Fault("axi: collective loader", loader.CollectiveLoader._request_words, "(word & (BURST_BEATS - 1))", "0"),
+    Fault("axi: collective loads, both sides", ReadArbiter.elaborate, "held.eq(ar.valid & ~ar.ready)", "held.eq(0)"),
     Fault("axi: collective storer", storer.Storer._collect, "len.eq(word - start)", "len.eq(word)"),
     Fault("axi: host link", BurstBuffer.elaborate, "axi.aw.valid.eq(~addressed)", "axi.aw.valid.eq(1)"),
     Fault("axi: HBM arbiter, both sides", AxiArbiter._pass_addresses, "~port.valid | port.ready", "1"),

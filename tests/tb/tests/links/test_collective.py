@@ -9,10 +9,12 @@ import pytest
 from neuroncore_rtl.golden.collective import execute_lists as golden_run
 from neuroncore_rtl.golden.link.timing import LinkCase, cycles_of
 from neuroncore_rtl.hdl.link.end import sequence_window
+from neuroncore_rtl.kernels.library.collectives import stepwise_all_reduce
 from neuroncore_rtl.run.harness.link_view import FIRST_WINDOW, SAMPLES, Cut
 from neuroncore_rtl.run.harness.links.collective import CollectiveWork
 from neuroncore_rtl.run.harness.outcome import Ending
 from neuroncore_rtl.run.harness.run import run_device
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import Cause
@@ -74,6 +76,47 @@ def test_the_timing_model_foretells_an_all_reduce(count):
     begin, end = span_of(INSTANCE, outcome)
     expected = cycles_of(LinkCase(instance=INSTANCE, ranks=ALL.ranks, count=count))
     assert end - begin == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("kind", [CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALL_GATHER])
+def test_the_timing_model_foretells_what_scatters_and_gathers(kind, in_place):
+    def placed(one):
+        own = {"src": one.dst + one.rank * one.pitch} if kind == CollectiveKind.ALL_GATHER else {"dst": own_block(one)}
+        return [replace(one, **own)] if in_place else [one]
+
+    def own_block(one):
+        return one.src + one.rank * one.pitch
+
+    workload = of_all(kind, 5000, seed=9, steps=placed)
+    outcome = check(workload, behaviour=FaultyHbm(latency=64))
+    begin, end = span_of(INSTANCE, outcome)
+    expected = cycles_of(LinkCase.of(INSTANCE, workload.lists[0][0]))
+    assert end - begin == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize("dtype", [CollectiveType.FP32, CollectiveType.BF16])
+def test_an_all_reduce_in_steps_is_golden(dtype):
+    def steps(one):
+        core = one.core
+        return stepwise_all_reduce(one, (Group(core & 2, 1, 2), Group(core & 1, 2, 2)))
+
+    workload = of_all(CollectiveKind.ALL_REDUCE, 1234, dtype, seed=10, steps=steps)
+    assert len(workload.lists[0]) == 5
+    check(workload)
+
+
+@pytest.mark.slow
+def test_an_all_reduce_over_a_torus_uses_all_links():
+    words = "CHIPS=16 TOPOLOGY=torus ALGORITHM=torus BYTES=131072".split()
+    report = ALLREDUCE.run(ALLREDUCE.settings(words))
+    assert not report.problems and report.utilisation > 0.85
+
+
+@pytest.mark.parametrize("given", ["ALGORITHM=torus", "ALGORITHM=torus TOPOLOGY=torus GROUPS=2"])
+def test_an_algorithm_that_does_not_fit_is_refused(given):
+    with pytest.raises(UsageError, match="ALGORITHM=torus must be given with TOPOLOGY=torus, without GROUPS"):
+        ALLREDUCE.run(ALLREDUCE.settings(["CHIPS=4", *given.split()]))
 
 
 @pytest.mark.slow

@@ -1,0 +1,70 @@
+"""Read arbiter: addresses of two managers by priority, and beats back to the manager that requested them."""
+
+import random
+
+import pytest
+
+from neuroncore_rtl.hdl.memory.read_arbiter import ReadArbiter
+from tests.hdl.simulation import drive, simulated
+
+SIZE = 8
+
+
+@simulated(lambda: ReadArbiter(SIZE))
+async def test_the_first_has_priority_without_latency(ctx, dut):
+    ctx.set(dut.port.ar.ready, 1)
+    for number, manager in enumerate(dut.managers):
+        drive(ctx, manager.ar, valid=1, payload={"addr": 4096 * number, "len": number})
+    for cycle in range(10):
+        ctx.set(dut.managers[0].ar.valid, cycle % 3 < 2)
+        *_, address = await ctx.tick().sample(dut.port.ar.payload)
+        assert (address.addr // 4096, address.len) == ((0, 0) if cycle % 3 < 2 else (1, 1))
+
+
+@pytest.mark.parametrize("alone", [0, 1])
+@simulated(lambda alone: ReadArbiter(SIZE))
+async def test_one_alone_has_every_cycle_until_too_many_bursts_are_open(ctx, dut, alone):
+    ctx.set(dut.port.ar.ready, 1)
+    drive(ctx, dut.managers[alone].ar, valid=1, payload={"addr": 64})
+    granted = [(await ctx.tick().sample(dut.managers[alone].ar.ready))[-1] for _ in range(dut.BURSTS + 3)]
+    assert granted == [1] * dut.BURSTS + [0] * 3
+    drive(ctx, dut.port.r, valid=1, payload={"last": 1})
+    await ctx.tick()
+    ctx.set(dut.port.r.valid, 0)
+    assert ctx.get(dut.managers[alone].ar.ready)
+
+
+@simulated(lambda: ReadArbiter(SIZE))
+async def test_offered_addresses_stay_and_beats_return_to_their_loader(ctx, dut):
+    rng, ar = random.Random(5), dut.port.ar
+    next_address, waiting, before = [0, 1], [None, None], None
+    owed, returned, expected = [], [[], []], [[], []]
+    for number in range(3000):
+        for which in (0, 1):
+            if waiting[which] is None and rng.random() < 0.4:
+                waiting[which] = {"addr": 8 * next_address[which], "len": rng.randrange(3)}
+                next_address[which] += 2
+            drive(ctx, dut.managers[which].ar, valid=waiting[which] is not None, payload=waiting[which] or {})
+        ctx.set(ar.ready, rng.random() < 0.6)
+        if owed and rng.random() < 0.8:
+            drive(ctx, dut.port.r, valid=1, payload={"data": number, "resp": number % 4, "last": owed[0][1] == 0})
+        else:
+            ctx.set(dut.port.r.valid, 0)
+        for manager, beats in zip(dut.managers, returned, strict=True):
+            if ctx.get(manager.r.valid):
+                beats.append(ctx.get(manager.r.payload).data)
+        *_, valid, taken, address = await ctx.tick().sample(ar.valid, ar.ready, ar.payload)
+        assert before is None or (valid, address.addr, address.len) == (1, *before)
+        before = (address.addr, address.len) if valid and not taken else None
+        if ctx.get(dut.port.r.valid):
+            which, left = owed[0]
+            expected[which].append(number)
+            owed[0] = (which, left - 1)
+            if left == 0:
+                owed.pop(0)
+        if valid and taken:
+            which = address.addr // 8 % 2
+            assert {"addr": address.addr, "len": address.len} == waiting[which]
+            waiting[which] = None
+            owed.append((which, address.len))
+    assert returned == expected and min(map(len, returned)) > 300
