@@ -14,7 +14,11 @@ from neuroncore_rtl.run.program import run
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import UsageError
 
-__all__ = ["ArrayType", "Compiled", "read_compiled"]
+__all__ = ["ArrayType", "Compiled", "read_compiled", "word_of_call"]
+
+
+_SPREAD = 0x9E37_79B1
+"""Odd, so that its multiples are different modulo 2^32; far apart, so that seeds seldom share words."""
 
 
 class ArrayType(NamedTuple):
@@ -48,9 +52,14 @@ class Compiled:
     ir: str
     program: Program | None = None
 
-    def execute(self, arrays: Sequence[np.ndarray], on: Any = "rtl", **variables) -> tuple[list[np.ndarray], Result]:
-        """Run the program on arrays; return the results and the run's `Result`."""
-        data = bytearray(self.image.data)
+    def execute(
+        self, arrays: Sequence[np.ndarray], on: Any = "rtl", words: int = 0, **variables
+    ) -> tuple[list[np.ndarray], Result]:
+        """Run the program on arrays; return the results and the run's `Result`.
+
+        `words`, 32 bits, selects the random words of stochastic rounding.
+        """
+        data = self.image.seeded(words)
         memory = np.frombuffer(data, np.uint8)
         for tensor, kind, array in zip(self.inputs, self.arguments, arrays, strict=True):
             if (found := ArrayType(array.shape, array.dtype)) != kind:
@@ -78,6 +87,11 @@ def read_compiled(path: Path) -> tuple[Compiled, dict[str, Any]]:
     for name in ("arguments", "results"):
         own[name] = tuple(ArrayType(tuple(shape), np.dtype(kind)) for shape, kind in values.pop(name))
     return Compiled(image=image, ir=values.pop("ir"), **own), values
+
+
+def word_of_call(seed: int, call: int) -> int:
+    """Return the words of `execute` for a call: another one for each call with a seed."""
+    return seed ^ call * _SPREAD % (1 << 32)
 
 
 def _array(result: Result, tensor: HbmTensor, kind: ArrayType) -> np.ndarray:

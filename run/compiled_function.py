@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from neuroncore_rtl.run.compiled import ArrayType, Compiled, read_compiled
+from neuroncore_rtl.run.compiled import ArrayType, Compiled, read_compiled, word_of_call
 from neuroncore_rtl.run.report import only_long
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import UsageError
@@ -30,6 +30,8 @@ class CompiledFunction:
         forms: returns the forms of arguments and result, see `run.trees`.
         donated: whether a call uses up each array.
         target, variables: where and how it runs, as for `jit`.
+        seed: of stochastic rounding.
+        calls: number of calls so far, which determines its words; a lower one replays calls.
         result: the `Result` of the last call.
     """
 
@@ -41,6 +43,8 @@ class CompiledFunction:
     target: Any
     variables: dict[str, Any]
     donated: Sequence[bool] = ()
+    seed: int = 0
+    calls: int = 0
     result: Result | None = None
 
     @property
@@ -61,7 +65,9 @@ class CompiledFunction:
         """Run the function on the arrays of its arguments, in order; return a tree of arrays."""
         arrays = [*map(_array, self.names, leaves, self.compiled.arguments)]
         with only_long() if self.result else nullcontext():  # a loop of calls shows its first one
-            found, self.result = self.compiled.execute(arrays, self.target, **self.variables)
+            words = word_of_call(self.seed, self.calls)
+            found, self.result = self.compiled.execute(arrays, self.target, words, **self.variables)
+        self.calls += 1
         for leaf in compress(leaves, self.donated):
             if hasattr(leaf, "delete"):
                 leaf.delete()
@@ -69,7 +75,7 @@ class CompiledFunction:
 
     def save(self, path: str | Path) -> None:
         """Write the file that `load_model` reads; UsageError if a tree has other containers than Python's."""
-        self.compiled.write(Path(path), names=[*self.names], forms=self.forms())
+        self.compiled.write(Path(path), names=[*self.names], forms=self.forms(), seed=self.seed)
 
 
 def load_model(path: str | Path, *, target: Any = "rtl", **variables) -> CompiledFunction:
@@ -90,6 +96,7 @@ def load_model(path: str | Path, *, target: Any = "rtl", **variables) -> Compile
         forms=lambda: values["forms"],
         target=target,
         variables=variables,
+        seed=values["seed"],
     )
 
 

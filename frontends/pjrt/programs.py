@@ -9,10 +9,10 @@ from jaxlib.mlir import ir
 from neuroncore_rtl.frontends.pjrt.arrays import DeviceArray, code_of
 from neuroncore_rtl.frontends.pjrt.core import CLIENT, JaxCore
 from neuroncore_rtl.frontends.xla.cache import Compilation, model_folder
-from neuroncore_rtl.frontends.xla.options import options_of
+from neuroncore_rtl.frontends.xla.options import options_of, rounding_seed_of
 from neuroncore_rtl.frontends.xla.reading.module import parse_artifact
 from neuroncore_rtl.frontends.xla.refusal import Refused
-from neuroncore_rtl.run.compiled import ArrayType
+from neuroncore_rtl.run.compiled import ArrayType, word_of_call
 
 __all__ = ["DeviceProgram"]
 
@@ -78,7 +78,8 @@ class DeviceProgram:
         """Run the program; return its results. It uses up the donated arguments that are not among `kept`."""
         core = device or self.device
         core.hbm.note(self.code_bytes)
-        found, result = self.compiled.execute([one.data for one in arguments], CLIENT.target())
+        words = word_of_call(rounding_seed_of(None), CLIENT.calls)  # before `target` counts this call
+        found, result = self.compiled.execute([one.data for one in arguments], CLIENT.target(), words)
         CLIENT.cycles += result.cycles or 0
         for at in self.donated:
             if at not in kept:

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, field, replace
 
+from neuroncore_rtl.frontends.xla.emit.streamed_products import product_format
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.cloning import rebuilt, renamed
-from neuroncore_rtl.frontends.xla.graph.operations import Bitcast, Constant, Graph, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Bitcast, Constant, Convolution, Dot, Graph, Operation, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32, ElementType
+from neuroncore_rtl.frontends.xla.options import Options
 from neuroncore_rtl.kernels.program.source import SourceLine
 
-__all__ = ["casted"]
+__all__ = ["casted", "rounded_operands"]
 
 
 def casted(block: Graph, to: ElementType) -> Graph:
@@ -24,6 +26,22 @@ def casted(block: Graph, to: ElementType) -> Graph:
     pairs = zip(block.results, inner.results, strict=True)
     results = tuple(old if old in block.arguments else last.convert(new, old.type) for old, new in pairs)
     return replace(block, operations=inner.operations, results=results)
+
+
+def rounded_operands(block: Graph, to: ElementType) -> Graph:
+    """Return a graph in which operations of their own round the operands of float32 products to another type.
+
+    Without them a copy by DMA may round an operand, which it does to nearest.
+    """
+    operations: list[Operation] = []
+    for one in block.operations:
+        one = rebuilt(one, {}, lambda inner: rounded_operands(inner, to))
+        if isinstance(one, Convolution | Dot) and not getattr(one, "is_exact", False):
+            if product_format(Options(), *one.operands) is FLOAT32.format:
+                builder = Builder(one.source, operations=operations)
+                one = replace(one, operands=tuple(builder.convert(value, to) for value in one.operands))
+        operations.append(one)
+    return replace(block, operations=operations)
 
 
 @dataclass

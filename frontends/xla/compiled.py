@@ -1,6 +1,6 @@
 """Compilation of a graph: its program as an image."""
 
-from neuroncore_rtl.frontends.xla.casting import casted
+from neuroncore_rtl.frontends.xla.casting import casted, rounded_operands
 from neuroncore_rtl.frontends.xla.emit.block import emit_block
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.expand import expanded
@@ -32,7 +32,9 @@ def compile_graph(
     name: str = "a graph",
 ) -> Compiled:
     """Return the program of a graph; Refused with the user's line if the machine cannot run it."""
-    program = Program(config, order=order)
+    if options.is_stochastic and not (config.vector_random and config.scalar_random):
+        raise Refused("a machine for stochastic rounding must have the units, VECTOR_RANDOM=1 and SCALAR_RANDOM=1")
+    program = Program(config, order=order, stochastic=options.is_stochastic)
     program.space.limit(Storage.HBM, HBM_ROOM)
     emission = Emission(program, options)
     places: dict[Value, int] = {}
@@ -45,7 +47,10 @@ def compile_graph(
         graph = simplified(graph)
         if options.auto_cast == "all":
             graph = simplified(casted(graph, CASTS[options.auto_cast_type]))
-        graph = simplified(expanded(graph, config))
+        graph = expanded(graph, config)
+        if options.is_stochastic and options.auto_cast == "matmult":
+            graph = rounded_operands(graph, CASTS[options.auto_cast_type])
+        graph = simplified(graph)
         places |= {value: at for at, one in enumerate(graph.operations) for value in one.results}
         inputs = []
         try:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from neuroncore_rtl.frontends.xla.options import Options, options_of
+from neuroncore_rtl.frontends.xla.options import Options, options_of, rounding_seed_of
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.run import Result
 from neuroncore_rtl.run.compiled import Compiled
@@ -41,6 +41,8 @@ def jit(
     target: Any = "rtl",
     auto_cast: str | None = None,
     auto_cast_type: str | None = None,
+    rounding: str | None = None,
+    rounding_seed: int | None = None,
     order: str = "scheduled",
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | tuple[str, ...] = (),
@@ -58,6 +60,9 @@ def jit(
         auto_cast: which float32 values the machine may round: "none"; "matmult", the operands of products; or "all";
             default the flag of the variable NEURON_CC_FLAGS, or "none".
         auto_cast_type: their format: "bf16", "fp16", "tf32" or "fp8_e4m3"; default the flag, or "bf16".
+        rounding: how results are rounded to floats narrower than float32: "nearest", to even, or "stochastic", by other
+            random words in each call; default the variable NEURON_RT_STOCHASTIC_ROUNDING_EN, 0 or 1, or "nearest".
+        rounding_seed: number that determines these words; default NEURON_RT_STOCHASTIC_ROUNDING_SEED, or 0.
         order: "scheduled", or "program" for the order of emission.
         static_argnums: positions of arguments that are no arrays, as for `jax.jit`.
         static_argnames: names of such arguments.
@@ -67,8 +72,9 @@ def jit(
     """
     statics = {"static_argnums": static_argnums, "static_argnames": static_argnames}
     pure = _jax().jit(function, keep_unused=True, donate_argnums=donate_argnums, **statics)
-    options = options_of(auto_cast=auto_cast, auto_cast_type=auto_cast_type)
-    return Jitted(pure, preset, target, options, order, statics, cache, variables)
+    options = options_of(auto_cast=auto_cast, auto_cast_type=auto_cast_type, rounding=rounding)
+    seed = rounding_seed_of(rounding_seed)
+    return Jitted(pure, preset, target, options, seed, order, statics, cache, variables)
 
 
 class Jitted:
@@ -77,12 +83,16 @@ class Jitted:
     Attributes:
         result: the `Result` of the last call.
         compiled: the `Compiled` of the last call.
+        calls: number of calls so far, which determines the words of stochastic rounding; a lower one replays calls.
     """
 
-    def __init__(self, function, preset, target, options: Options, order: str, statics: dict, cache, variables: dict):
+    def __init__(
+        self, function, preset, target, options: Options, seed: int, order: str, statics: dict, cache, variables: dict
+    ):
         self.function = function
         self.config, self.variables = machine_of(preset, variables)
-        self.target, self.options, self.order, self.cache = target, options, order, cache
+        self.target, self.options, self.seed, self.order, self.cache = target, options, seed, order, cache
+        self.calls = 0
         self.result: Result | None = None
         self.compiled: Compiled | None = None
         self._known: dict[Any, CompiledFunction] = {}
@@ -128,6 +138,7 @@ class Jitted:
                 return lowered.recorded(Path(folder))
             self._known[key] = lowered.compile()
         executable = self._known[key]
+        executable.calls, self.calls = self.calls, self.calls + 1
         found = executable.run(leaves)
         self.compiled, self.result = executable.compiled, executable.result
         return found
@@ -180,6 +191,7 @@ class Lowered:
             donated=[one.donated for one in tree.leaves(self.lowered.args_info)],
             target=of.target,
             variables=of.variables,
+            seed=of.seed,
         )
 
     def recorded(self, folder: Path) -> Any:

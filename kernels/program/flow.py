@@ -47,6 +47,7 @@ class Sections(Protocol):
     """Interface of `kernels.program.program.Program` that control flow needs."""
 
     space: Allocator
+    stochastic: bool
 
     def append(self, instruction: Instruction) -> None:
         """Append an instruction."""
@@ -56,10 +57,14 @@ class Sections(Protocol):
 
 
 class Flow:
-    """Control flow of a program: registers and loops; a run stops when all loops together exceed `rounds` rounds."""
+    """Control flow of a program: registers and loops; a run stops when all loops together exceed `rounds` rounds.
+
+    If results are rounded stochastically, the register `draws` counts runs of sections in loops, to draw new words.
+    """
 
     def __init__(self, program: Sections):
         self.rounds = LOOP_ROUNDS
+        self.draws: Register | None = None
         self.registers: list[Register] = []
         self._program = program
         self._operations: list[ControlOperation] = []
@@ -143,6 +148,8 @@ class Flow:
 
     @contextmanager
     def _again(self, branch: ControlOperation, register: Register, *last: ControlOperation) -> Iterator[Register]:
+        if self._program.stochastic and self.draws is None:
+            self.draws = self.register(0, "draws")
         self._program.start_section()
         self._open.append(branch.source)
         start = Label(len(self._operations))

@@ -1,25 +1,36 @@
 """Image of a program: the bytes that HBM must contain when the core boots, and their symbols.
 
 From the boot address on: header, tensors, records of the queues, control program. Other bytes of HBM are arbitrary.
+
+A record that rounds stochastically has a seed, and a number for its elements. Before a run, the host may write another
+seed (`Image.seeded`). Before each run of a section in a loop of a `Program.stochastic`, copies write how many such runs
+there were into the upper half of the element numbers, which the other instructions of these queues ignore.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 
 import numpy as np
 
 from neuroncore_rtl.kernels.collector import collector_paused
 from neuroncore_rtl.kernels.control import Block, ControlOperation, ControlProgram, flow_program, stock_program
+from neuroncore_rtl.kernels.control.flow import Code, Label
 from neuroncore_rtl.kernels.program.allocator import Allocator
+from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.entries import Entry
-from neuroncore_rtl.kernels.program.flow import LOOP_ROUNDS
+from neuroncore_rtl.kernels.program.flow import LOOP_ROUNDS, Register
 from neuroncore_rtl.kernels.program.program import HEADER_BYTES, Program
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.spilling import Spill
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import RECORD_BYTES, Record, Storage
+from neuroncore_rtl.spec.formats import UINT8
+from neuroncore_rtl.spec.isa import HEADER_BITS, RECORD_BYTES, Record, Storage
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_FIELDS
+from neuroncore_rtl.spec.isa.elementwise.opcode import OPCODES
+from neuroncore_rtl.spec.isa.fields import place_of
 from neuroncore_rtl.spec.memory_map import BOOT_WORDS, IMAGE_MAGIC, LOCAL_BASE
 
 __all__ = ["Image", "build_image"]
@@ -28,6 +39,15 @@ MOST_RECORDS = (1 << 16) - 1
 """Records per block: the count of a doorbell has 16 bits."""
 
 assert 4 * BOOT_WORDS <= HEADER_BYTES
+
+
+def _place(field: str, unit: int) -> tuple[int, int]:
+    """Return the unit of so many bits that has the lowest bit of an instruction's field in a record, and the bit."""
+    return divmod(HEADER_BITS + place_of(ELEMENTWISE_FIELDS, field), unit)
+
+
+_DRAWN = range(_place("index", 8)[0] + 5, _place("index_partition", 8)[0])
+"""Bytes of a record that are of the upper half of its element numbers only; DMA writes whole bytes."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +103,19 @@ class Image:
         """Write the image into HBM, uint8 from address 0."""
         memory[self.base : self.base + len(self.data)] = np.frombuffer(self.data, np.uint8)
 
+    def seeded(self, seed: int) -> bytearray:
+        """Return the bytes with another seed, 32 bits, in every record that rounds stochastically."""
+        data = bytearray(self.data)
+        records = np.frombuffer(data, np.uint64).reshape(-1, RECORD_BYTES // 8)
+        (flag, bit), (place, low) = _place("stochastic", 64), _place("seed", 64)
+        mask, one = np.uint64(0xFFFF_FFFF << low), np.uint64(1)
+        for block in self.blocks:
+            first = (block.address - self.base) // RECORD_BYTES
+            words = records[first : first + block.count]
+            draws = np.isin(words[:, 0] & np.uint64(7), [*OPCODES]) & (words[:, flag] >> np.uint64(bit) & one > 0)
+            words[draws, place] = words[draws, place] & ~mask | np.uint64(seed << low)
+        return data
+
 
 @located
 @collector_paused()
@@ -111,13 +144,22 @@ def build_image(
         replace(tensor, address=tensor.address - base).elements(memory)[...] = codes
     data = _aligned(memory.tobytes())
     blocks, records, entries = [], [], []
+
+    def add(parts: Sequence[_Part]) -> None:
+        nonlocal data
+        counts = _semaphore_counts(parts, program.semaphores)
+        for section, queue, part in parts:
+            blocks.append(Block(queue, base + len(data), len(part), section, program.semaphores[: counts[section]]))
+            records.append(tuple(record for _, record in part))
+            entries.append(tuple(entry for entry, _ in part))
+            data += b"".join(record.encode(config) for record in records[-1])
+
     parts = _parts(program)
-    counts = _semaphore_counts(parts, program.semaphores)
-    for section, queue, part in parts:
-        blocks.append(Block(queue, base + len(data), len(part), section, program.semaphores[: counts[section]]))
-        records.append(tuple(record for _, record in part))
-        entries.append(tuple(entry for entry, _ in part))
-        data += b"".join(record.encode(config) for record in records[-1])
+    add(parts)
+    if flow and program.flow.draws is not None:
+        placed = [(block, part) for block, (_, _, part) in zip(blocks, parts, strict=True)]
+        flow, added = _redrawn(flow, program.flow.draws, placed, program.dma_queues)
+        add(added)
     if flow:
         control, words = flow_program(blocks, flow, program.flow.rounds, config.local_bytes)
     else:
@@ -145,8 +187,11 @@ def build_image(
     )
 
 
-_Part = tuple[int, int, list[tuple[Entry, Record]]]
-"""Section, queue, and at most a block of their records."""
+_Own = list[tuple[Entry, Record]]
+"""At most a block of records."""
+
+_Part = tuple[int, int, _Own]
+"""Section, queue, and records of theirs."""
 
 
 def _parts(program: Program) -> list[_Part]:
@@ -169,6 +214,40 @@ def _semaphore_counts(parts: Sequence[_Part], semaphores: range) -> dict[int, in
         used = (1 + semaphores.index(update.semaphore) for _, record in part for update in record.updates)
         counts[section] = max(counts.get(section, 0), max(used, default=0))
     return counts
+
+
+def _redrawn(
+    flow: Sequence[ControlOperation], register: Register, parts: Sequence[tuple[Block, _Own]], queues: Sequence[int]
+) -> tuple[tuple[ControlOperation, ...], list[tuple[int, int, _Own]]]:
+    """Return operations that give each section in a loop new random words before it runs, and their sections.
+
+    `register` counts the runs; `parts` are the program's blocks; `queues` are those for the new sections, which are
+    returned with the queue and the part of each block.
+    """
+    source = replace(register.word, format=UINT8, shape=(1, len(_DRAWN)), steps=(0, 1))
+    depth, found, starts = 0, [], []
+    added: list[tuple[int, int, _Own]] = []
+    drawing: dict[int, list[tuple[Block, _Own]]] = {}
+    for block, part in parts:
+        if any(record.instruction.stochastic for _, record in part):
+            drawing.setdefault(block.section, []).append((block, part))
+    section = max((block.section for block, _ in parts), default=0)
+    for one in flow:
+        starts.append(len(found))
+        depth += (one.code in (Code.UNLESS, Code.UNLESS_LESS)) - (one.code == Code.AGAIN)
+        if one.code == Code.RUN and depth and one.a in drawing:
+            section += 1
+            found += [ControlOperation(Code.ADD, register.address, 1), ControlOperation(Code.RUN, section)]
+            for (block, part), queue in zip(drawing[one.a], cycle(queues), strict=False):
+                shape, steps = (1, block.count, len(_DRAWN)), (0, RECORD_BYTES, 1)
+                place = {"address": block.address + _DRAWN[0], "shape": shape, "steps": steps}
+                copy = dma_copy(HbmTensor(name="numbers", format=UINT8, **place), source)
+                own = {"section": section, "queue": queue, "lane": None, "instruction": copy, "waits": []}
+                entry = replace(part[0][0], **own, buffers=(0, 0))  # both places are fixed
+                added.append((section, queue, [(entry, Record(instruction=copy))]))
+        found.append(one)
+    labels = (one.label and Label(starts[one.label.place]) for one in found)
+    return tuple(replace(one, label=label) for one, label in zip(found, labels, strict=True)), added
 
 
 def _aligned(data: bytes) -> bytes:

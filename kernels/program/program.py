@@ -65,6 +65,8 @@ class Program:
             the program then fits in memory.
         tile: rows and columns of the array that library kernels use; None for all. Sums along K are rounded per tile,
             so a program with the same tile gives the same bits on every array that is large enough.
+        stochastic: whether the vector and the scalar engine round all narrow floats stochastically, and differently in
+            each round of a loop; a copy by DMA rounds to nearest. `Image.seeded` writes the seed.
     """
 
     config: Config
@@ -73,6 +75,7 @@ class Program:
     core: int = 0
     order: str = "program"
     tile: int | None = None
+    stochastic: bool = False
     space: Allocator = field(init=False)
     flow: Flow = field(init=False)
     loads: Iterator[int] = field(init=False)
@@ -143,6 +146,8 @@ class Program:
         """
         if not isinstance(instruction, isa.Instruction) or instruction.lane is None:
             raise ValueError(f"instruction must be of an engine, not {getattr(instruction, 'name', instruction)}")
+        if self.stochastic:
+            instruction = instruction.drawn(len(self._steps))
         instruction.moved(self._stand_in).check(self._context)
         buffers = buffers_of((*instruction.writes, *instruction.reads))
         if not self.space.buffers.keys() >= {*buffers} - {0}:

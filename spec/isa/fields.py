@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-__all__ = ["Layout", "pack", "unpack", "width_of"]
+__all__ = ["Layout", "pack", "place_of", "unpack", "width_of"]
 
 Layout = tuple[tuple[str, int], ...]
 
@@ -10,6 +10,12 @@ Layout = tuple[tuple[str, int], ...]
 def width_of(layout: Layout) -> int:
     """Return the width of a layout in bits."""
     return sum(width for _, width in layout)
+
+
+def place_of(layout: Layout, field: str) -> int:
+    """Return the place of a field's lowest bit."""
+    names = [name for name, _ in layout]
+    return width_of(layout[: names.index(field)])
 
 
 def pack(layout: Layout, values: dict[str, int], place: str = "", signed: Iterable[str] = ()) -> int:

@@ -56,6 +56,9 @@ class Instruction(ABC):
     overlap: bool | None = None
     """True if it may read while earlier instructions of its engine still write; None without such a field."""
 
+    stochastic: bool = False
+    """True if its results are rounded stochastically."""
+
     @property
     @abstractmethod
     def engine(self) -> Engine:
@@ -125,6 +128,10 @@ class Instruction(ABC):
 
     def moved(self, place: Move) -> Self:
         """Return a copy of the instruction with other addresses on chip."""
+        return self
+
+    def drawn(self, stream: int) -> Self:
+        """Return a copy that rounds stochastically by the words of a stream, if it can and its results may round."""
         return self
 
     def overlapping(self, overlap: bool) -> Self:

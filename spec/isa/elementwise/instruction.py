@@ -2,15 +2,16 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any, Self
 
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import format_of
+from neuroncore_rtl.spec.formats import NARROW_FLOATS, format_of
 from neuroncore_rtl.spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer, Storage
 from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.elementwise.index import Index
 from neuroncore_rtl.spec.isa.elementwise.layout import ACCESSES, ELEMENTWISE_FIELDS, ELEMENTWISE_SIGNED
-from neuroncore_rtl.spec.isa.elementwise.opcode import OPCODES, SCALAR_OPCODES, Opcode
+from neuroncore_rtl.spec.isa.elementwise.opcode import OPCODES, SCALAR_OPCODES, STOCHASTIC, Opcode
 from neuroncore_rtl.spec.isa.elementwise.operands import counts_of, unused, uses
 from neuroncore_rtl.spec.isa.elementwise.rules import elementwise_violation
 from neuroncore_rtl.spec.isa.engine import Engine
@@ -110,6 +111,18 @@ class Elementwise(Instruction):
             for name, part in parts.items()
             if isinstance(part, Access | Pointer)
         })  # fmt: skip
+
+    def drawn(self, stream: int) -> Self:
+        """Return a copy that rounds stochastically if dst is a narrow float, with row-major numbers of dst's elements.
+
+        One that draws random words already remains as it is.
+        """
+        if self.opcode not in STOCHASTIC - {Opcode.DROPOUT} or self.stochastic or self.dst.format not in NARROW_FLOATS:
+            return self
+        kept = counts_of(self._count_fields, "dst")[: len(self.shape)]  # innermost first
+        steps = tuple(prod(kept[:d]) if n > 1 else 0 for d, n in enumerate(kept))
+        index = Index(partition=prod(kept), steps=steps[::-1])
+        return self._with(stochastic=True, stream=stream, index=index)
 
     def fields(self, config: Config) -> dict[str, int]:
         """Return the value of every field."""

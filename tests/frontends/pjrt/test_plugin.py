@@ -56,6 +56,21 @@ def test_each_second_call_runs_on_the_rtl(script):
     assert re.fullmatch(r"neuron: 1 programs, 4 calls, 2 on the RTL, equal to golden; [1-9][\d,]* cycles", last), last
 
 
+def test_the_variables_of_stochastic_rounding(script):
+    text = """
+import jax, jax.numpy as jnp, numpy as np
+f, x = jax.jit(lambda x: x.astype(jnp.bfloat16)), np.full((16, 500), 1.001, np.float32)
+for _ in range(2): print(np.asarray(f(x), np.float32).mean())
+"""
+    enabled = {"NEURON_RT_STOCHASTIC_ROUNDING_EN": "1", "NEURON_RT_STOCHASTIC_ROUNDING_SEED": "4"}
+    first, again, nearest = (script(text, **some) for some in (enabled, enabled, {}))
+    assert first.returncode == 0, first.stderr
+    lines = first.stdout.splitlines()
+    assert first.stdout == again.stdout and len(lines) == 2 and lines[0] != lines[1]
+    assert all(abs(float(line.split()[0]) - 1.001) < 2e-4 for line in lines)
+    assert float(nearest.stdout.split()[0]) == 1
+
+
 ERRORS = """
 import jax, jax.numpy as jnp, numpy as np
 def show(function):
