@@ -19,8 +19,9 @@ from neuroncore_rtl.run.page.parts import note_result
 from neuroncore_rtl.run.report import display_path, progress, recordings
 from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.sim.elaboration import engine_verilog
 from neuroncore_rtl.run.sim.packages import require_packages
-from neuroncore_rtl.run.sim.vectors import lanes_choice
+from neuroncore_rtl.run.sim.vectors import lanes_choice, use_vectors
 from neuroncore_rtl.run.view.link_picture import draw_links
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.files import write_profile
@@ -45,6 +46,9 @@ class Target(ABC):
     compares: ClassVar[bool] = False
     profile: bool = False
 
+    def prepare(self, config: Config) -> None:  # noqa: B027 # most targets have nothing to prepare
+        """Do what an execution on a core needs and no program changes."""
+
     @abstractmethod
     def execute(self, job: Any) -> Result:
         """Execute a job and return its result without a verdict; UsageError if the target cannot execute the job."""
@@ -67,6 +71,10 @@ class Rtl(Target):
     waves: bool = False
     depth: int = 3
     seed: int = 1
+
+    def prepare(self, config: Config) -> None:
+        with lanes_choice(self.lanes):
+            engine_verilog(config, "core", vectors=self.sim == "verilator" and not self.waves and use_vectors())
 
     def execute(self, job: Job) -> Result:
         if self.profile and not isinstance(job, ImageJob):

@@ -40,6 +40,10 @@ FLAGS = (
 )  # fmt: skip
 
 
+def provide() -> None:
+    """Do nothing; `run.sim.packages` replaces this by the installation of the compiler, called before its use."""
+
+
 class CompilationFailed(ValueError):
     """The compiler or the linker failed; the message ends with its output."""
 
@@ -91,6 +95,7 @@ def compile_program(
             raise CompilationFailed(f"a source must be an existing .c or .S file, not {source}")
     if any("trap_handler" in source.read_text() for source in sources):
         runtime = (*runtime, TRAPS)
+    provide()
     elf = OUTPUT / f"{sources[0].stem}-{_key(sources, runtime, script, flags, local_bytes)}.elf"
     if not elf.is_file():
         _compile(sources, runtime, script, flags, local_bytes, elf)

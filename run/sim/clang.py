@@ -6,12 +6,15 @@ that Verilator's programs need are a single file here, which takes 4 s.
 
 import hashlib
 import importlib.metadata
+import importlib.util
 import os
+import re
 import subprocess
+import sysconfig
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
-import ziglang
 from filelock import FileLock
 
 from neuroncore_rtl import SIM_BUILD
@@ -19,7 +22,8 @@ from neuroncore_rtl.run.sim.seal import intact, seal
 
 __all__ = ["CACHES", "STANDARD_LIBRARY", "ZIG", "CompilerFailed", "compile_with", "prepare", "version"]
 
-_PACKAGE = Path(ziglang.__file__).parent
+_FOUND = importlib.util.find_spec("ziglang")
+_PACKAGE = Path(_FOUND.origin).parent if _FOUND and _FOUND.origin else Path(sysconfig.get_path("purelib"), "ziglang")
 
 ZIG: Path = _PACKAGE / "zig"
 """Program: `zig c++` and `zig cc` are clang, `zig ar` is ar."""
@@ -40,13 +44,20 @@ class CompilerFailed(RuntimeError):
     """A compiler error; the message names the source and contains the compiler's output."""
 
 
+def provide() -> None:
+    """Do nothing; `run.sim.packages` replaces this by the installation of the compiler, called before its use."""
+
+
+@cache
 def version() -> str:
-    """Return the version of `ziglang`."""
-    return importlib.metadata.version("ziglang")
+    """Return the version of `ziglang`, also while it is being installed."""
+    pinned = "\n".join(importlib.metadata.requires("neuroncore-rtl") or ())
+    return re.findall(r"^ziglang==([\w.]+)", pinned, re.MULTILINE)[0]
 
 
 def compile_with(language: str, flags: Sequence[str], sources: Sequence[Path], output: Path) -> None:
     """Compile in `language` "c++" or "cc", and link unless `flags` say otherwise."""
+    provide()
     command = [str(ZIG), language, *flags, "-o", str(output), *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | CACHES)
     if done.returncode:

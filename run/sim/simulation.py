@@ -30,6 +30,7 @@ from neuroncore_rtl.run.sim import clang, icarus, process, vectors, verilator
 from neuroncore_rtl.run.sim.clock import TIMEOUT_VARIABLE
 from neuroncore_rtl.run.sim.doctor import TOOLS, require
 from neuroncore_rtl.run.sim.icarus import IcarusRunner
+from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.run.sim.parcels import note
 from neuroncore_rtl.run.sim.process import CommandFailed, complaint, tail
 from neuroncore_rtl.run.sim.seal import intact, seal, seal_of
@@ -114,7 +115,7 @@ def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: 
     """
     if sim not in SIMULATORS:
         raise ValueError(f"SIM must be one of {', '.join(SIMULATORS)}, not {sim!r}")
-    require("libpython", *(("make", "zig", "verilator") if sim == "verilator" else ("iverilog",)))
+    require("libpython", *(("make", "verilator") if sim == "verilator" else ("iverilog",)))
 
     directory = root / sim / f"{design.top}-{_fingerprint(design, sim, waves)}"
     directory.parent.mkdir(parents=True, exist_ok=True)
@@ -161,6 +162,8 @@ def _hash(content: object) -> str:
 
 def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
     """Compile a design into `directory` atomically; the caller holds its lock."""
+    if sim == "verilator":
+        require_packages("compilers")  # here, where Ctrl-C ends the wait, and not in a thread
     unfinished = directory.with_name(f"{directory.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()

@@ -4,6 +4,7 @@ import errno
 import signal
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 import click
@@ -135,8 +136,10 @@ def image():
 def doctor():
     """List installed and missing tools and packages with the commands that install them."""
     from neuroncore_rtl.run.sim.doctor import show_tools
-    from neuroncore_rtl.run.sim.packages import group_table
+    from neuroncore_rtl.run.sim.packages import group_table, require_packages
 
+    with suppress(MissingTool):  # listed as missing
+        require_packages("compilers")
     sys.exit(show_tools(group_table()))
 
 

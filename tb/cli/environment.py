@@ -1,9 +1,10 @@
 """Creation of the virtual environment; needs only the standard library of Python 3.11.
 
-The Makefile calls `python3 -m neuroncore_rtl.tb.cli.environment .venv requirements.lock`. A third argument, `all`, then
-adds every package of the lock file, for tests and for work on this project. If several processes run at the same time,
-one installs and the others wait. A mark, which is written at the end, shows that the environment is complete, and for
-which lock file and Python.
+The Makefile calls `python3 -m neuroncore_rtl.tb.cli.environment .venv requirements.lock`. Large packages that no run
+needs at its start follow in the background: this module starts itself with a third argument, `later`, and
+`run.sim.packages` waits for them before their first use. The third argument `all` adds every package of the lock file,
+for tests and for work on this project. If several processes run at the same time, one installs and the others wait. A
+mark, which is written at the end, shows that the environment can be used, and for which lock file and Python.
 """
 
 import fcntl
@@ -13,14 +14,19 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
+import zipfile
 from pathlib import Path
 
 from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
 
-__all__ = ["complete", "make"]
+__all__ = ["LATER", "UNFINISHED", "add_later", "complete", "make"]
 
-LATER = "numba"
-"""Package that only some runs need: `run.sim.packages` installs it before the first of them."""
+LATER = ("numba", "ziglang")
+"""Packages that are installed in the background: the group `compilers` of `run.sim.packages`."""
+
+UNFINISHED = "installing-compilers"
+"""File in the environment until they are whole. It contains the number of the process in the background."""
 
 
 class Unable(Exception):
@@ -42,10 +48,26 @@ def make(directory: Path, lock: Path) -> None:
             if directory.is_symlink():
                 raise Unable(f"{directory} must not be a link: the environment that it names would be emptied")
             require(*(tool.name for tool in TOOLS.values() if tool.required and tool.package))
-            print(f"making {directory} with {sys.executable} (0.8 GB, about a minute)", file=sys.stderr)
+            print(f"making {directory} with {sys.executable} (0.9 GB, half of it in the background)", file=sys.stderr)
             mark.unlink(missing_ok=True)
             _fill(directory, lock)
+            _start_later(directory, lock)
         mark.write_text(wanted)
+
+
+def add_later(directory: Path, lock: Path) -> None:
+    """Install `LATER`, unless another process has done it since.
+
+    Raises:
+        Unable: if the packages cannot be fetched.
+    """
+    with open(lock, "rb") as pinned:
+        fcntl.flock(pinned, fcntl.LOCK_EX)
+        mark = directory / UNFINISHED
+        if mark.exists():
+            chosen = ("--constraints", str(lock), "--requirements", str(lock.with_name("pyproject.toml")))
+            _run(*_uv(directory), "--quiet", *chosen)
+            mark.unlink()
 
 
 def complete(directory: Path, lock: Path) -> None:
@@ -57,28 +79,57 @@ def complete(directory: Path, lock: Path) -> None:
     with open(lock, "rb") as pinned:
         fcntl.flock(pinned, fcntl.LOCK_EX)
         print("adding the packages of the tests and of the documentation (1.1 GB, about a minute)", file=sys.stderr)
-        python, uv = str(directory / "bin" / "python"), str(directory / "bin" / "uv")
-        os.environ.update(_settings_of([python, "-m", "pip"]))
-        _run(uv, "pip", "install", "--quiet", "--python", python, "--requirements", str(lock))
+        os.environ.update(_settings_of([str(directory / "bin" / "python"), "-m", "pip"]))
+        unfinished = list(directory.glob("installing-*"))
+        for mark in unfinished:
+            mark.write_text("")
+        again = ["--reinstall"] if unfinished else []  # an interrupted installation may look whole
+        _run(*_uv(directory), "--quiet", *again, "--requirements", str(lock))
+        for mark in unfinished:
+            mark.unlink()
         (directory / "all").touch()
 
 
 def _fill(directory: Path, lock: Path) -> None:
     """Create the environment; pip installs uv, and uv installs the rest in a fifth of pip's time."""
-    python, uv = str(directory / "bin" / "python"), str(directory / "bin" / "uv")
-    pip = [python, "-m", "pip", "--disable-pip-version-check"]
+    pip = [str(directory / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
     quiet = [] if sys.stderr.isatty() else ["--quiet"]
-    creator = "venv" if importlib.util.find_spec("ensurepip") else "virtualenv"
-    _run(sys.executable, "-m", creator, "--clear", str(directory))
+    if wheel := _wheel_of_pip():
+        # Python's own way, `ensurepip`, needs 3 s, because it compiles all of pip.
+        _run(sys.executable, "-m", "venv", "--clear", "--without-pip", str(directory))
+        zipfile.ZipFile(wheel).extractall(sysconfig.get_path("purelib", "venv", {"base": str(directory)}))
+    else:
+        creator = "venv" if importlib.util.find_spec("ensurepip") else "virtualenv"
+        _run(sys.executable, "-m", creator, "--clear", str(directory))
     _run(*pip, "install", "--quiet", next(line for line in lock.read_text().split() if line.startswith("uv==")))
     os.environ.update(_settings_of(pip))
-    install = (uv, "pip", "install", "--python", python)
     # Otherwise every command would compile its imports again.
     compiled = ["--compile-bytecode"] if sys.dont_write_bytecode else []
     later = directory / "later.txt"
-    later.write_text(f"{LATER}\n")
+    later.write_text("\n".join(LATER))
     project = ("--editable", str(lock.resolve().parent))
-    _run(*install, *quiet, *compiled, "--constraints", str(lock), "--excludes", str(later), *project)
+    _run(*_uv(directory), *quiet, *compiled, "--constraints", str(lock), "--excludes", str(later), *project)
+
+
+def _wheel_of_pip() -> Path | None:
+    """Return the wheel of pip that belongs to this Python."""
+    found = importlib.util.find_spec("ensurepip")
+    folders = [sysconfig.get_config_var("WHEEL_PKG_DIR"), found and found.origin and Path(found.origin, "../_bundled")]
+    wheels = (wheel for folder in folders if found and folder for wheel in Path(folder).resolve().glob("pip-*.whl"))
+    return next(wheels, None)
+
+
+def _start_later(directory: Path, lock: Path) -> None:
+    """Start `add_later` in the background; Ctrl-C ends it as it ends the command that needed the environment."""
+    mark = directory / UNFINISHED
+    mark.touch()
+    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    command = [sys.executable, "-m", __spec__.name, str(directory), str(lock), "later"]
+    mark.write_text(str(subprocess.Popen(command, **quiet).pid))
+
+
+def _uv(directory: Path) -> tuple[str, ...]:
+    return (str(directory / "bin" / "uv"), "pip", "install", "--python", str(directory / "bin" / "python"))
 
 
 def _settings_of(pip: list[str]) -> dict[str, str]:
@@ -97,7 +148,7 @@ def _run(*command: str) -> None:
 if __name__ == "__main__":
     try:
         directory, lock, *extra = sys.argv[1:]
-        step = complete if extra == ["all"] else make
+        step = {"": make, "later": add_later, "all": complete}["".join(extra)]
         step(Path(directory), Path(lock))
     except (MissingTool, Unable) as error:
         sys.exit(f"Error: {error}")

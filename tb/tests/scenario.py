@@ -10,6 +10,7 @@ from neuroncore_rtl.run.program import ProgramFailed
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Command, Settings
+from neuroncore_rtl.run.sim import packages
 from neuroncore_rtl.run.targets import TARGET_VARIABLES, Target, execute, target_of
 
 __all__ = ["Jobs", "Scenario", "run_jobs"]
@@ -55,6 +56,9 @@ def run_jobs(jobs: Jobs, on: Target, name: Callable[[str], str] = str) -> Iterat
 def _report(test: Scenario, settings: Settings) -> Report:
     target, sums, failures = target_of(settings.some(TARGET_VARIABLES)), Counter(), []
     name = partial(settings.file_name, test.name)
+    if "PRESET" in settings.values:
+        # The first program of a new environment waits for the compiler of control programs.
+        packages.meanwhile = partial(target.prepare, settings.config)
 
     def summed() -> Iterator[Result]:
         for one in run_jobs(test.jobs(settings), target, name):

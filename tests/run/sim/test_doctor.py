@@ -1,5 +1,7 @@
 """run.sim.doctor: each missing tool with its command."""
 
+import importlib.metadata
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,7 +13,8 @@ from click.testing import CliRunner
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.golden import timing
 from neuroncore_rtl.golden.arith import numba_cache
-from neuroncore_rtl.run.sim import doctor, packages, verilator
+from neuroncore_rtl.kernels.control import compile_program
+from neuroncore_rtl.run.sim import clang, doctor, packages, verilator
 from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
 from neuroncore_rtl.tb.cli import environment
 from neuroncore_rtl.tb.cli.commands import app
@@ -100,6 +103,7 @@ def test_a_group_whose_installation_was_interrupted_is_installed_again(monkeypat
     uv.symlink_to("/bin/true")
     monkeypatch.setattr(packages.sys, "prefix", str(tmp_path))
     monkeypatch.setattr(packages.sys, "executable", str(uv.with_name("python")))
+    monkeypatch.setattr(packages, "IN_CLONE", True)
     present = replace(packages.PACKAGE_GROUPS["plots"], modules=("numpy",))
     monkeypatch.setitem(packages.PACKAGE_GROUPS, "plots", present)
     started = []
@@ -110,7 +114,62 @@ def test_a_group_whose_installation_was_interrupted_is_installed_again(monkeypat
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             packages.require_packages("plots")
-    assert len(started) == 2
+    assert len(started) == 2 and all("--reinstall" in command for command in started)
+
+
+@pytest.mark.parametrize("ending", ["installed", "interrupted"])
+def test_packages_of_the_background_are_waited_for(ending, monkeypatch, tmp_path, capfd):
+    (tmp_path / "requirements.lock").touch()
+    mark = tmp_path / "installing-compilers"
+    code = (
+        "import fcntl, pathlib, sys, time\nlock = open('requirements.lock'); fcntl.flock(lock, fcntl.LOCK_EX)\n"
+        "print('locked', flush=True); sys.stdin.read(1); pathlib.Path('installing-compilers').unlink()"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    other = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, text=True, **pipes)
+    assert other.stdout.readline() == "locked\n"
+    mark.write_text(str(other.pid))
+    monkeypatch.setattr(packages, "ROOT", tmp_path)
+    monkeypatch.setattr(packages.sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(packages, "_install", interrupt)
+    wait = packages.fcntl.flock
+
+    def flock(lock, operation):
+        if operation == packages.fcntl.LOCK_EX:
+            _, said = capfd.readouterr()
+            assert said == "waiting for numba, ziglang: another process is installing packages\n" and prepared == [1]
+            if ending == "interrupted":
+                interrupt()
+            other.stdin.write(" ")
+            other.stdin.flush()
+        wait(lock, operation)
+
+    prepared = []
+    monkeypatch.setattr(packages, "meanwhile", lambda: prepared.append(1))
+    monkeypatch.setattr(packages.fcntl, "flock", flock)
+    if ending == "interrupted":
+        with pytest.raises(KeyboardInterrupt):
+            packages.require_packages("compilers")
+        assert other.wait(10) == -signal.SIGINT or other.returncode == 1
+        assert mark.exists()
+    else:
+        packages.require_packages("compilers")
+        assert not mark.exists() and other.wait(10) == 0
+    other.stdin.close()
+    other.stdout.close()
+
+
+def test_version_of_the_compiler_is_known_before_it_is_installed():
+    assert clang.version() == importlib.metadata.version("ziglang")
+
+
+def test_the_compiler_is_waited_for(monkeypatch):
+    monkeypatch.setattr(packages.control, "provide", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        compile_program([ROOT / "kernels" / "control" / "run.c"])
+    monkeypatch.setattr(clang, "provide", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        clang.compile_with("c++", [], [ROOT / "no.cpp"], ROOT / "no.o")
 
 
 def test_numba_is_installed_before_its_first_use(monkeypatch):
@@ -124,9 +183,10 @@ def test_numba_is_installed_before_its_first_use(monkeypatch):
 
 
 def test_a_product_needs_no_package_that_a_new_environment_leaves_out():
-    assert environment.LATER in packages.PACKAGE_GROUPS[environment.LATER].modules
+    assert environment.LATER == packages.PACKAGE_GROUPS["compilers"].modules
     code = (
-        f"import sys; sys.modules[{environment.LATER!r}] = None; import numpy as np; from neuroncore_rtl import run\n"
+        f"import sys; sys.modules.update(dict.fromkeys({environment.LATER}))\n"
+        "import numpy as np; from neuroncore_rtl import run\n"
         "from neuroncore_rtl.golden import tensor; from neuroncore_rtl.spec.formats import BF16\n"
         "print(tensor.matrix_product(np.full((2, 3), 0x3F80), np.full((3, 2), 0x3F80), BF16, 4)[0, 0])"
     )
