@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -30,11 +31,11 @@ def names(requirements) -> set[str]:
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = {group: names(lines) for group, lines in PROJECT["optional-dependencies"].items()}
 DECLARED = names(PROJECT["dependencies"]).union(*EXTRAS.values())
-PROVIDERS = importlib.metadata.packages_distributions()
+providers = cache(importlib.metadata.packages_distributions)
 
 
 def packages_of(module: str) -> set[str]:
-    return {normal(package) for package in PROVIDERS.get(module, ())}
+    return {normal(package) for package in providers().get(module, ())}
 
 
 def test_every_package_that_is_imported_is_declared():

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki import library, published
 
 CHECKOUTS = [Path(os.environ[name]) for name in ("NKI_SAMPLES", "NEURON_SDK", "NKI_LIBRARY") if os.environ.get(name)]
 
+if not CHECKOUTS:
+    pytest.skip("NKI_SAMPLES, NEURON_SDK and NKI_LIBRARY name no checkout", allow_module_level=True)
+
+from tests.frontends.nki import library, published  # noqa: E402 (draws all kernels' arguments, in seconds)
 
 FOUND = [
     pytest.param(kernel, checkout / kernel.file, id=f"{kernel.file.split('/')[0]}-{kernel.name}")
