@@ -118,8 +118,8 @@ MUTATED = tuple(
     queue semaphores fetcher boot registers address_decoder riscv
     bank_arbiter link_end router round_robin line_arbiter address_generator chunker
     dma_reader dma_rows dma_writer caster dma_checker dma_answers dma_sequencer dma
-    collective_checker schedule width_converter collective_loader storer receive_path reduce_lane rounding_lane
-    mailbox router_port collective_sender credit_manager collective
+    collective_checker schedule width_converter collective_loader read_arbiter storer receive_path reduce_lane
+    rounding_lane mailbox router_port collective_sender credit_manager collective
     """.split()
 )
 

@@ -51,8 +51,11 @@ def _operations_of_loads(m: Module, loader: CollectiveLoader) -> Value:
 
 
 def _answered_loads(m: Module, arbiter: ReadArbiter) -> Value:
-    """Return whether HBM answers only requests."""
-    return answers_requests(m, arbiter.port)
+    """Return whether HBM answers only bursts that were requested."""
+    port, bursts = arbiter.port, Signal(range(arbiter.BURSTS + 1), name="open_bursts")
+    ended = port.r.valid & port.r.payload.last
+    m.d.sync += bursts.eq(bursts + (port.ar.valid & port.ar.ready) - ended)
+    return if_valid(port.r, bursts != 0)
 
 
 def _store_op(stream) -> Value:
@@ -126,7 +129,7 @@ COLLECTIVE_UNITS = {
     ),
     "read_arbiter": Unit(
         "HBM: reads of two managers", lambda: ReadArbiter(8), files("memory/read_arbiter"), 6,
-        legal=_answered_loads, means=lambda m, arbiter: payloads(arbiter.port, "ar", of="axi."),
+        legal=_answered_loads, means=lambda m, arbiter: payloads(arbiter.port, "ar", of="port."),
     ),
     "storer": Unit(
         "collectives: storer", lambda: Storer(*tests_module(_MEMORY_TESTS).TRIED), files(*_MEMORY), 0,
