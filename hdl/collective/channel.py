@@ -63,6 +63,7 @@ from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.hdl.collective.sender import CollectiveSender
 from neuroncore_rtl.hdl.collective.signature import Disagreement
 from neuroncore_rtl.hdl.collective.storer import Storer
+from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from neuroncore_rtl.hdl.link.flit import flit_stream
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
 from neuroncore_rtl.hdl.memory.read_arbiter import ReadArbiter
@@ -123,7 +124,7 @@ class Channel(wiring.Component):
         m.submodules.schedule = schedule = Schedule(self.channel)
         m.submodules.loader = loader = CollectiveLoader(self.link_bytes, self.hbm_bytes)
         m.submodules.send_loader = send_loader = CollectiveLoader(self.link_bytes, self.hbm_bytes)
-        m.submodules.loads = loads = ReadArbiter(self.hbm_bytes)
+        m.submodules.loads = loads = ReadArbiter(self.hbm_bytes, -(-loader.words // BURST_BEATS))
         m.submodules.storer = storer = Storer(self.link_bytes, self.hbm_bytes)
         m.submodules.buffer = buffer = BufferedFifo(8 * self.link_bytes, window)
         m.submodules.credits = credits = CreditManager(self.link_bytes, window)

@@ -18,21 +18,20 @@ class ReadArbiter(wiring.Component):
 
     Arguments:
         size: bytes per beat.
+        bursts: maximum number of bursts with outstanding beats; a further address stalls.
 
     Ports:
         managers: ports of the managers, which accept every beat; the write channels are not used.
         port: port to HBM; its write channels are not used.
     """
 
-    BURSTS = 32
-    """Maximum number of bursts with outstanding beats; a further address stalls."""
-
-    def __init__(self, size: int):
+    def __init__(self, size: int, bursts: int = 8):
+        self.bursts = bursts
         super().__init__({"managers": In(AxiPort(size, 1)).array(2), "port": Out(AxiPort(size, 1))})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.order = order = Fifo(1, depth=self.BURSTS)  # managers of the bursts with outstanding beats
+        m.submodules.order = order = Fifo(1, depth=self.bursts)  # managers of the bursts with outstanding beats
         first, second = (manager.ar for manager in self.managers)
         ar, r = self.port.ar, self.port.r
         latest, held, chosen, granted = Signal(), Signal(), Signal(), Signal()

@@ -52,7 +52,7 @@ def _operations_of_loads(m: Module, loader: CollectiveLoader) -> Value:
 
 def _answered_loads(m: Module, arbiter: ReadArbiter) -> Value:
     """Return whether HBM answers only bursts that were requested."""
-    port, bursts = arbiter.port, Signal(range(arbiter.BURSTS + 1), name="open_bursts")
+    port, bursts = arbiter.port, Signal(range(arbiter.bursts + 1), name="open_bursts")
     ended = port.r.valid & port.r.payload.last
     m.d.sync += bursts.eq(bursts + (port.ar.valid & port.ar.ready) - ended)
     return if_valid(port.r, bursts != 0)

@@ -26,8 +26,8 @@ async def test_the_first_has_priority_without_latency(ctx, dut):
 async def test_one_alone_has_every_cycle_until_too_many_bursts_are_open(ctx, dut, alone):
     ctx.set(dut.port.ar.ready, 1)
     drive(ctx, dut.managers[alone].ar, valid=1, payload={"addr": 64})
-    granted = [(await ctx.tick().sample(dut.managers[alone].ar.ready))[-1] for _ in range(dut.BURSTS + 3)]
-    assert granted == [1] * dut.BURSTS + [0] * 3
+    granted = [(await ctx.tick().sample(dut.managers[alone].ar.ready))[-1] for _ in range(dut.bursts + 3)]
+    assert granted == [1] * dut.bursts + [0] * 3
     drive(ctx, dut.port.r, valid=1, payload={"last": 1})
     await ctx.tick()
     ctx.set(dut.port.r.valid, 0)
