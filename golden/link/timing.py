@@ -101,12 +101,14 @@ class LinkCase:
             chunk=one.chunk,
             narrow=one.narrow,
             kind=one.kind,
-            in_place=one.src == one.dst + one.rank * one.pitch,
+            in_place=one.kind == _K.ALL_GATHER and one.src == one.dst + one.rank * one.pitch,
         )
 
     def __post_init__(self):
         if self.kind not in (_K.ALL_REDUCE, _K.REDUCE_SCATTER, _K.ALL_GATHER):
             raise ValueError(f"kind must be ALL_REDUCE, REDUCE_SCATTER or ALL_GATHER, not {self.kind!r}")
+        if self.in_place and self.kind != _K.ALL_GATHER:
+            raise ValueError(f"in_place must be False for {self.kind.name}, not True")
         cores = self.group.cores
         if self.ranks < 2 or self.stride == 0 or min(cores) < 0 or max(cores) >= self.instance.cores:
             raise ValueError(f"group must be cores from 0 to {self.instance.cores - 1}, not {self.group!r}")
@@ -187,7 +189,6 @@ def _wire_bytes(case: LinkCase) -> tuple[int, int]:
 class _Ring:
     def __init__(self, case: LinkCase, channel: int, parameters: Parameters):
         self.case, self.parameters = case, parameters
-        self.in_place = case.kind == _K.ALL_GATHER and case.in_place
         begin, end = case.part(channel)
         self.elements = end - begin
         self.direction = d = 1 - 2 * channel
@@ -236,7 +237,7 @@ class _Ring:
         if rest:
             each = case.kind != _K.ALL_REDUCE
             self._round(np.full(case.ranks, rest) if each else np.clip(rest - segment * self.ranks, 0, segment))
-        blocks = 1 if case.kind == _K.ALL_REDUCE else case.ranks - self.in_place
+        blocks = 1 if case.kind == _K.ALL_REDUCE else case.ranks - case.in_place
         moved = self.elements * element_bytes(case.dtype) * blocks
         memory = p.start + p.memory + moved / case.instance.core.hbm_bytes
         assert self.free is not None
@@ -261,7 +262,7 @@ class _Ring:
                 # One port of the memory loads what a rank sends first, and its own addends.
                 late = max(0.0, 2 * case.instance.link_bytes / case.instance.core.hbm_bytes - 1)
                 self.free = first + self.parameters.turn + late * sending
-            if step == 0 and case.kind == _K.ALL_GATHER and not self.in_place:
+            if step == 0 and case.kind == _K.ALL_GATHER and not case.in_place:
                 self.free = self.free + time  # copies its own segment before it receives others
             if step:
                 first = np.maximum(np.maximum(first, self.free), self.first[self.before] + self.arrival)

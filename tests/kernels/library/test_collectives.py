@@ -139,7 +139,7 @@ def of_chips(position=0, kind=K.ALL_REDUCE, **options):
     return Collective(kind=kind, group=Group(position, 2, TORUS.chips), rank=0, **PLACES | options)
 
 
-def sums_of(lists, vectors, dtype):
+def sums_of(lists, vectors):
     """Execute the lists on memories with a vector of each core at src; return each core's vector at dst."""
     memories = {core: np.full(1 << 13, 0xA5, np.uint8) for core in lists}
     for core, vector in vectors.items():
@@ -157,7 +157,7 @@ def sums_of(lists, vectors, dtype):
 def test_steps_along_rows_and_columns_add_in_their_order(count, position, rng):
     wholes = on_every_rank(of_chips(position, count=count))
     vectors = {one.core: random_codes_of(rng, T.FP32, count).view(np.float32) for one in wholes}
-    found = sums_of({one.core: torus_all_reduce(TORUS, one) for one in wholes}, vectors, T.FP32)
+    found = sums_of({one.core: torus_all_reduce(TORUS, one) for one in wholes}, vectors)
     first = next(iter(found.values()))
     assert all(np.array_equal(each.view(np.uint32), first.view(np.uint32)) for each in found.values())
 
@@ -173,7 +173,7 @@ def test_the_bits_are_those_of_one_all_reduce_per_step(rng):
     for position in (0, 1):
         wholes = on_every_rank(of_chips(position, count=count))
         vectors = {one.core: rng.standard_normal(count).astype(np.float32) for one in wholes}
-        found = sums_of({one.core: torus_all_reduce(TORUS, one) for one in wholes}, vectors, T.FP32)
+        found = sums_of({one.core: torus_all_reduce(TORUS, one) for one in wholes}, vectors)
         rows = [[one.core for one in wholes[4 * row : 4 * row + 4]] for row in range(3)]
         groups = [list(column) for column in zip(*rows, strict=True)] if position else rows
         others = rows if position else [list(column) for column in zip(*rows, strict=True)]
@@ -213,7 +213,7 @@ def test_a_grid_of_any_groups_in_any_format_agrees(dtype, rng):
         whole = Collective(kind=K.ALL_REDUCE, group=Group(core, 1, 2), rank=0, count=333, dtype=dtype, **PLACES)
         vectors[core] = random_codes_of(rng, dtype, 333)
         lists[core] = stepwise_all_reduce(whole, groups)
-    found = sums_of(lists, vectors, dtype)
+    found = sums_of(lists, vectors)
     assert len({each.tobytes() for each in found.values()}) == 1
     if dtype == T.INT32:
         with np.errstate(over="ignore"):
