@@ -88,7 +88,7 @@ EFFECTS = {
     "cast_lanes": "Other copies move `hbm_bytes` bytes per cycle ([core](core.md#dma)).",
     "cast_latency": "A cast element is accepted 6 cycles after its arrival with 1 stage, 7 + `cast_latency` with more"
     " ([timing model](timing_model.md#rules)).",
-    "cores": "On a ring of 16 chips an all-reduce of 1,048,576 bytes takes 62,180 cycles, 98.8% of the ring's bound"
+    "cores": "On a ring of 16 chips an all-reduce of 1,048,576 bytes takes 62,092 cycles, 98.9% of the ring's bound"
     " ([NeuronLink](neuronlink.md#how-fast)).",
     "semaphores": "They are LUTs, a copy for each reader ([core](core.md#sizes-of-the-memories)).",
     "records_ahead": "With a fetch of 74 cycles, a queue gets one record per 19 cycles (4 in flight), 9 (8) or 37 (2)"
