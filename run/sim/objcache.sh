@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compiler wrapper (OBJCACHE) of Verilator's builds. It compiles the parts common to all designs once per set of options:
-# Verilator's run-time library, which is then copied, and its headers, which take a second in every file. Without it
-# they take most of a small design's build time.
+# Verilator's headers, which take a second in every file, and its run-time library, which is then copied. Without it they
+# take most of a small design's build time.
 #
 # Usage: RUNTIME_OBJECTS=<directory> objcache.sh <zig> c++ <arguments>; the compiler's version belongs in the directory.
 
@@ -15,7 +15,7 @@ previous=
 for argument; do
     [ "$previous" = -o ] && object=$argument
     case $argument in
-        */include/verilated*.cpp) library=$argument ;;
+        */verilated_library.cpp | */include/verilated*.cpp) library=$argument ;;
         -include-pch) header=own ;;
         -DCLOCK=*) ;; # only the main program uses the name of the clock
         -[DOfgm]* | -I/*) options="$options $argument" ;;
@@ -24,24 +24,22 @@ for argument; do
 done
 mkdir -p "$RUNTIME_OBJECTS" || exit
 
-if [ -n "$object" ] && [ -n "$library" ]; then
-    cached=$RUNTIME_OBJECTS/$(key "$library" "$object" $options).o
-    if [ ! -f "$cached" ]; then
-        "$@" || exit
-        cp "$object" "$cached.$$" && mv "$cached.$$" "$cached"
-        exit
-    fi
-    exec cp "$cached" "$object"
-fi
-
 [ -n "$header" ] && exec "$@"
 
 # The order of options differs between files. Times of Verilator's files are ignored, since its version is in the path.
 options=$(printf '%s\n' $options | sort)
-cached=$RUNTIME_OBJECTS/$(key $options).pch
-if [ ! -f "$cached" ]; then
+headers=$RUNTIME_OBJECTS/$(key $options).pch
+if [ ! -f "$headers" ]; then
     "$1" "$2" $options -fpch-instantiate-templates -Xclang -fno-pch-timestamp \
-        -x c++-header "${0%/*}/verilated_headers.h" -o "$cached.$$" || exit
-    mv "$cached.$$" "$cached" || exit
+        -x c++-header "${0%/*}/verilated_headers.h" -o "$headers.$$" || exit
+    mv "$headers.$$" "$headers" || exit
 fi
-exec "$@" -include-pch "$cached"
+
+[ -n "$library" ] || exec "$@" -include-pch "$headers"
+cached=$RUNTIME_OBJECTS/$(key "$library" "$object" $options).o
+if [ ! -f "$cached" ]; then
+    "$@" -include-pch "$headers" || exit
+    cp "$object" "$cached.$$" && mv "$cached.$$" "$cached"
+    exit
+fi
+exec cp "$cached" "$object"

@@ -40,6 +40,9 @@ OPT_FAST = "-O2"
 EXECUTABLE = "simulation"
 """Program in its build directory."""
 
+LIBRARY = Path(__file__).with_name("verilated_library.cpp")
+"""C++ file with those parts of Verilator's run-time library that all models need."""
+
 OBJECT_CACHE = Path(__file__).with_name("objcache.sh")
 """Compiler wrapper that compiles the parts common to all designs only once."""
 
@@ -158,7 +161,8 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
         for_blocks = f"VM_HIER_VERILATOR={verilator.program}"
         # Make would use the folder's real name, and Verilator's makefiles refuse one with a space.
         here = f"CURDIR={self.build_dir / 'objects'}"
-        make = ["make", "-C", "objects", here, "-j", str(BUILD_JOBS), *MAKE_VARIABLES, for_blocks]
+        parts = f"VM_GLOBAL_FAST={'verilated_vcd_c' if self.record_waves else ''}"  # of the library, besides LIBRARY
+        make = ["make", "-C", "objects", here, "-j", str(BUILD_JOBS), *MAKE_VARIABLES, parts, for_blocks]
         # Hierarchical makefiles have two targets per block, and parallel make would verilate the block for each. After
         # the first step its outputs are up to date for the second.
         makefile = "Vtop_hier.mk" if self.hierarchical else "Vtop.mk"
@@ -172,7 +176,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
                 *("-MAKEFLAGS", for_blocks, "-LDFLAGS"),
                 " ".join([f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator", *map(str, self.libraries)]),
                 *([] if self.clock is None else ["-CFLAGS", f"-DCLOCK={self.clock}"]),
-                str(MAIN if self.clock is None else CLOCKED_MAIN),
+                *(str(MAIN if self.clock is None else CLOCKED_MAIN), str(LIBRARY)),
                 *(str(source.value) for source in self._sources),
             ],
             *([*make, "-f", makefile, step] for step in steps),
