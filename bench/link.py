@@ -13,7 +13,7 @@ from neuroncore_rtl.golden.link.timing import LinkCase, Parameters, calibrate, c
 from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.hdl.link.router import Router
 from neuroncore_rtl.kernels.library.collectives import torus_all_reduce
-from neuroncore_rtl.run.report import display_path
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.instance import INSTANCES, Instance

@@ -10,8 +10,9 @@ from neuroncore_rtl.bench import core, elementwise, link, program, tensor
 from neuroncore_rtl.bench.fpga import area, depth
 from neuroncore_rtl.bench.silicon import compare as silicon
 from neuroncore_rtl.bench.ways import measured_ways
-from neuroncore_rtl.run.report import RESULTS, display_path, terminal, write_record
+from neuroncore_rtl.run.report import RESULTS, write_record
 from neuroncore_rtl.run.settings import Settings
+from neuroncore_rtl.run.shell import display_path, terminal
 from neuroncore_rtl.run.sim.vectors import LEVELS, lanes_choice, level
 
 __all__ = ["machine", "machine_line", "processor", "run_benchmarks"]

@@ -17,6 +17,13 @@ def _report_in_a_line(kind, error, trace) -> None:
 
 sys.excepthook = _report_in_a_line
 
+from neuroncore_rtl import IN_CLONE  # noqa: E402 # after the hook
+
+if IN_CLONE and sys.argv[1:] == ["help"]:  # in a third of the time, without the imports of commands
+    from neuroncore_rtl.tb.cli.overview import print_overview
+
+    sys.exit(print_overview())
+
 from neuroncore_rtl.bench.commands import BENCH_COMMANDS  # noqa: E402 # after the hook
 from neuroncore_rtl.tb.cli.commands import add_commands, app, main  # noqa: E402
 

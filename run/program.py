@@ -18,7 +18,7 @@ from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected, ImageJob
 from neuroncore_rtl.run.page.page import write_page
 from neuroncore_rtl.run.page.parts import collect_parts
-from neuroncore_rtl.run.report import Report, display_path
+from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import (
     BOARD_OPTIONS,
@@ -31,6 +31,7 @@ from neuroncore_rtl.run.settings import (
     machine_of,
     unknown,
 )
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.targets import TARGET_VARIABLES, Target, execute, target_of
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import Storage

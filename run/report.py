@@ -18,12 +18,12 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.estimates import estimate, remark, remember
 from neuroncore_rtl.run.monitor import Ongoing, watched
+from neuroncore_rtl.run.shell import terminal
 from neuroncore_rtl.run.wrong_tile import WrongTile
 from neuroncore_rtl.spec.config import Config
 
 __all__ = [
-    "PLAIN_WIDTH", "Report", "Share", "align_rows", "display_path", "only_long", "progress", "recording_in",
-    "recordings", "terminal", "write_record",
+    "Report", "Share", "align_rows", "only_long", "progress", "recording_in", "recordings", "write_record",
 ]  # fmt: skip
 
 RESULTS = SIM_BUILD / "results"
@@ -32,23 +32,6 @@ RESULTS = SIM_BUILD / "results"
 _RECORDINGS = ContextVar("recordings", default=SIM_BUILD)
 
 _NUMBER = re.compile(r"-?[\d.,]*(e[+-]\d+)?%?|nan|-?inf")
-
-PLAIN_WIDTH = 120
-"""Columns of output to a file or a pipe."""
-
-
-def terminal(*, stderr: bool = False) -> Console:
-    """Return a console as wide as the terminal, or as `PLAIN_WIDTH`."""
-    console = Console(stderr=stderr, highlight=False)
-    if not console.is_terminal:
-        console.width = PLAIN_WIDTH
-    return console
-
-
-def display_path(path: Path) -> str:
-    """Return a path as text, relative if it is in the working directory."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def recordings() -> Path:

@@ -16,7 +16,8 @@ from neuroncore_rtl.kernels.program.spilling import spill_table
 from neuroncore_rtl.run.arrays import numbers_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected
-from neuroncore_rtl.run.report import Share, align_rows, display_path
+from neuroncore_rtl.run.report import Share, align_rows
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.stalls import MEANINGS, StallCause
 from neuroncore_rtl.run.view.source_lines import LineCycles, costly_lines, cycles_by_line, line_table, short_code

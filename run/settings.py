@@ -10,9 +10,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from neuroncore_rtl import IN_CLONE
 from neuroncore_rtl.kernels.program.program import ORDERS, Program
 from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.shell import shell_command
 from neuroncore_rtl.run.sim.packages import require_clone, require_packages
 from neuroncore_rtl.run.sim.simulation import SIMULATORS
 from neuroncore_rtl.run.sim.vectors import WAYS
@@ -23,7 +23,7 @@ __all__ = [
     "BOARD_OPTIONS", "HBM_OPTIONS", "LANES_OPTION", "LATENCY", "ORDER", "PROFILE", "RECORDED", "RUN_OPTIONS", "SEED",
     "SIM", "STALL", "TILE_OPTION", "WAVES", "Command", "Option", "Settings", "UsageError", "check_room", "choice",
     "configuration_options", "core_options", "dtype_option", "integer", "later", "machine_of", "refusals",
-    "shell_command", "switch", "unknown",
+    "switch", "unknown",
 ]  # fmt: skip
 
 
@@ -190,13 +190,6 @@ class Command:
                 raise unknown(f"a variable of {self.name}", name, options)
             chosen[name] = options[name].parse(text)
         return Settings(chosen, defaults)
-
-
-def shell_command(target: str, test: str = "", *words: str) -> str:
-    """Return the shell command of a target and a TEST: make's, or, without a Makefile, the installed program's."""
-    if IN_CLONE:
-        return " ".join(["make", target, *([f"TEST={test}"] if test else []), *words])
-    return " ".join(["neuroncore-rtl", target, *([test] if test else []), *words])
 
 
 def later(module: str, name: str, *groups: str, clone: str = "") -> Callable[[Settings], object]:

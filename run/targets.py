@@ -16,9 +16,10 @@ from neuroncore_rtl.run.harness.board.host_port import BOARD_MEMORY_BYTES, HostP
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import Expected, ImageJob, Job, record_count
 from neuroncore_rtl.run.page.parts import note_result
-from neuroncore_rtl.run.report import display_path, progress, recordings
+from neuroncore_rtl.run.report import progress, recordings
 from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.sim.elaboration import engine_verilog
 from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.run.sim.vectors import lanes_choice, use_vectors

@@ -11,7 +11,8 @@ from neuroncore_rtl.bench.fpga.units import UNITS
 from neuroncore_rtl.hdl.arith.mac import Mac
 from neuroncore_rtl.hdl.tensor.checker import TensorChecker
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
-from neuroncore_rtl.run.report import display_path, progress
+from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config

@@ -16,8 +16,9 @@ from neuroncore_rtl.run.fpga.paths import estimate_paths, estimate_table
 from neuroncore_rtl.run.fpga.placement import path_table
 from neuroncore_rtl.run.fpga.synthesis import FAMILIES, versions
 from neuroncore_rtl.run.fpga.whole import largest, whole
-from neuroncore_rtl.run.report import RESULTS, align_rows, display_path, terminal, write_record
+from neuroncore_rtl.run.report import RESULTS, align_rows, write_record
 from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.shell import display_path, terminal
 from neuroncore_rtl.run.tables import table
 
 __all__ = ["run_synthesis"]

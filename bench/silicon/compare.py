@@ -18,8 +18,9 @@ from neuroncore_rtl.bench.silicon import modelled, published
 from neuroncore_rtl.bench.silicon.collectives import GHZ, collective_rows
 from neuroncore_rtl.bench.silicon.formulas import FORMULA_BAR, LENGTHS, REASONS, SHORT, formula_rows
 from neuroncore_rtl.bench.silicon.published import PublishedTime
-from neuroncore_rtl.run.report import display_path, progress
+from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.settings import LATENCY
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.config import PRESETS, Config

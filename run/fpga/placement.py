@@ -16,7 +16,8 @@ from rich.table import Table
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.fpga.synthesis import Netlist, project_source, run_tool
-from neuroncore_rtl.run.report import display_path, progress
+from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 from neuroncore_rtl.run.tables import table
 

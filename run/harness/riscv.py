@@ -14,8 +14,8 @@ from neuroncore_rtl.hdl.controller.cpu import Cpu
 from neuroncore_rtl.kernels.control.elf import ElfError, read_elf
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs, port_wires
-from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.sim.elaboration import cpu_verilog
 from neuroncore_rtl.run.sim.images import memory_lines, read_words, write_lines
 from neuroncore_rtl.run.sim.simulation import Design, SimulationFailed

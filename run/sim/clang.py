@@ -31,7 +31,7 @@ ZIG: Path = _PACKAGE / "zig"
 CACHES = {f"ZIG_{kind}_CACHE_DIR": str(SIM_BUILD / "zig") for kind in ("GLOBAL", "LOCAL")}
 """Environment variables of the compiler's caches, kept below `sim_build/`."""
 
-_SOURCE = Path(__file__).with_name("libcxx.cpp")
+_SOURCE = Path(__file__).with_name("native") / "libcxx.cpp"
 
 _FLAGS = (
     *("-c", "-std=c++23", "-O0", "-g0", "-fno-sanitize=all", "-mcpu=baseline", "-Wno-everything"),

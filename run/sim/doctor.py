@@ -122,7 +122,7 @@ def show_tools(*tables: Any) -> int:
     """Print the table of `make doctor`, and further tables; return 1 if a required tool is missing."""
     from rich.table import Table
 
-    from neuroncore_rtl.run.report import terminal
+    from neuroncore_rtl.run.shell import terminal
 
     console = terminal()
     table = Table(box=None, pad_edge=False)

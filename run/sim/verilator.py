@@ -31,7 +31,9 @@ MINIMUM_VERSION = (5, 36)
 MAIN: Path = cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
 """C++ main program of a model with a clock from the cocotb test; it contains the simulation loop."""
 
-CLOCKED_MAIN = Path(__file__).with_name("verilator_main.cpp")
+_NATIVE = Path(__file__).with_name("native")
+
+CLOCKED_MAIN = _NATIVE / "verilator_main.cpp"
 """C++ main program that drives the clock itself, which is faster."""
 
 OPT_FAST = "-O2"
@@ -40,10 +42,10 @@ OPT_FAST = "-O2"
 EXECUTABLE = "simulation"
 """Program in its build directory."""
 
-LIBRARY = Path(__file__).with_name("verilated_library.cpp")
+LIBRARY = _NATIVE / "verilated_library.cpp"
 """C++ file with those parts of Verilator's run-time library that all models need."""
 
-OBJECT_CACHE = Path(__file__).with_name("objcache.sh")
+OBJECT_CACHE = _NATIVE / "objcache.sh"
 """Compiler wrapper that compiles the parts common to all designs only once."""
 
 COMPILER_CACHE = "zig"
@@ -52,7 +54,7 @@ COMPILER_CACHE = "zig"
 BUILD_JOBS = 2
 """Concurrent compiler processes of a build."""
 
-LAUNCHER = Path(__file__).with_name("verilator.sh")
+LAUNCHER = _NATIVE / "verilator.sh"
 """Script that starts the Python package's Verilator without Perl."""
 
 COMPILE = f"{clang.ZIG} c++ -fno-sanitize=all -mcpu=baseline"

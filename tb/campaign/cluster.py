@@ -17,8 +17,8 @@ import distributed
 from distributed.comm import CommClosedError
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from neuroncore_rtl.run.report import terminal
 from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.shell import terminal
 from neuroncore_rtl.run.sim import parcels
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.tb.campaign.executor import Executor

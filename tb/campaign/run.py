@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.monitor import Ongoing, watched
-from neuroncore_rtl.run.report import display_path, terminal
+from neuroncore_rtl.run.shell import display_path, terminal
 from neuroncore_rtl.tb.campaign.executor import Executor, run_tasks
 from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.campaign.task import Row, Status, Task

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.tb.campaign.task import Row, Status
 
 __all__ = ["Store"]

@@ -17,8 +17,9 @@ from neuroncore_rtl.run.fpga.paths import estimate_paths, estimate_table
 from neuroncore_rtl.run.fpga.placement import path_table, remaining, route, slowest
 from neuroncore_rtl.run.fpga.synthesis import ABC, Netlist
 from neuroncore_rtl.run.fpga.whole import LUTS_OF, black_box, largest, replace_black_box, whole
-from neuroncore_rtl.run.report import display_path, progress, terminal
+from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.shell import display_path, terminal
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 from neuroncore_rtl.tb.cli.export import directory_name, list_files

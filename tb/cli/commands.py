@@ -9,17 +9,18 @@ from dataclasses import replace
 
 import click
 
-from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl import IN_CLONE, SIM_BUILD
 from neuroncore_rtl.run.monitor import Ongoing, watched
 from neuroncore_rtl.run.page.parts import collect_parts
-from neuroncore_rtl.run.report import PLAIN_WIDTH, display_path
 from neuroncore_rtl.run.settings import Command, Option, Settings, UsageError
+from neuroncore_rtl.run.shell import PLAIN_WIDTH, display_path, shell_command
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.paths import UnreadableFolder
 from neuroncore_rtl.run.sim.simulation import BuildFailed, SimulationFailed
 from neuroncore_rtl.run.sim.vectors import WrongChoice, lanes_choice
 from neuroncore_rtl.tb.campaign.task import WorkersLost
 from neuroncore_rtl.tb.cli import registry
+from neuroncore_rtl.tb.cli.overview import MODULES
 from neuroncore_rtl.tb.cli.page import open_page, opened, split_open, write_run_page
 
 __all__ = ["ALL_COMMANDS", "add_commands", "app", "main"]
@@ -117,7 +118,7 @@ def app():
     """Simulate, export and measure the accelerator."""
 
 
-@app.group(cls=_Tests, names=registry.MODULES.keys, find=opened(registry.command_named), run=_simulate)
+@app.group(cls=_Tests, names=MODULES.keys, find=opened(registry.command_named), run=_simulate)
 def sim():
     """Run a TEST: RTL in a simulator, compared bit for bit with the golden model."""
 
@@ -148,12 +149,16 @@ def doctor():
 @click.argument("words", metavar="[ALL=1]", nargs=-1)
 def show_help(test: str | None, words: tuple[str, ...]):
     """List targets, TESTs and presets, or the variables of a TEST or a target; ALL=1 lists every parameter."""
-    from neuroncore_rtl.tb.cli.overview import show
+    from neuroncore_rtl.tb.cli.overview import print_help, print_overview
 
     if wrong := [word for word in words if word not in ("ALL=0", "ALL=1")]:
         raise UsageError(f"a variable of help must be ALL=0 or ALL=1, not {wrong[0]!r}")
-    summaries = {name: command.get_short_help_str(PLAIN_WIDTH) for name, command in app.commands.items()}
-    show(test, words[-1:] == ("ALL=1",), ALL_COMMANDS, summaries)
+    if test is None:
+        summaries = {name: command.get_short_help_str(PLAIN_WIDTH) for name, command in app.commands.items()}
+        return print_overview(None if IN_CLONE else summaries)
+    command = next((one for one in ALL_COMMANDS if one.name == test), None)
+    line = shell_command(test) if command else shell_command("sim", test)
+    print_help(command or opened(registry.command_named)(test), line, words[-1:] == ("ALL=1",))
 
 
 @app.command("parallel_compile", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 from neuroncore_rtl import ROOT, SIM_BUILD
-from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import Settings
+from neuroncore_rtl.run.shell import display_path
 
 __all__ = ["build_site"]
 

@@ -22,8 +22,8 @@ from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.hdl.tensor.array import row_skew
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
-from neuroncore_rtl.run.report import display_path, terminal
 from neuroncore_rtl.run.settings import Settings
+from neuroncore_rtl.run.shell import display_path, terminal
 from neuroncore_rtl.run.sim.elaboration import ELABORATED_ENGINES, engine_verilog
 from neuroncore_rtl.run.sim.elaboration import ENGINE as TENSOR
 from neuroncore_rtl.spec import config as machine

@@ -18,8 +18,9 @@ from pathlib import Path
 import click
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.run.report import RESULTS, display_path, progress
+from neuroncore_rtl.run.report import RESULTS, progress
 from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.tb.cli.registry import COMMANDS
 
 __all__ = ["Figure", "check_figures", "documents", "figures", "fill_figures", "value"]

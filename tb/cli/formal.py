@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from neuroncore_rtl.hdl.verilog.forks import Forks
-from neuroncore_rtl.run.report import RESULTS, display_path, terminal
+from neuroncore_rtl.run.report import RESULTS
 from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.shell import display_path, terminal
 from neuroncore_rtl.tb.cli.registry import PROVED
 from neuroncore_rtl.tb.proofs.solver import Method, NoAnswer, SolverVerdict, prove
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from neuroncore_rtl.run.harness.board.host_port import BOARD_MEMORY_BYTES
-from neuroncore_rtl.run.report import Report, display_path
+from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.settings import Settings
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.targets import BoardTarget
 from neuroncore_rtl.tb.tests.kernels import digits, matmul
 from neuroncore_rtl.tb.tests.kernels.digits import results_of

@@ -1,20 +1,24 @@
-"""Text of `make help`, generated from the code: targets, TESTs and presets, or the variables of one of them."""
+"""Text of `make help`, generated from the code: targets, TESTs and presets, or the variables of one of them.
+
+The overview takes a third of a second, because this module imports no command.
+"""
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
-from neuroncore_rtl import IN_CLONE, ROOT
-from neuroncore_rtl.run.report import terminal
-from neuroncore_rtl.run.settings import Command, shell_command
+from neuroncore_rtl import ROOT
+from neuroncore_rtl.run.shell import shell_command, terminal
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.parameters import ParameterGroup, parameters
-from neuroncore_rtl.tb.cli import registry
-from neuroncore_rtl.tb.cli.page import opened
 
-__all__ = ["COMMON", "overview", "show", "targets"]
+if TYPE_CHECKING:
+    from neuroncore_rtl.run.settings import Command
+
+__all__ = ["COMMON", "GROUPS", "MODULES", "command_help", "overview", "print_help", "print_overview", "targets"]
 
 MAKEFILE = ROOT / "Makefile"
 
@@ -22,31 +26,59 @@ COMMON = ("ROWS", "COLUMNS", "MAC_LATENCY", "VECTOR_LATENCY", "SBUF_BYTES", "HBM
 """Parameters that the help of a TEST always lists."""
 
 
+GROUPS = {
+    "matmul, models": {
+        "kernels.matmul": "matmul",
+        "kernels.digits": "digits",
+        "learning.train": "train",
+        "learning.charlm": "charlm",
+        "links.tensor_parallel": "tensor_parallel",
+    },
+    "row-wise kernels": {
+        "kernels.kernels": "softmax softmax_backward crossentropy layernorm rmsnorm gelu adamw topk",
+    },
+    "other front ends": {"kernels.nki": "nki"},
+    "layers": {
+        "kernels.layers": "linear swiglu rope conv2d",
+        "kernels.transformer": "attention encoder decoder",
+    },
+    "gradients": {
+        "kernels.backward": "linear_backward layernorm_backward attention_backward encoder_backward embedding",
+    },
+    "engines": {
+        "engines.vector": "vector",
+        "engines.activation": "activation",
+        "engines.timing": "timing",
+        "kernels.sr": "sr",
+    },
+    "arithmetic": {"engines.mac": "mac", "engines.round": "round"},
+    "core, controller": {"core.program": "program", "core.riscv": "riscv"},
+    "chip links": {
+        "links.router": "router",
+        "links.collective": "allreduce reducescatter allgather broadcast alltoall sendrecv barrier",
+        "links.collectives": "collectives",
+        "links.gradients": "gradients",
+    },
+}
+"""TESTs by module of `tb/tests/`, grouped as help lists them; a module is imported when one of its TESTs is used."""
+
+MODULES = {name: module for group in GROUPS.values() for module, names in group.items() for name in names.split()}
+"""The module of each TEST. It defines `TEST`, or `TESTS` if it has several."""
+
+
 def targets() -> list[tuple[str, str]]:
     """Return the Makefile's targets and their help comments."""
     return re.findall(r"^([a-z-]+):.*?## (.+)$", MAKEFILE.read_text(), re.MULTILINE)
 
 
-def show(
-    name: str | None,
-    complete: bool = False,
-    commands: Sequence[Command] = registry.COMMANDS,
-    summaries: Mapping[str, str] | None = None,
-) -> None:
-    """Print the overview, or the help of a TEST or command; `summaries`: of everything on the command line."""
-    width = terminal().width
-    if name is None:
-        text = overview(width, None if IN_CLONE else summaries)
-    else:
-        text = command_help(*_find_command(name, commands), width, complete)
-    click.echo(text, nl=False)
+def print_overview(summaries: Mapping[str, str] | None = None) -> None:
+    """Print the overview; `summaries`: of the commands of an installed package, as in `overview`."""
+    click.echo(overview(terminal().width, summaries), nl=False)
 
 
-def _find_command(name: str, commands: Sequence[Command]) -> tuple[Command, str]:
-    for command in commands:
-        if command.name == name:
-            return command, shell_command(name)
-    return opened(registry.command_named)(name), shell_command("sim", name)
+def print_help(one: "Command", line: str, complete: bool = False) -> None:
+    """Print `command_help` in lines as wide as the terminal."""
+    click.echo(command_help(one, line, terminal().width, complete), nl=False)
 
 
 def overview(width: int, installed: Mapping[str, str] | None = None) -> str:
@@ -59,7 +91,7 @@ def overview(width: int, installed: Mapping[str, str] | None = None) -> str:
     headings = ("targets", "TEST=, for make sim") if installed is None else ("commands", "TESTs")
     sections = {
         headings[0]: [(shell_command(name), text) for name, text in listed],
-        headings[1]: [(group, " ".join(modules.values())) for group, modules in registry.GROUPS.items()],
+        headings[1]: [(group, " ".join(modules.values())) for group, modules in GROUPS.items()],
         "more": [
             (shell_command("help", "matmul"), f"variables of a TEST; of a target: {shell_command('help', 'bench')}"),
             ("PRESET=", f"the machine: {', '.join(sizes)} processing elements"),
@@ -68,7 +100,7 @@ def overview(width: int, installed: Mapping[str, str] | None = None) -> str:
     return _text(sections, width)
 
 
-def command_help(one: Command, line: str, width: int, complete: bool = False) -> str:
+def command_help(one: "Command", line: str, width: int, complete: bool = False) -> str:
     """Return summary and variables of a TEST or command; without `complete` only machine parameters in `COMMON`."""
     table = parameters()
     machine = {option.name: table[option.name.lower()] for option in one.options if option.name.lower() in table}

@@ -12,8 +12,9 @@ import click
 
 from neuroncore_rtl.run.page.page import write_page
 from neuroncore_rtl.run.page.parts import PageParts
-from neuroncore_rtl.run.report import Report, display_path, progress, recordings
+from neuroncore_rtl.run.report import Report, progress, recordings
 from neuroncore_rtl.run.settings import Command, Settings, UsageError, switch
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.view.array_motion import draw_motion
 from neuroncore_rtl.tb.campaign.task import sources
 

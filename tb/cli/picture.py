@@ -9,8 +9,9 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.golden.tensor import matrix_product
 from neuroncore_rtl.run.check.tiles import count_differences
-from neuroncore_rtl.run.report import Report, display_path, progress, recordings
+from neuroncore_rtl.run.report import Report, progress, recordings
 from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.view.array_motion import SECONDS, Motion, check_array, draw_motion
 from neuroncore_rtl.run.view.raster import svg_to_png, write_gif
 from neuroncore_rtl.spec.formats import INT8, format_named

@@ -24,49 +24,11 @@ from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import MATMUL_FORMATS
 from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
 from neuroncore_rtl.tb.campaign.options import CAMPAIGN_OPTIONS
+from neuroncore_rtl.tb.cli.overview import MODULES
 
 __all__ = [
-    "COMMANDS", "GROUPS", "MODULES", "command_named", "image_named", "profile_named", "profiled_tests", "tests",
+    "COMMANDS", "command_named", "image_named", "profile_named", "profiled_tests", "tests",
 ]  # fmt: skip
-
-GROUPS = {
-    "matmul, models": {
-        "kernels.matmul": "matmul",
-        "kernels.digits": "digits",
-        "learning.train": "train",
-        "learning.charlm": "charlm",
-        "links.tensor_parallel": "tensor_parallel",
-    },
-    "row-wise kernels": {
-        "kernels.kernels": "softmax softmax_backward crossentropy layernorm rmsnorm gelu adamw topk",
-    },
-    "other front ends": {"kernels.nki": "nki"},
-    "layers": {
-        "kernels.layers": "linear swiglu rope conv2d",
-        "kernels.transformer": "attention encoder decoder",
-    },
-    "gradients": {
-        "kernels.backward": "linear_backward layernorm_backward attention_backward encoder_backward embedding",
-    },
-    "engines": {
-        "engines.vector": "vector",
-        "engines.activation": "activation",
-        "engines.timing": "timing",
-        "kernels.sr": "sr",
-    },
-    "arithmetic": {"engines.mac": "mac", "engines.round": "round"},
-    "core, controller": {"core.program": "program", "core.riscv": "riscv"},
-    "chip links": {
-        "links.router": "router",
-        "links.collective": "allreduce reducescatter allgather broadcast alltoall sendrecv barrier",
-        "links.collectives": "collectives",
-        "links.gradients": "gradients",
-    },
-}
-"""TESTs by module of `tb/tests/`, grouped as help lists them; a module is imported when one of its TESTs is used."""
-
-MODULES = {name: module for group in GROUPS.values() for module, names in group.items() for name in names.split()}
-"""The module of each TEST. It defines `TEST`, or `TESTS` if it has several."""
 
 
 def tests() -> dict[str, Command]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.run.report import display_path
-from neuroncore_rtl.run.settings import Settings, UsageError, shell_command
+from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.shell import display_path, shell_command
 from neuroncore_rtl.tb.campaign.options import executor_of
 from neuroncore_rtl.tb.campaign.rows import aligned_lines
 from neuroncore_rtl.tb.campaign.run import campaign, exit_status

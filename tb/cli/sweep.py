@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.run.report import display_path
 from neuroncore_rtl.run.settings import LANES_OPTION, PROFILE, SEED, SIM, WAVES, Settings, UsageError
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.sim.vectors import lanes_choice
 from neuroncore_rtl.run.view.plotting import write_parquet, write_table
 from neuroncore_rtl.spec.config import Config

@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from neuroncore_rtl.run import monitor
-from neuroncore_rtl.run.report import display_path, terminal
 from neuroncore_rtl.run.settings import Settings
+from neuroncore_rtl.run.shell import display_path, terminal
 
 __all__ = ["live_page", "show_live"]
 

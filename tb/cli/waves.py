@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from neuroncore_rtl.run.report import display_path, progress, terminal
+from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.settings import Command, UsageError
+from neuroncore_rtl.run.shell import display_path, terminal
 from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
 from neuroncore_rtl.run.view.array_motion import is_shown
 from neuroncore_rtl.run.view.trial_waves import write_trial

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from rich.table import Column, Table
 
-from neuroncore_rtl.run.report import RESULTS, terminal
+from neuroncore_rtl.run.report import RESULTS
 from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.shell import terminal
 from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding
 from neuroncore_rtl.tb.campaign.mutation.run import TestsFailed, mutate
 from neuroncore_rtl.tb.campaign.mutation.units import MUTATED_UNITS

@@ -8,9 +8,10 @@ import numpy as np
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES, PATIENCE, CpuDevice, CpuWork, Executable, read_executable
 from neuroncore_rtl.run.job import DeviceJob
-from neuroncore_rtl.run.report import Report, display_path, progress, recordings
+from neuroncore_rtl.run.report import Report, progress, recordings
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import RECORDED, SEED, Option, Settings, UsageError, integer, switch
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.tb.check.riscv_lockstep import LockstepComparison, compare
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_riscv_program
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario

@@ -19,7 +19,7 @@ from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.kernels.program.spilling import spill_table
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.program import program_job
-from neuroncore_rtl.run.report import Report, Share, display_path
+from neuroncore_rtl.run.report import Report, Share
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import (
     HBM_OPTIONS,
@@ -33,6 +33,7 @@ from neuroncore_rtl.run.settings import (
     refusals,
     switch,
 )
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.view.source_lines import line_table
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 

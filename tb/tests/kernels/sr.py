@@ -15,7 +15,7 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode, round_fp32, round_stochastic
 from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend_stochastic
-from neuroncore_rtl.run.report import Report, display_path, recordings
+from neuroncore_rtl.run.report import Report, recordings
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import (
     RECORDED,
@@ -29,6 +29,7 @@ from neuroncore_rtl.run.settings import (
     integer,
     refusals,
 )
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.formats import BF16, format_named

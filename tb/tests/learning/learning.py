@@ -11,9 +11,10 @@ from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.check.runs import cycles_of_runs
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob
-from neuroncore_rtl.run.report import display_path, recordings
+from neuroncore_rtl.run.report import recordings
 from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Option, Settings, choice, core_options
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.costs import busy_cycles

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from neuroncore_rtl.run.report import Report, display_path
+from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.sim.vectors import lanes_choice
 from neuroncore_rtl.tb.stimulus.fpgen import read_fpgen
 from neuroncore_rtl.tb.stimulus.stablehlo import interpreter_tests

@@ -18,7 +18,7 @@ from neuroncore_rtl.run.fpga.paths import (
     estimate_table,
 )
 from neuroncore_rtl.run.fpga.synthesis import Netlist
-from neuroncore_rtl.run.report import terminal
+from neuroncore_rtl.run.shell import terminal
 
 
 def cell(kind, **ports):

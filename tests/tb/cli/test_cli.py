@@ -4,6 +4,7 @@ import errno
 import importlib
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -161,7 +162,7 @@ def test_help_lists_every_target_test_and_preset_and_fits_a_screen():
     lines = overview.overview(width=120).splitlines()
     assert len(lines) <= 44 and max(map(len, lines)) <= 120
     groups = lines[lines.index("TEST=, for make sim:") + 1 : lines.index("more:") - 1]
-    assert len(groups) == len(registry.GROUPS), "a line each"
+    assert len(groups) == len(overview.GROUPS), "a line each"
 
 
 @pytest.mark.parametrize("name", [*registry.tests(), *(command.name for command in registry.COMMANDS)])
@@ -181,6 +182,12 @@ def test_help_of_one_has_its_variables_and_the_presets(name):
         assert sections["more"]["ALL=1"].startswith(f"{len(machine) - len(short)} more")
     if machine:
         assert list(help_of(one, complete=True)["PRESET=, named configurations"]) == list(PRESETS)
+
+
+def test_the_overview_imports_no_command():
+    code = "import sys, neuroncore_rtl.tb.cli.overview; print({'amaranth', 'cocotb', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def help_of(one, complete: bool):
@@ -222,10 +229,10 @@ def test_every_public_target_of_the_makefile_has_its_line_of_help():
 
 def test_every_test_is_listed_under_its_name():
     assert all(command.name == name for name, command in registry.tests().items())
-    for module in set(registry.MODULES.values()):
+    for module in set(overview.MODULES.values()):
         found = importlib.import_module(f"neuroncore_rtl.tb.tests.{module}")
         defined = [one.name for one in getattr(found, "TESTS", [getattr(found, "TEST", None)])]
-        assert defined == [name for name, one in registry.MODULES.items() if one == module]
+        assert defined == [name for name, one in overview.MODULES.items() if one == module]
 
 
 @pytest.mark.parametrize(
@@ -233,8 +240,8 @@ def test_every_test_is_listed_under_its_name():
     [
         ("TARGETT", ("TARGET", "PRESET"), "X must be one of TARGET, PRESET, not 'TARGETT'; did you mean TARGET?"),
         ("m", ("M", "K"), "X must be one of M, K, not 'm'; did you mean M?"),
-        ("matmull", registry.MODULES, "X must be an existing one, not 'matmull'; did you mean matmul?"),
-        ("zzz", registry.MODULES, f"X must be one of {', '.join(registry.MODULES)}, not 'zzz'"),
+        ("matmull", overview.MODULES, "X must be an existing one, not 'matmull'; did you mean matmul?"),
+        ("zzz", overview.MODULES, f"X must be one of {', '.join(overview.MODULES)}, not 'zzz'"),
     ],
 )
 def test_unknown_names_are_answered_with_similar_ones(name, names, message):
