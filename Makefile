@@ -23,6 +23,8 @@ VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
 .PHONY: help sim picture waves profile verilog image synth bitstream host formal mutate oracle sweep soak top test lint format bench figures docs doctor lock clean
+# Else each process would compile all modules that it imports, as settings of container images have it.
+unexport PYTHONDONTWRITEBYTECODE
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 

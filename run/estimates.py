@@ -20,7 +20,7 @@ SHORT = 10.0
 """Seconds below which no estimate is shown."""
 
 RATES = {
-    "build verilator": 35e-6,
+    "build verilator": 12e-6,
     "build verilator with waveform": 120e-6,
     "build icarus": 1e-6,
     "elaborating core": 12,

@@ -56,10 +56,10 @@ def make(directory: Path, lock: Path) -> None:
 
 
 def add_later(directory: Path, lock: Path) -> None:
-    """Install `LATER`, unless another process has done it since.
+    """Install `LATER`, unless another process has done it since, and compile the C++ library of simulations.
 
     Raises:
-        Unable: if the packages cannot be fetched.
+        Unable: if the packages cannot be fetched, or the library cannot be compiled.
     """
     with open(lock, "rb") as pinned:
         fcntl.flock(pinned, fcntl.LOCK_EX)
@@ -68,6 +68,9 @@ def add_later(directory: Path, lock: Path) -> None:
             chosen = ("--constraints", str(lock), "--requirements", str(lock.with_name("pyproject.toml")))
             _run(*_uv(directory), "--quiet", *chosen)
             mark.unlink()
+    # The first build links it; until then the core is elaborated, by one process.
+    code = "from neuroncore_rtl.run.sim.clang import prepare; prepare()"
+    _run(str(directory / "bin" / "python"), "-c", code)
 
 
 def complete(directory: Path, lock: Path) -> None:
