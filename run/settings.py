@@ -15,15 +15,15 @@ from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.shell import shell_command
 from neuroncore_rtl.run.sim.packages import require_clone, require_packages
 from neuroncore_rtl.run.sim.simulation import SIMULATORS
-from neuroncore_rtl.run.sim.vectors import WAYS
+from neuroncore_rtl.run.sim.vectors import MOST_THREADS, WAYS
 from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
 from neuroncore_rtl.spec.parameters import parameters
 
 __all__ = [
     "BOARD_OPTIONS", "HBM_OPTIONS", "LANES_OPTION", "LATENCY", "ORDER", "PROFILE", "RECORDED", "RUN_OPTIONS", "SEED",
-    "SIM", "STALL", "TILE_OPTION", "WAVES", "Command", "Option", "Settings", "UsageError", "check_room", "choice",
-    "configuration_options", "core_options", "dtype_option", "integer", "later", "machine_of", "refusals",
-    "switch", "unknown",
+    "SIM", "STALL", "THREADS_OPTION", "TILE_OPTION", "WAVES", "Command", "Option", "Settings", "UsageError",
+    "check_room", "choice", "configuration_options", "core_options", "dtype_option", "integer", "later", "machine_of",
+    "refusals", "switch", "unknown",
 ]  # fmt: skip
 
 
@@ -169,7 +169,8 @@ class Command:
     def __post_init__(self):
         if SIM in self.options and LANES_OPTION not in self.options:
             at = self.options.index(SIM) + 1
-            object.__setattr__(self, "options", (*self.options[:at], LANES_OPTION, *self.options[at:]))
+            options = *self.options[:at], LANES_OPTION, THREADS_OPTION, *self.options[at:]
+            object.__setattr__(self, "options", options)
 
     def command(self, settings: Settings, **changed: object) -> str:
         """Return the shell command that repeats a run with these settings, except the values in `changed`."""
@@ -253,6 +254,9 @@ SIM = choice("SIM", SIMULATORS[0], "simulator", SIMULATORS)
 _LANES = """simulation of replicated modules in Verilator, as vectors or one by one; unless given, the environment's \
 LANES, or vector; scalar with WAVES=1"""
 LANES_OPTION = choice("LANES", None, _LANES, WAYS)
+_THREADS = """threads that step the replicated modules; unless given, the environment's THREADS, or as many as pay for \
+the design"""
+THREADS_OPTION = integer("THREADS", None, _THREADS, 1, MOST_THREADS)
 WAVES = switch("WAVES", 0, "1 records a waveform")
 DEPTH = integer("DEPTH", 3, "levels of the hierarchy in the waveform, 0 for all", 0, 99)
 PROFILE = integer("PROFILE", None, "1 writes a profile of a run on the core or on its timing model", 0, 1)

@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.run.sim import doctor, simulation
+from neuroncore_rtl.run.sim.vectors import THREADS_VARIABLE
 
 _SEED = 20260401
 """Seed of modules without `SEED`."""
 
 
 def pytest_configure():
-    """Let processes that tests start heed Ctrl-C; a shell's background jobs, and their children, ignore it."""
+    """Let processes that tests start heed Ctrl-C, which a shell's background jobs ignore, and use one thread each."""
+    os.environ[THREADS_VARIABLE] = "1"
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -1,14 +1,14 @@
 """C++ code of a block: its lane instances, their connections, and the remaining cells and registers.
 
-A step copies the lanes' inputs, steps the lanes, and packs the outputs. Most copies are rows of words at a regular
-distance, moved by a loop or memcpy.
+A step begins with copies of the lanes' inputs; then threads step the lanes (`pool.h`); at its end the outputs are
+packed. Most copies are rows of words at a regular distance, moved by a loop or memcpy.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise, takewhile
 
-from neuroncore_rtl.run.lanes.lane_code import LaneCode, ctype
+from neuroncore_rtl.run.lanes.lane_code import GROUP, LaneCode, ctype
 from neuroncore_rtl.run.lanes.netlist import Bit, LanesNetlist, NetlistInstance, Unsupported
 from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule
 from neuroncore_rtl.run.lanes.values import Expression, Values, runs, word
@@ -23,7 +23,7 @@ class BlockCode(LaneCode):
     """C++ code of a block, treated as a lane with one instance that contains other lanes.
 
     `modules` are the block and its lanes, from Yosys' `write_json`. `lanes` has the code, `order` the instances, of
-    each kind of lane, by module. Raises Unsupported if the block cannot be evaluated this way.
+    each kind of lane, by module; more than `threads` do not pay. Raises Unsupported if it cannot be evaluated this way.
     """
 
     def __init__(self, modules: Mapping[str, dict], name: str):
@@ -41,6 +41,7 @@ class BlockCode(LaneCode):
                 port for port in lane.inputs if all(i.inputs[port] == instances[0].inputs[port] for i in instances)
             }
             self.lanes[module] = LaneCode(lane, len(instances), alike)
+        self.threads = 1 + max((lane.granules for lane in self.lanes.values()), default=0)
         for port, bits in netlist.outputs.items():
             inputs = self.behind(bits) & set(netlist.inputs)
             if inputs:
@@ -79,11 +80,15 @@ class BlockCode(LaneCode):
     def _lane(self, module: str) -> str:
         return f"l_{list(self.order).index(module)}"
 
+    def _loop(self, module: str) -> str:
+        return f"loop_{list(self.order).index(module)}"
+
     def text(self) -> str:
         lanes = "".join(lane.text() for lane in self.lanes.values())
         self.values = Values(self.netlist.name, self._state)
         self.lines = []
         self._structure()
+        self._parts()
         self._settle()
         self._init()
         self._pack()
@@ -95,12 +100,15 @@ class BlockCode(LaneCode):
         self.line(f"struct {self.name} {{", 0)
         for module, lane in self.lanes.items():
             self.line(f"{lane.name} {self._lane(module)};")
+            self.line(f"lanes::Loop {self._loop(module)};")
         for source, width in netlist.widths.items():
             owner = source.rpartition(".")[0]
             if source not in netlist.cells and source not in netlist.inputs and owner not in netlist.instances:
                 self._member(width, self.places[source], True)
         for number, memory in self._memories():
             self.line(f"uint32_t m{number}[{memory.size}][{len(memory.chunk_widths())}];")
+        self.line("int step;")
+        self.line("bool begun;  // and not ended")
         self.line("};", 0)
 
     def _arguments(self, inputs: bool) -> str:
@@ -114,6 +122,8 @@ class BlockCode(LaneCode):
         self.lines.pop()
         for module, lane in self.lanes.items():
             self.line(f"{lane.name}_init(s.{self._lane(module)});")
+            loop = self._loop(module)
+            self.line(f"s.{loop} = {{{self.name}_{loop}, &s, {lane.count}, {GROUP}, {lane.granules}}};")
             if lane.fused():
                 self.line(
                     f"for (int k = 0; k < {lane.count}; k += WIDTH) {lane.name}_outputs(s.{self._lane(module)}, k);"
@@ -293,19 +303,34 @@ class BlockCode(LaneCode):
             if port not in self.lanes[i.module].late
             for bit in bits
         ]
-        arguments = self._arguments(True) + self._arguments(False)
-        self.line(f"static void {self.name}_step({self.name}& s{arguments}) {{", 0)
+        self._end()
+        self.line(f"static void {self.name}_begin({self.name}& s{self._arguments(True)}) {{", 0)
+        self.line(f"{self.name}_end(s);")
         self._body(schedule(netlist.cells, sinks, lambda bit: True), 1)
         for module, lane in self.lanes.items():
             for port in lane.netlist.inputs:
                 if port not in lane.late:
                     self._give(module, lane, port)
         self._end_uniform(netlist.registers.values())
+        for module in self.lanes:
+            self.line(f"s.{self._loop(module)}.begin();")
+        self.line("s.begun = true;")
+        self.line("}", 0)
+
+    def _parts(self) -> None:
         for module, lane in self.lanes.items():
-            self.line(f"{lane.name}_step(s.{self._lane(module)});")
+            self.line(f"static void {self.name}_{self._loop(module)}(void* s, int first, int last) {{", 0)
+            self.line(f"{lane.name}_part((({self.name}*)s)->{self._lane(module)}, first, last);")
+            self.line("}", 0)
+
+    def _end(self) -> None:
+        self.line(f"static void {self.name}_end({self.name}& s) {{", 0)
+        self.line("if (!s.begun) return;")
+        self.line("s.begun = false;")
+        for module, lane in self.lanes.items():
+            self.line(f"s.{self._loop(module)}.end();")
+            self.line(f"{lane.name}_end(s.{self._lane(module)});")
         self.line(f"{self.name}_settle(s);")
-        packed = "".join(f", o_{number}" for number in range(len(netlist.outputs)))
-        self.line(f"{self.name}_outputs(s{packed});")
         self.line("}", 0)
 
     def _give(self, module: str, lane: LaneCode, port: str) -> None:

@@ -22,6 +22,14 @@ __all__ = ["GROUP", "LaneCode", "ctype"]
 GROUP = 16
 """Granularity of instance counts: elements of the widest vector."""
 
+PAGE = 1024
+"""Words of a page of memory: the same places of pages compete for a set of the cache."""
+
+GRANULES = 16
+"""Most granules of a loop over instances."""
+
+GRANULE = 1 << 15
+"""Least work of a granule, in cells of all its instances: almost a microsecond, several times what sharing costs."""
 
 Through = Callable[[str], Iterable[Bit] | None]
 """Returns the bits that a source depends on within a cycle; None for a port or state."""
@@ -39,9 +47,10 @@ class LaneCode:
         uniform_inputs: input ports that have the same value in all instances.
 
     Attributes:
-        name: name of the structure and prefix of its functions `_init`, `_step` and `_settle`; the last updates outputs
-            from the state and the late inputs.
+        name: name of the structure and prefix of its functions: `_part` steps a range of instances, `_end` then the
+            uniform state, and `_settle` updates outputs from the state and the late inputs.
         late: inputs that outputs depend on within a cycle.
+        granules: ranges of instances that threads divide among them; 0 if sharing would not pay.
     """
 
     def __init__(self, netlist: LanesNetlist, count: int, uniform_inputs: set[str]):
@@ -51,6 +60,7 @@ class LaneCode:
         self.places = {source: f"x{number}" for number, source in enumerate(netlist.widths)}
         self.uniform = self._uniform(uniform_inputs)
         self.late = self.behind(bit for bits in netlist.outputs.values() for bit in bits) & set(netlist.inputs)
+        self.granules = min(GRANULES, self.count // GROUP, len(netlist.cells) * self.count // GRANULE)
         self.lines: list[str] = []
 
     def _uniform(self, inputs: set[str]) -> set[str]:
@@ -148,7 +158,9 @@ class LaneCode:
         self.lines.append("  " * depth + text)
 
     def _member(self, width: int, name: str, uniform: bool) -> None:
-        self.line(f"{ctype(width)} {name};" if uniform else f"alignas(64) {ctype(width)} {name}[{self.count}];")
+        # After pages, an extra group keeps the values of one instance in different sets of the cache.
+        count = self.count + GROUP * (self.count % PAGE == 0)
+        self.line(f"{ctype(width)} {name};" if uniform else f"alignas(64) {ctype(width)} {name}[{count}];")
 
     def _structure(self) -> None:
         netlist = self.netlist
@@ -247,10 +259,10 @@ class LaneCode:
         return value.code if name in self.uniform else value.as_vector().code
 
     def _step(self) -> None:
-        """Emit the function that executes one clock cycle.
+        """Emit the functions that execute one clock cycle.
 
-        It evaluates uniform cells, then all other cells, state and outputs, for one vector of instances at a time;
-        uniform state changes last.
+        `_part` evaluates uniform cells, then all other cells, state and outputs, for one vector of instances at a time.
+        `_end` changes the uniform state, which all parts read.
         """
         netlist = self.netlist
         registers = netlist.registers.values()
@@ -266,7 +278,7 @@ class LaneCode:
         }
         guards = [bit for (number, port) in guarded for bit in self._guard(number, port)]
         self.needed = self.behind([*sinks, *(bit for bits in guarded.values() for bit in bits)])
-        self.line(f"static void {self.name}_step({self.name}& s) {{", 0)
+        self.line(f"static void {self.name}_part({self.name}& s, int first, int last) {{", 0)
 
         cells = {name: cell for name, cell in netlist.cells.items() if name not in self.uniform}
         inner = schedule(cells, sinks, self.is_uniform, guarded, netlist.cells)
@@ -274,16 +286,8 @@ class LaneCode:
             *self._scope_bits(inner, sinks),
             *(b for key, scope in inner.guarded.items() for b in self._scope_bits(scope, guarded[key])),
         ]
-        uniform_sinks = [bit for bit in [*used, *guards] if self.is_uniform(bit)]
-        uniform_sinks += [bit for register in common for bit in register.bits()]
-        for memory in netlist.memories.values():
-            uniform_sinks += self._read_bits(memory, True)
-            if self.memory_is_uniform(memory):
-                uniform_sinks += [bit for write in memory.writes for bit in write.bits()]
-        outer = schedule({n: c for n, c in netlist.cells.items() if n in self.uniform}, uniform_sinks, lambda bit: True)
-        self._body(outer, 1)
-
-        self.line(f"for (int k = 0; k < {self.count}; k += WIDTH) {{")
+        self._uniform_body([bit for bit in [*used, *guards] if self.is_uniform(bit)])
+        self.line("for (int k = first; k < last; k += WIDTH) {")
         self._body(inner, 2)
         for register in varying:
             self.line(f"const V{word(register.width)} n_{self.places[register.name]} = {self._next(register)};", 2)
@@ -295,10 +299,23 @@ class LaneCode:
         if self.fused():
             self.line(f"{self.name}_outputs(s, k);", 2)
         self.line("}")
+        self.line("}", 0)
+
+        self.line(f"static void {self.name}_end({self.name}& s) {{", 0)
+        uniform_sinks = [bit for register in common for bit in register.bits()]
+        for memory in netlist.memories.values():
+            uniform_sinks += self._read_bits(memory, True)
+            if self.memory_is_uniform(memory):
+                uniform_sinks += [bit for write in memory.writes for bit in write.bits()]
+        self._uniform_body(uniform_sinks)
         self._end_uniform(common)
         self.line("}", 0)
         body = "" if self.fused() else f"for (int k = 0; k < {self.count}; k += WIDTH) {self.name}_outputs(s, k);"
         self.line(f"static void {self.name}_settle({self.name}& s) {{ {body} }}", 0)
+
+    def _uniform_body(self, sinks: list[Bit]) -> None:
+        cells = {name: cell for name, cell in self.netlist.cells.items() if name in self.uniform}
+        self._body(schedule(cells, sinks, lambda bit: True), 1)
 
     def _end_uniform(self, registers: Iterable[NetlistRegister]) -> None:
         """Emit the code of a clock edge for the registers and memories that are uniform."""

@@ -86,6 +86,7 @@ class Build:
         waves: whether its runs can record a waveform.
         fresh: whether this call made the build; False: it was cached.
         vectors: whether it calls vector libraries (`run.sim.vectors`).
+        threads: number of threads that pay for them.
     """
 
     directory: Path
@@ -94,6 +95,7 @@ class Build:
     waves: bool
     fresh: bool
     vectors: bool = False
+    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,8 @@ def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: 
     labels = vectors.libraries_of(design.verilog)
     libraries = vectors.compile_libraries(labels)  # the build may be from a machine of another level
     note(directory, *map(vectors.source_of, labels), *libraries, *map(seal_of, libraries))
-    return Build(directory=directory, sim=sim, top=design.top, waves=waves, fresh=fresh, vectors=bool(labels))
+    threads = vectors.paying_threads(design.verilog)
+    return Build(directory, sim, design.top, waves=waves, fresh=fresh, vectors=bool(labels), threads=threads)
 
 
 def _fingerprint(design: Design, sim: str, waves: bool) -> str:
@@ -271,6 +274,7 @@ def run_simulation(
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         "COCOTB_ANSI_OUTPUT": "0",
         "LD_LIBRARY_PATH": _library_path(built),
+        vectors.THREADS_VARIABLE: str(vectors.threads_of(built.threads)),
         **({} if timeout_ns is None else {TIMEOUT_VARIABLE: str(timeout_ns)}),
         **(env or {}),
     }

@@ -10,7 +10,7 @@ import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,9 +29,10 @@ from neuroncore_rtl.run.sim.modules import write
 from neuroncore_rtl.run.sim.seal import intact, seal
 
 __all__ = [
-    "LANES_VARIABLE", "LEVELS", "MARK", "WAYS", "WrongChoice", "compile_libraries", "compile_library",
-    "compiler_sources", "lanes_choice", "level", "libraries_of", "library_paths", "search_path", "source_of",
-    "use_vectors", "vectorised",
+    "LANES_VARIABLE", "LEVELS", "MARK", "MOST_THREADS", "THREADS_VARIABLE", "WAYS",
+    "WrongChoice", "compile_libraries", "compile_library", "compiler_sources", "lanes_choice", "level",
+    "libraries_of", "library_paths", "paying_threads", "search_path", "source_of", "threads_choice",
+    "threads_of", "use_vectors", "vectorised",
 ]  # fmt: skip
 
 libraries_folder = SIM_BUILD / "lanes"
@@ -44,11 +45,24 @@ LEVEL_VARIABLE = "LANES_LEVEL"
 MARK = "// lanes: "
 """Prefix of the label that precedes a module which calls a library."""
 
+THREADS_MARK = "// threads: "
+"""Prefix of the number of threads that pay for the library."""
+
 WAYS = ("vector", "scalar")
 """Ways to simulate blocks of replicated modules: by vector libraries, or as Verilog like all other modules."""
 
 LANES_VARIABLE = "LANES"
 """Environment variable whose value is one of `WAYS`; by default the first."""
+
+THREADS_VARIABLE = "THREADS"
+"""Environment variable with the number of threads that step blocks of lanes, or `PAYING`; by default 1."""
+
+PAYING = "paying"
+"""As many threads as pay for the design, at most one per processor."""
+
+MOST_THREADS = 64
+
+_used: list[int] = []
 
 
 class WrongChoice(ValueError):
@@ -100,7 +114,7 @@ def vectorised(name: str, of: tuple[str, ...], texts: Mapping[str, str]) -> str:
             write(source, wrapper.source(code))
         except Unsupported as error:
             raise Irreplaceable(f"{name} is simulated module by module, not as vectors: {error}") from error
-        write(verilog, f"{MARK}{label}\n{wrapper.verilog(code)}")
+        write(verilog, f"{MARK}{label}\n{THREADS_MARK}{code.threads}\n{wrapper.verilog(code)}")
     return verilog.read_text()
 
 
@@ -114,19 +128,48 @@ def libraries_of(verilog: str) -> list[str]:
     return re.findall(rf"^{MARK}(\S+)$", verilog, re.MULTILINE)
 
 
+def paying_threads(verilog: str) -> int:
+    """Return the number of threads that pay for a Verilog text that calls vector libraries."""
+    return max(map(int, re.findall(rf"^{THREADS_MARK}(\d+)$", verilog, re.MULTILINE)), default=1)
+
+
 @contextmanager
-def lanes_choice(way: str | None) -> Iterator[None]:
-    """Set in this context how blocks of lanes are simulated; None: the environment variable decides."""
-    before = os.environ.get(LANES_VARIABLE)
-    if way is not None:
-        os.environ[LANES_VARIABLE] = way
+def _environment_choice(variable: str, value: str | None) -> Iterator[None]:
+    """Set an environment variable in this context; None: leave it as it is."""
+    before = os.environ.get(variable)
+    if value is not None:
+        os.environ[variable] = value
     try:
         yield
     finally:
-        if way is not None:
-            os.environ.pop(LANES_VARIABLE)
+        if value is not None:
+            os.environ.pop(variable)
             if before is not None:
-                os.environ[LANES_VARIABLE] = before
+                os.environ[variable] = before
+
+
+def lanes_choice(way: str | None) -> AbstractContextManager[None]:
+    """Set in this context how blocks of lanes are simulated; None: the environment variable decides."""
+    return _environment_choice(LANES_VARIABLE, way)
+
+
+@contextmanager
+def threads_choice(number: int | None) -> Iterator[list[int]]:
+    """Set the number in this context; None: the environment's, or `PAYING`. Yield the numbers that simulations used."""
+    with _environment_choice(THREADS_VARIABLE, str(number or os.environ.get(THREADS_VARIABLE) or PAYING)):
+        _used.clear()
+        yield _used
+
+
+def threads_of(paying: int) -> int:
+    """Return the number for a simulation of a design in which `paying` threads pay; WrongChoice for an invalid one."""
+    chosen = os.environ.get(THREADS_VARIABLE) or "1"
+    if chosen == PAYING:
+        chosen = str(min(paying, len(os.sched_getaffinity(0))))
+    if not (chosen.isdecimal() and 1 <= int(chosen) <= MOST_THREADS):
+        raise WrongChoice(f"{THREADS_VARIABLE} must be {PAYING} or an integer from 1 to {MOST_THREADS}, not {chosen!r}")
+    _used.append(int(chosen))
+    return int(chosen)
 
 
 def use_vectors() -> bool:

@@ -17,7 +17,7 @@ from neuroncore_rtl.run.shell import PLAIN_WIDTH, display_path, shell_command
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.paths import UnreadableFolder
 from neuroncore_rtl.run.sim.simulation import BuildFailed, SimulationFailed
-from neuroncore_rtl.run.sim.vectors import WrongChoice, lanes_choice
+from neuroncore_rtl.run.sim.vectors import WrongChoice, lanes_choice, threads_choice
 from neuroncore_rtl.tb.campaign.task import WorkersLost
 from neuroncore_rtl.tb.cli import registry
 from neuroncore_rtl.tb.cli.overview import MODULES
@@ -96,8 +96,12 @@ def _command(command: Command, run) -> click.Command:
 
 def _simulate(command: Command, settings: Settings) -> int:
     own, opens = split_open(settings)
-    with lanes_choice(own.values.get("LANES")), collect_parts() as parts, watched(Ongoing(command.name)):
+    choices = lanes_choice(own.values.get("LANES")), threads_choice(own.values.get("THREADS"))
+    with choices[0], choices[1] as used, collect_parts() as parts, watched(Ongoing(command.name)):
         report = command.run(own)
+    if used:
+        place = "rows" if max(used) > 1 else "details"  # one thread is only in the record
+        report = replace(report, **{place: {**getattr(report, place), "threads": max(used)}})
     report.show()
     record = report.write()
     page = write_run_page(command, own, report, parts, record)

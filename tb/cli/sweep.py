@@ -10,7 +10,7 @@ import click
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.settings import LANES_OPTION, PROFILE, SEED, SIM, WAVES, Settings, UsageError
 from neuroncore_rtl.run.shell import display_path
-from neuroncore_rtl.run.sim.vectors import lanes_choice
+from neuroncore_rtl.run.sim.vectors import lanes_choice, threads_choice
 from neuroncore_rtl.run.view.plotting import write_parquet, write_table
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.campaign.options import executor_of
@@ -45,7 +45,7 @@ def simulate(test: str, assignments: Sequence[str]) -> Row:
     """Run a TEST like `make sim` and return its row."""
     bench = command_named(test)
     settings = bench.settings(assignments)
-    with lanes_choice(settings.values.get("LANES")):
+    with lanes_choice(settings.values.get("LANES")), threads_choice(settings.values.get("THREADS") or 1):
         return row_of(bench.run(settings))
 
 

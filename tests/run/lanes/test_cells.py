@@ -128,12 +128,12 @@ def simulate_lanes(case: Case, library: ctypes.CDLL) -> np.ndarray:
     common = [case.given[port][:, 0] for port in cells.inputs if port.startswith("common")]
     own, common = (words_of(np.concatenate(bits, axis=-1)) for bits in (own, common))
     shown = np.zeros((CYCLES, -(-sum(cells.outputs.values()) * INSTANCES // 32)), np.uint32)
-    new, step = getattr(library, f"{BLOCK}_new"), getattr(library, f"{BLOCK}_step")
+    new, begin, end = (getattr(library, f"{BLOCK}_{name}") for name in ("new", "begin", "end"))
     new.restype = ctypes.c_void_p
-    state = new(shown[0].ctypes.data_as(ctypes.c_void_p))
+    state = ctypes.c_void_p(new())
     for cycle in range(CYCLES):
-        words = (own[cycle], common[cycle], shown[cycle])
-        step(ctypes.c_void_p(state), *(ctypes.c_void_p(array.ctypes.data) for array in words))
+        given = (ctypes.c_void_p(array.ctypes.data) for array in (own[cycle], common[cycle]))
+        end(state, begin(state, *given), ctypes.c_void_p(shown[cycle].ctypes.data))
     bits, place, ports = bits_of(shown), 0, []
     for width in cells.outputs.values():
         ports.append(bits[:, place : place + INSTANCES * width].reshape(CYCLES, INSTANCES, width))

@@ -1,0 +1,176 @@
+// Threads that step loops over instances beside the main thread, which evaluates the rest of the design.
+//
+// `Loop::begin` offers a loop, divided into granules, and returns; `Loop::end` waits for it. Each thread has a range of
+// the granules, which it takes from the first on; a thread with an empty range takes the last granule of another one.
+// So a granule is mostly stepped by the same thread, whose cache has its state. Granules are disjoint, so results do
+// not depend on who takes them. The main thread waits only for granules that helpers have taken, never for a helper that
+// sleeps or, after a fork, does not exist.
+#pragma once
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define PAUSE() __builtin_ia32_pause()
+#else
+#define PAUSE() __asm__ volatile("")
+#endif
+
+namespace lanes {
+
+constexpr int MOST_THREADS = 64;
+constexpr int SPINS = 200;        // pauses, some microseconds, before a waiting thread offers its processor
+constexpr int OFFERS = 1000;      // offers, up to a millisecond, before a helper sleeps
+constexpr uint64_t LATE = 100000; // ns of waiting for a helper that show a busy computer
+constexpr int LONGEST = 1 << 14;
+
+template <class T> static inline T get(const T& x) { return __atomic_load_n(&x, __ATOMIC_ACQUIRE); }
+
+struct Loop {
+  void (*body)(void* block, int first, int last);
+  void* block;
+  int count, unit, granules;  // instances; they are divided at multiples of `unit`
+  uint32_t step;
+  bool shared;                   // this step has been offered to the helpers
+  alignas(128) uint32_t done;    // granules, of all steps
+  alignas(128) uint64_t range[MOST_THREADS];  // of each thread: number of the step, first granule, end
+
+  void begin();
+  void end();
+  bool take(int thread);
+};
+
+// One pool of a process: each library contains this code, and the loader selects one of them.
+struct Pool {
+  static constexpr uint32_t ROOM = 1024;
+
+  int threads;         // 0 before the first loop
+  int alone, penalty;  // loops that the main thread still executes alone, and their number after the next late helper
+  alignas(128) uint32_t offered;
+  alignas(128) uint32_t sleepers, bell;
+  alignas(128) Loop* loops[ROOM];  // the last ones that have been offered
+
+  void start();
+  void offer(Loop& loop);
+  void wait(Loop& loop);
+  void help(int thread);
+  void sleep(uint32_t seen);
+  static void* helper(void* thread);
+};
+inline Pool pool{};
+
+// Take a granule and step it; false if all have been taken. An old `range` is never equal to a new one.
+inline bool Loop::take(int thread) {
+  for (int n = 0; n < pool.threads; n++) {
+    uint64_t& of = range[thread + n < pool.threads ? thread + n : thread + n - pool.threads];
+    for (uint64_t old = get(of); (old >> 16 & 0xffff) < (old & 0xffff);) {
+      const int granule = n ? (int)(old & 0xffff) - 1 : (int)(old >> 16 & 0xffff);
+      if (!__atomic_compare_exchange_n(&of, &old, n ? old - 1 : old + 0x10000, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        continue;
+      const int units = count / unit;
+      body(block, units * granule / granules * unit, units * (granule + 1) / granules * unit);
+      __atomic_fetch_add(&done, 1, __ATOMIC_RELEASE);
+      return true;
+    }
+  }
+  return false;
+}
+
+inline void Loop::begin() {
+  if (!pool.threads) pool.start();
+  shared = granules && pool.threads > 1 && !pool.alone;
+  if (!shared) {
+    if (pool.alone) pool.alone--;
+    return body(block, 0, count);
+  }
+  step++;
+  for (int n = 0; n < pool.threads; n++) {
+    const uint64_t first = granules * n / pool.threads, last = granules * (n + 1) / pool.threads;
+    __atomic_store_n(&range[n], (uint64_t)step << 32 | first << 16 | last, __ATOMIC_RELEASE);
+  }
+  pool.offer(*this);
+}
+
+inline void Loop::end() {
+  if (!shared) return;
+  while (take(0)) {}
+  pool.wait(*this);
+}
+
+inline void Pool::offer(Loop& loop) {
+  __atomic_store_n(&loops[offered % ROOM], &loop, __ATOMIC_RELAXED);
+  __atomic_store_n(&offered, offered + 1, __ATOMIC_SEQ_CST);
+  if (!__atomic_load_n(&sleepers, __ATOMIC_SEQ_CST)) return;
+  __atomic_add_fetch(&bell, 1, __ATOMIC_SEQ_CST);
+  syscall(SYS_futex, &bell, FUTEX_WAKE_PRIVATE, MOST_THREADS, nullptr, nullptr, 0);
+}
+
+// Wait for granules that helpers have taken. If that is long, execute the next loops alone.
+inline void Pool::wait(Loop& loop) {
+  const uint32_t all = loop.step * (uint32_t)loop.granules;
+  for (int turn = 0; turn < SPINS; turn++) {
+    if (get(loop.done) == all) return;
+    PAUSE();
+  }
+  timespec from, now;
+  clock_gettime(CLOCK_MONOTONIC, &from);
+  while (get(loop.done) != all) sched_yield();
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if ((uint64_t)(now.tv_sec - from.tv_sec) * 1000000000 + (uint64_t)(now.tv_nsec - from.tv_nsec) > LATE) {
+    alone = penalty = penalty < LONGEST ? 2 * penalty + 1 : LONGEST;
+  } else if (penalty) penalty--;
+}
+
+// Sleep, unless a loop has been offered after the `seen` ones.
+inline void Pool::sleep(uint32_t seen) {
+  const uint32_t heard = __atomic_load_n(&bell, __ATOMIC_SEQ_CST);
+  __atomic_add_fetch(&sleepers, 1, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&offered, __ATOMIC_SEQ_CST) == seen)
+    syscall(SYS_futex, &bell, FUTEX_WAIT_PRIVATE, heard, nullptr, nullptr, 0);
+  __atomic_sub_fetch(&sleepers, 1, __ATOMIC_SEQ_CST);
+}
+
+inline void Pool::help(int thread) {
+  for (uint32_t seen = 0, turn = 0;;) {
+    const uint32_t now = get(offered);
+    if (seen == now) {
+      if (++turn < SPINS) PAUSE();
+      else if (turn < SPINS + OFFERS) sched_yield();
+      else sleep(seen), turn = 0;
+      continue;
+    }
+    if (now - seen > ROOM) seen = now - ROOM;  // the main thread has stepped the earlier ones
+    Loop& loop = *__atomic_load_n(&loops[seen++ % ROOM], __ATOMIC_RELAXED);
+    while (loop.take(thread)) {}
+    turn = 0;
+  }
+}
+
+inline void* Pool::helper(void* thread) {
+  pool.help((int)(intptr_t)thread);
+  return nullptr;
+}
+
+// Start the helpers. They end with the process, and leave signals to the main thread.
+inline void Pool::start() {
+  const char* wanted = getenv("THREADS");
+  threads = wanted ? atoi(wanted) : 1;
+  threads = threads < 1 ? 1 : threads > MOST_THREADS ? MOST_THREADS : threads;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (int n = 1; n < threads; n++) {
+    pthread_t thread;
+    if (pthread_create(&thread, nullptr, helper, (void*)(intptr_t)n)) break;
+    pthread_detach(thread);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace lanes

@@ -1,0 +1,139 @@
+"""Threads that step the blocks of lanes: the same results and cycles for any number, without data races."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from amaranth import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from neuroncore_rtl.hdl.verilog.conversion import below
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
+from neuroncore_rtl.run import lanes
+from neuroncore_rtl.run.lanes import lane_code, wrapper
+from neuroncore_rtl.run.lanes.block_code import BlockCode
+from neuroncore_rtl.run.lanes.extraction import netlists
+from neuroncore_rtl.run.sim import clang
+from neuroncore_rtl.run.sim.vectors import THREADS_VARIABLE, WrongChoice, paying_threads, threads_choice, threads_of
+from tests.tb.reports import passed
+
+HERE, FOLDER = Path(__file__).parent, Path(lanes.__file__).parent
+PLAIN = ("-O2", f"-I{FOLDER}", "-DWIDTH=4", "-pthread", "-Wno-everything")
+CHECKED = (*PLAIN, "-g", "-fsanitize=thread")
+RACE = 66  # exit status of a program in which ThreadSanitizer found a data race
+
+
+def _compiled(flags: Sequence[str], sources: Sequence[Path], program: Path) -> Path:
+    clang.compile_with("c++", flags, sources, program)
+    return program
+
+
+def _run(program: Path, number: int, *arguments: object) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {THREADS_VARIABLE: str(number)}
+    return subprocess.run([program, *map(str, arguments)], env=environment, capture_output=True, text=True)
+
+
+class RingLane(wiring.Component):
+    """Adds its number, and its neighbour's value times a count that is equal in all lanes."""
+
+    def __init__(self):
+        super().__init__({"number": In(8), "given": In(32), "before": In(32), "own": Out(32)})
+
+    def elaborate(self, platform):
+        m = Module()
+        count, own = Signal(32), Signal(32)
+        m.d.sync += [count.eq(count + self.given), own.eq(own + self.before * count + self.number)]
+        m.d.comb += self.own.eq(own)
+        return m
+
+
+class Ring(wiring.Component):
+    LANES = 128
+
+    def __init__(self):
+        super().__init__({"given": In(32), "shown": Out(data.ArrayLayout(32, self.LANES))})
+
+    def elaborate(self, platform):
+        m = Module()
+        ring = [shared(m, f"lane{n:03}", "ring_lane", RingLane, platform) for n in range(self.LANES)]
+        for number, lane in enumerate(ring):
+            m.d.comb += [lane.number.eq(number), lane.given.eq(self.given), lane.before.eq(ring[number - 1].own)]
+        m.d.comb += self.shown.eq(Cat(lane.own for lane in ring))
+        return m
+
+
+def _ring(monkeypatch, folder: Path) -> list[Path]:
+    """Return the sources of a program that steps a ring of lanes, a block that is shared although it is small."""
+    monkeypatch.setattr(lane_code, "GRANULE", 1)
+    code = BlockCode(netlists("ring", ("ring_lane",), below("ring", Ring())), "ring")
+    assert [lane.granules for lane in code.lanes.values()] == [Ring.LANES // lane_code.GROUP]
+    source = folder / "ring.cpp"
+    source.write_text(wrapper.source(code))
+    return [source, HERE / "block_trial.cpp"]
+
+
+def test_each_granule_is_stepped_once_after_the_loop_before(tmp_path):
+    trial = _compiled(PLAIN, [HERE / "pool_trial.cpp"], tmp_path / "trial")
+    for number in (1, 2, 3, 8):
+        done = _run(trial, number, 2_000, "and in a child")
+        assert (done.returncode, done.stdout) == (0, ""), number
+
+
+@pytest.mark.slow
+def test_pool_has_no_data_race(tmp_path):
+    trial = _compiled(CHECKED, [HERE / "pool_trial.cpp"], tmp_path / "trial")
+    for number in (2, 3, 8):
+        done = _run(trial, number, 2_000)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), number
+
+
+@pytest.mark.slow
+def test_generated_block_has_no_data_race(tmp_path, monkeypatch):
+    trial = _compiled(CHECKED, _ring(monkeypatch, tmp_path), tmp_path / "trial")
+    shown = []
+    for number in (1, 2, 3, 8):
+        done = _run(trial, number, 2_000)
+        assert (done.returncode, done.stderr) == (0, ""), number
+        shown.append(done.stdout)
+    assert len(set(shown[0].split())) > Ring.LANES // 2 and len(set(shown)) == 1
+
+
+@pytest.mark.slow
+def test_data_race_of_a_generated_block_is_noticed(tmp_path, monkeypatch):
+    source, main = _ring(monkeypatch, tmp_path)
+    text, wait = source.read_text(), "s.loop_0.end();"
+    assert text.count(wait) == 1
+    source.write_text(text.replace(wait, ""))
+    trial = _compiled(CHECKED, [source, main], tmp_path / "trial")
+    assert _run(trial, 3, 2_000).returncode == RACE
+
+
+def test_results_and_cycles_are_the_same_for_any_number_of_threads():
+    reports = []
+    for number in (1, 2, 3):
+        with threads_choice(number) as used:
+            reports.append(passed("matmul", "TARGET=engine PRESET=tiny ROWS=32 COLUMNS=32 M=64 K=64 N=48").as_json())
+        assert used == [number]
+    assert reports[0]["cycles"] and reports[0] == reports[1] == reports[2]
+
+
+def test_number_is_chosen_by_the_design_and_the_processors(monkeypatch):
+    monkeypatch.delenv(THREADS_VARIABLE)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(4)))
+    assert threads_of(8) == 1
+    with threads_choice(None) as used:
+        assert [threads_of(paying) for paying in (1, 3, 8)] == used == [1, 3, 4]
+    assert paying_threads("// threads: 2\nmodule a;\n// threads: 3\n") == 3 and paying_threads("module a;") == 1
+    monkeypatch.setenv(THREADS_VARIABLE, "5")
+    with threads_choice(None):
+        assert threads_of(1) == 5
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "x", "65", "1.5"])
+def test_wrong_number_is_refused(wrong, monkeypatch):
+    monkeypatch.setenv(THREADS_VARIABLE, wrong)
+    with pytest.raises(WrongChoice, match=f"THREADS must be paying or an integer from 1 to 64, not '{wrong}'"):
+        threads_of(2)
