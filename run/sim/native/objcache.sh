@@ -28,7 +28,7 @@ mkdir -p "$RUNTIME_OBJECTS" || exit
 
 # The order of options differs between files. Times of Verilator's files are ignored, since its version is in the path.
 options=$(printf '%s\n' $options | sort)
-headers=$RUNTIME_OBJECTS/$(key $options).pch
+headers=$RUNTIME_OBJECTS/$(key "${0%/*}" $options).pch
 if [ ! -f "$headers" ]; then
     "$1" "$2" $options -fpch-instantiate-templates -Xclang -fno-pch-timestamp \
         -x c++-header "${0%/*}/verilated_headers.h" -o "$headers.$$" || exit
