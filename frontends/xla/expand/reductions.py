@@ -29,7 +29,8 @@ def expand_reduce(builder: Builder, reduce: Reduce) -> tuple[Value, ...] | None:
     if not arrays[0].size:
         return tuple(builder.broadcast(start, shape) for start in starts)
     if not axes:
-        return from_start(builder, reduce.body, starts, [builder.reshape(array, *shape) for array in arrays])
+        # As XLA: the initial value is neutral, and 0 + x would make 0 of -0.
+        return tuple(builder.reshape(array, *shape) for array in arrays)
     function = combining_function(reduce)
     if function == "add" and _pays_array(builder, reduce, axes):
         return _by_array(builder, reduce, axes)

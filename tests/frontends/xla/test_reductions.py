@@ -121,6 +121,15 @@ def test_reductions_of_reductions(preset):
     assert_exact(chained, x, preset=preset)
 
 
+def test_one_element():
+    """A reduction over dimensions of one element is the element, -0 and an initial value that is not neutral too."""
+    x = np.float32([-0.0, 0, 3, np.nan, -np.inf]).reshape(1, 5, 1)
+    functions = lax.add, lax.mul, lax.max, lax.min, lambda a, b: a - 2 * b
+    for axes in [(0,), (2,), (0, 2)]:
+        assert_exact(lambda x, axes=axes: [lax.reduce(x, np.float32(0), one, axes) for one in functions], x)
+        assert_exact(lambda x, axes=axes: lax.reduce(x, np.float32(7), lax.add, axes), x)
+
+
 def test_empty():
     x = np.zeros((0, 4), np.float32)
     assert_exact(lambda x: (x.sum(0), x.prod(0), x.max(0, initial=-1.0), x.sum(1), x.any()), x)
