@@ -1,7 +1,7 @@
 """Constant folding of small and of 64-bit values, which the machine does not have.
 
-Integer arithmetic is numpy's, exact modulo the type's range. Floats are only moved and converted, so that their
-arithmetic is the machine's.
+Integer arithmetic is numpy's, exact modulo the type's range. So are sums, products and comparisons of FP32 numbers that
+are zero or normal, where the machine rounds as numpy does; other arithmetic of floats is the machine's.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def _shift(shift: Callable) -> Callable:
     return shifted
 
 
-_INTEGERS: dict[str, Callable] = {
+_FUNCTIONS: dict[str, Callable] = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor, "maximum": np.maximum, "minimum": np.minimum, "negate": np.negative, "not": np.invert,
     "shift_left": _shift(np.left_shift), "shift_right_logical": _shift(np.right_shift), "equal": np.equal,
@@ -38,6 +38,7 @@ _INTEGERS: dict[str, Callable] = {
     "greater_equal": np.greater_equal, "select": np.where,
     "clamp": lambda low, x, high: np.minimum(np.maximum(x, low), high),
 }  # fmt: skip
+_FLOATS = ("add", "subtract", "multiply", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
 def fold(block: graph.Graph) -> None:
@@ -85,13 +86,13 @@ def _evaluate(operation: graph.Operation, known: dict[graph.Value, np.ndarray]) 
         return None
     with np.errstate(all="ignore"):
         match operation:
-            case graph.Pointwise(function=name) if name in _INTEGERS and not any(
-                one.dtype.kind in "fV" for one in arrays
-            ):
+            case graph.Pointwise(function=name) if name in _FUNCTIONS:
                 if all(one.dtype == np.bool_ for one in arrays) and name in ("add", "subtract", "multiply", "negate"):
                     return None
-                found = _INTEGERS[name](*[np.ascontiguousarray(one) for one in arrays])
-                return found.reshape(result.shape).astype(result.type.dtype, copy=False)
+                found = _FUNCTIONS[name](*[np.ascontiguousarray(one) for one in arrays])
+                found = found.reshape(result.shape).astype(result.type.dtype, copy=False)
+                exact = name == "select" or (name in _FLOATS and all(map(_is_normal, (*arrays, found))))
+                return found if exact or not any(one.dtype.kind in "fV" for one in arrays) else None
             case graph.Reshape():
                 return arrays[0].reshape(result.shape)
             case graph.Transpose(order=order):
@@ -103,6 +104,13 @@ def _evaluate(operation: graph.Operation, known: dict[graph.Value, np.ndarray]) 
             case graph.Bitcast():
                 return np.ascontiguousarray(arrays[0]).view(result.type.dtype).reshape(result.shape)
     return None
+
+
+def _is_normal(array: np.ndarray) -> bool:
+    """Return whether all elements are FP32 numbers that are zero or normal, or truths."""
+    size = np.abs(array)
+    normal = array.dtype == np.float32 and ((size == 0) | ((size >= np.finfo(np.float32).tiny) & (size < np.inf))).all()
+    return bool(normal) or array.dtype == np.bool_
 
 
 def _converted(array: np.ndarray, to: ElementType) -> np.ndarray:

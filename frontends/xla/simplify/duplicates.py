@@ -1,5 +1,6 @@
 """Removal of operations without use, and of repeated operations."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 from neuroncore_rtl.frontends.xla.graph.cloning import rebuilt, renamed
@@ -17,28 +18,47 @@ def _merge(block: Graph, found: dict[tuple, tuple[Value, ...]], same: dict[Value
     operations = []
     for operation in block.operations:
         operation = rebuilt(operation, same, lambda inner: _merge(inner, dict(found), dict(same)))
-        key = None if operation.blocks else _key(operation)
-        if key is not None and key in found:
+        key = _key(operation, {})
+        if key in found:
             same.update(zip(operation.results, found[key], strict=True))
             continue
-        if key is not None:
-            found[key] = operation.results
+        found[key] = operation.results
         operations.append(operation)
     return replace(block, operations=operations, results=renamed(block.results, same))
 
 
-def _key(operation: Operation) -> tuple:
-    kinds = tuple((value.shape, value.type) for value in operation.results)
+def _key(operation: Operation, names: Mapping[Value, int]) -> tuple:
+    """Return what equal operations have in common; `names` are those of values of blocks around it."""
+    kinds = _kinds(operation.results)
     if isinstance(operation, Constant):
         array = operation.array
         some = array[(slice(0, 1),) * array.ndim] if operation.splat is not None and array.ndim else array
         return Constant, kinds, some.tobytes(), some.shape
     attributes = tuple(
-        repr(getattr(operation, one.name))
+        repr(value)
         for one in fields(operation)
-        if one.name not in ("operands", "results", "source")
+        if one.name not in ("operands", "results", "source", "branches")
+        and not isinstance(value := getattr(operation, one.name), Graph)
     )
-    return type(operation), operation.operands, kinds, attributes
+    blocks = tuple(_block_key(block, names) for block in operation.blocks)
+    return type(operation), _named(operation.operands, names), kinds, attributes, blocks
+
+
+def _block_key(block: Graph, names: Mapping[Value, int]) -> tuple:
+    inner, keys = dict(names), []
+    for values, operation in ((block.arguments, None), *((one.results, one) for one in block.operations)):
+        keys.append(_key(operation, inner) if operation else _kinds(values))
+        for value in values:
+            inner[value] = len(inner)
+    return *keys, _named(block.results, inner)
+
+
+def _named(values: Sequence[Value], names: Mapping[Value, int]) -> tuple:
+    return tuple(names.get(value, value) for value in values)
+
+
+def _kinds(values: Sequence[Value]) -> tuple:
+    return tuple((value.shape, value.type) for value in values)
 
 
 def remove_unused(block: Graph) -> None:

@@ -2,7 +2,7 @@
 
 - x erfc(-x / sqrt 2) / 2 is gelu(x); with tanh, x (1 + tanh(...)) / 2, its approximation.
 - x logistic(x) is silu(x).
-- maximum(x, -inf), x * 1 and x / 1 are x; so are the bits of x's bits in its type.
+- maximum(x, -inf), x * 1 and x / 1 are x; so are the bits of x's bits in its type, and a choice by a known condition.
 
 A graph that differs, or another type than float32, is computed as written.
 """
@@ -36,10 +36,10 @@ def _recognise(block: Graph, makers: dict[Value, Operation], same: dict[Value, V
     for operation in block.operations:
         operation = rebuilt(operation, same, lambda inner: _recognise(inner, makers, same))
         makers.update(dict.fromkeys(operation.results, operation))
+        if isinstance(operation, Pointwise) and (equal := _identity(operation, makers)) is not None:
+            same[operation.result] = equal
+            continue
         if isinstance(operation, Pointwise) and operation.result.type is FLOAT32:
-            if (equal := _identity(operation, makers)) is not None:
-                same[operation.result] = equal
-                continue
             if operation.function == "multiply" and (found := _function(operation.result, makers)) is not None:
                 operation = makers[operation.result] = replace(operation, operands=found[1:], function=found[0])
         if isinstance(operation, Bitcast) and isinstance(maker := makers.get(operation.operands[0]), Bitcast):
@@ -60,6 +60,11 @@ def _number(value: Value, makers: Makers) -> float | None:
 
 def _identity(operation: Pointwise, makers: Makers) -> Value | None:
     """Return the operand that the result equals."""
+    if operation.function == "select" and (chosen := _number(operation.operands[0], makers)) is not None:
+        yes, no = operation.operands[1:]
+        return yes if chosen else no
+    if operation.result.type is not FLOAT32:
+        return None
     neutral = {"maximum": -inf, "minimum": inf, "multiply": 1.0, "divide": 1.0}.get(operation.function)
     if neutral is None:
         return None

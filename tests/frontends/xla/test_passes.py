@@ -11,12 +11,18 @@ from neuroncore_rtl.frontends.xla import jit
 from neuroncore_rtl.frontends.xla.emit import pass_tensors
 from neuroncore_rtl.frontends.xla.emit.nest import nests_of
 from neuroncore_rtl.frontends.xla.emit.selection import Selection
+from neuroncore_rtl.spec.isa.elementwise import Opcode
 from tests.frontends.xla.results import compare, compared
 
 
 def norm(x, gain, shift):
     centred = x - x.mean(-1, keepdims=True)
     return centred * jax.lax.rsqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * gain + shift
+
+
+def norm_by_variance(x, gain, shift):
+    """JAX's variance has a mean and a condition of its own."""
+    return (x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5) * gain + shift
 
 
 def adamw(p, g, m, v):
@@ -41,6 +47,27 @@ def test_rows_pass_through_sbuf_once(rng, function, shapes, loads, stores):
     copies = [step.instruction for step in steps if step.instruction.name == "DMA_COPY"]
     assert len(copies) == loads + stores
     compare(function, *args, tolerance=1e-6)
+
+
+def test_equal_reductions_are_one(rng):
+    args = [rng.normal(size=shape).astype(np.float32) for shape in [(4, 40), (40,), (40,)]]
+    text = compare(norm_by_variance, *args, tolerance=1e-6).ir
+    assert text.count(" = reduce(") == 2
+    assert " = select(" not in text
+    compare(lambda x: [jax.lax.reduce(x, 0.0, one, (1,)) for one in (jnp.add, jnp.maximum)], args[0], tolerance=1e-6)
+
+
+def test_a_tile_alone_is_computed_in_parts(rng):
+    """Engines begin with the columns that are done; the numbers are those of whole rows."""
+    args = [rng.normal(size=shape).astype(np.float32) for shape in [(4, 600), (600,), (600,)]]
+    model = compare(norm, *args, tolerance=1e-6)
+    widths = [
+        step.instruction.shape[-1]
+        for step in model.compiled.program.steps
+        if getattr(step.instruction, "opcode", None) in (Opcode.TENSOR_TENSOR, Opcode.SCALAR_TENSOR_TENSOR)
+    ]
+    assert sum(widths) == 2 * 600
+    assert max(widths) < 600
 
 
 def test_values_are_read_along_two_dimensions(rng):
