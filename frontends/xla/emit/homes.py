@@ -33,10 +33,12 @@ class Home:
 
 
 def copy_tile(program: Program, to: Tensor | HbmTensor, of: Tensor | HbmTensor, queues: Iterator[int | None]) -> None:
-    """Append a copy between HBM and SBUF, in parts of a row that several queues share."""
-    width = to.shape[-1]
-    step = max(1, SHARE * 8 // to.format.bits)
-    step = -(-width // -(-width // step))
+    """Append a copy between HBM and SBUF, in parts of a row that several queues share, for all ports if it is long."""
+    width, ports = to.shape[-1], program.config.hbm_ports
+    count = -(-width * to.format.bits // (SHARE * 8))
+    if 2 * count > ports:
+        count = -(-count // ports) * ports
+    step = -(-width // count)
     for first in range(0, width, step):
         part = ..., slice(first, first + step)
         program.append(dma_copy(to[part], of[part]), next(queues))

@@ -5,12 +5,14 @@ type, or exact modulo 2^32 for integers.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
+from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.spec.formats import FP32, INT32, Format, IntFormat
 from neuroncore_rtl.spec.isa import AluOp, Elementwise, Engine, Opcode, Storage
 
@@ -23,6 +25,12 @@ _UNITS = {
     AluOp.DIVIDE: "vector_division", AluOp.FMOD: "vector_division", AluOp.POWER: "vector_power",
 }  # fmt: skip
 
+_DIVISIBLE = (
+    Opcode.TENSOR_TENSOR, Opcode.TENSOR_SCALAR, Opcode.SCALAR_TENSOR_TENSOR, Opcode.TENSOR_COPY, Opcode.ACTIVATE,
+)  # fmt: skip
+_PART = 256
+"""Elements of a part of a row."""
+
 
 @dataclass
 class Lanes:
@@ -34,6 +42,7 @@ class Lanes:
         partitions: their number of partitions.
         busy: cycles of each engine so far.
         out: format of an FP32 result in its place.
+        alone: whether no other tile keeps the engines busy meanwhile.
         in_psum: whether the result is in PSUM: an instruction reads an operand of each memory in a cycle.
     """
 
@@ -42,6 +51,7 @@ class Lanes:
     partitions: int
     busy: Counter[Engine] = field(default_factory=Counter)
     out: Format | None = None
+    alone: bool = False
     in_psum: bool = False
 
     @property
@@ -56,7 +66,22 @@ class Lanes:
         both = pair and all(one is not None and one.storage == Storage.SBUF for one in (instruction.a, instruction.b))
         divides = AluOp.DIVIDE in (instruction.op0, instruction.op1)
         self.busy[instruction.engine] += prod(instruction.shape) * (8 if divides else 2 if both else 1)
-        self.program.append(instruction)
+        for part in self._parts(instruction):
+            self.program.append(part)
+
+    def _parts(self, instruction: Elementwise) -> Iterator[Elementwise]:
+        """Yield an instruction in parts of a row if the tile is alone: other engines begin with what is done."""
+        *outer, width = instruction.shape
+        if not self.alone or instruction.opcode not in _DIVISIBLE or instruction.sum_store or width < 2 * _PART:
+            yield instruction
+            return
+        for part in cut(0, width, _PART):
+            sides = {
+                name: replace(side, address=side.address + part.start * side.steps[-1] * side.format.bits // 8)
+                for name in ("dst", "a", "b")
+                if (side := getattr(instruction, name)) is not None
+            }
+            yield replace(instruction, shape=(*outer, length(part)), **sides)
 
     def new(self, fmt: Format = FP32, name: str = "scratch") -> Tensor:
         """Return a new tile."""

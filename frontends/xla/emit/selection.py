@@ -25,7 +25,7 @@ from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["Selection", "Waiting", "append_selected"]
+__all__ = ["Selection", "Waiting", "append_selected", "is_square"]
 
 _ARITHMETIC = {
     "add": AluOp.ADD, "subtract": AluOp.SUBTRACT, "multiply": AluOp.MULTIPLY, "divide": AluOp.DIVIDE,
@@ -148,10 +148,13 @@ def _is_plain(operation: Operation | None) -> bool:
 
 def _is_scalar(operation: Operation | None) -> bool:
     """Return whether the scalar engine computes an operation."""
-    if not isinstance(operation, Pointwise):
-        return False
+    return isinstance(operation, Pointwise) and (is_square(operation) or operation.function in ENGINE_FUNCTIONS)
+
+
+def is_square(operation: Pointwise) -> bool:
+    """Return whether the scalar engine multiplies an FP32 value by itself, for which it reads it once."""
     same = operation.function == "multiply" and operation.operands[0] is operation.operands[1]
-    return same or operation.function in ENGINE_FUNCTIONS
+    return same and _is_plain(operation)
 
 
 def _takes(operation: Operation) -> bool:
@@ -180,7 +183,8 @@ def append_selected(
         if name in _ARITHMETIC and (found := _arithmetic(lanes, _ARITHMETIC[name], *operands, waits=waits)):
             return found
     tiles = [_appended(one) for one in operands]
-    dst = lanes.new(result.type.format, name)
+    plain = _is_plain(operation) and name in _ARITHMETIC
+    dst = lanes.result(result.type.format, name) if plain else lanes.new(result.type.format, name)
     evaluate(lanes, name, dst, result.type, operation.operands[0].type, *tiles)
     return dst
 
