@@ -2,31 +2,34 @@
 
 The array is in SBUF, with its padding, and the moving operand of a tap is a shifted view of it: with steps of 1,
 several rows together, and results at the padding between two rows are ignored. If there are half as many channels as
-partitions, or less, several taps share them: with a copy of the array that is shifted by a row of taps, or, if channels
-are few, with a copy of the outputs' elements for each tap.
+partitions, or less, several taps share them: with a copy of the array that is shifted by a row or a column of taps, or,
+if channels are few, with a copy of the outputs' elements for each tap.
 
 A stationary operand is loaded once for as many sums as there are open banks.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
-from neuroncore_rtl.frontends.xla.emit.columns import ColumnPart, banks_of, column_runs, is_packed, parts_of
+from neuroncore_rtl.frontends.xla.emit.columns import ColumnPart, banks_of, parts_of
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
+from neuroncore_rtl.frontends.xla.emit.filters import ConvolutionFilter, is_turned
 from neuroncore_rtl.frontends.xla.emit.images import copy_long, grouped, operand_of, packed_tile, padded_tile
 from neuroncore_rtl.frontends.xla.emit.phases import PhaseBox, PhaseLine, phases_of
 from neuroncore_rtl.frontends.xla.emit.streamed_products import product_format
+from neuroncore_rtl.frontends.xla.emit.taps import TapBlock, is_packed, tap_blocks
 from neuroncore_rtl.frontends.xla.graph.operations import Convolution
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.library.matmul import passes
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.transfer import aligned
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS
+from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32
 
 __all__ = ["emit_convolution"]
@@ -37,9 +40,6 @@ _LONG = 128
 """Columns of a bank that hide the load of a stationary operand."""
 _SHARE = 4
 """Fraction of SBUF for the array, and for the filter: 1 / 4."""
-
-Tap = tuple[tuple[int, ...], tuple[int, ...]]
-"""Place of a tap in the filter, and the elements that it meets for the first output."""
 
 
 def emit_convolution(emission: Emission, convolution: Convolution) -> None:
@@ -63,13 +63,12 @@ def emit_convolution(emission: Emission, convolution: Convolution) -> None:
     out = grouped(out, 1, groups)
     phases = [*phases_of(convolution)]
     packed = is_packed(emission.program.config, phases[0], array.shape[1], array.shape[2], fmt)
-    # Adjacent taps are loaded together; but a copy of a filter of many channels is faster with the channels outermost.
-    order = (0, 2, 3, 4, 1, 5) if packed and array.shape[2] < prod(right.shape[2:]) else (0, 1, 2, 3, 4, 5)
-    filter_ = operand_of(emission, filter_.permute(*order), fmt)
-    filter_ = filter_.permute(0, 4, 1, 2, 3, 5) if order[1] == 2 else filter_
+    turned = is_turned(emission.program.config, filter_, fmt)
+    if not turned and filter_.steps[-1] != 1:
+        filter_ = operand_of(emission, filter_, fmt)
     array = operand_of(emission, array, fmt)
     for group in range(groups):
-        own = _Group(emission, array[group], filter_[group], packed)
+        own = _Group(emission, array[group], ConvolutionFilter(emission, filter_[group], fmt, turned), packed)
         for lines in phases:
             part = out[group][(slice(None), slice(None), *(line.outputs for line in lines))]
             if array.shape[2] and all(line.taps for line in lines):
@@ -79,15 +78,6 @@ def emit_convolution(emission: Emission, convolution: Convolution) -> None:
                 copy_dense(emission.program, part, replace(zero, shape=part.shape, steps=(0,) * 5))
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Products of one stationary operand: some channels and taps; `is_part` of a tile with all taps of the channels."""
-
-    rows: slice
-    taps: tuple[Tap, ...]
-    is_part: bool = False
-
-
 @dataclass
 class _Group:
     """A group of channels.
@@ -95,16 +85,14 @@ class _Group:
     Arguments:
         emission: the emission.
         array: [images, channels, planes, rows, columns].
-        filter: [channels, planes, rows, columns, outputs].
+        filter: the filter.
         packed: whether each tap has its own elements.
-        weights: tiles of the filter that remain in SBUF.
     """
 
     emission: Emission
     array: HbmTensor
-    filter: HbmTensor
+    filter: ConvolutionFilter
     packed: bool
-    weights: dict[tuple, Tensor] = field(default_factory=dict)
 
     @property
     def program(self) -> Program:
@@ -113,26 +101,13 @@ class _Group:
     def append(self, out: HbmTensor, lines: Sequence[PhaseLine]) -> None:
         """Append a phase: out [images, outputs, planes, rows, columns]."""
         config, (images, channels) = self.program.config, self.array.shape[:2]
-        pairs = [*product(*(line.taps for line in (lines[0], lines[2], lines[1])))]
-        taps = [((a[0], c[0], b[0]), (a[1], c[1], b[1])) for a, b, c in pairs]
-        if self.packed:
-            blocks = [
-                _Block(slice(0, channels), tuple(taps[some])) for some in cut(0, len(taps), config.rows // channels)
-            ]
-        else:
-            # Here the taps of a column are adjacent.
-            down = len(lines[1].taps)
-            few = min(down, max(1, config.rows // channels))
-            blocks = [
-                _Block(rows, tuple(taps[first + some.start : first + some.stop]), few == 1)
-                for rows in cut(0, channels, config.rows)
-                for first in range(0, len(taps), down)
-                for some in cut(0, down, few)
-            ]
-        size = len({block.rows.start for block in blocks}) if not self.packed else len(blocks)
+        blocks = [*tap_blocks(config, lines, channels, self.packed)]
+        outputs = [*cut(0, out.shape[1], config.columns)]
+        self.filter.prepare(blocks, outputs)
+        size = len(blocks) if self.packed else len({(block.rows.start, block.axis) for block in blocks})
         for box in self._slabs(images, lines, size):
             tiles = self._tiles(blocks, lines, box)
-            for few in cut(0, out.shape[1], config.columns):
+            for few in outputs:
                 self._append_products(out, lines, blocks, tiles, box, few)
 
     def _slabs(self, images: int, lines: Sequence[PhaseLine], tiles: int) -> Iterator[PhaseBox]:
@@ -149,22 +124,22 @@ class _Group:
         reaches = [line.reach(slice(0, n)) for line, n in zip(lines, counts[1:], strict=True)]
         return prod(counts) if self.packed else counts[0] * prod(end - first for first, end in reaches)
 
-    def _tiles(self, blocks: Sequence[_Block], lines: Sequence[PhaseLine], box: PhaseBox) -> list[Tensor]:
+    def _tiles(self, blocks: Sequence[TapBlock], lines: Sequence[PhaseLine], box: PhaseBox) -> list[Tensor]:
         """Append the loads of the array's elements for some outputs; return a tile for each block."""
         if self.packed:
             starts = [[start for _, start in block.taps] for block in blocks]
             pairs = zip(blocks, starts, strict=True)
             return [packed_tile(self.program, self.array, block.rows, some, lines, box) for block, some in pairs]
-        copies = max(len(block.taps) for block in blocks)
-        parts = {block.rows.start: block.rows for block in blocks}
-        tiles = {at: padded_tile(self.program, self.array, rows, lines, box, copies) for at, rows in parts.items()}
-        return [tiles[block.rows.start][: self._height(block)] for block in blocks]
-
-    def _height(self, block: _Block) -> int:
-        return length(block.rows) * len(block.taps)
+        tiles: dict[tuple[int, int], Tensor] = {}
+        loaded: defaultdict[int, dict[int, Tensor]] = defaultdict(dict)
+        for block in blocks:
+            if (key := (block.rows.start, block.axis)) not in tiles:
+                sides = block.rows, lines, box, block.axis, len(block.taps), loaded[block.rows.start]
+                tiles[key] = padded_tile(self.emission, self.array, *sides)
+        return [tiles[block.rows.start, block.axis][: block.height] for block in blocks]
 
     def _append_products(
-        self, out: HbmTensor, lines: Sequence[PhaseLine], blocks: Sequence[_Block], tiles: Sequence[Tensor],
+        self, out: HbmTensor, lines: Sequence[PhaseLine], blocks: Sequence[TapBlock], tiles: Sequence[Tensor],
         box: PhaseBox, few: slice,
     ) -> None:  # fmt: skip
         """Append the sums of some outputs' columns, and their stores."""
@@ -186,13 +161,13 @@ class _Group:
                 self._store(out[:, few], bank, total)
 
     def _multiply(
-        self, blocks: Sequence[_Block], tiles: Sequence[Tensor], banks: Sequence[Sequence[ColumnPart]],
+        self, blocks: Sequence[TapBlock], tiles: Sequence[Tensor], banks: Sequence[Sequence[ColumnPart]],
         sums: Sequence[Tensor], lines: Sequence[PhaseLine], box: PhaseBox, few: slice, flat: bool,
     ) -> None:  # fmt: skip
         """Append the products of all blocks, which add up in some banks."""
         accumulate = False
         for block, tile in zip(blocks, tiles, strict=True):
-            stationary = aligned(self.program, self._stationary(block, few))
+            stationary = aligned(self.program, self.filter.stationary(block, few))
             for half, other, loaded in passes(self.array.format):
                 if loaded:
                     self.program.append(load_stationary(stationary, half=half))
@@ -202,7 +177,7 @@ class _Group:
                 accumulate = True
 
     def _moved(
-        self, bank: Sequence[ColumnPart], total: Tensor, tile: Tensor, block: _Block, lines: Sequence[PhaseLine],
+        self, bank: Sequence[ColumnPart], total: Tensor, tile: Tensor, block: TapBlock, lines: Sequence[PhaseLine],
         box: PhaseBox, flat: bool,
     ) -> Iterator[tuple[Tensor, Tensor]]:  # fmt: skip
         """Yield sums and moving operands of a block."""
@@ -225,42 +200,6 @@ class _Group:
             columns = slice(at[2], at[2] + (width - 1) * lines[2].step + 1, lines[2].step)
             for row in range(length(inner[2])):
                 yield sums[:, row * width : (row + 1) * width], plane[:, at[1] + row * lines[1].step, columns]
-
-    def _stationary(self, block: _Block, few: slice) -> Tensor:
-        """Return a block's part of the filter, which is loaded once, or at each use if the filter has no room."""
-        outputs, height = self.filter.shape[-1], self._height(block)
-        wide = -(-outputs // LOAD_COLUMNS) * LOAD_COLUMNS
-        size = -(-self.filter.size // (outputs * height)) * wide * self.filter.format.bits
-        if size * _SHARE > self.program.config.sbuf_bytes * 8:
-            tile = self.program.space.sbuf(self.filter.name, self.filter.format, (length(few),), height)
-            self._load_filter(tile, block, few)
-            return tile
-        key = block.rows.start, None if block.is_part else block.taps
-        if key not in self.weights:
-            shape = (*self.filter.shape[1:4], wide) if block.is_part else (wide,)
-            self.weights[key] = tile = self.program.space.sbuf(self.filter.name, self.filter.format, shape, height)
-            if block.is_part:
-                copy_long(self.program, tile[:, :, :, :, :outputs], self.filter[block.rows])
-            else:
-                self._load_filter(tile[:, :outputs], block, slice(0, outputs))
-        tile = self.weights[key]
-        return tile[(slice(None), *block.taps[0][0], few)] if block.is_part else tile[:, few]
-
-    def _load_filter(self, tile: Tensor, block: _Block, few: slice) -> None:
-        """Append the load of a block's part of the filter, of adjacent taps together if channels are not outermost."""
-        channels, (_, _, height, width, _) = length(block.rows), self.filter.shape
-        numbers = [(plane * height + row) * width + column for (plane, row, column), _ in block.taps]
-        taps = self.filter[block.rows][..., few].permute(1, 2, 3, 0, 4)
-        try:
-            flat = taps.reshape(prod(taps.shape[:4]), length(few))
-        except ValueError:
-            for place, (tap, _) in enumerate(block.taps):
-                self.program.append(dma_copy(tile[place * channels : (place + 1) * channels], taps[tap]))
-            return
-        for some in column_runs(numbers):
-            first = numbers[some.start] * channels
-            source = flat[first : first + length(some) * channels]
-            self.program.append(dma_copy(tile[some.start * channels : some.stop * channels], source))
 
     def _store(self, out: HbmTensor, bank: Sequence[ColumnPart], total: Tensor) -> None:
         first = 0

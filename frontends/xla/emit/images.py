@@ -12,7 +12,7 @@ from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.phases import PhaseBox, PhaseLine
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
-from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
+from neuroncore_rtl.kernels.program.instructions import memset
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.engines import LONG, beats
 from neuroncore_rtl.spec.formats import Format
@@ -73,32 +73,40 @@ def _merged(*tensors: HbmTensor | Tensor) -> list[HbmTensor | Tensor]:
 
 
 def padded_tile(
-    program: Program, array: HbmTensor, rows: slice, lines: Sequence[PhaseLine], box: PhaseBox, copies: int
-) -> Tensor:
-    """Append the load of some channels with their padding, and of copies that are shifted by a row of taps each."""
+    emission: Emission, array: HbmTensor, rows: slice, lines: Sequence[PhaseLine], box: PhaseBox, axis: int,
+    copies: int, loaded: dict[int, Tensor],
+) -> Tensor:  # fmt: skip
+    """Append the load of some channels with their padding, and of copies that are shifted by a tap along an axis each.
+
+    `loaded` are the channels without padding by their first partition.
+    """
     reaches = [line.reach(part) for line, part in zip(lines, box[1:], strict=True)]
     shape, channels = (length(box[0]), *(end - first for first, end in reaches)), length(rows)
-    tile = program.space.sbuf(array.name, array.format, shape, channels * copies)
-    starts, parts = [start for _, start in lines[1].taps], []
+    tile = emission.program.space.sbuf(array.name, array.format, shape, channels * copies)
+    whole = [slice(max(0, first), min(end, line.extent)) for (first, end), line in zip(reaches, lines, strict=True)]
+    starts, parts = [start for _, start in lines[axis].taps], []
     for copy in range(copies):
         firsts = [first for first, _ in reaches]
-        firsts[1] += starts[copy] - starts[0]
-        sides = [*zip(firsts, shape[1:], lines, strict=True)]
-        there = [slice(max(0, first), min(first + n, line.extent)) for first, n, line in sides]
-        within = [slice(one.start - first, one.stop - first) for one, first in zip(there, firsts, strict=True)]
+        firsts[axis] += starts[copy] - starts[0]
+        sides = [*zip(firsts, shape[1:], whole, strict=True)]
+        there = [slice(max(one.start, first), min(first + n, one.stop)) for first, n, one in sides]
         if all(length(one) > 0 for one in there):
-            source = array[(box[0], rows, *there)].permute(1, 0, 2, 3, 4)
-            parts.append((copy * channels, source, (slice(None), *within)))
-    _clear_border(program, tile, [within for _, _, within in parts])
-    for lane, source, within in parts:
+            within = [slice(one.start - first, one.stop - first) for one, first in zip(there, firsts, strict=True)]
+            inner = [slice(one.start - of.start, one.stop - of.start) for one, of in zip(there, whole, strict=True)]
+            parts.append((copy * channels, (slice(None), slice(None), *inner), (slice(None), *within)))
+    _clear_border(emission.program, tile, [within for *_, within in parts])
+    for lane, inner, within in parts:
         target = tile[lane : lane + channels][(slice(None), *within)]
-        if _is_moved(program, target, source):
-            # The engines access the same partitions on both sides.
-            dense = program.space.sbuf(array.name, array.format, target.shape, lane + channels)[lane:]
-            copy_long(program, dense, source)
-            program.append(tensor_copy(target, dense))
+        source = array[(box[0], rows, *whole)].permute(1, 0, 2, 3, 4)
+        if _is_moved(emission.program, target, source):
+            if lane not in loaded:
+                # The engines access the same partitions on both sides.
+                dense = emission.program.space.sbuf(array.name, array.format, source.shape[1:], lane + channels)
+                loaded[lane] = dense[lane:]
+                copy_long(emission.program, loaded[lane], source)
+            emission.move(target, loaded[lane][inner])
         else:
-            copy_long(program, target, source)
+            copy_long(emission.program, target, source[inner])
     return tile
 
 

@@ -1,5 +1,7 @@
 """Convolutions of drawn shapes and attributes, their gradients, and integers."""
 
+from math import prod
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from jax import lax  # noqa: E402
 from jax import numpy as jnp  # noqa: E402
 
 from neuroncore_rtl.frontends.xla.jitted import jit  # noqa: E402
+from neuroncore_rtl.spec.isa import Storage  # noqa: E402
 from tests.frontends.xla.bounds import assert_exact, assert_linear, draw_floats, draw_integers  # noqa: E402
 
 LETTERS = "DHW"
@@ -91,6 +94,18 @@ BLOCKS = [
 def test_blocks(shapes, preset):
     """More channels than partitions, taps that share partitions, rows longer than a bank."""
     check(np.random.default_rng(4), shapes, {"window_strides": (1, 1), "padding": "SAME"}, preset)
+
+
+def test_the_array_transposes_a_filter_and_columns_share_partitions():
+    """Only the result is stored; 9 taps of half as many channels as partitions are 5 stationary operands of two halves."""
+    rng = np.random.default_rng(10)
+    x, w = draw_floats(rng, 1, 8, 12, 12), draw_floats(rng, 16, 8, 3, 3)
+    model = jit(lambda x, w: lax.conv(x, w, (1, 1), "SAME"), preset="small", target="golden", cache="")
+    steps = [step.instruction for step in model.lower(x, w).compile().compiled.program.steps]
+    stored = sum(prod(one.shape) for one in steps if any(region.storage == Storage.HBM for region in one.writes))
+    assert stored == 16 * 12 * 12
+    # Each is transposed, which loads both halves of it, and then multiplied.
+    assert sum(one.name == "LOAD_STATIONARY" for one in steps) == 5 * (2 + 2)
 
 
 @pytest.mark.parametrize("types", [("bfloat16", "bfloat16"), ("float16", "float16"), ("float8_e5m2", "float8_e5m2")])
