@@ -5,12 +5,14 @@ SBUF, where the vector engine transposes blocks of it.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy
-from neuroncore_rtl.kernels.program.instructions import memset, transpose
-from neuroncore_rtl.kernels.tiling.blocks import cut
+from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy, transpose
+from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.engines import LONG, beats
+from neuroncore_rtl.spec.formats import UINT8, UINT16, UINT32
 
 __all__ = ["coalesced", "copy_dense", "pieces"]
 
@@ -18,6 +20,8 @@ _MOST = 5
 """Maximum dimensions of a copy."""
 _COUNT = 1 << 16
 """A dimension of a copy must have less elements."""
+_LONG, _FILLED = 256, 512
+"""Minimum row of a tensor that is filled from SBUF, and the maximum elements of a partition there."""
 _BLOCK = 32
 """Maximum rows of a block that the vector engine transposes."""
 _BLOCKS = 16
@@ -71,6 +75,9 @@ def copy_dense(program: Program, target: HbmTensor, source: HbmTensor) -> None:
     if not source.size:
         return
     to, of = coalesced(target, source)
+    if not any(of.steps) and to.steps[-1] == 1 and to.shape[-1] >= _LONG and to.format == of.format:
+        _fill(program, to, of)
+        return
     if of.steps[-1] in (0, 1) or to.format != of.format or 1 not in of.steps or len(of.shape) < 2:
         for one, other in pieces(_MOST, to, of):
             program.append(dma_copy(one, other))
@@ -80,6 +87,24 @@ def copy_dense(program: Program, target: HbmTensor, source: HbmTensor) -> None:
     to, of = to.permute(*order), of.permute(*order)
     for index in product(*(range(extent) for extent in of.shape[:-2])):
         _transpose(program, to[index], of[index])
+
+
+def _fill(program: Program, target: HbmTensor, source: HbmTensor) -> None:
+    """Append the copy of one element to a whole tensor, from rows of equal elements in SBUF."""
+    codes = {8: UINT8, 16: UINT16, 32: UINT32}[source.format.bits]
+    lanes, width = program.lanes, min(_FILLED, -(-target.shape[-1] // program.lanes))
+    spot = program.space.sbuf("element", source.format, (1,), lanes)
+    rows = program.space.sbuf("filled", source.format, (width,), lanes)
+    program.append(dma_copy(spot, replace(source, shape=(lanes, 1), steps=(0, 0))))
+    program.append(tensor_copy(rows.bitcast(codes), spot.bitcast(codes).broadcast_to(width)))
+    for index in product(*(range(extent) for extent in target.shape[:-1])):
+        row = target[index] if index else target
+        whole = row.size // width * width
+        for part in cut(0, whole, lanes * width):
+            count = length(part) // width
+            program.append(dma_copy(row[part].reshape(count, width), rows[:count]))
+        if whole < row.size:
+            program.append(dma_copy(row[whole:].reshape(1, row.size - whole), rows[:1, : row.size - whole]))
 
 
 def _transpose(program: Program, target: HbmTensor, source: HbmTensor) -> None:

@@ -167,7 +167,8 @@ class _Planner:
             for row, extent in enumerate(one.space)
             if row not in one.reduced and extent > 1 and (free := self._free(one, row)) is not None
         ]
-        if not costs:
+        # Tiles of one element per partition take as many instructions as long ones: a vector is one tile by way of HBM.
+        if not costs or (len(one.space) == 1 and one.space[0] > self.lanes):
             plan.on_chip = False
             self.in_hbm |= self._inputs(one)
             return

@@ -97,7 +97,7 @@ def test_blocks(shapes, preset):
 
 
 def test_the_array_transposes_a_filter_and_columns_share_partitions():
-    """Only the result is stored; 9 taps of half as many channels as partitions are 5 stationary operands of two halves."""
+    """Only the result is stored; 9 taps of half as many channels as partitions are 5 stationary operands."""
     rng = np.random.default_rng(10)
     x, w = draw_floats(rng, 1, 8, 12, 12), draw_floats(rng, 16, 8, 3, 3)
     model = jit(lambda x, w: lax.conv(x, w, (1, 1), "SAME"), preset="small", target="golden", cache="")

@@ -311,3 +311,16 @@ def test_rows_on_nano(rng, target):
 def test_differences_are_of_bits():
     zeros = np.zeros(2, np.float32)
     assert differences(zeros, -zeros).all() and not differences(zeros, zeros).any()
+
+
+@pytest.mark.parametrize("number", [np.float32(-0.0), np.float32(1e-40), np.int8(-3), jnp.bfloat16(1.5), np.uint16(7)])
+def test_one_element_fills_a_tensor(number):
+    x = np.arange(20).reshape(5, 4).astype(number.dtype)
+    compare(lambda x: jnp.pad(x, ((1, 2), (300, 333)), constant_values=number), x)
+
+
+def test_a_fill_takes_beats():
+    """131,072 elements go to HBM in rows from SBUF, not one by one."""
+    model = jit(lambda x: jnp.pad(x, ((0, 252), (0, 508))), preset="small", target="model", cache="")
+    model(np.ones((4, 4), np.float32))
+    assert model.result.cycles < 20_000

@@ -62,6 +62,19 @@ def test_values_between_products_stay_in_sbuf(rng):
     assert sum(map(prod, stored)) == 8 * 8
 
 
+def test_a_vector_is_one_tile(rng):
+    """A result of 64 elements on 16 partitions is one tile of 4 by way of HBM, not 4 tiles of single elements."""
+
+    def step(x, w, b):
+        return b - jnp.tanh((x @ w).sum(0))
+
+    args = normal(rng, 32, 16), normal(rng, 16, 64), normal(rng, 64)
+    model = jit(step, preset="small", target="golden", cache="")
+    np.testing.assert_allclose(model(*args), step(*args), atol=BOUND)
+    steps = [one.instruction for one in model.compiled.program.steps]
+    assert [one.shape for one in steps if one.name == "ACTIVATE" and one.function] == [(4,)]
+
+
 def test_the_way_through_hbm_has_the_same_results(rng, monkeypatch):
     weights = [normal(rng, 8, 8) for _ in range(4)]
     x = normal(rng, 8, 8)
