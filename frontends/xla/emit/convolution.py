@@ -18,7 +18,7 @@ from neuroncore_rtl.frontends.xla.emit.columns import ColumnPart, banks_of, part
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.filters import ConvolutionFilter, is_turned
-from neuroncore_rtl.frontends.xla.emit.images import copy_long, grouped, operand_of, packed_tile, padded_tile
+from neuroncore_rtl.frontends.xla.emit.images import copy_long, grouped, packed_tile, padded_tile
 from neuroncore_rtl.frontends.xla.emit.phases import PhaseBox, PhaseLine, phases_of
 from neuroncore_rtl.frontends.xla.emit.streamed_products import product_format
 from neuroncore_rtl.frontends.xla.emit.taps import TapBlock, is_packed, tap_blocks
@@ -65,8 +65,8 @@ def emit_convolution(emission: Emission, convolution: Convolution) -> None:
     packed = is_packed(emission.program.config, phases[0], array.shape[1], array.shape[2], fmt)
     turned = is_turned(emission.program.config, filter_, fmt)
     if not turned and filter_.steps[-1] != 1:
-        filter_ = operand_of(emission, filter_, fmt)
-    array = operand_of(emission, array, fmt)
+        filter_ = emission.adjacent(filter_, fmt)
+    array = emission.adjacent(array, fmt)
     for group in range(groups):
         own = _Group(emission, array[group], ConvolutionFilter(emission, filter_[group], fmt, turned), packed)
         for lines in phases:

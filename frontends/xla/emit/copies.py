@@ -4,7 +4,7 @@ DMA moves adjacent elements in beats, others one by one. A transposition of inne
 SBUF, where the vector engine transposes blocks of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -14,7 +14,7 @@ from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.engines import LONG, beats
 from neuroncore_rtl.spec.formats import UINT8, UINT16, UINT32
 
-__all__ = ["coalesced", "copy_dense", "pieces"]
+__all__ = ["coalesced", "copy_dense", "merged_lines", "pieces"]
 
 _MOST = 5
 """Maximum dimensions of a copy."""
@@ -28,28 +28,28 @@ _BLOCKS = 16
 """Blocks of a tile that is transposed at once."""
 
 
+def merged_lines(lines: Sequence[tuple[int, ...]], most: int | None = None) -> list[tuple[int, ...]]:
+    """Return dimensions, each an extent and steps, without those of one element, and with adjacent ones as one.
+
+    At least one; of less than `most` elements if several are merged.
+    """
+    found: list[tuple[int, ...]] = []
+    for extent, *steps in lines:
+        if extent == 1:
+            continue
+        is_next = found and all(old == extent * new for old, new in zip(found[-1][1:], steps, strict=True))
+        if is_next and (most is None or found[-1][0] * extent < most):
+            found[-1] = found[-1][0] * extent, *steps
+        else:
+            found.append((extent, *steps))
+    return found or [(1, *(0,) * (len(lines[0]) - 1 if lines else 2))]
+
+
 def coalesced(*tensors: HbmTensor) -> list[HbmTensor]:
     """Return views of tensors of the same shape, without dimensions that all of them traverse as one."""
-    shape, steps = list(tensors[0].shape), [list(one.steps) for one in tensors]
-    for d in reversed(range(len(shape))):
-        if shape[d] == 1:
-            _drop(shape, steps, d)
-    for d in reversed(range(len(shape) - 1)):
-        if all(own[d] == own[d + 1] * shape[d + 1] for own in steps) and shape[d] * shape[d + 1] < _COUNT:
-            shape[d + 1] *= shape[d]
-            _drop(shape, steps, d)
-    return [_with(one, shape or [1], own or [0]) for one, own in zip(tensors, steps, strict=True)]
-
-
-def _drop(shape: list[int], steps: list[list[int]], d: int) -> None:
-    del shape[d]
-    for own in steps:
-        del own[d]
-
-
-def _with(tensor: HbmTensor, shape, steps, address: int | None = None) -> HbmTensor:
-    address = tensor.address if address is None else address
-    return HbmTensor(name=tensor.name, format=tensor.format, address=address, shape=tuple(shape), steps=tuple(steps))
+    lines = merged_lines([*zip(tensors[0].shape, *(one.steps for one in tensors), strict=True)], _COUNT)
+    shape, *steps = zip(*lines, strict=True)
+    return [replace(one, shape=shape, steps=own) for one, own in zip(tensors, steps, strict=False)]
 
 
 def pieces(dims: int, *tensors: HbmTensor) -> Iterator[list[HbmTensor]]:

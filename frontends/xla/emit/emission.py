@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import cycle
-from math import prod
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.homes import Home, copy_tile
 from neuroncore_rtl.frontends.xla.fuse.placement import kept_dimensions
 from neuroncore_rtl.frontends.xla.graph import operations as graph
-from neuroncore_rtl.frontends.xla.graph.types import check_narrow
+from neuroncore_rtl.frontends.xla.graph.types import check_narrow, dense_steps
 from neuroncore_rtl.frontends.xla.options import Options
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.library.transpose import identity
@@ -23,7 +23,7 @@ from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import Engine
 
-__all__ = ["VIEWS", "Emission", "dense_steps"]
+__all__ = ["VIEWS", "Emission"]
 
 VIEWS = (graph.Broadcast, graph.Reshape, graph.Transpose, graph.StridedSlice, graph.Reverse)
 
@@ -76,11 +76,9 @@ class Emission:
         for home in self.homes.values():
             home.residents.clear()
 
-    @property
-    def ports(self):
-        if not hasattr(self, "_ports"):
-            self._ports = cycle(self.program.load_queues[: max(2, self.program.config.hbm_ports)])
-        return self._ports
+    @cached_property
+    def ports(self) -> Iterator[int]:
+        return cycle(self.program.load_queues[: max(2, self.program.config.hbm_ports)])
 
     def matrix(self, fmt: Format) -> Tensor:
         """Return an identity matrix in SBUF."""
@@ -187,6 +185,16 @@ class Emission:
         copy_dense(self.program, new, self.settled(tensor))
         return new
 
+    def adjacent(self, tensor: HbmTensor, fmt: Format) -> HbmTensor:
+        """Return a tensor in a format, with adjacent innermost elements; a copy if it is not."""
+        if tensor.size and tensor.steps[-1] != 1 and tensor.shape[-1] > 1:
+            tensor = self.copied(tensor)
+        if tensor.format is fmt:
+            return tensor
+        new = self.scratch(fmt, tensor.shape, f"{tensor.name}_{fmt.name}")
+        copy_dense(self.program, new, tensor)
+        return new
+
     def scratch(self, fmt, shape: tuple[int, ...], name: str = "scratch") -> HbmTensor:
         """Return a new tensor in HBM."""
         tensor = self.program.space.hbm(name, fmt, shape or (1,))
@@ -250,11 +258,6 @@ def _reshaped(maker: graph.Reshape, tensor: HbmTensor, shape: tuple[int, ...]) -
         return tensor.reshape(*shape)
     except ValueError:
         return None
-
-
-def dense_steps(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the steps of row-major order."""
-    return tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
 
 
 def broadcast_view(tensor: HbmTensor, shape: tuple[int, ...]) -> HbmTensor:

@@ -1,6 +1,7 @@
 """Filters of convolutions as stationary operands, with the channels of some taps along the partitions."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -9,7 +10,7 @@ from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.images import copy_long
 from neuroncore_rtl.frontends.xla.emit.relayout import transposed
 from neuroncore_rtl.frontends.xla.emit.taps import TapBlock
-from neuroncore_rtl.kernels.program import HbmTensor, Tensor, dma_copy
+from neuroncore_rtl.kernels.program import HbmTensor, Tensor
 from neuroncore_rtl.kernels.tiling.blocks import length
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import INT8, Format
@@ -57,28 +58,15 @@ class ConvolutionFilter:
 
     def stationary(self, block: TapBlock, few: slice) -> Tensor:
         """Return a block's part of some outputs, which is loaded once, or at each use if the filter has no room."""
-        outputs, height, config = self.tensor.shape[-1], block.height, self.emission.program.config
+        outputs, config = self.tensor.shape[-1], self.emission.program.config
         wide = -(-outputs // LOAD_COLUMNS) * LOAD_COLUMNS
-        size = -(-self.tensor.size // (outputs * height)) * wide * self.format.bits
-        if self.turned:
-            key = block.rows.start, block.taps, few.start
-            if key not in self.tiles:
-                self.tiles[key] = self._transposed(block, few)
-            return self.tiles[key]
-        if size * _SHARE > config.sbuf_bytes * 8:
-            tile = self._new((length(few),), height)
-            self._load(tile, block, few)
-            return tile
-        is_part = 2 * self.tensor.shape[0] > config.rows or prod(self.tensor.shape[1:4]) == 1
-        key = block.rows.start, None if is_part else block.taps
-        if key not in self.tiles:
-            self.tiles[key] = tile = self._new((*self.tensor.shape[1:4], wide) if is_part else (wide,), height)
-            if is_part:
-                copy_long(self.emission.program, tile[:, :, :, :, :outputs], self.tensor[block.rows])
-            else:
-                self._load(tile[:, :outputs], block, slice(0, outputs))
-        tile = self.tiles[key]
-        return tile[(slice(None), *block.taps[0][0], few)] if is_part else tile[:, few]
+        size = -(-self.tensor.size // (outputs * block.height)) * wide * self.format.bits
+        fits = self.turned or size * _SHARE <= config.sbuf_bytes * 8
+        own = few if self.turned or not fits else slice(0, outputs)
+        key = block.rows.start, block.taps, own.start
+        if key not in self.tiles or not fits:
+            self.tiles[key] = self._transposed(block, few) if self.turned else self._loaded(block, own)
+        return self.tiles[key][:, few.start - own.start : few.stop - own.start]
 
     def _new(self, shape: tuple[int, ...], partitions: int) -> Tensor:
         return self.emission.program.space.sbuf(self.tensor.name, self.format, shape, partitions)
@@ -101,20 +89,16 @@ class ConvolutionFilter:
         self.emission.move(found, transposed(self.emission, [flat]))
         return found
 
-    def _load(self, tile: Tensor, block: TapBlock, few: slice) -> None:
-        """Append the load of a block's part, of adjacent taps together if channels are not outermost."""
-        channels, (_, _, height, width, _) = length(block.rows), self.tensor.shape
-        numbers = [(plane * height + row) * width + column for (plane, row, column), _ in block.taps]
+    def _loaded(self, block: TapBlock, few: slice) -> Tensor:
+        """Append the load of a block's part, of adjacent taps together if channels are not outermost; return it."""
+        tile, channels = self._new((length(few),), block.height), length(block.rows)
         taps = self.tensor[block.rows][..., few].permute(1, 2, 3, 0, 4)
-        together = numbers == [*range(numbers[0], numbers[0] + len(numbers))]
-        try:
-            flat = taps.reshape(prod(taps.shape[:4]), length(few))
-        except ValueError:
-            together = False
-        if together:
-            self.emission.program.append(
-                dma_copy(tile, flat[numbers[0] * channels : numbers[-1] * channels + channels])
-            )
-            return
-        for place, (tap, _) in enumerate(block.taps):
-            self.emission.program.append(dma_copy(tile[place * channels : (place + 1) * channels], taps[tap]))
+        numbers = [(plane * taps.shape[1] + row) * taps.shape[2] + column for (plane, row, column), _ in block.taps]
+        parts = [(place * channels, taps[tap]) for place, (tap, _) in enumerate(block.taps)]
+        if numbers == [*range(numbers[0], numbers[0] + len(numbers))]:
+            with suppress(ValueError):
+                flat = taps.reshape(prod(taps.shape[:4]), length(few))
+                parts = [(0, flat[numbers[0] * channels :][: block.height])]
+        for first, part in parts:
+            copy_long(self.emission.program, tile[first : first + part.shape[0]], part)
+        return tile

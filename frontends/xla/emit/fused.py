@@ -12,8 +12,8 @@ from neuroncore_rtl.frontends.xla.emit.pass_tensors import PassTensors
 from neuroncore_rtl.frontends.xla.emit.residents import Axis, SbufCopy, row_runs
 from neuroncore_rtl.frontends.xla.emit.selection import Waiting, append_selected, is_square
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function, neutral_number
-from neuroncore_rtl.frontends.xla.fuse.placement import Placement, placed_root
-from neuroncore_rtl.frontends.xla.graph.operations import Constant, Iota, Operation, Pointwise, Reduce, Value
+from neuroncore_rtl.frontends.xla.fuse.placement import Placement, number_of, placed_root
+from neuroncore_rtl.frontends.xla.graph.operations import Iota, Operation, Pointwise, Reduce, Value
 from neuroncore_rtl.frontends.xla.graph.types import check_narrow
 from neuroncore_rtl.kernels.program import HbmTensor, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
@@ -211,10 +211,9 @@ class _TileEmitter:
         root, at = placed_root(operand, place, self.emission.makers)
         if root in self.values:
             return self.values[root]
-        maker = self.emission.makers.get(root)
-        if isinstance(maker, Constant) and maker.splat is not None:
-            return _number(maker)
-        return self._input(root, at, maker)
+        if (number := number_of(root, self.emission.makers)) is not None:
+            return number
+        return self._input(root, at, self.emission.makers.get(root))
 
     def _input(self, root: Value, place: Placement, maker: Operation | None) -> Tensor:
         """Return the tile of an input; one that does not change from the last tile is kept."""
@@ -314,9 +313,3 @@ class _TileEmitter:
         if value in self.emitter.plan.stored:
             to = self._part(self.emission.tensors[value], along, self.tile.starts, tile.shape, rows)
             copy_tile(self.program, to, tile, self.program.stores)
-
-
-def _number(maker: Constant) -> float | int:
-    splat = maker.splat
-    assert splat is not None
-    return float(splat) if maker.result.type.is_float else int(splat)

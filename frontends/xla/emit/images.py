@@ -8,17 +8,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
+from neuroncore_rtl.frontends.xla.emit.copies import merged_lines
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.phases import PhaseBox, PhaseLine
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program.instructions import memset
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.engines import LONG, beats
-from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa.access import allowed_start
 
-__all__ = ["copy_long", "grouped", "operand_of", "packed_tile", "padded_tile"]
+__all__ = ["copy_long", "grouped", "packed_tile", "padded_tile"]
 
 _SHORT = 128
 """Bytes of a row that DMA moves well."""
@@ -31,17 +30,6 @@ def grouped(tensor: HbmTensor, axis: int, groups: int) -> HbmTensor:
     n, step = shape[axis] // groups, steps[axis]
     shape, steps = ([*some[:axis], one, *some[axis + 1 :]] for some, one in ((shape, n), (steps, step)))
     return replace(tensor, shape=(groups, *shape), steps=(n * step, *steps))
-
-
-def operand_of(emission: Emission, tensor: HbmTensor, fmt: Format) -> HbmTensor:
-    """Return an operand in a format, with adjacent innermost elements."""
-    if tensor.size and tensor.steps[-1] != 1 and tensor.shape[-1] > 1:
-        tensor = emission.copied(tensor)
-    if tensor.format is fmt:
-        return tensor
-    new = emission.scratch(fmt, tensor.shape, f"{tensor.name}_{fmt.name}")
-    copy_dense(emission.program, new, tensor)
-    return new
 
 
 def copy_long(program: Program, target: HbmTensor | Tensor, source: HbmTensor | Tensor) -> None:
@@ -57,19 +45,8 @@ def copy_long(program: Program, target: HbmTensor | Tensor, source: HbmTensor | 
 def _merged(*tensors: HbmTensor | Tensor) -> list[HbmTensor | Tensor]:
     """Return views without inner dimensions that both tensors traverse as one."""
     inner = len(next(one for one in tensors if isinstance(one, Tensor)).shape)
-    shape, extents = tensors[0].shape[-inner:], []
-    steps = [one.steps[len(one.steps) - inner :] for one in tensors]
-    last: list[int] = []
-    for d in reversed(range(inner)):
-        own = [some[d] for some in steps]
-        if extents and (shape[d] == 1 or own == [step * extents[0] for step in last]):
-            extents[0] *= shape[d]
-        elif extents and extents[0] == 1:
-            extents[0], last = shape[d], own
-        else:
-            extents.insert(0, shape[d])
-            last = own
-    return [one.reshape(*one.shape[: len(one.shape) - inner], *extents) for one in tensors]
+    lines = merged_lines([*zip(tensors[0].shape[-inner:], *(one.steps[-inner:] for one in tensors), strict=True)])
+    return [one.reshape(*one.shape[: len(one.shape) - inner], *(extent for extent, *_ in lines)) for one in tensors]
 
 
 def padded_tile(

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from neuroncore_rtl.frontends.xla.emit.emission import Emission, dense_steps
+from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan, along_space, operand_place
 from neuroncore_rtl.frontends.xla.emit.selection import Selection
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass
-from neuroncore_rtl.frontends.xla.fuse.placement import Placement, placed_root
-from neuroncore_rtl.frontends.xla.graph.operations import Constant, Iota, Value
+from neuroncore_rtl.frontends.xla.fuse.placement import Placement, number_of, placed_root
+from neuroncore_rtl.frontends.xla.graph.operations import Iota, Value
+from neuroncore_rtl.frontends.xla.graph.types import dense_steps
 from neuroncore_rtl.kernels.program import HbmTensor
 
 __all__ = ["PassTensors"]
@@ -29,16 +30,12 @@ class PassTensors:
         for operation in self.one.operations:
             for operand in operation.operands:
                 root, place = placed_root(operand, operand_place(self.one, operation, operand), self.emission.makers)
-                if root not in self.one.places and not self._is_number(root):
+                if root not in self.one.places and number_of(root, self.emission.makers) is None:
                     maker, rank = self.emission.makers.get(root), len(self.one.space)
                     if isinstance(maker, Iota):
                         self.inputs[root, place] = tuple(int(at == place[maker.axis]) for at in range(rank))
                     else:
                         self.inputs[root, place] = along_space(self._view(root).steps, place, rank)
-
-    def _is_number(self, root: Value) -> bool:
-        maker = self.emission.makers.get(root)
-        return isinstance(maker, Constant) and maker.splat is not None
 
     def _view(self, root: Value) -> HbmTensor:
         return self.emission.view(root) or self.emission.tensor(root)

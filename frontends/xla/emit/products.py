@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
+from neuroncore_rtl.frontends.xla.emit.copies import merged_lines
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.homes import copy_tile
 from neuroncore_rtl.frontends.xla.emit.relayout import resident_with
 from neuroncore_rtl.frontends.xla.emit.residents import SbufCopy, ViewLine, laid_out, places_of, row_runs
 from neuroncore_rtl.frontends.xla.emit.streamed_products import emit_dot, format_of_dot
-from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
-from neuroncore_rtl.frontends.xla.graph.operations import Constant, Dot
+from neuroncore_rtl.frontends.xla.fuse.placement import number_of
+from neuroncore_rtl.frontends.xla.graph.operations import Dot
 from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.program import HbmTensor, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import memset
@@ -75,12 +76,12 @@ class ChipProduct:
         pairs = zip(*dot.batch, range(rank), strict=True)
         self.batch = [(views[0].shape[a], views[0].steps[a], views[1].steps[b], self.out.steps[c]) for a, b, c in pairs]
         contract = zip(*dot.contract, strict=True)
-        self.contract = _merged([(views[0].shape[a], views[0].steps[a], views[1].steps[b]) for a, b in contract])
+        self.contract = merged_lines([(views[0].shape[a], views[0].steps[a], views[1].steps[b]) for a, b in contract])
         self.others, first = [], rank
         for view, batch, gone in zip(views, dot.batch, dot.contract, strict=True):
             free = [d for d in range(len(view.shape)) if d not in batch and d not in gone]
             lines = [(view.shape[d], view.steps[d], self.out.steps[first + n]) for n, d in enumerate(free)]
-            self.others.append(_merged(lines))
+            self.others.append(merged_lines(lines))
             first += len(free)
         self.operands: list[list[list[Tensor]]] | None = None
 
@@ -91,7 +92,8 @@ class ChipProduct:
             found = [self._fetched(side) for side in (0, 1)]
             if all(found):
                 self.operands = [one for one in found if one is not None]
-                self.whole = [self._is_whole(side) for side in (0, 1)]
+                # The upper half of the significand of 0 or 1 is all of it.
+                self.whole = [number_of(value, self.emission.makers) in (0, 1) for value in self.dot.operands]
                 break
         return self.operands is not None
 
@@ -115,7 +117,7 @@ class ChipProduct:
         emission = self.emission
         lines = [(line[0], line[1]) for line in self.others[side]]
         places = [*places_of([(line[0], line[1 + side]) for line in self.batch])]
-        if (number := self._number(side)) is not None:
+        if (number := number_of(self.dot.operands[side], emission.makers)) is not None:
             shape = tuple(extent for extent, _ in lines)
             tile = self.program.space.sbuf("number", self.format, shape, max(chunk.rows for chunk in self.chunks))
             self.program.append(memset(tile, number))
@@ -138,16 +140,6 @@ class ChipProduct:
         rows = contraction_rows(self.views[side], self.dot.batch[side], self.dot.contract[side])
         resident = resident_with(emission, home, self.format, rows, lambda one: tiles(one) is not None)
         return resident and tiles(resident)
-
-    def _number(self, side: int) -> float | int | None:
-        """Return the number that all elements of an operand are."""
-        value = self.dot.operands[side]
-        maker = self.emission.makers.get(placed_root(value, (None,) * value.rank, self.emission.makers)[0])
-        return maker.splat if isinstance(maker, Constant) else None
-
-    def _is_whole(self, side: int) -> bool:
-        """Return whether the upper half of the significands of an operand is all of them."""
-        return self._number(side) in (0, 1)
 
     def finish(self) -> None:
         """Append the whole product, to SBUF, to HBM, or both."""
@@ -212,7 +204,7 @@ class ChipProduct:
             index, offset = divmod(offset, step) if step else (0, offset)
             flat[group], last[group] = flat[group] * extent + index, index
         start, end = last[1], last[1] + rows[0]
-        runs = _merged([(extent, step) for extent, *_, step in n])
+        runs = merged_lines([(extent, step) for extent, *_, step in n])
         if end > m[-1][0] or (len(runs) > 1 and last[2] + wide[0][0] > n[-1][0]):
             return None
         with override_source(self.dot.source):
@@ -264,16 +256,3 @@ def _last(tile: Tensor, index: int, part: slice) -> Tensor:
         index, own = divmod(index, extent)
         place.insert(0, own)
     return tile[(slice(None), *place, part)]
-
-
-def _merged(lines: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return dimensions without those of one element, and with adjacent ones as one; at least one."""
-    found: list[tuple[int, ...]] = []
-    for extent, *steps in lines:
-        if extent == 1:
-            continue
-        if found and all(old == extent * new for old, new in zip(found[-1][1:], steps, strict=True)):
-            found[-1] = found[-1][0] * extent, *steps
-        else:
-            found.append((extent, *steps))
-    return found or [(1, *(0,) * (len(lines[0]) - 1 if lines else 2))]

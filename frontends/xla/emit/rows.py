@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense, pieces
-from neuroncore_rtl.frontends.xla.emit.emission import Emission, dense_steps
-from neuroncore_rtl.frontends.xla.graph.operations import Constant, GatherRows, ScatterRows, Value
+from neuroncore_rtl.frontends.xla.emit.emission import Emission
+from neuroncore_rtl.frontends.xla.graph.loops import known_integer
+from neuroncore_rtl.frontends.xla.graph.operations import GatherRows, ScatterRows, Value
+from neuroncore_rtl.frontends.xla.graph.types import dense_steps
 from neuroncore_rtl.kernels.program import HbmTensor, Tensor, dma_copy
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor
@@ -26,7 +28,7 @@ def emit_gather_rows(emission: Emission, gather: GatherRows) -> None:
     array, numbers = gather.operands
     table, result = emission.dense(array), gather.result
     window = replace(table, shape=result.shape[1:], steps=gather.steps)
-    if (place := _only_place(emission, numbers)) is not None:
+    if (place := known_integer(numbers, emission.makers)) is not None:
         part = _moved(window, place * gather.unit)
         steps = dense_steps(result.shape)[0], *gather.steps
         emission.tensors[result] = replace(part, shape=result.shape, steps=steps)
@@ -41,7 +43,7 @@ def emit_scatter_rows(emission: Emission, scatter: ScatterRows) -> None:
     target, source = _target(emission, scatter), emission.tensor(windows)
     window = replace(target, shape=windows.shape[1:], steps=scatter.steps)
     limit = _limit(array, window, scatter.unit)
-    if (place := _only_place(emission, numbers)) is None:
+    if (place := known_integer(numbers, emission.makers)) is None:
         _append(emission, numbers, window, scatter.unit, limit, source, is_gather=False)
     elif 0 <= place < limit:
         for to, of in pieces(_DIMENSIONS, _moved(window, place * scatter.unit), source[0]):
@@ -59,12 +61,6 @@ def _target(emission: Emission, scatter: ScatterRows) -> HbmTensor:
     new = emission.new(result)
     copy_dense(emission.program, new, old)
     return new
-
-
-def _only_place(emission: Emission, numbers: Value) -> int | None:
-    """Return the only row number, if it is known before the program runs."""
-    maker = emission.makers.get(numbers)
-    return int(maker.array.reshape(-1)[0]) if isinstance(maker, Constant) and numbers.size == 1 else None
 
 
 def _limit(array: Value, window: HbmTensor, unit: int) -> int:

@@ -11,6 +11,7 @@ from itertools import product
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.functions import evaluate
 from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes
+from neuroncore_rtl.frontends.xla.fuse.placement import number_of
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
@@ -150,7 +151,6 @@ def _compared(emission: Emission, lanes: Lanes, body: graph.Graph, operands: Seq
 
 
 def _number(emission: Emission, value: graph.Value, operation: graph.Operation) -> LaneOperand:
-    maker = emission.makers.get(value)
-    if not isinstance(maker, graph.Constant) or maker.splat is None:
+    if (number := number_of(value, emission.makers)) is None:
         raise Refused("comparators of a sort must read nothing but its elements and constants", operation.source)
-    return float(maker.splat) if value.type.is_float else int(maker.splat)
+    return number

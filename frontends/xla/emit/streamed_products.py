@@ -2,7 +2,6 @@
 
 from math import prod
 
-from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.graph.operations import Dot, Value
 from neuroncore_rtl.frontends.xla.graph.types import CASTS
@@ -55,18 +54,9 @@ def _operand(
     tensor = emission.tensor(value)
     turned = tensor.permute(*batch, *contract, *other)
     shape = tuple(prod(value.shape[d] for d in some) for some in (batch, contract, other))
-    if fmt is not tensor.format:
-        turned = _cast(emission, turned, fmt)
-    elif turned.size and (turned.steps[-1] != 1 if other and turned.shape[-1] > 1 else False):
-        turned = emission.copied(turned)
+    if other or fmt is not tensor.format:
+        turned = emission.adjacent(turned, fmt)
     try:
         return turned.reshape(*shape)
     except ValueError:
         return emission.copied(turned).reshape(*shape)
-
-
-def _cast(emission: Emission, tensor: HbmTensor, fmt: Format) -> HbmTensor:
-    dense = emission.copied(tensor) if tensor.steps and tensor.steps[-1] != 1 else tensor
-    new = emission.scratch(fmt, tensor.shape, f"{tensor.name}_{fmt.name}")
-    copy_dense(emission.program, new, dense)
-    return new

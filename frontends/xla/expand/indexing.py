@@ -11,22 +11,17 @@ import numpy as np
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.operations import Value
-from neuroncore_rtl.frontends.xla.graph.types import INTEGER32
+from neuroncore_rtl.frontends.xla.graph.types import INTEGER32, dense_steps
 
 __all__ = [
     "RowWindows", "batch_starts", "clamped", "components", "expand_dynamic_slice", "expand_dynamic_update",
-    "expand_gather", "is_within", "row_numbers", "strides_of", "unit_of",
+    "expand_gather", "is_within", "row_numbers", "unit_of",
 ]  # fmt: skip
-
-
-def strides_of(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the steps of row-major order."""
-    return tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
 
 
 def unit_of(shape: Sequence[int], starts: Mapping[int, Value]) -> int:
     """Return the number of elements that divides every start; the size of the array if all of them are 0."""
-    return min((strides_of(shape)[d] for d in starts), default=max(1, prod(shape)))
+    return min((dense_steps(shape)[d] for d in starts), default=max(1, prod(shape)))
 
 
 def clamped(builder: Builder, start: Value, most: int) -> Value:
@@ -47,7 +42,7 @@ def is_within(builder: Builder, start: Value, most: int) -> Value:
 
 def row_numbers(builder: Builder, shape: Sequence[int], starts: Mapping[int, Value], batch: Sequence[int]) -> Value:
     """Append the row numbers, of shape `batch`, of windows with these starts in dimensions of an array."""
-    strides, unit = strides_of(shape), unit_of(shape, starts)
+    strides, unit = dense_steps(shape), unit_of(shape, starts)
     factors = [(start, strides[d] // unit) for d, start in starts.items()]
     terms = [one if n == 1 else builder.apply("multiply", one, builder.number(n, batch)) for one, n in factors]
     return builder.combine("add", terms) if terms else builder.number(0, batch)
@@ -79,7 +74,7 @@ def _slices(
         for d, (extent, count, start) in enumerate(zip(shape, size, starts, strict=True))
         if extent > count
     }
-    return RowWindows(builder, unit_of(shape, moving), strides_of(shape)), row_numbers(builder, shape, moving, (1,))
+    return RowWindows(builder, unit_of(shape, moving), dense_steps(shape)), row_numbers(builder, shape, moving, (1,))
 
 
 def expand_dynamic_slice(builder: Builder, operation: graph.DynamicSlice) -> tuple[Value]:
@@ -138,7 +133,7 @@ def expand_gather(builder: Builder, gather: graph.Gather) -> tuple[Value]:
     numbers = builder.reshape(row_numbers(builder, shape, starts, batch), prod(batch))
     kept = [d for d in range(len(shape)) if d not in (*gather.collapsed_slice_dims, *dims)]
     window = [size[d] for d in kept]
-    windows = RowWindows(builder, unit_of(shape, starts), [strides_of(shape)[d] for d in kept])
+    windows = RowWindows(builder, unit_of(shape, starts), [dense_steps(shape)[d] for d in kept])
     rows = windows.read(array, numbers, window)
     outer = iter(range(len(batch)))
     order = [

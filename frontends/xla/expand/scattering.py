@@ -6,12 +6,12 @@ from math import prod
 import numpy as np
 
 from neuroncore_rtl.frontends.xla.expand import indexing
-from neuroncore_rtl.frontends.xla.expand.indexing import RowWindows, row_numbers, strides_of
+from neuroncore_rtl.frontends.xla.expand.indexing import RowWindows, row_numbers
 from neuroncore_rtl.frontends.xla.expand.reductions import reduced
 from neuroncore_rtl.frontends.xla.fuse.passes import combined_by, neutral_number
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.operations import Dot, Graph, Scatter, Value
-from neuroncore_rtl.frontends.xla.graph.types import FLOAT32, INTEGER32, element_type
+from neuroncore_rtl.frontends.xla.graph.types import FLOAT32, INTEGER32, dense_steps, element_type
 from neuroncore_rtl.frontends.xla.refusal import Refused
 
 __all__ = ["expand_scatter"]
@@ -53,7 +53,7 @@ def expand_scatter(builder: Builder, scatter: Scatter) -> tuple[Value, ...]:
     numbers = builder.reshape(numbers, prod(batch))
     turned = (builder.transpose(one, *outer, *inner) for one in updates)
     rows = [builder.reshape(one, prod(batch), *window) for one in turned]
-    windows = RowWindows(builder, indexing.unit_of(shape, starts), [strides_of(shape)[d] for d in kept])
+    windows = RowWindows(builder, indexing.unit_of(shape, starts), [dense_steps(shape)[d] for d in kept])
 
     arguments = scatter.body.arguments
     if scatter.body.results == arguments[count:]:

@@ -4,16 +4,14 @@ The original index is the last criterion, so that the order is stable. Rows are 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.cloning import cloned_operations
 from neuroncore_rtl.frontends.xla.graph.types import INTEGER32, UNSIGNED32, element_type
-from neuroncore_rtl.frontends.xla.simplify.duplicates import merge_equal
+from neuroncore_rtl.frontends.xla.simplify.duplicates import numbered
 
 __all__ = ["expand_sort"]
 
@@ -99,18 +97,9 @@ def _key(builder: Builder, body: graph.Graph, values: Sequence[graph.Value]) -> 
 
 def _is_mirrored(one: graph.Value, other: graph.Value, body: graph.Graph) -> bool:
     """Return whether a value of the first elements only is the same function as another of the second ones."""
-    operations: list[graph.Operation] = []
-    same, *apart = ([graph.Value((), value.type) for value in body.arguments[::2]] for _ in range(3))
-    results = [
-        cloned_operations(
-            replace(body, results=(value,)),
-            dict(zip(body.arguments, (one for pair in zip(*pairs, strict=True) for one in pair), strict=True)),
-            operations,
-        )[0]
-        for value, pairs in ((one, (same, apart[0])), (other, (apart[1], same)))
-    ]
-    merged = merge_equal(graph.Graph(arguments=(), operations=operations, results=tuple(results)))
-    return merged.results[0] is merged.results[1]
+    ids: dict[tuple, int] = {}
+    sides = [numbered(body, {value: -n for n, value in enumerate(body.arguments[k::2], 1)}, ids) for k in (0, 1)]
+    return sides[0][one] == sides[1][other]
 
 
 def _ordered(builder: Builder, key: graph.Value) -> graph.Value:

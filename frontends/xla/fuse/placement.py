@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from neuroncore_rtl.frontends.xla.graph.operations import Broadcast, Constant, Iota, Operation, Reshape, Value
 
-__all__ = ["Placement", "is_transparent", "kept_dimensions", "place_result", "placed_root"]
+__all__ = ["Placement", "is_transparent", "kept_dimensions", "number_of", "place_result", "placed_root"]
 
 Placement = tuple[int | None, ...]
 """A dimension of the space for each dimension of a value; None for one of a single element."""
@@ -46,6 +46,13 @@ def placed_root(value: Value, place: Placement, makers: Mapping[Value, Operation
             place = tuple(found)
         value = operand
     return value, place
+
+
+def number_of(value: Value, makers: Mapping[Value, Operation]) -> float | int | None:
+    """Return the number that all elements of a value are, if it is known."""
+    maker = makers.get(placed_root(value, (None,) * value.rank, makers)[0])
+    splat = maker.splat if isinstance(maker, Constant) else None
+    return splat if splat is None else float(splat) if value.type.is_float else int(splat)
 
 
 def place_result(value: Value, root: Value, place: Placement, makers: Mapping[Value, Operation]) -> dict[int, int]:

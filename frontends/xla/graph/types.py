@@ -1,6 +1,8 @@
 """Element types: XLA's, with the machine's format and numpy's type of the same bits."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import ml_dtypes
 import numpy as np
@@ -10,7 +12,8 @@ from neuroncore_rtl.spec import formats
 from neuroncore_rtl.spec.formats import Format, IntFormat
 
 __all__ = [
-    "BOOLEAN", "CASTS", "FLOAT32", "INTEGER8", "INTEGER32", "UNSIGNED32", "ElementType", "check_narrow", "element_type",
+    "BOOLEAN", "CASTS", "FLOAT32", "INTEGER8", "INTEGER32", "UNSIGNED32", "ElementType", "check_narrow",
+    "dense_steps", "element_type",
 ]  # fmt: skip
 
 
@@ -109,3 +112,8 @@ def check_narrow(kind: ElementType) -> None:
     if kind.is_wide:
         rule = f"values that are no constants must be of {', '.join(_TYPES)}"
         raise Refused(f"{rule}, not {kind}; use {_INSTEAD[kind.name]}")
+
+
+def dense_steps(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the steps of row-major order."""
+    return tuple(prod(shape[d + 1 :]) for d in range(len(shape)))

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from neuroncore_rtl.frontends.xla.graph.cloning import rebuilt, renamed
 from neuroncore_rtl.frontends.xla.graph.operations import Constant, Graph, Operation, Value
 
-__all__ = ["merge_equal", "remove_unused"]
+__all__ = ["merge_equal", "numbered", "remove_unused"]
 
 
 def merge_equal(block: Graph) -> Graph:
@@ -59,6 +59,15 @@ def _named(values: Sequence[Value], names: Mapping[Value, int]) -> tuple:
 
 def _kinds(values: Sequence[Value]) -> tuple:
     return tuple((value.shape, value.type) for value in values)
+
+
+def numbered(block: Graph, names: Mapping[Value, int], ids: dict[tuple, int]) -> dict[Value, int]:
+    """Return numbers of a block's values, the same for equal ones; `names` has the arguments', `ids` the others'."""
+    found = dict(names)
+    for operation in block.operations:
+        key = _key(operation, found)
+        found.update((value, ids.setdefault((key, n), len(ids))) for n, value in enumerate(operation.results))
+    return found
 
 
 def remove_unused(block: Graph) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import inf, isclose, pi, prod, sqrt
 
-from neuroncore_rtl.frontends.xla.fuse.placement import placed_root
+from neuroncore_rtl.frontends.xla.fuse.placement import number_of
 from neuroncore_rtl.frontends.xla.graph.cloning import rebuilt, renamed
-from neuroncore_rtl.frontends.xla.graph.operations import Bitcast, Constant, Graph, Operation, Pointwise, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Bitcast, Graph, Operation, Pointwise, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32
 
 __all__ = ["recognise"]
@@ -51,16 +51,9 @@ def _recognise(block: Graph, makers: dict[Value, Operation], same: dict[Value, V
     return replace(block, operations=operations, results=renamed(block.results, same))
 
 
-def _number(value: Value, makers: Makers) -> float | None:
-    """Return the number that all elements of a value are, if it is known."""
-    root, _ = placed_root(value, (None,) * value.rank, makers)
-    maker = makers.get(root)
-    return float(maker.splat) if isinstance(maker, Constant) and maker.splat is not None else None
-
-
 def _identity(operation: Pointwise, makers: Makers) -> Value | None:
     """Return the operand that the result equals."""
-    if operation.function == "select" and (chosen := _number(operation.operands[0], makers)) is not None:
+    if operation.function == "select" and (chosen := number_of(operation.operands[0], makers)) is not None:
         yes, no = operation.operands[1:]
         return yes if chosen else no
     if operation.result.type is not FLOAT32:
@@ -69,15 +62,15 @@ def _identity(operation: Pointwise, makers: Makers) -> Value | None:
     if neutral is None:
         return None
     a, b = operation.operands
-    if _number(b, makers) == neutral:
+    if number_of(b, makers) == neutral:
         return a
-    return b if operation.function != "divide" and _number(a, makers) == neutral else None
+    return b if operation.function != "divide" and number_of(a, makers) == neutral else None
 
 
 def _product(value: Value, makers: Makers, depth: int = _DEPTH) -> tuple[float, list[Value]]:
     """Return the product of the numbers among a value's factors, and the other factors; a negation is one of -1."""
     maker = makers.get(value)
-    if (number := _number(value, makers)) is not None:
+    if (number := number_of(value, makers)) is not None:
         return number, []
     if depth and isinstance(maker, Pointwise) and maker.function in ("multiply", "negate"):
         scales, values = zip(*(_product(one, makers, depth - 1) for one in maker.operands), strict=True)
@@ -108,7 +101,7 @@ def _is_tanh(add: Pointwise, x: Value, makers: Makers) -> bool:
     """Return whether the sum is 1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))."""
     for one, tanh in (add.operands, add.operands[::-1]):
         maker = makers.get(tanh)
-        if _number(one, makers) != 1.0 or not isinstance(maker, Pointwise) or maker.function != "tanh":
+        if number_of(one, makers) != 1.0 or not isinstance(maker, Pointwise) or maker.function != "tanh":
             continue
         scale, values = _product(maker.operands[0], makers)
         inner = makers.get(values[0]) if len(values) == 1 else None
