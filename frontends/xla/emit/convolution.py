@@ -2,8 +2,7 @@
 
 The array is in SBUF, with its padding, and the moving operand of a tap is a shifted view of it: with steps of 1,
 several rows together, and results at the padding between two rows are ignored. If there are half as many channels as
-partitions, or less, several taps share them: with a copy of the array that is shifted by a row or a column of taps, or,
-if channels are few, with a copy of the outputs' elements for each tap.
+partitions, or less, several taps share them, each with a copy of the array that is shifted by rows and columns of taps.
 
 A stationary operand is loaded once for as many sums as there are open banks.
 """
@@ -18,10 +17,10 @@ from neuroncore_rtl.frontends.xla.emit.columns import ColumnPart, banks_of, part
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.filters import ConvolutionFilter, is_turned
-from neuroncore_rtl.frontends.xla.emit.images import copy_long, grouped, packed_tile, padded_tile
+from neuroncore_rtl.frontends.xla.emit.images import copy_long, grouped, padded_tile
 from neuroncore_rtl.frontends.xla.emit.phases import PhaseBox, PhaseLine, phases_of
 from neuroncore_rtl.frontends.xla.emit.streamed_products import product_format
-from neuroncore_rtl.frontends.xla.emit.taps import TapBlock, is_packed, tap_blocks
+from neuroncore_rtl.frontends.xla.emit.taps import TapBlock, tap_blocks
 from neuroncore_rtl.frontends.xla.graph.operations import Convolution
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.library.matmul import passes
@@ -62,13 +61,12 @@ def emit_convolution(emission: Emission, convolution: Convolution) -> None:
     filter_ = grouped(filter_, 0, groups).permute(0, 2, 3, 4, 5, 1)
     out = grouped(out, 1, groups)
     phases = [*phases_of(convolution)]
-    packed = is_packed(emission.program.config, phases[0], array.shape[1], array.shape[2], fmt)
     turned = is_turned(emission.program.config, filter_, fmt)
     if not turned and filter_.steps[-1] != 1:
         filter_ = emission.adjacent(filter_, fmt)
     array = emission.adjacent(array, fmt)
     for group in range(groups):
-        own = _Group(emission, array[group], ConvolutionFilter(emission, filter_[group], fmt, turned), packed)
+        own = _Group(emission, array[group], ConvolutionFilter(emission, filter_[group], fmt, turned))
         for lines in phases:
             part = out[group][(slice(None), slice(None), *(line.outputs for line in lines))]
             if array.shape[2] and all(line.taps for line in lines):
@@ -86,13 +84,11 @@ class _Group:
         emission: the emission.
         array: [images, channels, planes, rows, columns].
         filter: the filter.
-        packed: whether each tap has its own elements.
     """
 
     emission: Emission
     array: HbmTensor
     filter: ConvolutionFilter
-    packed: bool
 
     @property
     def program(self) -> Program:
@@ -101,10 +97,10 @@ class _Group:
     def append(self, out: HbmTensor, lines: Sequence[PhaseLine]) -> None:
         """Append a phase: out [images, outputs, planes, rows, columns]."""
         config, (images, channels) = self.program.config, self.array.shape[:2]
-        blocks = [*tap_blocks(config, lines, channels, self.packed)]
+        blocks = [*tap_blocks(lines, channels, config.rows)]
         outputs = [*cut(0, out.shape[1], config.columns)]
         self.filter.prepare(blocks, outputs)
-        size = len(blocks) if self.packed else len({(block.rows.start, block.axis) for block in blocks})
+        size = len({(block.rows.start, block.copies) for block in blocks})
         for box in self._slabs(images, lines, size):
             tiles = self._tiles(blocks, lines, box)
             for few in outputs:
@@ -122,29 +118,24 @@ class _Group:
 
     def _size(self, lines: Sequence[PhaseLine], counts: Sequence[int]) -> int:
         reaches = [line.reach(slice(0, n)) for line, n in zip(lines, counts[1:], strict=True)]
-        return prod(counts) if self.packed else counts[0] * prod(end - first for first, end in reaches)
+        return counts[0] * prod(end - first for first, end in reaches)
 
     def _tiles(self, blocks: Sequence[TapBlock], lines: Sequence[PhaseLine], box: PhaseBox) -> list[Tensor]:
         """Append the loads of the array's elements for some outputs; return a tile for each block."""
-        if self.packed:
-            starts = [[start for _, start in block.taps] for block in blocks]
-            pairs = zip(blocks, starts, strict=True)
-            return [packed_tile(self.program, self.array, block.rows, some, lines, box) for block, some in pairs]
-        tiles: dict[tuple[int, int], Tensor] = {}
+        tiles: dict[tuple, Tensor] = {}
         loaded: defaultdict[int, dict[int, Tensor]] = defaultdict(dict)
         for block in blocks:
-            if (key := (block.rows.start, block.axis)) not in tiles:
-                sides = block.rows, lines, box, block.axis, len(block.taps), loaded[block.rows.start]
+            if (key := (block.rows.start, block.copies)) not in tiles:
+                sides = block.rows, lines, box, block.copies, loaded[block.rows.start]
                 tiles[key] = padded_tile(self.emission, self.array, *sides)
-        return [tiles[block.rows.start, block.axis][: block.height] for block in blocks]
+        return [tiles[block.rows.start, block.copies][: block.height] for block in blocks]
 
     def _append_products(
         self, out: HbmTensor, lines: Sequence[PhaseLine], blocks: Sequence[TapBlock], tiles: Sequence[Tensor],
         box: PhaseBox, few: slice,
     ) -> None:  # fmt: skip
         """Append the sums of some outputs' columns, and their stores."""
-        plain = tiles[0].shape == tuple(map(length, box)) and all(line.step == 1 for line in lines)
-        flat = self.packed or plain
+        flat = tiles[0].shape == tuple(map(length, box)) and all(line.step == 1 for line in lines)
         pitch = tiles[0].shape[-1] if all(line.step == 1 for line in lines[1:]) else 0
         banks = banks_of([*parts_of(box, self.program.config.psum_words, flat, pitch)], self.program.config.psum_words)
         kind = INT32 if self.array.format is INT8 else FP32

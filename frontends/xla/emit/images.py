@@ -6,6 +6,7 @@ moves them to their places.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from math import prod
 
 from neuroncore_rtl.frontends.xla.emit.copies import merged_lines
@@ -17,7 +18,7 @@ from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.engines import LONG, beats
 from neuroncore_rtl.spec.isa.access import allowed_start
 
-__all__ = ["copy_long", "grouped", "packed_tile", "padded_tile"]
+__all__ = ["copy_long", "grouped", "padded_tile"]
 
 _SHORT = 128
 """Bytes of a row that DMA moves well."""
@@ -50,21 +51,21 @@ def _merged(*tensors: HbmTensor | Tensor) -> list[HbmTensor | Tensor]:
 
 
 def padded_tile(
-    emission: Emission, array: HbmTensor, rows: slice, lines: Sequence[PhaseLine], box: PhaseBox, axis: int,
-    copies: int, loaded: dict[int, Tensor],
+    emission: Emission, array: HbmTensor, rows: slice, lines: Sequence[PhaseLine], box: PhaseBox,
+    copies: tuple[int, int], loaded: dict[int, Tensor],
 ) -> Tensor:  # fmt: skip
-    """Append the load of some channels with their padding, and of copies that are shifted by a tap along an axis each.
+    """Append the load of some channels with their padding, and of copies that are shifted by rows and columns of taps.
 
     `loaded` are the channels without padding by their first partition.
     """
     reaches = [line.reach(part) for line, part in zip(lines, box[1:], strict=True)]
     shape, channels = (length(box[0]), *(end - first for first, end in reaches)), length(rows)
-    tile = emission.program.space.sbuf(array.name, array.format, shape, channels * copies)
+    tile = emission.program.space.sbuf(array.name, array.format, shape, channels * prod(copies))
     whole = [slice(max(0, first), min(end, line.extent)) for (first, end), line in zip(reaches, lines, strict=True)]
-    starts, parts = [start for _, start in lines[axis].taps], []
-    for copy in range(copies):
-        firsts = [first for first, _ in reaches]
-        firsts[axis] += starts[copy] - starts[0]
+    (rows_of, columns_of), parts = ([start for _, start in line.taps] for line in lines[1:]), []
+    for copy, (column, row) in enumerate(product(columns_of[: copies[1]], rows_of[: copies[0]])):
+        (plane, _), (top, _), (left, _) = reaches
+        firsts = plane, top + row - rows_of[0], left + column - columns_of[0]
         sides = [*zip(firsts, shape[1:], whole, strict=True)]
         there = [slice(max(one.start, first), min(first + n, one.stop)) for first, n, one in sides]
         if all(length(one) > 0 for one in there):
@@ -110,29 +111,3 @@ def _clear_border(program: Program, tile: Tensor, parts: Sequence[tuple[slice, .
         rest[axis] = slice(low, high)
         if low == high:
             return
-
-
-def packed_tile(
-    program: Program,
-    array: HbmTensor,
-    rows: slice,
-    starts: Sequence[tuple[int, ...]],
-    lines: Sequence[PhaseLine],
-    box: PhaseBox,
-) -> Tensor:
-    """Append the load of the elements that several taps meet for some outputs, tap by tap along the partitions."""
-    channels, shape = length(rows), tuple(map(length, box))
-    tile = program.space.sbuf(array.name, array.format, shape, channels * len(starts))
-    places = [
-        [line.inside(start, part) for line, start, part in zip(lines, one, box[1:], strict=True)] for one in starts
-    ]
-    full = [slice(0, n) for n in shape[1:]]
-    if any(one is None or one[0] != whole for some in places for one, whole in zip(some, full, strict=True)):
-        program.append(memset(tile, 0))
-    for number, some in enumerate(places):
-        found = [one for one in some if one is not None]
-        if len(found) == len(some):
-            part = tile[number * channels : (number + 1) * channels]
-            source = array[(box[0], rows, *(elements for _, elements in found))].permute(1, 0, 2, 3, 4)
-            copy_long(program, part[(slice(None), slice(None), *(outputs for outputs, _ in found))], source)
-    return tile

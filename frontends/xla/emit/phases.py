@@ -46,15 +46,6 @@ class PhaseLine:
         starts = [start for _, start in self.taps]
         return min(starts) + outputs.start * self.step, max(starts) + (outputs.stop - 1) * self.step + 1
 
-    def inside(self, start: int, outputs: slice) -> tuple[slice, slice] | None:
-        """Return the outputs for which a tap meets no padding, from 0 for the first given one, and their elements."""
-        first = start + outputs.start * self.step
-        low = max(0, -(first // self.step))
-        high = min(outputs.stop - outputs.start, -((first - self.extent) // self.step))
-        if high <= low:
-            return None
-        return slice(low, high), slice(first + low * self.step, first + (high - 1) * self.step + 1, self.step)
-
 
 def phases_of(convolution: Convolution) -> Iterator[tuple[PhaseLine, ...]]:
     """Yield the phases: three lines, of planes, rows and columns; dimensions that there are not have one element."""
