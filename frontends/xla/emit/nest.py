@@ -109,15 +109,8 @@ def nest_on_chip(
         place = next(n for n, d in enumerate(dims) if d.origin == row)
         dims[place : place + 1] = [_Dimension(dims[place].extent // unit, row, unit), _Dimension(unit, row)]
     place = max(n for n, d in enumerate(dims) if d.origin == row)
-    return Nest(
-        extents=tuple(d.extent for d in dims),
-        origin=tuple((d.origin, d.unit) for d in dims),
-        row=place,
-        free=tuple(n for n, d in enumerate(dims) if d.origin in free),
-        counts=tuple(
-            min(d.extent, lanes) if n == place else d.extent if d.origin in free else 1 for n, d in enumerate(dims)
-        ),
-    )
+    counts = [min(d.extent, lanes) if n == place else d.extent if d.origin in free else 1 for n, d in enumerate(dims)]
+    return _made(dims, place, [n for n, d in enumerate(dims) if d.origin in free], counts)
 
 
 def _nest(dims: list["_Dimension"], reduced: set[int], lanes: int, most: int, base: int = 0) -> Nest:
@@ -127,18 +120,16 @@ def _nest(dims: list["_Dimension"], reduced: set[int], lanes: int, most: int, ba
     row = max(rows, key=lambda d: (min(d.extent, lanes), -dims.index(d)), default=None)
     free = [d for d in dims if d.origin in reduced or d is inner]
     room = max(1, most // max(1, prod(d.extent for d in free if d is not inner)))
-    counts = tuple(
+    counts = [
         min(d.extent, lanes) if d is row else min(d.extent, room) if d is inner else d.extent if d in free else 1
         for d in dims
-    )
-    return Nest(
-        extents=tuple(d.extent for d in dims),
-        origin=tuple((d.origin, d.unit) for d in dims),
-        row=None if row is None else dims.index(row),
-        free=tuple(map(dims.index, free)),
-        counts=counts,
-        base=base,
-    )
+    ]
+    return _made(dims, None if row is None else dims.index(row), [*map(dims.index, free)], counts, base)
+
+
+def _made(dims: list["_Dimension"], row: int | None, free: Sequence[int], counts: Sequence[int], base: int = 0) -> Nest:
+    extents, origin = tuple(d.extent for d in dims), tuple((d.origin, d.unit) for d in dims)
+    return Nest(extents=extents, origin=origin, row=row, free=tuple(free), counts=tuple(counts), base=base)
 
 
 @dataclass(eq=False)

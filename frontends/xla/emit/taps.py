@@ -53,6 +53,6 @@ def tap_blocks(lines: Sequence[PhaseLine], channels: int, lanes: int) -> Iterato
             for height, own in ((down, rows[:whole]), (1, rows[whole:])):
                 for few in cut(0, len(own), height):
                     for some in cut(0, len(columns), across(height)):
-                        taps = [(plane, row, column) for column in columns[some] for row in own[few]]
-                        places = tuple(tuple(zip(*tap, strict=True)) for tap in taps)
+                        taps = [zip(plane, row, column, strict=True) for column in columns[some] for row in own[few]]
+                        places = tuple((place, start) for place, start in taps)
                         yield TapBlock(part, places, (height, across(height)))
