@@ -14,13 +14,17 @@ from itertools import product
 from math import prod
 
 from neuroncore_rtl.frontends.xla.emit.columns import ColumnPart, banks_of, parts_of
+from neuroncore_rtl.frontends.xla.emit.convolution_operands import (
+    ConvolutionFilter,
+    copy_long,
+    grouped,
+    is_turned,
+    padded_tile,
+)  # fmt: skip
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
-from neuroncore_rtl.frontends.xla.emit.filters import ConvolutionFilter, is_turned
-from neuroncore_rtl.frontends.xla.emit.images import copy_long, grouped, padded_tile
-from neuroncore_rtl.frontends.xla.emit.phases import PhaseBox, PhaseLine, phases_of
+from neuroncore_rtl.frontends.xla.emit.phases import PhaseBox, PhaseLine, TapBlock, phases_of, tap_blocks
 from neuroncore_rtl.frontends.xla.emit.streamed_products import product_format
-from neuroncore_rtl.frontends.xla.emit.taps import TapBlock, tap_blocks
 from neuroncore_rtl.frontends.xla.graph.operations import Convolution
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.library.matmul import passes
