@@ -13,7 +13,7 @@ from math import prod
 from neuroncore_rtl.frontends.xla.emit.copies import merged_lines
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.phases import PhaseBox, PhaseLine, TapBlock
-from neuroncore_rtl.frontends.xla.emit.relayout import transposed
+from neuroncore_rtl.frontends.xla.emit.relayout import turned_by_array
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program.instructions import memset
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
@@ -184,7 +184,7 @@ class ConvolutionFilter:
             part = self.tiles[key][(slice(None), block.rows, *tap)]
             self.emission.move(flat[:, place * channels : (place + 1) * channels], part)
         found = self._new((length(few),), block.height)
-        self.emission.move(found, transposed(self.emission, [flat]))
+        self.emission.move(found, turned_by_array(self.emission, [flat]))
         return found
 
     def _loaded(self, block: TapBlock, few: slice) -> Tensor:

@@ -10,7 +10,7 @@ from neuroncore_rtl.frontends.xla.emit.nest import Nest, NestTile, nest_on_chip,
 from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan, along_space, operand_place
 from neuroncore_rtl.frontends.xla.emit.pass_tensors import PassTensors
 from neuroncore_rtl.frontends.xla.emit.residents import Axis, SbufCopy, row_runs
-from neuroncore_rtl.frontends.xla.emit.selection import Waiting, append_selected, is_square
+from neuroncore_rtl.frontends.xla.emit.selection import Waiting, append_selected, reads_once
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function, neutral_number
 from neuroncore_rtl.frontends.xla.fuse.placement import Placement, number_of, placed_root
 from neuroncore_rtl.frontends.xla.graph.operations import Iota, Operation, Pointwise, Reduce, Value
@@ -131,7 +131,7 @@ class _TileEmitter:
         lanes.alone = self.nest.extents == self.tile.counts
         place = self.outer.one.places[result]
         operands = [self._find(operand, place) for operand in operation.operands]
-        operands = operands if is_square(operation) else self._apart(operands)
+        operands = operands if reads_once(operation) else self._apart(operands)
         selection, total = self.emitter.selection, None
         whole = all(self.nest.origin[d][0] in self.outer.one.reduced for d in self.nest.free)
         if whole and (reduce := selection.sums.get(result)) is not None:

@@ -12,7 +12,7 @@ from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.transfer import aligned
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 
-__all__ = ["resident_with", "transposed"]
+__all__ = ["resident_with", "turned_by_array"]
 
 
 def resident_with(
@@ -106,12 +106,12 @@ def _turned(emission: Emission, home: Home, source: SbufCopy, rows: Sequence[Vie
                 out = target.legal(first + few.start * step, [(length(part), inner)], [(length(few), step)], config)
                 if out is None or None in tiles:
                     return None
-                emission.move(out, transposed(emission, [one for one in tiles if one is not None]))
+                emission.move(out, turned_by_array(emission, [one for one in tiles if one is not None]))
     home.residents.append(target)
     return target
 
 
-def transposed(emission: Emission, tiles: Sequence[Tensor]) -> Tensor:
+def turned_by_array(emission: Emission, tiles: Sequence[Tensor]) -> Tensor:
     """Append and return transposed tiles, side by side in a PSUM bank."""
     program, fmt, first = emission.program, tiles[0].format, 0
     matrix = emission.matrix(fmt)

@@ -25,7 +25,7 @@ from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["Selection", "Waiting", "append_selected", "is_square"]
+__all__ = ["Selection", "Waiting", "append_selected", "reads_once"]
 
 _ARITHMETIC = {
     "add": AluOp.ADD, "subtract": AluOp.SUBTRACT, "multiply": AluOp.MULTIPLY, "divide": AluOp.DIVIDE,
@@ -148,10 +148,10 @@ def _is_plain(operation: Operation | None) -> bool:
 
 def _is_scalar(operation: Operation | None) -> bool:
     """Return whether the scalar engine computes an operation."""
-    return isinstance(operation, Pointwise) and (is_square(operation) or operation.function in ENGINE_FUNCTIONS)
+    return isinstance(operation, Pointwise) and (reads_once(operation) or operation.function in ENGINE_FUNCTIONS)
 
 
-def is_square(operation: Pointwise) -> bool:
+def reads_once(operation: Pointwise) -> bool:
     """Return whether the scalar engine multiplies an FP32 value by itself, for which it reads it once."""
     same = operation.function == "multiply" and operation.operands[0] is operation.operands[1]
     return same and _is_plain(operation)
