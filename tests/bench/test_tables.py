@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from neuroncore_rtl.bench import core, elementwise, instance, tensor
-from neuroncore_rtl.run import report, tables
+from neuroncore_rtl.run import shell, tables
 from neuroncore_rtl.run.sim.vectors import WAYS
 
 LARGE = {
@@ -34,7 +34,7 @@ def tables_of(row):
 
 
 def lines_of(made):
-    console = Console(width=report.PLAIN_WIDTH)
+    console = Console(width=shell.PLAIN_WIDTH)
     with console.capture() as capture:
         console.print(made)
     return capture.get().splitlines()
@@ -44,7 +44,7 @@ def lines_of(made):
 def test_tables_fit_with_every_word_whole(ways):
     for made in tables_of(of_ways(*ways)):
         lines = lines_of(made)
-        assert max(map(len, lines)) <= report.PLAIN_WIDTH
+        assert max(map(len, lines)) <= shell.PLAIN_WIDTH
         words = {word for column in made.columns for text in (column.header, *column.cells) for word in text.split()}
         assert {word for word in words if not any(word in line for line in lines)} == set()
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from neuroncore_rtl.bench.silicon import compare as silicon
 from neuroncore_rtl.bench.silicon import formulas, modelled, published
 from neuroncore_rtl.bench.silicon.collectives import collective_rows, fit_collectives
-from neuroncore_rtl.run import report, settings
+from neuroncore_rtl.run import settings, shell
 from neuroncore_rtl.spec.config import PRESETS
 
 FULL, TRAINIUM = PRESETS["full"], PRESETS["trainium1"]
@@ -101,10 +101,10 @@ def test_tables_fit_into_a_document():
         "kernels": [silicon.kernel_summary([row | {"ceiling": False, "fitted": False}], judged=True)],
         "fit": {"host_us": host, "step_us": step, "latency": 1804}, "preset": "full", "ghz": 1.4,
     }  # fmt: skip
-    console = Console(width=report.PLAIN_WIDTH)
+    console = Console(width=shell.PLAIN_WIDTH)
     with console.capture() as capture:
         console.print(*silicon.silicon_tables({"silicon": found}))
-    assert max(map(len, capture.get().splitlines())) <= report.PLAIN_WIDTH
+    assert max(map(len, capture.get().splitlines())) <= shell.PLAIN_WIDTH
     assert "…" not in capture.get() and "no reason known" in capture.get()
 
 
