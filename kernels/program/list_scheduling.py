@@ -154,7 +154,9 @@ class _Schedule:
             while heap and self._started[heap[0][1]]:
                 heappop(heap)
             if heap:
-                if heap[0][1] <= self._oldest + AHEAD and self._room.fits(heap[0][1], self._oldest):
+                unit = self._units[heap[0][1]]
+                load = unit.copies and not unit.stores
+                if unit.number <= self._oldest + AHEAD and self._room.fits(unit.number, self._oldest, load):
                     ready.append(heap[0])
                 else:
                     self._blocked.add(queue)

@@ -17,6 +17,10 @@ __all__ = ["MemoryPressure"]
 
 STORAGES = (Storage.SBUF, Storage.PSUM)
 
+PREFETCHED = 0.75
+"""Fraction of the share of a memory that loads may fill early. The rest is left to results, since an engine that may
+not allocate a result early waits for every instruction that it depends on."""
+
 
 class MemoryPressure:
     """Bytes per partition that are live while a section is scheduled.
@@ -57,8 +61,9 @@ class MemoryPressure:
         """Return whether a unit touches a buffer that is not allocated yet."""
         return not self._placed.issuperset(self._buffers[unit])
 
-    def fits(self, unit: int, oldest: int) -> bool:
+    def fits(self, unit: int, oldest: int, load: bool) -> bool:
         """Return whether memory suffices to start a unit now; `oldest` is the first unit that has not started."""
+        share = PREFETCHED if load else 1
         wanted: dict[Storage, int] = dict.fromkeys(STORAGES, 0)
         for number in self._buffers[unit]:
             if number not in self._placed:
@@ -66,7 +71,7 @@ class MemoryPressure:
                 wanted[storage] += size
         turns = slice(oldest, max(self._farthest, unit) + 1)
         return all(
-            size == 0 or self._in_order[storage][turns].max() + self._early_bytes[storage] + size <= self._most[storage]
+            size == 0 or self._in_order[storage][turns].max() + self._early_bytes[storage] + size <= self._most[storage] * share
             for storage, size in wanted.items()
         )
 

@@ -4,7 +4,8 @@ Kernels append instructions as if they ran one after the other. The complete pro
 
 1. Tensors larger than their memory are divided; if the program still does not fit, its order changes, and tiles are
    spilled (`kernels.program.fitting`).
-2. The list scheduler reorders the instructions, if requested (`kernels.program.list_scheduling`).
+2. If requested, repeated instructions are removed (`kernels.program.repeats`), and the list scheduler reorders the
+   others (`kernels.program.list_scheduling`).
 3. Temporaries are allocated (`kernels.program.allocation`).
 4. Each instruction is put into the queue of its engine, with the waits that its dependences require
    (`kernels.program.synchronisation`).
@@ -32,6 +33,7 @@ from neuroncore_rtl.kernels.program.fitting import fitted, in_pieces
 from neuroncore_rtl.kernels.program.flow import Flow
 from neuroncore_rtl.kernels.program.footprint import check_apart
 from neuroncore_rtl.kernels.program.list_scheduling import schedule
+from neuroncore_rtl.kernels.program.repeats import without_repeats
 from neuroncore_rtl.kernels.program.source import caller, located
 from neuroncore_rtl.kernels.program.spilling import Spill
 from neuroncore_rtl.kernels.program.synchronisation import Synchronisation
@@ -246,11 +248,16 @@ class Program:
         return places, entries
 
     def _schedule(self, steps: list[ProgramStep]) -> tuple[dict[int, int], list[Entry]] | None:
-        for share in SHARES if self.order == "scheduled" else ():
-            try:
-                return self._allocate(schedule(steps, self.space, share))
-            except OutOfMemory:
-                continue
+        if self.order != "scheduled":
+            return None
+        # Without repeats some tiles live longer, so that the program may not fit.
+        fewer = without_repeats(steps, self.space)
+        for own in (fewer, steps) if len(fewer) < len(steps) else (steps,):
+            for share in SHARES:
+                try:
+                    return self._allocate(schedule(own, self.space, share))
+                except OutOfMemory:
+                    continue
         return None
 
     def _allocate(self, steps: list[ProgramStep]) -> tuple[dict[int, int], list[Entry]]:

@@ -82,7 +82,7 @@ def rooted(r: Recording, a: Tensor, op: object, operand: object) -> tuple[Tensor
 @instruction(CALLS, result=like("data1", "data2"), like="data1", each=True)
 def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None:
     """Compute dst = op(data1, data2)."""
-    target, a, b = common(r, dst.shape, dst, data1, data2)
+    target, a, b = common(r, dst.shape, dst, data1, data2, psum=True)
     a, b = one_source_in_psum(r, a, b)
     append_operations(r, dst, target, a, Step(operation(op), b, whole=True))
 

@@ -60,9 +60,12 @@ def lanes_tensor(recording: Recording, view: View) -> Tensor:
     )
 
 
-def common(recording: Recording, shape: tuple[int, ...], *views: View) -> list[Tensor]:
-    """Return views as operands of one instruction, broadcast to a shape, with dimensions merged where all allow it."""
-    fitted = [spread(recording, view.fitted(shape)) for view in views]
+def common(recording: Recording, shape: tuple[int, ...], *views: View, psum: bool = False) -> list[Tensor]:
+    """Return views as operands of one instruction, broadcast to a shape, with dimensions merged where all allow it.
+
+    With `psum` a row for all partitions may be in PSUM.
+    """
+    fitted = [spread(recording, view.fitted(shape), psum) for view in views]
     return _merge_dimensions([_of_lanes(recording, view, shape) for view in fitted])
 
 
@@ -194,8 +197,12 @@ def identity_tile(recording: Recording, fmt: Format) -> Tensor:
     return recording.once(("identity", fmt.name), make)
 
 
-def spread(recording: Recording, view: View) -> View:
-    """Return a view unchanged, or, if it repeats one partition, a tensor with a copy of the data in every partition."""
+def spread(recording: Recording, view: View, psum: bool = False) -> View:
+    """Return a view unchanged, or, if it repeats one partition, a tensor with a copy of the data in every partition.
+
+    With `psum` the first instruction that needs a copy reads FP32 values from the bank that the array wrote them to.
+    The next one copies them to SBUF, to free the bank.
+    """
     allocation, lanes = view.allocation, 0 if view.lanes is None else view.lanes
     if not allocation.memory.on_chip:
         return view
@@ -211,16 +218,23 @@ def spread(recording: Recording, view: View) -> View:
     key = "spread", allocation, allocation.version, once.element.start, once.block.start, shape, steps
     key = (*key, once.partition.start, view.shape[lanes], view.dtype)
 
-    def make() -> View:
-        compact = once.picked(moving or [None])
-        source = lanes_tensor(recording, compact)
-        wide = recording.allocate((view.shape[lanes], *shape), view.dtype, Memory.sbuf, f"{view.name} in all lanes")
-        _to_all_lanes(recording, lanes_tensor(recording, wide), source)
-        return wide
+    def wide(memory: Memory) -> View:
+        return recording.allocate((view.shape[lanes], *shape), view.dtype, memory, f"{view.name} in all lanes")
 
-    wide = recording.once(key, make)
+    def make() -> View:
+        source = lanes_tensor(recording, once.picked(moving or [None]))
+        direct = psum and source.format is FP32 and prod(shape) <= recording.program.config.psum_words
+        found = mark_written(wide(Memory.psum if direct else Memory.sbuf))
+        _to_all_lanes(recording, lanes_tensor(recording, found), source)
+        return found
+
+    known, found = key in recording.made, recording.once(key, make)
+    if known and found.allocation.memory is Memory.psum:
+        copy = recording.made[key] = wide(Memory.sbuf)
+        append_copy(recording, lanes_tensor(recording, copy), lanes_tensor(recording, found))
+        found = copy
     order = [0 if d == lanes else 1 + moving.index(d) if d in moving else None for d in range(view.ndim)]
-    return wide.picked(order).repeated(view.shape)
+    return found.picked(order).repeated(view.shape)
 
 
 def _to_all_lanes(recording: Recording, dst: Tensor, src: Tensor) -> None:
@@ -244,11 +258,13 @@ def _to_all_lanes(recording: Recording, dst: Tensor, src: Tensor) -> None:
     row = ones(recording, src.format, 1)
     flat, target = src.reshape(src.size), dst.reshape(dst.size)
     for columns in cut(0, flat.size, program.config.psum_words):
-        sums = program.space.psum(dst.name, FP32, (program.config.psum_words,), dst.partitions)[:, : length(columns)]
+        direct, words = dst.storage == Storage.PSUM, program.config.psum_words
+        sums = target if direct else program.space.psum(dst.name, FP32, (words,), dst.partitions)[:, : length(columns)]
         program.append(load_stationary(row[:, : dst.partitions]))
         for half in (0, 1) if src.format is FP32 else (0,):
             program.append(multiply_moving(sums, flat[:, columns], half=half, accumulate=half > 0))
-        append_copy(recording, target[:, columns], sums)
+        if not direct:
+            append_copy(recording, target[:, columns], sums)
 
 
 def ones(recording: Recording, fmt: Format, partitions: int) -> Tensor:

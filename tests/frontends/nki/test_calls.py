@@ -102,6 +102,20 @@ scaled = nisa.tensor_scalar(both, op0=nl.multiply, operand0=sums[:, 0:1])
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("uses", "dtype", "copies"), [(1, "float32", 0), (3, "float32", 1), (1, "bfloat16", 1)])
+def test_a_row_for_all_partitions_is_read_where_the_array_wrote_it(tmp_path, uses, dtype, copies):
+    kernel = write_kernel(tmp_path, f"""
+tile, row = nl.load(x), nl.load(x[0:1, 0:24])
+for _ in range({uses}):
+    tile = nisa.tensor_tensor(tile, row.broadcast_to((4, 24)), op=nl.add)
+""", older=True, out="x.shape, x.dtype", stores="tile")  # fmt: skip
+    x = np.round(X * 8)
+    found, run = instructions(kernel, (x, dtype))
+    assert np.array_equal(run.outputs[0].astype(np.float32), x + uses * x[:1])
+    assert run.inserted == {"row to all partitions": 1} and found["TENSOR_TENSOR"] == uses
+    assert found["ACTIVATE"] + found["TENSOR_COPY"] == copies
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "int32"])
 def test_transpositions_keep_every_bit(tmp_path, dtype):
     kernel = write_kernel(tmp_path, """

@@ -316,6 +316,20 @@ def test_loads_run_ahead_until_memory_is_full():
     assert 4 <= max(ahead) <= 6
 
 
+def test_loads_leave_memory_for_the_results_of_other_tiles():
+    """An engine with late results goes on with another tile, also after loads have filled their part of the memory."""
+    program = Program(TINY.with_overrides(result_latency=1000, vector_speed=40), order="scheduled")
+    x, y = (program.space.hbm(name, BF16, (240, 4, 1000)) for name in "xy")
+    for number in range(240):
+        tile, once, twice = (program.space.sbuf(name, BF16, (1000,)) for name in ("tile", "once", "twice"))
+        program.append(dma_copy(tile, x[number]))
+        program.append(tensor_copy(once, tile))
+        program.append(tensor_copy(twice, once))
+        program.append(dma_copy(y[number], twice))
+    found = predict(build_image(program))
+    assert found.cycles < 1.01 * found.busy["vector"]
+
+
 def test_on_the_rtl(rng):
     values = rng.normal(size=(12, 4, 128))
     alone = run(pipeline, {"x": values}, preset="tiny", order="program")
