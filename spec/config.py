@@ -114,6 +114,8 @@ class Config:
             (NeuronCore-v2: 150).
         least_interval: minimum cycles of an engine's own clock from one instruction to the next, in the tensor, vector
             and scalar engine, and cycles that reading a running result takes; 0 to 255 (NeuronCore-v2: 64).
+        access_cycles: cycles of an engine's own clock that an instruction of the vector or scalar engine takes besides
+            its elements, except IOTA and AFFINE_SELECT; 0 to 255 (NeuronCore-v2: 100).
         swap_cycles: idle cycles of the array between the last column with old weights and the first one with new
             weights; 0 to 255.
         result_latency: cycles from the last write of an instruction of the tensor, vector or scalar engine to its
@@ -169,6 +171,7 @@ class Config:
     gpsimd_speed: int = 100
     gpsimd_start: int = 0
     least_interval: int = 0
+    access_cycles: int = 0
     swap_cycles: int = 0
     result_latency: int = 0
     dma_start: int = 0
@@ -209,6 +212,7 @@ class Config:
         **{f"{engine}_speed": (1, 100) for engine in ("vector", "scalar", "gpsimd")},
         "gpsimd_start": (0, 255),
         "least_interval": (0, 255),
+        "access_cycles": (0, 255),
         "swap_cycles": (0, 255),
         "result_latency": (0, 1023),
         "dma_start": (0, 8191),
@@ -226,8 +230,8 @@ class Config:
     )  # fmt: skip
     SIGNIFICAND_BITS: ClassVar = (8, 12)
     RATES: ClassVar = (
-        "vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval", "swap_cycles",
-        "result_latency", "dma_start", "hbm_rate", "ring_rate", "clock_mhz", "launch_cycles",
+        "vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval", "access_cycles",
+        "swap_cycles", "result_latency", "dma_start", "hbm_rate", "ring_rate", "clock_mhz", "launch_cycles",
     )  # fmt: skip
 
     def __post_init__(self):
@@ -339,8 +343,8 @@ _BOARD = Config(
 _FULL = Config(rows=128, columns=128, dma_engines=16, hbm_ports=4, hbm_bytes=64)
 
 _NEURONCORE = _FULL.with_overrides(
-    vector_speed=40, scalar_speed=50, gpsimd_speed=50, gpsimd_start=150, least_interval=64, swap_cycles=64,
-    result_latency=493, dma_start=3640, hbm_rate=97, ring_rate=10, clock_mhz=2800, launch_cycles=43512,
+    vector_speed=40, scalar_speed=50, gpsimd_speed=50, gpsimd_start=150, least_interval=64, access_cycles=100,
+    swap_cycles=64, result_latency=493, dma_start=3640, hbm_rate=97, ring_rate=10, clock_mhz=2800, launch_cycles=43512,
 )  # fmt: skip
 """Machine with the clocks, the DMA start and the HBM of a NeuronCore-v2; docs/rates.md has the source of each value."""
 

@@ -55,7 +55,7 @@ def step_cycles(instruction: Elementwise, config: Config) -> int:
     cycles, pace = _steps_apart(instruction, config), paced(instruction, config)
     if pace is None:
         return cycles
-    own = -(-(pace.start + prod(instruction.shape) * pace.element + pace.readout) // pace.ticks)
+    own = -(-(pace.start + prod(instruction.shape) * pace.element + pace.readout + pace.access) // pace.ticks)
     return max(cycles, own + steps_before(instruction) + steps_behind(instruction, config), _least_cycles(pace))
 
 
@@ -81,7 +81,7 @@ def period(instruction: Instruction, config: Config) -> int:
     if not isinstance(instruction, Elementwise):
         return busy_cycles(instruction, config)
     if is_slow(instruction):
-        return dependent_period(instruction, config)
+        return max(dependent_period(instruction, config), step_cycles(instruction, config))
     return max(checker_period(config), step_cycles(instruction, config))
 
 

@@ -57,6 +57,7 @@ class Pace:
         start: that the first step of these opcodes takes besides its element.
         least: minimum from the first step of an instruction to the first step of the next one; reading a running result
             takes as many more.
+        access: after the last step of an instruction, except those in `GPSIMD`.
     """
 
     ticks: int
@@ -64,6 +65,7 @@ class Pace:
     gpsimd_half: int
     start: int
     least: int
+    access: int
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class PacedInstruction:
         element: of an element.
         readout: after the last element, for reading a running result.
         least: minimum from the first step to the next instruction's, besides `readout`.
+        access: after the last step.
     """
 
     ticks: int
@@ -83,6 +86,7 @@ class PacedInstruction:
     element: int
     readout: int
     least: int
+    access: int
 
 
 @cache
@@ -91,12 +95,13 @@ def pace_of(engine: Engine, config: Config) -> Pace | None:
     vector = engine == Engine.VECTOR
     speeds = (config.vector_speed, config.gpsimd_speed) if vector else (config.scalar_speed,) * 2
     start = config.gpsimd_start if vector else 0
-    if speeds == (100, 100) and not start and not config.least_interval:
+    if speeds == (100, 100) and not start and not config.least_interval and not config.access_cycles:
         return None
     half, gpsimd_half = (Fraction(50, speed) for speed in speeds)
     ticks = lcm(half.denominator, gpsimd_half.denominator)
     half, gpsimd_half = int(half * ticks), int(gpsimd_half * ticks)
-    return Pace(ticks, half, gpsimd_half, start * 2 * gpsimd_half, config.least_interval * 2 * half)
+    least, access = config.least_interval * 2 * half, config.access_cycles * 2 * half
+    return Pace(ticks, half, gpsimd_half, start * 2 * gpsimd_half, least, access)
 
 
 def paced(instruction: Elementwise, config: Config) -> PacedInstruction | None:
@@ -106,10 +111,11 @@ def paced(instruction: Elementwise, config: Config) -> PacedInstruction | None:
         return None
     opcode = instruction.opcode
     if opcode in GPSIMD:
-        return PacedInstruction(pace.ticks, pace.start, 2 * pace.gpsimd_half, 0, pace.least)
+        return PacedInstruction(pace.ticks, pace.start, 2 * pace.gpsimd_half, 0, pace.least, 0)
     reads_out = opcode == Opcode.TENSOR_SCALAR_REDUCE or (opcode == Opcode.ACTIVATE and instruction.sum_store)
     least = 0 if opcode in UNLIMITED else pace.least
-    return PacedInstruction(pace.ticks, 0, _halves(instruction) * pace.half, pace.least if reads_out else 0, least)
+    readout = pace.least if reads_out else 0
+    return PacedInstruction(pace.ticks, 0, _halves(instruction) * pace.half, readout, least, pace.access)
 
 
 def own_clock(instruction: Instruction, config: Config) -> int:

@@ -29,8 +29,8 @@ PARAMETER_GROUPS: dict[ParameterGroup, tuple[str, ...]] = {
     ParameterGroup.VECTOR: ("vector_latency", *(f"vector_{unit}" for unit in VECTOR_UNITS), "lane_partitions"),
     ParameterGroup.SCALAR: ("scalar_depth", *(f"scalar_{unit}" for unit in SCALAR_UNITS)),
     ParameterGroup.RATES: (
-        "vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval", "swap_cycles",
-        "result_latency",
+        "vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval", "access_cycles",
+        "swap_cycles", "result_latency",
     ),
     ParameterGroup.MEMORY: (
         "hbm_ports", "hbm_bytes", "sbuf_bytes", "sbuf_banks", "line_bytes", "psum_words", "psum_banks", "local_bytes",
@@ -100,6 +100,10 @@ TRADES: dict[str, tuple[str, str]] = {
     "least_interval": (
         "the time of short instructions on NeuronCore-v2",
         "short instructions take that time; a counter in each engine",
+    ),
+    "access_cycles": (
+        "the time in which NeuronCore-v2's vector and scalar engine start and end an instruction",
+        "that time in each instruction of the vector and the scalar engine; none besides their counters",
     ),
     "swap_cycles": (
         "the time that the array of NeuronCore-v2 takes between products with different weights",

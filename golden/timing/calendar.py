@@ -346,7 +346,7 @@ def steps(calendars, priority, until, walk):
     """Reserve memory cycles for the steps that begin before cycle `until`; return whether all steps are reserved."""
     sbuf_reads, psum_reads, sbuf_writes, psum_writes, places = calendars
     state, plan, shape, a, b, dst, offered = walk
-    before, behind, interval, delay, depth, group, silent, ticks, start, pace, readout, least = plan
+    before, behind, interval, delay, depth, group, silent, ticks, start, pace, readout, least, access = plan
     cycle, next_cycle, written, first, step, results = state[0], state[1], state[2], state[3], state[4], state[5]
     index, rows = state[_INDEX:_ROWS], state[_ROWS:_RING]
     next_offer, next_first = state[6], state[7]
@@ -374,6 +374,8 @@ def steps(calendars, priority, until, walk):
             if number == total - 1:
                 next_first = max(next_first, arrival * ticks) + readout
                 next_offer += readout
+            if step == end - 1:
+                next_offer += access
             if step == 0:
                 arrival = max(arrival, cycle + 1)
         if element:

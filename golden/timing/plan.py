@@ -28,8 +28,9 @@ class Plan(NamedTuple):
         group: number of elements that give one result.
         silent: number of elements at the beginning that give no result.
         ticks: ticks in a cycle, if the engine is paced, otherwise 0; the other times below are in ticks.
-        start, element, readout, least: time that the first step takes besides its element, time of an element, time
-            after the last element, and minimum from the first step to the next instruction's.
+        start, element, readout, least, access: time that the first step takes besides its element, time of an element,
+            time after the last element, minimum from the first step to the next instruction's, and time after the last
+            step.
     """
 
     before: int
@@ -44,6 +45,7 @@ class Plan(NamedTuple):
     element: int = 0
     readout: int = 0
     least: int = 0
+    access: int = 0
 
 
 def plan_of(instruction: Elementwise, config: Config) -> Plan:

@@ -58,7 +58,7 @@ class Pacer(wiring.Component):
         ]
         halves = self._halves(m)
         element_ticks = max(max(pacing.HALVES.values()) * pace.half, 2 * pace.gpsimd_half)
-        longest = element_ticks + pace.start + 2 * pace.least + pace.ticks
+        longest = element_ticks + pace.start + 2 * pace.least + pace.access + pace.ticks
         fresh, offered = Signal(init=1), Signal()  # the next step is an instruction's first; it has been offered
         debt, gap = Signal(range(longest)), Signal(range(longest))
         due, opens, went = Signal.like(debt), Signal(), Signal()
@@ -75,6 +75,7 @@ class Pacer(wiring.Component):
             cost.eq(
                 Mux(element, Mux(gpsimd, 2 * pace.gpsimd_half, halves), 0)
                 + Mux(fresh & gpsimd, pace.start, 0)
+                + Mux(issue.write.last & ~gpsimd, pace.access, 0)
                 + readout
             ),
         ]

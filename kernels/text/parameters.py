@@ -61,6 +61,7 @@ EFFECTS = {
     "gpsimd_start": "150 + N cycles for N elements of IOTA ([rates](rates.md)).",
     "least_interval": "A product of 20 x 12 x 40 on preset `tiny` takes 2,691 instead of 1,515 cycles with"
     " NeuronCore-v2's clocks ([timing model](timing_model.md#accuracy)).",
+    "access_cycles": "At 100, 512 elements take 612 cycles ([rates](rates.md#times-of-instructions)).",
     "swap_cycles": "A product of 20 x 12 x 40 on preset `tiny` takes 1,979 instead of 1,515 cycles with 23 and"
     " RESULT_LATENCY=90 ([timing model](timing_model.md#accuracy)).",
     "result_latency": "See `swap_cycles`, and [rates](rates.md#dependent-instructions).",

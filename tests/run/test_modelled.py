@@ -130,6 +130,7 @@ CASES = [
     Case("matmul", f"PRESET=tiny M=20 K=12 N=40 {ALL_RATES}"),
     Case("softmax", f"PRESET=tiny M=40 N=96 {ALL_RATES} HBM_RATE=2"),
     Case("program", f"PRESET=tiny SEED=6 {ALL_RATES}"),
+    Case("layernorm", "PRESET=tiny M=12 N=24 VECTOR_SPEED=40 SCALAR_SPEED=50 LEAST_INTERVAL=64 ACCESS_CYCLES=100"),
     Case("layernorm", "PRESET=tiny M=12 N=24 RESULT_LATENCY=300"),
     Case("matmul", "PRESET=tiny M=20 K=12 N=40 SWAP_CYCLES=23 RESULT_LATENCY=90"),
 ]

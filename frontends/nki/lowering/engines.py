@@ -1,7 +1,7 @@
 """Engine selection for what the vector and the scalar engine can both execute: copies, products and sums with a scalar.
 
 If the kernel names no engine, the one with fewer busy cycles is used. Long copies are distributed piece by piece, so
-that dependent instructions can start after the first piece.
+that dependent instructions can start after the first piece, unless an instruction takes time besides its elements.
 """
 
 from enum import Enum
@@ -39,7 +39,7 @@ def append_copy(r: Recording, dst: Tensor, src: Tensor, *, engine: LoweredEngine
     each of its instructions resets them. An `engine` other than `unknown` and `scalar` means the vector engine.
     """
     named = (engine or LoweredEngine.unknown).name
-    if named == "unknown" and len(dst.shape) == 1:
+    if named == "unknown" and len(dst.shape) == 1 and not r.program.config.access_cycles:
         for part in cut(0, dst.size, PIECE):
             _append_piece(r, dst[:, part], src[:, part], named)
     else:

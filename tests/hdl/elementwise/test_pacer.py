@@ -15,7 +15,7 @@ from neuroncore_rtl.spec.isa import AluOp, Engine, Opcode, Storage
 from neuroncore_rtl.spec.pacing import pace_of
 from tests.hdl.streams import play
 
-SPEEDS = {"vector_speed": 37, "gpsimd_speed": 41, "gpsimd_start": 11, "least_interval": 9}
+SPEEDS = {"vector_speed": 37, "gpsimd_speed": 41, "gpsimd_start": 11, "least_interval": 9, "access_cycles": 6}
 MACHINE = Config(rows=4, columns=4, **SPEEDS)
 
 CASES = {
@@ -70,6 +70,7 @@ def offered_cycles(steps: list[dict], accepted: list[int], begin: int) -> list[i
             readout = SPEEDS["least_interval"] * clock
             due, next_first = due + readout, max(next_first, Fraction(cycle)) + readout
         fresh = bool(step["final"])
+        due += SPEEDS["access_cycles"] * clock * (fresh and opcode != Opcode.IOTA)
     return found
 
 
