@@ -40,11 +40,9 @@ WHY = {
     "BERT": "24 times one scheduled encoder layer, without embeddings, and without the host's start of an inference",
     "start of a DMA": "a copy takes HBM's 64 cycles and 16 of its own; it fetches no descriptors, and its completion "
     "is not written to memory",
-    "mamba_v2": "rows for all partitions are copied to SBUF, where two operands take two cycles; the published time "
-    "fits operands in PSUM, which take one, and an operation moved out of the loop",
     "RMS norm + QKV": "twice the tokens of the published run",
     "AdamW": "the profile has two products less per step: x - c x and c x x are single operations of the scalar engine",
-    "rotary": "in the profile the vector engine waits for 28 % of the time; it works for 3.1 ms, here for 2.8 ms",
+    "rotary": "in the profile the vector engine waits for 28 % of the time; it works for 3.1 ms, as here",
 }
 """Reasons for errors above `BAR`, by the first words of a figure's name."""
 
