@@ -110,6 +110,8 @@ def _norm(features: int) -> tuple[tuple[int, ...] | float, ...]:
 
 
 _IMAGE = ((1, 256, 224, 224), (256, 256, 3, 3), (256,))
+_SWIGLU = (8, 128, 3072), (24, 128, 1024), (8, 128, 3072)
+_TRANSPOSED = (128, 16, 4096), (128, 16, 10944)
 _SCAN = ((256, 7168), (256, 7168), (256, 16), (16, 7168), (16, 7168))
 
 KERNELS = (
@@ -136,6 +138,10 @@ KERNELS = (
     _nkibench(
         "rotary embedding", 4333.0, "rope_single_freq_apply_B1_H64_N4096_D128", (128, 262144), *2 * ((64, 262144),)
     ),
+    _nkibench("products in batches", 4610.9, "bmm_B16_M4096_K64_N4096", (16, 4096, 64), (16, 64, 4096)),
+    _nkibench("SwiGLU", 4221.8, "swiglu_M4096_N3072_K1024", (8, 4, 128, 8, 128), *_SWIGLU),
+    _nkibench("product of a transpose", 9610.3, "transpose_matmul_M4096_K2048_N10944", *_TRANSPOSED),
+    _nkibench("softmax of products", 11999.6, "bmm_softmax_B16_K64_M4096_N4096", (16, 4096, 64), (16, 64, 4096)),
 )
 """Kernels of nki-samples with upper bounds that its tests assert, and kernels with measured times."""
 
