@@ -14,7 +14,8 @@ from neuroncore_rtl.spec.pacing import PacedInstruction, paced
 
 __all__ = [
     "SEARCHES", "adjacent", "array_latency", "busy_cycles", "checker_period", "dependent_period", "drain", "is_slow",
-    "lanes_latency", "latency", "period", "step_cycles", "step_interval", "steps_before", "steps_behind", "used_by",
+    "lanes_latency", "latency", "period", "step_cycles", "step_interval", "steps_before", "steps_behind",
+    "until_written", "used_by",
 ]  # fmt: skip
 
 _DIVIDER = timing.DIVIDE_LATENCY, timing.DIVIDE_INTERVAL
@@ -55,8 +56,12 @@ def step_cycles(instruction: Elementwise, config: Config) -> int:
     cycles, pace = _steps_apart(instruction, config), paced(instruction, config)
     if pace is None:
         return cycles
+    before, behind = steps_before(instruction), steps_behind(instruction, config)
     own = -(-(pace.start + prod(instruction.shape) * pace.element + pace.readout + pace.access) // pace.ticks)
-    return max(cycles, own + steps_before(instruction) + steps_behind(instruction, config), _least_cycles(pace))
+    # In a unit slower than the pace the last step is offered one cycle after the step before it was accepted.
+    offered = cycles - 2 * step_interval(instruction, config) + 1
+    after = offered + (pace.access + (0 if behind else pace.element)) // pace.ticks
+    return max(cycles, own + before + behind, after, _least_cycles(pace))
 
 
 def _least_cycles(pace: PacedInstruction) -> int:
@@ -81,7 +86,7 @@ def period(instruction: Instruction, config: Config) -> int:
     if not isinstance(instruction, Elementwise):
         return busy_cycles(instruction, config)
     if is_slow(instruction):
-        return max(dependent_period(instruction, config), step_cycles(instruction, config))
+        return dependent_period(instruction, config)
     return max(checker_period(config), step_cycles(instruction, config))
 
 
@@ -93,6 +98,12 @@ def checker_period(config: Config) -> int:
 
 def dependent_period(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from an instruction to the next of its kind if each waits until the previous one is written."""
+    written = until_written(instruction, config)
+    return written if paced(instruction, config) is None else max(written, step_cycles(instruction, config))
+
+
+def until_written(instruction: Elementwise, config: Config) -> int:
+    """Return the cycles from an instruction's first step to the first cycle after all its writes."""
     behind, count = steps_behind(instruction, config), prod(instruction.shape)
     reads = 1 if behind else max(1, _sbuf_reads(instruction))
     # The last step only waits for its reads; no step follows after its interval.
@@ -109,7 +120,7 @@ def dependent_period(instruction: Elementwise, config: Config) -> int:
 def latency(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from an instruction accepted by an idle engine to the pulse that retires it."""
     late = config.port_latency
-    return _ENTRY + timing.ELEMENTWISE_CHECKER_REGISTERS[late] + late + dependent_period(instruction, config)
+    return _ENTRY + timing.ELEMENTWISE_CHECKER_REGISTERS[late] + late + until_written(instruction, config)
 
 
 def drain(instruction: Elementwise, config: Config) -> int:

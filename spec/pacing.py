@@ -26,8 +26,8 @@ UNLIMITED = Opcode.MAX8, Opcode.FIND_INDEX8, Opcode.TENSOR_REDUCE, Opcode.SCALAR
 
 HALVES = {Opcode.RECIPROCAL: 5, Opcode.BN_AGGR: 8}
 """Half cycles per element, if other than 2, and other than 4 for two operands in SBUF. BN_AGGR's 13 / 3 cycles are
-rounded to 4, the lanes' own interval. RECIPROCAL's 2.5 are not the published 8, but what kernels measured on the
-silicon take: 1,330 cycles for 512 elements (docs/rates.md).
+rounded to 4, the lanes' own interval. RECIPROCAL's 2.5 are not the published 8, but what a kernel measured on the
+silicon takes, 2.42, rounded (docs/rates.md).
 """
 
 ALWAYS_TWO = Opcode.SCALAR_TENSOR_TENSOR, Opcode.TENSOR_TENSOR_SCAN

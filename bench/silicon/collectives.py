@@ -36,12 +36,12 @@ def collective_rows(config: Config) -> tuple[list[dict[str, object]], tuple[floa
             "published": time.us,
             "bare": cycles(config, time.size) / (config.clock_mhz or 1000 * GHZ),
             "steps": steps,
-            "fitted": number % 2 == 1,
+            "use": ("judged", "fitted")[number % 2],
         }
         for times, cycles, steps in groups
         for number, time in enumerate(times)
     ]
-    host, step = fit_collectives([row for row in rows if row["fitted"]])
+    host, step = fit_collectives([row for row in rows if row["use"] == "fitted"])
     for row in rows:
         row["ours"] = host + step * row["steps"] + row["bare"]
         row["ratio"] = row["ours"] / row["published"]

@@ -1,6 +1,7 @@
 """Published times of Trainium 1, which AWS does not promise; conditions of convolution and BERT are roughly known."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 __all__ = [
     "ALL_GATHERS", "ALL_REDUCES", "BANDWIDTH", "BERT", "CONVOLUTIONS", "DEPENDENCE", "DMA_START", "KERNELS", "LOADED",
@@ -23,7 +24,8 @@ class PublishedTime:
     """A published time in microseconds.
 
     A `ceiling` is an upper bound that a published test asserts. A time of a whole `run` includes its start and its end.
-    A `fitted` one set a rate, and does not judge it. The size is in bytes.
+    The `use` of a time: `fitted` if it set a rate, `studied` if it led to a change of a program here; only a `judged`
+    one is independent. The size is in bytes.
     """
 
     name: str
@@ -32,7 +34,7 @@ class PublishedTime:
     ceiling: bool = False
     size: int = 0
     run: bool = False
-    fitted: bool = False
+    use: Literal["judged", "fitted", "studied"] = "judged"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +86,10 @@ def _qkv(us: float, tokens: int, features: int, heads: int, dtype: str, short: s
 
 def _mamba(us: float, version: int, channels: int) -> KernelFigure:
     tile, states = (1, channels, 512), (1, 16, 512)
+    name = f"mamba_v{version}, {channels} x 512 fp32"
+    # The time of version 2 led to rows read from PSUM and to the removal of repeated instructions.
     return KernelFigure(
-        time=PublishedTime(name=f"mamba_v{version}, {channels} x 512 fp32", us=us, source=_MAMBA, run=True),
+        time=PublishedTime(name=name, us=us, source=_MAMBA, run=True, use="studied" if version == 2 else "judged"),
         kernel=f"src/nki_samples/tutorials/fused_mamba/mamba_nki_kernels.py:mamba_v{version}",
         arguments=(tile, tile, (channels, 16), states, states),
         dtype="float32",
@@ -100,7 +104,8 @@ def _student(us: float, name: str, kernel: str, shapes: tuple[tuple[int, ...], .
 def _nkibench(
     name: str, us: float, file: str, *arguments: tuple[int, ...] | float, fitted: bool = False
 ) -> KernelFigure:
-    time = PublishedTime(name=f"{name} of NKIBench, fp32", us=us, source=_NKIBENCH, run=True, fitted=fitted)
+    use = "fitted" if fitted else "judged"
+    time = PublishedTime(name=f"{name} of NKIBench, fp32", us=us, source=_NKIBENCH, run=True, use=use)
     kernel = f"NKIBench/kernels/{file}_0.py:kernel"
     return KernelFigure(time=time, kernel=kernel, arguments=arguments, dtype="float32", checkout="ACCELOPT")
 

@@ -106,7 +106,7 @@ class ElementwiseEngine:
         self._last, self._written = last, int(state[LAST_WRITE])
         self._ticks = int(state[NEXT_OFFER]), int(state[NEXT_FIRST])
         first, instruction = int(state[FIRST_STEP]), cast("Elementwise", job[0].instruction)
-        free = costs.dependent_period(instruction, self._config) - costs.drain(instruction, self._config)
+        free = costs.until_written(instruction, self._config) - costs.drain(instruction, self._config)
         self.waited["bank"] += max(0, last + 1 - first - free)
         self.busy += last + 1 - first
         self._agenda.at(max(last, self._agenda.now), self._end)

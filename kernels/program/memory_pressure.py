@@ -71,7 +71,8 @@ class MemoryPressure:
                 wanted[storage] += size
         turns = slice(oldest, max(self._farthest, unit) + 1)
         return all(
-            size == 0 or self._in_order[storage][turns].max() + self._early_bytes[storage] + size <= self._most[storage] * share
+            size == 0
+            or self._in_order[storage][turns].max() + self._early_bytes[storage] + size <= share * self._most[storage]
             for storage, size in wanted.items()
         )
 
