@@ -16,6 +16,7 @@ _COURSE = "stanford-cs149/asst4-trainium @859c0e3: part2/test_harness.py"
 _REFERENCE = "src/nki_samples/reference"
 _MAMBA = "aws-neuron-sdk: nki/guides/tutorials/fused_mamba.rst"
 _STUDENT = "robertpare17/asst4-trainium @8a1d41c: solution.md, trn1.2xlarge"
+_PRODUCT = "aws-neuron-sdk @v2.26.1: nki/tutorials/matrix_multiplication.rst"
 _NKIBENCH = "zhang677/AccelOpt @47e29a7: experiments/full_complete_local/profile_results.csv, trn1.32xlarge"
 
 
@@ -96,6 +97,17 @@ def _mamba(us: float, version: int, channels: int) -> KernelFigure:
     )
 
 
+def _product(us: float, version: str, use: Literal["judged", "fitted"] = "judged") -> KernelFigure:
+    file = "src/nki_samples/tutorials/matrix_multiplication/matrix_multiplication_nki_kernels.py"
+    name = f"product 4096 x 8192 x 8192 bf16, {version.replace('_', ' ')}"
+    return KernelFigure(
+        time=PublishedTime(name=name, us=us, source=_PRODUCT, run=True, use=use),
+        kernel=f"{file}:nki_matmul_{version}_",
+        arguments=((8192, 4096), (8192, 8192)),
+        dtype="bfloat16",
+    )
+
+
 def _student(us: float, name: str, kernel: str, shapes: tuple[tuple[int, ...], ...], dtype: str) -> KernelFigure:
     time = PublishedTime(name=name, us=us, source=_STUDENT, run=True)
     return KernelFigure(time=time, kernel=kernel, arguments=shapes, dtype=dtype, checkout="ASST4_TRAINIUM")
@@ -117,6 +129,9 @@ def _norm(features: int) -> tuple[tuple[int, ...] | float, ...]:
 _IMAGE = ((1, 256, 224, 224), (256, 256, 3, 3), (256,))
 _SWIGLU = (8, 128, 3072), (24, 128, 1024), (8, 128, 3072)
 _TRANSPOSED = (128, 16, 4096), (128, 16, 10944)
+_WIDE = (40, 128, 12288)
+_LORA = (8, 4, 128, 40, 128), _WIDE, (40, 128, 128), (128, 12288)
+_ATTENTION_HEADS = (32, 128, 16, 128), (1, 8, 4, 128, 8, 128), (1, 32, 128, 1024)
 _SCAN = ((256, 7168), (256, 7168), (256, 16), (16, 7168), (16, 7168))
 
 KERNELS = (
@@ -147,6 +162,13 @@ KERNELS = (
     _nkibench("SwiGLU", 4221.8, "swiglu_M4096_N3072_K1024", (8, 4, 128, 8, 128), *_SWIGLU),
     _nkibench("product of a transpose", 9610.3, "transpose_matmul_M4096_K2048_N10944", *_TRANSPOSED),
     _nkibench("softmax of products", 11999.6, "bmm_softmax_B16_K64_M4096_N4096", (16, 4096, 64), (16, 64, 4096)),
+    _nkibench("product", 35199.7, "matmul_M4096_N12288_K5120", (32, 128, 40, 128), _WIDE),
+    _nkibench("LoRA", 30166.4, "lora_M4096_N12288_K5120_R128", *_LORA),
+    _nkibench("attention", 19110.5, "gqa_full_B1_N4096_QH16_KH8_D128", *_ATTENTION_HEADS),
+    _product(51800, "tiled"),
+    _product(42960, "hoist_load"),
+    _product(22070, "block_free_dimension"),
+    _product(6970, "fully_optimized", "fitted"),
 )
 """Kernels of nki-samples with upper bounds that its tests assert, and kernels with measured times."""
 
