@@ -120,7 +120,7 @@ class _Schedule:
         for unit in self._units:
             kind = None if unit.copies else unit.queue, unit.stores
             work[kind] = work.get(kind, 0.0) + unit.cycles / (ports if unit.copies else 1)
-            if unit.copies and not unit.stores and unit.after:
+            if unit.loads and unit.after:
                 due.append(inf)
                 continue
             latest = max(latest, work[kind])
@@ -155,8 +155,7 @@ class _Schedule:
                 heappop(heap)
             if heap:
                 unit = self._units[heap[0][1]]
-                load = unit.copies and not unit.stores
-                if unit.number <= self._oldest + AHEAD and self._room.fits(unit.number, self._oldest, load):
+                if unit.number <= self._oldest + AHEAD and self._room.fits(unit.number, self._oldest, unit.loads):
                     ready.append(heap[0])
                 else:
                     self._blocked.add(queue)
@@ -175,7 +174,7 @@ class _Schedule:
 
     def _issue(self, unit: SchedulingUnit, over: int) -> None:
         heappush(self._events, (over, unit.number, -1))
-        self._room.take(unit.number, self._oldest)
+        self._room.take(unit.number, self._oldest, unit.loads)
         self._started[unit.number] = True
         while self._oldest < len(self._units) and self._started[self._oldest]:
             self._room.pass_by(self._oldest)

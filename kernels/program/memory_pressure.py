@@ -17,9 +17,10 @@ __all__ = ["MemoryPressure"]
 
 STORAGES = (Storage.SBUF, Storage.PSUM)
 
-PREFETCHED = 0.75
-"""Fraction of the share of a memory that loads may fill early. The rest is left to results, since an engine that may
-not allocate a result early waits for every instruction that it depends on."""
+LEFT, OWN = 0.25, 0.125
+"""Fractions of the share of a memory: loads leave the first to results, since an engine that may not allocate a result
+early waits for every instruction that it depends on. Early loads may fill the second whatever results have filled,
+since results wait for loads."""
 
 
 class MemoryPressure:
@@ -55,6 +56,8 @@ class MemoryPressure:
         self._placed: set[int] = set()
         self._early: set[int] = set()
         self._early_bytes: dict[Storage, int] = dict.fromkeys(STORAGES, 0)
+        self._loaded: set[int] = set()  # those of the early buffers that loads allocated
+        self._loaded_bytes: dict[Storage, int] = dict.fromkeys(STORAGES, 0)
         self._farthest = 0
 
     def needed(self, unit: int) -> bool:
@@ -63,27 +66,33 @@ class MemoryPressure:
 
     def fits(self, unit: int, oldest: int, load: bool) -> bool:
         """Return whether memory suffices to start a unit now; `oldest` is the first unit that has not started."""
-        share = PREFETCHED if load else 1
         wanted: dict[Storage, int] = dict.fromkeys(STORAGES, 0)
         for number in self._buffers[unit]:
             if number not in self._placed:
                 storage, size = self._sizes[number]
                 wanted[storage] += size
         turns = slice(oldest, max(self._farthest, unit) + 1)
-        return all(
-            size == 0
-            or self._in_order[storage][turns].max() + self._early_bytes[storage] + size <= share * self._most[storage]
-            for storage, size in wanted.items()
-        )
+        for storage, size in wanted.items():
+            if size:
+                most = self._most[storage]
+                if load and self._loaded_bytes[storage] + size > OWN * most:
+                    most *= 1 - LEFT
+                if self._in_order[storage][turns].max() + self._early_bytes[storage] + size > most:
+                    return False
+        return True
 
-    def take(self, unit: int, oldest: int) -> None:
-        """Allocate the buffers of a unit that starts; a buffer first used after unit `oldest` counts as prefetched."""
+    def take(self, unit: int, oldest: int, load: bool) -> None:
+        """Allocate the buffers of a unit that starts; a buffer first used after unit `oldest` counts as early."""
         for number in self._buffers[unit]:
             if number not in self._placed:
                 self._placed.add(number)
                 if self._first[number] > oldest:
+                    storage, size = self._sizes[number]
                     self._early.add(number)
-                    self._early_bytes[self._sizes[number][0]] += self._sizes[number][1]
+                    self._early_bytes[storage] += size
+                    if load:
+                        self._loaded.add(number)
+                        self._loaded_bytes[storage] += size
                     self._farthest = max(self._farthest, self._first[number])
 
     def give(self, unit: int) -> None:
@@ -94,7 +103,7 @@ class MemoryPressure:
                 self._in_turn(number)
 
     def pass_by(self, unit: int) -> None:
-        """Record that all units up to `unit` have started: the buffers of `unit` no longer count as prefetched."""
+        """Record that all units up to `unit` have started: the buffers of `unit` no longer count as early."""
         for number in self._born[unit]:
             self._in_turn(number)
 
@@ -103,3 +112,6 @@ class MemoryPressure:
             self._early.remove(number)
             storage, size = self._sizes[number]
             self._early_bytes[storage] -= size
+            if number in self._loaded:
+                self._loaded.remove(number)
+                self._loaded_bytes[storage] -= size

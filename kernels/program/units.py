@@ -32,6 +32,11 @@ class SchedulingUnit:
     before: int = 0
     after: list["SchedulingUnit"] = field(default_factory=list)
 
+    @property
+    def loads(self) -> bool:
+        """Whether the unit copies to on-chip memory."""
+        return self.copies and not self.stores
+
 
 def units_of(steps: Sequence[ProgramStep], config: Config) -> list[SchedulingUnit]:
     """Group the steps of a section into scheduling units; return the units, ordered by their first steps."""
