@@ -42,8 +42,8 @@ WHY = {
     "is not written to memory",
     "RMS norm + QKV": "twice the tokens of the published run",
     "AdamW": "the profile has two products less per step: x - c x and c x x are single operations of the scalar engine",
-    "student's convolution": "most instructions copy at most 222 elements, and each has the static overhead, which AWS's "
-    "guide gives to much shorter or dependent ones",
+    "student's convolution": "most instructions copy at most 222 elements, and each has the static overhead, which "
+    "AWS's guide gives to much shorter or dependent ones",
     "rotary": "in the profile the vector engine waits for 28 % of the time; it works for 3.1 ms, as here",
 }
 """Reasons for errors above `BAR`, by the first words of a figure's name."""
