@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from neuroncore_rtl.frontends.xla import jit
 from neuroncore_rtl.frontends.xla.refusal import Refused
@@ -313,7 +314,7 @@ def test_differences_are_of_bits():
     assert differences(zeros, -zeros).all() and not differences(zeros, zeros).any()
 
 
-@pytest.mark.parametrize("number", [np.float32(-0.0), np.float32(1e-40), np.int8(-3), jnp.bfloat16(1.5), np.uint16(7)])
+@pytest.mark.parametrize("number", [np.float32(-0.0), np.float32(1e-40), np.int8(-3), bfloat16(1.5), np.uint16(7)])
 def test_one_element_fills_a_tensor(number):
     x = np.arange(20).reshape(5, 4).astype(number.dtype)
     compare(lambda x: jnp.pad(x, ((1, 2), (300, 333)), constant_values=number), x)

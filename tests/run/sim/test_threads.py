@@ -21,7 +21,7 @@ from neuroncore_rtl.run.sim.vectors import THREADS_VARIABLE, WrongChoice, paying
 from tests.tb.reports import passed
 
 HERE, FOLDER = Path(__file__).parent, Path(lanes.__file__).parent
-PLAIN = ("-O2", f"-I{FOLDER}", "-DWIDTH=4", "-pthread", "-Wno-everything")
+PLAIN = ("-O2", f"-I{FOLDER}", "-DWIDTH=4", "-pthread", "-nostdlib++", "-Wno-everything")
 CHECKED = (*PLAIN, "-g", "-fsanitize=thread")
 RACE = 66  # exit status of a program in which ThreadSanitizer found a data race
 
