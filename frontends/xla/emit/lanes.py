@@ -70,7 +70,7 @@ class Lanes:
             self.program.append(part)
 
     def _parts(self, instruction: Elementwise) -> Iterator[Elementwise]:
-        """Yield an instruction in parts of a row if the tile is alone: other engines begin with what is done."""
+        """Yield an instruction in parts of a row if its tile is the only one, so that engines overlap."""
         *outer, width = instruction.shape
         if not self.alone or instruction.opcode not in _DIVISIBLE or instruction.sum_store or width < 2 * _PART:
             yield instruction

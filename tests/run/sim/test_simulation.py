@@ -180,6 +180,14 @@ def test_headers_are_compiled_once_for_the_same_options_and_each_file_gets_them(
     assert len(given) == 2 and len(set(given)) == count
 
 
+def test_headers_of_another_folder_are_compiled_anew(calls, tmp_path, monkeypatch):
+    """The compiler refuses a precompiled header without its source."""
+    calls("Vtop.cpp", ("-O2",))
+    moved = shutil.copytree(verilator.OBJECT_CACHE.parent, tmp_path / "moved")
+    monkeypatch.setattr(verilator, "OBJECT_CACHE", moved / verilator.OBJECT_CACHE.name)
+    assert len([call for call in calls("Vtop.cpp", ("-O2",)) if "c++-header" in call]) == 2
+
+
 def test_a_file_with_a_header_of_its_own_gets_no_other(calls):
     [call] = calls("Vtop.cpp", ("-O2", "-include-pch", "Vtop__pch.h.fast.gch"))
     assert call.count("-include-pch") == 1
