@@ -70,8 +70,8 @@ class _Planner:
                     self.reads.setdefault(value, [])
         for one in self.passes:
             if one.is_fused or isinstance(one.operations[0], Dot):
-                for value in {*one.places, *one.operations[0].results} & {*self.reads, *self.in_hbm}:
-                    if value.size:
+                for value in dict.fromkeys((*one.places, *one.operations[0].results)):
+                    if value.size and (value in self.reads or value in self.in_hbm):
                         emission.new(value)
         self._choose()
 
@@ -273,7 +273,7 @@ class _Planner:
         plan.unit = min(units, default=rows)
 
     def _place(self, one: Pass, plan: PassPlan) -> None:
-        for value in {*one.places, *one.operations[0].results}:
+        for value in dict.fromkeys((*one.places, *one.operations[0].results)):
             if value in self.in_hbm or (value in self.reads and not plan.on_chip):
                 plan.stored.add(value)
             reads = [read for read in self.reads.get(value, ()) if self.plans[read.one].on_chip]

@@ -257,12 +257,13 @@ def _reaches(start: Pass, goal: Pass) -> bool:
 
 def _ordered(passes: list[Pass]) -> list[Pass]:
     done: dict[Pass, None] = {}
+    places = {one: at for at, one in enumerate(passes)}
     for first in passes:
         waiting = [first]
         while waiting:
-            missing = [one for one in waiting[-1].needs if one not in done]
+            missing = waiting[-1].needs - done.keys()
             if missing:
-                waiting.append(missing[0])
+                waiting.append(min(missing, key=places.__getitem__))
             else:
                 done.setdefault(waiting.pop())
     return list(done)

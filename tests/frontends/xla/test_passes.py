@@ -57,6 +57,18 @@ def test_equal_reductions_are_one(rng):
     compare(lambda x: [jax.lax.reduce(x, 0.0, one, (1,)) for one in (jnp.add, jnp.maximum)], args[0], tolerance=1e-6)
 
 
+def test_each_compilation_has_the_same_bytes(rng):
+    """Sets of values and passes iterate in the order of their addresses, which differ between compilations."""
+
+    def loss(up, bias, other, x):
+        return ((jax.nn.softmax(x @ up + bias) * jax.nn.gelu(x @ other + bias) - x.mean(-1, keepdims=True)) ** 2).sum()
+
+    args = [rng.normal(size=shape).astype(np.float32) for shape in [(8, 8), (8,), (8, 8), (8, 8)]]
+    slopes = jax.value_and_grad(loss, argnums=(0, 1, 2))
+    kept = [jit(slopes, preset="tiny", target="golden").lower(*args).compile().compiled for _ in range(4)]
+    assert len({one.image.data for one in kept}) == 1
+
+
 def test_a_tile_alone_is_computed_in_parts(rng):
     """Engines begin with the columns that are done; the numbers are those of whole rows."""
     args = [rng.normal(size=shape).astype(np.float32) for shape in [(4, 600), (600,), (600,)]]
