@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def stock_program(
     if missing:
         raise ValueError(f"runs must name sections that have blocks, {sorted(sections)}, not {missing}")
     if len(sections) == len(runs) == 1:
-        return compile_program([HERE / "run.c"], local_bytes=local_bytes), sections[runs[0]]
+        return _compiled("run.c", local_bytes), sections[runs[0]]
     places, words = {}, []
     for number, own in sections.items():
         places[number] = 1 + 2 * len(runs) + len(words)
@@ -52,7 +53,12 @@ def stock_program(
         used = counted[number]
         heads += [semaphores_word(range(used.start, min(used.stop, changed.stop))), places[number]]
         changed = range(used.start, max(used.stop, changed.stop))
-    return compile_program([HERE / "sections.c"], local_bytes=local_bytes), [len(runs), *heads, *words]
+    return _compiled("sections.c", local_bytes), [len(runs), *heads, *words]
+
+
+@cache
+def _compiled(source: str, local_bytes: int) -> ControlProgram:
+    return compile_program([HERE / source], local_bytes=local_bytes)
 
 
 def section_words(blocks: Sequence[Block]) -> dict[int, list[int]]:

@@ -1,5 +1,7 @@
 """Attributes and locations of MLIR as Python values, by jaxlib's bindings."""
 
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -107,20 +109,28 @@ def _number(text: str, dtype: np.dtype) -> np.ndarray:
 
 def user_line(location: ir.Location) -> SourceLine:
     """Return the user's line: the innermost one outside JAX and other installed packages."""
-    lines = list(_lines(location))
-    users = [line for line in lines if not any(part in line.file for part in _LIBRARY)]
-    user = (users or lines or [_UNKNOWN])[0]
-    return SourceLine(user, user)
+    first = None
+    for line in _lines(location):
+        if not any(part in line.file for part in _LIBRARY):
+            return SourceLine(line, line)
+        first = first or line
+    return SourceLine(first or _UNKNOWN, first or _UNKNOWN)
 
 
-def _lines(location: Any) -> list[Line]:
+def _lines(location: Any) -> Iterator[Line]:
     match location:
         case ir.NameLoc():
-            return _lines(location.child_loc)
+            yield from _lines(location.child_loc)
         case ir.CallSiteLoc():
-            return _lines(location.callee) + _lines(location.caller)
+            yield from _lines(location.callee)
+            yield from _lines(location.caller)
         case ir.FusedLoc():
-            return [line for one in list(location.locations) for line in _lines(one)]
+            for one in list(location.locations):
+                yield from _lines(one)
         case ir.FileLineColLoc():
-            return [Line(str(Path(str(location.filename).strip('"'))), location.start_line)]
-    return []
+            yield Line(_file(str(location.filename)), location.start_line)
+
+
+@cache
+def _file(text: str) -> str:
+    return str(Path(text.strip('"')))

@@ -42,6 +42,11 @@ def _routable(m: Module, router: Router) -> Value:
     return Cat(legal, ~begun | (chip == router.chip)).all()
 
 
+def _flits(m: Module, router: Router) -> Mapping[str, Value]:
+    links = [f"links_out.{side}.{vc}" for side, both in enumerate(router.links_out) for vc in range(len(both))]
+    return payloads(router, *links, *(f"local_out.{port}" for port in range(len(router.local_out))))
+
+
 def _line(line, name: str, *others: str) -> dict[str, Value]:
     members = ("storage", "partition", "address", *others)
     return qualify(line.valid, {f"{name}.{member}": getattr(line, member) for member in members})
@@ -104,7 +109,7 @@ FABRIC = {
     ),
     "router": Unit(
         "router", lambda: Router(tests_module("link.test_router").RING), files("link/router_cycles", "link/router"), 4,
-        legal=_routable,
+        legal=_routable, means=_flits,
     ),
     "round_robin": Unit(
         "round robin", lambda: RoundRobin(8), files("primitives/round_robin"), 8, means=_grant

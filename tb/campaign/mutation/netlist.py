@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from amaranth.back import rtlil
 from amaranth.hdl import Cat, ClockDomain, Instance, Module, Signal, Value, ValueLike
@@ -16,7 +16,7 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.tb.proofs.solver import NoAnswer, run_solver
 
 __all__ = [
-    "SELECT_BITS", "Means", "Mutant", "Port", "mutants_of", "ports_of", "rtlil_of", "select_observed",
+    "SELECT_BITS", "Means", "Mutant", "Port", "member", "mutants_of", "ports_of", "rtlil_of", "select_observed",
     "without_memories", "yosys",
 ]  # fmt: skip
 
@@ -98,6 +98,13 @@ def ports_of(component: wiring.Component) -> list[tuple[Port, Signal]]:
     return list(found.values())
 
 
+def member(component: wiring.Component, path: str) -> Any:
+    """Return a member by its path, such as "o.payload" or "links_out.0.1" of an array of arrays."""
+    for name in path.split("."):
+        component = component[int(name)] if name.isdigit() else getattr(component, name)
+    return component
+
+
 def rtlil_of(component: wiring.Component, means: Means = lambda m, component: {}) -> str:
     """Return the RTLIL of a component, module `top`; a value of `means` for a port p7 is the port p7_seen."""
     m = Module()
@@ -107,7 +114,7 @@ def rtlil_of(component: wiring.Component, means: Means = lambda m, component: {}
     ports |= {port.name: (signal, None) for port, signal in ports_of(component)}
     names = {id(signal): port.name for port, signal in ports_of(component)}
     for output, value in means(m, component).items():
-        replaced = Value.cast(attrgetter(output)(component))
+        replaced = Value.cast(member(component, output))
         seen = Signal(len(replaced))
         m.d.comb += seen.eq(value)
         ports[f"{names[id(replaced)]}{_SEEN}"] = seen, None

@@ -11,7 +11,7 @@ from amaranth.lib import wiring
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.tb.campaign.mutation.legal import Legal
-from neuroncore_rtl.tb.campaign.mutation.netlist import Means
+from neuroncore_rtl.tb.campaign.mutation.netlist import Means, member
 
 __all__ = ["Unit", "files", "payloads", "qualify", "tests_module"]
 
@@ -69,5 +69,5 @@ def qualify(valid: Value, outputs: Mapping[str, Value]) -> dict[str, Value]:
 
 def payloads(component, *streams: str, of: str = "") -> dict[str, Value]:
     """Return `Unit.means` that compares payloads of streams only while valid; `of`: prefix of the output names."""
-    ports = {f"{of}{name}.payload": getattr(component, name) for name in streams}
+    ports = {f"{of}{name}.payload": member(component, name) for name in streams}
     return {name: Mux(port.valid, Value.cast(port.payload), 0) for name, port in ports.items()}
