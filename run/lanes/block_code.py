@@ -1,14 +1,15 @@
 """C++ code of a block: its lane instances, their connections, and the remaining cells and registers.
 
 A step begins with copies of the lanes' inputs; then threads step the lanes (`pool.h`); at its end the outputs are
-packed. Most copies are rows of words at a regular distance, moved by a loop or memcpy.
+packed. Most copies are rows of words at a regular distance, moved by a loop or memcpy. A lane passes its outputs to
+neighbours of its kind itself, so a thread writes what it reads in the next step.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise, takewhile
 
-from neuroncore_rtl.run.lanes.lane_code import GROUP, LaneCode, ctype
+from neuroncore_rtl.run.lanes.lane_code import GRANULES, GROUP, LaneCode, ctype
 from neuroncore_rtl.run.lanes.netlist import Bit, LanesNetlist, NetlistInstance, Unsupported
 from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule
 from neuroncore_rtl.run.lanes.values import Expression, Values, runs, word
@@ -19,11 +20,33 @@ Place = tuple[str, str, int]
 """Origin of bits (see `BlockCode._origin`): kind, name, and a number that differs between instances."""
 
 
+def _depths(instances: list[NetlistInstance], port: str) -> list[int]:
+    """Return how many lanes precede each lane in the chain that is connected through an input."""
+    followers: dict[str | None, list[str]] = {}
+    depths = dict.fromkeys((instance.name for instance in instances), 0)
+    for instance in instances:
+        owners = {bit[0].rpartition(".")[0] for bit in instance.inputs[port] if isinstance(bit, tuple)}
+        followers.setdefault(min(owners & depths.keys(), default=None), []).append(instance.name)
+    depth, found = 0, followers.get(None)
+    while found:
+        depths |= dict.fromkeys(found, depth)
+        depth, found = depth + 1, [name for before in found for name in followers.get(before, ())]
+    return [*depths.values()]
+
+
+def _along_chains(instances: list[NetlistInstance]) -> list[NetlistInstance]:
+    """Order lanes by their places in chains, the tiles of an array by columns: neighbours have regular distances."""
+    depths = {tuple(_depths(instances, port)) for port in instances[0].inputs}
+    places = zip(*sorted(depths, key=lambda of: (max(of), of)), strict=True)
+    return [instance for _, _, instance in sorted(zip(places, range(len(instances)), instances, strict=True))]
+
+
 class BlockCode(LaneCode):
     """C++ code of a block, treated as a lane with one instance that contains other lanes.
 
     `modules` are the block and its lanes, from Yosys' `write_json`. `lanes` has the code, `order` the instances, of
-    each kind of lane, by module; more than `threads` do not pay. Raises Unsupported if it cannot be evaluated this way.
+    each kind of lane, by module. More than `threads` do not pay; a block that `is_long` ends last. Raises Unsupported
+    if it cannot be evaluated this way.
     """
 
     def __init__(self, modules: Mapping[str, dict], name: str):
@@ -34,6 +57,7 @@ class BlockCode(LaneCode):
         self.order: dict[str, list[NetlistInstance]] = {}
         for instance in netlist.instances.values():
             self.order.setdefault(instance.module, []).append(instance)
+        self.order = {module: _along_chains(instances) for module, instances in self.order.items()}
         self.index = {i.name: n for instances in self.order.values() for n, i in enumerate(instances)}
         for module, instances in self.order.items():
             lane = LanesNetlist.read(module, modules, lane=True)
@@ -41,7 +65,12 @@ class BlockCode(LaneCode):
                 port for port in lane.inputs if all(i.inputs[port] == instances[0].inputs[port] for i in instances)
             }
             self.lanes[module] = LaneCode(lane, len(instances), alike)
-        self.threads = 1 + max((lane.granules for lane in self.lanes.values()), default=0)
+        granules = max((lane.granules for lane in self.lanes.values()), default=0)
+        self.threads, self.is_long = 1 + granules, granules == GRANULES
+        for module, lane in self.lanes.items():
+            for port in lane.netlist.inputs:
+                if port not in lane.uniform | lane.late and (passed := self._passed(module, lane, port)):
+                    lane.passed[port] = passed
         for port, bits in netlist.outputs.items():
             inputs = self.behind(bits) & set(netlist.inputs)
             if inputs:
@@ -49,6 +78,22 @@ class BlockCode(LaneCode):
                     f"{name}: output {port} depends on input {min(inputs)} within a cycle; a register between them "
                     "would let it be evaluated once a cycle"
                 )
+
+    def _passed(self, module: str, lane: LaneCode, port: str) -> tuple[str, int] | None:
+        """Return the output of the same kind of lane that most inputs are, and its distance in instances, or None."""
+        shapes = [self._shape(instance.inputs[port]) for instance in self.order[module]]
+        first, last, steps = self._commonest(shapes) or (0, 0, ())
+        alike, (number, *_) = shapes[first]
+        kind, name, length, _ = alike[0]
+        if (len(alike), kind, steps) != (1, "lane", (1,)) or first <= number or 2 * (last - first) < len(shapes):
+            return None
+        origin, output, place = self._lane_output(name)
+        if origin != module or place or lane.output_is_uniform(output):
+            return None
+        source, width = lane.register_of(output), lane.netlist.inputs[port]
+        read = source is not None and source not in lane.netlist.registers  # from a memory, not stored in each step
+        whole = length == width == len(lane.netlist.outputs[output])
+        return (lane.port(output), first - number) if whole and not read else None
 
     def _through(self, source: str):
         owner, _, port = source.rpartition(".")
@@ -129,6 +174,10 @@ class BlockCode(LaneCode):
                     f"for (int k = 0; k < {lane.count}; k += WIDTH) {lane.name}_outputs(s.{self._lane(module)}, k);"
                 )
         self.line(f"{self.name}_settle(s);")
+        for module, lane in self.lanes.items():
+            for port, (output, distance) in lane.passed.items():
+                of, size = f"s.{self._lane(module)}", word(lane.netlist.inputs[port]) // 8 * lane.count
+                self.line(f"memcpy(&{of}.next_{lane.port(port)}[{distance}], {of}.{output}, {size});")
         self.line("}", 0)
 
     def _settle(self) -> None:
@@ -308,6 +357,8 @@ class BlockCode(LaneCode):
         self.line(f"{self.name}_end(s);")
         self._body(schedule(netlist.cells, sinks, lambda bit: True), 1)
         for module, lane in self.lanes.items():
+            for place in map(lane.port, lane.passed):
+                self.line(f"exchange(s.{self._lane(module)}.{place}, s.{self._lane(module)}.next_{place});")
             for port in lane.netlist.inputs:
                 if port not in lane.late:
                     self._give(module, lane, port)
@@ -347,7 +398,8 @@ class BlockCode(LaneCode):
         common = self._commonest(shapes)
         if common is not None:
             first, last, steps = common
-            self._give_row(target, width, shapes, first, last - first + 1, 1, steps)
+            if port not in lane.passed:
+                self._give_row(target, width, shapes, first, last - first + 1, 1, steps)
             row = {k for k in range(first, last + 1) if self._moved(shapes[first], steps, k - first) == shapes[k]}
             rest = [k for k in rest if k not in row]
         while rest:

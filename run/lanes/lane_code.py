@@ -17,7 +17,7 @@ from neuroncore_rtl.run.lanes.netlist import (
 from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule, switch_of
 from neuroncore_rtl.run.lanes.values import Expression, Values, word
 
-__all__ = ["GROUP", "LaneCode", "ctype"]
+__all__ = ["GRANULES", "GROUP", "LaneCode", "ctype"]
 
 GROUP = 16
 """Granularity of instance counts: elements of the widest vector."""
@@ -28,8 +28,8 @@ PAGE = 1024
 GRANULES = 16
 """Most granules of a loop over instances."""
 
-GRANULE = 1 << 15
-"""Least work of a granule, in cells of all its instances: almost a microsecond, several times what sharing costs."""
+GRANULE = 1 << 14
+"""Least work of a granule, in cells of all its instances: half a microsecond, twice what sharing costs."""
 
 Through = Callable[[str], Iterable[Bit] | None]
 """Returns the bits that a source depends on within a cycle; None for a port or state."""
@@ -50,6 +50,8 @@ class LaneCode:
         name: name of the structure and prefix of its functions: `_part` steps a range of instances, `_end` then the
             uniform state, and `_settle` updates outputs from the state and the late inputs.
         late: inputs that outputs depend on within a cycle.
+        passed: for inputs that most instances get from another one, which stores them for the next step: the output,
+            and how many places before the input's instance its instance is.
         granules: ranges of instances that threads divide among them; 0 if sharing would not pay.
     """
 
@@ -60,7 +62,9 @@ class LaneCode:
         self.places = {source: f"x{number}" for number, source in enumerate(netlist.widths)}
         self.uniform = self._uniform(uniform_inputs)
         self.late = self.behind(bit for bits in netlist.outputs.values() for bit in bits) & set(netlist.inputs)
-        self.granules = min(GRANULES, self.count // GROUP, len(netlist.cells) * self.count // GRANULE)
+        granules = min(GRANULES, self.count // GROUP, len(netlist.cells) * self.count // GRANULE)
+        self.granules = granules if granules > 1 else 0
+        self.passed: dict[str, tuple[str, int]] = {}
         self.lines: list[str] = []
 
     def _uniform(self, inputs: set[str]) -> set[str]:
@@ -165,8 +169,12 @@ class LaneCode:
     def _structure(self) -> None:
         netlist = self.netlist
         self.line(f"struct {self.name} {{", 0)
+        for port, (_, distance) in self.passed.items():
+            kind, place = ctype(netlist.inputs[port]), self.places[port]
+            self.line(f"{kind} *{place}, *next_{place};  // of this and of the next step")
+            self.line(f"alignas(64) {kind} room_{place}[2][{self.count + distance + GROUP}];")
         for source, width in netlist.widths.items():
-            if source not in netlist.cells:
+            if source not in netlist.cells and source not in self.passed:
                 self._member(width, self.places[source], source in self.uniform)
         for output, bits in netlist.outputs.items():
             if not self.register_of(output):
@@ -179,6 +187,9 @@ class LaneCode:
     def _init(self) -> None:
         netlist = self.netlist
         self.line(f"static void {self.name}_init({self.name}& s) {{", 0)
+        for place in map(self.port, self.passed):
+            self.line(f"s.{place} = s.room_{place}[0];")
+            self.line(f"s.next_{place} = s.room_{place}[1];")
         for source, register in netlist.registers.items():
             self._init_source(source, register.init)
         for number, memory in self._memories():
@@ -217,8 +228,14 @@ class LaneCode:
             if self.output_is_uniform(port):
                 self.line(f"s.{self.port(port)} = {value.code};")
             else:
-                self.line(f"store(&s.{self.port(port)}[k], {value.as_vector().code});")
+                self._store(self.port(port), value.as_vector().code, 1)
         self.line("}", 0)
+
+    def _store(self, place: str, value: str, depth: int) -> None:
+        self.line(f"store(&s.{place}[k], {value});", depth)
+        for port, (output, distance) in self.passed.items():
+            if output == place:
+                self.line(f"store(&s.next_{self.port(port)}[k + {distance}], {value});", depth)
 
     def _body(self, scope: Scope, depth: int) -> None:
         for name in scope.cells:
@@ -295,7 +312,7 @@ class LaneCode:
         for number, memory in self._memories():
             self._writes(number, memory, False, 2, inner)
         for place in [*(self.places[register.name] for register in varying), *words]:
-            self.line(f"store(&s.{place}[k], n_{place});", 2)
+            self._store(place, f"n_{place}", 2)
         if self.fused():
             self.line(f"{self.name}_outputs(s, k);", 2)
         self.line("}")

@@ -1,7 +1,9 @@
 // 32- and 64-bit words, scalar or as a vector of WIDTH, with the operations used by generated code.
 // Comparisons and tests return 0 or 1 as 32 bits.
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 typedef uint32_t V32 __attribute__((vector_size(4 * WIDTH)));
 typedef int32_t S32 __attribute__((vector_size(4 * WIDTH)));
@@ -95,6 +97,18 @@ INLINE void put(uint32_t* p, uint32_t first, uint32_t length, uint64_t x) {
   if (shift + length > 32) p[at + 1] |= (uint32_t)(x >> (32 - shift));
   if (shift + length > 64) p[at + 2] |= (uint32_t)(x >> (64 - shift));
 }
+
+// Zeros, in huge pages if they are many: a step touches all of a block's arrays, more pages than the processor caches.
+static inline void* zeroed(size_t size) {
+  const uintptr_t page = size < 1 << 19 ? 128 : 1 << 21, found = (uintptr_t)calloc(1, size + page - 1);
+  void* aligned = (void*)((found + page - 1) & ~(page - 1));
+#ifdef MADV_HUGEPAGE
+  if (page > 128) madvise(aligned, size, MADV_HUGEPAGE);
+#endif
+  return aligned;
+}
+
+template <class T> INLINE void exchange(T& a, T& b) { T c = a; a = b; b = c; }
 
 // Memories of all instances: word a of instance j is p[a * stride + j].
 INLINE V32 gather(const uint32_t* p, V32 address, uint32_t stride, uint32_t each, uint32_t size) {

@@ -39,7 +39,7 @@ struct Loop {
   uint32_t step;
   bool shared;                   // this step has been offered to the helpers
   alignas(128) uint32_t done;    // granules, of all steps
-  alignas(128) uint64_t range[MOST_THREADS];  // of each thread: number of the step, first granule, end
+  struct alignas(128) { uint64_t of; } range[MOST_THREADS];  // of each thread: number of the step, first granule, end
 
   void begin();
   void end();
@@ -68,7 +68,7 @@ inline Pool pool{};
 // Take a granule and step it; false if all have been taken. An old `range` is never equal to a new one.
 inline bool Loop::take(int thread) {
   for (int n = 0; n < pool.threads; n++) {
-    uint64_t& of = range[thread + n < pool.threads ? thread + n : thread + n - pool.threads];
+    uint64_t& of = range[thread + n < pool.threads ? thread + n : thread + n - pool.threads].of;
     for (uint64_t old = get(of); (old >> 16 & 0xffff) < (old & 0xffff);) {
       const int granule = n ? (int)(old & 0xffff) - 1 : (int)(old >> 16 & 0xffff);
       if (!__atomic_compare_exchange_n(&of, &old, n ? old - 1 : old + 0x10000, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -92,7 +92,7 @@ inline void Loop::begin() {
   step++;
   for (int n = 0; n < pool.threads; n++) {
     const uint64_t first = granules * n / pool.threads, last = granules * (n + 1) / pool.threads;
-    __atomic_store_n(&range[n], (uint64_t)step << 32 | first << 16 | last, __ATOMIC_RELEASE);
+    __atomic_store_n(&range[n].of, (uint64_t)step << 32 | first << 16 | last, __ATOMIC_RELEASE);
   }
   pool.offer(*this);
 }

@@ -24,7 +24,13 @@ def verilog(code: BlockCode) -> str:
 
     given = ", ".join(f"input {bits(width)} {port}" for port, width in inputs)
     returned = ", ".join(f"output {bits(width)} {port}" for port, width in outputs)
+    early = [port if width == 1 else f"{port}[0]" for port, width in inputs]
+    step = f"lanes_begun + int'(^{{{', '.join(early)}}})" if code.is_long else "lanes_step"
     lines = [
+        "`ifndef LANES_BEGUN",
+        "`define LANES_BEGUN",
+        "int lanes_begun;",
+        "`endif",
         f"module {name}({', '.join(ports)});",
         f'  import "DPI-C" function chandle {name}_new();',
         f'  import "DPI-C" function int {name}_begin(input chandle state, {given});',
@@ -36,10 +42,14 @@ def verilog(code: BlockCode) -> str:
         "  int lanes_step;",
         f"  initial lanes_state = {name}_new();",
         "  /* verilator lint_off BLKSEQ */",
-        f"  always @(posedge clk) lanes_step = {name}_begin(lanes_state, {', '.join(port for port, _ in inputs)});",
+        "  always @(posedge clk) begin",
+        f"    lanes_step = {name}_begin(lanes_state, {', '.join(port for port, _ in inputs)});",
+        "    lanes_begun = lanes_begun + 1;",
+        "  end",
         "  /* verilator lint_on BLKSEQ */",
         "  // As outputs depend on `lanes_step`, this follows all registers that the outputs set at the same edge.",
-        f"  always_comb {name}_end(lanes_state, lanes_step, {', '.join(port for port, _ in outputs)});",
+        "  // A long block ends after all blocks have begun and its inputs are known; helpers step it meanwhile.",
+        f"  always_comb {name}_end(lanes_state, {step}, {', '.join(port for port, _ in outputs)});",
         "endmodule",
     ]
     return "\n".join(lines) + "\n"
@@ -66,8 +76,7 @@ def source(code: BlockCode) -> str:
             code.text(),
             "}  // namespace",
             f'extern "C" void* {name}_new() {{',
-            f"  const uintptr_t found = (uintptr_t)calloc(1, sizeof({code.name}) + 127);",
-            f"  {code.name}* s = ({code.name}*)((found + 127) & ~(uintptr_t)127);",
+            f"  {code.name}* s = ({code.name}*)zeroed(sizeof({code.name}));",
             f"  {code.name}_init(*s);",
             "  return s;",
             "}",

@@ -5,9 +5,11 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from amaranth import Cat, Module, Signal
 from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.verilog.conversion import below
@@ -37,16 +39,28 @@ def _run(program: Path, number: int, *arguments: object) -> subprocess.Completed
 
 
 class RingLane(wiring.Component):
-    """Adds its number, and its neighbour's value times a count that is equal in all lanes."""
+    """Adds its number, its neighbour's value times a count that all lanes have, and its neighbour's old value."""
 
     def __init__(self):
-        super().__init__({"number": In(8), "given": In(32), "before": In(32), "own": Out(32)})
+        super().__init__(
+            {"number": In(8), "given": In(32), "before": In(32), "old": In(32), "own": Out(32), "kept": Out(32)}
+        )
 
     def elaborate(self, platform):
         m = Module()
         count, own = Signal(32), Signal(32)
-        m.d.sync += [count.eq(count + self.given), own.eq(own + self.before * count + self.number)]
-        m.d.comb += self.own.eq(own)
+        m.submodules.values = values = Memory(shape=32, depth=4, init=[])
+        read, write = values.read_port(), values.write_port()
+        m.d.sync += [count.eq(count + self.given), own.eq(own + self.before * count + self.number + self.old)]
+        m.d.comb += [
+            self.own.eq(own),
+            self.kept.eq(read.data),
+            read.en.eq(self.given[1]),
+            read.addr.eq(count),
+            write.en.eq(self.given[2]),
+            write.addr.eq(count),
+            write.data.eq(own),
+        ]
         return m
 
 
@@ -60,7 +74,9 @@ class Ring(wiring.Component):
         m = Module()
         ring = [shared(m, f"lane{n:03}", "ring_lane", RingLane, platform) for n in range(self.LANES)]
         for number, lane in enumerate(ring):
-            m.d.comb += [lane.number.eq(number), lane.given.eq(self.given), lane.before.eq(ring[number - 1].own)]
+            before = ring[number - 1]
+            m.d.comb += [lane.number.eq(number), lane.given.eq(self.given)]
+            m.d.comb += [lane.before.eq(before.own), lane.old.eq(before.kept)]
         m.d.comb += self.shown.eq(Cat(lane.own for lane in ring))
         return m
 
@@ -69,7 +85,8 @@ def _ring(monkeypatch, folder: Path) -> list[Path]:
     """Return the sources of a program that steps a ring of lanes, a block that is shared although it is small."""
     monkeypatch.setattr(lane_code, "GRANULE", 1)
     code = BlockCode(netlists("ring", ("ring_lane",), below("ring", Ring())), "ring")
-    assert [lane.granules for lane in code.lanes.values()] == [Ring.LANES // lane_code.GROUP]
+    (lane,) = code.lanes.values()
+    assert lane.granules == Ring.LANES // lane_code.GROUP and [*lane.passed] == ["before"]
     source = folder / "ring.cpp"
     source.write_text(wrapper.source(code))
     return [source, HERE / "block_trial.cpp"]
@@ -88,6 +105,30 @@ def test_pool_has_no_data_race(tmp_path):
     for number in (2, 3, 8):
         done = _run(trial, number, 2_000)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), number
+
+
+def _ring_of_numpy(steps: int) -> str:
+    """Return what the program prints."""
+    given, count, own, kept = np.uint32(1), np.uint32(0), *np.zeros((2, Ring.LANES), np.uint32)
+    values = np.zeros((4, Ring.LANES), np.uint32)
+    for step in range(steps, 0, -1):
+        read, at = kept, count & 3
+        kept = values[at].copy() if given >> 1 & 1 else kept
+        if given >> 2 & 1:
+            values[at] = own
+        own = own + np.roll(own, 1) * count + np.arange(Ring.LANES, dtype=np.uint32) + np.roll(read, 1)
+        count += given
+        if step % 500 == 0:
+            count, own = np.uint32(0), np.zeros_like(own)
+        given = given * np.uint32(1664525) + np.uint32(1013904223) ^ own[step % 128]
+    return "".join(f"{word:08x}\n" for word in own)
+
+
+def test_lanes_pass_their_values_to_neighbours(tmp_path, monkeypatch):
+    """A word that a memory reads is not stored in every step, so its lane does not pass it."""
+    trial = _compiled(PLAIN, _ring(monkeypatch, tmp_path), tmp_path / "trial")
+    with np.errstate(over="ignore"):
+        assert [_run(trial, number, 2_000).stdout for number in (1, 2, 3)] == 3 * [_ring_of_numpy(2_000)]
 
 
 @pytest.mark.slow
