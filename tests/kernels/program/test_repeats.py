@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
-from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy, tensor_tensor
+from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy, tensor_tensor
 from neuroncore_rtl.spec.config import preset_named
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
@@ -54,5 +54,34 @@ def test_an_instruction_that_repeats_another_is_removed(rng, case, kept):
         program, x, y = turns(order, case)
         image = build_image(program, [(x, values)])
         assert [entry.instruction.name for entry in program.entries].count("TENSOR_TENSOR") == count
+        found.append(y.elements(run_golden(image, np.random.default_rng(1)).hbm).copy())
+    assert np.array_equal(*found)
+
+
+COPIES = {
+    "by either engine": (lambda tile, a, turn: (activation(tile, a, "identity"), tensor_copy(tile, a))[turn % 2], 1),
+    "times two": (lambda tile, a, turn: activation(tile, a, "identity", 2.0) if turn else tensor_copy(tile, a), 3),
+    "with a sum": (
+        lambda tile, a, turn: activation(tile[:, :15], a[:, :15], "identity", sum_into=tile[:, 15:]),
+        3,
+    ),
+}
+"""Copy of a tile in each turn of a loop, and how many of three remain."""
+
+
+@pytest.mark.parametrize("case", COPIES)
+def test_a_copy_that_repeats_another_is_removed_whichever_engine_copies(rng, case):
+    values, found, (copied, kept) = rng.integers(0x3F800000, 0x40800000, (4, 16)), [], COPIES[case]
+    for order, count in (("program", 3), ("scheduled", kept)):
+        program = Program(TINY, order=order)
+        x, y = (program.space.hbm(name, FP32, shape) for name, shape in (("x", (4, 16)), ("y", (3, 4, 16))))
+        a = program.space.sbuf("a", FP32, (16,))
+        program.append(dma_copy(a, x))
+        for turn in range(3):
+            tile = program.space.sbuf("tile", FP32, (16,))
+            program.append(copied(tile, a, turn))
+            program.append(dma_copy(y[turn], tile))
+        image = build_image(program, [(x, values)])
+        assert sum(entry.instruction.name in ("ACTIVATE", "TENSOR_COPY") for entry in program.entries) == count
         found.append(y.elements(run_golden(image, np.random.default_rng(1)).hbm).copy())
     assert np.array_equal(*found)
