@@ -2,12 +2,13 @@
 
 from functools import partial
 
-from amaranth import Module
+from amaranth import Cat, Module
 
 from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
 from neuroncore_rtl.hdl.controller.controller import Controller
 from neuroncore_rtl.hdl.controller.decoder import REGION_BITS, Decoder
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
+from neuroncore_rtl.hdl.dma.turns import RunTurns
 from neuroncore_rtl.hdl.memory.onchip import OnChipMemory
 from neuroncore_rtl.hdl.primitives.clock_gate import gated
 from neuroncore_rtl.hdl.queue.boot import Boot
@@ -62,6 +63,10 @@ class CoreUnits:
         self.scalar = gated(m, "scalar", "scalar_engine", partial(ScalarEngine, config), platform)
         dma = partial(DmaEngine, config)
         self.dma = [gated(m, f"dma{number}", "dma_engine", dma, platform) for number in range(config.dma_engines)]
+        for side in range(2 if config.run_interval else 0):
+            m.submodules[f"turns{side}"] = turns = RunTurns(config.dma_engines, config.run_interval)
+            m.d.comb += turns.asks.eq(Cat(engine.asks[side] for engine in self.dma))
+            m.d.comb += [engine.turns[side].eq(turn) for engine, turn in zip(self.dma, turns.turns, strict=True)]
         self.collective = None
         if config.cores > 1:
             collective = partial(CollectiveEngine, link_bytes, config.hbm_bytes, config.cores, config.ring_rate)

@@ -42,9 +42,11 @@ WHY = {
     "is not written to memory",
     "RMS norm + QKV": "twice the tokens of the published run",
     "AdamW": "the profile has two products less per step: x - c x and c x x are single operations of the scalar engine",
-    "student's convolution": "most instructions copy at most 222 elements, and each has the static overhead, which "
-    "AWS's guide gives to much shorter or dependent ones",
-    "rotary": "in the profile the vector engine waits for 28 % of the time; it works for 3.1 ms, as here",
+    "rotary": "in the profile the vector engine waits for 28 % of the time; it works for 3.1 ms, as here. The kernel's "
+    "loop is Python's range, whose 512 turns AWS's compiler unrolls",
+    "softmax of products": "AWS's compiler writes 0.75 GB of intermediate results to HBM and reads them again",
+    "product 4096 x 8192 x 8192 bf16, tiled": "the loads that the kernel asks for take at least 78 ms at the published "
+    "rate of descriptors, so AWS's compiler must have removed or merged some",
 }
 """Reasons for errors above `BAR`, by the first words of a figure's name."""
 

@@ -112,8 +112,9 @@ class DmaEngine:
             def arrive(first: int, last: int) -> None:
                 self._arrive(copy, beats, first, max(last, first + (bursts - 1) * interval))
 
-            asked = self._hbm.read(self._port, now + 1, beats, bursts, arrive)
-            self._continue_source(copy, max(asked, now + bursts * interval))
+            begin, apart = self._runs(0, now + 1, copy.part(number, copy.source.runs))
+            asked = self._hbm.read(self._port, begin, beats, bursts, arrive, apart)
+            self._continue_source(copy, max(asked, begin - 1 + bursts * interval))
         else:
 
             def accept(last: int) -> None:
@@ -185,6 +186,13 @@ class DmaEngine:
         at = max(self._agenda.now + 1, last - AHEAD // 2)
         self._agenda.at(at, self._access, copy, walk, side, first + done, count - done, *rest, then)
 
+    def _runs(self, way: int, cycle: int, runs: int) -> tuple[int, int]:
+        """Return when the first of some runs begins, from `cycle` on, and the cycles from there to the last one."""
+        interval = self._config.run_interval
+        if not (interval and runs):
+            return cycle, 0
+        return self._hbm.runs[way].take(cycle, runs * interval), (runs - 1) * interval
+
     # Destination side
 
     def _start_writing(self) -> None:
@@ -218,6 +226,9 @@ class DmaEngine:
         finish = copy.consumed == copy.groups
         if copy.to_hbm:
             bursts = max(1, copy.part(number, copy.target.bursts))
+            first, apart = self._runs(1, begin + 1, copy.part(number, copy.target.runs))
+            end = max(end + first - begin - 1, first + apart)
+            begin = first - 1
             pushed, _, _ = self._pushes.take(begin + 1, end + 1 - begin, bursts, bursts)
             end = pushed - 1
             ready = begin + 1 + -(-writes // bursts) + 3

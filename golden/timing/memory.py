@@ -97,14 +97,17 @@ class TimedHbm:
         ports = range(config.hbm_ports)
         self._reads = [BurstWindow(self.BURSTS, timing.latency) for _ in ports]
         self.writes = [Server() for _ in ports]
+        self.runs = Server(), Server()  # begins of runs that all DMA engines read and write
         self._limited = _Limited(agenda, self._share, config.hbm_ports) if self._share else None
 
-    def read(self, port: int, cycle: int, beats: int, bursts: int, call: Call) -> int:
-        """Request beats in bursts, from `cycle` on; return the cycle in which the last address is accepted.
+    def read(self, port: int, cycle: int, beats: int, bursts: int, call: Call, apart: int = 0) -> int:
+        """Request beats in bursts, the first from `cycle` on, the last at least `apart` cycles later.
+
+        Return the cycle in which the last address is accepted.
 
         `call` is called with the cycles of the first and last beat, immediately if they are known.
         """
-        asked, first, last = self._reads[port].take(cycle, bursts, bursts, beats)
+        asked, first, last = self._reads[port].take(cycle, bursts + apart, bursts, beats)
         if self._limited:
             self._limited.add(port, 0, first, beats, call)
         else:

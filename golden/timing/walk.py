@@ -21,11 +21,13 @@ class Walk:
     Arguments:
         beats: number of on-chip accesses, or of beats of HBM.
         bursts: number of bursts of HBM; on chip equal to `beats`.
+        runs: number of runs of contiguous bytes.
         banks: index of the bank of each on-chip access, uint8 [beats].
     """
 
     beats: int
     bursts: int
+    runs: int
     banks: np.ndarray
 
 
@@ -69,10 +71,10 @@ def _count_accesses(
     each = ends // beat - places // beat + 1
     beats, bursts = (int((ends // unit - places // unit + 1).sum()) * same for unit in (beat, grid))
     if not pitch:
-        return Walk(beats, bursts, _NO_BANKS)
+        return Walk(beats, bursts, runs, _NO_BANKS)
     firsts = np.repeat(places // beat, each) * beat
     inside = np.arange(beats) - np.repeat(np.cumsum(each) - each, each)
-    return Walk(beats, bursts, ((firsts + inside * beat) // pitch % banks).astype(np.uint8))
+    return Walk(beats, bursts, runs, ((firsts + inside * beat) // pitch % banks).astype(np.uint8))
 
 
 _NO_BANKS = np.zeros(0, np.uint8)

@@ -26,7 +26,7 @@ from neuroncore_rtl.hdl.dma.sequencer import DmaSequencer
 from neuroncore_rtl.hdl.dma.writer import HbmWriter
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
-from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite
+from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, Storage
 from neuroncore_rtl.hdl.primitives.counting import count
 from neuroncore_rtl.hdl.primitives.engine_error import DetailedError
 from neuroncore_rtl.hdl.primitives.fifo import Fifo
@@ -58,6 +58,8 @@ class DmaEngine(wiring.Component):
             read.
         busy: a copy is pending or in flight.
         active: the state of the engine may change at the end of this cycle; otherwise the clock may stop.
+        asks, turns: a run in HBM can begin, and begins; bit 0 of the source, bit 1 of the destination. Only with
+            `config.run_interval`.
     """
 
     def __init__(self, config: Config):
@@ -76,6 +78,7 @@ class DmaEngine(wiring.Component):
                 "active": Out(1),
                 "counters": Out(DmaCounters),
             }
+            | ({"asks": Out(2), "turns": In(2)} if config.run_interval else {})
         )
 
     def elaborate(self, platform):
@@ -94,11 +97,11 @@ class DmaEngine(wiring.Component):
         m.submodules.writer = writer = HbmWriter(size)
         m.submodules.answers = answers = Answers()
         wiring.connect(m, checker.o, sequencer.i)
-        src_left = self._connect(m, "src_runs", src_addresses.o, src_chunker.i)
+        src_left = self._connect(m, "src_runs", self._in_turn(m, 0, src_addresses.o), src_chunker.i)
         src_cut = self._connect(m, "src_chunks", src_chunker.o, reader.i)
         pieces_left = self._connect(m, "pieces", reader.o, caster.i)
         cast_left = self._connect(m, "cast", caster.o, ring.i)
-        dst_left = self._connect(m, "dst_runs", dst_addresses.o, dst_chunker.i)
+        dst_left = self._connect(m, "dst_runs", self._in_turn(m, 1, dst_addresses.o), dst_chunker.i)
         dst_cut = self._connect(m, "dst_chunks", dst_chunker.o, writer.i)
         wiring.connect(m, writer.ring, ring.o)
         wiring.connect(m, rows.src, src_addresses.rows)
@@ -139,6 +142,20 @@ class DmaEngine(wiring.Component):
         self._connect_memories(m, reader, rows, writer, answers)
         self._count(m, reader, writer)
         return m
+
+    def _in_turn(self, m: Module, side: int, source):
+        """Return a stream of runs of which those in HBM wait for their turns."""
+        if not self.config.run_interval:
+            return source
+        passed = stream.Signature(source.payload.shape()).create(path=(f"run{side}",))
+        may = (source.payload.storage != Storage.HBM) | self.turns[side]
+        m.d.comb += [
+            self.asks[side].eq(source.valid & passed.ready & (source.payload.storage == Storage.HBM)),
+            passed.valid.eq(source.valid & may),
+            passed.payload.eq(source.payload),
+            source.ready.eq(passed.ready & may),
+        ]
+        return passed
 
     def _connect(self, m: Module, name: str, source, sink) -> Value:
         """Connect two units, with `config.port_latency` through a two-entry FIFO.

@@ -22,8 +22,8 @@ from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 
 __all__ = [
-    "SHARE", "Matrix", "RowVector", "aligned", "load", "load_row", "load_together", "matrix_of", "on_chip", "one_pass",
-    "rows_like", "store",
+    "Matrix", "RowVector", "aligned", "load", "load_row", "load_together", "matrix_of", "on_chip", "one_pass",
+    "rows_like", "shares_of", "store",
 ]  # fmt: skip
 
 Matrix = Rows | HbmTensor
@@ -40,6 +40,11 @@ SHORTEST = 4
 
 HALVES = 2
 """Maximum copies per tile: the record of a consumer can wait for only two semaphores."""
+
+
+def shares_of(row: int, config: Config) -> int:
+    """Return the number of copies for rows of `row` bytes; 1 on a machine where short runs are slow."""
+    return 1 if config.run_interval else ceil(row / SHARE)
 
 
 def one_pass(config: Config, fmt: Format) -> bool:
@@ -196,7 +201,7 @@ def _shares(config: Config, tile: Tensor, most: int) -> list[tuple[slice, slice]
     Rows are split only if all copies remain long.
     """
     rows, size = _size(tile)
-    count = ceil(size / SHARE)
+    count = shares_of(size, config)
     widest = ceil(tile.size / count / 4) * 4
     parts = max(1, min(most, beats(config, rows, ceil(size / count)) // LONG))
     few = cut(0, rows, ceil(rows / parts))

@@ -134,6 +134,9 @@ CASES = [
     Case("layernorm", f"PRESET=tiny M=12 N=24 {ACCESS}"),
     Case("adamw", f"PRESET=tiny M=12 N=24 STEPS=1 {ACCESS}"),
     Case("program", f"PRESET=tiny SEED=6 {ACCESS}"),
+    *[Case("softmax", f"PRESET=tiny M=40 N=96 RUN_INTERVAL=40{rate}") for rate in ("", " HBM_RATE=5")],
+    Case("program", "PRESET=tiny SEED=6 RUN_INTERVAL=40"),
+    *[CopyCase(name, "PRESET=tiny RUN_INTERVAL=40") for name in COPIES],
     Case("layernorm", "PRESET=tiny M=12 N=24 RESULT_LATENCY=300"),
     Case("matmul", "PRESET=tiny M=20 K=12 N=40 SWAP_CYCLES=23 RESULT_LATENCY=90"),
 ]

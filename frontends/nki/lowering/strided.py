@@ -13,7 +13,7 @@ from neuroncore_rtl.frontends.nki.lowering.operands import in_sbuf, lanes_tensor
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.engines import LONG, beats
-from neuroncore_rtl.kernels.tiling.transfer import SHARE
+from neuroncore_rtl.kernels.tiling.transfer import shares_of
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, DmaCopy, DmaIndex, DmaTensor, Storage
 from neuroncore_rtl.spec.isa.dma.layout import DMA_WIDTHS
@@ -129,7 +129,8 @@ def _shares(
 ) -> list[tuple[slice, ...]]:
     """Split a copy into shares of the size that the kernel library uses, if all shares remain long.
 
-    The innermost dimension is split into shares of a row, with `by_rows` also the partitions.
+    The outermost dimension that suffices is split into shares of a row, so that runs of contiguous bytes remain long;
+    with `by_rows` also the partitions.
     """
     whole = [slice(0, n) for n in counts]
     axis = next((axis for axis in axes if axis is not None), None)
@@ -137,12 +138,15 @@ def _shares(
     if axis is None or axis == last:
         return [tuple(whole)]
     row = prod(n for d, n in enumerate(counts) if d != axis) * size
-    pieces = min(counts[last], ceil(row / SHARE))
-    widest = ceil(ceil(counts[last] / pieces) / 4) * 4
+    wanted = shares_of(row, r.program.config)
+    split = next((d for d, n in enumerate(counts) if d != axis and n >= wanted), last)
+    pieces = min(counts[split], wanted)
+    widest = ceil(counts[split] / pieces)
+    widest = ceil(widest / 4) * 4 if split == last else widest
     parts = max(1, min(r.program.config.hbm_ports, beats(r.program.config, counts[axis], ceil(row / pieces)) // LONG))
     parts = parts if by_rows else 1
     found = []
     for rows in cut(0, counts[axis], ceil(counts[axis] / parts)):
-        for columns in cut(0, counts[last], widest):
-            found.append(tuple(rows if d == axis else columns if d == last else one for d, one in enumerate(whole)))
+        for columns in cut(0, counts[split], widest):
+            found.append(tuple(rows if d == axis else columns if d == split else one for d, one in enumerate(whole)))
     return found
