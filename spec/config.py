@@ -123,8 +123,8 @@ class Config:
             short instruction to the next that depends on it).
         dma_start: cycles from the issue of a copy to its start in the DMA engine, which overlap those of other copies;
             0 to 8191 (NeuronCore-v2: 1.3 us).
-        run_interval: minimum cycles from one run of a copy in HBM, contiguous bytes, to the next run that any DMA engine
-            reads, and likewise for writes; 0 to 255 (NeuronCore-v2: 9.3 ns, 149 ns for each of 16 DMA engines).
+        run_interval: minimum cycles from one run of a copy in HBM, contiguous bytes, to the next run that any DMA
+            engine reads, and the same for writes; 0 to 255 (NeuronCore-v2: 9.3 ns, 149 ns for each of 16 DMA engines).
         hbm_rate: maximum bytes per cycle that the core reads and writes in HBM, a property of the memory around it,
             which the variable BANDWIDTH overrides; 0 to 1024, 0 for no limit besides the width of the ports.
         ring_rate: maximum bytes per cycle that each of the two channels of the collective engine sends; 0 to 64, 0 for

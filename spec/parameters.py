@@ -119,7 +119,7 @@ TRADES: dict[str, tuple[str, str]] = {
     ),
     "run_interval": (
         "the descriptors per time that the DMA engines of NeuronCore-v2 execute: copies with short rows are slow",
-        "that time in each run of a copy; two counters, and in each DMA engine a gate before both chunkers",
+        "that time in each run of a copy; two arbiters with counters, two gates in each DMA engine",
     ),
     "ring_rate": (
         "the rate of the DMA engines that move the data of NeuronCore-v2's collectives",
