@@ -41,6 +41,7 @@ WHY = {
     "start of a DMA": "a copy takes HBM's 64 cycles and 16 of its own; it fetches no descriptors, and its completion "
     "is not written to memory",
     "RMS norm + QKV": "twice the tokens of the published run",
+    "allocated attention": "tiles of q and k have rows of 1 KiB, which take as long as 2.5 KiB",
     "AdamW": "the profile has two products less per step: x - c x and c x x are single operations of the scalar engine",
     "rotary": "in the profile the vector engine waits for 28 % of the time; it works for 3.1 ms, as here. The kernel's "
     "loop is Python's range, whose 512 turns AWS's compiler unrolls",
