@@ -172,7 +172,8 @@ def _execute(call: Any) -> None:
     except KeyboardInterrupt:
         # KeyboardInterrupt rises again as the call returns, which no exception of JAX's must hide.
         WAITING.value, found = 1, program.lost(device)
-    (c_void_p * len(found)).from_address(results)[:] = [HANDLES.new(one) for one in found] if found else []
+    if found:  # a program without results has no list of them
+        (c_void_p * len(found)).from_address(results)[:] = [HANDLES.new(one) for one in found]
     if call.events:
         (c_void_p * 1).from_address(call.events)[0] = HANDLES.new(None)
 
