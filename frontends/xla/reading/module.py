@@ -15,7 +15,7 @@ from neuroncore_rtl.frontends.xla.reading.operations import READERS, Given
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program.source import SourceLine
 
-__all__ = ["parse_artifact", "parse_text", "read_artifact", "read_module"]
+__all__ = ["parse_artifact", "parse_text", "read_module"]
 
 _SAME = frozenset(
     ("stablehlo.optimization_barrier", "sdy.sharding_constraint", "stablehlo.after_all", "stablehlo.create_token")
@@ -30,11 +30,6 @@ def _context() -> ir.Context:
     for dialect in (stablehlo, chlo, sdy):
         dialect.register_dialect(context)
     return context
-
-
-def read_artifact(portable: bytes) -> Graph:
-    """Return the graph of a portable artifact; Refused with the user's line if an operation is not supported."""
-    return read_module(parse_artifact(portable))
 
 
 def parse_artifact(portable: bytes) -> ir.Module:
@@ -54,7 +49,7 @@ def parse_text(text: str | bytes) -> ir.Module:
 
 
 def read_module(module: ir.Module, name: str = "main") -> Graph:
-    """Return the graph of a module's function."""
+    """Return the graph of a module's function; Refused with the user's line if an operation is not supported."""
     legal = legalised(module, _FUNCTIONS)  # its operations live as long as it does
     functions = {
         ir.StringAttr(one.operation.attributes["sym_name"]).value: one.operation
@@ -152,6 +147,6 @@ def _reason(name: str, attributes: Attributes) -> str:
     if short == "custom_call":
         target = attributes.text("call_target_name")
         return f"operations must be StableHLO's own, not a call of {target}; linear algebra and callbacks need the host"
-    if short in ("fft", "cholesky", "triangular_solve", "complex", "real", "imag"):
+    if short in ("fft", "cholesky", "complex"):
         return f"operations must be on real numbers without linear algebra or Fourier transforms, not {short}"
     return f"operations must be of docs/jax.md's table, not {short}"

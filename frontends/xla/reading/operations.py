@@ -9,7 +9,7 @@ import numpy as np
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value, WindowShape
-from neuroncore_rtl.frontends.xla.graph.types import UNSIGNED32
+from neuroncore_rtl.frontends.xla.graph.types import FLOAT32, UNSIGNED32
 from neuroncore_rtl.frontends.xla.reading.attributes import Attributes
 from neuroncore_rtl.frontends.xla.refusal import Refused
 
@@ -41,6 +41,8 @@ _FUNCTIONS = """abs add and atan2 cbrt ceil clamp convert cosine count_leading_z
 exponential_minus_one floor is_finite log log_plus_one logistic maximum minimum multiply negate not or popcnt power
 remainder round_nearest_afz round_nearest_even rsqrt select shift_left shift_right_arithmetic shift_right_logical sign
 sine sqrt subtract tan tanh xor""".split()
+_SYSTEM = 128
+"""Maximum rows of a triangular system, which a program solves one after another."""
 _COMPARISONS = {
     "EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal",
 }  # fmt: skip
@@ -128,24 +130,54 @@ def _broadcast_outside(builder: Builder, given: Given) -> Sequence[Value]:
     return given.append(builder, graph.Broadcast, *given.operands, axes=tuple(range(rank - inner, rank)))
 
 
+@_reads("real", "imag")
+def _part_of_real(builder: Builder, given: Given) -> Sequence[Value]:
+    (value,) = given.operands
+    return [value if given.name.endswith("real") else builder.number(0, value.shape, value.type)]
+
+
 @_reads("map")
 def _map(builder: Builder, given: Given) -> Sequence[Value]:
     return builder.inline(given.blocks[0], *given.operands)
 
 
-@_reads("dot_general")
+@_reads("dot_general", "dot")
 def _dot(builder: Builder, given: Given) -> Sequence[Value]:
     batch, contract = (
         tuple(given.attributes.integers(f"{side}_{kind}_dimensions") for side in ("lhs", "rhs"))
         for kind in ("batching", "contracting")
     )
+    if given.name.endswith("dot"):
+        contract = (given.operands[0].rank - 1,), (0,)
     return given.append(builder, graph.Dot, *given.operands, batch=batch, contract=contract)
 
 
-@_reads("dot")
-def _plain_dot(builder: Builder, given: Given) -> Sequence[Value]:
-    contract = (given.operands[0].rank - 1,), (0,)
-    return given.append(builder, graph.Dot, *given.operands, batch=((), ()), contract=contract)
+@_reads("triangular_solve")
+def _triangular_solve(builder: Builder, given: Given) -> Sequence[Value]:
+    """Append the rows of the solution one after another; each is removed from the rows that are left."""
+    (a, b), (result,), attributes = given.operands, given.results, given.attributes
+    rows, columns, n = a.rank - 2, a.rank - 1, a.shape[-1]
+    if n > _SYSTEM:
+        raise Refused(f"a triangular system must have at most {_SYSTEM} rows, not {n}; solve it on the host")
+    turned, lower = (*range(rows), columns, rows), bool(attributes.integer("lower"))
+    is_right = not attributes.integer("left_side")
+    if is_right != (attributes.text("transpose_a") in ("TRANSPOSE", "ADJOINT")):
+        a, lower = builder.transpose(a, *turned), not lower
+    b = builder.transpose(b, *turned) if is_right else b
+    a, b, found = builder.convert(a, FLOAT32), builder.convert(b, FLOAT32), []
+    for row in range(n) if lower else range(n - 1, -1, -1):
+        one = builder.part(b, rows, at := 0 if lower else row, at + 1)
+        column = builder.part(a, columns, row, row + 1)
+        if not attributes.integer("unit_diagonal"):
+            pivot = builder.part(column, rows, row, row + 1)
+            one = builder.apply("divide", one, builder.broadcast(pivot, one.shape, range(a.rank)))
+        found.append(one)
+        b = builder.part(b, rows, int(lower), n - row if lower else row)
+        column = builder.part(column, rows, *((row + 1, n) if lower else (0, row)))
+        both = (builder.broadcast(value, b.shape, range(a.rank)) for value in (column, one))
+        b = builder.apply("subtract", b, builder.apply("multiply", *both))
+    whole = builder.concatenate((found if lower else found[::-1]) or [b], rows)
+    return [builder.convert(builder.transpose(whole, *turned) if is_right else whole, result.type)]
 
 
 @_reads("sort")

@@ -1,5 +1,7 @@
 """Products of integers, of truths, of mixed floats, and of vectors."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from jax import lax  # noqa: E402
 from jax import numpy as jnp  # noqa: E402
 
 from tests.frontends.xla.bounds import assert_exact, assert_linear, draw_floats, draw_integers  # noqa: E402
+from tests.frontends.xla.results import run_text  # noqa: E402
 
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32]
 
@@ -69,3 +72,21 @@ def test_mixed_floats(types):
 
 def test_nothing_to_add():
     assert_exact(lambda x, y: (x @ y, x.T @ x), np.zeros((3, 0), np.float32), np.zeros((0, 2), np.float32))
+
+
+def test_triangular_systems():
+    rng, diagonal, choices = np.random.default_rng(3), range(5), ("false", "true")
+    for left, lower, unit, transposed in product(choices, choices, choices, ("NO_TRANSPOSE", "TRANSPOSE")):
+        a, x = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((2, 5, 5), (2, 5, 3)))
+        a[:, diagonal, diagonal] = 2  # quotients are exact
+        used = np.tril(a) if lower == "true" else np.triu(a)
+        used[:, diagonal, diagonal] = 1 if unit == "true" else 2
+        used = used if transposed == "NO_TRANSPOSE" else used.swapaxes(1, 2)
+        b, x, of = (used @ x, x, "2x5x3") if left == "true" else (x.mT @ used, x.mT, "2x3x5")
+        text = f"""func.func @main(%a: tensor<2x5x5xf32>, %b: tensor<{of}xf32>) -> tensor<{of}xf32> {{
+          %x = "stablehlo.triangular_solve"(%a, %b) <{{left_side = {left}, lower = {lower}, unit_diagonal = {unit},
+            transpose_a = #stablehlo<transpose {transposed}>}}>
+            : (tensor<2x5x5xf32>, tensor<{of}xf32>) -> tensor<{of}xf32>
+          return %x : tensor<{of}xf32>
+        }}"""
+        np.testing.assert_array_equal(run_text(text, a, b)[0], x)
