@@ -37,6 +37,27 @@ func.func @two_results() {
 }
 """
 
+DATA = """\
+module @jit_main attributes {mhlo.num_partitions = 1 : i32} {
+  func.func public @main() -> (tensor<2xf32> {jax.result_info = "", mhlo.layout_mode = "default"}) {
+    %0 = call @inputs() : () -> tensor<2xf32>
+    %1 = call @expected() : () -> tensor<2xf32>
+    %m = stablehlo.constant dense<[[2.0, 0.0], [0.0, 2.0]]> : tensor<2x2xf32>
+    %2 = stablehlo.add %0, %0 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<2xf32>, tensor<2xf32>) -> ()
+    return %2 : tensor<2xf32>
+  }
+  func.func private @inputs() -> (tensor<2xf32> {mhlo.layout_mode = "default"}) {
+    %cst = stablehlo.constant dense<[1.0, 100.0]> : tensor<2xf32>
+    return %cst : tensor<2xf32>
+  }
+  func.func private @expected() -> (tensor<2xf32> {mhlo.layout_mode = "default"}) {
+    %cst = stablehlo.constant dense<[2.0000007, 200.0]> : tensor<2xf32>
+    return %cst : tensor<2xf32>
+  }
+}
+"""
+
 LEFT_OUT = """\
 func.func @nothing() {
   func.return
@@ -91,6 +112,15 @@ def test_other_results_fail(tmp_path):
     shown = ["wrong.mlir:3: element [1] is -4, not -5", "wrong.mlir:18: element [0] is 2.0, not 2.0999999046325684"]
     # Once with the constants as arguments, once as constants.
     assert report.problems == [shown[0]] * 2 + [shown[1]] * 2
+
+
+def test_files_of_the_test_data_count_last_places(tmp_path):
+    """Three of a number; of a sum, those of the largest one, since its order is free."""
+    far = DATA.replace("2.0000007", "2.000001")
+    total = far.replace("add %0, %0 : (tensor<2xf32>, tensor<2xf32>)", "dot %0, %m : (tensor<2xf32>, tensor<2x2xf32>)")
+    rows = _report(tmp_path, add_float32_2=DATA, add_far=far, sum_bfloat16_2=total).rows["functions"]
+    found = [(row["operation"], row["passed"], row["wrong"]) for row in rows]
+    assert found == [("add_far", 0, 1), ("add", 1, 0), ("sum", 1, 0)]
 
 
 def test_what_the_machine_lacks_is_counted_apart(tmp_path):
