@@ -7,7 +7,7 @@ from neuroncore_rtl.frontends.xla.emit.control import emit_case, emit_while
 from neuroncore_rtl.frontends.xla.emit.convolution import emit_convolution
 from neuroncore_rtl.frontends.xla.emit.emission import VIEWS, Emission
 from neuroncore_rtl.frontends.xla.emit.fused import emit_pass
-from neuroncore_rtl.frontends.xla.emit.moves import emit_concatenate, emit_pad
+from neuroncore_rtl.frontends.xla.emit.moves import emit_bitcast, emit_concatenate, emit_pad
 from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan
 from neuroncore_rtl.frontends.xla.emit.plan import planned
 from neuroncore_rtl.frontends.xla.emit.products import ChipProduct
@@ -24,6 +24,7 @@ __all__ = ["EMITTERS", "emit_block"]
 
 Emitter = Callable[[Emission, Any], None]
 EMITTERS: dict[type[Operation], Emitter] = {
+    graph.Bitcast: emit_bitcast,
     graph.Branches: lambda emission, case: emit_case(emission, case, emit_block),
     graph.Concatenate: emit_concatenate,
     graph.Convolution: emit_convolution,

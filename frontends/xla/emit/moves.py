@@ -1,13 +1,22 @@
-"""Operations that only move elements: concatenation and padding."""
+"""Operations that only move elements or read them as others: concatenation, padding, bits of another type."""
 
 from dataclasses import replace
 
 from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
-from neuroncore_rtl.frontends.xla.graph.operations import Concatenate, Pad
+from neuroncore_rtl.frontends.xla.graph.operations import Bitcast, Concatenate, Pad
+from neuroncore_rtl.frontends.xla.graph.types import dense_steps
 from neuroncore_rtl.kernels.program import HbmTensor
 
-__all__ = ["emit_concatenate", "emit_pad"]
+__all__ = ["emit_bitcast", "emit_concatenate", "emit_pad"]
+
+
+def emit_bitcast(emission: Emission, cast: Bitcast) -> None:
+    """Read the bytes of the operand in row-major order as elements of another width; a copy aligns wider ones."""
+    tensor, shape, fmt = emission.dense(cast.operands[0]), cast.result.shape, cast.result.type.format
+    if tensor.address % (fmt.bits // 8):
+        tensor = emission.copied(tensor)
+    emission.tensors[cast.result] = replace(tensor, format=fmt, shape=shape, steps=dense_steps(shape))
 
 
 def emit_concatenate(emission: Emission, concatenate: Concatenate) -> None:

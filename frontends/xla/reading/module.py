@@ -106,6 +106,8 @@ class _Reader:
             return self._call(
                 attributes.text("decomposition") or attributes.text("callee"), operands, operations, source
             )
+        if alias == "dce_sink":  # JAX's own mark of a value as used
+            return ()
         if alias == "ApproxTopK":
             return self._top(one, operands, operations, source)
         if name not in READERS:

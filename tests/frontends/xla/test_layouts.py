@@ -87,3 +87,18 @@ def test_the_way_through_hbm_has_the_same_results(rng, monkeypatch):
     found = results()
     monkeypatch.setattr(plan, "_SHARE", 1 << 30)
     np.testing.assert_array_equal(results(), found)
+
+
+@pytest.mark.parametrize(
+    ("of", "to"), [(np.float32, np.int8), (np.uint8, np.uint32), (jnp.bfloat16, np.int32), (np.int32, np.uint16)]
+)
+@pytest.mark.parametrize("target", ["golden", "rtl"])
+def test_bits_of_another_width_start_anywhere(of, to, target):
+    ratio, x = np.dtype(to).itemsize // np.dtype(of).itemsize, np.arange(-48, 49).astype(of)
+
+    def function(x):
+        jax.lax.dce_sink_p.bind(x, prevent_mlir_dce=True)  # no instruction
+        part = x[1:].reshape(4, -1, ratio) if ratio else x[1:].reshape(4, -1)
+        return jax.lax.bitcast_convert_type(part, to)[::-1] + 1
+
+    compare(function, x, preset="nano", target=target)
