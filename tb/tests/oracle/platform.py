@@ -18,9 +18,12 @@ __all__ = ["outcomes", "platform_tests", "run_platform"]
 _FILES = "nn_test.py", "lax_test.py"
 _PROCESS = "neuroncore_rtl.tb.tests.oracle.platform_cases"
 _REFUSALS = "UNIMPLEMENTED: ", "RESOURCE_EXHAUSTED: ", "not supported on neuron", "not found for platform neuron"
-_ENVIRONMENT = {"JAX_PLATFORMS": "neuron,cpu", "NEURON_PRESET": "tiny", "JAX_NUM_GENERATED_CASES": "1"}
+_ENVIRONMENT = {
+    "JAX_PLATFORMS": "neuron,cpu", "NEURON_PRESET": "full", "JAX_NUM_GENERATED_CASES": "1",
+    "MALLOC_MMAP_THRESHOLD_": "1048576",  # an empty SBUF is then pages without memory, not 24 MiB of zeros a program
+}  # fmt: skip
 _SECONDS = 30
-"""Seconds after which a case is interrupted."""
+"""Seconds of a processor after which a case is interrupted."""
 _WIDTH = 110
 """Characters of a reason."""
 

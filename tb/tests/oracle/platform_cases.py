@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,8 +44,11 @@ def _outcome(case: unittest.TestCase, seconds: float) -> tuple[str, str]:
     result, ended = unittest.TestResult(), threading.Event()
 
     def watch() -> None:
-        while not ended.wait(seconds):
-            os.kill(os.getpid(), signal.SIGINT)
+        end = time.process_time() + seconds
+        while not ended.wait(1):
+            if time.process_time() > end:
+                os.kill(os.getpid(), signal.SIGINT)
+                end += seconds
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
