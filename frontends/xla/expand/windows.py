@@ -73,11 +73,11 @@ def _along(
 
 
 def expand_select_and_scatter(builder: Builder, operation: SelectAndScatter) -> tuple[Value, ...]:
-    """Return sums of sources: each goes to the element of its window that comparisons in order leave."""
+    """Return sums of sources, or their bits: each goes to the element of its window that comparisons in order leave."""
     (array, source, start), window = operation.operands, operation.window
     shape, counts, offsets = array.shape, source.shape, [*product(*map(range, window.size))]
-    if combined_by(operation.scatter) != "add":
-        raise Refused("a scatter of selected elements must add, not combine by another function")
+    if (function := combined_by(operation.scatter)) not in ("add", "or"):
+        raise Refused("a scatter of selected elements must add or combine by or, not by another function")
     if len(offsets) > _MOST:
         raise Refused(f"a selection's window must have at most {_MOST} elements, not {len(offsets)}")
     first = builder.broadcast(start, shape)
@@ -93,7 +93,7 @@ def expand_select_and_scatter(builder: Builder, operation: SelectAndScatter) -> 
         high = [n - at - (count - 1) * stride - 1 for n, at, count, stride in ends]
         zero, between = builder.number(0, (), source.type), [stride - 1 for stride in window.stride]
         parts.append(builder.pad(part, zero, low, high, between))
-    return builder.inline(operation.scatter, first, builder.combine("add", parts))
+    return builder.inline(operation.scatter, first, builder.combine(function, parts))
 
 
 def _choice(builder: Builder, operation: SelectAndScatter, offsets: Sequence[tuple[int, ...]]) -> Value:

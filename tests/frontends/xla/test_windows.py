@@ -166,3 +166,21 @@ def test_refusals():
     x = np.ones((1100,), np.float32)
     with pytest.raises(Refused, match="at most 1024 elements, not 1100"):
         run_golden(jax.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, (1100,), (1,), "VALID").sum()), x)
+
+
+def test_selected_elements_combine_by_or():
+    text = """func.func @main(%x: tensor<4xi32>, %s: tensor<3xi32>) -> tensor<4xi32> {
+      %z = stablehlo.constant dense<0> : tensor<i32>
+      %r = "stablehlo.select_and_scatter"(%x, %s, %z) <{window_dimensions = array<i64: 2>}> ({
+        ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+          %c = stablehlo.compare GE, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+          stablehlo.return %c : tensor<i1>
+      }, {
+        ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+          %t = stablehlo.or %a, %b : tensor<i32>
+          stablehlo.return %t : tensor<i32>
+      }) : (tensor<4xi32>, tensor<3xi32>, tensor<i32>) -> tensor<4xi32>
+      return %r : tensor<4xi32>
+    }"""
+    found = run_text(text, np.array([1, 5, 2, 3], np.int32), np.array([6, 3, 8], np.int32))[0]
+    np.testing.assert_array_equal(found, [0, 7, 0, 8])
