@@ -65,7 +65,7 @@ class CoreUnits:
         self.dma = [gated(m, f"dma{number}", "dma_engine", dma, platform) for number in range(config.dma_engines)]
         for side in range(2 if config.run_interval else 0):
             m.submodules[f"turns{side}"] = turns = RunTurns(config.dma_engines, config.run_interval)
-            m.d.comb += turns.asks.eq(Cat(engine.asks[side] for engine in self.dma))
+            m.d.comb += turns.requests.eq(Cat(engine.requests[side] for engine in self.dma))
             m.d.comb += [engine.turns[side].eq(turn) for engine, turn in zip(self.dma, turns.turns, strict=True)]
         self.collective = None
         if config.cores > 1:

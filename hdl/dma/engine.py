@@ -58,7 +58,7 @@ class DmaEngine(wiring.Component):
             read.
         busy: a copy is pending or in flight.
         active: the state of the engine may change at the end of this cycle; otherwise the clock may stop.
-        asks, turns: a run in HBM can begin, and begins; bit 0 of the source, bit 1 of the destination. Only with
+        requests, turns: a run in HBM can begin, and begins; bit 0 of the source, bit 1 of the destination. Only with
             `config.run_interval`.
     """
 
@@ -78,7 +78,7 @@ class DmaEngine(wiring.Component):
                 "active": Out(1),
                 "counters": Out(DmaCounters),
             }
-            | ({"asks": Out(2), "turns": In(2)} if config.run_interval else {})
+            | ({"requests": Out(2), "turns": In(2)} if config.run_interval else {})
         )
 
     def elaborate(self, platform):
@@ -150,7 +150,7 @@ class DmaEngine(wiring.Component):
         passed = stream.Signature(source.payload.shape()).create(path=(f"run{side}",))
         may = (source.payload.storage != Storage.HBM) | self.turns[side]
         m.d.comb += [
-            self.asks[side].eq(source.valid & passed.ready & (source.payload.storage == Storage.HBM)),
+            self.requests[side].eq(source.valid & passed.ready & (source.payload.storage == Storage.HBM)),
             passed.valid.eq(source.valid & may),
             passed.payload.eq(source.payload),
             source.ready.eq(passed.ready & may),

@@ -19,22 +19,22 @@ class RunTurns(wiring.Component):
         interval: cycles from one turn to the next, at least 1.
 
     Ports:
-        asks: one bit per engine, set while its next run can begin.
+        requests: one bit per engine, set while its next run can begin.
         turns: the engine whose run begins in this cycle, one-hot; combinational.
     """
 
     def __init__(self, count: int, interval: int):
         self.count = count
         self.interval = interval
-        super().__init__({"asks": In(count), "turns": Out(count)})
+        super().__init__({"requests": In(count), "turns": Out(count)})
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.arbiter = arbiter = RoundRobin(self.count)
         rest = Signal(range(self.interval))
         m.d.comb += [
-            arbiter.requests.eq(self.asks),
-            arbiter.taken.eq((rest == 0) & self.asks.any()),
+            arbiter.requests.eq(self.requests),
+            arbiter.taken.eq((rest == 0) & self.requests.any()),
             self.turns.eq(Mux(rest == 0, arbiter.chosen, 0)),
         ]
         m.d.sync += rest.eq(Mux(arbiter.taken, self.interval - 1, rest - (rest != 0)))

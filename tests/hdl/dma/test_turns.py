@@ -13,11 +13,11 @@ from tests.hdl.simulation import drive, next_turn, simulated
 async def test_turns_go_round_and_are_apart(ctx, dut, count, interval):
     rng, last, due, given = random.Random(count), count - 1, 0, 0
     for cycle in range(100 * interval):
-        asks = rng.getrandbits(count) & rng.getrandbits(count)
-        drive(ctx, dut, asks=asks)
+        requests = rng.getrandbits(count) & rng.getrandbits(count)
+        drive(ctx, dut, requests=requests)
         *_, turns = await ctx.tick().sample(dut.turns)
-        served = asks and cycle >= due
-        last = next_turn(last, asks, count) if served else last
+        served = requests and cycle >= due
+        last = next_turn(last, requests, count) if served else last
         due = cycle + interval if served else due
         given += bool(served)
         assert turns == (1 << last if served else 0)
