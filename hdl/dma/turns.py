@@ -1,4 +1,4 @@
-"""Turns of runs: limits how often the DMA engines together begin a run in HBM."""
+"""Arbiter of runs: limits how often the DMA engines together begin a run in HBM."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -10,7 +10,7 @@ __all__ = ["RunTurns"]
 
 
 class RunTurns(wiring.Component):
-    """Gives turns round robin, at least `interval` cycles apart.
+    """Round-robin arbiter with turns at least `interval` cycles apart.
 
     NeuronCore-v2's DMA engines take a minimum time per descriptor, which a run of contiguous bytes stands for here.
 

@@ -44,7 +44,7 @@ _USUAL = 1e-4
 _NARROW = {"i64": INTEGER32, "ui64": UNSIGNED32, "f64": FLOAT32}
 _OF_BITS = {"popcnt", "count_leading_zeros", "shift_left", "shift_right_logical", "shift_right_arithmetic"}
 _SUMS = r"stablehlo\.(?:convolution|dot|reduce|scatter|select_and_scatter|triangular_solve)"
-"""Operations whose last places depend on an order: those of the largest result count."""
+"""Operations that add in an order of their own: their last places are counted at the largest result."""
 _COUNTS = "functions", "passed", "refused", "wrong", "crashed", "elements"
 _SHOWN = 20
 
