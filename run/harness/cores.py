@@ -166,7 +166,8 @@ class CoreDevice:
         if self.instance:
             kept += modules_of(design.verilog, _LINKS)
             blocks, kept = ((), (*blocks, *kept)) if self.inside and waves else (("core", *blocks), kept)
-        return replace(design, hier_blocks=blocks, kept=kept)
+        side_by_side = ("core", cores) if "core" in blocks and not waves else None
+        return replace(design, hier_blocks=blocks, kept=kept, side_by_side=side_by_side)
 
     def load(self, work: CoreWork, directory: Path) -> tuple[list[str], int]:
         self._check(work)

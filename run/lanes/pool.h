@@ -64,6 +64,7 @@ struct Pool {
   static void* helper(void* thread);
 };
 inline Pool pool{};
+inline thread_local bool inside;  // this thread steps an instance of a loop; it steps loops of that instance alone
 
 // Take a granule and step it; false if all have been taken. An old `range` is never equal to a new one.
 inline bool Loop::take(int thread) {
@@ -83,6 +84,8 @@ inline bool Loop::take(int thread) {
 }
 
 inline void Loop::begin() {
+  shared = false;
+  if (inside) return body(block, 0, count);
   if (!pool.threads) pool.start();
   shared = granules && pool.threads > 1 && !pool.alone;
   if (!shared) {

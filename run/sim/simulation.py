@@ -68,6 +68,8 @@ class Design:
         public: top-level signals that tests read; empty: all top-level signals.
         clock: top-level input driven by Verilator's main program; None: the test drives the clock, as always with
             Icarus (see `run.sim.clock`).
+        side_by_side: one of `hier_blocks` that Verilator's main program evaluates once an edge, its instances in
+            parallel, and their number; no output that depends on an input in the same cycle may lead back to an input.
     """
 
     top: str
@@ -76,6 +78,7 @@ class Design:
     kept: tuple[str, ...] = ()
     public: tuple[str, ...] = ()
     clock: str | None = None
+    side_by_side: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Build:
         waves: whether its runs can record a waveform.
         fresh: whether this call made the build; False: it was cached.
         vectors: whether it calls vector libraries (`run.sim.vectors`).
-        threads: number of threads that pay for them.
+        threads: number of threads that pay for them and for instances side by side.
     """
 
     directory: Path
@@ -131,7 +134,7 @@ def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: 
     labels = vectors.libraries_of(design.verilog)
     libraries = vectors.compile_libraries(labels)  # the build may be from a machine of another level
     note(directory, *map(vectors.source_of, labels), *libraries, *map(seal_of, libraries))
-    threads = vectors.paying_threads(design.verilog)
+    threads = max(vectors.paying_threads(design.verilog), design.side_by_side[1] if design.side_by_side else 1)
     return Build(directory, sim, design.top, waves=waves, fresh=fresh, vectors=bool(labels), threads=threads)
 
 
@@ -145,7 +148,10 @@ def _fingerprint(design: Design, sim: str, waves: bool) -> str:
     }
     if sim == "verilator":
         parts["tool"] = _toolchain()
-        parts["main"] = (verilator.MAIN if design.clock is None else verilator.CLOCKED_MAIN).read_text()
+        mains = [verilator.MAIN if design.clock is None else verilator.CLOCKED_MAIN]
+        if design.side_by_side:
+            mains += [verilator.SIDE_BY_SIDE, vectors.POOL]
+        parts["main"] = [main.read_text() for main in mains]
     else:
         parts["tool"] = TOOLS["iverilog"].locate()
     return _hash(parts)
@@ -186,6 +192,7 @@ def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
     if isinstance(runner, VerilatorRunner):
         runner.hierarchical = bool(design.hier_blocks)
         runner.clock = design.clock
+        runner.side_by_side = design.side_by_side and design.side_by_side[0]
         runner.everything_public = not design.public
         runner.toolchain = _toolchain()
         runner.libraries = vectors.library_paths(vectors.libraries_of(design.verilog))

@@ -29,7 +29,7 @@ from neuroncore_rtl.run.sim.modules import write
 from neuroncore_rtl.run.sim.seal import intact, seal
 
 __all__ = [
-    "LANES_VARIABLE", "LEVELS", "MARK", "MOST_THREADS", "THREADS_VARIABLE", "WAYS",
+    "LANES_VARIABLE", "LEVELS", "MARK", "MOST_THREADS", "POOL", "THREADS_VARIABLE", "WAYS",
     "WrongChoice", "compile_libraries", "compile_library", "compiler_sources", "lanes_choice", "level",
     "libraries_of", "library_paths", "paying_threads", "search_path", "source_of", "threads_choice",
     "threads_of", "use_vectors", "vectorised",
@@ -44,6 +44,9 @@ LEVEL_VARIABLE = "LANES_LEVEL"
 
 MARK = "// lanes: "
 """Prefix of the label that precedes a module which calls a library."""
+
+POOL = FOLDER / "pool.h"
+"""C++ header of the threads that step blocks of lanes, and instances side by side."""
 
 THREADS_MARK = "// threads: "
 """Prefix of the number of threads that pay for the library."""

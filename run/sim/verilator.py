@@ -42,6 +42,9 @@ OPT_FAST = "-O2"
 EXECUTABLE = "simulation"
 """Program in its build directory."""
 
+SIDE_BY_SIDE = _NATIVE / "side_by_side.cpp"
+"""C++ file that evaluates all instances of a hierarchical block in parallel, for `CLOCKED_MAIN`."""
+
 LIBRARY = _NATIVE / "verilated_library.cpp"
 """C++ file with those parts of Verilator's run-time library that all models need."""
 
@@ -138,6 +141,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
     Attributes:
         hierarchical: whether a control file names hierarchical blocks.
         clock: top-level input driven by the main program; None: the test drives the clock.
+        side_by_side: hierarchical block whose instances `SIDE_BY_SIDE` evaluates; None: the design evaluates them.
         everything_public: all top-level signals are public, instead of those in a control file.
         before_make: called after Verilator; the `libraries` to link must exist when it returns.
         toolchain: name that changes with the versions of Verilator and the compiler.
@@ -147,6 +151,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
     clock: str | None
     everything_public: bool
     toolchain: str = "unknown"
+    side_by_side: str | None = None
     libraries: Sequence[Path] = ()
     before_make: Callable[[], object] | None = None
 
@@ -169,6 +174,13 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
         # the first step its outputs are up to date for the second.
         makefile = "Vtop_hier.mk" if self.hierarchical else "Vtop.mk"
         steps = ["hier_verilation", "hier_build"] if self.hierarchical else ["default"]
+        link = [f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator", *map(str, self.libraries)]
+        beside = []
+        if self.side_by_side:
+            block = f"V{self.side_by_side}"
+            evaluation = f"_ZN{len(block)}{block}9eval_stepEv"  # symbol of its method eval_step
+            beside = ["-CFLAGS", f"-I{block} -DBLOCK={block} -DEVALUATION={evaluation}", str(SIDE_BY_SIDE)]
+            link.append(f"-Wl,--wrap={evaluation}")
         commands = [
             [
                 verilator.program,
@@ -176,8 +188,9 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
                 *("--verilate-jobs", "1", "--timescale", "/".join(self.timescale or ())),
                 *("--Mdir", "objects", "--top-module", self.hdl_toplevel, "-o", os.path.join("..", EXECUTABLE)),
                 *("-MAKEFLAGS", for_blocks, "-LDFLAGS"),
-                " ".join([f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator", *map(str, self.libraries)]),
+                " ".join(link),
                 *([] if self.clock is None else ["-CFLAGS", f"-DCLOCK={self.clock}"]),
+                *beside,
                 *(str(MAIN if self.clock is None else CLOCKED_MAIN), str(LIBRARY)),
                 *(str(source.value) for source in self._sources),
             ],

@@ -17,7 +17,7 @@ for argument; do
     case $argument in
         */verilated_library.cpp | */include/verilated*.cpp) library=$argument ;;
         -include-pch) header=own ;;
-        -DCLOCK=*) ;; # only the main program uses the name of the clock
+        -DCLOCK=* | -DBLOCK=* | -DEVALUATION=*) ;; # names that only the main program uses
         -[DOfgm]* | -I/*) options="$options $argument" ;;
     esac
     previous=$argument

@@ -20,6 +20,9 @@
 #endif
 
 extern "C" void vlog_startup_routines_bootstrap(void);
+#ifdef BLOCK
+void step_blocks(bool clock);
+#endif
 
 namespace {
 
@@ -91,6 +94,9 @@ int main(int argc, char** argv) {
         value_callbacks();
         if (now == next_edge) {
             top->CLOCK = !top->CLOCK;
+#ifdef BLOCK
+            step_blocks(top->CLOCK);  // see side_by_side.cpp
+#endif
             next_edge += HALF_PERIOD;
         }
     }

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.collective import reduction
+from neuroncore_rtl.run.sim.vectors import threads_choice
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.tb.tests.links import options, tensor_parallel
@@ -18,6 +19,17 @@ def test_a_layer_is_golden(shared_cores, more):
     report = passed("tensor_parallel", f"{SMALL} {more}")
     assert report.cycles > report.rows["cycles_without_all_reduce"] > report.ideal_cycles
     assert report.rows["link_flits"] > 0
+
+
+def test_cores_side_by_side_are_the_same_for_any_number_of_threads(shared_cores):
+    """Up to four threads share the four cores; of eight threads, each core in turn uses all."""
+    reports = []
+    for number in (1, 2, 3, 8):
+        with threads_choice(number) as used:
+            report = passed("tensor_parallel", f"{SMALL} ERRORS=0.005 STALL=40").as_json()
+        reports.append(report | {"simulated_cycles_per_second": None})
+        assert set(used) == {number}
+    assert reports == 4 * reports[:1]
 
 
 def test_a_sum_in_another_order_is_noticed(shared_cores, monkeypatch):

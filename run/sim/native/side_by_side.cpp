@@ -1,0 +1,54 @@
+// Evaluation of all instances of a hierarchical block, side by side: at each edge of the clock, before the design above.
+//
+// At an edge an instance depends on its state and on inputs that it already has: the design above computes new ones
+// from outputs of this edge, and evaluates an instance for them only at the next edge. That is exact if no output that
+// depends on an input in the same cycle leads back to an input (hdl/chip.py). The linker (--wrap) replaces the
+// evaluation that the block's wrapper calls.
+
+#include <vector>
+
+#include "../../lanes/pool.h"
+
+#define TEXT_OF(name) #name
+#define TEXT(name) TEXT_OF(name)
+#include TEXT(BLOCK.h)
+
+extern "C" {
+void evaluate(BLOCK* block) asm("__real_" TEXT(EVALUATION));
+void evaluate_before_first_edge(BLOCK* block) asm("__wrap_" TEXT(EVALUATION));
+}
+
+namespace {
+
+std::vector<BLOCK*> instances;
+bool begun;
+lanes::Loop loop{};
+
+void evaluate_range(void*, int first, int last) {
+    lanes::inside = loop.shared;
+    for (int n = first; n < last; n++) evaluate(instances[n]);
+    lanes::inside = false;
+}
+
+}  // namespace
+
+void evaluate_before_first_edge(BLOCK* block) {
+    if (begun) return;
+    for (BLOCK* known : instances)
+        if (known == block) return evaluate(block);
+    instances.push_back(block);
+    evaluate(block);
+}
+
+// Evaluate all instances with a new level of the clock. Fewer instances than threads share the threads one by one.
+void step_blocks(bool clock) {
+    begun = true;
+    for (BLOCK* block : instances) block->CLOCK = clock;
+    if (!lanes::pool.threads) lanes::pool.start();
+    loop.body = evaluate_range;
+    loop.count = static_cast<int>(instances.size());
+    loop.granules = loop.count < lanes::pool.threads ? 0 : loop.count;
+    loop.unit = 1;
+    loop.begin();
+    loop.end();
+}
