@@ -5,8 +5,6 @@
 // depends on an input in the same cycle leads back to an input (hdl/chip.py). The linker (--wrap) replaces the
 // evaluation that the block's wrapper calls.
 
-#include <vector>
-
 #include "../../lanes/pool.h"
 
 #define TEXT_OF(name) #name
@@ -20,7 +18,8 @@ void evaluate_before_first_edge(BLOCK* block) asm("__wrap_" TEXT(EVALUATION));
 
 namespace {
 
-std::vector<BLOCK*> instances;
+BLOCK** instances;
+int count;
 bool begun;
 lanes::Loop loop{};
 
@@ -34,20 +33,23 @@ void evaluate_range(void*, int first, int last) {
 
 void evaluate_before_first_edge(BLOCK* block) {
     if (begun) return;
-    for (BLOCK* known : instances)
-        if (known == block) return evaluate(block);
-    instances.push_back(block);
+    int n = 0;
+    while (n < count && instances[n] != block) n++;
+    if (n == count) {
+        instances = static_cast<BLOCK**>(realloc(instances, ++count * sizeof block));
+        instances[n] = block;
+    }
     evaluate(block);
 }
 
 // Evaluate all instances with a new level of the clock. Fewer instances than threads share the threads one by one.
 void step_blocks(bool clock) {
     begun = true;
-    for (BLOCK* block : instances) block->CLOCK = clock;
+    for (int n = 0; n < count; n++) instances[n]->CLOCK = clock;
     if (!lanes::pool.threads) lanes::pool.start();
     loop.body = evaluate_range;
-    loop.count = static_cast<int>(instances.size());
-    loop.granules = loop.count < lanes::pool.threads ? 0 : loop.count;
+    loop.count = count;
+    loop.granules = count < lanes::pool.threads ? 0 : count;
     loop.unit = 1;
     loop.begin();
     loop.end();

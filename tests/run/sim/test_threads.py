@@ -20,6 +20,7 @@ from neuroncore_rtl.run.lanes.block_code import BlockCode
 from neuroncore_rtl.run.lanes.extraction import netlists
 from neuroncore_rtl.run.sim import clang
 from neuroncore_rtl.run.sim.vectors import THREADS_VARIABLE, WrongChoice, paying_threads, threads_choice, threads_of
+from neuroncore_rtl.run.sim.verilator import SIDE_BY_SIDE
 from tests.tb.reports import passed
 
 HERE, FOLDER = Path(__file__).parent, Path(lanes.__file__).parent
@@ -102,6 +103,28 @@ def test_each_granule_is_stepped_once_after_the_loop_before(tmp_path):
 @pytest.mark.slow
 def test_pool_has_no_data_race(tmp_path):
     trial = _compiled(CHECKED, [HERE / "pool_trial.cpp"], tmp_path / "trial")
+    for number in (2, 3, 8):
+        done = _run(trial, number, 2_000)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), number
+
+
+def _blocks(flags: Sequence[str], program: Path) -> Path:
+    symbol = "_ZN6Vblock9eval_stepEv"
+    block = f"-I{HERE / 'blocks'}", "-DCLOCK=clk", "-DBLOCK=Vblock", f"-DEVALUATION={symbol}", f"-Wl,--wrap={symbol}"
+    return _compiled([*flags, *block], [*(HERE / "blocks").glob("*.cpp"), SIDE_BY_SIDE], program)
+
+
+def test_blocks_are_evaluated_once_an_edge(tmp_path):
+    """Up to five threads share the five blocks; of eight, each block in turn uses all for its lanes."""
+    trial = _blocks(PLAIN, tmp_path / "trial")
+    for number in (1, 2, 3, 8):
+        done = _run(trial, number, 2_000)
+        assert (done.returncode, done.stdout) == (0, ""), number
+
+
+@pytest.mark.slow
+def test_blocks_have_no_data_race(tmp_path):
+    trial = _blocks(CHECKED, tmp_path / "trial")
     for number in (2, 3, 8):
         done = _run(trial, number, 2_000)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), number
