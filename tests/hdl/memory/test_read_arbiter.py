@@ -61,11 +61,14 @@ async def test_offered_addresses_stay_and_beats_return_to_their_loader(ctx, dut)
             if ctx.get(manager.r.valid):
                 beat = ctx.get(manager.r.payload)
                 beats.append({name: getattr(beat, name) for name in ("id", "data", "resp", "last")})
-        *_, valid, taken, address = await ctx.tick().sample(ar.valid, ar.ready, ar.payload)
+        readies = (manager.ar.ready for manager in dut.managers)
+        *_, valid, taken, address, first, second = await ctx.tick().sample(ar.valid, ar.ready, ar.payload, *readies)
         assert before is None or (valid, address.addr, address.len) == (1, *before)
         before = (address.addr, address.len) if valid and not taken else None
+        assert first + second == (valid and taken)
         if valid and taken:
             which = address.addr % 2
+            assert (first, second)[which]
             assert {"id": address.id, "addr": address.addr, "len": address.len} == waiting[which]
             waiting[which] = None
             owed.append((which, rng.randrange(3)))
