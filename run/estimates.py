@@ -42,11 +42,11 @@ def estimate(activity: str, size: float = 1, file: Path | None = None) -> float 
 
 
 def remember(activity: str, seconds: float, size: float = 1, file: Path | None = None) -> None:
-    """Record the duration of an activity, if it is long or was long; a file that cannot be written is ignored."""
+    """Record the duration of an activity, if it is long or its estimate is; errors of the file are ignored."""
     file = file or FILE
-    known = _durations(file)
-    if seconds < SHORT / 2 and activity not in known:
+    if seconds < SHORT / 2 and not remark(estimate(activity, size, file)):
         return
+    known = _durations(file)
     known = {**known, activity: {**known.get(activity, {}), f"{size:g}": round(seconds, 1)}}
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     with suppress(OSError):
