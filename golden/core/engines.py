@@ -1,7 +1,7 @@
 """All engines and their memories: executes a record's instruction, or returns the rule that it breaks."""
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.isa.rule import Broken
 __all__ = ["Engines"]
 
 RECORDS = 1 << 16
-"""Size of the cache of decoded instructions, so that a section that runs again is not decoded again."""
+"""Size of the cache of decoded instructions, so that a section or program that runs again is not decoded again."""
 
 
 class Engines:
@@ -37,7 +37,6 @@ class Engines:
         tensor, vector, scalar = TensorEngine(config), VectorEngine(config), ScalarEngine(config)
         self.psum = tensor.psum.view(np.uint8)
         self._context = Context(config, core=number)
-        self._decode = lru_cache(RECORDS)(partial(_decode, config))
         self._execute: dict[Engine, Callable[[Any], tuple[int, int] | None]] = {
             Engine.TENSOR: lambda instruction: tensor.perform(instruction, self.sbuf, self.sbuf),
             Engine.VECTOR: lambda instruction: vector.perform(instruction, self.sbuf, self.psum),
@@ -54,7 +53,7 @@ class Engines:
 
         Raises WaitingCores if a collective must wait for other cores; execute it again later.
         """
-        broken, instruction = self._decode(engine, body, self._context)
+        broken, instruction = _decode(self.config, engine, body, self._context)
         if broken is not None:
             return broken[0], 0
         assert instruction is not None
@@ -70,6 +69,7 @@ class Engines:
         return None
 
 
+@lru_cache(RECORDS)
 def _decode(config: Config, engine: Engine, body: int, context: Context) -> tuple[Broken | None, Instruction | None]:
     kind = instruction_type(engine)
     values = kind.unpack(body)

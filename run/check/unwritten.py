@@ -7,7 +7,7 @@ unwritten tensor; this check tracks each byte in the order of golden's records.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from neuroncore_rtl.run.check.touches import Touch, touches_of
 from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, Storage
 
 __all__ = ["Unwritten", "find_unwritten"]
+
+_touches_of = lru_cache(1 << 14)(touches_of)  # a model runs again with other data
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator
         gathers = isinstance(instruction, DmaCopy) and instruction.gather is not None
         places = [
             (touch, _bytes_of(touch))
-            for touch in touches_of(instruction, config)
+            for touch in _touches_of(instruction, config)
             if touch.storage in written and not (gathers and touch.name == "src")
         ]
         # A predicated copy keeps elements of dst, so it reads them.
