@@ -8,6 +8,7 @@ import signal
 import numpy as np
 import pytest
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.sim import doctor, simulation
 from neuroncore_rtl.run.sim.vectors import THREADS_VARIABLE
 
@@ -16,8 +17,13 @@ _SEED = 20260401
 
 
 def pytest_configure():
-    """Let processes that tests start heed Ctrl-C, which a shell's background jobs ignore, and use one thread each."""
+    """Let processes that tests start heed Ctrl-C, which a shell's background jobs ignore, and use one thread each.
+
+    JAX keeps the code of its CPU functions, with which tests compare: XLA takes as long as all else in their tests.
+    """
     os.environ[THREADS_VARIABLE] = "1"
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(SIM_BUILD / "jax")
+    os.environ |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -30,6 +30,7 @@ def script(tmp_path):
         file = tmp_path / "script.py"
         file.write_text(text)
         paths = {"PYTHONPATH": f"{ROOT}:{tmp_path}", "JAX_PLATFORMS": platform}
+        paths["JAX_ENABLE_COMPILATION_CACHE"] = str(platform == "cpu")
         chosen = {"NEURON_PRESET": "tiny", "NEURON_COMPILE_CACHE_URL": "", **variables}
         command = [sys.executable, "-W", "error::DeprecationWarning:__main__", str(file)]
         environment = os.environ | paths | chosen
