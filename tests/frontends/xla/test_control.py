@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from neuroncore_rtl.kernels.program import flow
 from tests.frontends.xla.results import compare
 
 jax = pytest.importorskip("jax")
@@ -118,9 +119,12 @@ def test_loops_and_branches_nest(form, rounds):
     compare(_nested, _floats(5), rounds)
 
 
-def test_long_loops_raise_the_limit_of_rounds():
-    found = compare(lambda x: lax.fori_loop(0, 12_000, lambda i, c: c ^ i, x), 5)
-    assert found.compiled.program.flow.rounds >= 12_000
+@pytest.mark.parametrize("usual", [1000, pytest.param(flow.LOOP_ROUNDS, marks=pytest.mark.slow)])
+def test_long_loops_raise_the_limit_of_rounds(usual, monkeypatch):
+    monkeypatch.setattr(flow, "LOOP_ROUNDS", usual)
+    rounds = usual * 6 // 5
+    found = compare(lambda x: lax.fori_loop(0, rounds, lambda i, c: c ^ i, x), 5)
+    assert found.compiled.program.flow.rounds >= rounds
 
 
 def test_keys_of_jax_random_need_no_loop():
