@@ -1,16 +1,22 @@
-"""Transposition by the tensor engine: it needs one cycle per column, while DMA needs one cycle per element."""
+"""Transposition by the tensor engine, and other moves on chip, each on the engine that has less to do.
 
+The tensor engine needs one cycle per column, while DMA needs one cycle per element.
+"""
+
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
+from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, as_rows, load_stationary, multiply_moving
-from neuroncore_rtl.kernels.program.instructions import activation, affine_select, memset
+from neuroncore_rtl.kernels.program.instructions import activation, affine_select, memset, tensor_copy
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.transfer import aligned, one_pass
 from neuroncore_rtl.spec.formats import FP32, Format
-from neuroncore_rtl.spec.isa import AluOp, Index
+from neuroncore_rtl.spec.isa import AluOp, Engine, Index
 
-__all__ = ["identity", "transpose", "transpose_tiles"]
+__all__ = ["ChipMoves", "identity", "transpose", "transpose_tiles"]
 
 
 @located
@@ -54,15 +60,47 @@ def transpose(program: Program, x: Rows | Tensor, matrix: Tensor | None = None, 
 
 @located
 def transpose_tiles(program: Program, tiles: Sequence[Tensor], matrix: Tensor) -> Tensor:
-    """Append and return the transposed tiles, side by side in a PSUM bank.
+    """Append and return the transposed tiles, side by side in a PSUM bank, exact in any format of floats.
 
     The tiles have the same number of columns, at most as many as an operand, and together at most as many rows as a
     bank has words. `matrix` is an identity matrix in their format.
     """
     sums, first = program.space.psum("turned", FP32, (program.config.psum_words,), tiles[0].size), 0
     for tile in tiles:
-        size = tile.partitions
-        program.append(load_stationary(aligned(program, tile)))
-        program.append(multiply_moving(sums[:, first : first + size], matrix[:size, :size], transpose=True))
+        start, size = tile.partition, tile.partitions
+        stationary, ones = aligned(program, tile), matrix[start : start + size, start : start + size]
+        for half in sorted({half for half, _, _ in passes(tile.format)}):
+            program.append(load_stationary(stationary, half=half))
+            to = sums[:, first : first + size]
+            program.append(multiply_moving(to, ones, accumulate=half > 0, transpose=True))
         first += size
     return sums[:, :first]
+
+
+@dataclass
+class ChipMoves:
+    """Moves on chip.
+
+    Arguments:
+        program: where instructions are appended.
+        busy: cycles of each engine so far.
+        matrices: identity matrices in SBUF by format.
+    """
+
+    program: Program
+    busy: Counter[Engine] = field(default_factory=Counter)
+    matrices: dict[Format, Tensor] = field(default_factory=dict)
+
+    def move(self, dst: Tensor, source: Tensor) -> None:
+        """Append a copy, a cast if the formats differ."""
+        copies = tensor_copy(dst, source), activation(dst, source, "identity")
+        copy = min(copies, key=lambda one: self.busy[one.engine])
+        self.busy[copy.engine] += dst.size
+        self.program.append(copy)
+
+    def turned(self, tiles: Sequence[Tensor]) -> Tensor:
+        """Append and return transposed tiles, side by side in a PSUM bank; see `transpose_tiles`."""
+        fmt = tiles[0].format
+        if fmt not in self.matrices:
+            self.matrices[fmt] = identity(self.program, fmt)
+        return transpose_tiles(self.program, tiles, self.matrices[fmt])

@@ -4,14 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 from neuroncore_rtl.frontends.xla.emit.control import emit_case, emit_while
-from neuroncore_rtl.frontends.xla.emit.convolution import emit_convolution
 from neuroncore_rtl.frontends.xla.emit.emission import VIEWS, Emission
 from neuroncore_rtl.frontends.xla.emit.fused import emit_pass
-from neuroncore_rtl.frontends.xla.emit.moves import emit_bitcast, emit_concatenate, emit_pad
+from neuroncore_rtl.frontends.xla.emit.moves import (
+    emit_bitcast,
+    emit_concatenate,
+    emit_convolution,
+    emit_gather_rows,
+    emit_pad,
+    emit_scatter_rows,
+)
 from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan
 from neuroncore_rtl.frontends.xla.emit.plan import planned
 from neuroncore_rtl.frontends.xla.emit.products import ChipProduct
-from neuroncore_rtl.frontends.xla.emit.rows import emit_gather_rows, emit_scatter_rows
 from neuroncore_rtl.frontends.xla.emit.sorting import emit_sort_rows
 from neuroncore_rtl.frontends.xla.emit.streamed_products import emit_dot
 from neuroncore_rtl.frontends.xla.fuse.passes import passes_of

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.loops import counter_of
 from neuroncore_rtl.frontends.xla.graph.operations import Branches, Graph, Value, While
 from neuroncore_rtl.frontends.xla.graph.types import UNSIGNED32
+from neuroncore_rtl.kernels.library.copy_hbm import copy_hbm
 from neuroncore_rtl.kernels.program import HbmTensor
 from neuroncore_rtl.kernels.program.flow import LOOP_ROUNDS, Register
 
@@ -24,7 +24,7 @@ def emit_while(emission: Emission, loop: While, emit_block: EmitBlock) -> None:
     carried, flow = [emission.new(value) for value in loop.results], emission.program.flow
     counter = counter_of(loop, emission.makers)
     for tensor, operand in zip(carried, loop.operands, strict=True):
-        copy_dense(emission.program, tensor, emission.tensor(operand))
+        copy_hbm(emission.program, tensor, emission.tensor(operand))
     if counter is not None:
         first = loop.operands[counter.place] if counter.start is None else counter.start
         lower, upper = (_bound(emission, one) for one in (first, counter.limit))
@@ -85,7 +85,7 @@ def _append_round(
             shared = any(one.address <= source.address < one.address + _bytes(one) for one in carried)
             moves.append((carried[place], emission.copied(source) if shared else source))
         for target, source in moves:
-            copy_dense(emission.program, target, source)
+            copy_hbm(emission.program, target, source)
 
 
 def _bytes(tensor: HbmTensor) -> int:
@@ -107,5 +107,5 @@ def emit_case(emission: Emission, case: Branches, emit_block: EmitBlock) -> None
         with _rounds(emission, 1), flow.loop_while(register), emission.inside():
             emit_block(emission, branch)
             for target, result in zip(targets, branch.results, strict=True):
-                copy_dense(emission.program, target, emission.tensor(result))
+                copy_hbm(emission.program, target, emission.tensor(result))
             flow.set(register, 0)

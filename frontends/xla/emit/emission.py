@@ -1,7 +1,7 @@
 """Values of a graph as tensors in HBM, and the program that computes them."""
 
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -10,18 +10,16 @@ from itertools import cycle
 
 import numpy as np
 
-from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
 from neuroncore_rtl.frontends.xla.emit.homes import Home, copy_tile
 from neuroncore_rtl.frontends.xla.fuse.placement import kept_dimensions
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.types import check_narrow, dense_steps
 from neuroncore_rtl.frontends.xla.options import Options
 from neuroncore_rtl.frontends.xla.refusal import Refused
-from neuroncore_rtl.kernels.library.transpose import identity
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
-from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy
+from neuroncore_rtl.kernels.library.copy_hbm import copied, made_adjacent
+from neuroncore_rtl.kernels.library.transpose import ChipMoves
+from neuroncore_rtl.kernels.program import HbmTensor, Program
 from neuroncore_rtl.spec.formats import Format
-from neuroncore_rtl.spec.isa import Engine
 
 __all__ = ["VIEWS", "Emission"]
 
@@ -43,8 +41,6 @@ class Emission:
         numbers: their tensors.
         rounds: limit of the repetitions of an instruction by the loops around.
         homes: tensors in HBM by their addresses, in order.
-        matrices: identity matrices in SBUF by format.
-        busy: cycles of each engine so far.
     """
 
     program: Program
@@ -57,9 +53,7 @@ class Emission:
     owned: set[graph.Value] = field(default_factory=set)
     rounds: int = 1
     homes: dict[int, Home] = field(default_factory=dict)
-    matrices: dict[Format, Tensor] = field(default_factory=dict)
     _addresses: list[int] = field(default_factory=list)
-    busy: Counter[Engine] = field(default_factory=Counter)
 
     @contextmanager
     def inside(self) -> Iterator[None]:
@@ -72,7 +66,7 @@ class Emission:
 
     def forget(self) -> None:
         """Forget all values in SBUF, before and after instructions that may be skipped or repeated."""
-        self.matrices.clear()
+        self.chip.matrices.clear()
         for home in self.homes.values():
             home.residents.clear()
 
@@ -80,18 +74,10 @@ class Emission:
     def ports(self) -> Iterator[int]:
         return cycle(self.program.load_queues[: max(2, self.program.config.hbm_ports)])
 
-    def matrix(self, fmt: Format) -> Tensor:
-        """Return an identity matrix in SBUF."""
-        if fmt not in self.matrices:
-            self.matrices[fmt] = identity(self.program, fmt)
-        return self.matrices[fmt]
-
-    def move(self, dst: Tensor, source: Tensor) -> None:
-        """Append a copy on chip, a cast if the formats differ, on the engine that has less to do."""
-        copies = tensor_copy(dst, source), activation(dst, source, "identity")
-        copy = min(copies, key=lambda one: self.busy[one.engine])
-        self.busy[copy.engine] += dst.size
-        self.program.append(copy)
+    @cached_property
+    def chip(self) -> ChipMoves:
+        """Moves on chip."""
+        return ChipMoves(self.program)
 
     def home(self, view: HbmTensor) -> Home:
         """Return the tensor of a view."""
@@ -181,24 +167,12 @@ class Emission:
 
     def copied(self, tensor: HbmTensor) -> HbmTensor:
         """Append and return a copy in row-major order."""
-        new = self.scratch(tensor.format, tensor.shape, f"{tensor.name}_dense")
-        copy_dense(self.program, new, self.settled(tensor))
-        return new
+        return self._at_home(copied(self.program, self.settled(tensor)))
 
     def adjacent(self, tensor: HbmTensor, fmt: Format) -> HbmTensor:
         """Return a tensor in a format, with adjacent innermost elements; a copy if it is not."""
-        if tensor.size and tensor.steps[-1] != 1 and tensor.shape[-1] > 1:
-            tensor = self.copied(tensor)
-        if tensor.format is fmt:
-            return tensor
-        new = self.scratch(fmt, tensor.shape, f"{tensor.name}_{fmt.name}")
-        copy_dense(self.program, new, tensor)
-        return new
-
-    def scratch(self, fmt, shape: tuple[int, ...], name: str = "scratch") -> HbmTensor:
-        """Return a new tensor in HBM."""
-        tensor = self.program.space.hbm(name, fmt, shape or (1,))
-        return self._at_home(replace(tensor, shape=shape, steps=dense_steps(shape)))
+        found = made_adjacent(self.program, self.settled(tensor), fmt)
+        return found if found is tensor else self._at_home(found)
 
     def constant(self, array: np.ndarray, fmt, name: str = "constant") -> HbmTensor:
         """Return a tensor in HBM with these elements; equal ones share a tensor, repeated elements are stored once."""

@@ -5,7 +5,6 @@ from math import prod
 
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.homes import copy_tile
-from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes, wrap
 from neuroncore_rtl.frontends.xla.emit.nest import Nest, NestTile, nest_on_chip, nests_of
 from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan, along_space, operand_place
 from neuroncore_rtl.frontends.xla.emit.pass_tensors import PassTensors
@@ -15,19 +14,17 @@ from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function, n
 from neuroncore_rtl.frontends.xla.fuse.placement import Placement, number_of, placed_root
 from neuroncore_rtl.frontends.xla.graph.operations import Iota, Operation, Pointwise, Reduce, Value
 from neuroncore_rtl.frontends.xla.graph.types import check_narrow
+from neuroncore_rtl.kernels.library.functions.arithmetic import COMBINING
+from neuroncore_rtl.kernels.library.functions.lanes import LaneOperand, Lanes, wrap
 from neuroncore_rtl.kernels.program import HbmTensor, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.source import override_source
 from neuroncore_rtl.kernels.tiling.blocks import length
 from neuroncore_rtl.spec.formats import INT32, UINT32, Format
-from neuroncore_rtl.spec.isa import AluOp, Index, Storage
+from neuroncore_rtl.spec.isa import Index, Storage
 
 __all__ = ["emit_pass"]
 
-_REDUCTIONS = {
-    "add": AluOp.ADD, "multiply": AluOp.MULTIPLY, "maximum": AluOp.MAX, "minimum": AluOp.MIN,
-    "and": AluOp.BITWISE_AND, "or": AluOp.BITWISE_OR,
-}  # fmt: skip
 _LIVE = 4
 """Tiles of SBUF per value of a pass: two in use and two that are loaded or stored."""
 _IN_PSUM = range(256, 1025)
@@ -127,7 +124,7 @@ class _TileEmitter:
     def _append_elementwise(self, operation: Pointwise) -> None:
         result = operation.result
         check_narrow(result.type)
-        lanes = Lanes(self.program, self._own_shape(result), self.partitions, self.emission.busy)
+        lanes = Lanes(self.program, self._own_shape(result), self.partitions, self.emission.chip.busy)
         lanes.alone = self.nest.extents == self.tile.counts
         place = self.outer.one.places[result]
         operands = [self._find(operand, place) for operand in operation.operands]
@@ -159,7 +156,7 @@ class _TileEmitter:
     def _moved(self, tile: Tensor) -> Tensor:
         """Append and return a copy of a tile in SBUF."""
         copy = self.program.space.sbuf(tile.name, tile.format, tile.shape, tile.partitions)
-        self.emission.move(copy, tile)
+        self.emission.chip.move(copy, tile)
         return copy
 
     def _append_reduction(self, operation: Reduce) -> None:
@@ -167,7 +164,7 @@ class _TileEmitter:
         result, function = operation.result, combining_function(operation)
         assert function is not None
         check_narrow(result.type)
-        lanes = Lanes(self.program, self._own_shape(result), self.partitions, self.emission.busy)
+        lanes = Lanes(self.program, self._own_shape(result), self.partitions, self.emission.chip.busy)
         place = operand_place(self.outer.one, operation, operand)
         source = self._operand(operand, place)
         there = {at for at in place if at is not None}
@@ -177,7 +174,7 @@ class _TileEmitter:
         full = tuple(
             self.tile.counts[d] if self.nest.origin[d][0] in there else 1 for d in self.nest.free
         ) or (1,)  # fmt: skip
-        wide = Lanes(self.program, full, self.partitions, self.emission.busy)
+        wide = Lanes(self.program, full, self.partitions, self.emission.chip.busy)
         source = wide.tile(source, operand.type.format).broadcast_to(*full)
         narrow = result.type.is_integer and result.type.bits < 32 and function in ("add", "multiply")
         total = lanes.new(INT32 if narrow else result.type.format)
@@ -188,14 +185,14 @@ class _TileEmitter:
             turned = source.permute(*rest, *axes)
             shape = tuple(full[n] for n in rest) + (1,) * len(axes)
             lanes.append(
-                isa.tensor_reduce(total.permute(*rest, *axes).reshape(*shape), turned, _REDUCTIONS[function], len(axes))
+                isa.tensor_reduce(total.permute(*rest, *axes).reshape(*shape), turned, COMBINING[function], len(axes))
             )
         else:
             lanes.append(isa.tensor_copy(total, source))
         first = self._operand(start, (None,) * start.rank)
         if isinstance(first, Tensor) or first != neutral_number(function, result.type):
             summed = lanes.new(total.format)
-            lanes.apply(summed, total, _REDUCTIONS[function], first)
+            lanes.apply(summed, total, COMBINING[function], first)
             total = summed
         if narrow:
             wrapped = lanes.new(result.type.format)
@@ -308,7 +305,7 @@ class _TileEmitter:
             kept = tile
             if tile.format is not resident.format:
                 kept = self.program.space.sbuf(tile.name, resident.format, tile.shape, rows)
-                self.emission.move(kept, tile)
+                self.emission.chip.move(kept, tile)
             resident.tiles[first] = kept
         if value in self.emitter.plan.stored:
             to = self._part(self.emission.tensors[value], along, self.tile.starts, tile.shape, rows)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
-from neuroncore_rtl.frontends.xla.emit.copies import merged_lines
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.homes import copy_tile
 from neuroncore_rtl.frontends.xla.emit.relayout import resident_with
@@ -24,6 +23,7 @@ from neuroncore_rtl.kernels.program.instructions import memset
 from neuroncore_rtl.kernels.program.source import override_source
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.transfer import aligned
+from neuroncore_rtl.kernels.tiling.views import merged_lines
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, Format
 
 __all__ = ["ChipProduct", "contraction_rows"]
@@ -179,11 +179,11 @@ class ChipProduct:
         tile = None if resident is None else resident.legal(offset, rows, free, self.program.config)
         if tile is None:
             tile = self.program.space.sbuf(self.out.name, self.out.format, sums.shape, sums.partitions)
-        self.emission.move(tile, sums)
+        self.emission.chip.move(tile, sums)
         if self.stored:
             if tile.format is not self.out.format:
                 tile = self.program.space.sbuf(self.out.name, self.out.format, sums.shape, sums.partitions)
-                self.emission.move(tile, sums)
+                self.emission.chip.move(tile, sums)
             (m, step), (n, inner) = rows[0], free[0]
             address = self.out.address + offset * self.out.format.bits // 8
             part = HbmTensor(

@@ -6,13 +6,10 @@ from itertools import pairwise
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.emit.homes import Home, copy_tile
 from neuroncore_rtl.frontends.xla.emit.residents import SbufCopy, ViewLine, laid_out, places_of
-from neuroncore_rtl.kernels.library.matmul import passes
-from neuroncore_rtl.kernels.program import Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
-from neuroncore_rtl.kernels.tiling.transfer import aligned
-from neuroncore_rtl.spec.formats import FP32, INT8, Format
+from neuroncore_rtl.spec.formats import INT8, Format
 
-__all__ = ["resident_with", "turned_by_array"]
+__all__ = ["resident_with"]
 
 
 def resident_with(
@@ -43,7 +40,7 @@ def _cast(emission: Emission, home: Home, source: SbufCopy, fmt: Format) -> Sbuf
     found = SbufCopy(fmt, source.axes)
     for first, tile in source.tiles.items():
         found.tiles[first] = emission.program.space.sbuf(home.tensor.name, fmt, tile.shape, tile.partitions)
-        emission.move(found.tiles[first], tile)
+        emission.chip.move(found.tiles[first], tile)
     home.residents.append(found)
     return found
 
@@ -106,23 +103,6 @@ def _turned(emission: Emission, home: Home, source: SbufCopy, rows: Sequence[Vie
                 out = target.legal(first + few.start * step, [(length(part), inner)], [(length(few), step)], config)
                 if out is None or None in tiles:
                     return None
-                emission.move(out, turned_by_array(emission, [one for one in tiles if one is not None]))
+                emission.chip.move(out, emission.chip.turned([one for one in tiles if one is not None]))
     home.residents.append(target)
     return target
-
-
-def turned_by_array(emission: Emission, tiles: Sequence[Tensor]) -> Tensor:
-    """Append and return transposed tiles, side by side in a PSUM bank."""
-    program, fmt, first = emission.program, tiles[0].format, 0
-    matrix = emission.matrix(fmt)
-    sums = program.space.psum("turned", FP32, (program.config.psum_words,), tiles[0].size)
-    for tile in tiles:
-        start, size = tile.partition, tile.partitions
-        ones = matrix[start : start + size, start : start + size]
-        stationary = aligned(program, tile)
-        to = sums[:, first : first + size]
-        for half in sorted({half for half, _, _ in passes(fmt)}):
-            program.append(load_stationary(stationary, half=half))
-            program.append(multiply_moving(to, ones, accumulate=half > 0, transpose=True))
-        first += size
-    return sums[:, :first]

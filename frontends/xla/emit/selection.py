@@ -14,23 +14,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuroncore_rtl.frontends.xla.emit.functions import evaluate
-from neuroncore_rtl.frontends.xla.emit.functions.transcendental import ENGINE_FUNCTIONS
-from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes
+from neuroncore_rtl.frontends.xla.emit.functions import append_function
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function
 from neuroncore_rtl.frontends.xla.fuse.placement import Placement, placed_root
 from neuroncore_rtl.frontends.xla.graph.operations import Constant, Operation, Pointwise, Reduce, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32
+from neuroncore_rtl.kernels.library.functions.arithmetic import COMBINING
+from neuroncore_rtl.kernels.library.functions.lanes import LaneOperand, Lanes
+from neuroncore_rtl.kernels.library.functions.transcendental import ENGINE_FUNCTIONS
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["Selection", "Waiting", "append_selected", "reads_once"]
 
-_ARITHMETIC = {
-    "add": AluOp.ADD, "subtract": AluOp.SUBTRACT, "multiply": AluOp.MULTIPLY, "divide": AluOp.DIVIDE,
-    "maximum": AluOp.MAX, "minimum": AluOp.MIN,
-}  # fmt: skip
+_ARITHMETIC = {name: COMBINING[name] for name in ("add", "subtract", "multiply", "maximum", "minimum")}
+_ARITHMETIC["divide"] = AluOp.DIVIDE
 
 
 @dataclass(frozen=True)
@@ -185,7 +184,7 @@ def append_selected(
     tiles = [_appended(one) for one in operands]
     plain = _is_plain(operation) and name in _ARITHMETIC
     dst = lanes.result(result.type.format, name) if plain else lanes.new(result.type.format, name)
-    evaluate(lanes, name, dst, result.type, operation.operands[0].type, *tiles)
+    append_function(lanes, operation, dst, *tiles)
     return dst
 
 

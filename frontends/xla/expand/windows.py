@@ -13,9 +13,10 @@ import numpy as np
 from neuroncore_rtl.frontends.xla.expand.reductions import from_start, in_order
 from neuroncore_rtl.frontends.xla.fuse.passes import combined_by, combining_function, neutral_number
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import Graph, ReduceWindow, SelectAndScatter, Value, WindowShape
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, ReduceWindow, SelectAndScatter, Value
 from neuroncore_rtl.frontends.xla.graph.types import BOOLEAN
 from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.kernels.tiling.phases import WindowShape
 
 __all__ = ["expand_reduce_window", "expand_select_and_scatter"]
 

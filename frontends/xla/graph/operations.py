@@ -12,12 +12,13 @@ import numpy as np
 
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.kernels.program.source import SourceLine
+from neuroncore_rtl.kernels.tiling.phases import WindowShape
 
 __all__ = [
     "Bitcast", "Branches", "Broadcast", "Concatenate", "Constant", "Convolution", "Dot", "DynamicSlice",
     "DynamicUpdate", "Gather", "GatherRows", "Graph", "Iota", "Operation", "Pad", "Pointwise", "RandomBits",
     "Reduce", "ReduceWindow", "Reshape", "Reverse", "Scatter", "ScatterRows", "SelectAndScatter", "Sort", "SortRows",
-    "StridedSlice", "Transpose", "Value", "While", "WindowShape",
+    "StridedSlice", "Transpose", "Value", "While",
 ]  # fmt: skip
 
 _NUMBERS = count()
@@ -176,25 +177,6 @@ class Reduce(Operation):
 
     axes: tuple[int, ...]
     body: Graph
-
-
-class WindowShape(_Record):
-    """Windows of a convolution or reduction, a number for each dimension.
-
-    Arguments:
-        size: elements of a window.
-        stride: distance from one window to the next.
-        low, high: padding before and after; may be negative.
-        spread: dilation of the array.
-        dilation: dilation of the window.
-    """
-
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    low: tuple[int, ...]
-    high: tuple[int, ...]
-    spread: tuple[int, ...]
-    dilation: tuple[int, ...]
 
 
 class ReduceWindow(Operation):

@@ -5,7 +5,8 @@ from dataclasses import fields
 
 import numpy as np
 
-from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value, WindowShape
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value
+from neuroncore_rtl.kernels.tiling.phases import WindowShape
 
 __all__ = ["graph_text"]
 

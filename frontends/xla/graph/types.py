@@ -6,10 +6,12 @@ from math import prod
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import DTypeLike
 
 from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.kernels.library.functions.lanes import ElementKind
 from neuroncore_rtl.spec import formats
-from neuroncore_rtl.spec.formats import Format, IntFormat
+from neuroncore_rtl.spec.formats import Format
 
 __all__ = [
     "BOOLEAN", "CASTS", "FLOAT32", "INTEGER8", "INTEGER32", "UNSIGNED32", "ElementType", "check_narrow",
@@ -17,51 +19,31 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ElementType:
+@dataclass(frozen=True, kw_only=True)
+class ElementType(ElementKind):
     """Type of a value's elements.
 
     Arguments:
         name: StableHLO's name.
-        format: format in memory; booleans are bytes of 0 or 1.
         dtype: numpy's type.
         is_wide: whether the machine does not have the type, so that its values must be constants.
     """
 
     name: str
-    format: Format
     dtype: np.dtype
     is_wide: bool = False
-
-    @property
-    def is_boolean(self) -> bool:
-        return self.name == "i1"
-
-    @property
-    def is_float(self) -> bool:
-        return self.format.is_float
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether this is an integer type other than boolean."""
-        return not (self.is_float or self.is_boolean)
-
-    @property
-    def is_signed(self) -> bool:
-        return isinstance(self.format, IntFormat) and self.format.min < 0
-
-    @property
-    def bits(self) -> int:
-        """Bits of an element in memory."""
-        return self.format.bits
 
     def __str__(self) -> str:
         return self.name
 
 
+def _type(name: str, fmt: Format, dtype: DTypeLike, is_wide: bool = False) -> ElementType:
+    return ElementType(fmt, name == "i1", name=name, dtype=np.dtype(dtype), is_wide=is_wide)
+
+
 _TYPES = {
-    name: ElementType(name, fmt, np.dtype(dtype))
-    for name, fmt, dtype in (
+    one[0]: _type(*one)
+    for one in (
         ("f32", formats.FP32, np.float32),
         ("bf16", formats.BF16, ml_dtypes.bfloat16),
         ("f16", formats.FP16, np.float16),
@@ -78,8 +60,8 @@ _TYPES = {
     )
 }
 _WIDE = {
-    name: ElementType(name, fmt, np.dtype(dtype), True)
-    for name, fmt, dtype in (
+    one[0]: _type(*one, is_wide=True)
+    for one in (
         ("i64", formats.INT32, np.int64), ("ui64", formats.UINT32, np.uint64), ("f64", formats.FP32, np.float64)
     )
 }  # fmt: skip
@@ -92,7 +74,7 @@ _INSTEAD = {
 CASTS = {
     "bf16": _TYPES["bf16"],
     "fp16": _TYPES["f16"],
-    "tf32": ElementType("tf32", formats.TF32, np.dtype(np.float32)),
+    "tf32": _type("tf32", formats.TF32, np.float32),
     "fp8_e4m3": _TYPES["f8E4M3"],
 }
 """Types to which float32 may be cast, by neuronx-cc's names."""

@@ -8,10 +8,11 @@ import numpy as np
 
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
-from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value, WindowShape
+from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32, UNSIGNED32
 from neuroncore_rtl.frontends.xla.reading.attributes import Attributes
 from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.kernels.tiling.phases import WindowShape
 
 __all__ = ["READERS", "Given"]
 

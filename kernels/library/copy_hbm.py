@@ -4,22 +4,21 @@ DMA moves adjacent elements in beats, others one by one. A transposition of inne
 SBUF, where the vector engine transposes blocks of it.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy, transpose
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.engines import LONG, beats
-from neuroncore_rtl.spec.formats import UINT8, UINT16, UINT32
+from neuroncore_rtl.kernels.tiling.views import coalesced, pieces
+from neuroncore_rtl.spec.formats import UINT8, UINT16, UINT32, Format
 
-__all__ = ["coalesced", "copy_dense", "merged_lines", "pieces"]
+__all__ = ["copied", "copy_hbm", "made_adjacent"]
 
 _MOST = 5
 """Maximum dimensions of a copy."""
-_COUNT = 1 << 16
-"""A dimension of a copy must have less elements."""
 _LONG, _FILLED = 256, 512
 """Minimum row of a tensor that is filled from SBUF, and the maximum elements of a partition there."""
 _BLOCK = 32
@@ -28,50 +27,14 @@ _BLOCKS = 16
 """Blocks of a tile that is transposed at once."""
 
 
-def merged_lines(lines: Sequence[tuple[int, ...]], most: int | None = None) -> list[tuple[int, ...]]:
-    """Return dimensions, each an extent and steps, without those of one element, and with adjacent ones as one.
-
-    At least one; of less than `most` elements if several are merged.
-    """
-    found: list[tuple[int, ...]] = []
-    for extent, *steps in lines:
-        if extent == 1:
-            continue
-        is_next = found and all(old == extent * new for old, new in zip(found[-1][1:], steps, strict=True))
-        if is_next and (most is None or found[-1][0] * extent < most):
-            found[-1] = found[-1][0] * extent, *steps
-        else:
-            found.append((extent, *steps))
-    return found or [(1, *(0,) * (len(lines[0]) - 1 if lines else 2))]
-
-
-def coalesced(*tensors: HbmTensor) -> list[HbmTensor]:
-    """Return views of tensors of the same shape, without dimensions that all of them traverse as one."""
-    lines = merged_lines([*zip(tensors[0].shape, *(one.steps for one in tensors), strict=True)], _COUNT)
-    shape, *steps = zip(*lines, strict=True)
-    return [replace(one, shape=shape, steps=own) for one, own in zip(tensors, steps, strict=False)]
-
-
-def pieces(dims: int, *tensors: HbmTensor) -> Iterator[list[HbmTensor]]:
-    """Yield parts of tensors of the same shape, with at most `dims` dimensions of less than 65,536 elements."""
-    views = coalesced(*tensors)
-    for d, extent in enumerate(views[0].shape):
-        if extent >= _COUNT:
-            half = _COUNT // 2
-            for first in range(0, extent, half):
-                part = (slice(None),) * d + (slice(first, first + half),)
-                yield from pieces(dims, *(view[part] for view in views))
-            return
-    outer = max(0, len(views[0].shape) - dims)
-    for index in product(*(range(extent) for extent in views[0].shape[:outer])):
-        yield [view[index] if index else view for view in views]
-
-
-def copy_dense(program: Program, target: HbmTensor, source: HbmTensor) -> None:
+@located
+def copy_hbm(program: Program, target: HbmTensor, source: HbmTensor) -> None:
     """Append a copy between tensors in HBM of the same shape; a cast if the formats differ.
 
-    The innermost dimension of the target has adjacent elements.
+    The innermost dimension of the target has adjacent elements. Raises ValueError if the shapes differ.
     """
+    if target.shape != source.shape:
+        raise ValueError(f"{source.name}: shape must be {list(target.shape)}, not {list(source.shape)}")
     if not source.size:
         return
     to, of = coalesced(target, source)
@@ -87,6 +50,23 @@ def copy_dense(program: Program, target: HbmTensor, source: HbmTensor) -> None:
     to, of = to.permute(*order), of.permute(*order)
     for index in product(*(range(extent) for extent in of.shape[:-2])):
         _transpose(program, to[index], of[index])
+
+
+@located
+def copied(program: Program, source: HbmTensor, fmt: Format | None = None) -> HbmTensor:
+    """Append and return a copy in row-major order, by default in the same format."""
+    target = program.space.hbm(f"{source.name}_dense", fmt or source.format, source.shape or (1,))
+    target = target.reshape(*source.shape)
+    copy_hbm(program, target, source)
+    return target
+
+
+@located
+def made_adjacent(program: Program, tensor: HbmTensor, fmt: Format) -> HbmTensor:
+    """Return a tensor in a format, with adjacent innermost elements; a copy if it is not."""
+    if tensor.size and tensor.steps[-1] != 1 and tensor.shape[-1] > 1:
+        tensor = copied(program, tensor)
+    return tensor if tensor.format is fmt else copied(program, tensor, fmt)
 
 
 def _fill(program: Program, target: HbmTensor, source: HbmTensor) -> None:

@@ -1,9 +1,7 @@
 """Conversions between types, rounding to whole numbers, and to fewer bits."""
 
-from neuroncore_rtl.frontends.xla.emit.functions.bits import UNSIGNED, bits_of
-from neuroncore_rtl.frontends.xla.emit.functions.registry import Registry
-from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes, with_sign, wrap
-from neuroncore_rtl.frontends.xla.graph.types import ElementType
+from neuroncore_rtl.kernels.library.functions.integers import UNSIGNED, bits_of
+from neuroncore_rtl.kernels.library.functions.lanes import ElementKind, LaneOperand, Lanes, Registry, with_sign, wrap
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import INT32, UINT8, UINT32, FloatFormat
@@ -17,7 +15,7 @@ _WHOLE = 2.0**23
 
 
 @FUNCTIONS.named("convert")
-def _convert(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
+def _convert(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     value = lanes.tile(a, of.format)
     if to.is_boolean:
         lanes.apply(dst, value, AluOp.NOT_EQUAL, 0)
@@ -34,7 +32,7 @@ def _convert(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: Lan
         lanes.append(isa.tensor_copy(dst.bitcast(INT32 if of.is_signed else UINT32), value))
 
 
-def _may_wrap(to: ElementType, of: ElementType) -> bool:
+def _may_wrap(to: ElementKind, of: ElementKind) -> bool:
     """Return whether an integer type has values that another one does not have."""
     if of.is_boolean:
         return False
@@ -42,7 +40,7 @@ def _may_wrap(to: ElementType, of: ElementType) -> bool:
 
 
 @FUNCTIONS.named("round_nearest_even")
-def _round_even(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
+def _round_even(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     value = lanes.wide(a)
     magnitude = lanes.function(lanes.new(), value, "abs")
     near = lanes.chain(lanes.new(), magnitude, AluOp.ADD, _WHOLE, AluOp.SUBTRACT, _WHOLE)
@@ -51,7 +49,7 @@ def _round_even(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: 
 
 
 @FUNCTIONS.named("round_nearest_afz")
-def _round_away(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
+def _round_away(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     value = lanes.wide(a)
     magnitude = lanes.function(lanes.new(), value, "abs")
     whole = lanes.apply(lanes.new(), magnitude, AluOp.FLOOR)
@@ -62,7 +60,7 @@ def _round_away(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: 
 
 @FUNCTIONS.named("reduce_precision")
 def _reduce_precision(
-    lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, exponent_bits: int, mantissa_bits: int
+    lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand, exponent_bits: int, mantissa_bits: int
 ) -> None:
     """Append what XLA does: round the mantissa to nearest even, then exponents out of range to infinity or zero."""
     fmt = of.format

@@ -1,4 +1,4 @@
-"""Geometry of a convolution: which elements of the array each output multiplies with each element of the filter.
+"""Geometry of a convolution: which elements of an array each output multiplies with each element of the filter.
 
 Between two elements of an array that is spread there are zeros, which need no products. Outputs are therefore divided
 into phases, in which an element of the filter, a *tap*, meets the same kind of place: outputs first, first + every, ...
@@ -9,17 +9,47 @@ If channels are few, several taps share the partitions.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import gcd
+from math import gcd, prod
 
-from neuroncore_rtl.frontends.xla.graph.operations import Convolution
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 
-__all__ = ["PhaseBox", "PhaseLine", "TapBlock", "phases_of", "tap_blocks"]
+__all__ = [
+    "ColumnPart", "PhaseBox", "PhaseLine", "TapBlock", "WindowShape", "banks_of", "parts_of", "phases_of", "tap_blocks",
+]  # fmt: skip
 
 PhaseBox = tuple[slice, ...]
 """Part of the outputs of a phase: images, then planes, rows and columns."""
 Tap = tuple[tuple[int, ...], tuple[int, ...]]
 """Place of a tap in the filter, and the elements that it meets for the first output."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowShape:
+    """Windows of an array, a number for each dimension.
+
+    Arguments:
+        size: elements of a window.
+        stride: distance from one window to the next.
+        low, high: padding before and after; may be negative.
+        spread: dilation of the array.
+        dilation: dilation of the window.
+    """
+
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    spread: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+    def counts(self, extents: Sequence[int]) -> tuple[int, ...]:
+        """Return the number of windows in an array of these extents."""
+        sides = zip(extents, self.low, self.high, self.spread, self.size, self.dilation, self.stride, strict=True)
+        rooms = [
+            (low + high + (n and (n - 1) * spread + 1) - (size - 1) * dilation - 1, stride)
+            for n, low, high, spread, size, dilation, stride in sides
+        ]
+        return tuple(max(0, room // stride + 1) for room, stride in rooms)
 
 
 @dataclass(frozen=True)
@@ -51,26 +81,25 @@ class PhaseLine:
         return min(starts) + outputs.start * self.step, max(starts) + (outputs.stop - 1) * self.step + 1
 
 
-def phases_of(convolution: Convolution) -> Iterator[tuple[PhaseLine, ...]]:
-    """Yield the phases: three lines, of planes, rows and columns; dimensions that there are not have one element."""
-    rank = convolution.result.rank - 2
-    own = [_lines(convolution, axis) for axis in range(rank)]
-    yield from product(*[[PhaseLine(0, 1, 1, 1, ((0, 0),), 1)]] * (3 - rank), *own)
+def phases_of(
+    window: WindowShape, reverse: Sequence[bool], extents: Sequence[int], counts: Sequence[int]
+) -> Iterator[tuple[PhaseLine, ...]]:
+    """Yield the phases: three lines, of planes, rows and columns; dimensions that there are not have one element.
+
+    `extents` and `counts` are those of the array and of the outputs; `reverse` flips the filter.
+    """
+    own = [_lines(window, axis, reverse[axis], *sides) for axis, sides in enumerate(zip(extents, counts, strict=True))]
+    yield from product(*[[PhaseLine(0, 1, 1, 1, ((0, 0),), 1)]] * (3 - len(own)), *own)
 
 
-def _lines(convolution: Convolution, axis: int) -> list[PhaseLine]:
-    window, extent, count = (
-        convolution.window,
-        convolution.operands[0].shape[2 + axis],
-        convolution.result.shape[2 + axis],
-    )
+def _lines(window: WindowShape, axis: int, reverse: bool, extent: int, count: int) -> list[PhaseLine]:
     size, stride, spread = window.size[axis], window.stride[axis], window.spread[axis]
     every, found = spread // gcd(stride, spread), []
     for first in range(min(every, count)):
         outputs, step = len(range(first, count, every)), every * stride // spread
         meets = [(tap, first * stride + tap * window.dilation[axis] - window.low[axis]) for tap in range(size)]
         taps = tuple(
-            (size - 1 - tap if convolution.reverse[axis] else tap, place // spread)
+            (size - 1 - tap if reverse else tap, place // spread)
             for tap, place in meets
             if place % spread == 0 and place // spread < extent and place // spread + step * (outputs - 1) >= 0
         )
@@ -94,6 +123,7 @@ class TapBlock:
 
     @property
     def height(self) -> int:
+        """Rows of the stationary operand."""
         return length(self.rows) * len(self.taps)
 
 
@@ -122,3 +152,43 @@ def tap_blocks(lines: Sequence[PhaseLine], channels: int, lanes: int) -> Iterato
                         taps = [zip(plane, row, column, strict=True) for column in columns[some] for row in own[few]]
                         places = tuple((place, start) for place, start in taps)
                         yield TapBlock(part, places, (height, across(height)))
+
+
+@dataclass(frozen=True)
+class ColumnPart:
+    """Outputs with adjacent sums in a bank; `pitch` is the distance of rows that are multiplied together."""
+
+    box: PhaseBox
+    columns: int
+    pitch: int = 0
+
+
+def parts_of(box: PhaseBox, words: int, flat: bool, pitch: int) -> Iterator[ColumnPart]:
+    """Yield parts of at most as many columns as a bank has words; in a flat tile, images and planes are adjacent."""
+    extents, counts, inner = [*map(length, box)], [1] * len(box), 1
+    if flat:
+        for axis in reversed(range(len(box))):
+            counts[axis] = min(extents[axis], words // inner)
+            inner *= extents[axis]
+            if counts[axis] < extents[axis]:
+                break
+    else:
+        counts[3] = min(extents[3], words)
+        if counts[3] == extents[3]:
+            counts[2] = min(extents[2], (words - counts[3]) // pitch + 1 if pitch else words // counts[3])
+    for part in product(*(cut(one.start, one.stop, count) for one, count in zip(box, counts, strict=True))):
+        rows, width = length(part[2]), length(part[3])
+        if flat or not pitch or rows == 1:
+            yield ColumnPart(part, prod(map(length, part)))
+        else:
+            yield ColumnPart(part, (rows - 1) * pitch + width, pitch)
+
+
+def banks_of(parts: Sequence[ColumnPart], words: int) -> list[list[ColumnPart]]:
+    """Return the parts that share each bank."""
+    found: list[list[ColumnPart]] = []
+    for part in parts:
+        if not found or sum(one.columns for one in found[-1]) + part.columns > words:
+            found.append([])
+        found[-1].append(part)
+    return found

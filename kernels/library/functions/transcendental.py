@@ -1,11 +1,9 @@
-"""Functions of the scalar engine, and functions made of them."""
+"""Functions of floats: those of the scalar engine, and others made of them."""
 
 from functools import partial
 from math import inf, pi, sqrt
 
-from neuroncore_rtl.frontends.xla.emit.functions.registry import Registry
-from neuroncore_rtl.frontends.xla.emit.lanes import LaneOperand, Lanes, with_sign
-from neuroncore_rtl.frontends.xla.graph.types import ElementType
+from neuroncore_rtl.kernels.library.functions.lanes import ElementKind, LaneOperand, Lanes, Registry, with_sign
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import FP32, INT32, UINT8
@@ -23,7 +21,7 @@ _PI = 3.1415927410125732
 """The FP32 number next to pi."""
 
 
-def _activate(function: str, lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
+def _activate(function: str, lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     lanes.function(dst, a, function)
 
 
@@ -31,7 +29,7 @@ FUNCTIONS.update({name: partial(_activate, function) for name, function in ENGIN
 
 
 @FUNCTIONS.named("exponential_minus_one")
-def _expm1(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
+def _expm1(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     """Append 2 t / (1 - t), t = tanh(x / 2), for small x, and exp(x) - 1 for others."""
     value = lanes.wide(a)
     t = lanes.function(lanes.new(), value, "tanh", 0.5)
@@ -43,7 +41,7 @@ def _expm1(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneO
 
 
 @FUNCTIONS.named("log_plus_one")
-def _log1p(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
+def _log1p(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     """Append ln(u) x / (u - 1), u = 1 + x: their errors cancel; x where u is 1, ln(u) where it is infinite."""
     value = lanes.wide(a)
     u = lanes.apply(lanes.new(), value, AluOp.ADD, 1.0)
@@ -56,13 +54,13 @@ def _log1p(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneO
 
 
 @FUNCTIONS.named("tan")
-def _tan(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
+def _tan(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     value = lanes.tile(a, FP32)
     lanes.apply(dst, lanes.function(lanes.new(), value, "sin"), AluOp.DIVIDE, lanes.function(lanes.new(), value, "cos"))
 
 
 @FUNCTIONS.named("atan2")
-def _atan2(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand, b: LaneOperand) -> None:
+def _atan2(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand, b: LaneOperand) -> None:
     """Append arctan |y / x|, subtracted from pi if x is negative, with the sign of y.
 
     The ratio of two infinities is 1, of two zeros 0.
@@ -80,7 +78,7 @@ def _atan2(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneO
 
 
 @FUNCTIONS.named("erfc")
-def _erfc(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOperand) -> None:
+def _erfc(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     """Append 2 gelu(z) / z, z = -sqrt(2) x, and 1 - erf(x) for small x."""
     value = lanes.wide(a)
     z = lanes.apply(lanes.new(), value, AluOp.MULTIPLY, -sqrt(2.0))
@@ -92,3 +90,17 @@ def _erfc(lanes: Lanes, dst: Tensor, to: ElementType, of: ElementType, a: LaneOp
     finite = lanes.chain(lanes.new(UINT8), value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, inf)
     tail = lanes.choose(lanes.new(), finite, tail, centre)
     lanes.choose(dst, near, centre, tail)
+
+
+@FUNCTIONS.named("cbrt")
+def _cube_root(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
+    """Append a power with Newton's step y + (x / y^2 - y) / 3, where that is a number; signs are those of x."""
+    value = lanes.wide(a)
+    x = lanes.function(lanes.new(), value, "abs")
+    y = lanes.apply(lanes.new(), x, AluOp.POWER, 1 / 3)
+    ratio = lanes.apply(lanes.new(), x, AluOp.DIVIDE, lanes.apply(lanes.new(), y, AluOp.MULTIPLY, y))
+    error = lanes.apply(lanes.new(), ratio, AluOp.SUBTRACT, y)
+    part = lanes.apply(lanes.new(), error, AluOp.MULTIPLY, 1 / 3)
+    near = lanes.apply(lanes.new(), y, AluOp.ADD, part)
+    number = lanes.apply(lanes.new(UINT8), near, AluOp.IS_EQUAL, near)
+    with_sign(lanes, dst, lanes.choose(lanes.new(), number, near, y), value)

@@ -8,34 +8,42 @@ A stationary operand is loaded once for as many sums as there are open banks.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
-from neuroncore_rtl.frontends.xla.emit.columns import ColumnPart, banks_of, parts_of
-from neuroncore_rtl.frontends.xla.emit.convolution_operands import (
+from neuroncore_rtl.kernels.library.convolution.operands import (
     ConvolutionFilter,
     copy_long,
     grouped,
     is_turned,
     padded_tile,
 )  # fmt: skip
-from neuroncore_rtl.frontends.xla.emit.copies import copy_dense
-from neuroncore_rtl.frontends.xla.emit.emission import Emission
-from neuroncore_rtl.frontends.xla.emit.phases import PhaseBox, PhaseLine, TapBlock, phases_of, tap_blocks
-from neuroncore_rtl.frontends.xla.emit.streamed_products import product_format
-from neuroncore_rtl.frontends.xla.graph.operations import Convolution
-from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.kernels.library.copy_hbm import made_adjacent
 from neuroncore_rtl.kernels.library.matmul import passes
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, load_stationary, multiply_moving
-from neuroncore_rtl.kernels.program.instructions import tensor_copy
+from neuroncore_rtl.kernels.library.transpose import ChipMoves
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.phases import (
+    ColumnPart,
+    PhaseBox,
+    PhaseLine,
+    TapBlock,
+    WindowShape,
+    banks_of,
+    parts_of,
+    phases_of,
+    tap_blocks,
+)
 from neuroncore_rtl.kernels.tiling.transfer import aligned
+from neuroncore_rtl.kernels.tiling.views import pieces
 from neuroncore_rtl.spec.config import PSUM_BANKS
-from neuroncore_rtl.spec.formats import FP32, INT8, INT32
+from neuroncore_rtl.spec.formats import FP32, INT8, INT32, Format
 
-__all__ = ["emit_convolution"]
+__all__ = ["convolution"]
 
 _OPEN = PSUM_BANKS // 2
 """Banks of sums that a stationary operand is loaded for; the others hold the sums before and after them."""
@@ -45,39 +53,70 @@ _SHARE = 4
 """Fraction of SBUF for the array, and for the filter: 1 / 4."""
 
 
-def emit_convolution(emission: Emission, convolution: Convolution) -> None:
-    """Append a convolution: group by group, phase by phase."""
-    (left, right), out = convolution.operands, emission.new(convolution.result)
-    if out.shape[2:] and len(out.shape) > 5:
-        raise Refused(f"convolutions must have 1 to 3 spatial dimensions, not {len(out.shape) - 2}")
-    if not out.size:
-        return
-    fmt = product_format(emission.options, left, right)
-    groups = convolution.groups * convolution.batch_groups
-    filter_, reverse = emission.tensor(right), list(convolution.reverse)
-    for axis, step in enumerate(filter_.steps[2:]):
-        if step < 0:
-            flip = [slice(None)] * len(filter_.shape)
-            flip[2 + axis] = slice(None, None, -1)
-            filter_, reverse[axis] = filter_[tuple(flip)], not reverse[axis]
-    convolution = replace(convolution, reverse=tuple(reverse))
-    array = grouped(emission.tensor(left), 0 if convolution.batch_groups > 1 else 1, groups)
-    filter_ = grouped(filter_, 0, groups).permute(0, 2, 3, 4, 5, 1)
-    out = grouped(out, 1, groups)
-    phases = [*phases_of(convolution)]
-    turned = is_turned(emission.program.config, filter_, fmt)
+@located
+def convolution(
+    program: Program,
+    out: HbmTensor,
+    array: HbmTensor,
+    filter_: HbmTensor,
+    window: WindowShape,
+    reverse: tuple[bool, ...] = (),
+    *,
+    groups: int = 1,
+    batch_groups: int = 1,
+    fmt: Format | None = None,
+    chip: ChipMoves | None = None,
+    clear: Callable[[HbmTensor], None] | None = None,
+) -> None:
+    """Append a convolution in HBM: group by group, phase by phase.
+
+    Arguments:
+        program: where instructions are appended.
+        out: [N, O, spatial], with at most three spatial dimensions.
+        array: [N, C, spatial]; views need no copy if adjacent elements are adjacent in HBM.
+        filter_: [O, C / groups, spatial].
+        window: the filter's places in the array.
+        reverse: spatial dimensions in which the filter is flipped; default none.
+        groups: number of groups that divide C and O.
+        batch_groups: number of groups that divide N and O.
+        fmt: format of the products, default the array's; others are cast.
+        chip: for moves on chip.
+        clear: appends zeros to a part of the result that no element of the array reaches.
+
+    Raises:
+        ValueError: if the shapes do not fit.
+    """
+    rank, count = len(window.size), groups * batch_groups
+    fmt, chip, reverse = fmt or array.format, chip or ChipMoves(program), reverse or (False,) * rank
+    wanted = array.shape[0] // batch_groups, filter_.shape[0], *window.counts(array.shape[2:])
+    if rank > 3 or filter_.shape[2:] != window.size or out.shape != wanted:
+        rule = f"shape must be {list(wanted)} for a filter of {list(window.size)} in at most three dimensions"
+        raise ValueError(f"{out.name}: {rule}, not {list(out.shape)} for {list(filter_.shape[2:])}")
+    phases = [*phases_of(window, reverse, array.shape[2:], out.shape[2:])]
+    array = grouped(array, 0 if batch_groups > 1 else 1, count)
+    filter_ = grouped(filter_, 0, count).permute(0, 2, 3, 4, 5, 1)
+    out = grouped(out, 1, count)
+    turned = is_turned(program.config, filter_, fmt)
     if not turned and filter_.steps[-1] != 1:
-        filter_ = emission.adjacent(filter_, fmt)
-    array = emission.adjacent(array, fmt)
-    for group in range(groups):
-        own = _Group(emission, array[group], ConvolutionFilter(emission, filter_[group], fmt, turned))
+        filter_ = made_adjacent(program, filter_, fmt)
+    array = made_adjacent(program, array, fmt)
+    for group in range(count):
+        own = _Group(chip, array[group], ConvolutionFilter(chip, filter_[group], fmt, turned))
         for lines in phases:
             part = out[group][(slice(None), slice(None), *(line.outputs for line in lines))]
             if array.shape[2] and all(line.taps for line in lines):
                 own.append(part, lines)
+            elif clear is not None:
+                clear(part)
             else:
-                zero = emission.constant(convolution.result.type.dtype.type(0).reshape(()), out.format)
-                copy_dense(emission.program, part, replace(zero, shape=part.shape, steps=(0,) * 5))
+                _clear(program, part)
+
+
+def _clear(program: Program, part: HbmTensor) -> None:
+    zero = program.space.sbuf("zero", part.format, (1,), 1)
+    program.append(memset(zero, 0))
+    for (one,) in pieces(4, part):
+        program.append(dma_copy(one, zero))
 
 
 @dataclass
@@ -85,18 +124,18 @@ class _Group:
     """A group of channels.
 
     Arguments:
-        emission: the emission.
+        chip: for moves on chip.
         array: [images, channels, planes, rows, columns].
         filter: the filter.
     """
 
-    emission: Emission
+    chip: ChipMoves
     array: HbmTensor
     filter: ConvolutionFilter
 
     @property
     def program(self) -> Program:
-        return self.emission.program
+        return self.chip.program
 
     def append(self, out: HbmTensor, lines: Sequence[PhaseLine]) -> None:
         """Append a phase: out [images, outputs, planes, rows, columns]."""
@@ -131,7 +170,7 @@ class _Group:
         for block in blocks:
             if (key := (block.rows.start, block.copies)) not in tiles:
                 sides = block.rows, lines, box, block.copies, loaded[block.rows.start]
-                tiles[key] = padded_tile(self.emission, self.array, *sides)
+                tiles[key] = padded_tile(self.chip, self.array, *sides)
         return [tiles[block.rows.start, block.copies][: block.height] for block in blocks]
 
     def _append_products(

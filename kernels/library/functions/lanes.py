@@ -1,22 +1,22 @@
-"""Instructions of the vector and the scalar engine on tiles of one shape.
+"""Instructions of the vector and the scalar engine on tiles of one shape, and a registry of functions made of them.
 
 An operand is a tile on chip or a number; a result is a new tile. Arithmetic is FP32 with one rounding to the result's
 type, or exact modulo 2^32 for integers.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import Concatenate
 
-from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.spec.formats import FP32, INT32, Format, IntFormat
 from neuroncore_rtl.spec.isa import AluOp, Elementwise, Engine, Opcode, Storage
 
-__all__ = ["LaneOperand", "Lanes", "with_sign", "wrap"]
+__all__ = ["ElementKind", "LaneOperand", "Lanes", "MissingUnit", "Registry", "with_sign", "wrap"]
 
 LaneOperand = Tensor | float | int
 """A tile on chip, or a number."""
@@ -30,6 +30,38 @@ _DIVISIBLE = (
 )  # fmt: skip
 _PART = 256
 """Elements of a part of a row."""
+
+
+class MissingUnit(ValueError):
+    """A machine without the unit for an operation."""
+
+
+@dataclass(frozen=True)
+class ElementKind:
+    """Kind of elements: their format; booleans are bytes of 0 or 1."""
+
+    format: Format
+    is_boolean: bool = False
+
+    @property
+    def is_float(self) -> bool:
+        """Whether elements are floats."""
+        return self.format.is_float
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether this is an integer kind other than boolean."""
+        return not (self.is_float or self.is_boolean)
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether elements are integers, some of them negative."""
+        return isinstance(self.format, IntFormat) and self.format.min < 0
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element in memory."""
+        return self.format.bits
 
 
 @dataclass
@@ -104,7 +136,7 @@ class Lanes:
     def apply(self, dst: Tensor, a: LaneOperand, op: AluOp, b: LaneOperand = 0, fmt: Format | None = None) -> Tensor:
         """Append dst = op(a, b) and return dst; `fmt` is the format of a tile for two numbers."""
         if op in _UNITS and not getattr(self.program.config, _UNITS[op]):
-            raise Refused(f"a machine for {op.name} must have the unit, {_UNITS[op].upper()}=1")
+            raise MissingUnit(f"a machine for {op.name} must have the unit, {_UNITS[op].upper()}=1")
         if isinstance(a, Tensor) and isinstance(b, Tensor):
             self.append(isa.tensor_tensor(dst, a, b, op))
         elif isinstance(b, Tensor):
@@ -157,3 +189,20 @@ def with_sign(lanes: Lanes, dst: Tensor, magnitude: Tensor, value: Tensor) -> No
     both = lanes.new()
     lanes.apply(both.bitcast(INT32), magnitude.bitcast(INT32), AluOp.BITWISE_OR, sign)
     lanes.append(isa.tensor_copy(dst, both))
+
+
+LaneFunction = Callable[Concatenate[Lanes, Tensor, ElementKind, ElementKind, ...], None]
+"""Of lanes, destination, kinds of the result and of the first operand, operands."""
+
+
+class Registry(dict[str, LaneFunction]):
+    """Functions by name."""
+
+    def named(self, name: str) -> Callable[[LaneFunction], LaneFunction]:
+        """Return a decorator that registers a function."""
+
+        def register(function: LaneFunction) -> LaneFunction:
+            self[name] = function
+            return function
+
+        return register

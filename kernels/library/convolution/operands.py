@@ -10,14 +10,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 
-from neuroncore_rtl.frontends.xla.emit.copies import merged_lines
-from neuroncore_rtl.frontends.xla.emit.emission import Emission
-from neuroncore_rtl.frontends.xla.emit.phases import PhaseBox, PhaseLine, TapBlock
-from neuroncore_rtl.frontends.xla.emit.relayout import turned_by_array
+from neuroncore_rtl.kernels.library.transpose import ChipMoves
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program.instructions import memset
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.engines import LONG, beats
+from neuroncore_rtl.kernels.tiling.phases import PhaseBox, PhaseLine, TapBlock
+from neuroncore_rtl.kernels.tiling.views import merged_lines
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import INT8, Format
 from neuroncore_rtl.spec.isa.access import allowed_start
@@ -57,7 +56,7 @@ def _merged(*tensors: HbmTensor | Tensor) -> list[HbmTensor | Tensor]:
 
 
 def padded_tile(
-    emission: Emission, array: HbmTensor, rows: slice, lines: Sequence[PhaseLine], box: PhaseBox,
+    chip: ChipMoves, array: HbmTensor, rows: slice, lines: Sequence[PhaseLine], box: PhaseBox,
     copies: tuple[int, int], loaded: dict[int, Tensor],
 ) -> Tensor:  # fmt: skip
     """Append the load of some channels with their padding, and of copies that are shifted by rows and columns of taps.
@@ -66,7 +65,7 @@ def padded_tile(
     """
     reaches = [line.reach(part) for line, part in zip(lines, box[1:], strict=True)]
     shape, channels = (length(box[0]), *(end - first for first, end in reaches)), length(rows)
-    tile = emission.program.space.sbuf(array.name, array.format, shape, channels * prod(copies))
+    tile = chip.program.space.sbuf(array.name, array.format, shape, channels * prod(copies))
     whole = [slice(max(0, first), min(end, line.extent)) for (first, end), line in zip(reaches, lines, strict=True)]
     (rows_of, columns_of), parts = ([start for _, start in line.taps] for line in lines[1:]), []
     for copy, (column, row) in enumerate(product(columns_of[: copies[1]], rows_of[: copies[0]])):
@@ -78,19 +77,19 @@ def padded_tile(
             within = [slice(one.start - first, one.stop - first) for one, first in zip(there, firsts, strict=True)]
             inner = [slice(one.start - of.start, one.stop - of.start) for one, of in zip(there, whole, strict=True)]
             parts.append((copy * channels, (slice(None), slice(None), *inner), (slice(None), *within)))
-    _clear_border(emission.program, tile, [within for *_, within in parts])
+    _clear_border(chip.program, tile, [within for *_, within in parts])
     for lane, inner, within in parts:
         target = tile[lane : lane + channels][(slice(None), *within)]
         source = array[(box[0], rows, *whole)].permute(1, 0, 2, 3, 4)
-        if _is_moved(emission.program, target, source):
+        if _is_moved(chip.program, target, source):
             if lane not in loaded:
                 # The engines access the same partitions on both sides.
-                dense = emission.program.space.sbuf(array.name, array.format, source.shape[1:], lane + channels)
+                dense = chip.program.space.sbuf(array.name, array.format, source.shape[1:], lane + channels)
                 loaded[lane] = dense[lane:]
-                copy_long(emission.program, loaded[lane], source)
-            emission.move(target, loaded[lane][inner])
+                copy_long(chip.program, loaded[lane], source)
+            chip.move(target, loaded[lane][inner])
         else:
-            copy_long(emission.program, target, source[inner])
+            copy_long(chip.program, target, source[inner])
     return tile
 
 
@@ -136,14 +135,14 @@ class ConvolutionFilter:
     """A group's filter.
 
     Arguments:
-        emission: the emission.
+        chip: for moves on chip.
         tensor: [channels, planes, rows, columns, outputs].
         format: format of the stationary operand.
         turned: whether the array transposes it.
         tiles: its parts in SBUF.
     """
 
-    emission: Emission
+    chip: ChipMoves
     tensor: HbmTensor
     format: Format
     turned: bool
@@ -156,7 +155,7 @@ class ConvolutionFilter:
 
     def stationary(self, block: TapBlock, few: slice) -> Tensor:
         """Return a block's part of some outputs, which is loaded once, or at each use if the filter has no room."""
-        outputs, config = self.tensor.shape[-1], self.emission.program.config
+        outputs, config = self.tensor.shape[-1], self.chip.program.config
         wide = -(-outputs // LOAD_COLUMNS) * LOAD_COLUMNS
         size = -(-self.tensor.size // (outputs * block.height)) * wide * self.format.bits
         fits = self.turned or size * _SHARE <= config.sbuf_bytes * 8
@@ -167,7 +166,7 @@ class ConvolutionFilter:
         return self.tiles[key][:, few.start - own.start : few.stop - own.start]
 
     def _new(self, shape: tuple[int, ...], partitions: int) -> Tensor:
-        return self.emission.program.space.sbuf(self.tensor.name, self.format, shape, partitions)
+        return self.chip.program.space.sbuf(self.tensor.name, self.format, shape, partitions)
 
     def _transposed(self, block: TapBlock, few: slice) -> Tensor:
         """Append and return a block's part, transposed from a load with outputs along the partitions."""
@@ -176,15 +175,15 @@ class ConvolutionFilter:
             order = sorted(range(4), key=lambda d: -self.tensor.steps[d])
             source = self.tensor[..., few].permute(4, *order)
             tile = self._new(source.shape[1:], length(few))
-            copy_long(self.emission.program, tile, source)
+            copy_long(self.chip.program, tile, source)
             self.tiles[key] = tile.permute(*(order.index(d) for d in range(4)))
         # The engines gather the taps, since the array transposes adjacent columns.
         flat = self._new((block.height,), length(few))
         for place, (tap, _) in enumerate(block.taps):
             part = self.tiles[key][(slice(None), block.rows, *tap)]
-            self.emission.move(flat[:, place * channels : (place + 1) * channels], part)
+            self.chip.move(flat[:, place * channels : (place + 1) * channels], part)
         found = self._new((length(few),), block.height)
-        self.emission.move(found, turned_by_array(self.emission, [flat]))
+        self.chip.move(found, self.chip.turned([flat]))
         return found
 
     def _loaded(self, block: TapBlock, few: slice) -> Tensor:
@@ -198,5 +197,5 @@ class ConvolutionFilter:
                 flat = taps.reshape(prod(taps.shape[:4]), length(few))
                 parts = [(0, flat[numbers[0] * channels :][: block.height])]
         for first, part in parts:
-            copy_long(self.emission.program, tile[first : first + part.shape[0]], part)
+            copy_long(self.chip.program, tile[first : first + part.shape[0]], part)
         return tile
