@@ -97,7 +97,7 @@ def emit_case(emission: Emission, case: Branches, emit_block: EmitBlock) -> None
     targets, flow = [emission.new(value) for value in case.results], emission.program.flow
     build, every = Builder(case.source, emission.program.config), (len(case.branches),)
     index = build.convert(case.operands[0], UNSIGNED32)
-    index = build.apply("minimum", index, build.number(every[0] - 1, (), UNSIGNED32))
+    index = build.apply("minimum", index, every[0] - 1)
     is_taken = build.apply("equal", build.broadcast(index, every), build.iota(every, 0, UNSIGNED32))
     emit_block(emission, Graph(arguments=(), operations=build.operations, results=(is_taken,)))
     registers = [flow.register(name="branch") for _ in case.branches]

@@ -23,7 +23,7 @@ def expand_case(builder: Builder, case: Branches) -> tuple[Value, ...] | None:
     number = builder.convert(case.operands[0], UNSIGNED32)
     results = found[-1]
     for place, others in enumerate(found[:-1]):
-        is_taken = builder.apply("equal", number, builder.number(place, (), UNSIGNED32))
+        is_taken = builder.apply("equal", number, place)
         results = tuple(
             builder.apply("select", builder.broadcast(is_taken, one.shape), one, other)
             for one, other in zip(others, results, strict=True)

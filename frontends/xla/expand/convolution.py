@@ -40,7 +40,7 @@ def _operands(builder: Builder, convolution: Convolution, groups: int) -> tuple[
     left, right = builder.convert(left, FLOAT32), builder.convert(right, FLOAT32)
     between = [spread - 1 for spread in window.spread]
     sides = [(0, 0, *one) for one in (window.low, window.high, between)]
-    left = builder.pad(left, builder.number(0, (), FLOAT32), *sides)
+    left = builder.pad(left, 0, *sides)
     images, channels, *extents = left.shape
     order = 0, *range(2, 3 + len(extents))
     if convolution.groups > 1:

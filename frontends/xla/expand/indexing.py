@@ -14,8 +14,8 @@ from neuroncore_rtl.frontends.xla.graph.operations import Value
 from neuroncore_rtl.frontends.xla.graph.types import INTEGER32, dense_steps
 
 __all__ = [
-    "RowWindows", "batch_starts", "clamped", "components", "expand_dynamic_slice", "expand_dynamic_update",
-    "expand_gather", "is_within", "row_numbers", "unit_of",
+    "RowWindows", "expand_dynamic_slice", "expand_dynamic_update", "expand_gather", "row_numbers", "unit_of",
+    "vector_starts",
 ]  # fmt: skip
 
 
@@ -24,27 +24,25 @@ def unit_of(shape: Sequence[int], starts: Mapping[int, Value]) -> int:
     return min((dense_steps(shape)[d] for d in starts), default=max(1, prod(shape)))
 
 
-def clamped(builder: Builder, start: Value, most: int) -> Value:
+def _clamped(builder: Builder, start: Value, most: int) -> Value:
     """Append the nearest index from 0 to `most`, as int32."""
     high = min(most, np.iinfo(start.type.dtype).max)
-    low, high = (builder.number(number, start.shape, start.type) for number in (0, high))
-    return builder.convert(builder.apply("clamp", low, start, high), INTEGER32)
+    return builder.convert(builder.apply("clamp", 0, start, high), INTEGER32)
 
 
-def is_within(builder: Builder, start: Value, most: int) -> Value:
+def _is_within(builder: Builder, start: Value, most: int) -> Value:
     """Append whether an index is from 0 to `most`."""
-    least = builder.apply("greater_equal", start, builder.number(0, start.shape, start.type))
+    least = builder.apply("greater_equal", start, 0)
     if most >= np.iinfo(start.type.dtype).max:
         return least
-    highest = builder.apply("less_equal", start, builder.number(most, start.shape, start.type))
-    return builder.apply("and", least, highest)
+    return builder.apply("and", least, builder.apply("less_equal", start, most))
 
 
 def row_numbers(builder: Builder, shape: Sequence[int], starts: Mapping[int, Value], batch: Sequence[int]) -> Value:
     """Append the row numbers, of shape `batch`, of windows with these starts in dimensions of an array."""
     strides, unit = dense_steps(shape), unit_of(shape, starts)
     factors = [(start, strides[d] // unit) for d, start in starts.items()]
-    terms = [one if n == 1 else builder.apply("multiply", one, builder.number(n, batch)) for one, n in factors]
+    terms = [one if n == 1 else builder.apply("multiply", one, n) for one, n in factors]
     return builder.combine("add", terms) if terms else builder.number(0, batch)
 
 
@@ -70,7 +68,7 @@ def _slices(
 ) -> tuple[RowWindows, Value]:
     """Append the row number of a slice with clamped starts; return it and the windows."""
     moving = {
-        d: clamped(builder, builder.reshape(start, 1), extent - count)
+        d: _clamped(builder, builder.reshape(start, 1), extent - count)
         for d, (extent, count, start) in enumerate(zip(shape, size, starts, strict=True))
         if extent > count
     }
@@ -97,21 +95,38 @@ def expand_dynamic_update(builder: Builder, operation: graph.DynamicUpdate) -> t
     return (windows.write(array, number, builder.reshape(update, 1, *update.shape)),)
 
 
-def components(builder: Builder, indices: Value, axis: int) -> list[Value]:
-    """Append the components of index vectors along `axis`; past the last dimension, the indices are the only one."""
-    if axis == indices.rank:
-        return [indices]
-    batch = [extent for d, extent in enumerate(indices.shape) if d != axis]
-    return [
-        builder.reshape(builder.part(indices, axis, k, k + 1), *batch) for k in range(indices.shape[axis])
-    ]  # fmt: skip
-
-
-def batch_starts(
-    builder: Builder, batch: Sequence[int], dims: Sequence[int], places: Sequence[int], axis: int
+def vector_starts(
+    builder: Builder,
+    operation: graph.Gather | graph.Scatter,
+    size: Mapping[int, int],
+    along: Sequence[int],
+    batching: tuple[Sequence[int], Sequence[int]],
+    fits: list[Value] | None = None,
 ) -> dict[int, Value]:
-    """Append the starts in batching dimensions `dims`: indices along those of the index vectors."""
-    return {d: builder.iota(batch, place - (place > axis)) for d, place in zip(dims, places, strict=True)}
+    """Append the starts of windows in the dimensions of an array, from index vectors.
+
+    Arguments:
+        builder: where operations are appended.
+        operation: its operands are an array and indices; past their last dimension, a vector is of one index.
+        size: extents of a window.
+        along: dimensions of the components of a vector, which are clamped.
+        batching: dimensions whose start is the index along a dimension of the indices, and these.
+        fits: takes whether each component needs no clamping.
+    """
+    array, indices = operation.operands[0], operation.operands[len(operation.results)]
+    axis, starts, vectors = operation.index_vector_dim, {}, [indices]
+    batch = [extent for d, extent in enumerate(indices.shape) if d != axis]
+    if axis != indices.rank:
+        vectors = [builder.part(indices, axis, k, k + 1) for k in range(indices.shape[axis])]
+    for d, vector in zip(along, vectors, strict=True):
+        start, most = builder.reshape(vector, *batch), array.shape[d] - size[d]
+        if fits is not None:
+            fits.append(_is_within(builder, start, most))
+        if most:
+            starts[d] = _clamped(builder, start, most)
+    for d, place in zip(*batching, strict=True):
+        starts[d] = builder.iota(batch, place - (place > axis))
+    return starts
 
 
 def expand_gather(builder: Builder, gather: graph.Gather) -> tuple[Value]:
@@ -120,18 +135,11 @@ def expand_gather(builder: Builder, gather: graph.Gather) -> tuple[Value]:
     result, shape, size = gather.result, array.shape, gather.slice_sizes
     if result.size == 0:
         return (builder.number(0, result.shape, result.type),)
-    axis = gather.index_vector_dim
-    batch = [extent for d, extent in enumerate(indices.shape) if d != axis]
-    vectors = components(builder, indices, axis)
-    starts = {
-        d: clamped(builder, start, shape[d] - size[d])
-        for d, start in zip(gather.start_index_map, vectors, strict=True)
-        if shape[d] > size[d]
-    }
-    dims, places = gather.operand_batching_dims, gather.start_indices_batching_dims
-    starts |= batch_starts(builder, batch, dims, places, axis)
+    batching = gather.operand_batching_dims, gather.start_indices_batching_dims
+    starts = vector_starts(builder, gather, dict(enumerate(size)), gather.start_index_map, batching)
+    batch = [extent for d, extent in enumerate(indices.shape) if d != gather.index_vector_dim]
     numbers = builder.reshape(row_numbers(builder, shape, starts, batch), prod(batch))
-    kept = [d for d in range(len(shape)) if d not in (*gather.collapsed_slice_dims, *dims)]
+    kept = [d for d in range(len(shape)) if d not in (*gather.collapsed_slice_dims, *batching[0])]
     window = [size[d] for d in kept]
     windows = RowWindows(builder, unit_of(shape, starts), [dense_steps(shape)[d] for d in kept])
     rows = windows.read(array, numbers, window)

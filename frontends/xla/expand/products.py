@@ -110,11 +110,11 @@ def expand_integers(builder: Builder, operation: Operation) -> tuple[Value, ...]
             result = Value(operation.result.shape, INTEGER32)
             builder.operations.append(replace(operation, operands=(digit, other), results=(result,)))
             if low + high:
-                result = builder.apply("shift_left", result, builder.number(8 * (low + high), result.shape))
+                result = builder.apply("shift_left", result, 8 * (low + high))
             terms.append(result)
     total = builder.combine("add", terms)
     if of.is_boolean:
-        return (builder.apply("not_equal", total, builder.number(0, total.shape)),)
+        return (builder.apply("not_equal", total, 0),)
     return (builder.convert(total, of),)
 
 
@@ -125,10 +125,9 @@ def _digits(builder: Builder, value: Value) -> list[Value]:
     # A digit more than bytes: 32,767 is -1 + 2^8 128, and 128 is no digit.
     count = min(4, value.type.bits // 8 + 1)
     rest, found = builder.convert(value, INTEGER32), []
-    half, mask, eight = (builder.number(number, value.shape) for number in (128, 255, 8))
     for number in range(count):
-        digit = builder.apply("subtract", builder.apply("and", builder.apply("add", rest, half), mask), half)
+        digit = builder.apply("subtract", builder.apply("and", builder.apply("add", rest, 128), 255), 128)
         found.append(builder.convert(digit, INTEGER8))
         if number < count - 1:
-            rest = builder.apply("shift_right_arithmetic", builder.apply("subtract", rest, digit), eight)
+            rest = builder.apply("shift_right_arithmetic", builder.apply("subtract", rest, digit), 8)
     return found

@@ -34,10 +34,6 @@ def expand_random_bits(builder: Builder, operation: RandomBits) -> tuple[Value, 
     return new, builder.convert(bits, result.type)
 
 
-def _number(builder: Builder, number: int, like: Value) -> Value:
-    return builder.number(number, like.shape, UNSIGNED32)
-
-
 def _sum(builder: Builder, words: Words, addend: Value) -> Words:
     """Append the words of a sum with a number of one word."""
     found = []
@@ -54,15 +50,12 @@ def _philox_bits(builder: Builder, words: Words, shape: tuple[int, ...]) -> tupl
     x = _sum(builder, [*words[2:], *words[:2]], builder.iota((count,), 0, UNSIGNED32))
     keys = [builder.broadcast(word, (count,), (0,)) for word in words[:2]]
     for _ in range(10):
-        factors = [_number(builder, factor, x[0]) for factor in _MULTIPLIERS]
         (high, low), (high2, low2) = (
             [builder.apply(name, one, factor) for name in ("mulhi", "multiply")]
-            for one, factor in zip(x[::2], factors, strict=True)
+            for one, factor in zip(x[::2], _MULTIPLIERS, strict=True)
         )
         x = [builder.combine("xor", (high2, x[1], keys[0])), low2, builder.combine("xor", (high, x[3], keys[1])), low]
-        keys = [
-            builder.apply("add", key, _number(builder, more, key)) for key, more in zip(keys, _INCREMENTS, strict=True)
-        ]
+        keys = [builder.apply("add", key, more) for key, more in zip(keys, _INCREMENTS, strict=True)]
     columns = builder.concatenate([builder.reshape(one, count, 1) for one in x], 1)
     flat = builder.part(builder.reshape(columns, 4 * count), 0, 0, size)
     return builder.reshape(flat, *shape), count
@@ -86,14 +79,14 @@ def _threefry_bits(builder: Builder, words: Words, shape: tuple[int, ...]) -> tu
 
 def _threefry(builder: Builder, x: Words, key: Words) -> Words:
     keys = [builder.broadcast(one, x[0].shape, (0,)) for one in key]
-    keys.append(builder.combine("xor", (_number(builder, _PARITY, x[0]), *keys)))
+    keys.append(builder.combine("xor", (_PARITY, *keys)))
     x = [builder.apply("add", one, word) for one, word in zip(x, keys, strict=False)]
     for five in range(5):
         for distance in _ROTATIONS[five % 2]:
-            left, right = (_number(builder, by, x[0]) for by in (distance, 32 - distance))
-            parts = builder.apply("shift_left", x[1], left), builder.apply("shift_right_logical", x[1], right)
+            high = builder.apply("shift_left", x[1], distance)
+            low = builder.apply("shift_right_logical", x[1], 32 - distance)
             first = builder.apply("add", *x)
-            x = [first, builder.apply("xor", first, builder.apply("or", *parts))]
-        more = keys[(five + 2) % 3], _number(builder, five + 1, x[0])
-        x = [builder.apply("add", x[0], keys[(five + 1) % 3]), builder.combine("add", (x[1], *more))]
+            x = [first, builder.apply("xor", first, builder.apply("or", high, low))]
+        one, other = keys[(five + 1) % 3], keys[(five + 2) % 3]
+        x = [builder.apply("add", x[0], one), builder.combine("add", (x[1], other, five + 1))]
     return x

@@ -5,8 +5,7 @@ from math import prod
 
 import numpy as np
 
-from neuroncore_rtl.frontends.xla.expand import indexing
-from neuroncore_rtl.frontends.xla.expand.indexing import RowWindows, row_numbers
+from neuroncore_rtl.frontends.xla.expand.indexing import RowWindows, row_numbers, unit_of, vector_starts
 from neuroncore_rtl.frontends.xla.expand.reductions import reduced
 from neuroncore_rtl.frontends.xla.fuse.passes import combined_by, neutral_number
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
@@ -27,33 +26,26 @@ _PLAIN = frozenset(("add", "subtract", "multiply", "maximum", "minimum", "and", 
 def expand_scatter(builder: Builder, scatter: Scatter) -> tuple[Value, ...]:
     """Append the arrays with their updates; a window that does not fit is dropped."""
     count = len(scatter.results)
-    arrays, indices, updates = scatter.operands[:count], scatter.operands[count], scatter.operands[count + 1 :]
+    arrays, updates = scatter.operands[:count], scatter.operands[count + 1 :]
     if updates[0].size == 0:
         return arrays
-    shape, axis = arrays[0].shape, scatter.index_vector_dim
-    dims, places = scatter.input_batching_dims, scatter.scatter_indices_batching_dims
-    inner = scatter.update_window_dims
-    kept = [d for d in range(len(shape)) if d not in (*scatter.inserted_window_dims, *dims)]
+    shape, inner = arrays[0].shape, scatter.update_window_dims
+    batching = scatter.input_batching_dims, scatter.scatter_indices_batching_dims
+    kept = [d for d in range(len(shape)) if d not in (*scatter.inserted_window_dims, *batching[0])]
     window = [updates[0].shape[d] for d in inner]
-    size = dict(zip(kept, window, strict=True))
+    size = dict.fromkeys(range(len(shape)), 1) | dict(zip(kept, window, strict=True))
     outer = [d for d in range(updates[0].rank) if d not in inner]
     batch = [updates[0].shape[d] for d in outer]
 
-    starts, fits = {}, []
-    vectors = indexing.components(builder, indices, axis)
-    for d, start in zip(scatter.scattered_dims_to_operand_dims, vectors, strict=True):
-        most = shape[d] - size.get(d, 1)
-        fits.append(indexing.is_within(builder, start, most))
-        if most:
-            starts[d] = indexing.clamped(builder, start, most)
-    starts |= indexing.batch_starts(builder, batch, dims, places, axis)
+    fits: list[Value] = []
+    starts = vector_starts(builder, scatter, size, scatter.scattered_dims_to_operand_dims, batching, fits)
     numbers = row_numbers(builder, shape, starts, batch)
     if fits:
-        numbers = builder.apply("select", builder.combine("and", fits), numbers, builder.number(-1, batch))
+        numbers = builder.apply("select", builder.combine("and", fits), numbers, -1)
     numbers = builder.reshape(numbers, prod(batch))
     turned = (builder.transpose(one, *outer, *inner) for one in updates)
     rows = [builder.reshape(one, prod(batch), *window) for one in turned]
-    windows = RowWindows(builder, indexing.unit_of(shape, starts), [dense_steps(shape)[d] for d in kept])
+    windows = RowWindows(builder, unit_of(shape, starts), [dense_steps(shape)[d] for d in kept])
 
     arguments = scatter.body.arguments
     if scatter.body.results == arguments[count:]:
@@ -62,7 +54,7 @@ def expand_scatter(builder: Builder, scatter: Scatter) -> tuple[Value, ...]:
         return _combine(windows, scatter.body, arrays, numbers, rows)
     if (function := _plain_function(scatter.body, arrays[0])) is not None:
         suffix = len(shape)
-        while suffix and size.get(suffix - 1, 1) == shape[suffix - 1]:
+        while suffix and size[suffix - 1] == shape[suffix - 1]:
             suffix -= 1
         return (_merge(windows, scatter.body, function, arrays[0], numbers, rows[0], prod(shape[suffix:])),)
     if prod(batch) > _SEQUENCE:
@@ -86,7 +78,7 @@ def _combine(windows: RowWindows, body: Graph, arrays: Sequence[Value], numbers:
     """Append the arrays, where windows that are apart are combined with their updates."""
     builder = windows.builder
     # A dropped window, of number -1, reads row 0.
-    first = builder.apply("maximum", numbers, builder.number(0, numbers.shape))
+    first = builder.apply("maximum", numbers, 0)
     old = [windows.read(one, first, rows[0].shape[1:]) for one in arrays]
     new = builder.inline(body, *old, *rows)
     return tuple(windows.write(one, numbers, part) for one, part in zip(arrays, new, strict=True))
@@ -130,8 +122,8 @@ def _divided(windows: RowWindows, numbers: Value, rows: Value, width: int) -> Va
     shape = numbers.size, *window[:outer]
     wide = builder.broadcast(numbers, shape, (0,))
     factors = (wide, windows.unit), *((builder.iota(shape, d + 1), windows.steps[d]) for d in range(outer))
-    terms = [builder.apply("multiply", one, builder.number(step // width, shape)) for one, step in factors]
-    dropped = builder.apply("less", wide, builder.number(0, shape))
+    terms = [builder.apply("multiply", one, step // width) for one, step in factors]
+    dropped = builder.apply("less", wide, 0)
     return builder.reshape(builder.apply("select", dropped, wide, builder.combine("add", terms)), prod(shape))
 
 
@@ -140,8 +132,7 @@ def _reduced(builder: Builder, same: Value, updates: Value, function: str) -> Va
     of, shape = updates.type, (same.shape[1], updates.shape[1], same.shape[0])
     wide = builder.broadcast(builder.transpose(updates, 1, 0), shape, (1, 2))
     mask = builder.broadcast(builder.transpose(same, 1, 0), shape, (0, 2))
-    neutral = builder.number(neutral_number(function, of), shape, of)
-    return reduced(builder, function, builder.apply("select", mask, wide, neutral), [2])
+    return reduced(builder, function, builder.apply("select", mask, wide, neutral_number(function, of)), [2])
 
 
 def _product(builder: Builder, same: Value, columns: Value) -> Value:
@@ -155,17 +146,15 @@ def _product(builder: Builder, same: Value, columns: Value) -> Value:
 def _sum_floats(builder: Builder, same: Value, updates: Value) -> Value:
     """Append the sums, a product with 0 and 1; numbers that are not finite are counted, as 0 times them is NaN."""
     wide = builder.convert(updates, FLOAT32)
-    shape, narrow = wide.shape, element_type("bf16")
-    finite = builder.apply("select", builder.apply("is_finite", wide), wide, builder.number(0.0, shape, FLOAT32))
+    narrow = element_type("bf16")
+    finite = builder.apply("select", builder.apply("is_finite", wide), wide, 0.0)
     total = _product(builder, same, finite)
     undefined = builder.apply("not_equal", wide, wide)
     for number in (np.inf, -np.inf):
-        special = builder.number(number, shape, FLOAT32)
-        either = builder.apply("or", builder.apply("equal", wide, special), undefined)
+        either = builder.apply("or", builder.apply("equal", wide, number), undefined)
         some = _product(builder, same, builder.convert(either, narrow))
-        zero = builder.number(0.0, some.shape, FLOAT32)
+        special, zero = (builder.number(one, some.shape, FLOAT32) for one in (number, 0.0))
         hit = builder.apply("greater", some, zero)
-        special = builder.number(number, some.shape, FLOAT32)
         total = builder.apply("add", total, builder.apply("select", hit, special, zero))
     return builder.convert(total, updates.type)
 
@@ -176,13 +165,13 @@ def _sum_integers(builder: Builder, same: Value, updates: Value) -> Value:
     shape, narrow = (same.shape[1], updates.shape[1]), element_type("bf16")
     total = builder.number(0, shape)
     for shift in range(0, updates.type.bits, 8):
-        moved = builder.apply("shift_right_logical", wide, builder.number(shift, wide.shape))
-        octets = builder.convert(builder.apply("and", moved, builder.number(255, wide.shape)), narrow)
+        moved = builder.apply("shift_right_logical", wide, shift)
+        octets = builder.convert(builder.apply("and", moved, 255), narrow)
         for first in range(0, updates.shape[0], _MOST):
             part = slice(first, min(first + _MOST, updates.shape[0]))
             some = _product(
                 builder, builder.part(same, 0, part.start, part.stop), builder.part(octets, 0, part.start, part.stop)
             )
-            some = builder.apply("shift_left", builder.convert(some, INTEGER32), builder.number(shift, shape))
+            some = builder.apply("shift_left", builder.convert(some, INTEGER32), shift)
             total = builder.apply("add", total, some)
     return builder.convert(total, updates.type)

@@ -48,8 +48,7 @@ def expand_sort(builder: Builder, sort: graph.Sort) -> tuple[graph.Value, ...]:
 def _padded(builder: Builder, value: graph.Value, width: int, number: int) -> graph.Value:
     if value.shape[1] == width:
         return value
-    filler = builder.number(number, (), value.type)
-    return builder.pad(value, filler, (0, 0), (0, width - value.shape[1]), (0, 0))
+    return builder.pad(value, number, (0, 0), (0, width - value.shape[1]), (0, 0))
 
 
 def _by(builder: Builder, count: int) -> graph.Graph:
@@ -72,7 +71,7 @@ def _stable(body: graph.Graph, length: int, builder: Builder) -> graph.Graph:
     (more,) = inner.inline(body, *(arguments[place ^ 1] for place in range(len(arguments))))
     before = inner.apply("less", i, j)
     result = inner.apply("or", less, inner.apply("and", inner.apply("not", more), before))
-    padding = inner.apply("greater_equal", inner.apply("maximum", i, j), inner.number(length, ()))
+    padding = inner.apply("greater_equal", inner.apply("maximum", i, j), length)
     result = inner.apply("select", padding, before, result)
     return graph.Graph(arguments=(*arguments, i, j), operations=inner.operations, results=(result,))
 
@@ -108,10 +107,9 @@ def _ordered(builder: Builder, key: graph.Value) -> graph.Value:
     if of.is_float:
         bits = builder.append(graph.Bitcast, shape, element_type(f"i{of.bits}"), key)
         bits = builder.convert(bits, INTEGER32)
-        flip = builder.number((1 << (of.bits - 1)) - 1, shape)
-        negative = builder.apply("less", bits, builder.number(0, shape))
-        return builder.apply("select", negative, builder.apply("xor", bits, flip), bits)
+        negative = builder.apply("less", bits, 0)
+        return builder.apply("select", negative, builder.apply("xor", bits, (1 << (of.bits - 1)) - 1), bits)
     if of == UNSIGNED32:
         signed = builder.append(graph.Bitcast, shape, INTEGER32, key)
-        return builder.apply("xor", signed, builder.number(-(1 << 31), shape))
+        return builder.apply("xor", signed, -(1 << 31))
     return builder.convert(key, INTEGER32)

@@ -37,7 +37,7 @@ def expand_reduce_window(builder: Builder, operation: ReduceWindow) -> tuple[Val
     between = [spread - 1 for spread in window.spread]
     numbers = starts
     if function := combining_function(operation):
-        numbers = [builder.number(neutral_number(function, value.type), (), value.type) for value in values]
+        numbers = [neutral_number(function, value.type) for value in values]
     pairs = zip(values, numbers, strict=True)
     values = [builder.pad(value, start, window.low, window.high, between) for value, start in pairs]
     for axis in reversed(range(len(shape))):
@@ -85,15 +85,13 @@ def expand_select_and_scatter(builder: Builder, operation: SelectAndScatter) -> 
     if not source.size or not array.size:
         return (first,)
     parts, chosen = [], _choice(builder, operation, offsets)
-    nothing = builder.number(0, counts, source.type)
     for number, offset in enumerate(offsets):
-        here = builder.apply("equal", chosen, builder.number(number, counts)) if len(offsets) > 1 else None
-        part = builder.apply("select", here, source, nothing) if here else source
+        here = builder.apply("equal", chosen, number) if len(offsets) > 1 else None
+        part = builder.apply("select", here, source, 0) if here else source
         low = [at - before for at, before in zip(offset, window.low, strict=True)]
         ends = zip(shape, low, counts, window.stride, strict=True)
         high = [n - at - (count - 1) * stride - 1 for n, at, count, stride in ends]
-        zero, between = builder.number(0, (), source.type), [stride - 1 for stride in window.stride]
-        parts.append(builder.pad(part, zero, low, high, between))
+        parts.append(builder.pad(part, 0, low, high, [stride - 1 for stride in window.stride]))
     return builder.inline(operation.scatter, first, builder.combine(function, parts))
 
 
@@ -101,7 +99,7 @@ def _choice(builder: Builder, operation: SelectAndScatter, offsets: Sequence[tup
     """Append the number of the offset at which the selected element of each window is; padding is never selected."""
     (array, source, _), window = operation.operands, operation.window
     counts, best, known = source.shape, None, None
-    padded = builder.pad(array, builder.number(0, (), array.type), window.low, window.high, (0,) * array.rank)
+    padded = builder.pad(array, 0, window.low, window.high, (0,) * array.rank)
     chosen = builder.number(0, counts)
     for number, offset in enumerate(offsets):
         sides = zip(offset, counts, window.stride, strict=True)
@@ -118,7 +116,7 @@ def _choice(builder: Builder, operation: SelectAndScatter, offsets: Sequence[tup
             keep = builder.apply("or", keep, builder.apply("not", there))
         known = builder.apply("or", known, there) if known is not None and there is not None else None
         best = builder.apply("select", keep, best, candidate)
-        chosen = builder.apply("select", keep, chosen, builder.number(number, counts))
+        chosen = builder.apply("select", keep, chosen, number)
     return chosen
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -41,12 +42,17 @@ class Builder:
         self.operations.append(kind(operands=operands, results=(result,), source=self.source, **fields))
         return result
 
-    def apply(self, function: str, *operands: graph.Value) -> graph.Value:
-        """Append a function of elements; comparisons are boolean, others have the last operand's type."""
-        of = BOOLEAN if function.startswith(_BOOLEAN) else operands[-1].type
-        return self.append(graph.Pointwise, operands[0].shape, of, *operands, function=function)
+    def apply(self, function: str, *operands: graph.Value | float) -> graph.Value:
+        """Append a function of elements; comparisons are boolean, others have the last operand's type.
 
-    def combine(self, function: str, terms: Iterable[graph.Value]) -> graph.Value:
+        A number stands for an array of it like the last operand that is no number.
+        """
+        like = [one for one in operands if isinstance(one, graph.Value)][-1]
+        values = [one if isinstance(one, graph.Value) else self.number(one, like.shape, like.type) for one in operands]
+        of = BOOLEAN if function.startswith(_BOOLEAN) else values[-1].type
+        return self.append(graph.Pointwise, like.shape, of, *values, function=function)
+
+    def combine(self, function: str, terms: Iterable[graph.Value | float]) -> Any:
         """Append a function of two elements, again and again from the first term to the last."""
         return reduce(lambda total, term: self.apply(function, total, term), terms)
 
@@ -105,10 +111,17 @@ class Builder:
         return self.append(graph.Concatenate, shape, values[0].type, *values, axis=axis)
 
     def pad(
-        self, value: graph.Value, number: graph.Value, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
+        self,
+        value: graph.Value,
+        number: graph.Value | float,
+        low: Sequence[int],
+        high: Sequence[int],
+        interior: Sequence[int],
     ) -> graph.Value:
+        """Append the padding of a value with a number."""
         if not any((*low, *high, *interior)):
             return value
+        number = number if isinstance(number, graph.Value) else self.number(number, (), value.type)
         sides = zip(value.shape, low, high, interior, strict=True)
         shape = [a + b + n + max(0, n - 1) * between for n, a, b, between in sides]
         fields = {"low": tuple(low), "high": tuple(high), "interior": tuple(interior)}
