@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import cycle
@@ -11,7 +11,7 @@ from itertools import cycle
 import numpy as np
 
 from neuroncore_rtl.frontends.xla.emit.homes import Home, copy_tile
-from neuroncore_rtl.frontends.xla.fuse.placement import kept_dimensions
+from neuroncore_rtl.frontends.xla.fuse.placement import same_dimensions
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.types import check_narrow, dense_steps
 from neuroncore_rtl.frontends.xla.options import Options
@@ -185,20 +185,19 @@ class Emission:
             self.numbers[key] = self._at_home(self.program.space.hbm(name, fmt, stored.shape or (1,)))
             codes = stored.view(f"u{stored.itemsize}").reshape(stored.shape or (1,))
             self.constants[self.numbers[key]] = codes
-        tensor = self.numbers[key]
-        tensor = replace(tensor, shape=stored.shape, steps=dense_steps(stored.shape))
-        return tensor if stored.shape == array.shape else broadcast_view(tensor, array.shape)
+        steps = dense_steps(stored.shape)
+        if stored.shape != array.shape:
+            steps = tuple(step if n != 1 else 0 for n, step in zip(stored.shape, steps, strict=True))
+        return replace(self.numbers[key], shape=array.shape, steps=steps)
 
     def _constant_tensor(self, value: graph.Value, maker: graph.Constant | graph.Iota) -> HbmTensor:
         check_narrow(value.type)
-        if isinstance(maker, graph.Constant):
-            array = maker.array
-            if maker.splat is not None and array.ndim:
-                array = np.broadcast_to(array[(0,) * array.ndim], array.shape)
-            return self.constant(array, value.type.format)
-        column = np.arange(value.shape[maker.axis]).astype(value.type.dtype)
-        shape = [-1 if d == maker.axis else 1 for d in range(value.rank)]
-        return self.constant(np.broadcast_to(column.reshape(shape), value.shape), value.type.format, "indices")
+        array = maker.array
+        if isinstance(maker, graph.Iota):
+            return self.constant(array, value.type.format, "indices")
+        if maker.splat is not None and array.ndim:
+            array = np.broadcast_to(array[(0,) * array.ndim], array.shape)
+        return self.constant(array, value.type.format)
 
     def _viewed(self, maker: graph.Operation, tensor: HbmTensor) -> HbmTensor | None:
         """Return the view of a tensor that an operation makes, if it makes one."""
@@ -206,35 +205,17 @@ class Emission:
         match maker:
             case graph.Bitcast():
                 return tensor.bitcast(maker.result.type.format)
-            case graph.Broadcast(axes=axes):
-                steps = [0] * len(shape)
-                for axis, extent, step in zip(axes, operand.shape, tensor.steps, strict=True):
-                    steps[axis] = step if extent != 1 else 0
-                return replace(tensor, shape=shape, steps=tuple(steps))
+            case graph.Broadcast() | graph.Reshape() if (pairs := same_dimensions(maker)) is not None:
+                places = dict.fromkeys(range(len(shape)), 0) | {at: tensor.steps[d] for d, at in pairs}
+                return replace(tensor, shape=shape, steps=tuple(places.values()))
+            case graph.Reshape():
+                with suppress(ValueError):
+                    return tensor.reshape(*shape)
+                return None
             case graph.Transpose(order=order):
                 return tensor.permute(*order)
             case graph.StridedSlice(starts=starts, ends=ends, steps=steps):
-                return tensor[tuple(map(slice, starts, ends, steps))] if shape else tensor
+                return tensor[tuple(map(slice, starts, ends, steps))]
             case graph.Reverse(axes=axes):
                 return tensor[tuple(slice(None, None, -1 if d in axes else None) for d in range(operand.rank))]
-            case graph.Reshape():
-                return _reshaped(maker, tensor, shape)
         raise AssertionError(maker)
-
-
-def _reshaped(maker: graph.Reshape, tensor: HbmTensor, shape: tuple[int, ...]) -> HbmTensor | None:
-    if (pairs := kept_dimensions(maker)) is not None:
-        steps = [0] * len(shape)
-        for old, new in pairs:
-            steps[new] = tensor.steps[old]
-        return replace(tensor, shape=shape, steps=tuple(steps))
-    try:
-        return tensor.reshape(*shape)
-    except ValueError:
-        return None
-
-
-def broadcast_view(tensor: HbmTensor, shape: tuple[int, ...]) -> HbmTensor:
-    """Return a view that repeats dimensions of one element."""
-    steps = tuple(step if n != 1 else 0 for n, step in zip(tensor.shape, tensor.steps, strict=True))
-    return replace(tensor, shape=shape, steps=steps)

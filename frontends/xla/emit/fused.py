@@ -260,14 +260,11 @@ class _TileEmitter:
         return None
 
     def _indices(self, maker: Iota, along: Sequence[int], starts, shape, rows) -> Tensor:
-        steps = self.nest.steps(along)
         of = maker.result.type
         integers = of.format if of.format in (INT32, UINT32) else INT32
         tile = self.program.space.sbuf("indices", integers, shape, rows)
-        base = self.nest.offset(along) + sum(start * step for start, step in zip(starts, steps, strict=True))
-        free = tuple(steps[d] for d in self.nest.free) or (0,)
-        row = steps[self.nest.row] if self.nest.row is not None else 0
-        self.program.append(isa.iota(tile, Index(base=base, partition=row, steps=free)))
+        base, (row, *free) = self._elements(along, starts)
+        self.program.append(isa.iota(tile, Index(base=base, partition=row, steps=tuple(free))))
         if of.format is integers:
             return tile
         cast = self.program.space.sbuf("indices", of.format, shape, rows)
@@ -276,17 +273,21 @@ class _TileEmitter:
 
     def _part(self, tensor: HbmTensor, along: Sequence[int], starts, shape, rows) -> HbmTensor:
         """Return the view of a tensor in HBM that a tile is loaded from or stored to."""
-        steps = self.nest.steps(along)
-        first = self.nest.offset(along) + sum(start * step for start, step in zip(starts, steps, strict=True))
-        free = tuple(steps[d] for d in self.nest.free) or (0,)
-        row = steps[self.nest.row] if self.nest.row is not None else 0
+        first, steps = self._elements(along, starts)
         return HbmTensor(
             name=tensor.name,
             format=tensor.format,
             address=tensor.address + first * tensor.format.bits // 8,
             shape=(rows, *shape),
-            steps=(row, *free),
+            steps=steps,
         )
+
+    def _elements(self, along: Sequence[int], starts: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+        """Return a tile's first element, and the elements from one row to the next and along its free dimensions."""
+        steps = self.nest.steps(along)
+        first = self.nest.offset(along) + sum(start * step for start, step in zip(starts, steps, strict=True))
+        row = steps[self.nest.row] if self.nest.row is not None else 0
+        return first, (row, *([steps[d] for d in self.nest.free] or [0]))
 
     def _place(self, value: Value, along: Sequence[int]) -> None:
         """Store a result in HBM, or keep its tile."""

@@ -1,14 +1,14 @@
 """Plan of one pass, and the placement of its operands."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass
-from neuroncore_rtl.frontends.xla.fuse.placement import Placement
+from neuroncore_rtl.frontends.xla.fuse.placement import Placement, placed_root
 from neuroncore_rtl.frontends.xla.graph.operations import Operation, Pointwise, Value
 from neuroncore_rtl.spec.formats import Format
 
-__all__ = ["PassPlan", "along_space", "operand_place"]
+__all__ = ["PassPlan", "along_space", "operand_place", "operand_roots"]
 
 
 @dataclass(eq=False)
@@ -50,3 +50,10 @@ def operand_place(one: Pass, operation: Operation, operand: Value) -> Placement:
     if isinstance(operation, Pointwise):
         return one.places[operation.result]
     return one.reads[operation] if operand is operation.operands[0] else (None,) * operand.rank
+
+
+def operand_roots(one: Pass, makers: Mapping[Value, Operation]) -> Iterator[tuple[Value, Placement]]:
+    """Yield the root of each operand of a pass, with its placement."""
+    for operation in one.operations:
+        for operand in operation.operands:
+            yield placed_root(operand, operand_place(one, operation, operand), makers)

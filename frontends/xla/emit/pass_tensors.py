@@ -3,13 +3,12 @@
 from dataclasses import dataclass, field
 
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
-from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan, along_space, operand_place
+from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan, along_space, operand_roots
 from neuroncore_rtl.frontends.xla.emit.selection import Selection
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass
-from neuroncore_rtl.frontends.xla.fuse.placement import Placement, number_of, placed_root
+from neuroncore_rtl.frontends.xla.fuse.placement import Placement, number_of
 from neuroncore_rtl.frontends.xla.graph.operations import Iota, Value
 from neuroncore_rtl.frontends.xla.graph.types import dense_steps
-from neuroncore_rtl.kernels.program import HbmTensor
 
 __all__ = ["PassTensors"]
 
@@ -27,18 +26,14 @@ class PassTensors:
 
     def __post_init__(self):
         self.selection = Selection.of(self.one, self.used, self.emission.makers, self.plan.free)
-        for operation in self.one.operations:
-            for operand in operation.operands:
-                root, place = placed_root(operand, operand_place(self.one, operation, operand), self.emission.makers)
-                if root not in self.one.places and number_of(root, self.emission.makers) is None:
-                    maker, rank = self.emission.makers.get(root), len(self.one.space)
-                    if isinstance(maker, Iota):
-                        self.inputs[root, place] = tuple(int(at == place[maker.axis]) for at in range(rank))
-                    else:
-                        self.inputs[root, place] = along_space(self._view(root).steps, place, rank)
-
-    def _view(self, root: Value) -> HbmTensor:
-        return self.emission.view(root) or self.emission.tensor(root)
+        for root, place in operand_roots(self.one, self.emission.makers):
+            if root not in self.one.places and number_of(root, self.emission.makers) is None:
+                maker, rank = self.emission.makers.get(root), len(self.one.space)
+                if isinstance(maker, Iota):
+                    self.inputs[root, place] = tuple(int(at == place[maker.axis]) for at in range(rank))
+                else:
+                    view = self.emission.view(root) or self.emission.tensor(root)
+                    self.inputs[root, place] = along_space(view.steps, place, rank)
 
     def presence(self, place: Placement) -> tuple[int, ...]:
         """Return steps of a value in row-major order of the space's dimensions that it has."""

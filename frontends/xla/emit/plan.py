@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from neuroncore_rtl.frontends.xla.emit.emission import VIEWS, Emission
-from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan, along_space, operand_place
+from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan, along_space, operand_place, operand_roots
 from neuroncore_rtl.frontends.xla.emit.products import contraction_rows
 from neuroncore_rtl.frontends.xla.emit.streamed_products import format_of_dot
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass
@@ -211,9 +211,7 @@ class _Planner:
     def _places(self, one: Pass) -> Iterator[Placement]:
         """Yield the placements of a pass's results and operands."""
         yield from one.places.values()
-        for op in one.operations:
-            for value in op.operands:
-                yield placed_root(value, operand_place(one, op, value), self.emission.makers)[1]
+        yield from (place for _, place in operand_roots(one, self.emission.makers))
 
     def _steps(self, one: Pass, value: Value) -> tuple[int, ...]:
         if value not in self.emission.tensors:
@@ -224,24 +222,22 @@ class _Planner:
         extent, total = one.space[row], prod(one.space)
         tiles = total / (extent * prod(one.space[d] for d in free)) * ceil(extent / self.lanes)
         cost = tiles * (prod(one.space[d] for d in free) + _INSTRUCTION) * self.lanes * len(one.operations)
-        for op in one.operations:
-            for value in op.operands:
-                root, place = placed_root(value, operand_place(one, op, value), self.emission.makers)
-                if root in one.places or isinstance(self.emission.makers.get(root), graph.Constant | graph.Iota):
-                    continue
-                view = self.emission.view(root)
-                if view is None:
-                    continue
-                steps = along_space(view.steps, place, len(one.space))
-                origin = self._origin(root)
-                if not self._is_on_chip(origin, one):
-                    cost += _FETCH * root.size if steps[row] == 1 and root.size > extent else 0
-                    # DMA copies a row of parameters to each partition.
-                    beat = self.config.hbm_bytes * self.config.hbm_ports
-                    cost += 0 if steps[row] else self.lanes**2 * root.size * root.type.bits // 8 // beat
-                elif (maker := self.producers[origin]).is_fused:
-                    own = self._steps(maker, origin)
-                    cost += _TURN * root.size if steps[row] in {own[d] for d in maker.reduced} - {0} else 0
+        for root, place in operand_roots(one, self.emission.makers):
+            if root in one.places or isinstance(self.emission.makers.get(root), graph.Constant | graph.Iota):
+                continue
+            view = self.emission.view(root)
+            if view is None:
+                continue
+            steps = along_space(view.steps, place, len(one.space))
+            origin = self._origin(root)
+            if not self._is_on_chip(origin, one):
+                cost += _FETCH * root.size if steps[row] == 1 and root.size > extent else 0
+                # DMA copies a row of parameters to each partition.
+                beat = self.config.hbm_bytes * self.config.hbm_ports
+                cost += 0 if steps[row] else self.lanes**2 * root.size * root.type.bits // 8 // beat
+            elif (maker := self.producers[origin]).is_fused:
+                own = self._steps(maker, origin)
+                cost += _TURN * root.size if steps[row] in {own[d] for d in maker.reduced} - {0} else 0
         for value in one.places:
             own = self._steps(one, value)[row]
             if value in self.in_hbm and own == 1 and value.size > extent:

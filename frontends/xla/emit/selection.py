@@ -16,7 +16,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.xla.emit.functions import append_function
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function
-from neuroncore_rtl.frontends.xla.fuse.placement import Placement, placed_root
+from neuroncore_rtl.frontends.xla.fuse.placement import Placement, placed_root, root_of
 from neuroncore_rtl.frontends.xla.graph.operations import Constant, Operation, Pointwise, Reduce, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32
 from neuroncore_rtl.kernels.library.functions.arithmetic import COMBINING
@@ -85,11 +85,11 @@ class Selection:
         sums: dict[Value, Reduce] = {}
         for operation in one.operations:
             for operand in operation.operands:
-                root, _ = placed_root(operand, (None,) * operand.rank, makers)
+                root = root_of(operand, makers)
                 uses[root] += 1
                 takers[root] = operation
             if isinstance(operation, Reduce) and combining_function(operation) == "add":
-                root, _ = placed_root(operation.operands[0], (None,) * operation.operands[0].rank, makers)
+                root = root_of(operation.operands[0], makers)
                 maker = makers.get(root)
                 whole = root in one.places and {*one.places[root]} >= one.reduced
                 rows = all(at not in one.reduced for at in one.places[operation.result])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf, prod
 from typing import TypeGuard
 
-from neuroncore_rtl.frontends.xla.fuse.placement import Placement, is_transparent, place_result, placed_root
+from neuroncore_rtl.frontends.xla.fuse.placement import Placement, is_transparent, place_result, placed_root, root_of
 from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Pointwise, Reduce, ReduceWindow, Value
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
 from neuroncore_rtl.spec.formats import IntFormat
@@ -115,10 +115,10 @@ class _Forming:
     def _roots(self, operation: Operation) -> Iterator[Value]:
         """Yield the values that an operation reads, also in its blocks, through transparent operations."""
         for operand in operation.operands:
-            yield placed_root(operand, (None,) * operand.rank, self.makers)[0]
+            yield root_of(operand, self.makers)
         for block in operation.blocks:
             for value in block.results:
-                yield placed_root(value, (None,) * value.rank, self.makers)[0]
+                yield root_of(value, self.makers)
             for inner in block.operations:
                 yield from self._roots(inner)
 
@@ -135,10 +135,7 @@ class _Forming:
 
     def _add_elementwise(self, operation: Operation, needs: set[Pass]) -> None:
         result = operation.result
-        for candidate in sorted(needs, key=self.passes.index, reverse=True):
-            place = self._place(operation.operands, result.shape, candidate)
-            if place is None or self._is_between(candidate, needs):
-                continue
+        for candidate, place in self._candidates(needs, operation.operands, result.shape):
             others = {one for one in needs - {candidate} if one.is_fused}
             self._join(candidate, operation, needs, place)
             for other in sorted(others, key=self.passes.index, reverse=True):
@@ -148,10 +145,7 @@ class _Forming:
 
     def _add_reduction(self, operation: Reduce, needs: set[Pass]) -> None:
         operand, result = operation.operands[0], operation.result
-        for candidate in sorted(needs, key=self.passes.index, reverse=True):
-            place = self._place(operation.operands[:1], operand.shape, candidate)
-            if place is None or self._is_between(candidate, needs):
-                continue
+        for candidate, place in self._candidates(needs, operation.operands[:1], operand.shape):
             reduced = candidate.reduced | {at for axis in operation.axes if (at := place[axis]) is not None}
             inner = set(range(len(candidate.space) - len(reduced), len(candidate.space)))
             if reduced != inner or prod(candidate.space[d] for d in reduced) > self.most:
@@ -169,13 +163,25 @@ class _Forming:
         new.reduced = {at for axis in operation.axes if (at := place[axis]) is not None}
         new.places[result] = tuple(at for d, at in enumerate(place) if d not in operation.axes)
 
+    def _candidates(
+        self, needs: set[Pass], operands: tuple[Value, ...], shape: tuple[int, ...]
+    ) -> Iterator[tuple[Pass, Placement]]:
+        """Yield needed passes that an operation could join, the last first, with the placement there.
+
+        No other needed pass needs them, directly or not.
+        """
+        for candidate in sorted(needs, key=self.passes.index, reverse=True):
+            place = self._place(operands, shape, candidate)
+            if place is not None and not any(_reaches(one, candidate) for one in needs - {candidate}):
+                yield candidate, place
+
     def _place(self, operands: tuple[Value, ...], shape: tuple[int, ...], into: Pass) -> Placement | None:
         """Return the placement in a pass of a value of `shape` that operands of it decide, or None."""
         if not into.is_fused:
             return None
         found: dict[int, int] = {}
         for operand in operands:
-            root, _ = placed_root(operand, (None,) * operand.rank, self.makers)
+            root = root_of(operand, self.makers)
             if self.of.get(root) is into:
                 for d, at in place_result(operand, root, into.places[root], self.makers).items():
                     if found.setdefault(d, at) != at:
@@ -194,10 +200,6 @@ class _Forming:
             if self.of.get(root) is into and into.places[root] != own:
                 return None
         return place
-
-    def _is_between(self, candidate: Pass, needs: set[Pass]) -> bool:
-        """Return whether a needed pass needs the candidate, directly or not."""
-        return any(_reaches(one, candidate) for one in needs - {candidate})
 
     def _join(self, into: Pass, operation: Operation, needs: set[Pass], place: Placement) -> None:
         into.operations.append(operation)

@@ -113,6 +113,13 @@ class Iota(Operation):
 
     axis: int
 
+    @property
+    def array(self) -> np.ndarray:
+        """The elements; those that repeat occupy no memory."""
+        of = self.result
+        column = np.arange(of.shape[self.axis]).astype(of.type.dtype)
+        return np.broadcast_to(column.reshape([-1 if d == self.axis else 1 for d in range(of.rank)]), of.shape)
+
 
 class Pointwise(Operation):
     """`function` of the elements with the same index; all operands have the result's shape.

@@ -73,9 +73,8 @@ def _evaluate(operation: graph.Operation, known: dict[graph.Value, np.ndarray]) 
             for axis, extent in zip(axes, arrays[0].shape, strict=True):
                 spread[axis] = extent
             return np.broadcast_to(arrays[0].reshape(spread), result.shape)
-        case graph.Iota(axis=axis) if wide:
-            column = np.arange(result.shape[axis], dtype=result.type.dtype)
-            return np.broadcast_to(column.reshape([-1 if d == axis else 1 for d in range(result.rank)]), result.shape)
+        case graph.Iota() if wide:
+            return operation.array
         case graph.Pointwise(function="convert"):
             if result.size > _LARGEST and not wide and any(arrays[0].strides):
                 return None
