@@ -1,8 +1,11 @@
 """Refusal of a model: a sentence with the rule, the value, and the user's line."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from neuroncore_rtl.kernels.program.source import SourceLine
 
-__all__ = ["Refused"]
+__all__ = ["Refused", "refusing_at"]
 
 
 class Refused(ValueError):
@@ -16,3 +19,14 @@ class Refused(ValueError):
     def __init__(self, sentence: str, source: SourceLine | None = None):
         super().__init__(sentence if source is None else f"{sentence} ({source.user.file}:{source.user.number})")
         self.source = source
+
+
+@contextmanager
+def refusing_at(source: SourceLine) -> Iterator[None]:
+    """Give a refusal in the context the user's line, if it has none."""
+    try:
+        yield
+    except Refused as refusal:
+        if refusal.source is None:
+            raise Refused(str(refusal), source) from None
+        raise

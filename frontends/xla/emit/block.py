@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from neuroncore_rtl.frontends.xla.emit.control import emit_case, emit_while
-from neuroncore_rtl.frontends.xla.emit.emission import VIEWS, Emission
+from neuroncore_rtl.frontends.xla.emit.emission import Emission, is_view
 from neuroncore_rtl.frontends.xla.emit.fused import emit_pass
 from neuroncore_rtl.frontends.xla.emit.moves import (
     emit_bitcast,
@@ -22,7 +22,7 @@ from neuroncore_rtl.frontends.xla.emit.streamed_products import emit_dot
 from neuroncore_rtl.frontends.xla.fuse.passes import passes_of
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation
-from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.frontends.xla.refusal import Refused, refusing_at
 from neuroncore_rtl.kernels.program.source import override_source
 
 __all__ = ["EMITTERS", "emit_block"]
@@ -61,13 +61,7 @@ def emit_block(emission: Emission, block: Graph) -> None:
             emit_pass(emission, one, plan)
             continue
         (operation,) = one.operations
-        if isinstance(operation, (*VIEWS, graph.Constant, graph.Iota)):
-            continue
-        if not any(value.size for value in operation.results):
-            for value in operation.results:
-                emission.new(value)
-            continue
-        if isinstance(operation, graph.Bitcast) and operation.operands[0].type.bits == operation.result.type.bits:
+        if is_view(operation) or isinstance(operation, graph.Constant | graph.Iota):
             continue
         if type(operation) not in EMITTERS:
             kind = getattr(operation, "function", type(operation).__name__)
@@ -75,13 +69,8 @@ def emit_block(emission: Emission, block: Graph) -> None:
         if isinstance(operation, graph.Dot) and plan.on_chip:
             _emit_product(emission, operation, plan)
             continue
-        try:
-            with override_source(operation.source):
-                EMITTERS[type(operation)](emission, operation)
-        except Refused as refusal:
-            if refusal.source is None:
-                raise Refused(str(refusal), operation.source) from None
-            raise
+        with refusing_at(operation.source), override_source(operation.source):
+            EMITTERS[type(operation)](emission, operation)
     emission.owned = outside
 
 

@@ -7,10 +7,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import cycle
+from typing import TypeGuard
 
 import numpy as np
 
-from neuroncore_rtl.frontends.xla.emit.homes import Home, copy_tile
+from neuroncore_rtl.frontends.xla.emit.residents import Home, copy_tile
 from neuroncore_rtl.frontends.xla.fuse.placement import same_dimensions
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.types import check_narrow, dense_steps
@@ -21,9 +22,16 @@ from neuroncore_rtl.kernels.library.transpose import ChipMoves
 from neuroncore_rtl.kernels.program import HbmTensor, Program
 from neuroncore_rtl.spec.formats import Format
 
-__all__ = ["VIEWS", "Emission"]
+__all__ = ["VIEWS", "Emission", "is_view"]
 
 VIEWS = (graph.Broadcast, graph.Reshape, graph.Transpose, graph.StridedSlice, graph.Reverse)
+
+
+def is_view(operation: graph.Operation | None) -> TypeGuard[graph.Operation]:
+    """Return whether an operation reads its operand in another order, or as a type of the same bits."""
+    if isinstance(operation, graph.Bitcast):
+        return operation.operands[0].type.bits == operation.result.type.bits
+    return isinstance(operation, VIEWS)
 
 
 @dataclass
@@ -148,9 +156,7 @@ class Emission:
                 self.new(value)
             elif isinstance(maker, graph.Constant | graph.Iota):
                 self.tensors[value] = self._constant_tensor(value, maker)
-            elif isinstance(maker, VIEWS) or (
-                isinstance(maker, graph.Bitcast) and maker.operands[0].type.bits == value.type.bits
-            ):
+            elif is_view(maker):
                 inner = self.view(maker.operands[0])
                 found = inner and self._viewed(maker, inner)
                 if found is None:

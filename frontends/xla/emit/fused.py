@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from math import prod
 
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
-from neuroncore_rtl.frontends.xla.emit.homes import copy_tile
 from neuroncore_rtl.frontends.xla.emit.nest import Nest, NestTile, nest_on_chip, nests_of
-from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan, along_space, operand_place
-from neuroncore_rtl.frontends.xla.emit.pass_tensors import PassTensors
-from neuroncore_rtl.frontends.xla.emit.residents import Axis, SbufCopy, row_runs
+from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan, PassTensors, along_space, operand_place
+from neuroncore_rtl.frontends.xla.emit.residents import Axis, SbufCopy, copy_tile, row_runs
 from neuroncore_rtl.frontends.xla.emit.selection import Waiting, append_selected, reads_once
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function, neutral_number
 from neuroncore_rtl.frontends.xla.fuse.placement import Placement, number_of, placed_root

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-from neuroncore_rtl.frontends.xla.emit.emission import VIEWS, Emission
+from neuroncore_rtl.frontends.xla.emit.emission import VIEWS, Emission, is_view
 from neuroncore_rtl.frontends.xla.emit.pass_plan import PassPlan, along_space, operand_place, operand_roots
 from neuroncore_rtl.frontends.xla.emit.products import contraction_rows
 from neuroncore_rtl.frontends.xla.emit.streamed_products import format_of_dot
 from neuroncore_rtl.frontends.xla.fuse.passes import Pass
 from neuroncore_rtl.frontends.xla.fuse.placement import Placement, placed_root
 from neuroncore_rtl.frontends.xla.graph import operations as graph
-from neuroncore_rtl.frontends.xla.graph.operations import Dot, Operation, Value
+from neuroncore_rtl.frontends.xla.graph.operations import Dot, Value
 from neuroncore_rtl.spec.formats import INT8
 
 __all__ = ["planned"]
@@ -65,7 +65,7 @@ class _Planner:
         self.reads: dict[Value, list[_Read]] = {}
         self.in_hbm = {self._origin(value) for value in results}
         for one in self.passes:
-            for value in {self._origin(value) for op in one.operations for value in _operands_of(op)}:
+            for value in {self._origin(value) for op in one.operations for value in op.reads()}:
                 if value in self.producers and self.producers[value] is not one:
                     self.reads.setdefault(value, [])
         for one in self.passes:
@@ -78,10 +78,8 @@ class _Planner:
     def _origin(self, value: Value) -> Value:
         """Return the value that this is a view into."""
         maker = self.emission.makers.get(value)
-        while isinstance(maker, VIEWS) or (
-            isinstance(maker, graph.Bitcast) and maker.operands[0].type.bits == value.type.bits
-        ):
-            value = maker.operands[0]
+        while is_view(maker):
+            (value,) = maker.operands
             maker = self.emission.makers.get(value)
         return value
 
@@ -129,7 +127,7 @@ class _Planner:
         """Note the reads of a pass; values that it does not read on chip must be in HBM."""
         first = one.operations[0]
         for op in one.operations:
-            for value in _operands_of(op):
+            for value in op.reads():
                 origin = self._origin(value)
                 if origin not in self.producers or self.producers[origin] is one:
                     continue
@@ -290,11 +288,3 @@ class _Planner:
             (reader,) = readers
             everywhere = all(step or n == 1 for step, n in zip(reads[0].steps, reader.space, strict=True))
             plan.deferred = everywhere and self.plans[reader].on_chip
-
-
-def _operands_of(operation: Operation) -> Iterator[Value]:
-    yield from operation.operands
-    for block in operation.blocks:
-        yield from block.results
-        for inner in block.operations:
-            yield from _operands_of(inner)

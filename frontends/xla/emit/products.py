@@ -11,9 +11,8 @@ from itertools import pairwise
 from math import prod
 
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
-from neuroncore_rtl.frontends.xla.emit.homes import copy_tile
 from neuroncore_rtl.frontends.xla.emit.relayout import resident_with
-from neuroncore_rtl.frontends.xla.emit.residents import SbufCopy, ViewLine, laid_out, places_of, row_runs
+from neuroncore_rtl.frontends.xla.emit.residents import SbufCopy, ViewLine, copy_tile, laid_out, places_of, row_runs
 from neuroncore_rtl.frontends.xla.emit.streamed_products import emit_dot, format_of_dot
 from neuroncore_rtl.frontends.xla.fuse.placement import number_of
 from neuroncore_rtl.frontends.xla.graph.operations import Dot

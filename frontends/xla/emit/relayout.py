@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
-from neuroncore_rtl.frontends.xla.emit.homes import Home, copy_tile
-from neuroncore_rtl.frontends.xla.emit.residents import SbufCopy, ViewLine, laid_out, places_of
+from neuroncore_rtl.frontends.xla.emit.residents import Home, SbufCopy, ViewLine, copy_tile, laid_out, places_of
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.spec.formats import INT8, Format
 

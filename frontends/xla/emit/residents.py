@@ -1,4 +1,4 @@
-"""Values in SBUF: tiles with some dimensions along the partitions, addressed by the steps of the tensor in HBM.
+"""Places of values: tensors in HBM, with copies in SBUF whose tiles have some dimensions along the partitions.
 
 A *line* is a dimension of a view: its extent, and the elements of the whole tensor from one index to the next.
 """
@@ -8,14 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from math import prod
+from typing import Any
 
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.transfer import SHARE
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa.access import allowed_start
 
-__all__ = ["Axis", "SbufCopy", "ViewLine", "laid_out", "places_of", "row_runs"]
+__all__ = ["Axis", "Home", "SbufCopy", "ViewLine", "copy_tile", "laid_out", "places_of", "row_runs"]
 
 ViewLine = tuple[int, int]
 """Extent, and step in elements of the whole tensor."""
@@ -124,6 +126,27 @@ class SbufCopy:
             yield part, tile.reshape(*extents[1:])
 
 
+@dataclass(eq=False)
+class Home:
+    """A tensor in HBM, in row-major order, with copies in SBUF.
+
+    Arguments:
+        tensor: the tensor; its place in HBM may remain unused.
+        is_stored: whether HBM has the elements.
+        residents: copies in SBUF.
+        pending: the product that computes the elements when a reader asks for them.
+    """
+
+    tensor: HbmTensor
+    is_stored: bool = True
+    residents: list[SbufCopy] = field(default_factory=list)
+    pending: Any = None
+
+    def offset(self, view: HbmTensor) -> int:
+        """Return the first element of a view."""
+        return (view.address - self.tensor.address) * 8 // self.tensor.format.bits
+
+
 def laid_out(
     program: Program, fmt: Format, size: int, rows: Sequence[ViewLine], name: str, unit: int | None = None
 ) -> SbufCopy | None:
@@ -174,3 +197,15 @@ def places_of(lines: Sequence[ViewLine]) -> Iterator[int]:
     """Yield the first elements of all indices of some lines."""
     for index in product(*(range(extent) for extent, _ in lines)):
         yield sum(place * step for place, (_, step) in zip(index, lines, strict=True))
+
+
+def copy_tile(program: Program, to: Tensor | HbmTensor, of: Tensor | HbmTensor, queues: Iterator[int | None]) -> None:
+    """Append a copy between HBM and SBUF, in parts of a row that several queues share, for all ports if it is long."""
+    width, ports = to.shape[-1], program.config.hbm_ports
+    count = -(-width * to.format.bits // (SHARE * 8))
+    if 2 * count > ports:
+        count = -(-count // ports) * ports
+    step = -(-width // count)
+    for first in range(0, width, step):
+        part = ..., slice(first, first + step)
+        program.append(dma_copy(to[part], of[part]), next(queues))

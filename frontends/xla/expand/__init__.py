@@ -7,11 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from neuroncore_rtl.frontends.xla.expand.branches import expand_case
+from neuroncore_rtl.frontends.xla.expand.control import expand_case, expand_while
 from neuroncore_rtl.frontends.xla.expand.convolution import expand_convolution
 from neuroncore_rtl.frontends.xla.expand.elementwise import expand_pointwise
 from neuroncore_rtl.frontends.xla.expand.indexing import expand_dynamic_slice, expand_dynamic_update, expand_gather
-from neuroncore_rtl.frontends.xla.expand.loops import expand_while
 from neuroncore_rtl.frontends.xla.expand.products import expand_dot
 from neuroncore_rtl.frontends.xla.expand.random import expand_random_bits
 from neuroncore_rtl.frontends.xla.expand.reductions import expand_reduce

@@ -104,23 +104,14 @@ class _Forming:
     def add(self, operation: Operation) -> None:
         if is_transparent(operation):
             return
-        needs = {self.of[root] for root in self._roots(operation) if root in self.of}
+        roots = {root_of(value, self.makers) for value in operation.reads()}
+        needs = {self.of[root] for root in roots if root in self.of}
         if isinstance(operation, Pointwise) and operation.result.size:
             self._add_elementwise(operation, needs)
         elif is_row_reduction(operation):
             self._add_reduction(operation, needs)
         else:
             self._start(operation, needs)
-
-    def _roots(self, operation: Operation) -> Iterator[Value]:
-        """Yield the values that an operation reads, also in its blocks, through transparent operations."""
-        for operand in operation.operands:
-            yield root_of(operand, self.makers)
-        for block in operation.blocks:
-            for value in block.results:
-                yield root_of(value, self.makers)
-            for inner in block.operations:
-                yield from self._roots(inner)
 
     def _start(self, operation: Operation, needs: set[Pass], value: Value | None = None) -> Pass:
         """Start a pass over the dimensions of a value."""

@@ -3,6 +3,7 @@
 A value has a shape and a type. Every value is the result of one operation, or an argument of one block.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from itertools import count
 from math import prod
@@ -75,6 +76,14 @@ class Operation(_Record):
     def blocks(self) -> tuple["Graph", ...]:
         """Blocks inside the operation."""
         return tuple(value for one in fields(self) if isinstance(value := getattr(self, one.name), Graph))
+
+    def reads(self) -> Iterator[Value]:
+        """Yield the values that the operation reads, also in its blocks."""
+        yield from self.operands
+        for block in self.blocks:
+            yield from block.results
+            for inner in block.operations:
+                yield from inner.reads()
 
 
 class Graph(_Record):

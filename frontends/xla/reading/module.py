@@ -12,7 +12,7 @@ from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation, Sort
 from neuroncore_rtl.frontends.xla.reading.attributes import Attributes, tensor_type, user_line
 from neuroncore_rtl.frontends.xla.reading.legal import legalised
 from neuroncore_rtl.frontends.xla.reading.operations import READERS, Given
-from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.frontends.xla.refusal import Refused, refusing_at
 from neuroncore_rtl.kernels.program.source import SourceLine
 
 __all__ = ["parse_artifact", "parse_text", "read_module"]
@@ -84,19 +84,21 @@ class _Reader:
             operands = tuple(values[operand] for operand in one.operands)
             if one.name in _RETURNS:
                 return operands
-            try:
-                results = self._operations_of(one, operands, values, operations)
-            except Refused as refusal:
-                if refusal.source is None:
-                    raise Refused(str(refusal), self.source(one.location)) from None
-                raise
+            source = self.source(one.location)
+            with refusing_at(source):
+                results = self._operations_of(one, operands, values, operations, source)
             values.update(zip(one.results, results, strict=True))
         return ()
 
     def _operations_of(
-        self, one: ir.Operation, operands: tuple[Value, ...], values: dict[ir.Value, Value], operations: list[Operation]
+        self,
+        one: ir.Operation,
+        operands: tuple[Value, ...],
+        values: dict[ir.Value, Value],
+        operations: list[Operation],
+        source: SourceLine,
     ) -> tuple[Value, ...]:
-        attributes, name, source = Attributes(one), one.name, self.source(one.location)
+        attributes, name = Attributes(one), one.name
         if name in _SAME:
             return operands
         alias = attributes.text("name" if name == "stablehlo.composite" else "call_target_name")

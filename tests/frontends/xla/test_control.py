@@ -21,8 +21,8 @@ def _floats(*shape: int) -> np.ndarray:
 def form(request, monkeypatch) -> str:
     """Expand what is short, or nothing."""
     if request.param == "long":
-        monkeypatch.setattr("neuroncore_rtl.frontends.xla.expand.loops._COST", 0)
-        monkeypatch.setattr("neuroncore_rtl.frontends.xla.expand.branches._OPERATIONS", -1)
+        monkeypatch.setattr("neuroncore_rtl.frontends.xla.expand.control._COST", 0)
+        monkeypatch.setattr("neuroncore_rtl.frontends.xla.expand.control._OPERATIONS", -1)
     return request.param
 
 

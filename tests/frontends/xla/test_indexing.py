@@ -292,7 +292,7 @@ def test_updates_in_place(rng):
 
 def test_loops_update_in_place(rng, monkeypatch):
     """A round copies the window of an array that a loop carries; arrays from outside and swapped ones stay intact."""
-    monkeypatch.setattr("neuroncore_rtl.frontends.xla.expand.loops._COST", 0)
+    monkeypatch.setattr("neuroncore_rtl.frontends.xla.expand.control._COST", 0)
     x, u = draw(rng, (64, 32)), draw(rng, (6, 32))
     found = compare(lambda x, u: lax.fori_loop(0, 6, lambda i, c: c.at[3 * i].set(u[i]), x), x, u)
     sizes = [one.instruction.transfers[1][2] for one in found.compiled.program.steps

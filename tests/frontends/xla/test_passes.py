@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.xla import jit
-from neuroncore_rtl.frontends.xla.emit import pass_tensors
+from neuroncore_rtl.frontends.xla.emit import pass_plan
 from neuroncore_rtl.frontends.xla.emit.nest import nests_of
 from neuroncore_rtl.frontends.xla.emit.selection import Selection
 from neuroncore_rtl.spec.isa.elementwise import Opcode
@@ -158,7 +158,7 @@ def test_one_instruction_has_the_results_of_two(rng, monkeypatch):
     results = []
     for merged in (True, False):
         if not merged:
-            monkeypatch.setattr(pass_tensors.Selection, "of", lambda *_: Selection(frozenset(), {}))
+            monkeypatch.setattr(pass_plan.Selection, "of", lambda *_: Selection(frozenset(), {}))
         model = jit(chains, preset="tiny", target="golden", order="program")
         results.append([np.asarray(one).view(np.uint32) for one in jax.tree.leaves(model(x, y, r, c))])
         results[-1].append(len(model.compiled.program.steps))

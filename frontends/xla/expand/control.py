@@ -1,12 +1,26 @@
-"""Loops: what does not change is read from outside, equal counters are one, few rounds become operations."""
+"""Loops and branches.
+
+Of a loop, what does not change is read from outside, and equal counters are one; few rounds become operations. Small
+branches are all computed, and the results selected.
+"""
 
 from neuroncore_rtl.frontends.xla.fuse.placement import is_transparent
 from neuroncore_rtl.frontends.xla.graph.builder import Builder
 from neuroncore_rtl.frontends.xla.graph.cloning import cloned, cloned_operations
 from neuroncore_rtl.frontends.xla.graph.loops import Counted, counter_of, counter_step, known_integer
-from neuroncore_rtl.frontends.xla.graph.operations import Graph, Pointwise, Reshape, StridedSlice, Value, While
+from neuroncore_rtl.frontends.xla.graph.operations import (
+    Branches,
+    Graph,
+    Operation,
+    Pointwise,
+    Reshape,
+    StridedSlice,
+    Value,
+    While,
+)
+from neuroncore_rtl.frontends.xla.graph.types import UNSIGNED32
 
-__all__ = ["expand_while"]
+__all__ = ["expand_case", "expand_while"]
 
 _COST = 512
 """Maximum cost of the operations that a loop becomes: functions of few elements cost 1."""
@@ -14,6 +28,15 @@ _OTHER = 16
 """Cost of an operation that starts a pass of its own, which gains little."""
 _ELEMENTS = 1 << 16
 """Elements of a result for each unit of its cost."""
+_SMALL = 1 << 10
+"""Maximum elements of a branch's result; a branch of the controller is faster for more."""
+_OPERATIONS = 64
+"""Maximum operations of all branches."""
+
+
+def _is_light(operation: Operation) -> bool:
+    """Return whether an operation is a function of elements, or a view."""
+    return isinstance(operation, Pointwise | Reshape | StridedSlice) or is_transparent(operation)
 
 
 def expand_while(builder: Builder, loop: While) -> tuple[Value, ...] | None:
@@ -27,8 +50,7 @@ def expand_while(builder: Builder, loop: While) -> tuple[Value, ...] | None:
 def _cost(block: Graph) -> int:
     """Return the cost of a block, roughly proportional to its instructions."""
     return sum(
-        (1 if isinstance(one, Pointwise | Reshape | StridedSlice) or is_transparent(one) else _OTHER)
-        * (1 + max(value.size for value in one.results) // _ELEMENTS)
+        (1 if _is_light(one) else _OTHER) * (1 + max(value.size for value in one.results) // _ELEMENTS)
         + sum(map(_cost, one.blocks))
         for one in block.operations
     )
@@ -78,3 +100,26 @@ def _simpler(builder: Builder, loop: While) -> tuple[Value, ...] | None:
         )
     )
     return tuple(found[results[place]] if place in results else operand for place, operand in enumerate(operands))
+
+
+def expand_case(builder: Builder, case: Branches) -> tuple[Value, ...] | None:
+    """Return a selection among the results of all branches; None if they are large, or more than functions."""
+    if not all(map(_is_small, case.branches)) or sum(len(one.operations) for one in case.branches) > _OPERATIONS:
+        return None
+    found = [cloned_operations(branch, {}, builder.operations) for branch in case.branches]
+    # As an unsigned number, one out of range is none of the first branches.
+    number = builder.convert(case.operands[0], UNSIGNED32)
+    results = found[-1]
+    for place, others in enumerate(found[:-1]):
+        is_taken = builder.apply("equal", number, place)
+        results = tuple(
+            builder.apply("select", builder.broadcast(is_taken, one.shape), one, other)
+            for one, other in zip(others, results, strict=True)
+        )
+    return results
+
+
+def _is_small(branch: Graph) -> bool:
+    operations = branch.operations
+    values = [*branch.results, *(value for one in operations for value in one.results)]
+    return all(map(_is_light, operations)) and all(value.size <= _SMALL for value in values)
