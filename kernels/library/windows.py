@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program.source import located
-from neuroncore_rtl.kernels.tiling.views import pieces
+from neuroncore_rtl.kernels.tiling.views import elements_at, pieces
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor
 
@@ -45,7 +45,7 @@ class WindowTable:
 
     def window(self, row: int) -> HbmTensor:
         """Return the view of a window."""
-        return _moved(replace(self.array, shape=self.shape, steps=self.steps), row * self.unit)
+        return elements_at(self.array, row * self.unit, self.shape, self.steps)
 
 
 @located
@@ -76,7 +76,10 @@ def _append(program: Program, windows: HbmTensor, table: WindowTable, numbers: H
         index = DmaIndex(address=rows.address, partition=rows.partition, limit=table.rows, skip=not is_read)
         for far, own in parts:
             shape = rows.partitions, *far.shape
-            there, here = _operand(far, table.unit), _operand(_moved(own, first * step), step)
+            there, here = (
+                _operand(far, table.unit),
+                _operand(elements_at(own, first * step, own.shape, own.steps), step),
+            )
             if is_read:
                 copy = DmaCopy(shape=shape, dst=here, src=there, gather=index)
             else:
@@ -96,10 +99,6 @@ def _row_numbers(program: Program, numbers: HbmTensor) -> Iterator[tuple[int, Te
         for number in range(columns):
             yield first + number * rows, tile[:, number : number + 1]
         first += rows * columns
-
-
-def _moved(tensor: HbmTensor, elements: int) -> HbmTensor:
-    return replace(tensor, address=tensor.address + elements * tensor.format.bits // 8)
 
 
 def _operand(tensor: HbmTensor, step: int) -> DmaTensor:

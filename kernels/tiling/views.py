@@ -6,7 +6,7 @@ from itertools import product
 
 from neuroncore_rtl.kernels.program import HbmTensor
 
-__all__ = ["coalesced", "merged_lines", "pieces"]
+__all__ = ["coalesced", "elements_at", "merged_lines", "pieces"]
 
 _COUNT = 1 << 16
 """A dimension of a copy must have less elements."""
@@ -27,6 +27,12 @@ def merged_lines(lines: Sequence[tuple[int, ...]], most: int | None = None) -> l
         else:
             found.append((extent, *steps))
     return found or [(1, *(0,) * (len(lines[0]) - 1 if lines else 2))]
+
+
+def elements_at(tensor: HbmTensor, first: int, shape: Sequence[int], steps: Sequence[int]) -> HbmTensor:
+    """Return the view of a tensor's elements from one on, with any shape and steps."""
+    address = tensor.address + first * tensor.format.bits // 8
+    return replace(tensor, address=address, shape=tuple(shape), steps=tuple(steps))
 
 
 def coalesced(*tensors: HbmTensor) -> list[HbmTensor]:

@@ -18,6 +18,7 @@ from neuroncore_rtl.kernels.program import HbmTensor, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.source import override_source
 from neuroncore_rtl.kernels.tiling.blocks import length
+from neuroncore_rtl.kernels.tiling.views import elements_at
 from neuroncore_rtl.spec.formats import INT32, UINT32, Format
 from neuroncore_rtl.spec.isa import Index, Storage
 
@@ -272,13 +273,7 @@ class _TileEmitter:
     def _part(self, tensor: HbmTensor, along: Sequence[int], starts, shape, rows) -> HbmTensor:
         """Return the view of a tensor in HBM that a tile is loaded from or stored to."""
         first, steps = self._elements(along, starts)
-        return HbmTensor(
-            name=tensor.name,
-            format=tensor.format,
-            address=tensor.address + first * tensor.format.bits // 8,
-            shape=(rows, *shape),
-            steps=steps,
-        )
+        return elements_at(tensor, first, (rows, *shape), steps)
 
     def _elements(self, along: Sequence[int], starts: Sequence[int]) -> tuple[int, tuple[int, ...]]:
         """Return a tile's first element, and the elements from one row to the next and along its free dimensions."""

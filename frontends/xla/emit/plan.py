@@ -142,7 +142,7 @@ class _Planner:
                     else:
                         self.reads[origin].append(_Read(one, None, along_space(view.steps, place, len(one.space))))
         if isinstance(first, Dot) and self.plans[one].on_chip:
-            for value, batch, contract in zip(first.operands, first.batch, first.contract, strict=True):
+            for value, batch, contract, _ in first.sides:
                 origin = self._origin(value)
                 if origin in self.reads and self._is_on_chip(origin, one):
                     if (view := self.emission.view(value)) is None:
@@ -246,10 +246,10 @@ class _Planner:
     def _lay_out_product(self, one: Pass, plan: PassPlan) -> None:
         dot = one.operations[0]
         assert isinstance(dot, Dot)
-        right = prod(n for d, n in enumerate(dot.operands[1].shape) if d not in (*dot.batch[1], *dot.contract[1]))
-        batches = prod(dot.operands[0].shape[d] for d in dot.batch[0])
-        depth = ceil(prod(dot.operands[0].shape[d] for d in dot.contract[0]) / self.lanes)
-        left = dot.result.size // right // batches
+        (a, batch, contract, free), (b, *_, others) = dot.sides
+        left, right = prod(a.shape[d] for d in free), prod(b.shape[d] for d in others)
+        batches = prod(a.shape[d] for d in batch)
+        depth = ceil(prod(a.shape[d] for d in contract) / self.lanes)
         costs = []
         for turned, (m, n) in enumerate(((left, right), (right, left))):
             cost = batches * depth * ceil(m / self.lanes) * max(n, self.lanes) * self.lanes

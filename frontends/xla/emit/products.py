@@ -22,7 +22,7 @@ from neuroncore_rtl.kernels.program.instructions import memset
 from neuroncore_rtl.kernels.program.source import override_source
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.transfer import aligned
-from neuroncore_rtl.kernels.tiling.views import merged_lines
+from neuroncore_rtl.kernels.tiling.views import elements_at, merged_lines
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, Format
 
 __all__ = ["ChipProduct", "contraction_rows"]
@@ -69,16 +69,14 @@ class ChipProduct:
         self.format = format_of_dot(emission.options, dot)
         self.out = emission.tensors[dot.result]
         self.home = emission.home(self.out)
-        views = [emission.view(value) or emission.tensor(value) for value in dot.operands]
-        self.views = views
+        self.views = views = [emission.view(value) or emission.tensor(value) for value in dot.operands]
         rank = len(dot.batch[0])
         pairs = zip(*dot.batch, range(rank), strict=True)
         self.batch = [(views[0].shape[a], views[0].steps[a], views[1].steps[b], self.out.steps[c]) for a, b, c in pairs]
         contract = zip(*dot.contract, strict=True)
         self.contract = merged_lines([(views[0].shape[a], views[0].steps[a], views[1].steps[b]) for a, b in contract])
         self.others, first = [], rank
-        for view, batch, gone in zip(views, dot.batch, dot.contract, strict=True):
-            free = [d for d in range(len(view.shape)) if d not in batch and d not in gone]
+        for view, (*_, free) in zip(views, dot.sides, strict=True):
             lines = [(view.shape[d], view.steps[d], self.out.steps[first + n]) for n, d in enumerate(free)]
             self.others.append(merged_lines(lines))
             first += len(free)
@@ -184,10 +182,7 @@ class ChipProduct:
                 tile = self.program.space.sbuf(self.out.name, self.out.format, sums.shape, sums.partitions)
                 self.emission.chip.move(tile, sums)
             (m, step), (n, inner) = rows[0], free[0]
-            address = self.out.address + offset * self.out.format.bits // 8
-            part = HbmTensor(
-                name=self.out.name, format=self.out.format, address=address, shape=(m, n), steps=(step, inner)
-            )
+            part = elements_at(self.out, offset, (m, n), (step, inner))
             copy_tile(self.program, part, tile, self.program.stores)
 
     def tile(self, offset: int, rows: ViewLine, free: Sequence[ViewLine]) -> Tensor | None:

@@ -13,6 +13,7 @@ from typing import Any
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.transfer import SHARE
+from neuroncore_rtl.kernels.tiling.views import elements_at
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa.access import allowed_start
@@ -121,9 +122,7 @@ class SbufCopy:
         lines = self.free_lines or [(1, 0)]
         for offset, line, tile in self.runs():
             extents, steps = zip(line, *lines, strict=True)
-            address = tensor.address + offset * tensor.format.bits // 8
-            part = HbmTensor(name=tensor.name, format=tensor.format, address=address, shape=extents, steps=steps)
-            yield part, tile.reshape(*extents[1:])
+            yield elements_at(tensor, offset, extents, steps), tile.reshape(*extents[1:])
 
 
 @dataclass(eq=False)

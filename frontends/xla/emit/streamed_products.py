@@ -1,5 +1,6 @@
 """Products of matrices, batched, from and to HBM: for matrices that are too large for SBUF, and for integers."""
 
+from collections.abc import Sequence
 from math import prod
 
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
@@ -16,8 +17,7 @@ __all__ = ["emit_dot", "format_of_dot", "product_format"]
 def emit_dot(emission: Emission, dot: Dot) -> None:
     """Append the products of every batch index from HBM to HBM: K along the partitions of both operands."""
     result, fmt = dot.result, format_of_dot(emission.options, dot)
-    sides = zip(dot.operands, dot.batch, dot.contract, strict=True)
-    a, b = (_operand(emission, value, batch, contract, fmt) for value, batch, contract in sides)
+    a, b = (_operand(emission, fmt, *side) for side in dot.sides)
     out = emission.new(result) if result not in emission.tensors else emission.tensors[result]
     batches, m, n = a.shape[0], a.shape[2], b.shape[2]
     out = out.reshape(batches, m, n)
@@ -47,10 +47,9 @@ def product_format(options: Options, left: Value, right: Value) -> Format:
 
 
 def _operand(
-    emission: Emission, value: Value, batch: tuple[int, ...], contract: tuple[int, ...], fmt: Format
+    emission: Emission, fmt: Format, value: Value, batch: Sequence[int], contract: Sequence[int], other: Sequence[int]
 ) -> HbmTensor:
     """Return an operand as [batch, contracted, other] in row-major order."""
-    other = [d for d in range(value.rank) if d not in batch and d not in contract]
     tensor = emission.tensor(value)
     turned = tensor.permute(*batch, *contract, *other)
     shape = tuple(prod(value.shape[d] for d in some) for some in (batch, contract, other))

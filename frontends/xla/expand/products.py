@@ -79,13 +79,11 @@ def _merged_dimensions(shape: tuple[int, ...], merged: tuple[int, ...]) -> list[
 def _on_vectors(builder: Builder, dot: Dot) -> Value:
     """Append products of elements [batch, left, right, contracted] and their sums, in FP32 or modulo 2^32."""
     wide, spread = FLOAT32 if dot.result.type.is_float else INTEGER32, []
-    sides = [*zip(dot.operands, dot.batch, dot.contract, strict=True)]
-    others = [[d for d in range(one.rank) if d not in batch and d not in contract] for one, batch, contract in sides]
-    extents = [operand.shape[d] for (operand, _, contract), free in zip(sides, others, strict=True) for d in free]
-    left = dot.operands[0]
-    shape = [*(left.shape[d] for d in dot.batch[0]), *extents, *(left.shape[d] for d in dot.contract[0])]
-    first = [len(dot.batch[0]), len(dot.batch[0]) + len(others[0])]
-    for (operand, batch, contract), free, start in zip(sides, others, first, strict=True):
+    left, batch, contract, free = dot.sides[0]
+    extents = [operand.shape[d] for operand, *_, others in dot.sides for d in others]
+    shape = [*(left.shape[d] for d in batch), *extents, *(left.shape[d] for d in contract)]
+    firsts = len(batch), len(batch) + len(free)
+    for (operand, batch, contract, free), start in zip(dot.sides, firsts, strict=True):
         order = [*batch, *free, *contract]
         places = [*range(len(batch)), *range(start, start + len(free)), *range(len(shape) - len(contract), len(shape))]
         turned = builder.transpose(builder.convert(operand, wide), *order)

@@ -78,8 +78,7 @@ def _stable(body: graph.Graph, length: int, builder: Builder) -> graph.Graph:
 
 def _key(builder: Builder, body: graph.Graph, values: Sequence[graph.Value]) -> graph.Value | None:
     """Append int32 keys in the order of the body; None if it does not compare a function of single elements."""
-    makers = {value: operation for operation in body.operations for value in operation.results}
-    last = makers.get(body.results[0])
+    last = body.makers.get(body.results[0])
     name = last.function.removesuffix("_total") if isinstance(last, graph.Pointwise) else None
     if name not in ("less", "greater"):
         return None

@@ -46,6 +46,10 @@ class Pass:
         first = self.operations[0]
         return (isinstance(first, Pointwise) and first.result.size > 0) or is_row_reduction(first)
 
+    def has_inner(self, dimensions: set[int]) -> bool:
+        """Return whether some dimensions are the innermost ones of the space."""
+        return dimensions == {*range(len(self.space) - len(dimensions), len(self.space))}
+
 
 def combining_function(reduce: Reduce | ReduceWindow) -> str | None:
     """Return the function by which a reduction combines two elements, if a pass is capable of it."""
@@ -138,8 +142,7 @@ class _Forming:
         operand, result = operation.operands[0], operation.result
         for candidate, place in self._candidates(needs, operation.operands[:1], operand.shape):
             reduced = candidate.reduced | {at for axis in operation.axes if (at := place[axis]) is not None}
-            inner = set(range(len(candidate.space) - len(reduced), len(candidate.space)))
-            if reduced != inner or prod(candidate.space[d] for d in reduced) > self.most:
+            if not candidate.has_inner(reduced) or prod(candidate.space[d] for d in reduced) > self.most:
                 continue
             # The rest of a reduction is spread over the partitions; its own reduction is another pass.
             if candidate.reduced not in (set(), reduced):
@@ -215,8 +218,7 @@ class _Forming:
                         if theirs is not None and (ours is None or same.setdefault(theirs, ours) != ours):
                             return
         reduced = into.reduced | {same[d] for d in other.reduced if d in same}
-        inner = set(range(len(into.space) - len(reduced), len(into.space)))
-        if len({*same.values()}) != len(other.space) or (reduced and reduced != inner):
+        if len({*same.values()}) != len(other.space) or not into.has_inner(reduced):
             return
         into.reduced = reduced
 

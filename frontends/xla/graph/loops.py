@@ -45,12 +45,12 @@ def known_integer(value: Value, makers: Mapping[Value, Operation]) -> int | None
 def counter_step(body: Graph, place: int, makers: Mapping[Value, Operation]) -> int | None:
     """Return the constant that a body adds to an argument, if that is all it does with it."""
     argument, result = body.arguments[place], body.results[place]
-    maker = {value: one for one in body.operations for value in one.results}.get(result)
+    inner = body.makers
+    maker = inner.get(result)
     if not isinstance(maker, Pointwise) or maker.function != "add" or argument not in maker.operands:
         return None
-    inner = {**makers, **{value: one for one in body.operations for value in one.results}}
     left, right = maker.operands
-    return known_integer(right if left is argument else left, inner)
+    return known_integer(right if left is argument else left, {**makers, **inner})
 
 
 def counter_of(loop: While, makers: Mapping[Value, Operation]) -> Counted | None:
@@ -59,7 +59,7 @@ def counter_of(loop: While, makers: Mapping[Value, Operation]) -> Counted | None
     `makers` has the operations around the loop that define its operands.
     """
     condition, body = loop.condition, loop.body
-    inner = {value: one for one in condition.operations for value in one.results}
+    inner = condition.makers
     test = inner.get(condition.results[0])
     if not isinstance(test, Pointwise) or test.function != "less" or test.operands[0] not in condition.arguments:
         return None

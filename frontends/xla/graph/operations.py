@@ -99,6 +99,11 @@ class Graph(_Record):
     operations: list[Operation]
     results: tuple[Value, ...]
 
+    @property
+    def makers(self) -> dict[Value, Operation]:
+        """The operation that defines each value, those inside of operations apart."""
+        return {value: one for one in self.operations for value in one.results}
+
 
 class Constant(Operation):
     """Elements that are known before the program runs."""
@@ -220,6 +225,12 @@ class Dot(Operation):
     batch: tuple[tuple[int, ...], tuple[int, ...]]
     contract: tuple[tuple[int, ...], tuple[int, ...]]
     is_exact: bool = False
+
+    @property
+    def sides(self) -> list[tuple[Value, tuple[int, ...], tuple[int, ...], list[int]]]:
+        """Both operands, each with its dimensions: batch, contracted and other ones."""
+        sides = zip(self.operands, self.batch, self.contract, strict=True)
+        return [(one, some, gone, [d for d in range(one.rank) if d not in (*some, *gone)]) for one, some, gone in sides]
 
 
 class Convolution(Operation):
