@@ -11,8 +11,8 @@ from itertools import product as places_of
 from math import ceil
 
 from neuroncore_rtl.kernels.library.linear import column_of
-from neuroncore_rtl.kernels.library.matmul import passes
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.library.matmul import add_products
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_copy
 from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
@@ -139,7 +139,7 @@ def _sums(
     piece: tuple[slice, slice],
     window: ConvWindow,
 ) -> Tensor:
-    (rows, columns), (down, across), fmt = piece, window.stride, image[0].format
+    (rows, columns), (down, across) = piece, window.stride
     together = window.stride == (1, 1) and length(rows) > 1
     pitch = image[0].shape[1] if together else length(columns)
     sums = program.space.psum("sums", FP32, (length(rows), pitch), length(part))
@@ -147,21 +147,14 @@ def _sums(
     for tile, own in zip(image, weights, strict=True):
         for y, x in places_of(range(own.shape[0]), range(own.shape[1])):
             filter_ = aligned(program, own[:, y, x, part])
-            for half, other, loaded in passes(fmt):
-                if loaded:
-                    program.append(load_stationary(filter_, half=half))
-                if together:
-                    first = (rows.start + y) * pitch + x
-                    count = sums.size - pitch + length(columns)
-                    moved = [(flat[:, :count], tile.reshape(tile.size)[:, first : first + count])]
-                else:
-                    at = slice(columns.start * across + x, (columns.stop - 1) * across + x + 1, across)
-                    moved = [(sums[:, row - rows.start], tile[:, row * down + y, at]) for row in _range(rows)]
-                for target, source in moved:
-                    program.append(multiply_moving(target, source, half=other, accumulate=accumulate))
-                accumulate = True
+            if together:
+                first = (rows.start + y) * pitch + x
+                count = sums.size - pitch + length(columns)
+                targets, moved = [flat[:, :count]], [tile.reshape(tile.size)[:, first : first + count]]
+            else:
+                at = slice(columns.start * across + x, (columns.stop - 1) * across + x + 1, across)
+                targets = [sums[:, row] for row in range(length(rows))]
+                moved = [tile[:, row * down + y, at] for row in range(rows.start, rows.stop)]
+            add_products(program, targets, filter_, moved, accumulate=accumulate)
+            accumulate = True
     return sums[:, :, : length(columns)]
-
-
-def _range(part: slice) -> range:
-    return range(part.start, part.stop)

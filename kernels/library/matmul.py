@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, pairwise
 from math import ceil
 
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import LAST, OutputBlock, OutputGroup, blocks, cut, length
@@ -33,7 +33,7 @@ from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_BANKS
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, Format
 from neuroncore_rtl.spec.isa import RECORD_BYTES, LoadStationary, MultiplyMoving, Storage
 
-__all__ = ["Stored", "matmul", "passes"]
+__all__ = ["Stored", "add_products", "matmul", "passes"]
 
 Finish = Callable[[Tensor, Tensor, slice, slice], None]
 """Appends the instructions that finish a piece of a group: destination in SBUF, sums in PSUM, rows and columns of C.
@@ -108,6 +108,32 @@ def passes(fmt: Format, transposed: bool = False) -> list[tuple[int, int, bool]]
     pairs = [(b, a) if transposed else (a, b) for a in halves for b in halves]
     before = [None, *(stationary for stationary, _ in pairs)]
     return [(stationary, moving, stationary != last) for (stationary, moving), last in zip(pairs, before, strict=False)]
+
+
+@located
+def add_products(
+    program: Program,
+    sums: Sequence[Tensor],
+    stationary: Tensor,
+    moving: Sequence[Tensor],
+    *,
+    accumulate: bool,
+    transposed: bool = False,
+    whole: tuple[bool, bool] = (False, False),
+) -> None:
+    """Append sums[i] += stationary.T moving[i] in PSUM for one tile of K; = instead of += unless `accumulate`.
+
+    `transposed` is as in `passes`. An operand is `whole` if the upper half of each FP32 significand is all of it.
+    """
+    last = None
+    for half, other, _ in passes(stationary.format, transposed):
+        if (half and whole[0]) or (other and whole[1]):
+            continue
+        if half != last:
+            program.append(load_stationary(stationary, half=half))
+        for total, operand in zip(sums, moving, strict=True):
+            program.append(multiply_moving(total, operand, half=other, accumulate=accumulate))
+        last, accumulate = half, True
 
 
 class _Kernel:

@@ -7,8 +7,8 @@ features that is contracted over features therefore has the features along the p
 from collections.abc import Callable, Sequence
 from math import ceil
 
-from neuroncore_rtl.kernels.library.matmul import passes
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.library.matmul import add_products
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length, neighbours
@@ -137,10 +137,5 @@ def _accumulate_groups(
     for number, (tile, b) in enumerate(zip(stationary, moving, strict=True)):
         for columns, own in zip(groups, sums, strict=True):
             a = aligned(program, tile[:, columns])
-            accumulate = number > 0
-            for half, other, loaded in passes(fmt):
-                if loaded:
-                    program.append(load_stationary(a, half=half))
-                program.append(multiply_moving(own, b, half=other, accumulate=accumulate))
-                accumulate = True
+            add_products(program, [own], a, [b], accumulate=number > 0)
     return sums

@@ -16,8 +16,8 @@ from neuroncore_rtl.frontends.xla.emit.residents import SbufCopy, ViewLine, copy
 from neuroncore_rtl.frontends.xla.emit.streamed_products import emit_dot, format_of_dot
 from neuroncore_rtl.frontends.xla.fuse.placement import number_of
 from neuroncore_rtl.frontends.xla.graph.operations import Dot
-from neuroncore_rtl.kernels.library.matmul import passes
-from neuroncore_rtl.kernels.program import HbmTensor, Tensor, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.library.matmul import add_products
+from neuroncore_rtl.kernels.program import HbmTensor, Tensor
 from neuroncore_rtl.kernels.program.instructions import memset
 from neuroncore_rtl.kernels.program.source import override_source
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
@@ -225,20 +225,15 @@ class ChipProduct:
         edges = sorted(
             {few.start, few.stop, *range(few.start, few.stop, words), *range(-(-few.start // row) * row, few.stop, row)}
         )
-        pairs = [(half, own) for half, own, _ in passes(self.format, self.turned)]
-        pairs = [(half, own) for half, own in pairs if not (half and self.whole[a]) and not (own and self.whole[b])]
-        first = True
-        for tile, other in zip(self.operands[a][batch], self.operands[b][batch], strict=True):
-            stationary, loaded = aligned(program, _last(tile, i, part)), None
-            for half, own in pairs:
-                if half != loaded:
-                    program.append(load_stationary(stationary, half=half))
-                    loaded = half
-                for low, high in pairwise(edges):
-                    moving = _last(other, low // row, slice(low % row, low % row + high - low))
-                    to = sums[:, low - few.start : high - few.start]
-                    program.append(multiply_moving(to, moving, half=own, accumulate=not first))
-                first = False
+        targets = [sums[:, low - few.start : high - few.start] for low, high in pairwise(edges)]
+        whole = self.whole[a], self.whole[b]
+        for number, (tile, other) in enumerate(zip(self.operands[a][batch], self.operands[b][batch], strict=True)):
+            stationary = aligned(program, _last(tile, i, part))
+            moving = [
+                _last(other, low // row, slice(low % row, low % row + high - low)) for low, high in pairwise(edges)
+            ]
+            passed = {"accumulate": number > 0, "transposed": self.turned, "whole": whole}
+            add_products(program, targets, stationary, moving, **passed)
         return sums
 
 

@@ -21,9 +21,9 @@ from neuroncore_rtl.kernels.library.convolution.operands import (
     padded_tile,
 )  # fmt: skip
 from neuroncore_rtl.kernels.library.copy_hbm import made_adjacent
-from neuroncore_rtl.kernels.library.matmul import passes
+from neuroncore_rtl.kernels.library.matmul import add_products
 from neuroncore_rtl.kernels.library.transpose import ChipMoves
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
@@ -199,16 +199,11 @@ class _Group:
         sums: Sequence[Tensor], lines: Sequence[PhaseLine], box: PhaseBox, few: slice, flat: bool,
     ) -> None:  # fmt: skip
         """Append the products of all blocks, which add up in some banks."""
-        accumulate = False
-        for block, tile in zip(blocks, tiles, strict=True):
+        for number, (block, tile) in enumerate(zip(blocks, tiles, strict=True)):
             stationary = aligned(self.program, self.filter.stationary(block, few))
-            for half, other, loaded in passes(self.array.format):
-                if loaded:
-                    self.program.append(load_stationary(stationary, half=half))
-                for bank, total in zip(banks, sums, strict=True):
-                    for to, of in self._moved(bank, total, tile, block, lines, box, flat):
-                        self.program.append(multiply_moving(to, of, half=other, accumulate=accumulate))
-                accumulate = True
+            moved = (self._moved(*one, tile, block, lines, box, flat) for one in zip(banks, sums, strict=True))
+            targets, operands = zip(*(pair for some in moved for pair in some), strict=True)
+            add_products(self.program, targets, stationary, operands, accumulate=number > 0)
 
     def _moved(
         self, bank: Sequence[ColumnPart], total: Tensor, tile: Tensor, block: TapBlock, lines: Sequence[PhaseLine],
