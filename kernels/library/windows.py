@@ -76,10 +76,7 @@ def _append(program: Program, windows: HbmTensor, table: WindowTable, numbers: H
         index = DmaIndex(address=rows.address, partition=rows.partition, limit=table.rows, skip=not is_read)
         for far, own in parts:
             shape = rows.partitions, *far.shape
-            there, here = (
-                _operand(far, table.unit),
-                _operand(elements_at(own, first * step, own.shape, own.steps), step),
-            )
+            there, here = _operand(far, table.unit), _operand(own, step, first)
             if is_read:
                 copy = DmaCopy(shape=shape, dst=here, src=there, gather=index)
             else:
@@ -101,7 +98,7 @@ def _row_numbers(program: Program, numbers: HbmTensor) -> Iterator[tuple[int, Te
         first += rows * columns
 
 
-def _operand(tensor: HbmTensor, step: int) -> DmaTensor:
-    """Return a copy's operand with one more dimension outside, of this step."""
-    operand = tensor.dma_operand()[1]
+def _operand(tensor: HbmTensor, step: int, first: int = 0) -> DmaTensor:
+    """Return a copy's operand with one more dimension outside, of this step, from an index on."""
+    operand = elements_at(tensor, first * step, tensor.shape, tensor.steps).dma_operand()[1]
     return replace(operand, steps=(step, *operand.steps))

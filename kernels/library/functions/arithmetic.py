@@ -35,7 +35,7 @@ def _wrapping(
     elif to.is_float or to.bits == 32:
         lanes.apply(dst, a, op, b)
     else:
-        wrap(lanes, dst, lanes.apply(lanes.new(INT32), a, op, b))
+        wrap(lanes, dst, lanes.apply(INT32, a, op, b))
 
 
 def _plain(op: AluOp, lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, *operands: LaneOperand) -> None:
@@ -53,8 +53,8 @@ def _compare_total(
 def _ordered(lanes: Lanes, of: ElementKind, a: LaneOperand) -> Tensor:
     """Return integers in the total order of floats: -NaN, -inf, ..., -0, +0, ..., inf, NaN."""
     codes = lanes.tile(a, of.format).bitcast(_SAME_BITS[of.bits])
-    mask = lanes.chain(lanes.new(INT32), codes, AluOp.IS_LT, 0, AluOp.MULTIPLY, (1 << (of.bits - 1)) - 1)
-    return lanes.apply(lanes.new(INT32), codes, AluOp.BITWISE_XOR, mask)
+    mask = lanes.chain(INT32, codes, AluOp.IS_LT, 0, AluOp.MULTIPLY, (1 << (of.bits - 1)) - 1)
+    return lanes.apply(INT32, codes, AluOp.BITWISE_XOR, mask)
 
 
 for _name, _op in COMBINING.items():
@@ -87,18 +87,18 @@ def _abs(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOpe
         lanes.function(dst, a, "abs")
     elif to.bits == 32:
         # The magnitude of -2^31 is itself; ABSOLUTE_MAX would compare it as a negative number.
-        lanes.apply(dst, a, AluOp.MAX, lanes.apply(lanes.new(INT32), 0, AluOp.SUBTRACT, a))
+        lanes.apply(dst, a, AluOp.MAX, lanes.apply(INT32, 0, AluOp.SUBTRACT, a))
     else:
-        wrap(lanes, dst, lanes.apply(lanes.new(INT32), a, AluOp.ABSOLUTE_MAX, 0))
+        wrap(lanes, dst, lanes.apply(INT32, a, AluOp.ABSOLUTE_MAX, 0))
 
 
 @FUNCTIONS.named("sign")
 def _sign(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     if to.is_float:
         value = lanes.tile(a, FP32)
-        signs = lanes.function(lanes.new(), value, "sign")
+        signs = lanes.function(FP32, value, "sign")
         # Zeros and NaN are results themselves.
-        plain = lanes.chain(lanes.new(UINT8), value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_GT, 0.0)
+        plain = lanes.chain(UINT8, value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_GT, 0.0)
         lanes.choose(dst, plain, signs, value)
     elif to.is_signed:
         lanes.chain(dst, lanes.tile(a, to.format), AluOp.MAX, -1, AluOp.MIN, 1)
@@ -113,7 +113,7 @@ def _clamp(
     if isinstance(a, Tensor) and not isinstance(low, Tensor) and not isinstance(high, Tensor):
         lanes.chain(dst, a, AluOp.MAX, low, AluOp.MIN, high)
     else:
-        lanes.apply(dst, lanes.apply(lanes.new(to.format), a, AluOp.MAX, low), AluOp.MIN, high)
+        lanes.apply(dst, lanes.apply(to.format, a, AluOp.MAX, low), AluOp.MIN, high)
 
 
 @FUNCTIONS.named("is_finite")

@@ -4,7 +4,7 @@ from neuroncore_rtl.kernels.library.functions.integers import UNSIGNED, bits_of
 from neuroncore_rtl.kernels.library.functions.lanes import ElementKind, LaneOperand, Lanes, Registry, with_sign, wrap
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.spec.formats import INT32, UINT8, UINT32, FloatFormat
+from neuroncore_rtl.spec.formats import FP32, INT32, UINT8, UINT32, FloatFormat
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__: list[str] = []
@@ -42,20 +42,20 @@ def _may_wrap(to: ElementKind, of: ElementKind) -> bool:
 @FUNCTIONS.named("round_nearest_even")
 def _round_even(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     value = lanes.wide(a)
-    magnitude = lanes.function(lanes.new(), value, "abs")
-    near = lanes.chain(lanes.new(), magnitude, AluOp.ADD, _WHOLE, AluOp.SUBTRACT, _WHOLE)
-    small = lanes.apply(lanes.new(UINT8), magnitude, AluOp.IS_LT, _WHOLE)
-    with_sign(lanes, dst, lanes.choose(lanes.new(), small, near, magnitude), value)
+    magnitude = lanes.function(FP32, value, "abs")
+    near = lanes.chain(FP32, magnitude, AluOp.ADD, _WHOLE, AluOp.SUBTRACT, _WHOLE)
+    small = lanes.apply(UINT8, magnitude, AluOp.IS_LT, _WHOLE)
+    with_sign(lanes, dst, lanes.choose(FP32, small, near, magnitude), value)
 
 
 @FUNCTIONS.named("round_nearest_afz")
 def _round_away(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     value = lanes.wide(a)
-    magnitude = lanes.function(lanes.new(), value, "abs")
-    whole = lanes.apply(lanes.new(), magnitude, AluOp.FLOOR)
-    half = lanes.apply(lanes.new(), magnitude, AluOp.SUBTRACT, whole)
-    up = lanes.apply(lanes.new(), half, AluOp.IS_GE, 0.5)
-    with_sign(lanes, dst, lanes.apply(lanes.new(), whole, AluOp.ADD, up), value)
+    magnitude = lanes.function(FP32, value, "abs")
+    whole = lanes.apply(FP32, magnitude, AluOp.FLOOR)
+    half = lanes.apply(FP32, magnitude, AluOp.SUBTRACT, whole)
+    up = lanes.apply(FP32, half, AluOp.IS_GE, 0.5)
+    with_sign(lanes, dst, lanes.apply(FP32, whole, AluOp.ADD, up), value)
 
 
 @FUNCTIONS.named("reduce_precision")
@@ -68,19 +68,19 @@ def _reduce_precision(
     codes = value = bits_of(lanes, of, a)
     magnitudes = (1 << (fmt.bits - 1)) - 1
     if (cut := fmt.mantissa_bits - mantissa_bits) > 0:
-        odd = lanes.chain(lanes.new(UINT32), codes, AluOp.LOGICAL_SHIFT_RIGHT, cut, AluOp.BITWISE_AND, 1)
-        value = lanes.apply(lanes.new(UINT32), codes, AluOp.ADD, odd)
+        odd = lanes.chain(UINT32, codes, AluOp.LOGICAL_SHIFT_RIGHT, cut, AluOp.BITWISE_AND, 1)
+        value = lanes.apply(UINT32, codes, AluOp.ADD, odd)
         kept = (1 << 32) - (1 << cut)
-        value = lanes.chain(lanes.new(UINT32), value, AluOp.ADD, (1 << (cut - 1)) - 1, AluOp.BITWISE_AND, kept)
+        value = lanes.chain(UINT32, value, AluOp.ADD, (1 << (cut - 1)) - 1, AluOp.BITWISE_AND, kept)
     if exponent_bits < fmt.exponent_bits:
         reach = (1 << (exponent_bits - 1)) - 1
-        magnitude = lanes.apply(lanes.new(UINT32), value, AluOp.BITWISE_AND, magnitudes)
-        sign = lanes.apply(lanes.new(UINT32), value, AluOp.BITWISE_AND, magnitudes + 1)
+        magnitude = lanes.apply(UINT32, value, AluOp.BITWISE_AND, magnitudes)
+        sign = lanes.apply(UINT32, value, AluOp.BITWISE_AND, magnitudes + 1)
         low, high = ((fmt.bias + one) << fmt.mantissa_bits for one in (1 - reach, 1 + reach))
-        large = lanes.apply(lanes.new(UINT8), magnitude, AluOp.IS_GE, high)
-        normal = lanes.apply(lanes.new(UINT32), magnitude, AluOp.IS_GE, low)
-        normal = lanes.apply(lanes.new(UINT32), magnitude, AluOp.MULTIPLY, normal)
-        value = lanes.choose(lanes.new(UINT32), large, fmt.infinity, normal)
-        value = lanes.apply(lanes.new(UINT32), value, AluOp.BITWISE_OR, sign)
-    nan = lanes.chain(lanes.new(UINT8), codes, AluOp.BITWISE_AND, magnitudes, AluOp.IS_GT, fmt.infinity)
+        large = lanes.apply(UINT8, magnitude, AluOp.IS_GE, high)
+        normal = lanes.apply(UINT32, magnitude, AluOp.IS_GE, low)
+        normal = lanes.apply(UINT32, magnitude, AluOp.MULTIPLY, normal)
+        value = lanes.choose(UINT32, large, fmt.infinity, normal)
+        value = lanes.apply(UINT32, value, AluOp.BITWISE_OR, sign)
+    nan = lanes.chain(UINT8, codes, AluOp.BITWISE_AND, magnitudes, AluOp.IS_GT, fmt.infinity)
     lanes.choose(dst.bitcast(UNSIGNED[of.bits]), nan, codes, value)

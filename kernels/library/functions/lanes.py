@@ -20,6 +20,8 @@ __all__ = ["ElementKind", "LaneOperand", "Lanes", "MissingUnit", "Registry", "wi
 
 LaneOperand = Tensor | float | int
 """A tile on chip, or a number."""
+LaneTarget = Tensor | Format
+"""A tile on chip, or the format of a new one."""
 
 _UNITS = {
     AluOp.DIVIDE: "vector_division", AluOp.FMOD: "vector_division", AluOp.POWER: "vector_power",
@@ -133,8 +135,14 @@ class Lanes:
         self.append(isa.memset(tile, operand))
         return tile
 
-    def apply(self, dst: Tensor, a: LaneOperand, op: AluOp, b: LaneOperand = 0, fmt: Format | None = None) -> Tensor:
+    def _target(self, dst: LaneTarget) -> Tensor:
+        return dst if isinstance(dst, Tensor) else self.new(dst)
+
+    def apply(
+        self, dst: LaneTarget, a: LaneOperand, op: AluOp, b: LaneOperand = 0, fmt: Format | None = None
+    ) -> Tensor:
         """Append dst = op(a, b) and return dst; `fmt` is the format of a tile for two numbers."""
+        dst = self._target(dst)
         if op in _UNITS and not getattr(self.program.config, _UNITS[op]):
             raise MissingUnit(f"a machine for {op.name} must have the unit, {_UNITS[op].upper()}=1")
         if isinstance(a, Tensor) and isinstance(b, Tensor):
@@ -145,18 +153,23 @@ class Lanes:
             self.append(isa.tensor_scalar(dst, self.tile(a, fmt or dst.format), b, op))
         return dst
 
-    def chain(self, dst: Tensor, a: LaneOperand, op0: AluOp, s0: float, op1: AluOp, s1: float) -> Tensor:
+    def chain(
+        self, dst: LaneTarget, a: LaneOperand, op0: AluOp, s0: float, op1: AluOp = AluOp.BYPASS, s1: float = 0
+    ) -> Tensor:
         """Append dst = op1(op0(a, s0), s1) and return dst."""
+        dst = self._target(dst)
         self.append(isa.tensor_scalar(dst, self.tile(a, dst.format), s0, op0, s1, op1))
         return dst
 
-    def function(self, dst: Tensor, a: LaneOperand, name: str, scale: float = 1.0) -> Tensor:
+    def function(self, dst: LaneTarget, a: LaneOperand, name: str, scale: float = 1.0) -> Tensor:
         """Append an instruction of the scalar engine, dst = name(scale * a), and return dst."""
+        dst = self._target(dst)
         self.append(isa.activation(dst, self.tile(a, FP32), name, scale=scale))
         return dst
 
-    def choose(self, dst: Tensor, condition: Tensor, yes: LaneOperand, no: LaneOperand) -> Tensor:
+    def choose(self, dst: LaneTarget, condition: Tensor, yes: LaneOperand, no: LaneOperand) -> Tensor:
         """Append dst = yes where the condition is not 0, else no, and return dst."""
+        dst = self._target(dst)
         if not isinstance(no, Tensor):
             self.append(isa.select(dst, condition, self.tile(yes, dst.format), no))
             return dst
@@ -179,13 +192,13 @@ def wrap(lanes: Lanes, dst: Tensor, value: Tensor) -> None:
     if dst.format.min == 0:
         lanes.apply(dst, value, AluOp.BITWISE_AND, mask)
     else:
-        low = lanes.chain(lanes.new(INT32), value, AluOp.ADD, half, AluOp.BITWISE_AND, mask)
+        low = lanes.chain(INT32, value, AluOp.ADD, half, AluOp.BITWISE_AND, mask)
         lanes.apply(dst, low, AluOp.SUBTRACT, half)
 
 
 def with_sign(lanes: Lanes, dst: Tensor, magnitude: Tensor, value: Tensor) -> None:
     """Append dst = magnitude with the sign of value, both FP32."""
-    sign = lanes.apply(lanes.new(INT32), value.bitcast(INT32), AluOp.BITWISE_AND, -(1 << 31))
+    sign = lanes.apply(INT32, value.bitcast(INT32), AluOp.BITWISE_AND, -(1 << 31))
     both = lanes.new()
     lanes.apply(both.bitcast(INT32), magnitude.bitcast(INT32), AluOp.BITWISE_OR, sign)
     lanes.append(isa.tensor_copy(dst, both))

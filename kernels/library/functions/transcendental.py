@@ -32,11 +32,11 @@ FUNCTIONS.update({name: partial(_activate, function) for name, function in ENGIN
 def _expm1(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     """Append 2 t / (1 - t), t = tanh(x / 2), for small x, and exp(x) - 1 for others."""
     value = lanes.wide(a)
-    t = lanes.function(lanes.new(), value, "tanh", 0.5)
-    double = lanes.apply(lanes.new(), t, AluOp.MULTIPLY, 2.0)
-    small = lanes.apply(lanes.new(), double, AluOp.DIVIDE, lanes.apply(lanes.new(), 1.0, AluOp.SUBTRACT, t))
-    large = lanes.apply(lanes.new(), lanes.function(lanes.new(), value, "exp"), AluOp.SUBTRACT, 1.0)
-    near = lanes.chain(lanes.new(UINT8), value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, 0.5)
+    t = lanes.function(FP32, value, "tanh", 0.5)
+    double = lanes.apply(FP32, t, AluOp.MULTIPLY, 2.0)
+    small = lanes.apply(FP32, double, AluOp.DIVIDE, lanes.apply(FP32, 1.0, AluOp.SUBTRACT, t))
+    large = lanes.apply(FP32, lanes.function(FP32, value, "exp"), AluOp.SUBTRACT, 1.0)
+    near = lanes.chain(UINT8, value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, 0.5)
     lanes.choose(dst, near, small, large)
 
 
@@ -44,19 +44,19 @@ def _expm1(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneO
 def _log1p(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     """Append ln(u) x / (u - 1), u = 1 + x: their errors cancel; x where u is 1, ln(u) where it is infinite."""
     value = lanes.wide(a)
-    u = lanes.apply(lanes.new(), value, AluOp.ADD, 1.0)
-    log = lanes.function(lanes.new(), u, "ln")
-    ratio = lanes.apply(lanes.new(), value, AluOp.DIVIDE, lanes.apply(lanes.new(), u, AluOp.SUBTRACT, 1.0))
-    product = lanes.apply(lanes.new(), log, AluOp.MULTIPLY, ratio)
-    one = lanes.apply(lanes.new(UINT8), u, AluOp.IS_EQUAL, 1.0)
-    huge = lanes.apply(lanes.new(UINT8), u, AluOp.IS_EQUAL, inf)
-    lanes.choose(dst, one, value, lanes.choose(lanes.new(), huge, log, product))
+    u = lanes.apply(FP32, value, AluOp.ADD, 1.0)
+    log = lanes.function(FP32, u, "ln")
+    ratio = lanes.apply(FP32, value, AluOp.DIVIDE, lanes.apply(FP32, u, AluOp.SUBTRACT, 1.0))
+    product = lanes.apply(FP32, log, AluOp.MULTIPLY, ratio)
+    one = lanes.apply(UINT8, u, AluOp.IS_EQUAL, 1.0)
+    huge = lanes.apply(UINT8, u, AluOp.IS_EQUAL, inf)
+    lanes.choose(dst, one, value, lanes.choose(FP32, huge, log, product))
 
 
 @FUNCTIONS.named("tan")
 def _tan(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     value = lanes.tile(a, FP32)
-    lanes.apply(dst, lanes.function(lanes.new(), value, "sin"), AluOp.DIVIDE, lanes.function(lanes.new(), value, "cos"))
+    lanes.apply(dst, lanes.function(FP32, value, "sin"), AluOp.DIVIDE, lanes.function(FP32, value, "cos"))
 
 
 @FUNCTIONS.named("atan2")
@@ -66,29 +66,29 @@ def _atan2(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneO
     The ratio of two infinities is 1, of two zeros 0.
     """
     y, x = lanes.wide(a), lanes.wide(b)
-    up, along = (lanes.function(lanes.new(), one, "abs") for one in (y, x))
-    ratio = lanes.apply(lanes.new(), up, AluOp.DIVIDE, along)
-    same = lanes.apply(lanes.new(UINT8), up, AluOp.IS_EQUAL, along)
-    some = lanes.chain(lanes.new(), along, AluOp.IS_GT, 0.0, AluOp.BYPASS, 0.0)
+    up, along = (lanes.function(FP32, one, "abs") for one in (y, x))
+    ratio = lanes.apply(FP32, up, AluOp.DIVIDE, along)
+    same = lanes.apply(UINT8, up, AluOp.IS_EQUAL, along)
+    some = lanes.chain(FP32, along, AluOp.IS_GT, 0.0, AluOp.BYPASS, 0.0)
     lanes.append(isa.tensor_copy_predicated(ratio, same, some))
-    angle = lanes.function(lanes.new(), ratio, "arctan")
-    rest = lanes.apply(lanes.new(), _PI, AluOp.SUBTRACT, lanes.apply(lanes.new(), angle, AluOp.ADD, _PI - pi))
-    left = lanes.chain(lanes.new(UINT8), x.bitcast(INT32), AluOp.IS_LT, 0, AluOp.BYPASS, 0)
-    with_sign(lanes, dst, lanes.choose(lanes.new(), left, rest, angle), y)
+    angle = lanes.function(FP32, ratio, "arctan")
+    rest = lanes.apply(FP32, _PI, AluOp.SUBTRACT, lanes.apply(FP32, angle, AluOp.ADD, _PI - pi))
+    left = lanes.chain(UINT8, x.bitcast(INT32), AluOp.IS_LT, 0, AluOp.BYPASS, 0)
+    with_sign(lanes, dst, lanes.choose(FP32, left, rest, angle), y)
 
 
 @FUNCTIONS.named("erfc")
 def _erfc(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     """Append 2 gelu(z) / z, z = -sqrt(2) x, and 1 - erf(x) for small x."""
     value = lanes.wide(a)
-    z = lanes.apply(lanes.new(), value, AluOp.MULTIPLY, -sqrt(2.0))
-    double = lanes.apply(lanes.new(), lanes.function(lanes.new(), z, "gelu"), AluOp.MULTIPLY, 2.0)
-    tail = lanes.apply(lanes.new(), double, AluOp.DIVIDE, z)
-    centre = lanes.apply(lanes.new(), 1.0, AluOp.SUBTRACT, lanes.function(lanes.new(), value, "erf"))
-    near = lanes.chain(lanes.new(UINT8), value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, 0.5)
+    z = lanes.apply(FP32, value, AluOp.MULTIPLY, -sqrt(2.0))
+    double = lanes.apply(FP32, lanes.function(FP32, z, "gelu"), AluOp.MULTIPLY, 2.0)
+    tail = lanes.apply(FP32, double, AluOp.DIVIDE, z)
+    centre = lanes.apply(FP32, 1.0, AluOp.SUBTRACT, lanes.function(FP32, value, "erf"))
+    near = lanes.chain(UINT8, value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, 0.5)
     # The quotient has no value at infinities.
-    finite = lanes.chain(lanes.new(UINT8), value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, inf)
-    tail = lanes.choose(lanes.new(), finite, tail, centre)
+    finite = lanes.chain(UINT8, value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, inf)
+    tail = lanes.choose(FP32, finite, tail, centre)
     lanes.choose(dst, near, centre, tail)
 
 
@@ -96,11 +96,11 @@ def _erfc(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOp
 def _cube_root(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     """Append a power with Newton's step y + (x / y^2 - y) / 3, where that is a number; signs are those of x."""
     value = lanes.wide(a)
-    x = lanes.function(lanes.new(), value, "abs")
-    y = lanes.apply(lanes.new(), x, AluOp.POWER, 1 / 3)
-    ratio = lanes.apply(lanes.new(), x, AluOp.DIVIDE, lanes.apply(lanes.new(), y, AluOp.MULTIPLY, y))
-    error = lanes.apply(lanes.new(), ratio, AluOp.SUBTRACT, y)
-    part = lanes.apply(lanes.new(), error, AluOp.MULTIPLY, 1 / 3)
-    near = lanes.apply(lanes.new(), y, AluOp.ADD, part)
-    number = lanes.apply(lanes.new(UINT8), near, AluOp.IS_EQUAL, near)
-    with_sign(lanes, dst, lanes.choose(lanes.new(), number, near, y), value)
+    x = lanes.function(FP32, value, "abs")
+    y = lanes.apply(FP32, x, AluOp.POWER, 1 / 3)
+    ratio = lanes.apply(FP32, x, AluOp.DIVIDE, lanes.apply(FP32, y, AluOp.MULTIPLY, y))
+    error = lanes.apply(FP32, ratio, AluOp.SUBTRACT, y)
+    part = lanes.apply(FP32, error, AluOp.MULTIPLY, 1 / 3)
+    near = lanes.apply(FP32, y, AluOp.ADD, part)
+    number = lanes.apply(UINT8, near, AluOp.IS_EQUAL, near)
+    with_sign(lanes, dst, lanes.choose(FP32, number, near, y), value)
