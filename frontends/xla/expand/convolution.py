@@ -86,5 +86,4 @@ def _by_places(builder: Builder, convolution: Convolution, groups: int) -> Value
 
 def _slice(builder: Builder, value: Value, starts: Sequence[int], counts: Sequence[int], steps: Sequence[int]) -> Value:
     """Append a slice of the spatial dimensions, which follow three others."""
-    ends = [start + (count - 1) * step + 1 for start, count, step in zip(starts, counts, steps, strict=True)]
-    return builder.slice(value, (0, 0, 0, *starts), (*value.shape[:3], *ends), (1, 1, 1, *steps))
+    return builder.slice(value, (0, 0, 0, *starts), (*value.shape[:3], *counts), (1, 1, 1, *steps))

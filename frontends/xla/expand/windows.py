@@ -102,9 +102,7 @@ def _choice(builder: Builder, operation: SelectAndScatter, offsets: Sequence[tup
     padded = builder.pad(array, 0, window.low, window.high, (0,) * array.rank)
     chosen = builder.number(0, counts)
     for number, offset in enumerate(offsets):
-        sides = zip(offset, counts, window.stride, strict=True)
-        ends = [at + (count - 1) * stride + 1 for at, count, stride in sides]
-        candidate = builder.slice(padded, offset, ends, window.stride)
+        candidate = builder.slice(padded, offset, counts, window.stride)
         there = _inside(builder, array.shape, counts, window, offset)
         if best is None:
             best, known = candidate, there

@@ -14,6 +14,7 @@ from neuroncore_rtl.spec.config import PRESETS, Config
 
 __all__ = ["Builder"]
 
+_Operand = graph.Value | float
 _BOOLEAN = ("equal", "not_equal", "less", "greater", "is_finite")
 """Beginnings of the names of boolean functions."""
 
@@ -42,7 +43,7 @@ class Builder:
         self.operations.append(kind(operands=operands, results=(result,), source=self.source, **fields))
         return result
 
-    def apply(self, function: str, *operands: graph.Value | float) -> graph.Value:
+    def apply(self, function: str, *operands: _Operand) -> graph.Value:
         """Append a function of elements; comparisons are boolean, others have the last operand's type.
 
         A number stands for an array of it like the last operand that is no number.
@@ -52,7 +53,7 @@ class Builder:
         of = BOOLEAN if function.startswith(_BOOLEAN) else values[-1].type
         return self.append(graph.Pointwise, like.shape, of, *values, function=function)
 
-    def combine(self, function: str, terms: Iterable[graph.Value | float]) -> Any:
+    def combine(self, function: str, terms: Iterable[_Operand]) -> Any:
         """Append a function of two elements, again and again from the first term to the last."""
         return reduce(lambda total, term: self.apply(function, total, term), terms)
 
@@ -89,16 +90,18 @@ class Builder:
 
     def part(self, value: graph.Value, axis: int, start: int, end: int, step: int = 1) -> graph.Value:
         """Append a slice along one dimension."""
-        starts, ends, steps = [0] * value.rank, list(value.shape), [1] * value.rank
-        starts[axis], ends[axis], steps[axis] = start, end, step
-        return self.slice(value, starts, ends, steps)
+        starts, counts, steps = [0] * value.rank, list(value.shape), [1] * value.rank
+        starts[axis], counts[axis], steps[axis] = start, -(-(end - start) // step), step
+        return self.slice(value, starts, counts, steps)
 
     def slice(
-        self, value: graph.Value, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]
+        self, value: graph.Value, starts: Sequence[int], counts: Sequence[int], steps: Sequence[int]
     ) -> graph.Value:
-        shape = [-(-(end - start) // step) for start, end, step in zip(starts, ends, steps, strict=True)]
-        fields = {"starts": tuple(starts), "ends": tuple(ends), "steps": tuple(steps)}
-        return self.append(graph.StridedSlice, shape, value.type, value, **fields)
+        """Append a slice of `counts` elements from `starts` on, `steps` apart."""
+        sides = zip(starts, counts, steps, strict=True)
+        ends = tuple(start + max(0, (count - 1) * step + 1) for start, count, step in sides)
+        fields = {"starts": tuple(starts), "ends": ends, "steps": tuple(steps)}
+        return self.append(graph.StridedSlice, counts, value.type, value, **fields)
 
     def reverse(self, value: graph.Value, *axes: int) -> graph.Value:
         return self.append(graph.Reverse, value.shape, value.type, value, axes=axes)
@@ -111,12 +114,7 @@ class Builder:
         return self.append(graph.Concatenate, shape, values[0].type, *values, axis=axis)
 
     def pad(
-        self,
-        value: graph.Value,
-        number: graph.Value | float,
-        low: Sequence[int],
-        high: Sequence[int],
-        interior: Sequence[int],
+        self, value: graph.Value, number: _Operand, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
     ) -> graph.Value:
         """Append the padding of a value with a number."""
         if not any((*low, *high, *interior)):
