@@ -23,7 +23,7 @@ def results(program, inputs, outputs, rng):
     return [np.array(one.elements(hbm)).view(inputs[0][1].dtype) for one in outputs]
 
 
-@pytest.mark.parametrize("order", ((2, 0, 1), (0, 2, 1), (1, 0, 2)))
+@pytest.mark.parametrize("order", ((2, 0, 1), (2, 1, 0), (1, 0, 2)))
 def test_a_copy_permutes_dimensions(order, rng):
     program, x = Program(preset_named("tiny")), rng.integers(0, 1 << 30, (3, 40, 50), np.uint32)
     source, target = (
@@ -74,22 +74,24 @@ def test_rows_are_sorted_with_their_positions(rows, columns, rng):
     assert np.array_equal(values, np.sort(x)) and np.array_equal(places, np.argsort(x, kind="stable"))
 
 
-def test_a_convolution_has_gaps_strides_and_groups(rng):
-    program, space = Program(preset_named("tiny")), None
-    x, w = (rng.integers(-8, 8, shape).astype(np.float32) for shape in ((2, 4, 7, 6), (6, 2, 3, 2)))
-    window = WindowShape(size=(3, 2), stride=(2, 1), low=(1, 0), high=(2, 1), spread=(1, 2), dilation=(2, 1))
+@pytest.mark.parametrize("size", ((3, 2), (1, 1)))
+def test_a_convolution_has_gaps_strides_and_groups(size, rng):
+    """Of a filter of one element, every other column meets a gap only, and is zero."""
+    program = Program(preset_named("tiny"))
+    x, w = (rng.integers(-8, 8, shape).astype(np.float32) for shape in ((2, 4, 7, 6), (6, 2, *size)))
+    window = WindowShape(size=size, stride=(2, 1), low=(1, 0), high=(2, 1), spread=(1, 2), dilation=(2, 1))
     wide = np.zeros((2, 4, 10, 12), np.float32)
     wide[:, :, 1:8, 0:11:2] = x
     expected = np.zeros((2, 6, *window.counts(x.shape[2:])), np.float32)
     for o, i, j in np.ndindex(6, *expected.shape[2:]):
-        part = wide[:, o // 3 * 2 :, 2 * i : 2 * i + 5 : 2, j : j + 2][:, :2]
+        part = wide[:, o // 3 * 2 :, 2 * i : 2 * i + 2 * size[0] - 1 : 2, j : j + size[1]][:, :2]
         expected[:, o, i, j] = (part * w[o]).sum((1, 2, 3))
     space = program.space
     array, filter_, out = (space.hbm(name, "fp32", one.shape) for name, one in (("x", x), ("w", w), ("y", expected)))
     convolution(program, out, array, filter_, window, groups=2)
     (found,) = results(program, [(array, x), (filter_, w)], [out], rng)
     assert np.array_equal(found, expected)
-    with pytest.raises(ValueError, match=r"y: shape must be \[2, 6, 3, 11\]"):
+    with pytest.raises(ValueError, match=r"y: shape must be \[2, 6, "):
         convolution(program, out[:, :5], array, filter_, window, groups=2)
 
 
