@@ -98,6 +98,12 @@ class ChipMoves:
         self.busy[copy.engine] += dst.size
         self.program.append(copy)
 
+    def copied(self, source: Tensor, fmt: Format | None = None, name: str = "") -> Tensor:
+        """Append and return a copy in SBUF, by default of the same format and name."""
+        copy = self.program.space.sbuf(name or source.name, fmt or source.format, source.shape, source.partitions)
+        self.move(copy, source)
+        return copy
+
     def turned(self, tiles: Sequence[Tensor]) -> Tensor:
         """Append and return transposed tiles, side by side in a PSUM bank; see `transpose_tiles`."""
         fmt = tiles[0].format

@@ -147,16 +147,10 @@ class _TileEmitter:
             tile = one.a if isinstance(one, Waiting) else one
             if isinstance(tile, Tensor) and tile.storage == Storage.PSUM:
                 if is_read:
-                    one = one.tile() if isinstance(one, Waiting) else self._moved(tile)
+                    one = one.tile() if isinstance(one, Waiting) else self.emission.chip.copied(tile)
                 is_read = True
             found.append(one)
         return found
-
-    def _moved(self, tile: Tensor) -> Tensor:
-        """Append and return a copy of a tile in SBUF."""
-        copy = self.program.space.sbuf(tile.name, tile.format, tile.shape, tile.partitions)
-        self.emission.chip.move(copy, tile)
-        return copy
 
     def _append_reduction(self, operation: Reduce) -> None:
         operand, start = operation.operands
@@ -251,7 +245,7 @@ class _TileEmitter:
             found = home.pending.tile(offset, row, free) if home.pending.start() else None
             if found is not None:
                 # A scalar of an instruction is in SBUF.
-                return self._moved(found) if found.size == 1 else found
+                return self.emission.chip.copied(found) if found.size == 1 else found
             home.pending.finish()
         for one in home.residents:
             if one.format is view.format and (tile := one.legal(offset, [row], free, self.program.config)) is not None:
@@ -296,11 +290,8 @@ class _TileEmitter:
         if (resident := self.outer.residents.get(value)) is not None:
             pairs = zip(self.tile.starts, self.outer.rows[value], strict=True)
             first = sum(start * row for start, row in pairs)
-            kept = tile
-            if tile.format is not resident.format:
-                kept = self.program.space.sbuf(tile.name, resident.format, tile.shape, rows)
-                self.emission.chip.move(kept, tile)
-            resident.tiles[first] = kept
+            same = tile.format is resident.format
+            resident.tiles[first] = tile if same else self.emission.chip.copied(tile, resident.format)
         if value in self.emitter.plan.stored:
             to = self._part(self.emission.tensors[value], along, self.tile.starts, tile.shape, rows)
             copy_tile(self.program, to, tile, self.program.stores)

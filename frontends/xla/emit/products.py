@@ -174,13 +174,11 @@ class ChipProduct:
         self, resident: SbufCopy | None, offset: int, rows: list[ViewLine], free: list[ViewLine], sums: Tensor
     ) -> None:
         tile = None if resident is None else resident.legal(offset, rows, free, self.program.config)
-        if tile is None:
-            tile = self.program.space.sbuf(self.out.name, self.out.format, sums.shape, sums.partitions)
-        self.emission.chip.move(tile, sums)
+        if tile is not None:
+            self.emission.chip.move(tile, sums)
+        if tile is None or (self.stored and tile.format is not self.out.format):
+            tile = self.emission.chip.copied(sums, self.out.format, self.out.name)
         if self.stored:
-            if tile.format is not self.out.format:
-                tile = self.program.space.sbuf(self.out.name, self.out.format, sums.shape, sums.partitions)
-                self.emission.chip.move(tile, sums)
             (m, step), (n, inner) = rows[0], free[0]
             part = elements_at(self.out, offset, (m, n), (step, inner))
             copy_tile(self.program, part, tile, self.program.stores)

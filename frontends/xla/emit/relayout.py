@@ -38,8 +38,7 @@ def resident_with(
 def _cast(emission: Emission, home: Home, source: SbufCopy, fmt: Format) -> SbufCopy:
     found = SbufCopy(fmt, source.axes)
     for first, tile in source.tiles.items():
-        found.tiles[first] = emission.program.space.sbuf(home.tensor.name, fmt, tile.shape, tile.partitions)
-        emission.chip.move(found.tiles[first], tile)
+        found.tiles[first] = emission.chip.copied(tile, fmt, home.tensor.name)
     home.residents.append(found)
     return found
 
