@@ -4,6 +4,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -172,8 +173,12 @@ class Lowered:
 
     @cached_property
     def lowered(self) -> Any:
-        """The lowered function of JAX."""
-        return self.traced.lower()
+        """The lowered function of JAX: for a CPU, or, if that calls LAPACK, for a platform without a library."""
+        lowered = self.traced.lower()
+        if "@lapack_" in lowered.compiler_ir("stablehlo").operation.get_asm(large_elements_limit=1):
+            with suppress(NotImplementedError):  # then the call is refused, with the user's line
+                return self.traced.lower(lowering_platforms=("neuron",))
+        return lowered
 
     def as_text(self) -> str:
         """Return the text of StableHLO."""

@@ -151,6 +151,6 @@ def _reason(name: str, attributes: Attributes) -> str:
     if short == "custom_call":
         target = attributes.text("call_target_name")
         return f"operations must be StableHLO's own, not a call of {target}; linear algebra and callbacks need the host"
-    if short in ("fft", "cholesky", "complex"):
-        return f"operations must be on real numbers without linear algebra or Fourier transforms, not {short}"
+    if short in ("fft", "complex"):
+        return f"operations must be on real numbers without Fourier transforms, not {short}"
     return f"operations must be of docs/jax.md's table, not {short}"

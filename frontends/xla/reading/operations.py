@@ -43,7 +43,7 @@ exponential_minus_one floor is_finite log log_plus_one logistic maximum minimum 
 remainder round_nearest_afz round_nearest_even rsqrt select shift_left shift_right_arithmetic shift_right_logical sign
 sine sqrt subtract tan tanh xor""".split()
 _SYSTEM = 128
-"""Maximum rows of a triangular system, which a program solves one after another."""
+"""Maximum rows of a triangular system, or of a matrix to factor, one after another."""
 _COMPARISONS = {
     "EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal",
 }  # fmt: skip
@@ -179,6 +179,37 @@ def _triangular_solve(builder: Builder, given: Given) -> Sequence[Value]:
         b = builder.apply("subtract", b, builder.apply("multiply", *both))
     whole = builder.concatenate((found if lower else found[::-1]) or [b], rows)
     return [builder.convert(builder.transpose(whole, *turned) if is_right else whole, result.type)]
+
+
+@_reads("cholesky")
+def _cholesky(builder: Builder, given: Given) -> Sequence[Value]:
+    """Append the factor's columns one after another; the product of each with itself is removed from what is left.
+
+    The root of a number that is not positive makes all later ones NaN, and then, as in JAX, the whole factor.
+    """
+    (a,), (result,) = given.operands, given.results
+    rows, columns, n = a.rank - 2, a.rank - 1, a.shape[-1]
+    if n > _SYSTEM:
+        raise Refused(f"a matrix to factor must have at most {_SYSTEM} rows, not {n}; factor it on the host")
+    turned = (*range(rows), columns, rows)
+    is_upper = not given.attributes.integer("lower")
+    a = builder.convert(builder.transpose(a, *turned) if is_upper else a, FLOAT32)
+    pivot, found = a, []
+    for column in range(n):
+        one = builder.part(a, columns, 0, 1)
+        pivot = builder.apply("sqrt", builder.part(one, rows, 0, 1))
+        rest = builder.part(one, rows, 1, n - column)
+        rest = builder.apply("divide", rest, builder.broadcast(pivot, rest.shape, range(a.rank)))
+        above = builder.number(0, (*a.shape[:-2], column, 1), FLOAT32)
+        found.append(builder.concatenate([above, pivot, rest], rows))
+        a = builder.part(builder.part(a, rows, 1, n - column), columns, 1, n - column)
+        both = (builder.broadcast(one, a.shape, range(a.rank)) for one in (rest, builder.transpose(rest, *turned)))
+        a = builder.apply("subtract", a, builder.apply("multiply", *both))
+    whole = builder.concatenate(found or [a], columns)
+    if found:
+        is_positive = builder.broadcast(builder.apply("equal", pivot, pivot), whole.shape, range(a.rank))
+        whole = builder.apply("select", is_positive, whole, np.nan)
+    return [builder.convert(builder.transpose(whole, *turned) if is_upper else whole, result.type)]
 
 
 @_reads("sort")

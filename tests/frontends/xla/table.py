@@ -22,6 +22,7 @@ _DIFFERENT = {
     "divide": "by the inverse where many elements have one divisor, as XLA's CPU; narrow floats rounded once",
     "dot_general": "the order of the sums, in tiles of the array's rows",
     "erf": _FUNCTION,
+    "cholesky": "float sums: their order; at most 128 rows",
     "erfc": "2 gelu(z) / z with z = -sqrt(2) x, and 1 - erf(x) near 0",
     "exponential": _FUNCTION,
     "exponential_minus_one": "by tanh near 0, else exp(x) - 1",
@@ -44,7 +45,7 @@ _HOST = "no instructions for it; compute it on the host"
 _CHIPS = "a program is of one core"
 _SHAPES = "shapes must be constants"
 _REFUSED = {
-    **dict.fromkeys(("cholesky", "fft"), _HOST),
+    "fft": _HOST,
     "custom_call": f"{_HOST}; but `ApproxTopK`, of `jax.lax.approx_max_k`, is an exact sort",
     "complex": "no complex numbers",
     **dict.fromkeys(("infeed", "outfeed", "send", "recv", "async_start", "async_done"), "no side effects"),

@@ -11,7 +11,7 @@ from jax import lax  # noqa: E402
 from jax import numpy as jnp  # noqa: E402
 
 from tests.frontends.xla.bounds import assert_exact, assert_linear, draw_floats, draw_integers  # noqa: E402
-from tests.frontends.xla.results import run_text  # noqa: E402
+from tests.frontends.xla.results import compare, run_text  # noqa: E402
 
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32]
 
@@ -90,3 +90,32 @@ def test_triangular_systems():
           return %x : tensor<{of}xf32>
         }}"""
         np.testing.assert_array_equal(run_text(text, a, b)[0], x)
+
+
+def test_factors_of_positive_matrices():
+    rng = np.random.default_rng(4)
+    for lower in (True, False):
+        factor = np.tril(rng.integers(-3, 4, (2, 6, 6))).astype(np.float32)
+        factor[:, range(6), range(6)] = 2  # roots and quotients are exact
+        noise = np.triu(np.full((6, 6), 7, np.float32), 1)  # the other half is not read
+        a = np.tril(factor @ factor.mT) + noise
+        a, factor = (a, factor) if lower else (a.mT, factor.mT)
+        text = f"""func.func @main(%a: tensor<2x6x6xf32>) -> tensor<2x6x6xf32> {{
+          %x = "stablehlo.cholesky"(%a) <{{lower = {str(lower).lower()}}}> : (tensor<2x6x6xf32>) -> tensor<2x6x6xf32>
+          return %x : tensor<2x6x6xf32>
+        }}"""
+        np.testing.assert_array_equal(run_text(text, np.ascontiguousarray(a))[0], factor)
+
+
+def test_linear_algebra_that_jax_leaves_to_a_library_of_the_cpu():
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((7, 7), (7, 2)))
+    a += 4 * np.eye(7, dtype=np.float32)
+
+    def functions(a, b):
+        factor = jnp.linalg.cholesky(a @ a.T)
+        return factor, jnp.linalg.solve(a, b), jnp.linalg.inv(a), jnp.linalg.slogdet(a), jax.scipy.linalg.expm(a / 8)
+
+    compare(functions, a, b, tolerance=1e-5)
+    compare(jax.grad(lambda a, b: jnp.linalg.solve(a, b).sum(), argnums=(0, 1)), a, b, tolerance=1e-5)
+    compare(jnp.linalg.cholesky, np.diag(np.float32([4, -1, 9])))
