@@ -22,7 +22,7 @@ pytest.importorskip("mkdocs", reason="the packages of the documentation site are
 
 def build(folder: Path, root: Path = ROOT) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", folder]
-    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "SIGNATURE_LENGTH": "10000"}  # no process of ruff
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
 
 
