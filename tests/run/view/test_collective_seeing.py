@@ -13,7 +13,7 @@ from neuroncore_rtl.run.view.instance_waves import Does, Receiving, Sending
 from tests.run.view.recordings import SaveFile, Timeline, Waveform
 from tests.tb.reports import passed
 
-BYTES = 1200
+BYTES = 240
 WORDS = "CHIPS=2 LINK_BYTES=8 LINK_LATENCY=1 WAVES=1 DEPTH=2 ERRORS=0.01 SEED=3"
 
 TESTS = {"allreduce": ("collective", f"BYTES={BYTES}"), "router": ("traffic", "FLITS=400 STALL=40")}
@@ -85,7 +85,7 @@ def test_the_timeline_says_what_the_report_says_and_the_printed_report_is_short(
     assert [track for _, track in timeline.slices] == [f"core {core}" for core in range(4)]
     slices = [one for listed in timeline.slices.values() for one in listed]
     assert len(slices) == 4
-    assert slices[0]["name"] == "all_reduce fp32 1,200 bytes"
+    assert slices[0]["name"] == f"all_reduce fp32 {BYTES} bytes"
     assert slices[0]["args"]["group"] == "4 cores from 0 to 3"
     assert max(one["ts"] + one["dur"] for one in slices) - min(one["ts"] for one in slices) == report.cycles
     used = timeline.curves["links: credits used"]

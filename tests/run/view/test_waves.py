@@ -73,7 +73,7 @@ def test_save_file_names_signals_of_the_waveform_and_words_of_enumerations(recor
 
 @pytest.fixture(scope="module", params=["icarus", pytest.param("verilator", marks=pytest.mark.slow)])
 def recorded_core(request, tmp_path_factory):
-    return product(tmp_path_factory.mktemp("core_waves"), request.param, "M=4 K=8 N=4")
+    return product(tmp_path_factory.mktemp("core_waves"), request.param, "M=4 K=8 N=4 LATENCY=8")
 
 
 def test_save_file_of_the_core_names_signals_of_the_waveform(recorded_core):
