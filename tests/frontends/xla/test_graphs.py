@@ -63,4 +63,4 @@ def test_more_random_graphs(first):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 def test_random_graphs_in_rtl(seed):
-    check(seed, preset="nano", target="rtl", depth=3)
+    check(seed, preset="tiny", target="rtl", depth=3)
