@@ -53,7 +53,7 @@ class Engines:
 
         Raises WaitingCores if a collective must wait for other cores; execute it again later.
         """
-        broken, instruction = _decode(self.config, engine, body, self._context)
+        broken, instruction = _decode(engine, body, self._context)
         if broken is not None:
             return broken[0], 0
         assert instruction is not None
@@ -70,8 +70,8 @@ class Engines:
 
 
 @lru_cache(RECORDS)
-def _decode(config: Config, engine: Engine, body: int, context: Context) -> tuple[Broken | None, Instruction | None]:
+def _decode(engine: Engine, body: int, context: Context) -> tuple[Broken | None, Instruction | None]:
     kind = instruction_type(engine)
     values = kind.unpack(body)
     broken = kind.violation(engine, values, context)
-    return broken, None if broken is not None else kind.decode(values, config)
+    return broken, None if broken is not None else kind.decode(values, context.config)

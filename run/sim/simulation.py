@@ -134,7 +134,9 @@ def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: 
     labels = vectors.libraries_of(design.verilog)
     libraries = vectors.compile_libraries(labels)  # the build may be from a machine of another level
     note(directory, *map(vectors.source_of, labels), *libraries, *map(seal_of, libraries))
-    threads = max(vectors.paying_threads(design.verilog), design.side_by_side[1] if design.side_by_side else 1)
+    threads = vectors.paying_threads(design.verilog)
+    if sim == "verilator" and design.side_by_side:
+        threads = max(threads, design.side_by_side[1])
     return Build(directory, sim, design.top, waves=waves, fresh=fresh, vectors=bool(labels), threads=threads)
 
 

@@ -141,7 +141,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
     Attributes:
         hierarchical: whether a control file names hierarchical blocks.
         clock: top-level input driven by the main program; None: the test drives the clock.
-        side_by_side: hierarchical block whose instances `SIDE_BY_SIDE` evaluates; None: the design evaluates them.
+        side_by_side: hierarchical block whose instances `SIDE_BY_SIDE` evaluates; None: no block.
         everything_public: all top-level signals are public, instead of those in a control file.
         before_make: called after Verilator; the `libraries` to link must exist when it returns.
         toolchain: name that changes with the versions of Verilator and the compiler.

@@ -61,7 +61,7 @@ def test_a_path_is_found():
 
 
 def test_no_path_leads_from_a_core_back_to_a_core():
-    """`ready` may depend on what is offered: hbm.v and the links offer it from registers."""
+    """`ready` may depend on the payload of its channel, which hbm.v and the links hold in registers."""
     channels = {f"link_i__{channel}__": "payload" for channel in range(CHANNELS)}
     ready = {"axi__0__b": "id", "axi__0__r": "id"} | channels
     paths = {f"{channel}ready": {f"{channel}{offered}"} for channel, offered in ready.items()}

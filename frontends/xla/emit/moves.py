@@ -1,4 +1,4 @@
-"""Operations whose kernels are the library's: moves of elements, and convolutions."""
+"""Emission of moves and convolutions: each calls a kernel of the library."""
 
 from dataclasses import replace
 

@@ -110,7 +110,7 @@ def vector_starts(
         operation: its operands are an array and indices; past their last dimension, a vector is of one index.
         size: extents of a window.
         along: dimensions of the components of a vector, which are clamped.
-        batching: dimensions whose start is the index along a dimension of the indices, and these.
+        batching: batch dimensions of the array, and those of the indices with the same indices.
         fits: takes whether each component needs no clamping.
     """
     array, indices = operation.operands[0], operation.operands[len(operation.results)]

@@ -183,9 +183,9 @@ def _triangular_solve(builder: Builder, given: Given) -> Sequence[Value]:
 
 @_reads("cholesky")
 def _cholesky(builder: Builder, given: Given) -> Sequence[Value]:
-    """Append the factor's columns one after another; the product of each with itself is removed from what is left.
+    """Append the Cholesky factor column by column; subtract each column's outer product from the rest of the matrix.
 
-    The root of a number that is not positive makes all later ones NaN, and then, as in JAX, the whole factor.
+    A root that is not positive makes the later ones NaN; as in JAX, the whole factor is NaN then.
     """
     (a,), (result,) = given.operands, given.results
     rows, columns, n = a.rank - 2, a.rank - 1, a.shape[-1]
@@ -193,8 +193,10 @@ def _cholesky(builder: Builder, given: Given) -> Sequence[Value]:
         raise Refused(f"a matrix to factor must have at most {_SYSTEM} rows, not {n}; factor it on the host")
     turned = (*range(rows), columns, rows)
     is_upper = not given.attributes.integer("lower")
+    if not a.size:
+        return [a]
     a = builder.convert(builder.transpose(a, *turned) if is_upper else a, FLOAT32)
-    pivot, found = a, []
+    found = []
     for column in range(n):
         one = builder.part(a, columns, 0, 1)
         pivot = builder.apply("sqrt", builder.part(one, rows, 0, 1))
@@ -205,10 +207,9 @@ def _cholesky(builder: Builder, given: Given) -> Sequence[Value]:
         a = builder.part(builder.part(a, rows, 1, n - column), columns, 1, n - column)
         both = (builder.broadcast(one, a.shape, range(a.rank)) for one in (rest, builder.transpose(rest, *turned)))
         a = builder.apply("subtract", a, builder.apply("multiply", *both))
-    whole = builder.concatenate(found or [a], columns)
-    if found:
-        is_positive = builder.broadcast(builder.apply("equal", pivot, pivot), whole.shape, range(a.rank))
-        whole = builder.apply("select", is_positive, whole, np.nan)
+    whole = builder.concatenate(found, columns)
+    is_positive = builder.broadcast(builder.apply("greater", pivot, 0), whole.shape, range(a.rank))
+    whole = builder.apply("select", is_positive, whole, np.nan)
     return [builder.convert(builder.transpose(whole, *turned) if is_upper else whole, result.type)]
 
 

@@ -42,7 +42,8 @@ void evaluate_before_first_edge(BLOCK* block) {
     evaluate(block);
 }
 
-// Evaluate all instances with a new level of the clock. Fewer instances than threads share the threads one by one.
+// Evaluate all instances with a new level of the clock. If there are fewer than threads, one after another, with all
+// threads for its lanes.
 void step_blocks(bool clock) {
     begun = true;
     for (int n = 0; n < count; n++) instances[n]->CLOCK = clock;

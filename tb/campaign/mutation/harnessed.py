@@ -78,7 +78,7 @@ class Harnessed:
             return self._build(design, sim, **options)
         # Blocks that Verilator builds separately do not see the simulation's arguments.
         text = design.verilog.replace(self._module, "") + self._mutants
-        built = self._build(replace(design, verilog=text, hier_blocks=()), sim, **options)
+        built = self._build(replace(design, verilog=text, hier_blocks=(), side_by_side=None), sim, **options)
         self._directories.add(built.directory)
         return built
 

@@ -18,7 +18,7 @@ from neuroncore_rtl.run import lanes
 from neuroncore_rtl.run.lanes import lane_code, wrapper
 from neuroncore_rtl.run.lanes.block_code import BlockCode
 from neuroncore_rtl.run.lanes.extraction import netlists
-from neuroncore_rtl.run.sim import clang
+from neuroncore_rtl.run.sim import clang, simulation
 from neuroncore_rtl.run.sim.vectors import THREADS_VARIABLE, WrongChoice, paying_threads, threads_choice, threads_of
 from neuroncore_rtl.run.sim.verilator import SIDE_BY_SIDE
 from tests.tb.reports import passed
@@ -182,6 +182,12 @@ def test_results_and_cycles_are_the_same_for_any_number_of_threads():
             reports.append(passed("matmul", "TARGET=engine PRESET=tiny ROWS=32 COLUMNS=32 M=64 K=64 N=48").as_json())
         assert used == [number]
     assert reports[0]["cycles"] and reports[0] == reports[1] == reports[2]
+
+
+def test_icarus_has_one_thread(tmp_path):
+    text = "module counts(input clk, output reg q); always @(posedge clk) q <= ~q; endmodule\n"
+    design = simulation.Design("counts", text, clock="clk", side_by_side=("core", 4))
+    assert simulation.build(design, "icarus", root=tmp_path).threads == 1
 
 
 def test_number_is_chosen_by_the_design_and_the_processors(monkeypatch):
