@@ -39,7 +39,7 @@ from neuroncore_rtl.spec.isa import RECORD_BYTES, Record, Storage
 
 __all__ = ["hash_of_sources", "read_image", "tensor_of", "tensor_values", "write_image"]
 
-FORM = 1
+FORM = 2
 """Number of the form above."""
 
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, IndexError, TypeError, AttributeError, ValueError)
@@ -69,7 +69,7 @@ def write_image(path: Path, image: Image, **values: Any) -> None:
         ],
         "registers": [*map(tensor_values, image.registers)],
         "rounds": image.rounds,
-        "spills": [(one.name, numbers[one.source], one.to, one.size) for one in image.spills],
+        "spills": [(one.name, numbers[one.source], one.of, one.to, one.size) for one in image.spills],
         "values": values,
     }  # fmt: skip
     blocks = [(b.queue, b.address, b.count, b.section, b.semaphores.start, b.semaphores.stop) for b in image.blocks]
@@ -167,7 +167,9 @@ def _image(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Image:
         flow=header["flow"] and tuple(_operation(sources, *one) for one in header["flow"]),
         registers=registers,
         rounds=header["rounds"],
-        spills=tuple(Spill(name, sources[at], Storage(to), size) for name, at, to, size in header["spills"]),
+        spills=tuple(
+            Spill(name, sources[at], Storage(of), Storage(to), size) for name, at, of, to, size in header["spills"]
+        ),
     )
 
 

@@ -1,11 +1,14 @@
 """Allocation of temporaries: each is live from the first instruction that touches it to the last one in program order.
 
 The allocator is next-fit: each search starts where the last one ended. An address is reused as late as possible, so
-that the next load to it can be prefetched farthest.
+that the next load to it can be prefetched farthest. If the free ranges become too small, the buffers are packed: the
+largest and longest first.
 """
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import numpy as np
 
 from neuroncore_rtl.kernels.program.allocator import Allocator, Buffer, buffers_of
 from neuroncore_rtl.kernels.program.entries import ProgramStep
@@ -19,42 +22,42 @@ class OutOfMemory(ValueError):
     """No free range of SBUF or PSUM is large enough for a temporary."""
 
 
-LONG_LIFE = 16
-"""Fraction of the steps beyond which a buffer's life is long: 1 / 16."""
-
 ON_CHIP = (Storage.SBUF, Storage.PSUM)
+
+_Spans = Mapping[int, tuple[int, int]]
+"""First and last step of each buffer's life, by buffer number."""
 
 
 def addresses(
-    steps: Sequence[ProgramStep], space: Allocator, storages: Collection[Storage] = ON_CHIP
+    steps: Sequence[ProgramStep], space: Allocator, storages: Collection[Storage] = ON_CHIP, packed: bool = True
 ) -> dict[int, int]:
     """Return the address of every buffer of the given memories that an instruction touches, by buffer number.
 
     A buffer that several sections touch is live during the whole program, since sections may be skipped or repeated.
-
-    If the free ranges become too small, buffers with long lives are allocated from the end of a memory, apart from the
-    others.
+    Buffers without room are `packed` if allowed.
 
     Raises ValueError if a buffer is read before it is written, OutOfMemory if no free range fits a buffer.
     """
-    try:
-        return _addresses(steps, space, storages, len(steps))
-    except OutOfMemory:
-        return _addresses(steps, space, storages, len(steps) // LONG_LIFE)
-
-
-def _addresses(
-    steps: Sequence[ProgramStep], space: Allocator, storages: Collection[Storage], long: int
-) -> dict[int, int]:
     first, last = lives(steps, space.buffers)
-    spans = {number: (first[number], last[number]) for number in first}
-    for number, (start, end) in spans.items():
-        if steps[start].section != steps[end].section:
-            spans[number] = 0, len(steps)
+    spans = {}
+    for number, start in first.items():
+        if space.buffers[number].storage in storages:
+            one_section = steps[start].section == steps[last[number]].section
+            spans[number] = (start, last[number]) if one_section else (0, len(steps))
+    sources = {number: steps[start].source for number, start in first.items()}
+    try:
+        return _next_fit(spans, space, storages, sources)
+    except OutOfMemory:
+        if packed and (found := _packed(spans, space, storages)) is not None:
+            return found
+        raise
+
+
+def _next_fit(
+    spans: _Spans, space: Allocator, storages: Iterable[Storage], sources: Mapping[int, SourceLine]
+) -> dict[int, int]:
     born, dying = ({} for _ in range(2))
     for number, (start, end) in spans.items():
-        if space.buffers[number].storage not in storages:
-            continue
         born.setdefault(start, []).append(number)
         dying.setdefault(end, []).append(number)
     rings = {storage: _Ring(space.room(storage), space.config.psum_bank) for storage in storages}
@@ -62,15 +65,42 @@ def _addresses(
     for step in sorted({*born, *dying}):
         for number in born.get(step, ()):
             buffer = space.buffers[number]
-            ring, (start, end) = rings[buffer.storage], spans[number]
-            place = ring.take_last(buffer) if end - start > long else ring.take(buffer)
+            place = rings[buffer.storage].take(buffer)
             if place is None:
                 live = [other for other in found if spans[other][1] >= step]
-                raise OutOfMemory(_no_room(number, live, {other: steps[first[other]].source for other in first}, space))
+                raise OutOfMemory(_no_room(number, live, sources, space))
             found[number] = place
         for number in dying.get(step, ()):
             buffer = space.buffers[number]
             rings[buffer.storage].give(found[number], buffer.size)
+    return found
+
+
+def _packed(spans: _Spans, space: Allocator, storages: Iterable[Storage]) -> dict[int, int] | None:
+    """Return lowest addresses, the buffers being placed in descending order of bytes x steps; None if one has no room.
+
+    See Y. Pisarchyk and J. Lee, "Efficient memory management for deep neural net inference", 2020: greedy by size.
+    """
+    found: dict[int, int] = {}
+    for storage in storages:
+        own = [number for number in spans if space.buffers[number].storage == storage]
+        own.sort(key=lambda number: space.buffers[number].size * (spans[number][0] - spans[number][1] - 1))
+        lives = np.array([spans[number] for number in own], np.int64).reshape(-1, 2)
+        places = np.zeros((len(own), 2), np.int64)  # first byte and end of the buffers placed so far
+        room = space.room(storage)
+        for index, number in enumerate(own):
+            start, end = spans[number]
+            beside = places[:index][(lives[:index, 0] <= end) & (lives[:index, 1] >= start)]
+            buffer, place = space.buffers[number], room.start
+            for low, high in sorted(map(tuple, beside.tolist())):
+                if _fit(place, buffer, space.config.psum_bank) + buffer.size <= low:
+                    break
+                place = max(place, high)
+            place = _fit(place, buffer, space.config.psum_bank)
+            if place + buffer.size > room.stop:
+                return None
+            places[index] = place, place + buffer.size
+            found[number] = place
     return found
 
 
@@ -126,16 +156,6 @@ class _Ring:
             if place + buffer.size <= self._ends[piece]:
                 self._remove(piece, place, place + buffer.size)
                 self._next = place + buffer.size
-                return place
-        return None
-
-    def take_last(self, buffer: Buffer) -> int | None:
-        """Return the last place of a buffer."""
-        for piece in reversed(range(len(self._starts))):
-            alignment = self._bank if buffer.storage == Storage.PSUM else buffer.alignment
-            place = (self._ends[piece] - buffer.size) // alignment * alignment
-            if place >= self._starts[piece]:
-                self._remove(piece, place, place + buffer.size)
                 return place
         return None
 

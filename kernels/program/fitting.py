@@ -5,12 +5,16 @@ Three steps, as far as they are necessary:
 
 1. A tensor larger than its memory is divided where no instruction's access crosses; each piece becomes a temporary.
 2. In the order by demand, every instruction comes right before the first store to HBM that depends on it.
-3. Tiles that still do not fit are spilled (`kernels.program.spilling`).
+3. Tiles that still do not fit are spilled (`kernels.program.spilling`), in both orders and to several shares of a
+   memory; the attempt in which the busiest engine has the least work is chosen.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
+from typing import NamedTuple
 
 from neuroncore_rtl.kernels.program.allocation import OutOfMemory, addresses
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_of, offset_of
@@ -18,62 +22,94 @@ from neuroncore_rtl.kernels.program.entries import ProgramStep
 from neuroncore_rtl.kernels.program.spilling import Spill, spill
 from neuroncore_rtl.kernels.program.units import SchedulingUnit, units_of
 from neuroncore_rtl.spec.config import LINE_BYTES, Config
-from neuroncore_rtl.spec.isa import Storage
+from neuroncore_rtl.spec.estimate import Estimate
+from neuroncore_rtl.spec.isa import Engine, Storage
 
 __all__ = ["fitted", "in_pieces"]
 
 SHARES = (1, 0.9, 0.75, 0.5)
-"""Fractions of a memory that tiles may fill, tried in turn, since free bytes may be in pieces that are too small."""
+"""Fractions of a memory that tiles may fill; the rest is for early loads, and free bytes may be in small pieces."""
+
+
+class _Fitted(NamedTuple):
+    """Steps, the copies of tiles among them, the end of HBM, and the estimated cycles of the busiest engine."""
+
+    steps: list[ProgramStep]
+    spills: list[Spill]
+    end: int
+    cycles: float
+
+    @property
+    def bytes(self) -> int:
+        return sum(spill.size for spill in self.spills)
 
 
 def fitted(steps: Sequence[ProgramStep], space: Allocator) -> tuple[list[ProgramStep], list[Spill]]:
-    """Return steps with the same results whose temporaries fit, and the tiles that leave a memory for that.
+    """Return steps with the same results whose temporaries fit, and the copies of tiles that leave a memory for that.
 
     Raises:
         OutOfMemory: if the tiles of one instruction do not fit.
     """
-    attempts: list[tuple[list[ProgramStep], list[Spill], int]] = []
+
+    def attempts() -> Iterator[Callable[[], _Fitted]]:
+        for order in (demand_order(steps, space.config), list(steps)):
+            yield partial(_with_spills, order, space)
+
+    start = space.fixed_end(Storage.HBM)
+    found = min(_successes(attempts(), space), key=lambda one: (one.cycles, one.bytes))
+    if found.end > start:
+        space.hbm_bytes("spilled tiles", found.end - start)
+    return found.steps, found.spills
+
+
+def _successes(attempts: Iterable[Callable[[], _Fitted]], space: Allocator) -> list[_Fitted]:
+    """Return the results of the attempts that fit, up to the first without spills; HBM ends where it did before.
+
+    Raises OutOfMemory if none fits.
+    """
+    found: list[_Fitted] = []
     refusals, start = [], space.fixed_end(Storage.HBM)
-    for order in (demand_order(steps, space.config), list(steps)):
+    for attempt in attempts:
         try:
-            found, spills = _with_spills(order, space)
+            found.append(attempt())
         except OutOfMemory as refusal:
             refusals.append(refusal)
-        else:
-            attempts.append((found, spills, space.fixed_end(Storage.HBM)))
-            if not spills:
-                break
         space.set_end(Storage.HBM, start)
-    if not attempts:
+        if found and not found[-1].spills:
+            break
+    if not found:
         raise refusals[0]
-    found, spills, end = min(attempts, key=lambda attempt: sum(spill.size for spill in attempt[1]))
-    if end > start:
-        space.hbm_bytes("spilled tiles", end - start)
-    return found, spills
+    return found
 
 
-def _with_spills(steps: list[ProgramStep], space: Allocator) -> tuple[list[ProgramStep], list[Spill]]:
-    """Move what does not fit in PSUM to SBUF, and then what does not fit in SBUF to HBM."""
-    spills = []
+def _with_spills(steps: list[ProgramStep], space: Allocator) -> _Fitted:
+    """Move what does not fit in PSUM to SBUF, and then what does not fit in SBUF to HBM.
+
+    Of all shares, the one whose copies least delay the busiest engine is chosen, and of several such the smallest.
+    """
+    spills: list[Spill] = []
     for storage in (Storage.PSUM, Storage.SBUF):
-        steps, own = _spilled(steps, space, storage)
-        spills += own
-    return steps, spills
+        attempts = [partial(_spilled, steps, space, storage, share) for share in SHARES]
+        best = min(reversed(_successes(attempts, space)), key=lambda one: one.cycles)
+        space.set_end(Storage.HBM, best.end)
+        steps, spills = best.steps, spills + best.spills
+    return best._replace(spills=spills)
 
 
-def _spilled(steps: list[ProgramStep], space: Allocator, storage: Storage) -> tuple[list[ProgramStep], list[Spill]]:
-    refusal = None
-    for share in SHARES:
-        start = space.fixed_end(Storage.HBM)
-        try:
-            found = spill(steps, space, storage, share)
-            addresses(found[0], space, (storage,))
-            return found
-        except OutOfMemory as error:
-            refusal = refusal or error
-            space.set_end(Storage.HBM, start)
-    assert refusal
-    raise refusal
+def _spilled(steps: list[ProgramStep], space: Allocator, storage: Storage, share: float) -> _Fitted:
+    found, spills = spill(steps, space, storage, share)
+    addresses(found, space, (storage,))
+    return _Fitted(found, spills, space.fixed_end(Storage.HBM), _busiest(found, space.config))
+
+
+def _busiest(steps: Iterable[ProgramStep], config: Config) -> float:
+    """Return the estimated cycles of the busiest engine; loads, and stores, of all DMA engines are one."""
+    estimate, work = Estimate(config), Counter[tuple[Engine, bool]]()
+    for step in steps:
+        stores = any(region.storage == Storage.HBM for region in step.instruction.writes)
+        work[step.instruction.engine, stores] += estimate.cycles(step.instruction)[0]
+    ports = {Engine.DMA: config.hbm_ports}
+    return max(cycles / ports.get(engine, 1) for (engine, _), cycles in work.items())
 
 
 def demand_order(steps: Sequence[ProgramStep], config: Config) -> list[ProgramStep]:

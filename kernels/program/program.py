@@ -23,7 +23,7 @@ tensor that several sections touch is live during the whole program.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import cycle
+from itertools import cycle, product
 
 from neuroncore_rtl.kernels.collector import collector_paused
 from neuroncore_rtl.kernels.program.allocation import OutOfMemory, addresses, peak
@@ -251,16 +251,23 @@ class Program:
             return None
         # Without repeats some tiles live longer, so that the program may not fit.
         fewer = without_repeats(steps, self.space)
-        for own in (fewer, steps) if len(fewer) < len(steps) else (steps,):
-            for share in SHARES:
-                try:
-                    return self._allocate(schedule(own, self.space, share))
-                except OutOfMemory:
-                    continue
-        return None
+        orders = (fewer, steps) if len(fewer) < len(steps) else (steps,)
+        ordered = []
+        for own, share in product(orders, SHARES):
+            ordered.append(schedule(own, self.space, share))
+            if found := self._placed(ordered[-1], packed=False):
+                return found
+        # Packed buffers delay early loads more than a small share of the memories does.
+        return next(filter(None, (self._placed(own, packed=True) for own in ordered)), None)
 
-    def _allocate(self, steps: list[ProgramStep]) -> tuple[dict[int, int], list[Entry]]:
-        places = addresses(steps, self.space)
+    def _placed(self, steps: list[ProgramStep], packed: bool) -> tuple[dict[int, int], list[Entry]] | None:
+        try:
+            return self._allocate(steps, packed)
+        except OutOfMemory:
+            return None
+
+    def _allocate(self, steps: list[ProgramStep], packed: bool = True) -> tuple[dict[int, int], list[Entry]]:
+        places = addresses(steps, self.space, packed=packed)
         sequence = Synchronisation(self.config)
 
         def place(storage: Storage, address: int) -> int:

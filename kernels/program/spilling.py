@@ -35,17 +35,18 @@ _Box = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Spill:
-    """Copy of a tile to another memory.
+    """Copy of a tile that leaves its memory, or returns.
 
     Arguments:
         name: name of the tile.
         source: line of the kernel that first writes it.
-        to: SBUF or HBM.
+        of, to: the two memories.
         size: bytes in all partitions.
     """
 
     name: str
     source: SourceLine
+    of: Storage
     to: Storage
     size: int
 
@@ -53,7 +54,7 @@ class Spill:
 def spill(
     steps: Sequence[ProgramStep], space: Allocator, storage: Storage, share: float
 ) -> tuple[list[ProgramStep], list[Spill]]:
-    """Return the steps with copies, so that at most `share` of a memory is live; and the tiles that left.
+    """Return the steps with copies, so that at most `share` of a memory is live; and these copies.
 
     Raises:
         OutOfMemory: if the tiles of one instruction, with those that several sections use, exceed the share.
@@ -65,10 +66,10 @@ def spill(
 
 
 def spill_table(spills: Iterable[Spill]) -> list[dict[str, object]]:
-    """Return rows of a report: the spills of each tile's name and line, to SBUF and to HBM."""
+    """Return rows of a report: the copies of each tile's name and line, from memory to memory."""
     found: dict[str, list[int]] = {}
     for one in spills:
-        found.setdefault(f"{one.name} to {one.to.name}, {one.source}", []).append(one.size)
+        found.setdefault(f"{one.name} from {one.of.name} to {one.to.name}, {one.source}", []).append(one.size)
     return [{"tile": tile, "copies": len(sizes), "bytes": sum(sizes)} for tile, sizes in found.items()]
 
 
@@ -164,14 +165,11 @@ class _Walk:
     def _leave(self, tile: int, number: int, step: ProgramStep) -> None:
         """Remove a tile before step `number`; copy it, unless an earlier copy is still right."""
         if tile in self._changed:
-            name, source = self._space.buffers[tile].name, self._steps[self._uses[tile][0]].source
             slot = self._copies[tile][0] if tile in self._copies else self._slot(tile)
             boxes = _boxes(self._written(tile, number))
             self._copies[tile] = slot, boxes
             self._changed.remove(tile)
             self._copy(tile, slot, self._place(tile), boxes, step)
-            size = sum((end - first) * (high - low) for first, end, low, high in boxes)
-            self.spills.append(Spill(name, source, slot.storage, size))
         self._remove(tile)
 
     def _enter(self, tile: int, step: ProgramStep) -> None:
@@ -193,9 +191,14 @@ class _Walk:
             return _Slot(Storage.SBUF, self._space.temporary(Storage.SBUF, name, size))
         return _Slot(Storage.HBM, self._space.hbm_bytes(name, self._partitions * size))
 
-    def _copy(self, tile: int, to: _Slot, of: _Slot, boxes: Iterable[_Box], step: ProgramStep) -> None:
+    def _copy(self, tile: int, to: _Slot, of: _Slot, boxes: Sequence[_Box], step: ProgramStep) -> None:
         """Append copies of the boxes of a tile, before `step`."""
         name, pitch = self._space.buffers[tile].name, self._sizes[tile]
+        source, size = (
+            self._steps[self._uses[tile][0]].source,
+            sum((box[1] - box[0]) * (box[3] - box[2]) for box in boxes),
+        )
+        self.spills.append(Spill(name, source, of.storage, to.storage, size))
         for box in boxes:
             dst, src = to.part(name, pitch, box), of.part(name, pitch, box)
             if isinstance(dst, Tensor) and isinstance(src, Tensor) and self._engine_starts_at(box):

@@ -48,6 +48,6 @@ def test_scores_of_all_tokens_in_one_tensor_of_psum(tmp_path, rng, shape, place,
     if less == FREE:
         assert not spills
     else:
-        assert {one.to for one in spills} == {Storage.SBUF, Storage.HBM}
+        assert {one.to for one in spills} == {Storage.PSUM, Storage.SBUF, Storage.HBM}
         assert {one.source.user.number for one in spills} == {FIRST + 7}
         assert "spilled" in str(done.run)
