@@ -1,8 +1,9 @@
 """Allocation of temporaries: each is live from the first instruction that touches it to the last one in program order.
 
 The allocator is next-fit: each search starts where the last one ended. An address is reused as late as possible, so
-that the next load to it can be prefetched farthest. If the free ranges become too small, the buffers are packed: the
-largest and longest first.
+that the next load to it can be prefetched farthest. If the free ranges become too small, buffers with long lives
+are allocated from the end of a memory, apart from the others. If that does not help, all are packed, the largest and
+longest first.
 """
 
 from bisect import bisect_left
@@ -21,6 +22,9 @@ __all__ = ["OutOfMemory", "addresses", "lives", "peak"]
 class OutOfMemory(ValueError):
     """No free range of SBUF or PSUM is large enough for a temporary."""
 
+
+LONG_LIFE = 16
+"""Fraction of the steps beyond which a buffer's life is long: 1 / 16."""
 
 ON_CHIP = (Storage.SBUF, Storage.PSUM)
 
@@ -46,7 +50,11 @@ def addresses(
             spans[number] = (start, last[number]) if one_section else (0, len(steps))
     sources = {number: steps[start].source for number, start in first.items()}
     try:
-        return _next_fit(spans, space, storages, sources)
+        return _next_fit(spans, space, storages, sources, len(steps))
+    except OutOfMemory:
+        pass
+    try:
+        return _next_fit(spans, space, storages, sources, len(steps) // LONG_LIFE)
     except OutOfMemory:
         if packed and (found := _packed(spans, space, storages)) is not None:
             return found
@@ -54,8 +62,9 @@ def addresses(
 
 
 def _next_fit(
-    spans: _Spans, space: Allocator, storages: Iterable[Storage], sources: Mapping[int, SourceLine]
+    spans: _Spans, space: Allocator, storages: Iterable[Storage], sources: Mapping[int, SourceLine], long: int
 ) -> dict[int, int]:
+    """Return addresses; buffers that live for more than `long` steps are allocated from the end of their memory."""
     born, dying = ({} for _ in range(2))
     for number, (start, end) in spans.items():
         born.setdefault(start, []).append(number)
@@ -65,7 +74,8 @@ def _next_fit(
     for step in sorted({*born, *dying}):
         for number in born.get(step, ()):
             buffer = space.buffers[number]
-            place = rings[buffer.storage].take(buffer)
+            ring, (start, end) = rings[buffer.storage], spans[number]
+            place = ring.take_last(buffer) if end - start > long else ring.take(buffer)
             if place is None:
                 live = [other for other in found if spans[other][1] >= step]
                 raise OutOfMemory(_no_room(number, live, sources, space))
@@ -156,6 +166,16 @@ class _Ring:
             if place + buffer.size <= self._ends[piece]:
                 self._remove(piece, place, place + buffer.size)
                 self._next = place + buffer.size
+                return place
+        return None
+
+    def take_last(self, buffer: Buffer) -> int | None:
+        """Return the last place of a buffer."""
+        for piece in reversed(range(len(self._starts))):
+            alignment = self._bank if buffer.storage == Storage.PSUM else buffer.alignment
+            place = (self._ends[piece] - buffer.size) // alignment * alignment
+            if place >= self._starts[piece]:
+                self._remove(piece, place, place + buffer.size)
                 return place
         return None
 
