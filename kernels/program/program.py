@@ -239,14 +239,15 @@ class Program:
         if known != wanted:
             self._spills, steps = [], in_pieces(self._steps, self.space)
             try:
-                places, entries = self._schedule(steps) or self._allocate(steps)
+                places, entries = self._schedule(steps) or self._allocate(steps, addresses(steps, self.space))
             except OutOfMemory:
                 steps, self._spills = fitted(steps, self.space)
-                places, entries = self._schedule(steps) or self._allocate(steps)
+                places, entries = self._schedule(steps) or self._allocate(steps, addresses(steps, self.space))
             self._laid_out = wanted, places, entries
         return places, entries
 
     def _schedule(self, steps: list[ProgramStep]) -> tuple[dict[int, int], list[Entry]] | None:
+        """Return addresses and entries of a scheduled order; None if no such order fits, though the program's does."""
         if self.order != "scheduled":
             return None
         # Without repeats some tiles live longer, so that the program may not fit.
@@ -254,20 +255,26 @@ class Program:
         orders = (fewer, steps) if len(fewer) < len(steps) else (steps,)
         ordered = []
         for own, share in product(orders, SHARES):
+            if share < max(SHARES) and self._places(own) is None:
+                continue  # no order fits
             ordered.append(schedule(own, self.space, share))
-            if found := self._placed(ordered[-1], packed=False):
-                return found
+            places = self._places(ordered[-1], packed=False)
+            if places is not None:
+                return self._allocate(ordered[-1], places)
         # Packed buffers delay early loads more than a small share of the memories does.
-        return next(filter(None, (self._placed(own, packed=True) for own in ordered)), None)
+        for own in ordered:
+            places = self._places(own)
+            if places is not None:
+                return self._allocate(own, places)
+        return None
 
-    def _placed(self, steps: list[ProgramStep], packed: bool) -> tuple[dict[int, int], list[Entry]] | None:
+    def _places(self, steps: list[ProgramStep], packed: bool = True) -> dict[int, int] | None:
         try:
-            return self._allocate(steps, packed)
+            return addresses(steps, self.space, packed=packed)
         except OutOfMemory:
             return None
 
-    def _allocate(self, steps: list[ProgramStep], packed: bool = True) -> tuple[dict[int, int], list[Entry]]:
-        places = addresses(steps, self.space, packed=packed)
+    def _allocate(self, steps: list[ProgramStep], places: dict[int, int]) -> tuple[dict[int, int], list[Entry]]:
         sequence = Synchronisation(self.config)
 
         def place(storage: Storage, address: int) -> int:

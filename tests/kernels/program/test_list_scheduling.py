@@ -188,7 +188,7 @@ def test_what_does_not_fit_keeps_the_order_of_the_program(rng, monkeypatch):
         program.append(memset(tile, 1.0))
         program.append(dma_copy(x[number], tile))
 
-    monkeypatch.setattr(Program, "_placed", lambda *_, packed: None)
+    monkeypatch.setattr(Program, "_places", lambda *_, **__: None)
     assert [entry.instruction.name for entry in program.entries] == ["MEMSET", "DMA_COPY"] * 2
 
 
