@@ -8,6 +8,8 @@ result, which Yosys' library extends before the shift (as Verilog does) but Yosy
 import random
 from dataclasses import dataclass, field
 
+from tests.run.lanes.rtlil_text import cell_lines, concatenation, constant, memory_lines
+
 __all__ = ["LANE", "RandomCells"]
 
 LANE = "random_lane"
@@ -86,7 +88,7 @@ class RandomCells:
             source, size = self.py_rng.choice(list(pool.items()))
             if kind < 0.1:
                 length = min(left, self.py_rng.randint(1, 8))
-                parts.append(f"{length}'{self.py_rng.getrandbits(length):0{length}b}")
+                parts.append(constant(self.py_rng.getrandbits(length), length))
             elif kind < 0.2:
                 length = min(left, self.py_rng.randint(2, 5))
                 parts += [f"{source} [{self.py_rng.randrange(size)}]"] * length
@@ -106,10 +108,7 @@ class RandomCells:
         return name
 
     def add(self, kind: str, parameters: dict[str, object], connections: dict[str, str]) -> None:
-        self.cells.append(f"cell ${kind} \\{kind}_{len(self.cells)}")
-        self.cells += [f"  parameter \\{name} {value}" for name, value in parameters.items()]
-        self.cells += [f"  connect \\{port} {value}" for port, value in connections.items()]
-        self.cells.append("end")
+        self.cells += cell_lines(f"${kind}", f"\\{kind}_{len(self.cells)}", parameters, connections)
 
     def cell(self, kind: str, width: int, **operands: tuple[str, int, bool]) -> str:
         result = self.wire(width)
@@ -211,12 +210,12 @@ class RandomCells:
 
     def flip_flop(self, kind: str, width: int, d: str, pool: dict[str, int] | None = None) -> str:
         if self.py_rng.random() < 0.5:
-            self.wires.append(f"attribute \\init {width}'{self.py_rng.getrandbits(width):0{width}b}")
+            self.wires.append(f"attribute \\init {constant(self.py_rng.getrandbits(width), width)}")
         q = self.wire(width)
         parameters: dict[str, object] = {"WIDTH": width, "CLK_POLARITY": 1}
         connections = {"CLK": "\\clk", "D": d, "Q": q}
         if kind.startswith("s"):
-            value = f"{width}'{self.py_rng.getrandbits(width):0{width}b}"
+            value = constant(self.py_rng.getrandbits(width), width)
             parameters |= {"SRST_POLARITY": self.py_rng.getrandbits(1), "SRST_VALUE": value}
             connections["SRST"] = self.value(1, pool)
         if kind != "sdff" and kind != "dff":
@@ -242,39 +241,19 @@ class RandomCells:
             enables.append(" ".join(reversed(parts)))
             own = [f"1'{port}"] if writes == 2 else []
             places.append(" ".join([self.value(address - len(own), pool), *own] if address > len(own) else own))
-        data = self.wire(width * reads)
-        ones = "1" * max(reads, writes)
-
-        def bits(count: int, digits: str | None = None) -> str:
-            return f"{max(1, count)}'{digits or '0' * max(1, count)}"
-
-        def random_bits(count: int) -> str:
-            return bits(count, f"{self.py_rng.getrandbits(max(1, count)):0{max(1, count)}b}")
-
-        parameters = {
-            **{"MEMID": f'"\\\\mem_v2_{len(self.cells)}"', "SIZE": size, "OFFSET": 0, "ABITS": address, "WIDTH": width},
-            **{"INIT": random_bits(size * width), "RD_PORTS": reads, "WR_PORTS": writes},
-            **{"RD_CLK_ENABLE": bits(reads, ones[:reads]), "RD_CLK_POLARITY": bits(reads, ones[:reads])},
-            **{"RD_TRANSPARENCY_MASK": bits(reads * writes), "RD_COLLISION_X_MASK": bits(reads * writes)},
-            **{"RD_WIDE_CONTINUATION": bits(reads), "RD_CE_OVER_SRST": bits(reads)},
-            **{"RD_ARST_VALUE": bits(reads * width), "RD_SRST_VALUE": bits(reads * width)},
-            **{"RD_INIT_VALUE": random_bits(reads * width), "WR_CLK_ENABLE": bits(writes, ones[:writes])},
-            **{"WR_CLK_POLARITY": bits(writes, ones[:writes]), "WR_WIDE_CONTINUATION": bits(writes)},
-            **{"WR_PRIORITY_MASK": bits(writes * writes)},
-        }
+        data, whole = self.wire(width * reads), {"size": size, "width": width, "reads": reads, "writes": writes}
+        words = {"INIT": size * width, "RD_INIT_VALUE": reads * width}
+        random_words = {name: constant(self.py_rng.getrandbits(bits), bits) for name, bits in words.items()}
         connections = {
-            "RD_CLK": "{ " + "\\clk " * reads + "}",
             "RD_EN": self.value(reads, pool),
-            "RD_ARST": bits(reads),
-            "RD_SRST": bits(reads),
             "RD_ADDR": self.value(address * reads, pool),
             "RD_DATA": data,
-            "WR_CLK": "{ " + "\\clk " * writes + "}",
-            "WR_EN": "{ " + " ".join(reversed(enables)) + " }",
-            "WR_ADDR": "{ " + " ".join(reversed(places)) + " }",
+            "WR_EN": concatenation(enables),
+            "WR_ADDR": concatenation(places),
             "WR_DATA": self.value(width * writes, pool) if writes else "{ }",
         }
-        self.add("mem_v2", parameters, connections)
+        name = f"\\mem_v2_{len(self.cells)}"
+        self.cells += memory_lines(name, connections, address=address, **whole, **random_words)
         for port in range(reads):
             self.show("mem_v2", f"{data} [{(port + 1) * width - 1}:{port * width}]", width)
 

@@ -14,6 +14,7 @@ from neuroncore_rtl.run.lanes.block_code import BlockCode
 from neuroncore_rtl.run.sim import vectors
 from tests.run.lanes.cxxrtl import Oracle, yosys
 from tests.run.lanes.random_cells import LANE, RandomCells
+from tests.run.lanes.rtlil_text import cell_lines
 
 SEED = 20260717
 
@@ -59,11 +60,11 @@ def random_bits(rng: np.random.Generator, count: int, width: int) -> np.ndarray:
 
 
 def block(cells: RandomCells) -> str:
-    lines, instances, place, common = [], [[] for _ in range(INSTANCES)], 0, 0
+    lines, instances, place, common = [], [{"clk": "\\clk"} for _ in range(INSTANCES)], 0, 0
     for port, width in cells.inputs.items():
         if port.startswith("common"):
             for instance in instances:
-                instance.append(f"connect \\{port} \\common [{common + width - 1}:{common}]")
+                instance[port] = f"\\common [{common + width - 1}:{common}]"
             common += width
             continue
         for number, instance in enumerate(instances):
@@ -71,20 +72,19 @@ def block(cells: RandomCells) -> str:
             if port in cells.late:
                 held = f"\\{port}_{number}"
                 lines.append(f"wire width {width} {held}")
-                lines += [f"cell $dff \\ff_{port}_{number}", f"parameter \\WIDTH {width}", "parameter \\CLK_POLARITY 1"]
-                lines += ["connect \\CLK \\clk", f"connect \\D {value}", f"connect \\Q {held}", "end"]
+                ends = {"CLK": "\\clk", "D": value, "Q": held}
+                lines += cell_lines("$dff", f"\\ff_{port}_{number}", {"WIDTH": width, "CLK_POLARITY": 1}, ends)
                 value = held
-            instance.append(f"connect \\{port} {value}")
+            instance[port] = value
             place += width
     shown = 0
     for port, width in cells.outputs.items():
         for instance in instances:
-            instance.append(f"connect \\{port} \\y [{shown + width - 1}:{shown}]")
+            instance[port] = f"\\y [{shown + width - 1}:{shown}]"
             shown += width
     for number, connections in enumerate(instances):
         # Names and ports differ in order; two rows suffice, because each row of each port is compiled code.
-        name = f"lane_{(number + 7) % INSTANCES:02}"
-        lines += [f"cell \\{LANE} \\{name}", "connect \\clk \\clk", *connections, "end"]
+        lines += cell_lines(f"\\{LANE}", f"\\lane_{(number + 7) % INSTANCES:02}", {}, connections)
     wires = ["wire input 1 \\clk", f"wire width {place} input 2 \\own", f"wire width {common} input 3 \\common"]
     return "\n".join([f"module \\{BLOCK}", *wires, f"wire width {shown} output 4 \\y", *lines, "end", ""])
 

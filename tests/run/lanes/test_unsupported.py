@@ -4,105 +4,49 @@ import pytest
 
 from neuroncore_rtl.hdl.verilog.conversion import Irreplaceable
 from neuroncore_rtl.run.sim import vectors
+from tests.run.lanes.rtlil_text import cell_lines, concatenation, constant, memory_lines
 
-LANE = r"""
-module \odd_lane
-  wire input 1 \clk
-  wire width 80 input 2 \a
-  wire width 80 input 3 \b
-  wire width 80 output 4 \y
-  wire width 80 \held_a
-  wire width 80 \held_b
-  wire width 80 \result
-  {held_a}
-  {held_b}
-  {cell}
-  connect \y \result
-end
-"""
-
-BLOCK = r"""
-module \odd_block
-  wire input 1 \clk
-  wire width 80 input 2 \a
-  wire width 160 input 3 \b
-  wire width 160 output 4 \y
-  cell \odd_lane \first
-    connect \clk {clock}
-    connect \a \a
-    connect \b \b [79:0]
-    connect \y \y [79:0]
-  end
-  cell \odd_lane \second
-    connect \clk \clk
-    connect \a \a
-    connect \b \b [159:80]
-    connect \y \y [159:80]
-  end
-end
-"""
-
-FLIP_FLOP = r"""cell $dff \ff_{q}
-    parameter \WIDTH 80
-    parameter \CLK_POLARITY 1'1
-    connect \CLK \clk
-    connect \D \{d}
-    connect \Q \{q}
-  end"""
-
-MEMORY = r"""cell $mem_v2 \words
-    parameter \MEMID "\\words"
-    parameter \SIZE 4
-    parameter \OFFSET {offset}
-    parameter \ABITS 3
-    parameter \WIDTH 80
-    parameter \INIT 320'x
-    parameter \RD_PORTS 1
-    parameter \RD_CLK_ENABLE 1'{clocked}
-    parameter \RD_CLK_POLARITY 1'{rising}
-    parameter \RD_TRANSPARENCY_MASK 1'{transparent}
-    parameter \RD_COLLISION_X_MASK 1'0
-    parameter \RD_WIDE_CONTINUATION 1'0
-    parameter \RD_CE_OVER_SRST 1'0
-    parameter \RD_ARST_VALUE 80'x
-    parameter \RD_SRST_VALUE 80'0
-    parameter \RD_INIT_VALUE 80'x
-    parameter \WR_PORTS 1
-    parameter \WR_CLK_ENABLE 1'1
-    parameter \WR_CLK_POLARITY 1'1
-    parameter \WR_PRIORITY_MASK 1'0
-    parameter \WR_WIDE_CONTINUATION 1'0
-    connect \RD_CLK \clk
-    connect \RD_EN 1'1
-    connect \RD_ARST 1'0
-    connect \RD_SRST {reset}
-    connect \RD_ADDR \held_b [2:0]
-    connect \RD_DATA \result
-    connect \WR_CLK \clk
-    connect \WR_EN {{ {enables} }}
-    connect \WR_ADDR \held_b [6:4]
-    connect \WR_DATA \held_a
-  end"""
+WIDTH = 80
+LANE = ("odd_lane", {"a": WIDTH, "b": WIDTH}, WIDTH)
+BLOCK = ("odd_block", {"a": WIDTH, "b": 2 * WIDTH}, 2 * WIDTH)
+"""Names of the modules, and widths of their inputs and of their output."""
 
 
-def binary(kind: str, width: int = 80) -> str:
-    parameters = [f"parameter \\{port}_WIDTH {bits}" for port, bits in (("A", 80), ("B", 80), ("Y", width))]
-    signs = ["parameter \\A_SIGNED 0", "parameter \\B_SIGNED 0"]
-    connections = ["connect \\A \\held_a", "connect \\B \\held_b", f"connect \\Y \\result [{width - 1}:0]"]
-    rest = [f"connect \\result [79:{width}] {80 - width}'{'0' * (80 - width)}"] if width < 80 else []
-    return "\n".join([f"cell ${kind} \\odd", *parameters, *signs, *connections, "end", *rest])
+def module(name: str, inputs: dict[str, int], output: int, lines: list[str]) -> str:
+    ports = [f"wire width {width} input {place} \\{port}" for place, (port, width) in enumerate(inputs.items(), 2)]
+    last = f"wire width {output} output {len(inputs) + 2} \\y"
+    return "\n".join([f"module \\{name}", "wire input 1 \\clk", *ports, last, *lines, "end", ""])
 
 
-def memory(**odd: object) -> str:
-    enables = " ".join(["\\held_b [3]"] * 80)
-    usual = {"offset": 0, "clocked": 1, "rising": 1, "transparent": 0, "reset": "1'0", "enables": enables}
-    return MEMORY.format(**usual | odd)
+def binary(kind: str, width: int = WIDTH) -> list[str]:
+    parameters = {"A_WIDTH": WIDTH, "B_WIDTH": WIDTH, "Y_WIDTH": width, "A_SIGNED": 0, "B_SIGNED": 0}
+    connections = {"A": "\\held_a", "B": "\\held_b", "Y": f"\\result [{width - 1}:0]"}
+    rest = [f"connect \\result [79:{width}] {constant(0, WIDTH - width)}"] if width < WIDTH else []
+    return [*cell_lines(f"${kind}", "\\odd", parameters, connections), *rest]
 
 
-def texts(cell: str, *, clock: str = "\\clk", held: bool = True) -> dict[str, str]:
-    ffs = {port: FLIP_FLOP.format(d=port[-1], q=port) for port in ("held_a", "held_b")}
-    wires = {port: f"connect \\{port} \\{port[-1]}" for port in ("held_a", "held_b")}
-    return {"odd_block": BLOCK.format(clock=clock), "odd_lane": LANE.format(**(ffs if held else wires), cell=cell)}
+def memory(reset: str = "1'0", **odd: object) -> list[str]:
+    connections = {
+        **{"RD_EN": "1'1", "RD_SRST": reset, "RD_ADDR": "\\held_b [2:0]", "RD_DATA": "\\result"},
+        **{"WR_EN": concatenation(["\\held_b [3]"] * WIDTH), "WR_ADDR": "\\held_b [6:4]", "WR_DATA": "\\held_a"},
+    }
+    undefined = {"INIT": f"{4 * WIDTH}'x", "RD_ARST_VALUE": f"{WIDTH}'x", "RD_INIT_VALUE": f"{WIDTH}'x"}
+    shape = {"size": 4, "width": WIDTH, "address": 3, "reads": 1, "writes": 1}
+    return memory_lines("\\words", connections, **shape, **undefined, **odd)
+
+
+def texts(odd: list[str], *, clock: str = "\\clk", held: bool = True) -> dict[str, str]:
+    lane = [f"wire width {WIDTH} \\{wire}" for wire in ("held_a", "held_b", "result")]
+    for port in ("a", "b"):
+        ends = {"CLK": "\\clk", "D": f"\\{port}", "Q": f"\\held_{port}"}
+        flip_flop = cell_lines("$dff", f"\\ff_{port}", {"WIDTH": WIDTH, "CLK_POLARITY": 1}, ends)
+        lane += flip_flop if held else [f"connect \\held_{port} \\{port}"]
+    block = []
+    for name, clk, part in (("first", clock, "[79:0]"), ("second", "\\clk", "[159:80]")):
+        block += cell_lines(
+            "\\odd_lane", f"\\{name}", {}, {"clk": clk, "a": "\\a", "b": f"\\b {part}", "y": f"\\y {part}"}
+        )
+    return {"odd_block": module(*BLOCK, block), "odd_lane": module(*LANE, [*lane, *odd, "connect \\y \\result"])}
 
 
 REASONS = {
@@ -115,11 +59,14 @@ REASONS = {
         "odd_block: output y depends on input a within a cycle; a register",
     ),
     "another clock": (texts(binary("and"), clock="\\a [0]"), "odd_block: first has a separate clock"),
-    "transparent memory": (texts(memory(transparent=1)), "odd_lane: words forwards a write of the same cycle"),
-    "memory without a clock": (texts(memory(clocked=0)), "odd_lane: words is read within a cycle"),
-    "falling edge": (texts(memory(rising=0)), "odd_lane: words is not clocked by the rising edge"),
+    "transparent memory": (
+        texts(memory(RD_TRANSPARENCY_MASK="1'1")),
+        "odd_lane: words forwards a write of the same cycle",
+    ),
+    "memory without a clock": (texts(memory(RD_CLK_ENABLE="1'0")), "odd_lane: words is read within a cycle"),
+    "falling edge": (texts(memory(RD_CLK_POLARITY="1'0")), "odd_lane: words is not clocked by the rising edge"),
     "memory with a reset": (texts(memory(reset="\\held_b [7]")), "odd_lane: memory words has a reset"),
-    "memory from elsewhere": (texts(memory(offset=2)), "odd_lane: memory words does not begin at address 0"),
+    "memory from elsewhere": (texts(memory(OFFSET=2)), "odd_lane: memory words does not begin at address 0"),
 }
 
 

@@ -1,6 +1,6 @@
 """Writer of netlists as RTLIL."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from neuroncore_rtl.run.lanes.netlist import (
     Bit,
@@ -12,6 +12,7 @@ from neuroncore_rtl.run.lanes.netlist import (
     chunks,
 )
 from neuroncore_rtl.run.lanes.values import runs
+from tests.run.lanes.rtlil_text import cell_lines, concatenation, constant, constants, memory_lines
 
 __all__ = ["names_of", "rtlil"]
 
@@ -50,7 +51,7 @@ class _Writer:
         for source, width in netlist.widths.items():
             if source not in netlist.inputs:
                 if register := netlist.registers.get(source):
-                    self.lines.append(f"attribute \\init {_constant(register.init, width)}")
+                    self.lines.append(f"attribute \\init {constant(register.init, width)}")
                 self.lines.append(f"wire width {width} ${source}")
         for cell in netlist.cells.values():
             self._cell(cell)
@@ -74,27 +75,21 @@ class _Writer:
 
     def _connect(self, wire: str, bits: Mapping[int, Bit]) -> None:
         if bits:
-            driven = _concatenation(f"{_identifier(wire)} [{place}]" for place in bits)
+            driven = concatenation(f"{_identifier(wire)} [{place}]" for place in bits)
             self.lines.append(f"connect {driven} {self._value(list(bits.values()))}")
 
     def _value(self, bits: list[Bit]) -> str:
         parts = []
         for source, first, length, _ in runs(bits):
             if source is None:
-                parts.append(_constant(first, length))
+                parts.append(constant(first, length))
                 continue
             wire = f"${source}"
             if source in self.netlist.inputs:
                 name, offset = _part(source)
                 wire, first = f"\\{name}", first + offset
             parts.append(f"{wire} [{first + length - 1}:{first}]")
-        return _concatenation(parts)
-
-    def _add(self, kind: str, name: str, parameters: Mapping[str, object], connections: Mapping[str, str]) -> None:
-        self.lines.append(f"cell {kind} {name}")
-        self.lines += [f"  parameter \\{parameter} {value}" for parameter, value in parameters.items()]
-        self.lines += [f"  connect \\{port} {value}" for port, value in connections.items()]
-        self.lines.append("end")
+        return concatenation(parts)
 
     def _cell(self, cell: Cell) -> None:
         if cell.kind in ("mux", "pmux"):
@@ -106,53 +101,38 @@ class _Writer:
             for port, bits in cell.operands.items():
                 parameters |= {f"{port}_WIDTH": len(bits), f"{port}_SIGNED": int(port in cell.signed)}
         operands = {port: self._value(bits) for port, bits in cell.operands.items()}
-        self._add(f"${cell.kind}", f"$cell${cell.name}", parameters, operands | {"Y": f"${cell.name}"})
+        self.lines += cell_lines(f"${cell.kind}", f"$cell${cell.name}", parameters, operands | {"Y": f"${cell.name}"})
 
     def _register(self, register: NetlistRegister) -> None:
-        kind, value = "$sdffe" if register.reset_first else "$sdffce", _constant(register.reset_value, register.width)
+        kind, value = "$sdffe" if register.reset_first else "$sdffce", constant(register.reset_value, register.width)
         parameters = {"WIDTH": register.width, "SRST_VALUE": value}
         parameters |= {f"{port}_POLARITY": 1 for port in ("CLK", "EN", "SRST")}
         connections = {"CLK": "\\clk", "D": self._value(register.d), "Q": f"${register.name}"}
         connections |= {"EN": self._value([register.enable]), "SRST": self._value([register.reset])}
-        self._add(kind, f"$register${register.name}", parameters, connections)
+        self.lines += cell_lines(kind, f"$register${register.name}", parameters, connections)
 
     def _memory(self, memory: NetlistMemory) -> None:
-        reads, writes, width = memory.reads, memory.writes, memory.width
-        flags = {
-            **dict.fromkeys(("RD_CLK_ENABLE", "RD_CLK_POLARITY"), [read.clocked for read in reads]),
-            "RD_TRANSPARENCY_MASK": [shown for read in reads for shown in read.transparent],
-            "RD_COLLISION_X_MASK": [0] * (len(reads) * len(writes)),
-            **dict.fromkeys(("RD_WIDE_CONTINUATION", "RD_CE_OVER_SRST"), [0] * len(reads)),
-            **dict.fromkeys(("WR_CLK_ENABLE", "WR_CLK_POLARITY"), [1] * len(writes)),
-            "WR_PRIORITY_MASK": [0] * (len(writes) * len(writes)),
-            "WR_WIDE_CONTINUATION": [0] * len(writes),
-        }
-        words = memory.init + [0] * (memory.size - len(memory.init))
-        parameters = {
-            "MEMID": f'"\\\\{memory.name}"',
-            "SIZE": memory.size,
-            "OFFSET": 0,
-            "ABITS": len((writes or reads)[0].address),
-            "WIDTH": width,
-            "RD_PORTS": len(reads),
-            "WR_PORTS": len(writes),
-            "INIT": _constants(words, width),
-            "RD_INIT_VALUE": _constants([read.init for read in reads], width),
-            **dict.fromkeys(("RD_ARST_VALUE", "RD_SRST_VALUE"), _constants([0] * len(reads), width)),
-            **{name: _constants(map(int, bits), 1) for name, bits in flags.items()},
-        }
+        reads, writes = memory.reads, memory.writes
         connections = {
-            "RD_CLK": _concatenation("\\clk" if read.clocked else "1'0" for read in reads),
+            "RD_CLK": concatenation("\\clk" if read.clocked else "1'0" for read in reads),
             "RD_EN": self._value([read.enable for read in reads]),
-            **dict.fromkeys(("RD_ARST", "RD_SRST"), self._value([0] * len(reads))),
             "RD_ADDR": self._value([bit for read in reads for bit in read.address]),
-            "RD_DATA": _concatenation(f"${chunk}" for read in reads for chunk in read.chunks),
-            "WR_CLK": _concatenation("\\clk" for _ in writes),
+            "RD_DATA": concatenation(f"${chunk}" for read in reads for chunk in read.chunks),
             "WR_EN": self._value([bit for write in writes for bit in write.enables]),
             "WR_ADDR": self._value([bit for write in writes for bit in write.address]),
             "WR_DATA": self._value([bit for write in writes for bit in write.data]),
         }
-        self._add("$mem_v2", _identifier(memory.name), parameters, connections)
+        shape = {
+            **{"size": memory.size, "width": memory.width, "address": len((writes or reads)[0].address)},
+            **{"reads": len(reads), "writes": len(writes)},
+        }
+        other = {
+            **dict.fromkeys(("RD_CLK_ENABLE", "RD_CLK_POLARITY"), constants([int(read.clocked) for read in reads], 1)),
+            "RD_TRANSPARENCY_MASK": constants([int(shown) for read in reads for shown in read.transparent], 1),
+            "INIT": constants(memory.init + [0] * (memory.size - len(memory.init)), memory.width),
+            "RD_INIT_VALUE": constants([read.init for read in reads], memory.width),
+        }
+        self.lines += memory_lines(_identifier(memory.name), connections, **shape, **other)
 
     def _instance(self, instance: NetlistInstance) -> None:
         parts = {port: self._value(bits) for port, bits in instance.inputs.items()}
@@ -162,8 +142,8 @@ class _Writer:
         connections: dict[str, list[str]] = {"clk": ["\\clk"]}
         for part, value in parts.items():
             connections.setdefault(_part(part)[0], []).append(value)
-        whole = {port: _concatenation(values) for port, values in connections.items()}
-        self._add(f"\\{instance.module}", _identifier(instance.name), {}, whole)
+        whole = {port: concatenation(values) for port, values in connections.items()}
+        self.lines += cell_lines(f"\\{instance.module}", _identifier(instance.name), {}, whole)
 
 
 def _identifier(name: str) -> str:
@@ -182,17 +162,3 @@ def _whole(parts: Mapping[str, int]) -> dict[str, int]:
         name, first = _part(port)
         widths[name] = first + width
     return widths
-
-
-def _constant(value: int, width: int) -> str:
-    return f"{width}'{value:0{width}b}"
-
-
-def _constants(values: Iterable[int], width: int) -> str:
-    """Return constants concatenated, the first one lowest; Yosys has a zero for none."""
-    text = "".join(f"{value:0{width}b}" for value in reversed(list(values))) or "0"
-    return f"{len(text)}'{text}"
-
-
-def _concatenation(parts: Iterable[str]) -> str:
-    return "{ " + " ".join(reversed(list(parts))) + " }"
