@@ -1,5 +1,6 @@
 from collections import deque
 from itertools import product
+from operator import le
 
 import pytest
 
@@ -248,8 +249,10 @@ async def test_long_sends_do_not_end(ctx, dut, case):
     drive(ctx, dut.ops, valid=0)
 
 
-@simulated(lambda: sender.CollectiveSender(LINK_BYTES, CORES, WINDOW, 3), each=(0, 1))
-async def test_a_rate_limits_the_mean_of_sent_bytes(ctx, dut, stalls):
+@pytest.mark.parametrize(("size", "rate"), [(LINK_BYTES, 3), *((32, rate) for rate in (3, 10, 31, 0))])
+@simulated(lambda size, rate: sender.CollectiveSender(size, CORES, WINDOW, rate), each=(0, 1))
+async def test_a_rate_limits_the_mean_of_sent_bytes(ctx, dut, stalls, size, rate):
+    """Beats leave at the rate, or every cycle without one; behind a stall the cycles since any earlier beat pay."""
     drive(ctx, dut, put=1, source=3, announced=0)
     drive(ctx, dut.load, valid=1)
     drive(ctx, dut.ops, payload={"load": 1, "new_peer": 1, "elements": 1 << 20, "peer": 3}, valid=1)
@@ -257,8 +260,8 @@ async def test_a_rate_limits_the_mean_of_sent_bytes(ctx, dut, stalls):
     drive(ctx, dut, put=0)
     await ctx.tick().until(dut.ops.ready)
     drive(ctx, dut.ops, valid=0)
-    sent, offered, moves = [], False, False
-    for cycle in range(40 * LINK_BYTES):
+    sent, offered, moves, rate = [], False, False, rate or size
+    for cycle in range(40 * size // rate):
         drive(ctx, dut, granted=moves and len(sent) % (WINDOW // 2) == 0)
         ready = not stalls or cycle % 11 != 3
         drive(ctx, dut.o, ready=ready)
@@ -268,9 +271,9 @@ async def test_a_rate_limits_the_mean_of_sent_bytes(ctx, dut, stalls):
         moves = bool(valid and ready)
         sent += [cycle] * moves
     for first, cycle in enumerate(sent):
-        # Each beat begins when the cycles since any earlier one have paid for the beats between them.
-        assert all(LINK_BYTES * n <= 3 * (later - cycle) + 2 for n, later in enumerate(sent[first:]))
-    assert stalls or len(sent) == -(-3 * (40 * LINK_BYTES) // LINK_BYTES)
+        earliest = [cycle + size * n // rate for n in range(len(sent) - first)]
+        assert all(map(le, earliest, sent[first:])) and (stalls or first or sent == earliest)
+    assert stalls or len(sent) == 40
 
 
 @simulated(lambda: credit_manager.CreditManager(LINK_BYTES, WINDOW), each=LONG)
