@@ -5,7 +5,7 @@ import pytest
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.attention import Head, attention
-from neuroncore_rtl.kernels.program import Program, Rows, dma_copy
+from neuroncore_rtl.kernels.program import Program, dma_copy
 from neuroncore_rtl.kernels.tiling.transfer import load, load_together, store
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config
@@ -105,22 +105,3 @@ def test_matrices_that_come_together_are_those_that_come_alone(rng, config):
     hbm = hbm_after(program, placements, rng)
     for target, (_, codes) in zip(targets, placements, strict=True):
         assert np.array_equal(target.elements(hbm), codes)
-
-
-def test_refusals(rng):
-    program = Program(CONFIGS["tiny"])
-
-    def head(queries=4, keys=6, width=3, fmt=BF16):
-        q_t, k_t, v = (
-            Rows((program.space.sbuf("x", fmt, (n,), m),)) for m, n in ((width, queries), (width, keys), (4, 2))
-        )
-        return Head(q_t, k_t, Rows((*v.tiles, *v.tiles)).columns(0, 2))
-
-    with pytest.raises(ValueError, match=r"q_t, k_t, v must be \[width, 4\], \[width, 8\], \[8, features\], not"):
-        attention(program, [head()])
-    with pytest.raises(ValueError, match="queries must be at most the 8 keys if causal, not 9"):
-        attention(program, [head(queries=9, keys=8)], causal=True)
-    with pytest.raises(ValueError, match="scale must be above 0, not -1.0"):
-        attention(program, [head(keys=8)], scale=-1.0)
-    with pytest.raises(ValueError, match="formats must be among .*, the same for q_t and k_t, not fp32, fp32, fp32"):
-        attention(program, [head(keys=8, fmt=FP32)])

@@ -1,15 +1,11 @@
-"""Gradients that are added to given ones, cross entropy without a label, and refusals."""
-
-from functools import partial
+"""Gradients that are added to given ones, and cross entropy without a label."""
 
 import numpy as np
-import pytest
 
-from neuroncore_rtl.kernels.library.attention import Head, attention
 from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.kernels.tiling.streamed import streamed
 from neuroncore_rtl.kernels.tiling.transfer import load, store
-from neuroncore_rtl.kernels.training import attention_backward, embedding
+from neuroncore_rtl.kernels.training import embedding
 from neuroncore_rtl.kernels.training.crossentropy import crossentropy
 from neuroncore_rtl.kernels.training.layernorm_backward import layernorm_backward
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
@@ -60,22 +56,3 @@ def test_cross_entropy_of_masked_classes_and_labels_that_are_none(rng):
     expected = softmax - [[0, 1, 0, 0], [0, 0, 0, 0]]
     np.testing.assert_allclose(loss.elements(hbm).view(np.float32)[:, 0], [-np.log(softmax[0, 1]), np.log(4)], 1e-6)
     np.testing.assert_allclose(slopes.elements(hbm).view(np.float32), expected, rtol=1e-5)
-
-
-def test_attention_refuses_what_does_not_fit_its_result():
-    program = Program(TINY)
-    q_t, k_t, v, dout = (load(program, program.space.hbm(name, BF16, (8, 8))) for name in ("q_t", "k_t", "v", "dout"))
-    heads = [Head(q_t, k_t, v)]
-    attended = attention(program, heads)
-    with pytest.raises(ValueError, match=r"dout: shape must be \[8, 8\], in the same tiles, not \[8, 4\]"):
-        attention_backward.attention_backward(program, heads, attended, dout.columns(0, 4))
-    wide = load(program, program.space.hbm("wide", FP32, (8, 8)))
-    with pytest.raises(ValueError, match="dout: format must be bf16, not fp32"):
-        attention_backward.attention_backward(program, heads, attended, wide)
-
-
-def test_refusals():
-    program = Program(TINY)
-    tensors = [program.space.hbm(name, FP32, (2, 4)) for name in ("loss", "dlogits", "logits", "labels")]
-    with pytest.raises(ValueError, match="crossentropy: scale must not be zero, not 0"):
-        streamed(program, partial(crossentropy, scale=0), tensors[:2], tensors[2:])

@@ -149,24 +149,6 @@ def test_the_tensor_engine_does_nothing_twice(rng):
     assert loads == 8 * (6 + 2 + 5)
 
 
-@pytest.mark.parametrize(
-    "c, a, b, message",
-    [
-        ((4, 4), (5, 4), (6, 4), r"c, a, b must be \[M, N\], \[K, M\], \[K, N\], not \(4, 4\), \(5, 4\), \(6, 4\)"),
-        ((4, 5), (5, 4), (5, 4), r"c, a, b must be"),
-    ],
-)
-def test_refusals(c, a, b, message):
-    program = Program(TINY)
-    tensors = [program.space.hbm(name, BF16, shape) for name, shape in (("c", c), ("a", a), ("b", b))]
-    with pytest.raises(ValueError, match=message):
-        matmul(program, *tensors)
-    square, mixed, other = (program.space.hbm("x", fmt, (4, 4)) for fmt in (INT32, FP16, BF16))
-    for pair in ((square, square), (mixed, other)):
-        with pytest.raises(ValueError, match="a and b must have the same format of bf16, "):
-            matmul(program, square, *pair)
-
-
 @pytest.mark.parametrize("fmt", [FP32, FP16])
 def test_format_that_the_array_lacks_is_refused(rng, fmt):
     narrow = TINY.with_overrides(significand_bits=8)
