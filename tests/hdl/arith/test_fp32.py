@@ -10,19 +10,20 @@ from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.run.harness.player import PlayedUnit
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases, special_pairs
+from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases
 from neuroncore_rtl.tb.stimulus.one_bit import lone_bits, lone_factors, lone_products
 from neuroncore_rtl.tb.stimulus.operands import add_cases
 from tests.hdl.arith.units import assert_same, differences, faulty_wire, run
 from tests.hdl.simulation import slow_if
-from tests.oracles import known, words
+from tests.oracles import words
+from tests.oracles.hard import hard_cases
 
 FEW = 1_500
 NEGATIVE_ZERO = 1 << 31
 
 
 def sum_cases(rng, count):
-    return np.concatenate([add_cases(rng, count), special_pairs()], axis=1)
+    return np.concatenate([add_cases(rng, count), hard_cases("add")], axis=1)
 
 
 def product_cases(rng, count):
@@ -78,8 +79,10 @@ def test_results_in_bulk_are_those_of_golden(rng, name, sim):
 
 @pytest.mark.parametrize(("name", "cases"), [("add", lone_bits), ("multiply", lone_factors), ("fma", lone_products)])
 def test_one_bit_decides(name, cases):
-    operands = as_product(*cases()) if name == "multiply" else cases()
+    operands = cases()
     assert len(operands[0]) > (80 if name == "multiply" else 4_000)
+    operands = np.concatenate([operands, hard_cases(name)], axis=1)
+    operands = as_product(*operands) if name == "multiply" else operands
     assert_same(*UNITS[name].bulk(UNITS[name].latency, operands), "verilator")
 
 
@@ -100,14 +103,6 @@ def test_a_faulty_unit_is_detected(rng, name, wire, expression):
     unit = UNITS[name]
     wrong = differences(*unit.bulk(1, unit.cases(rng, FEW)), "icarus", faulty_wire(wire, expression))
     assert 0 < wrong.size < FEW * 2 / 3
-
-
-@pytest.mark.parametrize("name", UNITS)
-def test_known_results(name):
-    a, b, *c, _ = zip(*known.ARITHMETIC[name].values(), strict=True)
-    c = c or [[NEGATIVE_ZERO] * len(a)] * (len(UNITS[name].ports) - 2)
-    for operands in ((a, b, *c), (b, a, *c)):
-        known.assert_known(known.ARITHMETIC[name], UNITS[name].run(1, operands))
 
 
 @pytest.mark.parametrize("latency", fma.Fp32Fma.CUTS)

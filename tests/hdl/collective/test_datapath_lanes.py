@@ -14,7 +14,6 @@ from neuroncore_rtl.spec.isa.collective import ReduceOp
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from neuroncore_rtl.tb.stimulus.operands import round_cases
 from tests.hdl.arith.units import assert_same, differences, faulty_wire, shuffled
-from tests.oracles.known import ALU
 
 SEED = 20260613
 OPERATION = {ReduceOp.SUM: AluOp.ADD, ReduceOp.MAX: AluOp.MAX, ReduceOp.MIN: AluOp.MIN}
@@ -76,10 +75,3 @@ def test_a_faulty_lane_is_detected(wire, expression, field, values):
     fields, expected = cases(1000 if field == "stochastic" else 60)
     found = differences(lane, fields, expected, "icarus", faulty_wire(wire, expression))
     assert set(fields[field][found].tolist()) == values
-
-
-def test_known_reductions(rng, sim):
-    reductions = {operation: op for op, operation in OPERATION.items()}
-    known = [(reductions[op], *words) for op, *words in ALU if op in reductions]
-    parts = [(op, integer, 0, a, b, results[integer]) for op, a, b, *results in known for integer in (0, 1)]
-    assert_same(REDUCER, *shuffled(rng, parts, REDUCE_PORTS), sim)

@@ -30,11 +30,11 @@ __all__ = [
 ALPHAS = np.array(
     [
         0x3C23D70A, 0xBF000000, 0x40490FDB, 0x00000001, 0x80000001, 0x7F7FFFFF, 0x00000000, 0x80000000, 0x7F800000,
-        0xFF800000, 0xFFC00001,
+        0xFF800000, 0xFFC00001, 0x7FA00000,
     ],
     np.uint32,
 )  # fmt: skip
-"""FP32 parameters: ordinary ones, subnormals, the largest, zeros, infinities, a NaN."""
+"""FP32 parameters: ordinary ones, subnormals, the largest, zeros, infinities, NaNs."""
 
 CANDIDATES = 200_000
 """Number of random arguments of each function among which `close_calls` searches."""
