@@ -26,6 +26,7 @@ from tests.tb.reports import passed
 HERE, FOLDER = Path(__file__).parent, Path(lanes.__file__).parent
 PLAIN = ("-O2", f"-I{FOLDER}", "-DWIDTH=4", "-pthread", "-nostdlib++", "-Wno-everything")
 CHECKED = (*PLAIN, "-g", "-fsanitize=thread")
+SLOW = pytest.mark.slow
 RACE = 66  # exit status of a program in which ThreadSanitizer found a data race
 
 
@@ -93,19 +94,8 @@ def _ring(monkeypatch, folder: Path) -> list[Path]:
     return [source, HERE / "block_trial.cpp"]
 
 
-def test_each_granule_is_stepped_once_after_the_loop_before(tmp_path):
-    trial = _compiled(PLAIN, [HERE / "pool_trial.cpp"], tmp_path / "trial")
-    for number in (1, 2, 3, 8):
-        done = _run(trial, number, 2_000, "and in a child")
-        assert (done.returncode, done.stdout) == (0, ""), number
-
-
-@pytest.mark.slow
-def test_pool_has_no_data_race(tmp_path):
-    trial = _compiled(CHECKED, [HERE / "pool_trial.cpp"], tmp_path / "trial")
-    for number in (2, 3, 8):
-        done = _run(trial, number, 2_000)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), number
+def _pool(flags: Sequence[str], program: Path) -> Path:
+    return _compiled(flags, [HERE / "pool_trial.cpp"], program)
 
 
 def _blocks(flags: Sequence[str], program: Path) -> Path:
@@ -114,19 +104,13 @@ def _blocks(flags: Sequence[str], program: Path) -> Path:
     return _compiled([*flags, *block], [*(HERE / "blocks").glob("*.cpp"), SIDE_BY_SIDE], program)
 
 
-def test_blocks_are_evaluated_once_an_edge(tmp_path):
+@pytest.mark.parametrize("flags", [pytest.param(PLAIN, id="plain"), pytest.param(CHECKED, id="races", marks=SLOW)])
+@pytest.mark.parametrize("build", [_pool, _blocks])
+def test_each_granule_and_each_block_is_stepped_once_and_has_no_data_race(build, flags, tmp_path):
     """Up to five threads share the five blocks; of eight, each block in turn uses all for its lanes."""
-    trial = _blocks(PLAIN, tmp_path / "trial")
+    trial, child = build(flags, tmp_path / "trial"), ["and in a child"] if flags is PLAIN else []
     for number in (1, 2, 3, 8):
-        done = _run(trial, number, 2_000)
-        assert (done.returncode, done.stdout) == (0, ""), number
-
-
-@pytest.mark.slow
-def test_blocks_have_no_data_race(tmp_path):
-    trial = _blocks(CHECKED, tmp_path / "trial")
-    for number in (2, 3, 8):
-        done = _run(trial, number, 2_000)
+        done = _run(trial, number, 2_000, *child)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), number
 
 
