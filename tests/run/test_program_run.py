@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP8E4M3, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import AluOp
 
-TINY = preset_named("tiny")
+TINY, TWO_CORES = preset_named("tiny"), Config(rows=4, columns=4, cores=2)
 VALUES = np.arange(-16, 16, dtype=np.float32).reshape(4, 8)
 
 
@@ -140,15 +140,28 @@ REFUSED = {
     "gone: an input must be in the program's HBM, not at 0x8000": {
         "inputs": {HbmTensor(name="gone", format=FP32, address=0x8000, shape=(1,)): [1.0]}
     },
-}
-"""Message of `run`, and its arguments besides `double`."""
+    "f: an input must be in the program's HBM, not at 0x80": {
+        "inputs": {Program(TINY).space.hbm("f", FP32, (1 << 22,)): np.zeros(1 << 22)}
+    },
+    "the machine must be the program's, .*rows=4.*, not Config": {"program": Program(TINY), "preset": "small"},
+    "a program must be of a core that is alone": {"program": Program(TWO_CORES), "preset": None},
+    "an input's name must name one tensor, not 2: give the tensor 'x' instead": {
+        "program": lambda program: (double(program), double(program)), "inputs": {"x": VALUES}
+    },
+    "inputs must be arrays by names of tensors, .* not \\[": {"inputs": [("x", VALUES)]},
+    "WAVES must be 0 for TARGET=golden, not 1": {"waves": 1},
+    "tensors in HBM must have at most 536,870,912 bytes to be simulated, not 537,": {
+        "program": lambda program: program.space.hbm("large", INT8, (513 << 20,))
+    },
+}  # fmt: skip
+"""Message of `run`, and its arguments where they are not `double` on golden's tiny core."""
 
 
 @pytest.mark.parametrize("message", REFUSED)
 def test_bad_arguments_are_refused(message):
     given = {"preset": "tiny", "on": "golden", **REFUSED[message]}
     with pytest.raises(ValueError, match=f"^{message}"):
-        run(double, given.pop("inputs", {}), **given)
+        run(given.pop("program", double), given.pop("inputs", {}), **given)
 
 
 def test_parameters_of_the_machine_are_variables():
@@ -195,29 +208,6 @@ def test_integers_that_do_not_fit_are_refused(fmt, value):
     message = f"x: elements must be integers from {fmt.min} to {fmt.max}, not {value}"
     with pytest.raises(ValueError, match=message):
         run(copy_kernel(fmt), {"x": values}, preset="tiny", on="golden")
-
-
-def test_programs_that_do_not_fit_are_refused():
-    def twice(program):
-        double(program)
-        double(program)
-
-    def large(program):
-        program.space.hbm("large", INT8, (513 << 20,))
-
-    tiny, far = {"preset": "tiny"}, Program(TINY).space.hbm("f", FP32, (1 << 22,))
-    for kernel, inputs, options, message in (
-        (Program(TINY), {}, {"preset": "small"}, "the machine must be the program's, .*rows=4.*, not Config"),
-        (Program(Config(rows=4, columns=4, cores=2)), {}, {}, "a program must be of a core that is alone"),
-        (twice, {"x": VALUES}, tiny, "an input's name must name one tensor, not 2: give the tensor 'x' instead"),
-        (copy_kernel(FP32), [("x", VALUES)], tiny, "inputs must be arrays by names of tensors, .* not"),
-        (copy_kernel(FP32), {3: VALUES}, tiny, "an input must be named by a tensor in HBM or by its name"),
-        (copy_kernel(FP32), {far: np.zeros(1 << 22)}, tiny, "f: an input must be in the program's HBM, not at 0x80"),
-        (copy_kernel(FP32), {}, {"preset": "tiny", "waves": 1}, "WAVES must be 0 for TARGET=golden, not 1"),
-        (large, {}, tiny, "tensors in HBM must have at most 536,870,912 bytes to be simulated, not 537,"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            run(kernel, inputs, on="golden", **options)
 
 
 @pytest.mark.parametrize("target", ("golden", "rtl"))
