@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import power_fp32
+from neuroncore_rtl.golden.arith import canonical, power_fp32
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.alu_cases import power_cases, special_pairs
 from tests.oracles.words import floats, words
@@ -127,50 +127,20 @@ def test_powers_that_fp32_represents_are_exact(rng):
         assert_same_bits(power_fp32(whole, exponent), (whole**exponent).astype(np.float32), whole)
 
 
-SPECIAL = [
-    *((base, zero, 1) for base in (NAN, INF, -INF, 0.0, -0.0, -1.5, 3.0) for zero in (0.0, -0.0)),
-    *((1, exponent, 1) for exponent in (NAN, INF, -INF, 0.5, -3.0)),
-    *((-1, exponent, 1) for exponent in (INF, -INF, 2.0, -4.0, 2.0**24, 3e38)),
-    *((-1, exponent, -1) for exponent in (1.0, -3.0, 2.0**24 - 1)),
-    *((base, exponent, NAN) for base, exponent in ((NAN, 1.0), (2.0, NAN), (-1.0, NAN), (0.0, NAN), (NAN, INF))),
-    *((base, exponent, NAN) for base in (-1.0, -2.0, -1e-45) for exponent in (0.5, -1.5, 2.0**23 - 0.5, 1e-45)),
-    *((0.0, exponent, INF) for exponent in (-1.0, -2.0, -0.5, -INF)),
-    *((-0.0, exponent, -INF) for exponent in (-1.0, -3.0)),
-    *((-0.0, exponent, INF) for exponent in (-2.0, -0.5, -INF)),
-    *((0.0, exponent, 0.0) for exponent in (1.0, 2.0, 0.5, INF)),
-    *((-0.0, exponent, -0.0) for exponent in (1.0, 3.0)),
-    *((-0.0, exponent, 0.0) for exponent in (2.0, 0.5, INF)),
-    *((base, -INF, INF) for base in (0.5, -0.5, 1e-45, 1 - 2**-24)),
-    *((base, INF, 0.0) for base in (0.5, -0.5, 1e-45, 1 - 2**-24)),
-    *((base, -INF, 0.0) for base in (2.0, -2.0, INF, -INF, 1 + 2**-23)),
-    *((base, INF, INF) for base in (2.0, -2.0, INF, -INF, 1 + 2**-23)),
-    *((-INF, exponent, -0.0) for exponent in (-1.0, -3.0)),
-    *((-INF, exponent, 0.0) for exponent in (-2.0, -0.5)),
-    *((-INF, exponent, -INF) for exponent in (1.0, 3.0)),
-    *((-INF, exponent, INF) for exponent in (2.0, 0.5)),
-    *((INF, exponent, 0.0) for exponent in (-1.0, -0.5)),
-    *((INF, exponent, INF) for exponent in (1.0, 0.5)),
-    *((base, exponent, INF) for base, exponent in ((2.0, 128.0), (-2.0, 3e38), (3e38, 2.0), (1 + 2**-23, 3e38))),
-    *((base, exponent, 0.0) for base, exponent in ((2.0, -150.0), (-2.0, -200.0), (1 - 2**-24, 3e38))),
-    (-2.0, 129.0, -INF),
-    (-2.0, -151.0, -0.0),
-    (-2.0, -149.0, -(2.0**-149)),
-]
-"""Base, exponent, result: Annex F of C, special cases of IEEE 754-2019, and results out of range."""
-
-
-@pytest.mark.parametrize(("base", "exponent", "expected"), SPECIAL)
-def test_special_case(base, exponent, expected):
-    assert power_fp32(base, exponent).view(np.uint32) == (0x7FC00000 if np.isnan(expected) else words(expected))
+BASES = (NAN, INF, 0, 1, 2, 3, 0.5, 1.5, 1e-45, 1 - 2**-24, 1 + 2**-23, 3e38)
+EXPONENTS = (NAN, INF, 0, 0.5, 1, 1.5, 2, 3, 4, 2**23 - 0.5, 2**24 - 1, 2**24, 3e38, 1e-45, *range(126, 130),
+             *range(148, 152), 200)  # fmt: skip
 
 
 def test_special_values_agree_with_the_c_library():
-    """The C library's float64 power, rounded to FP32, may differ by one ulp next to ties."""
-    a, b = special_pairs()
+    """The C library's float64 power, rounded to FP32, may differ by one ulp where it lies between FP32 numbers."""
+    some = np.meshgrid(*(np.float32([*values, *np.negative(values)]) for values in (BASES, EXPONENTS)))
+    a, b = np.concatenate([special_pairs(), [words(side).ravel() for side in some]], axis=1)
     with np.errstate(all="ignore"):
-        theirs = np.power(a.view(np.float32).astype(np.float64), b.view(np.float32)).astype(np.float32)
+        wide = np.power(floats(a).astype(np.float64), floats(b))
+        theirs = wide.astype(np.float32)
     ours = powers(a, b)
     steps = np.abs(ours.view(np.int32).astype(np.int64) - theirs.view(np.int32))
-    one_off = (steps == 1) & np.isfinite(ours) & (ours != 0)
+    one_off = (steps == 1) & (wide != theirs) & np.isfinite(ours) & (ours != 0)
     assert one_off.mean() < 0.01
-    assert_same_bits(np.where(one_off, theirs, ours), theirs, a, b)
+    assert_same_bits(words(ours), canonical(words(np.where(one_off, ours, theirs))), a, b)
