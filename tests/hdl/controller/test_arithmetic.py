@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,9 @@ THREE = ("add", "sub", "sll", "slt", "sltu", "xor", "srl", "sra", "or", "and", "
 DIVIDE = ("div", "divu", "rem", "remu")
 IMMEDIATE = ("addi", "slti", "sltiu", "xori", "ori", "andi")
 SHIFT = ("slli", "srli", "srai")
+SPECIAL = (
+    0, 1, 2, 31, 32, 33, 0xFFFF, 0x1_0000, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, 0xFFFF_FFFE, 0xFFFF_FFFF,
+)  # fmt: skip
 BRANCH = ("beq", "bne", "blt", "bge", "bltu", "bgeu")
 
 
@@ -39,3 +44,17 @@ def test_random_arithmetic(stall, rng):
         lines += [instruction(rng), *([load_random(rng)] if rng.random() < 0.4 else [])]
     result = run("\n".join(lines), stall=stall)
     assert len(result.trace) > 600 and not result.traps
+
+
+def on_special(name: str, a: str, b: str) -> str:
+    return f"{name} {a}, {b}, . + 8; addi x30, x30, 1" if name in BRANCH else f"{name} x30, {a}, {b}"
+
+
+@pytest.mark.parametrize("names", [THREE, DIVIDE[:2], DIVIDE[2:], BRANCH])
+def test_pairs_of_special_operands_and_powers_of_two(names):
+    registers = {word: f"x{2 + place}" for place, word in enumerate(SPECIAL)}
+    lines = [f"li {register}, {word}" for word, register in registers.items()]
+    lines += [on_special(name, a, b) for name, a, b in product(names, registers.values(), registers.values())]
+    for name, bit in product(names, range(32)):
+        lines.append(f"li x29, {1 << bit}; {on_special(name, registers[0x8000_0001], 'x29')}")
+    assert len(run("\n".join(lines)).trace) > len(names) * len(SPECIAL) ** 2

@@ -8,7 +8,7 @@ from tests.hdl.simulation import drive, simulate
 REPLY = 0x1234_5678
 
 
-def control(program: str, limit: int = 2000) -> tuple[dict[int, int], list[tuple[int, int]], int]:
+def control(program: str, limit: int = 2000, latency: int = 3) -> tuple[dict[int, int], list[tuple[int, int]], int]:
     unit, registers, written = Controller(), {}, []
 
     async def bench(ctx):
@@ -29,7 +29,7 @@ def control(program: str, limit: int = 2000) -> tuple[dict[int, int], list[tuple
                 registers[ctx.get(unit.trace_rd)] = ctx.get(unit.trace_value)
             if ctx.get(bus.valid):
                 drive(ctx, bus, result=REPLY, error=ctx.get(bus.address) == REGISTERS + 0x100)
-                waiting.append(3)
+                waiting.append(latency)
                 if ctx.get(bus.write):
                     written.append((ctx.get(bus.address), ctx.get(bus.data)))
                     if ctx.get(bus.address) == EXIT:
@@ -58,6 +58,13 @@ def test_memory_and_bus():
     assert (registers[3], registers[6]) == (expected, expected)
     assert (registers[4], registers[5], registers[8]) == (REPLY, REPLY >> 16, REPLY)
     assert written == [(EXIT + 4, 0x8899AABB), (EXIT + 8, expected), (EXIT, 0)]
+
+
+def test_a_quotient_waits_for_the_answer_to_a_load_before_it():
+    """It is not computed again meanwhile, which would take longer than the limit."""
+    program = f"li x31, {EXIT}; li x2, -100; li x3, 7; lw x4, 0(x31); div x5, x2, x3"
+    registers, *_ = control(program, limit=80, latency=50)
+    assert (registers[4], registers[5]) == (REPLY, -14 & 0xFFFF_FFFF)
 
 
 def test_errors_of_the_bus_of_a_fetch_and_of_partial_accesses_to_the_timer():
