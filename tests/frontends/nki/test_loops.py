@@ -236,12 +236,19 @@ def test_a_loop_is_left_at_its_end(tmp_path, lines):
         run_kernel(kernel, X)
 
 
-def test_sums_that_go_on_start_before_the_loop(tmp_path):
+@pytest.mark.parametrize(
+    ("buffer", "step"),
+    [
+        ("psum", "nisa.nc_matmul(dst=sums, stationary=tile[:, 0:4], moving=tile)"),
+        ("sbuf", "sums[...] = nl.loop_reduce(tile, op=nl.add, loop_indices=[i])"),
+    ],
+)
+def test_sums_that_go_on_start_before_the_loop(tmp_path, buffer, step):
     kernel = write_kernel(tmp_path, f"""
-{ALLOCATED}sums = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.psum)
+{ALLOCATED}sums = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.{buffer})
 tile = nl.load(x[0:4])
 for i in nl.dynamic_range(r):
-    nisa.nc_matmul(dst=sums, stationary=tile[:, 0:4], moving=tile)
+    {step}
 return x
 """)  # fmt: skip
     with pytest.raises(ValueError, match="sums carried from iteration to iteration must be written before the loop"):
@@ -268,14 +275,6 @@ for i in nl.affine_range(4):
     terms = X.reshape(4, 4, 8) * (np.arange(8) >= np.arange(4)[:, None, None])
     terms[:, 3] = 0
     assert np.array_equal(result(kernel, X), terms.sum(0))
-    kernel = write_kernel(tmp_path, f"""
-{ALLOCATED}sums, tile = (nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))
-for i in nl.dynamic_range(r):
-    sums[...] = nl.loop_reduce(tile, op=nl.add, loop_indices=[i])
-return x
-""")  # fmt: skip
-    with pytest.raises(ValueError, match="sums carried from iteration to iteration must be written before the loop"):
-        run_kernel(kernel, X)
 
 
 @pytest.mark.slow

@@ -62,20 +62,14 @@ nisa.tensor_scalar_reduce(dst=y[:, 0:3], data=y[:, 0:3], **options, reduce_cmd=c
          "reduce_cmd=nisa.reduce_cmd.reduce)", "a tensor that reduce continues from must not be written in between"),
         ("nisa.activate2(dst=y, op=nl.prelu, data=a, imm0=1.0, imm1=0.0, op0=nl.multiply, op1=nl.add, "
          "relu_param=total)", "relu_param must be a number"),
+        ("options = dict(op=nl.square, reduce_op=nl.add)\n"
+         "nisa.activation(dst=y[0:2], data=a[0:2], **options, reduce_cmd=nisa.reduce_cmd.reset_reduce)\n"
+         "nisa.activation(dst=y, data=a, **options, reduce_cmd=nisa.reduce_cmd.reduce, reduce_res=total)",
+         "reduce must continue in the 2 partitions that it began in, not 4"),
     ],
 )  # fmt: skip
 def test_what_cannot_go_on_is_refused(tmp_path, body, message):
     with pytest.raises(ValueError, match=message):
-        outputs(tmp_path, body, X)
-
-
-def test_sums_of_activations_go_on_where_they_began(tmp_path):
-    body = """
-options = dict(op=nl.square, reduce_op=nl.add)
-nisa.activation(dst=y[0:2], data=a[0:2], **options, reduce_cmd=nisa.reduce_cmd.reset_reduce)
-nisa.activation(dst=y, data=a, **options, reduce_cmd=nisa.reduce_cmd.reduce, reduce_res=total)
-"""
-    with pytest.raises(ValueError, match="reduce must continue in the 2 partitions that it began in, not 4"):
         outputs(tmp_path, body, X)
 
 
