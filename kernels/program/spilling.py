@@ -1,8 +1,8 @@
 """Spilling: tiles leave a memory that is full, and return before their next use.
 
 The vector engine copies tiles of PSUM to SBUF, a DMA engine those of SBUF to HBM. The tile whose next use is farthest
-leaves first (L. Belady, "A study of replacement algorithms for a virtual-storage computer", 1966). A tile that has not
-changed since it last left is not stored again.
+leaves first (L. Belady, "A study of replacement algorithms for a virtual-storage computer", 1966), but tiles of short
+rows last. A tile that has not changed since it last left is not stored again.
 """
 
 from bisect import bisect_left
@@ -28,6 +28,9 @@ __all__ = ["Spill", "spill", "spill_table"]
 
 MOST_BOXES = 64
 """Boxes of written bytes beyond which one box around them is copied."""
+
+SHORT = 512
+"""Bytes of a row below which a copy takes as long as one of this size, and frees less memory."""
 
 _Box = tuple[int, int, int, int]
 """First partition, end of the partitions, first byte, end of the bytes."""
@@ -136,7 +139,7 @@ class _Walk:
             others = [tile for tile in self._resident if tile not in own]
             if not others:
                 raise OutOfMemory(self._refusal(own, step))
-            self._leave(max(others, key=lambda tile: self._next_use(tile, number)), number, step)
+            self._leave(max(others, key=lambda tile: self._gain(tile, number)), number, step)
         for tile in missing:
             self._enter(tile, step)
 
@@ -153,6 +156,9 @@ class _Walk:
 
     def _tiles(self, step: ProgramStep) -> list[int]:
         return [buffer for buffer in step.touched if buffer in self._sizes]
+
+    def _gain(self, tile: int, number: int) -> tuple[bool, int]:
+        return self._sizes[tile] >= SHORT, self._next_use(tile, number)
 
     def _next_use(self, tile: int, number: int) -> int:
         uses = self._uses[tile]

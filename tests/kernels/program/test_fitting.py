@@ -235,3 +235,23 @@ def test_half_of_sbuf_is_left_for_early_loads_unless_copies_are_the_bottleneck(u
     steps, _ = fitting.fitted(program.steps, program.space)
     first, last = lives(steps, program.space.buffers)
     assert max(sum(first[one] <= step <= last[one] for one in first) for step in range(len(steps))) == tiles
+
+
+def test_tiles_of_short_rows_stay(rng):
+    program = Program(Config(rows=ROWS, columns=ROWS, sbuf_bytes=4096))
+    out, y = (program.space.hbm(*one) for one in (("out", INT32, (ROWS, 8)), ("y", INT32, (6, ROWS, 256))))
+    short = [program.space.sbuf("short", INT32, (4,)) for _ in range(2)]
+    long = [program.space.sbuf("long", INT32, (256,)) for _ in range(6)]
+    for number, tile in enumerate((*short, *long)):
+        program.append(memset(tile, number))
+    for tile in long:
+        program.append(tensor_tensor(tile[:, :4], tile[:, :4], short[0], AluOp.ADD))
+    for tile in long[:0:-1]:
+        program.append(tensor_tensor(long[0], long[0], tile, AluOp.ADD))
+    for number, tile in enumerate(long):
+        program.append(dma_copy(y[number], tile))
+    for number, tile in enumerate(short):
+        program.append(tensor_tensor(tile, tile, long[0][:, :4], AluOp.MULTIPLY))
+        program.append(dma_copy(out[:, 4 * number : 4 * number + 4], tile))
+    assert (out.elements(hbm_after(program, [], rng)) == [0] * 4 + [27] * 4).all()
+    assert {spill.name for spill in program.spills} == {"long"}
