@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 from neuroncore_rtl import SIM_BUILD
@@ -85,10 +86,14 @@ def remark(seconds: float | None) -> str:
 def _durations(file: Path) -> Mapping[str, Mapping[str, float]]:
     """Return the recorded durations; none if the file is missing or damaged."""
     try:
-        known = json.loads(file.read_text())
-        return {
-            name: {size: float(seconds) for size, seconds in one.items() if float(size) > 0}
-            for name, one in known.items()
-        }
+        return _parsed(file.read_text())
     except (OSError, ValueError, AttributeError, TypeError):
         return {}
+
+
+@lru_cache(maxsize=1)  # the file rarely changes
+def _parsed(text: str) -> Mapping[str, Mapping[str, float]]:
+    return {
+        name: {size: float(seconds) for size, seconds in one.items() if float(size) > 0}
+        for name, one in json.loads(text).items()
+    }
