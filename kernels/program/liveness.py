@@ -12,7 +12,7 @@ from neuroncore_rtl.spec.isa import Region, Storage
 
 __all__ = ["LiveRegions", "Reach", "reaches"]
 
-PAGE_BITS = {Storage.SBUF: 12, Storage.PSUM: 11, Storage.HBM: 18}
+PAGE_BITS = {Storage.SBUF: 8, Storage.PSUM: 8, Storage.HBM: 18}
 """Bits of an address within a page of the lowest level; larger in HBM, where a copy touches rows that are far apart."""
 
 LEVEL_BITS, LEVELS = 3, 8

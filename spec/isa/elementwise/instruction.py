@@ -222,7 +222,7 @@ class Elementwise(Instruction):
         result = ("b",) * ("result" in uses(self._count_fields))
         return tuple(self._region(name) for name in ("dst", *result))
 
-    @property
+    @cached_property
     def _count_fields(self) -> dict[str, int]:
         counts = dict.fromkeys((f"count{d}" for d in range(DIMENSIONS)), 1)
         counts |= {f"count{d}": count for d, count in enumerate(reversed(self.shape))}
