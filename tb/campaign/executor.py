@@ -19,7 +19,6 @@ from typing import Protocol
 
 import pebble
 
-from neuroncore_rtl.run.sim.simulation import BuildFailed
 from neuroncore_rtl.tb.campaign.task import Row, Task, WorkerDied, WorkersLost, broken_row, perform
 
 __all__ = ["DEATHS", "Executor", "LocalExecutor", "run_tasks"]
@@ -181,7 +180,7 @@ def run_tasks(
             others = queue.release(task.group)
             if others:
                 executor.share(row)
-            if task.group and row.get("raised") == BuildFailed.__name__:
+            if task.group and row.get("raised") == "BuildFailed":
                 refused[task.group] = row
             queue.append(others)
 
