@@ -1,5 +1,6 @@
 """`python -m neuroncore_rtl`: the command line behind the Makefile, with the commands of tb/ and of bench/."""
 
+import gc
 import signal
 import sys
 
@@ -24,11 +25,15 @@ if IN_CLONE and sys.argv[1:] == ["help"]:  # in 0.1 s, without the imports of co
 
     sys.exit(print_overview())
 
+gc.disable()  # imports leave no garbage
+
 from neuroncore_rtl.bench.commands import BENCH_COMMANDS  # noqa: E402 # after the hook
 from neuroncore_rtl.tb.cli.commands import add_commands, app, main  # noqa: E402
 
 __all__ = ["app", "main"]
 
+gc.freeze()
+gc.enable()
 add_commands(BENCH_COMMANDS)
 
 if __name__ == "__main__":
