@@ -40,14 +40,17 @@ class Hbm:
     bytes_limit: int = HBM_ROOM
     _lock: Any = field(default_factory=Lock, repr=False)
 
+    def check(self, size: int, what: str, used: int = 0) -> None:
+        """Refuse an array that has no room beside `used` bytes."""
+        if used + size > self.bytes_limit:
+            rule = f"arrays must have at most {self.bytes_limit:,} bytes of HBM together to be simulated"
+            raise Failure(f"{rule}, not {used + size:,} with {what}", Failure.RESOURCE_EXHAUSTED)
+
     def take(self, size: int, what: str) -> int:
         """Take room for an array; return the bytes that it occupies."""
         size = -(-size // _GRANULE) * _GRANULE
         with self._lock:
-            if self.bytes_in_use + size > self.bytes_limit:
-                rule = f"arrays must have at most {self.bytes_limit:,} bytes of HBM together to be simulated"
-                total = f"{self.bytes_in_use + size:,} with {what}"
-                raise Failure(f"{rule}, not {total}", Failure.RESOURCE_EXHAUSTED)
+            self.check(size, what, self.bytes_in_use)
             self.bytes_in_use += size
             self.num_allocs += 1
             self.largest_alloc_size = max(self.largest_alloc_size, size)

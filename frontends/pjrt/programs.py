@@ -78,6 +78,8 @@ class DeviceProgram:
         """Run the program; return its results. It uses up the donated arguments that are not among `kept`."""
         core = device or self.device
         core.hbm.note(self.code_bytes)
+        for kind in self.compiled.results:  # before a run in vain
+            core.hbm.check(_bytes([kind]), str(kind))
         words = word_of_call(rounding_seed_of(None), CLIENT.calls)  # before `target` counts this call
         found, result = self.compiled.execute([one.data for one in arguments], CLIENT.target(), words)
         CLIENT.cycles += result.cycles or 0
