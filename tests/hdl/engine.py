@@ -2,13 +2,14 @@
 
 Amaranth's engine checks every process of a unit in every delta cycle. Here a signal that changes adds the processes
 that read it to a set, and only these run. The Python code of a process is compiled once for all tests of a unit.
-Testbenches read and write whole signals directly, and the trigger of a clock is made once.
+Testbenches read and write whole signals directly. The trigger of a clock and the shape of an expression are made once.
 """
 
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from amaranth.hdl import Const, Signal
+from amaranth.hdl._ast import Concat, Operator, Part, Slice, SwitchValue
 from amaranth.sim import _async, _pyrtl
 from amaranth.sim.pysim import PySimEngine, _FragmentCompiler, _PyEngineState, _PySignalState, _run_wakers
 
@@ -32,6 +33,14 @@ class _Waker:
 
 _pyrtl.comb_waker = _pyrtl.edge_waker = _pyrtl.memory_waker = _Waker
 _pyrtl.compile = lru_cache(maxsize=None)(compile)
+
+
+def _once(shape):
+    return lambda self: vars(self).get("_shape") or vars(self).setdefault("_shape", shape(self))
+
+
+for _kind in (Concat, Operator, Part, Slice, SwitchValue):
+    _kind.shape = _once(_kind.shape)
 
 
 class _Context(_async.TestbenchContext):
