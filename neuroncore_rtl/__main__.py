@@ -25,7 +25,7 @@ if IN_CLONE and sys.argv[1:] == ["help"]:  # in 0.1 s, without the imports of co
 
     sys.exit(print_overview())
 
-gc.disable()  # imports leave no garbage
+gc.disable()  # imports create no garbage
 
 from neuroncore_rtl.bench.commands import BENCH_COMMANDS  # noqa: E402 # after the hook
 from neuroncore_rtl.tb.cli.commands import add_commands, app, main  # noqa: E402

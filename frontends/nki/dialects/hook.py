@@ -166,7 +166,7 @@ def answering(
     finder = _Finder(modules(config), folder, absent)
     before, path, environment = dict(sys.modules), list(sys.path), dict(os.environ)
     disabled, off = logging.root.manager.disable, getattr(logging, "OFF", None)
-    for name in [name for name in sys.modules if name.partition(".")[0] in INTERFACE]:
+    for name in [name for name in sys.modules if name.startswith(INTERFACE) and name.partition(".")[0] in INTERFACE]:
         del sys.modules[name]
     sys.modules.update(known)
     logging.__dict__["OFF"] = LOGGING_OFF
@@ -177,7 +177,7 @@ def answering(
     finally:
         sys.meta_path.remove(finder)
         sys.path[:] = path
-        new = {name: module for name, module in sys.modules.items() if name not in before}
+        new = {name: sys.modules[name] for name in sys.modules if name not in before}
         users = {name.partition(".")[0] for name, module in new.items() if _uses(module, finder._own)}
         # Decide for all modules before removing any: the location of a package's files depends on its parents.
         gone = {
@@ -191,7 +191,7 @@ def answering(
         for name, module in gone.items():
             del sys.modules[name]
             vars(module)[_KNOWN] = gone
-        sys.modules.update({name: module for name, module in before.items() if sys.modules.get(name) is not module})
+        sys.modules.update(before)
         os.environ.clear()
         os.environ.update(environment)
         logging.disable(disabled)

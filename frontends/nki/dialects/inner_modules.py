@@ -4,6 +4,7 @@ A name that the machine lacks can be imported; a call of it is refused with the 
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import ModuleType
 
 import numpy as np
@@ -56,6 +57,7 @@ class NKIObject:
         raise AttributeError(f"{type(self).__name__}.{name} has no value; fields with a value: {', '.join(vars(self))}")
 
 
+@cache
 def refusal(name: str, why: str) -> Callable:
     """Return a function that raises ValueError when called."""
 

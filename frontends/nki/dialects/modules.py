@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
+from functools import cache
 from types import ModuleType
 
 import numpy as np
@@ -99,8 +100,7 @@ def modules(config: Config) -> dict[str, ModuleType]:
     functions = MODULE_FUNCTIONS | language_memory.names(config) | {"static_cast": _static_cast, "NKIObject": NKIObject}
     functions |= {name: refusal(f"nl.{name}", why) for name, why in OPERATION_NAMES.items()}
     language = _module("nki.language", functions, unsupported.LANGUAGE, "nl")
-    newer = _isa({name: call.function(older=False) for name, call in CALLS.items()})
-    older = _isa({name: call.function(older=True) for name, call in (CALLS | OLDER).items()} | {"memset": _memset})
+    newer, older = _isa(_calls(older=False)), _isa(_calls(older=True) | {"memset": _memset})
     places = {"sbuf": _Places(Memory.sbuf), "psum": _Places(Memory.psum), "no_reorder": language.no_reorder}
     compiler = _module("nki.compiler", places | dict.fromkeys(DECORATORS, _decorator), {}, "nki.compiler")
     typing = _module("nki.typing", dict.fromkeys(ANNOTATIONS, _Annotation) | {"scalar": Scalar}, {}, "nki.typing")
@@ -115,6 +115,11 @@ def modules(config: Config) -> dict[str, ModuleType]:
     found |= starfish()
     found["neuronxcc"] = _module("neuronxcc", {"nki": found["neuronxcc.nki"]}, {}, "neuronxcc")
     return found
+
+
+@cache  # each load of a file makes the modules anew
+def _calls(older: bool) -> dict[str, Callable]:
+    return {name: call.function(older) for name, call in (CALLS | OLDER if older else CALLS).items()}
 
 
 ANNOTATIONS = "tensor", "mutable", "mutable_tensor"

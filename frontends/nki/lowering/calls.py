@@ -8,7 +8,7 @@ import inspect
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce, wraps
+from functools import cached_property, reduce, wraps
 from math import prod
 from numbers import Integral
 from typing import Any
@@ -68,7 +68,7 @@ class Call:
     keeps: bool = False
     along: Along | None = None
 
-    @property
+    @cached_property
     def parameters(self) -> list[inspect.Parameter]:
         return list(inspect.signature(self.lower).parameters.values())[1:]
 
