@@ -102,7 +102,7 @@ def test_wrong_files_are_refused_in_a_sentence(rng, tmp_path, monkeypatch):
         load_model(path)
     saved(path, rng)
     monkeypatch.setattr("neuroncore_rtl.run.image_file.FORM", 99)
-    with pytest.raises(ValueError, match="must be of this version, form 99 and spec .*, not 1 and .*; compile it"):
+    with pytest.raises(ValueError, match="must be of this version, form 99 and spec .*, not 2 and .*; compile it"):
         load_model(path)
 
 
