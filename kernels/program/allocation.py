@@ -89,7 +89,8 @@ def _next_fit(
 def _packed(spans: _Spans, space: Allocator, storages: Iterable[Storage]) -> dict[int, int] | None:
     """Return lowest addresses, the buffers being placed in descending order of bytes x steps; None if one has no room.
 
-    See Y. Pisarchyk and J. Lee, "Efficient memory management for deep neural net inference", 2020: greedy by size.
+    After Y. Pisarchyk and J. Lee, "Efficient memory management for deep neural net inference", 2020, which sorts by
+    bytes alone.
     """
     found: dict[int, int] = {}
     for storage in storages:

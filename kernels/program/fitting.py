@@ -45,18 +45,14 @@ class _Fitted(NamedTuple):
 
 
 def fitted(steps: Sequence[ProgramStep], space: Allocator) -> tuple[list[ProgramStep], list[Spill]]:
-    """Return steps with the same results whose temporaries fit, and the copies of tiles that leave a memory for that.
+    """Return steps whose temporaries fit, with the same results, and the copies of spilled tiles among them.
 
     Raises:
         OutOfMemory: if the tiles of one instruction do not fit.
     """
-
-    def attempts() -> Iterator[Callable[[], _Fitted]]:
-        for order in (demand_order(steps, space.config), list(steps)):
-            yield partial(_with_spills, order, space)
-
     start = space.fixed_end(Storage.HBM)
-    found = min(_successes(attempts(), space), key=lambda one: (one.cycles, one.bytes))
+    attempts = [partial(_with_spills, order, space) for order in (demand_order(steps, space.config), list(steps))]
+    found = min(_successes(attempts, space), key=lambda one: (one.cycles, one.bytes))
     if found.end > start:
         space.hbm_bytes("spilled tiles", found.end - start)
     return found.steps, found.spills
@@ -85,7 +81,7 @@ def _successes(attempts: Iterable[Callable[[], _Fitted]], space: Allocator) -> l
 def _with_spills(steps: list[ProgramStep], space: Allocator) -> _Fitted:
     """Move what does not fit in PSUM to SBUF, and then what does not fit in SBUF to HBM.
 
-    Of all shares, the one whose copies least delay the busiest engine is chosen, and of several such the smallest.
+    The busiest engine has the least work with the share that is chosen; of several, the smallest is.
     """
     spills: list[Spill] = []
     for storage in (Storage.PSUM, Storage.SBUF):

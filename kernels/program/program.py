@@ -23,7 +23,7 @@ tensor that several sections touch is live during the whole program.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import cycle, product
+from itertools import cycle
 
 from neuroncore_rtl.kernels.collector import collector_paused
 from neuroncore_rtl.kernels.program.allocation import OutOfMemory, addresses, peak
@@ -254,13 +254,14 @@ class Program:
         fewer = without_repeats(steps, self.space)
         orders = (fewer, steps) if len(fewer) < len(steps) else (steps,)
         ordered = []
-        for own, share in product(orders, SHARES):
-            if share < max(SHARES) and self._places(own) is None:
-                continue  # no order fits
-            ordered.append(schedule(own, self.space, share))
-            places = self._places(ordered[-1], packed=False)
-            if places is not None:
-                return self._allocate(ordered[-1], places)
+        for own in orders:
+            for share in SHARES:
+                ordered.append(schedule(own, self.space, share))
+                places = self._places(ordered[-1], packed=False)
+                if places is not None:
+                    return self._allocate(ordered[-1], places)
+                if share == SHARES[0] and self._places(own) is None:
+                    break  # what does not fit in program order does not fit with a smaller share
         # Packed buffers delay early loads more than a small share of the memories does.
         for own in ordered:
             places = self._places(own)

@@ -30,7 +30,7 @@ MOST_BOXES = 64
 """Boxes of written bytes beyond which one box around them is copied."""
 
 SHORT = 512
-"""Bytes of a row below which a copy takes as long as one of this size, and frees less memory."""
+"""Bytes of a row below which a tile is short: a copy takes as long as that of a longer one (docs/rates.md)."""
 
 _Box = tuple[int, int, int, int]
 """First partition, end of the partitions, first byte, end of the bytes."""
@@ -200,11 +200,8 @@ class _Walk:
     def _copy(self, tile: int, to: _Slot, of: _Slot, boxes: Sequence[_Box], step: ProgramStep) -> None:
         """Append copies of the boxes of a tile, before `step`."""
         name, pitch = self._space.buffers[tile].name, self._sizes[tile]
-        source, size = (
-            self._steps[self._uses[tile][0]].source,
-            sum((box[1] - box[0]) * (box[3] - box[2]) for box in boxes),
-        )
-        self.spills.append(Spill(name, source, of.storage, to.storage, size))
+        size = sum((end - first) * (high - low) for first, end, low, high in boxes)
+        self.spills.append(Spill(name, self._steps[self._uses[tile][0]].source, of.storage, to.storage, size))
         for box in boxes:
             dst, src = to.part(name, pitch, box), of.part(name, pitch, box)
             if isinstance(dst, Tensor) and isinstance(src, Tensor) and self._engine_starts_at(box):

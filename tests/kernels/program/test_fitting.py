@@ -198,6 +198,7 @@ def test_free_bytes_in_pieces_are_no_obstacle(rng):
     program.append(dma_copy(out[1], large))
     with pytest.raises(OutOfMemory, match="large: SBUF must have room for 1,024 bytes"):
         addresses(program.steps, program.space, packed=False)
+    assert len(addresses(program.steps, program.space)) == 5
     assert (out.elements(hbm_after(program, [], rng))[:, 0, ::512] == [[0, 2], [4, 4]]).all() and not program.spills
 
 
