@@ -16,17 +16,22 @@ from neuroncore_rtl.kernels.program.entries import ProgramStep
 from neuroncore_rtl.kernels.program.source import SourceLine
 from neuroncore_rtl.spec.isa import Storage
 
-__all__ = ["OutOfMemory", "addresses", "lives", "peak"]
+__all__ = ["ON_CHIP", "OutOfMemory", "addresses", "lives", "peak"]
 
 
 class OutOfMemory(ValueError):
-    """No free range of SBUF or PSUM is large enough for a temporary."""
+    """No free range of SBUF or PSUM, the `storage`, is large enough for a temporary."""
+
+    def __init__(self, message: str, storage: Storage):
+        super().__init__(message)
+        self.storage = storage
 
 
 LONG_LIFE = 16
 """Fraction of the steps beyond which a buffer's life is long: 1 / 16."""
 
 ON_CHIP = (Storage.SBUF, Storage.PSUM)
+"""Memories of temporaries."""
 
 _Spans = Mapping[int, tuple[int, int]]
 """First and last step of each buffer's life, by buffer number."""
@@ -43,75 +48,80 @@ def addresses(
     Raises ValueError if a buffer is read before it is written, OutOfMemory if no free range fits a buffer.
     """
     first, last = lives(steps, space.buffers)
-    spans = {}
+    spans: dict[Storage, dict[int, tuple[int, int]]] = {storage: {} for storage in storages}
     for number, start in first.items():
-        if space.buffers[number].storage in storages:
+        if (storage := space.buffers[number].storage) in storages:
             one_section = steps[start].section == steps[last[number]].section
-            spans[number] = (start, last[number]) if one_section else (0, len(steps))
+            spans[storage][number] = (start, last[number]) if one_section else (0, len(steps))
     sources = {number: steps[start].source for number, start in first.items()}
+    found: dict[int, int] = {}
+    for storage, own in spans.items():
+        found |= _addresses(own, space, storage, sources, len(steps), packed)
+    return found
+
+
+def _addresses(
+    spans: _Spans, space: Allocator, storage: Storage, sources: Mapping[int, SourceLine], steps: int, packed: bool
+) -> dict[int, int]:
     try:
-        return _next_fit(spans, space, storages, sources, len(steps))
+        return _next_fit(spans, space, storage, sources, steps)
     except OutOfMemory:
         pass
     try:
-        return _next_fit(spans, space, storages, sources, len(steps) // LONG_LIFE)
+        return _next_fit(spans, space, storage, sources, steps // LONG_LIFE)
     except OutOfMemory:
-        if packed and (found := _packed(spans, space, storages)) is not None:
+        if packed and (found := _packed(spans, space, storage)) is not None:
             return found
         raise
 
 
 def _next_fit(
-    spans: _Spans, space: Allocator, storages: Iterable[Storage], sources: Mapping[int, SourceLine], long: int
+    spans: _Spans, space: Allocator, storage: Storage, sources: Mapping[int, SourceLine], long: int
 ) -> dict[int, int]:
     """Return addresses; buffers that live for more than `long` steps are allocated from the end of their memory."""
     born, dying = ({} for _ in range(2))
     for number, (start, end) in spans.items():
         born.setdefault(start, []).append(number)
         dying.setdefault(end, []).append(number)
-    rings = {storage: _Ring(space.room(storage), space.config.psum_bank) for storage in storages}
+    ring = _Ring(space.room(storage), space.config.psum_bank)
     found: dict[int, int] = {}
     for step in sorted({*born, *dying}):
         for number in born.get(step, ()):
-            buffer = space.buffers[number]
-            ring, (start, end) = rings[buffer.storage], spans[number]
+            buffer, (start, end) = space.buffers[number], spans[number]
             place = ring.take_last(buffer) if end - start > long else ring.take(buffer)
             if place is None:
                 live = [other for other in found if spans[other][1] >= step]
-                raise OutOfMemory(_no_room(number, live, sources, space))
+                raise OutOfMemory(_no_room(number, live, sources, space), storage)
             found[number] = place
         for number in dying.get(step, ()):
-            buffer = space.buffers[number]
-            rings[buffer.storage].give(found[number], buffer.size)
+            ring.give(found[number], space.buffers[number].size)
     return found
 
 
-def _packed(spans: _Spans, space: Allocator, storages: Iterable[Storage]) -> dict[int, int] | None:
+def _packed(spans: _Spans, space: Allocator, storage: Storage) -> dict[int, int] | None:
     """Return lowest addresses, the buffers being placed in descending order of bytes x steps; None if one has no room.
 
     After Y. Pisarchyk and J. Lee, "Efficient memory management for deep neural net inference", 2020, which sorts by
     bytes alone.
     """
     found: dict[int, int] = {}
-    for storage in storages:
-        own = [number for number in spans if space.buffers[number].storage == storage]
-        own.sort(key=lambda number: space.buffers[number].size * (spans[number][0] - spans[number][1] - 1))
-        lives = np.array([spans[number] for number in own], np.int64).reshape(-1, 2)
-        places = np.zeros((len(own), 2), np.int64)  # first byte and end of the buffers placed so far
-        room = space.room(storage)
-        for index, number in enumerate(own):
-            start, end = spans[number]
-            beside = places[:index][(lives[:index, 0] <= end) & (lives[:index, 1] >= start)]
-            buffer, place = space.buffers[number], room.start
-            for low, high in sorted(map(tuple, beside.tolist())):
-                if _fit(place, buffer, space.config.psum_bank) + buffer.size <= low:
-                    break
-                place = max(place, high)
-            place = _fit(place, buffer, space.config.psum_bank)
-            if place + buffer.size > room.stop:
-                return None
-            places[index] = place, place + buffer.size
-            found[number] = place
+    own = sorted(spans, key=lambda number: space.buffers[number].size * (spans[number][0] - spans[number][1] - 1))
+    lives = np.array([spans[number] for number in own], np.int64).reshape(-1, 2)
+    places = np.zeros((len(own), 2), np.int64)  # first byte and end of the buffers placed so far
+    room = space.room(storage)
+    for index, number in enumerate(own):
+        start, end = spans[number]
+        beside = places[:index][(lives[:index, 0] <= end) & (lives[:index, 1] >= start)]
+        buffer, place = space.buffers[number], room.start
+        for low, high in sorted(map(tuple, beside.tolist())):
+            if _fit(place, buffer, space.config.psum_bank) + buffer.size <= low:
+                break
+            place = max(place, high)
+        place = _fit(place, buffer, space.config.psum_bank)
+        if place + buffer.size > room.stop:
+            return None
+        places[index] = place, place + buffer.size
+        found[number] = place
     return found
 
 
@@ -139,8 +149,7 @@ def peak(found: dict[int, int], space: Allocator, storage: Storage) -> int:
 
 def _no_room(number: int, live: Iterable[int], sources: Mapping[int, SourceLine], space: Allocator) -> str:
     wanted = space.buffers[number]
-    beside = [(space.buffers[other], sources[other]) for other in live]
-    beside = sorted((one for one in beside if one[0].storage == wanted.storage), key=lambda one: -one[0].size)
+    beside = sorted(((space.buffers[other], sources[other]) for other in live), key=lambda one: -one[0].size)
     lines = "".join(f"\n  {buffer.name}: {buffer.size:,} bytes ({source})" for buffer, source in beside)
     total = sum(buffer.size for buffer, _ in beside)
     return (

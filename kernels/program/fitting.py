@@ -4,6 +4,7 @@ A kernel may compute all tiles of a matrix in one loop and read them in another,
 Three steps, as far as they are necessary:
 
 1. A tensor larger than its memory is divided where no instruction's access crosses; each piece becomes a temporary.
+   If the program still does not fit, the other tensors are divided as well: each piece leaves and returns alone.
 2. In the order by demand, every instruction comes right before the first store to HBM that depends on it.
 3. Tiles that still do not fit are spilled (`kernels.program.spilling`), in both orders and to several shares of a
    memory; the attempt in which the busiest engine has the least work is chosen.
@@ -30,6 +31,9 @@ __all__ = ["fitted", "in_pieces"]
 SHARES = (1, 0.9, 0.75, 0.5)
 """Fractions of a memory that tiles may fill; the rest is for early loads, and free bytes may be in small pieces."""
 
+PIECE = 2048
+"""Least bytes of a row in a piece of a tensor that fits: copies of shorter rows take as long (docs/rates.md)."""
+
 
 class _Fitted(NamedTuple):
     """Steps, the copies of tiles among them, the end of HBM, and the estimated cycles of the busiest engine."""
@@ -50,7 +54,7 @@ def fitted(steps: Sequence[ProgramStep], space: Allocator) -> tuple[list[Program
     Raises:
         OutOfMemory: if the tiles of one instruction do not fit.
     """
-    start = space.fixed_end(Storage.HBM)
+    start, steps = space.fixed_end(Storage.HBM), in_pieces(steps, space, PIECE)
     attempts = [partial(_with_spills, order, space) for order in (demand_order(steps, space.config), list(steps))]
     found = min(_successes(attempts, space), key=lambda one: (one.cycles, one.bytes))
     if found.end > start:
@@ -149,22 +153,30 @@ def _by_demand(units: Sequence[SchedulingUnit]) -> list[SchedulingUnit] | None:
     return found
 
 
-def in_pieces(steps: Sequence[ProgramStep], space: Allocator) -> list[ProgramStep]:
-    """Return the steps with temporaries in the place of tensors that are larger than their memory."""
-    large = {number for number, buffer in space.buffers.items() if buffer.size > len(space.room(buffer.storage))}
+def in_pieces(steps: Sequence[ProgramStep], space: Allocator, least: int = 0) -> list[ProgramStep]:
+    """Return the steps with temporaries in the place of tensors that are larger than their memory.
+
+    If `least` is given, also in the place of tensors in SBUF that have several pieces of at least so many bytes.
+    """
+    large = {
+        number
+        for number, buffer in space.buffers.items()
+        if buffer.size > len(space.room(buffer.storage))
+        or (buffer.storage == Storage.SBUF and 0 < 2 * least <= buffer.size)
+    }
     if not large:
         return list(steps)
-    spans: dict[int, list[tuple[int, int]]] = {number: [] for number in large}
+    spans: dict[int, set[tuple[int, int]]] = {number: set() for number in large}
     for step in steps:
         for region in (*step.instruction.writes, *step.instruction.reads):
             if region.storage != Storage.HBM and (number := buffer_of(region.address)) in large:
                 low, high = region.span
-                spans[number].append((offset_of(low), high - low))
-    pieces = {number: list(_pieces(number, own, space)) for number, own in spans.items()}
+                spans[number].add((offset_of(low), high - low))
+    pieces = {number: list(_pieces(number, own, space, least)) for number, own in spans.items() if own}
 
     def place(storage: Storage, address: int) -> int:
         number = buffer_of(address)
-        if number not in large:
+        if number not in pieces:
             return address
         offset = offset_of(address)
         low, piece = pieces[number][bisect_right(pieces[number], offset, key=lambda one: one[0]) - 1]
@@ -172,19 +184,19 @@ def in_pieces(steps: Sequence[ProgramStep], space: Allocator) -> list[ProgramSte
 
     found = []
     for step in steps:
-        if not large.isdisjoint(step.buffers):
+        if not pieces.keys().isdisjoint(step.buffers):
             moved = step.instruction.moved(place)
             step = step._replace(instruction=moved, buffers=buffers_of((*moved.writes, *moved.reads)))
         found.append(step)
     return found
 
 
-def _pieces(number: int, spans: list[tuple[int, int]], space: Allocator) -> Iterator[tuple[int, int]]:
+def _pieces(number: int, spans: Iterable[tuple[int, int]], space: Allocator, least: int) -> Iterator[tuple[int, int]]:
     """Yield the offset of each piece of a buffer, and the address of its temporary, in ascending order."""
     buffer, bank = space.buffers[number], space.config.psum_bank
     runs: list[list[int]] = []
     for low, size in sorted(spans):
-        if runs and low < runs[-1][1]:
+        if runs and (low < runs[-1][1] or runs[-1][1] - runs[-1][0] < least):
             runs[-1][1] = max(runs[-1][1], low + size)
         else:
             runs.append([low, low + size])

@@ -14,7 +14,7 @@ several that must stay together. Whenever a queue is free, it starts the ready u
 Every order that satisfies the dependences gives the same results, so a poor estimate costs only cycles.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import chain, groupby
 from math import inf
@@ -25,7 +25,7 @@ from neuroncore_rtl.kernels.program.memory_pressure import MemoryPressure
 from neuroncore_rtl.kernels.program.units import SchedulingUnit, units_of
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.estimate import Estimate
-from neuroncore_rtl.spec.isa import Engine
+from neuroncore_rtl.spec.isa import Engine, Storage
 
 __all__ = ["schedule"]
 
@@ -36,10 +36,10 @@ _Heap = list[tuple[float, int]]
 """Ready list: the latest start and the number of each unit."""
 
 
-def schedule(steps: Sequence[ProgramStep], space: Allocator, share: float) -> list[ProgramStep]:
+def schedule(steps: Sequence[ProgramStep], space: Allocator, shares: Mapping[Storage, float]) -> list[ProgramStep]:
     """Return the steps in a new order with the same results; every copy gets a queue.
 
-    Sections remain in order. At most `share` of each memory is filled.
+    Sections remain in order. At most the share of each memory in `shares` is filled.
     """
     touched = [step.touched for step in steps]
     sections: dict[int, int] = {}
@@ -52,7 +52,7 @@ def schedule(steps: Sequence[ProgramStep], space: Allocator, share: float) -> li
     found: list[ProgramStep] = []
     for _, pairs in groupby(zip(steps, touched, strict=True), lambda pair: pair[0].section):
         own, buffers = zip(*pairs, strict=True)
-        found += _Schedule(own, buffers, always, space, share).order()
+        found += _Schedule(own, buffers, always, space, shares).order()
     return found
 
 
@@ -63,12 +63,12 @@ class _Schedule:
         touched: Sequence[set[int]],
         always: set[int],
         space: Allocator,
-        share: float,
+        shares: Mapping[Storage, float],
     ):
         self._steps, self._config = steps, space.config
         self._units = units_of(steps, self._config)
         buffers = [sorted({*chain(*(touched[number] for number in unit.steps))} - always) for unit in self._units]
-        self._room = MemoryPressure(buffers, always, space, share)
+        self._room = MemoryPressure(buffers, always, space, shares)
         self._copying = isa.queues_of(Engine.DMA, self._config)
         self._starts = self._latest_starts()
         # Ready lists per queue, and of all DMA queues together (None): units that allocate memory, and the others.

@@ -5,7 +5,7 @@ program order, its buffers always fit beside the live buffers and those of other
 unit always fits.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,17 @@ since results wait for loads."""
 class MemoryPressure:
     """Bytes per partition that are live while a section is scheduled.
 
-    At most `share` of each memory is filled. `buffers` are the buffer numbers of each unit, except those in `always`,
-    which are live during the whole program.
+    At most the share of each memory in `shares` is filled. `buffers` are the buffer numbers of each unit, except those
+    in `always`, which are live during the whole program.
     """
 
-    def __init__(self, buffers: Sequence[Iterable[int]], always: Iterable[int], space: Allocator, share: float):
+    def __init__(
+        self,
+        buffers: Sequence[Iterable[int]],
+        always: Iterable[int],
+        space: Allocator,
+        shares: Mapping[Storage, float],
+    ):
         self._buffers = buffers
         named = space.buffers
         first: dict[int, int] = {}
@@ -50,7 +56,7 @@ class MemoryPressure:
             changes[storage][first[number]] += size
             changes[storage][last[number] + 1] -= size
         self._in_order = {storage: changes[storage].cumsum() for storage in STORAGES}
-        self._most: dict[Storage, float] = {storage: share * len(space.room(storage)) for storage in STORAGES}
+        self._most: dict[Storage, float] = {storage: shares[storage] * len(space.room(storage)) for storage in STORAGES}
         for number in always:
             self._most[named[number].storage] -= named[number].size
         self._placed: set[int] = set()

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from itertools import cycle
 
 from neuroncore_rtl.kernels.collector import collector_paused
-from neuroncore_rtl.kernels.program.allocation import OutOfMemory, addresses, peak
+from neuroncore_rtl.kernels.program.allocation import ON_CHIP, OutOfMemory, addresses, peak
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_of, offset_of
 from neuroncore_rtl.kernels.program.entries import Entry, ProgramStep, records_of, without_repeats
 from neuroncore_rtl.kernels.program.fitting import fitted, in_pieces
@@ -49,7 +49,7 @@ ORDERS = ("program", "scheduled")
 """Orders of the instructions of a queue."""
 
 SHARES = (0.9, 0.6, 0.3)
-"""Fractions of each memory that the scheduler may fill, tried in turn until all buffers fit despite fragmentation."""
+"""Fractions of a memory that the scheduler may fill, tried in turn until all buffers fit despite fragmentation."""
 
 
 @dataclass
@@ -255,13 +255,15 @@ class Program:
         orders = (fewer, steps) if len(fewer) < len(steps) else (steps,)
         ordered = []
         for own in orders:
-            for share in SHARES:
-                ordered.append(schedule(own, self.space, share))
-                places = self._places(ordered[-1], packed=False)
-                if places is not None:
-                    return self._allocate(ordered[-1], places)
-                if share == SHARES[0] and self._places(own) is None:
-                    break  # what does not fit in program order does not fit with a smaller share
+            first, left = len(ordered), {storage: list(SHARES) for storage in ON_CHIP}
+            while all(left.values()):
+                ordered.append(schedule(own, self.space, {storage: shares[0] for storage, shares in left.items()}))
+                try:
+                    return self._allocate(ordered[-1], addresses(ordered[-1], self.space, packed=False))
+                except OutOfMemory as refusal:
+                    left[refusal.storage].pop(0)
+                if len(ordered) == first + 1 and self._places(own) is None:
+                    break  # what does not fit in program order does not fit with smaller shares
         # Packed buffers delay early loads more than a small share of the memories does.
         for own in ordered:
             places = self._places(own)
@@ -269,9 +271,9 @@ class Program:
                 return self._allocate(own, places)
         return None
 
-    def _places(self, steps: list[ProgramStep], packed: bool = True) -> dict[int, int] | None:
+    def _places(self, steps: list[ProgramStep]) -> dict[int, int] | None:
         try:
-            return addresses(steps, self.space, packed=packed)
+            return addresses(steps, self.space)
         except OutOfMemory:
             return None
 

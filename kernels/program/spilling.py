@@ -138,7 +138,7 @@ class _Walk:
         while self._used > self._room:
             others = [tile for tile in self._resident if tile not in own]
             if not others:
-                raise OutOfMemory(self._refusal(own, step))
+                raise OutOfMemory(self._refusal(own, step), self._storage)
             self._leave(max(others, key=lambda tile: self._gain(tile, number)), number, step)
         for tile in missing:
             self._enter(tile, step)

@@ -148,6 +148,30 @@ def test_a_tensor_larger_than_memory_is_divided(rng, memory):
     assert program.end(Storage.SBUF) <= SMALL.sbuf_bytes and program.end(Storage.PSUM) <= SMALL.psum_bytes
 
 
+def test_parts_of_a_tensor_that_fits_leave_and_return_alone(rng, monkeypatch):
+    """Each of eight turns reads one part of `whole`, and then needs half of SBUF."""
+    values = rng.integers(0, 100, (ROWS, 8, COLUMNS)).astype(np.int32)
+    returned = []
+    for piece in (COLUMNS * 4, fitting.PIECE):
+        monkeypatch.setattr(fitting, "PIECE", piece)
+        program = Program(SMALL)
+        x, y = (program.space.hbm(name, INT32, values.shape) for name in "xy")
+        whole = program.space.sbuf("whole", INT32, (8, COLUMNS))
+        for number in range(8):
+            program.append(dma_copy(whole[:, number], x[:, number]))
+        for number in range(8):
+            tiles = [program.space.sbuf("tile", INT32, (COLUMNS,)) for _ in range(5)]
+            for tile in tiles:
+                program.append(tensor_copy(tile, whole[:, number]))
+            for tile in tiles[1:]:
+                program.append(tensor_tensor(tiles[0], tiles[0], tile, AluOp.ADD))
+            program.append(dma_copy(y[:, number], tiles[0]))
+        hbm = hbm_after(program, [(x, values.view(np.uint32))], rng)
+        assert np.array_equal(y.elements(hbm), 5 * values)
+        returned.append(sum(spill.size for spill in program.spills if spill.of == Storage.HBM))
+    assert returned[0] == 0 < returned[1]
+
+
 def test_spills_are_counted_and_named(rng):
     program = Program(SMALL)
     out = program.space.hbm("out", INT32, (TILES, ROWS, COLUMNS))

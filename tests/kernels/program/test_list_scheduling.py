@@ -8,13 +8,14 @@ import pytest
 from neuroncore_rtl.golden.timing import predict
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, liveness, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program import units as dependences
-from neuroncore_rtl.kernels.program.allocation import OutOfMemory
+from neuroncore_rtl.kernels.program.allocation import OutOfMemory, addresses
 from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy, tensor_tensor
+from neuroncore_rtl.kernels.program.list_scheduling import schedule
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.run import run
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
-from neuroncore_rtl.spec.isa import AluOp, LoadStationary, MultiplyMoving
+from neuroncore_rtl.spec.isa import AluOp, LoadStationary, MultiplyMoving, Storage
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
 from neuroncore_rtl.tb.stimulus.core_programs import execute_in_order, random_core_program
 from tests.kernels.running import run_golden
@@ -158,6 +159,7 @@ def tight(rng, program: Program) -> None:
         new = space.sbuf if rng.random() < 0.6 else space.psum
         tile = new("tile", INT8, (int(rng.integers(8, MOST[new == space.psum])),))
         program.append(memset(tile[:, :8], 1))
+        program.append(memset(tile[:, -8:], 1))  # of the whole tile one piece remains
         for other in before[-int(rng.integers(1, 3)) :]:
             program.append(tensor_copy(tile[:, :8], other[:, :8]))
         program.append(dma_copy(x[:, :8], tile[:, :8]))
@@ -175,7 +177,7 @@ def test_what_fits_in_program_order_is_not_refused(rng):
             program.records()
         except OutOfMemory:
             continue
-        assert len(scheduled.records()) >= 45
+        assert len(scheduled.records()) >= 60
         fits += 1
     assert 8 < fits < 40
 
@@ -188,8 +190,21 @@ def test_what_does_not_fit_keeps_the_order_of_the_program(rng, monkeypatch):
         program.append(memset(tile, 1.0))
         program.append(dma_copy(x[number], tile))
 
-    monkeypatch.setattr(Program, "_places", lambda *_, **__: None)
+    shares = []
+
+    def full(steps, space, **_):
+        if steps == program.steps:
+            return addresses(steps, space)
+        raise OutOfMemory("full", Storage.PSUM)
+
+    def recorded(steps, space, share):
+        shares.append((share[Storage.SBUF], share[Storage.PSUM]))
+        return schedule(steps, space, share)
+
+    monkeypatch.setattr("neuroncore_rtl.kernels.program.program.addresses", full)
+    monkeypatch.setattr("neuroncore_rtl.kernels.program.program.schedule", recorded)
     assert [entry.instruction.name for entry in program.entries] == ["MEMSET", "DMA_COPY"] * 2
+    assert shares == [(0.9, 0.9), (0.9, 0.6), (0.9, 0.3)]  # of SBUF and of PSUM, which is full
 
 
 def test_an_order_is_one_of_two():

@@ -21,7 +21,7 @@ def test_loads_leave_a_quarter_to_results_and_may_fill_an_eighth(loads, results,
     size = len(space.room(Storage.SBUF)) // 8
     for _ in range(UNITS):
         space.sbuf("tile", INT8, (size,))
-    room = MemoryPressure([[number] for number in space.buffers], (), space, 1.0)
+    room = MemoryPressure([[number] for number in space.buffers], (), space, {Storage.SBUF: 1.0, Storage.PSUM: 1.0})
     for unit in range(1, 1 + loads + results):
         room.take(unit, 0, load=unit <= loads)
     assert [room.fits(UNITS - 1, 0, load) for load in (True, False)] == [load_fits, result_fits]
