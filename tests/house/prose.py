@@ -14,11 +14,9 @@ Habits, and their limits:
 """
 
 import ast
-import io
 import re
 import subprocess
 import sys
-import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +49,7 @@ _PARTICIPLES = frozenset(
 
 _QUOTED = re.compile(r"``[^`]*``|`[^`]*`")
 _NOT_PROSE = re.compile(r"```.*?```|<!--.*?-->|`[^`]*`|\]\([^)]*\)", re.DOTALL)
+_STRING_OR_COMMENT = re.compile(r"""("{3}|'{3}|"|')(?:\\.|(?!\1).)*\1|#[^\n]*""", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z][a-z']+")
 
 
@@ -81,7 +80,7 @@ def texts(source: str, suffix: str) -> Iterator[Text]:
     if suffix == ".md":
         yield Text("page", 1, _NOT_PROSE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), source))
         return
-    for node in ast.walk(ast.parse(source)):
+    for node in _statements(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if (docstring := ast.get_docstring(node, clean=False)) is not None:
                 yield Text("docstring", node.body[0].lineno, _QUOTED.sub(" x ", docstring))
@@ -91,9 +90,17 @@ def texts(source: str, suffix: str) -> Iterator[Text]:
             for part in ast.walk(node.exc):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
                     yield Text("message", part.lineno, part.value)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield Text("comment", token.start[0], token.string.lstrip("# "))
+    for found in _STRING_OR_COMMENT.finditer(source):
+        if found[0].startswith("#"):
+            yield Text("comment", 1 + source.count("\n", 0, found.start()), found[0].lstrip("# "))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and the statements in it, without the expressions, which are most of a tree."""
+    yield node
+    for part in ast.iter_child_nodes(node):
+        if isinstance(part, ast.stmt | ast.excepthandler | ast.match_case):
+            yield from _statements(part)
 
 
 def findings(pieces: list[Text]) -> Iterator[Finding]:
