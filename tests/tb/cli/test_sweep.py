@@ -20,15 +20,15 @@ def run_sweep(tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "SWEEPS", tmp_path / "sweeps")
     spec = tmp_path / "mine.toml"
 
-    def of(text, *words):
+    def of(text, workers=1):
         spec.write_text(text)
-        return CliRunner().invoke(app, ["sweep", f"SPEC={spec}", "WORKERS=2", *words])
+        return CliRunner().invoke(app, ["sweep", f"SPEC={spec}", f"WORKERS={workers}"])
 
     return of
 
 
 def test_a_sweep_has_a_table_rows_and_pictures(run_sweep, tmp_path):
-    done = run_sweep(MODELLED)
+    done = run_sweep(MODELLED, workers=2)
     assert done.exit_code == 0, done.output
     folder = tmp_path / "sweeps" / "mine"
     names = {path.name for path in folder.iterdir()}
@@ -46,10 +46,8 @@ def test_a_sweep_has_a_table_rows_and_pictures(run_sweep, tmp_path):
 
 def test_the_example_of_seeds_has_curves_statistics_and_ratios(run_sweep, tmp_path):
     text = (ROOT / "examples" / "seeds.toml").read_text().replace("seeds = 20", "seeds = 2\nbaseline = {RATE = 9000}")
-    text = (
-        re.sub("(?m)^(RATE|STEPS) = .*", "", text)
-        + 'STEPS = 4\nPRESET = "tiny"\nBATCH = 8\n[sweep]\nRATE = [9000, 1]\n'
-    )
+    text = re.sub("(?m)^(RATE|STEPS) = .*", "", text)
+    text += 'STEPS = 4\nPRESET = "tiny"\nBATCH = 8\n[sweep]\nRATE = [9000, 1]\n'
     done = run_sweep(text)
     folder = tmp_path / "sweeps" / "mine"
     curves, losses = duckdb.read_parquet(str(folder / "train-curves.parquet")), {}
