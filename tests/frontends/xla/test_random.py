@@ -60,7 +60,7 @@ def test_a_key_of_a_loop_and_of_a_constant():
             key, one = random.split(key)
             return key, total + random.bits(one, (5,))
 
-        _, total = lax.fori_loop(0, 40, step, (key, random.bits(random.key(7, impl="unsafe_rbg"), (5,))))
+        _, total = lax.fori_loop(0, 8, step, (key, random.bits(random.key(7, impl="unsafe_rbg"), (5,))))
         return total
 
     machine = compare(drawn, random.key(1, impl="unsafe_rbg"))
