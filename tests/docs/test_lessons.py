@@ -32,17 +32,9 @@ VECTORS = re.compile(r"```vectors\n(.*?)```", re.DOTALL)
 EQUATION = re.compile(r"`([\d .()+*/-]+) = ([\d.]+)`")
 
 CHANGING = {
-    "simulated cycles per second",
-    "waveform",
-    "timeline",
-    "profile",
-    "picture",
-    "plot",
-    "data",
-    "moving",
-    "still",
-}
-CHANGING |= {"to open", "moving, for slides", "still, for slides"}
+    "simulated cycles per second", "waveform", "timeline", "profile", "picture", "plot", "data", "moving", "still",
+    "to open", "moving, for slides", "still, for slides",
+}  # fmt: skip
 """Rows of a report that are paths, or that depend on this machine's speed."""
 
 
@@ -159,9 +151,8 @@ def test_facts_that_the_lessons_state():
     assert f"`{A.tolist()}`" in text and f"column of B is {', '.join(map(str, B[:, 0]))}." in text
     assert (A @ B)[0, 0] == 10
     total = 1 + math.exp(-1)
-    assert [
-        f"{x:.3f}" for x in (math.exp(-1), total, math.exp(-1) / total, 1 / total)
-    ] == "0.368 1.368 0.269 0.731".split()
+    values = (math.exp(-1), total, math.exp(-1) / total, 1 / total)
+    assert [f"{x:.3f}" for x in values] == "0.368 1.368 0.269 0.731".split()
     assert round(1000 / math.log(10)) == 434
 
 

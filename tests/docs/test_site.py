@@ -21,7 +21,8 @@ pytest.importorskip("mkdocs", reason="the packages of the documentation site are
 
 
 def build(folder: Path, root: Path = ROOT) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", folder]
+    code = "import gc, mkdocs.__main__ as mkdocs; gc.disable(); mkdocs.cli()"  # an eighth of the time
+    command = [sys.executable, "-c", code, "build", "--site-dir", folder]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "SIGNATURE_LENGTH": "10000"}  # no process of ruff
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
 
@@ -116,9 +117,8 @@ def test_every_user_has_a_door():
 @pytest.mark.slow
 def test_links_to_nothing_fail_the_build(tmp_path):
     copy = tmp_path / "tree"
-    shutil.copytree(
-        ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", ".venv", "sim_build", "__pycache__")
-    )
+    ignored = shutil.ignore_patterns(".git", ".venv", "sim_build", "__pycache__")
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=ignored)
     page = copy / "docs" / "glossary.md"
     page.write_text(f"{page.read_text()}\n[a](nowhere.md) [b](index.md#no-heading) ![c](nowhere.png)\n")
     finished = build(tmp_path / "site", copy)
