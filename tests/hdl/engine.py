@@ -2,14 +2,16 @@
 
 Amaranth's engine checks every process of a unit in every delta cycle. Here a signal that changes adds the processes
 that read it to a set, and only these run. The Python code of a process is compiled once for all tests of a unit.
-Testbenches read and write whole signals directly. The trigger of a clock and the shape of an expression are made once.
+Testbenches read and write whole signals, and read members of constants, directly. The trigger of a clock, the shape of
+an expression and the size of a layout are made once.
 """
 
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
-from amaranth.hdl import Const, Signal
+from amaranth.hdl import Const, Shape, Signal
 from amaranth.hdl._ast import Concat, Operator, Part, Slice, SwitchValue
+from amaranth.lib import data
 from amaranth.sim import _async, _pyrtl
 from amaranth.sim.pysim import PySimEngine, _FragmentCompiler, _PyEngineState, _PySignalState, _run_wakers
 
@@ -35,12 +37,29 @@ _pyrtl.comb_waker = _pyrtl.edge_waker = _pyrtl.memory_waker = _Waker
 _pyrtl.compile = lru_cache(maxsize=None)(compile)
 
 
-def _once(shape):
-    return lambda self: vars(self).get("_shape") or vars(self).setdefault("_shape", shape(self))
+def _once(compute):
+    key = f"_once_{compute.__name__}"
+    return lambda self: vars(self).get(key) or vars(self).setdefault(key, compute(self))
 
 
 for _kind in (Concat, Operator, Part, Slice, SwitchValue):
     _kind.shape = _once(_kind.shape)
+data.Field.width = property(_once(data.Field.width.fget))
+data.StructLayout.size = property(_once(data.StructLayout.size.fget))
+
+_item = data.Const.__getitem__
+
+
+def _field(self, key):
+    """Return a member of a constant, directly if it is a plain number."""
+    layout = self._Const__layout
+    field = layout._fields.get(key) if type(layout) is data.StructLayout and type(key) is str else None
+    if field is None or type(field._shape) is not Shape or field._shape._signed:
+        return _item(self, key)
+    return self._Const__target >> field._offset & (1 << field._shape._width) - 1
+
+
+data.Const.__getitem__ = _field
 
 
 class _Context(_async.TestbenchContext):

@@ -8,38 +8,16 @@ from tests.hdl.controller.programs import run
 from tests.hdl.tensor.engines import FaultyDevice
 
 CYCLES = {
-    "add x3, x4, x5": 1,
-    "add x3, x4, x5\n add x6, x3, x3": 2,
-    "lui x3, 5": 1,
-    "beq x0, x30, end": 1,
-    "fence": 1,
-    "sw x3, 0(x30)": 1,
-    "sw x3, 0(x30)\n lw x4, 0(x30)\n sb x3, 5(x30)": 3,
-    "lw x3, 0(x30)": 1,
-    "lw x3, 0(x30)\n lw x4, 0(x30)": 2,
-    "lw x3, 0(x30)\n add x4, x5, x6": 2,
-    "lw x3, 0(x30)\n add x4, x5, x3": 3,
-    "lw x3, 0(x30)\n sw x3, 0(x30)": 3,
-    "lw x3, 0(x30)\n nop\n add x4, x3, x3": 3,
-    "lw x3, 0(x30)\n lui x4, 0x18": 2,
-    "mul x3, x4, x5": 1,
-    "mul x3, x4, x5\n mul x6, x4, x5": 2,
-    "mul x3, x4, x5\n mul x6, x3, x5": 3,
-    "beq x0, x0, after": 2,
-    "jal x3, after": 2,
-    "jalr x3, 0(x29)": 2,
-    "fence.i": 2,
-    "mret": 2,
-    "lw x3, 1(x30)": 3,
-    "lh x3, 1(x30)": 1,
-    "sh x3, 3(x30)": 3,
-    "div x3, x4, x5": 1 + Divider.LATENCY,
-    "remu x3, x4, x5\n addi x3, x3, 1\n divu x3, x4, x5": 2 * (1 + Divider.LATENCY) + 1,
-    "csrrs x3, mscratch, x0": 3,
-    "csrrs x3, mscratch, x0\n csrrw x0, mscratch, x3": 5,
-    "wfi": 2,
-    "ecall": 3,
-}
+    "add x3, x4, x5": 1, "add x3, x4, x5\n add x6, x3, x3": 2, "lui x3, 5": 1, "beq x0, x30, end": 1, "fence": 1,
+    "sw x3, 0(x30)": 1, "sw x3, 0(x30)\n lw x4, 0(x30)\n sb x3, 5(x30)": 3, "lw x3, 0(x30)": 1,
+    "lw x3, 0(x30)\n lw x4, 0(x30)": 2, "lw x3, 0(x30)\n add x4, x5, x6": 2, "lw x3, 0(x30)\n add x4, x5, x3": 3,
+    "lw x3, 0(x30)\n sw x3, 0(x30)": 3, "lw x3, 0(x30)\n nop\n add x4, x3, x3": 3, "lw x3, 0(x30)\n lui x4, 0x18": 2,
+    "mul x3, x4, x5": 1, "mul x3, x4, x5\n mul x6, x4, x5": 2, "mul x3, x4, x5\n mul x6, x3, x5": 3,
+    "beq x0, x0, after": 2, "jal x3, after": 2, "jalr x3, 0(x29)": 2, "fence.i": 2, "mret": 2, "lw x3, 1(x30)": 3,
+    "lh x3, 1(x30)": 1, "sh x3, 3(x30)": 3, "div x3, x4, x5": 1 + Divider.LATENCY,
+    "remu x3, x4, x5\n addi x3, x3, 1\n divu x3, x4, x5": 2 * (1 + Divider.LATENCY) + 1, "csrrs x3, mscratch, x0": 3,
+    "csrrs x3, mscratch, x0\n csrrw x0, mscratch, x3": 5, "wfi": 2, "ecall": 3,
+}  # fmt: skip
 
 REDIRECTED = {"beq x0, x0, after", "jal x3, after", "jalr x3, 0(x29)", "fence.i", "mret", "ecall"}
 """Instruction sequences (bodies) after which the words that follow are fetched again."""
