@@ -429,30 +429,30 @@ class LaneCode:
     def _port_reads(self, number: int, memory: NetlistMemory, read: NetlistReadPort, uniform: bool, depth: int):
         address = self.values.bits(read.address, 32)
         enable = self.values.bits([read.enable], 32)
-        varying = address.varying or enable.varying
         each = not self.memory_is_uniform(memory)
         kind = "uint32_t" if uniform else "V32"
         for chunk, source in enumerate(read.chunks):
             place = self.places[source]
-            if varying:
+            if address.varying:
                 base = f"&s.m{number}[0][{chunk}]" + ("[k]" if each else "")
                 stride = len(read.chunks) * (self.count if each else 1)
-                word = f"gather({base}, {address.as_vector().code}, {stride}u, {int(each)}u, {memory.size}u)"
+                word = f"gather({base}, {address.code}, {stride}u, {int(each)}u, {memory.size}u)"
             else:
                 word = f"s.m{number}[{address.code}][{chunk}]"
                 if not uniform:
                     word = f"load(&{word}[k])" if each else f"K32({word})"
                 if memory.size < 1 << len(read.address):
                     word = f"({address.code} < {memory.size}u ? {word} : {kind}{{}})"
-            if not uniform and not varying and source not in self.needed:
+            old = self._state(source, 0, 1)[0].code
+            if not uniform and source not in self.needed:
                 # No other cell needs the old word in this step.
                 if chunk == 0:
-                    self.line(f"if ({enable.code}) {{", depth)
+                    self.line(f"if ({f'some({enable.code})' if enable.varying else enable.code}) {{", depth)
+                word = f"choose({enable.code}, {word}, {old})" if enable.varying else word
                 self.line(f"store(&s.{place}[k], {word});", depth + 1)
                 if chunk == len(read.chunks) - 1:
                     self.line("}", depth)
                 continue
-            old = self._state(source, 0, 1)[0].code
             choice = f"choose({enable.code}, {word}, {old})" if enable.varying else f"{enable.code} ? {word} : {old}"
             self.line(f"const {kind} n_{place} = {choice};", depth)
             yield place
