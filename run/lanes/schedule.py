@@ -4,8 +4,9 @@ A multiplexer with a uniform select is a branch: cells that only one side needs 
 selected. Each cell has a *scope*: the innermost branch that contains all of its uses.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from neuroncore_rtl.run.lanes.netlist import Bit, Cell, Unsupported
@@ -15,9 +16,11 @@ __all__ = ["Scope", "Switch", "schedule", "switch_of"]
 GUARD = "guard"
 """Replaces a multiplexer's name in the scope of cells that only a condition of the caller needs."""
 
+CHAINS = 4
+"""Results whose cells alternate. A processor executes them at the same time, each of which waits for its last cell."""
+
 BRANCH_CELLS = 6
 """Minimum cells that a branch must save; otherwise both sides are evaluated."""
-
 
 SWITCH_CASES = 4
 """Minimum cases of a switch: a multiplexer with selects that compare one value with constants."""
@@ -84,31 +87,44 @@ def _common(a: Scope, b: Scope) -> Scope:
     return a
 
 
+def _chain(cells: Mapping[str, Cell], sink: str, done: Set[str]) -> list[str]:
+    """Return the names of `sink` and the cells that it depends on, without those `done`, each after what it reads."""
+    chain: list[str] = []
+    finished = {sink: False}
+    stack = [(sink, iter(cells[sink].bits()))]
+    while stack:
+        name, bits = stack[-1]
+        for bit in bits:
+            if not isinstance(bit, tuple) or bit[0] not in cells or bit[0] in done:
+                continue
+            if finished.get(bit[0]) is False:
+                raise Unsupported(f"{bit[0]} depends on itself within a cycle")
+            if bit[0] not in finished:
+                finished[bit[0]] = False
+                stack.append((bit[0], iter(cells[bit[0]].bits())))
+                break
+        else:
+            stack.pop()
+            finished[name] = True
+            chain.append(name)
+    return chain
+
+
 def _ordered(cells: Mapping[str, Cell], sinks: Iterable[Bit]) -> list[str]:
-    """Return the names of the cells that the bits `sinks` depend on, each after the cells that it reads."""
-    order: list[str] = []
-    state: dict[str, int] = {}
-    for sink in sinks:
-        if not isinstance(sink, tuple) or sink[0] not in cells or sink[0] in state:
-            continue
-        stack = [(sink[0], iter(cells[sink[0]].bits()))]
-        state[sink[0]] = 1
-        while stack:
-            name, bits = stack[-1]
-            for bit in bits:
-                if not isinstance(bit, tuple) or bit[0] not in cells:
-                    continue
-                if state.get(bit[0]) == 1:
-                    raise Unsupported(f"{bit[0]} depends on itself within a cycle")
-                if bit[0] not in state:
-                    state[bit[0]] = 1
-                    stack.append((bit[0], iter(cells[bit[0]].bits())))
-                    break
-            else:
-                stack.pop()
-                state[name] = 2
-                order.append(name)
-    return order
+    """Return the names of the cells that the bits `sinks` depend on, each after the cells that it reads.
+
+    The chains of `CHAINS` sinks alternate: each cell is at its first place in one of them, which is after the places of
+    the cells that it reads.
+    """
+    order: dict[str, None] = {}
+    sources = iter(dict.fromkeys(sink[0] for sink in sinks if isinstance(sink, tuple) and sink[0] in cells))
+    while some := [*islice((source for source in sources if source not in order), CHAINS)]:
+        places: dict[str, int] = {}
+        for source in some:
+            for place, name in enumerate(_chain(cells, source, order.keys())):
+                places[name] = min(place, places.get(name, place))
+        order |= dict.fromkeys(sorted(places, key=places.__getitem__))
+    return [*order]
 
 
 def schedule(

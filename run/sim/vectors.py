@@ -91,7 +91,10 @@ LEVELS = {
 FLAGS = ("-O2", "-g0", "-fPIC", "-fno-sanitize=all", "-fno-exceptions", "-fno-rtti", "-std=c++17", "-Wno-everything")
 """C++ flags. Jump threading, a compiler pass, is limited: it takes minutes if lanes share hundreds of conditions."""
 
-HELD_BACK = ("-mllvm", "-jump-threading-phi-threshold=1", "-mllvm", "-jump-threading-implication-search-threshold=0")
+HELD_BACK = (
+    *("-mllvm", "-jump-threading-phi-threshold=1", "-mllvm", "-jump-threading-implication-search-threshold=0"),
+    *("-mllvm", "-enable-misched=false"),
+)
 
 
 @cache
