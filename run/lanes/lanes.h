@@ -50,8 +50,8 @@ INLINE uint32_t parity(uint64_t x) { return __builtin_parityll(x); }
 INLINE V32 parity(V32 x) { x ^= x >> 16; x ^= x >> 8; x ^= x >> 4; x ^= x >> 2; x ^= x >> 1; return x & 1u; }
 INLINE V32 parity(V64 x) { return parity(narrow(x ^ x >> 32)); }
 
-INLINE V32 choose(V32 s, V32 high, V32 low) { return low ^ ((low ^ high) & -s); }
-INLINE V64 choose(V32 s, V64 high, V64 low) { return low ^ ((low ^ high) & -wide(s)); }
+INLINE V32 choose(V32 s, V32 high, V32 low) { return s != 0u ? high : low; }
+INLINE V64 choose(V32 s, V64 high, V64 low) { return wide(s) != 0ull ? high : low; }
 
 // Sign extension: n is the number of bits above the value.
 INLINE uint32_t signed_32(uint32_t x, int n) { return (uint32_t)((int32_t)(x << n) >> n); }
