@@ -46,7 +46,8 @@ def switch_of(cell: Cell, cells: Mapping[str, Cell]) -> Switch | None:
         a, b = compare.operands["A"], compare.operands.get("B", [0] * len(compare.operands["A"]))
         if all(isinstance(bit, int) for bit in a):
             a, b = b, a
-        if len(a) != len(b) or not all(isinstance(bit, int) for bit in b) or len(a) > 32:
+        narrow = len(b) < len(a) and compare.signed != {"A", "B"}  # Yosys removes leading zeros of a constant
+        if (len(a) != len(b) and not narrow) or not all(isinstance(bit, int) for bit in b) or len(a) > 32:
             return None
         found.setdefault(tuple(a), []).append(sum(bit << n for n, bit in enumerate(b) if isinstance(bit, int)))
     (bits, values), *others = found.items()
