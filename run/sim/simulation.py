@@ -160,11 +160,11 @@ def _fingerprint(design: Design, sim: str, waves: bool) -> str:
 
 
 def _toolchain() -> str:
-    """Return a short hash that changes with the versions of Verilator and the compiler, not with the project's path."""
+    """Return a short hash that changes with Verilator, the compiler and `LIBRARY`, not with the project's path."""
     tool = verilator.find_verilator()
     assert tool is not None, "build() requires Verilator first"
     program = tool.program if tool.origin == "system" else verilator.LAUNCHER.read_text()
-    return _hash((program, tool.version, clang.STANDARD_LIBRARY.name))
+    return _hash((program, tool.version, clang.STANDARD_LIBRARY.name, verilator.LIBRARY.read_text()))
 
 
 def _hash(content: object) -> str:
