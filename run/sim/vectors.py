@@ -89,12 +89,14 @@ LEVELS = {
 """Levels by name, best first; `plain` runs on any processor."""
 
 FLAGS = ("-O2", "-g0", "-fPIC", "-fno-sanitize=all", "-fno-exceptions", "-fno-rtti", "-std=c++17", "-Wno-everything")
-"""C++ flags. Jump threading, a compiler pass, is limited: it takes minutes if lanes share hundreds of conditions."""
+"""C++ flags."""
 
 HELD_BACK = (
     *("-mllvm", "-jump-threading-phi-threshold=1", "-mllvm", "-jump-threading-implication-search-threshold=0"),
     *("-mllvm", "-enable-misched=false"),
 )
+"""Jump threading takes minutes if lanes share hundreds of conditions. The scheduler of instructions would undo the
+order of cells (`CHAINS` in `run.lanes.schedule`)."""
 
 
 @cache
