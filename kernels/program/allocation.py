@@ -63,6 +63,7 @@ def addresses(
 def _addresses(
     spans: _Spans, space: Allocator, storage: Storage, sources: Mapping[int, SourceLine], steps: int, packed: bool
 ) -> dict[int, int]:
+    """Return the addresses of the buffers of one memory."""
     try:
         return _next_fit(spans, space, storage, sources, steps)
     except OutOfMemory:

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from neuroncore_rtl.kernels.program.allocation import ON_CHIP
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.spec.isa import Storage
 
 __all__ = ["MemoryPressure"]
-
-STORAGES = (Storage.SBUF, Storage.PSUM)
 
 LEFT, OWN = 0.25, 0.125
 """Fractions of the share of a memory: loads leave the first to results, since an engine that may not allocate a result
@@ -50,20 +49,20 @@ class MemoryPressure:
         self._first = first
         self._sizes = {number: (named[number].storage, named[number].size) for number in first}
         self._born: list[list[int]] = [[] for _ in buffers]
-        changes: dict[Storage, Any] = {storage: np.zeros(len(buffers) + 1, np.int64) for storage in STORAGES}
+        changes: dict[Storage, Any] = {storage: np.zeros(len(buffers) + 1, np.int64) for storage in ON_CHIP}
         for number, (storage, size) in self._sizes.items():
             self._born[first[number]].append(number)
             changes[storage][first[number]] += size
             changes[storage][last[number] + 1] -= size
-        self._in_order = {storage: changes[storage].cumsum() for storage in STORAGES}
-        self._most: dict[Storage, float] = {storage: shares[storage] * len(space.room(storage)) for storage in STORAGES}
+        self._in_order = {storage: changes[storage].cumsum() for storage in ON_CHIP}
+        self._most: dict[Storage, float] = {storage: shares[storage] * len(space.room(storage)) for storage in ON_CHIP}
         for number in always:
             self._most[named[number].storage] -= named[number].size
         self._placed: set[int] = set()
         self._early: set[int] = set()
-        self._early_bytes: dict[Storage, int] = dict.fromkeys(STORAGES, 0)
+        self._early_bytes: dict[Storage, int] = dict.fromkeys(ON_CHIP, 0)
         self._loaded: set[int] = set()  # those of the early buffers that loads allocated
-        self._loaded_bytes: dict[Storage, int] = dict.fromkeys(STORAGES, 0)
+        self._loaded_bytes: dict[Storage, int] = dict.fromkeys(ON_CHIP, 0)
         self._farthest = 0
 
     def needed(self, unit: int) -> bool:
@@ -72,7 +71,7 @@ class MemoryPressure:
 
     def fits(self, unit: int, oldest: int, load: bool) -> bool:
         """Return whether memory suffices to start a unit now; `oldest` is the first unit that has not started."""
-        wanted: dict[Storage, int] = dict.fromkeys(STORAGES, 0)
+        wanted: dict[Storage, int] = dict.fromkeys(ON_CHIP, 0)
         for number in self._buffers[unit]:
             if number not in self._placed:
                 storage, size = self._sizes[number]

@@ -17,7 +17,7 @@ GUARD = "guard"
 """Replaces a multiplexer's name in the scope of cells that only a condition of the caller needs."""
 
 CHAINS = 4
-"""Results whose cells alternate. A processor executes them at the same time, each of which waits for its last cell."""
+"""Results whose cells alternate: a processor executes cells of several results at a time, those of one in turn."""
 
 BRANCH_CELLS = 6
 """Minimum cells that a branch must save; otherwise both sides are evaluated."""
@@ -89,7 +89,7 @@ def _common(a: Scope, b: Scope) -> Scope:
 
 
 def _chain(cells: Mapping[str, Cell], sink: str, done: Set[str]) -> list[str]:
-    """Return the names of `sink` and the cells that it depends on, without those `done`, each after what it reads."""
+    """Return the names of `sink` and the cells that it depends on, but those `done`, each after the cells it reads."""
     chain: list[str] = []
     finished = {sink: False}
     stack = [(sink, iter(cells[sink].bits()))]
