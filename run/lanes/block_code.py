@@ -9,12 +9,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise, takewhile
 
-from neuroncore_rtl.run.lanes.lane_code import GRANULES, GROUP, LaneCode, ctype
+from neuroncore_rtl.run.lanes.lane_code import GROUP, LaneCode, ctype
 from neuroncore_rtl.run.lanes.netlist import Bit, LanesNetlist, NetlistInstance, Unsupported
 from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule
 from neuroncore_rtl.run.lanes.values import Expression, Values, runs, word
 
 __all__ = ["BlockCode"]
+
+LONG = 16
+"""Granules of a block from which on it begins first and ends last."""
 
 Place = tuple[str, str, int]
 """Origin of bits (see `BlockCode._origin`): kind, name, and a number that differs between instances."""
@@ -45,8 +48,8 @@ class BlockCode(LaneCode):
     """C++ code of a block, treated as a lane with one instance that contains other lanes.
 
     `modules` are the block and its lanes, from Yosys' `write_json`. `lanes` has the code, `order` the instances, of
-    each kind of lane, by module. More than `threads` do not pay; a block that `is_long` ends last. Raises Unsupported
-    if it cannot be evaluated this way.
+    each kind of lane, by module. More than `threads` do not pay; a block that `is_long` begins first and
+    ends last. Raises Unsupported if it cannot be evaluated this way.
     """
 
     def __init__(self, modules: Mapping[str, dict], name: str):
@@ -66,7 +69,7 @@ class BlockCode(LaneCode):
             }
             self.lanes[module] = LaneCode(lane, len(instances), alike)
         granules = max((lane.granules for lane in self.lanes.values()), default=0)
-        self.threads, self.is_long = 1 + granules, granules == GRANULES
+        self.threads, self.is_long = 1 + granules, granules >= LONG
         for module, lane in self.lanes.items():
             for port in lane.netlist.inputs:
                 if port not in lane.uniform | lane.late and (passed := self._passed(module, lane, port)):

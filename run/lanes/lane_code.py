@@ -17,7 +17,7 @@ from neuroncore_rtl.run.lanes.netlist import (
 from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule, switch_of
 from neuroncore_rtl.run.lanes.values import Expression, Values, word
 
-__all__ = ["GRANULES", "GROUP", "LaneCode", "ctype"]
+__all__ = ["GROUP", "LaneCode", "ctype"]
 
 GROUP = 16
 """Granularity of instance counts: elements of the widest vector."""
@@ -25,7 +25,10 @@ GROUP = 16
 PAGE = 1024
 """Words of a page of memory: the same places of pages compete for a set of the cache."""
 
-GRANULES = 16
+AHEAD = 512
+"""Words that the processor may load ahead of a loop. Between arrays of pages: threads step the end and the start."""
+
+GRANULES = 32
 """Most granules of a loop over instances."""
 
 GRANULE = 1 << 14
@@ -162,9 +165,11 @@ class LaneCode:
         self.lines.append("  " * depth + text)
 
     def _member(self, width: int, name: str, uniform: bool) -> None:
+        self.line(f"{ctype(width)} {name};" if uniform else f"alignas(64) {ctype(width)} {name}[{self._room()}];")
+
+    def _room(self) -> int:
         # After pages, an extra group keeps the values of one instance in different sets of the cache.
-        count = self.count + GROUP * (self.count % PAGE == 0)
-        self.line(f"{ctype(width)} {name};" if uniform else f"alignas(64) {ctype(width)} {name}[{count}];")
+        return self.count + GROUP * (self.count % PAGE == 0) + AHEAD * (self.count >= PAGE)
 
     def _structure(self) -> None:
         netlist = self.netlist
@@ -172,7 +177,7 @@ class LaneCode:
         for port, (_, distance) in self.passed.items():
             kind, place = ctype(netlist.inputs[port]), self.places[port]
             self.line(f"{kind} *{place}, *next_{place};  // of this and of the next step")
-            self.line(f"alignas(64) {kind} room_{place}[2][{self.count + distance + GROUP}];")
+            self.line(f"alignas(64) {kind} room_{place}[2][{self._room() + distance}];")
         for source, width in netlist.widths.items():
             if source not in netlist.cells and source not in self.passed:
                 self._member(width, self.places[source], source in self.uniform)
@@ -304,7 +309,9 @@ class LaneCode:
             *(b for key, scope in inner.guarded.items() for b in self._scope_bits(scope, guarded[key])),
         ]
         self._uniform_body([bit for bit in [*used, *guards] if self.is_uniform(bit)])
-        self.line("for (int k = first; k < last; k += WIDTH) {")
+        self.line("const int low = first < last ? first : last, high = first < last ? last : first;")
+        self.line("for (int n = 0; n < high - low; n += WIDTH) {")
+        self.line("const int k = first < last ? low + n : high - WIDTH - n;", 2)
         self._body(inner, 2)
         for register in varying:
             self.line(f"const V{word(register.width)} n_{self.places[register.name]} = {self._next(register)};", 2)

@@ -1,10 +1,12 @@
 // Threads that step loops over instances beside the main thread, which evaluates the rest of the design.
 //
 // `Loop::begin` offers a loop, divided into granules, and returns; `Loop::end` waits for it. Each thread has a range of
-// the granules, which it takes from the first on; a thread with an empty range takes the last granule of another one.
-// So a granule is mostly stepped by the same thread, whose cache has its state. Granules are disjoint, so results do
-// not depend on who takes them. The main thread waits only for granules that helpers have taken, never for a helper that
-// sleeps or, after a fork, does not exist.
+// the granules: the main thread the first ones, as many as it took in the last steps. So a granule is mostly stepped by
+// the same thread, whose cache has its state. The main thread steps downwards, so that what the processor loads ahead
+// is never the start of the next range. A thread takes half of what is left of its range at a time, since an atomic
+// operation waits for all earlier stores, and in the end the granule of another range that its owner would take last.
+// Granules are disjoint, so results do not depend on who takes them. The main thread waits only for granules that
+// helpers have taken, never for a helper that sleeps or, after a fork, does not exist.
 #pragma once
 #include <linux/futex.h>
 #include <pthread.h>
@@ -33,17 +35,18 @@ constexpr int LONGEST = 1 << 14;
 template <class T> static inline T get(const T& x) { return __atomic_load_n(&x, __ATOMIC_ACQUIRE); }
 
 struct Loop {
-  void (*body)(void* block, int first, int last);
+  void (*body)(void* block, int first, int last);  // downwards if `last` is less
   void* block;
   int count, unit, granules;  // instances; they are divided at multiples of `unit`
   uint32_t step;
   bool shared;                   // this step has been offered to the helpers
+  float share;                   // granules of a step that the main thread takes, on average
   alignas(128) uint32_t done;    // granules, of all steps
   struct alignas(128) { uint64_t of; } range[MOST_THREADS];  // of each thread: number of the step, first granule, end
 
   void begin();
   void end();
-  bool take(int thread);
+  int take(int thread);
 };
 
 // One pool of a process: each library contains this code, and the loader selects one of them.
@@ -66,21 +69,25 @@ struct Pool {
 inline Pool pool{};
 inline thread_local bool inside;  // this thread steps an instance of a loop; it steps loops of that instance alone
 
-// Take a granule and step it; false if all have been taken. An old `range` is never equal to a new one.
-inline bool Loop::take(int thread) {
+// Take granules and step them; return their number, 0 if all have been taken. An old `range` is never equal to a new one.
+inline int Loop::take(int thread) {
   for (int n = 0; n < pool.threads; n++) {
-    uint64_t& of = range[thread + n < pool.threads ? thread + n : thread + n - pool.threads].of;
+    const int owner = thread + n < pool.threads ? thread + n : thread + n - pool.threads;
+    uint64_t& of = range[owner].of;
     for (uint64_t old = get(of); (old >> 16 & 0xffff) < (old & 0xffff);) {
-      const int granule = n ? (int)(old & 0xffff) - 1 : (int)(old >> 16 & 0xffff);
-      if (!__atomic_compare_exchange_n(&of, &old, n ? old - 1 : old + 0x10000, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-        continue;
-      const int units = count / unit;
-      body(block, units * granule / granules * unit, units * (granule + 1) / granules * unit);
-      __atomic_fetch_add(&done, 1, __ATOMIC_RELEASE);
-      return true;
+      const int from = (int)(old >> 16 & 0xffff), to = (int)(old & 0xffff), size = n ? 1 : (to - from + 1) / 2;
+      const bool top = !owner == !n;
+      const uint64_t rest = top ? old - size : old + ((uint64_t)size << 16);
+      if (!__atomic_compare_exchange_n(&of, &old, rest, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) continue;
+      const int units = count / unit, granule = top ? to - size : from;
+      const int first = units * granule / granules * unit, last = units * (granule + size) / granules * unit;
+      if (thread || n) body(block, first, last);
+      else body(block, last, first);
+      __atomic_fetch_add(&done, size, __ATOMIC_RELEASE);
+      return size;
     }
   }
-  return false;
+  return 0;
 }
 
 inline void Loop::begin() {
@@ -93,8 +100,9 @@ inline void Loop::begin() {
     return body(block, 0, count);
   }
   step++;
+  const int own = (int)(share + 0.5f), rest = granules - own, helpers = pool.threads - 1;
   for (int n = 0; n < pool.threads; n++) {
-    const uint64_t first = granules * n / pool.threads, last = granules * (n + 1) / pool.threads;
+    const uint64_t first = n ? own + rest * (n - 1) / helpers : 0, last = own + rest * n / helpers;
     __atomic_store_n(&range[n].of, (uint64_t)step << 32 | first << 16 | last, __ATOMIC_RELEASE);
   }
   pool.offer(*this);
@@ -102,7 +110,9 @@ inline void Loop::begin() {
 
 inline void Loop::end() {
   if (!shared) return;
-  while (take(0)) {}
+  int taken = 0;
+  while (const int size = take(0)) taken += size;
+  share += (taken - share) / 8;
   pool.wait(*this);
 }
 

@@ -26,6 +26,8 @@ def verilog(code: BlockCode) -> str:
     returned = ", ".join(f"output {bits(width)} {port}" for port, width in outputs)
     early = [port if width == 1 else f"{port}[0]" for port, width in inputs]
     step = f"lanes_begun + int'(^{{{', '.join(early)}}})" if code.is_long else "lanes_step"
+    # Verilator evaluates the causes of events before all else at an edge: so a long block is the first to begin.
+    between = ["  end", "  always @(lanes_step) begin"]
     lines = [
         "`ifndef LANES_BEGUN",
         "`define LANES_BEGUN",
@@ -44,6 +46,7 @@ def verilog(code: BlockCode) -> str:
         "  /* verilator lint_off BLKSEQ */",
         "  always @(posedge clk) begin",
         f"    lanes_step = {name}_begin(lanes_state, {', '.join(port for port, _ in inputs)});",
+        *(between if code.is_long else []),
         "    lanes_begun = lanes_begun + 1;",
         "  end",
         "  /* verilator lint_on BLKSEQ */",

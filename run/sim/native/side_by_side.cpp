@@ -25,7 +25,7 @@ lanes::Loop loop{};
 
 void evaluate_range(void*, int first, int last) {
     lanes::inside = loop.shared;
-    for (int n = first; n < last; n++) evaluate(instances[n]);
+    while (first != last) evaluate(instances[first < last ? first++ : --first]);
     lanes::inside = false;
 }
 

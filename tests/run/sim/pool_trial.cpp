@@ -18,7 +18,10 @@ static void body(void* of, int first, int last) {
   const uint32_t *before = s.word[s.step & 1];
   uint32_t* after = s.word[~s.step & 1];
   if (s.step % 8 == 0) sched_yield();  // other threads come first
-  for (int k = first; k < last; k++) after[k] += 1 + before[COUNT - 1 - k] - after[k];
+  while (first != last) {
+    const int k = first < last ? first++ : --first;
+    after[k] += 1 + before[COUNT - 1 - k] - after[k];
+  }
 }
 
 static bool run(Words (&both)[2], uint32_t steps) {
