@@ -14,6 +14,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.core import Core
 from neuroncore_rtl.hdl.core_ports import core_signature
 from neuroncore_rtl.hdl.link.counters import LinkCounters
+from neuroncore_rtl.hdl.link.end import CREDITS
 from neuroncore_rtl.hdl.link.fabric import add_node
 from neuroncore_rtl.hdl.link.flit import frame_layout
 from neuroncore_rtl.hdl.link.route import CHIP_BITS
@@ -38,6 +39,7 @@ class Chip(wiring.Component):
         cores: ports of each `hdl.core.Core`, except those to the links.
         tx, rx, rx_present: frames, one port per direction; see `hdl.link.node.LinkNode`.
         dead: one bit per direction, set when that link has failed.
+        credits_used: credits in use at this end of each link; see `hdl.link.end.LinkEnd`.
         link_counters: counters of this end of each link.
     """
 
@@ -52,6 +54,7 @@ class Chip(wiring.Component):
                 "rx": In(frame).array(directions),
                 "rx_present": In(1).array(directions),
                 "dead": Out(directions),
+                "credits_used": Out(data.ArrayLayout(CREDITS, directions)),
                 "link_counters": Out(data.ArrayLayout(LinkCounters, directions)),
             }
         )
@@ -66,6 +69,7 @@ class Chip(wiring.Component):
                 self.tx[direction].eq(node.tx[direction]),
                 node.rx[direction].eq(self.rx[direction]),
                 node.rx_present[direction].eq(self.rx_present[direction]),
+                self.credits_used[direction].eq(node.credits_used[direction]),
                 self.link_counters[direction].eq(node.counters[direction]),
             ]
         build = partial(Core, instance.core, instance.link_bytes)

@@ -13,6 +13,7 @@ from amaranth.lib.wiring import Out
 from neuroncore_rtl.hdl.chip import Chip
 from neuroncore_rtl.hdl.core_ports import core_signature
 from neuroncore_rtl.hdl.link.counters import LinkCounters
+from neuroncore_rtl.hdl.link.end import CREDITS
 from neuroncore_rtl.hdl.link.fabric import add_wires, connect_disturbance, disturbance_ports
 from neuroncore_rtl.hdl.link.wire import DISTURBANCE
 from neuroncore_rtl.hdl.verilog.hierarchy import lead_out, shared
@@ -36,7 +37,8 @@ class LinkedCores(wiring.Component):
             next: invert bit `flip_bit` of the frame, lose the frame, deliver the previous frame instead, deliver
             nothing. Wire w leads from chip w // directions in direction w % directions.
         dead: one bit per wire, set when its link has failed; held until reset.
-        link_counters: event counters of the sending end of each wire.
+        credits_used: credits in use at the sending end of each wire; see `hdl.link.end.LinkEnd`.
+        link_counters: event counters of that end.
     """
 
     def __init__(self, instance: Instance):
@@ -47,6 +49,7 @@ class LinkedCores(wiring.Component):
                 "cores": Out(core_signature(instance.core)).array(instance.cores),
                 **disturbance_ports(wires),
                 "dead": Out(wires),
+                "credits_used": Out(data.ArrayLayout(CREDITS, wires)),
                 "link_counters": Out(data.ArrayLayout(LinkCounters, wires)),
             }
         )
@@ -55,7 +58,7 @@ class LinkedCores(wiring.Component):
         m = Module()
         instance = self.instance
         build = partial(Chip, instance)
-        chips = [shared(m, f"chip_{chip}", "chip", build, platform) for chip in range(instance.chips)]
+        chips = [shared(m, f"chip_{chip}", "linked_chip", build, platform) for chip in range(instance.chips)]
         disturbance = [Signal(DISTURBANCE, name=f"disturbance_{wire}") for wire in range(self.wires)]
         connect_disturbance(m, self, disturbance)
         add_wires(m, instance, chips, disturbance, platform)
@@ -66,6 +69,9 @@ class LinkedCores(wiring.Component):
                 lead_out(m, ports, chip.cores[core], self.cores[CORES_PER_CHIP * number + core])
             for direction in range(instance.directions):
                 wire = instance.directions * number + direction
-                m.d.comb += self.link_counters[wire].eq(chip.link_counters[direction])
+                m.d.comb += [
+                    self.credits_used[wire].eq(chip.credits_used[direction]),
+                    self.link_counters[wire].eq(chip.link_counters[direction]),
+                ]
         m.d.comb += self.dead.eq(Cat(chip.dead for chip in chips))
         return m

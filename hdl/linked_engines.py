@@ -17,6 +17,7 @@ from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
 from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
 from neuroncore_rtl.hdl.collective.instruction import CollectiveInstruction
 from neuroncore_rtl.hdl.link.counters import LinkCounters
+from neuroncore_rtl.hdl.link.end import CREDITS
 from neuroncore_rtl.hdl.link.fabric import Fabric, connect_disturbance, disturbance_ports
 from neuroncore_rtl.hdl.memory.axi import AxiPort
 from neuroncore_rtl.hdl.primitives.engine_error import DetailedError
@@ -36,7 +37,7 @@ class LinkedEngines(wiring.Component):
     Ports:
         instructions: one stream per core.
         axi: ports to the cores' HBM: core 0's ports of all channels, then core 1's, and so on.
-        flip, flip_bit, drop, repeated, cut, dead, link_counters: see `hdl.instance.LinkedCores`.
+        flip, flip_bit, drop, repeated, cut, dead, credits_used, link_counters: see `hdl.instance.LinkedCores`.
         retired: one bit per core, a pulse for each retired instruction.
         failed: one bit per core, set when its engine has an error.
         errors, counters: error and event counters of each engine.
@@ -55,6 +56,7 @@ class LinkedEngines(wiring.Component):
                 "errors": Out(data.ArrayLayout(DetailedError, cores)),
                 "counters": Out(data.ArrayLayout(CollectiveCounters, cores)),
                 "dead": Out(wires),
+                "credits_used": Out(data.ArrayLayout(CREDITS, wires)),
                 "link_counters": Out(data.ArrayLayout(LinkCounters, wires)),
             }
         )
@@ -83,6 +85,7 @@ class LinkedEngines(wiring.Component):
             m.d.comb += self.link_counters[wire].eq(counters)
         m.d.comb += [
             self.dead.eq(fabric.dead),
+            self.credits_used.eq(fabric.credits_used),
             self.retired.eq(Cat(engine.retired for engine in engines)),
             self.failed.eq(Cat(engine.error.valid for engine in engines)),
         ]

@@ -6,7 +6,7 @@ o <- Receiver <- CRC checked <- rx
 """
 
 from amaranth import Module, Signal
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.link.counters import LinkCounters
@@ -17,7 +17,10 @@ from neuroncore_rtl.hdl.link.sender import LinkSender
 from neuroncore_rtl.hdl.primitives.counting import count
 from neuroncore_rtl.spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
 
-__all__ = ["LinkEnd", "sequence_window"]
+__all__ = ["CREDITS", "LinkEnd", "sequence_window"]
+
+CREDITS = data.ArrayLayout(SEQUENCE_BITS, VIRTUAL_CHANNELS)
+"""Numbers of credits, one per virtual channel."""
 
 
 def sequence_window(latency: int) -> int:
@@ -57,6 +60,8 @@ class LinkEnd(wiring.Component):
         rx: a frame from the wire, if `rx_present`.
         dead: for `DEAD_CYCLES` cycles no good frame arrived, or no flit in flight was acknowledged; set until reset.
             The end still works if the wire recovers.
+        credits_used: flits of each virtual channel for which the other end has not returned a credit, as far as this
+            end knows.
     """
 
     SEND_LATENCY = 2
@@ -83,6 +88,7 @@ class LinkEnd(wiring.Component):
                 "rx": In(frame_layout(link_bytes)),
                 "rx_present": In(1),
                 "dead": Out(1),
+                "credits_used": Out(CREDITS),
                 "counters": Out(LinkCounters),
             }
         )
@@ -97,6 +103,7 @@ class LinkEnd(wiring.Component):
         for vc in range(VIRTUAL_CHANNELS):
             wiring.connect(m, sender.i[vc], wiring.flipped(self.i[vc]))
             wiring.connect(m, receiver.o[vc], wiring.flipped(self.o[vc]))
+            m.d.comb += self.credits_used[vc].eq(sender.credits_consumed[vc] - sender.credits_returned[vc])
 
         said = Signal(body)
         m.d.comb += [

@@ -12,6 +12,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.link.counters import LinkCounters
+from neuroncore_rtl.hdl.link.end import CREDITS
 from neuroncore_rtl.hdl.link.flit import flit_stream
 from neuroncore_rtl.hdl.link.node import LinkNode
 from neuroncore_rtl.hdl.link.route import LOCAL_PORTS, ring_sizes
@@ -94,7 +95,7 @@ class Fabric(wiring.Component):
             instance.
         o: streams of flits to the cores, with the same index. See `Router.local_out`.
         disturbance: faults of each wire (`DISTURBANCE`).
-        dead: one bit per link end; see `LinkEnd`.
+        dead, credits_used, counters: of each link end; see `LinkEnd`.
     """
 
     def __init__(self, instance: Instance):
@@ -107,6 +108,7 @@ class Fabric(wiring.Component):
                 "o": Out(flits).array(CHANNELS * instance.cores),
                 "disturbance": In(DISTURBANCE).array(wires),
                 "dead": Out(wires),
+                "credits_used": Out(data.ArrayLayout(CREDITS, wires)),
                 "counters": Out(LinkCounters).array(wires),
             }
         )
@@ -128,6 +130,7 @@ class Fabric(wiring.Component):
             chip, direction = divmod(wire, instance.directions)
             m.d.comb += [
                 self.dead[wire].eq(nodes[chip].dead[direction]),
+                self.credits_used[wire].eq(nodes[chip].credits_used[direction]),
                 self.counters[wire].eq(nodes[chip].counters[direction]),
             ]
         return m

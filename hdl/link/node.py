@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.link.counters import LinkCounters
-from neuroncore_rtl.hdl.link.end import LinkEnd
+from neuroncore_rtl.hdl.link.end import CREDITS, LinkEnd
 from neuroncore_rtl.hdl.link.flit import flit_stream, frame_layout
 from neuroncore_rtl.hdl.link.route import CHIP_BITS, LOCAL_PORTS
 from neuroncore_rtl.hdl.link.router import Router
@@ -40,6 +40,7 @@ class LinkNode(wiring.Component):
                 "rx": In(frame).array(instance.directions),
                 "rx_present": In(1).array(instance.directions),
                 "dead": Out(instance.directions),
+                "credits_used": Out(CREDITS).array(instance.directions),
                 "counters": Out(LinkCounters).array(instance.directions),
             }
         )
@@ -63,6 +64,7 @@ class LinkNode(wiring.Component):
                 end.rx.eq(self.rx[direction]),
                 end.rx_present.eq(self.rx_present[direction]),
                 self.dead[direction].eq(end.dead),
+                self.credits_used[direction].eq(end.credits_used),
                 self.counters[direction].eq(end.counters),
             ]
         return m

@@ -41,6 +41,9 @@ def room_of(memories: np.ndarray) -> int:
 ROUNDS = 256
 """Most images that a lone core runs one after another."""
 
+MANY = 8
+"""Chips, from which on a chip is a hierarchical block, instead of a core: Verilator evaluates less around them."""
+
 PATIENCE = 8192
 """Idle cycles after which a run is stopped."""
 
@@ -158,16 +161,17 @@ class CoreDevice:
         }
         links = []
         if self.instance:
-            defines |= {"LINKS": ""} | link_defines(self.instance, "cores", node="chip_{chip}.node", waves=waves)
+            defines |= {"LINKS": ""} | link_defines(self.instance, "cores", node="chip_{chip}", waves=waves)
             links = [LINK_DISTURBANCE, LINK_VIEW]
         parts = (*subject_ports.hbm_sources(self.check_axi), *links, text)
         design = harness(__file__, defines["TOP"], defines, *parts, waves=waves)
         blocks, kept = _blocks_and_kept(design.verilog if self.instance else text)
         if self.instance:
             kept += modules_of(design.verilog, _LINKS)
-            blocks, kept = ((), (*blocks, *kept)) if self.inside and waves else (("core", *blocks), kept)
-        side_by_side = ("core", cores) if "core" in blocks and not waves else None
-        return replace(design, hier_blocks=blocks, kept=kept, side_by_side=side_by_side)
+            apart = ("core", cores) if waves or self.instance.chips < MANY else ("linked_chip", self.instance.chips)
+            blocks, kept = ((), (*blocks, *kept)) if self.inside and waves else ((apart[0], *blocks), kept)
+            design = replace(design, side_by_side=None if waves else apart)
+        return replace(design, hier_blocks=blocks, kept=kept)
 
     def load(self, work: CoreWork, directory: Path) -> tuple[list[str], int]:
         self._check(work)

@@ -49,6 +49,7 @@ module `TOP (
     wire [`WIRES*10-1:0] flip_bit;
     wire [`WIRES*32-1:0] disturbed;
     wire [`WIRES*`LINK_COUNTERS-1:0] link_counters;
+    wire [`WIRES*16-1:0] credits_used;
 `endif
 
     // Who runs: a core that is not started is as good as one with an error.
@@ -115,7 +116,7 @@ module `TOP (
     `SUBJECT (
         `PORTS,
 `ifdef LINKS
-        .flip, .flip_bit, .drop, .repeated, .cut, .dead, .link_counters,
+        .flip, .flip_bit, .drop, .repeated, .cut, .dead, .credits_used, .link_counters,
 `endif
         .clk, .rst
     );

@@ -142,7 +142,7 @@ def link_views(
         instance: the instance.
         fabric: path of the fabric in the harness.
         counters: expression of a sender's counters, with {} for the wire's number.
-        node: path of a chip's node in the fabric.
+        node: path of a chip, or of its node, in the fabric.
         disturbed: expression, set when a frame is disturbed, with {} for the wire's number.
         credits: whether the senders' credit counters are visible.
         waves: whether a waveform is recorded.
@@ -151,12 +151,9 @@ def link_views(
     for wire in range(instance.chips * instance.directions):
         chip, direction = divmod(wire, instance.directions)
         at = f"{fabric}.{node.format(chip=chip)}"
-        sender = f"{at}.end_{direction}.sender"
         ports = {name: name for name in ("clk", "sampling", "cycle", "samples")} | {"wire_number": f"32'd{wire}"}
         for vc in (0, 1):
-            ports[f"credits_used{vc}"] = (
-                f"({sender}.credits_consumed{vc} - {sender}.credits_returned{vc}) & 8'd`WINDOW" if credits else "8'd0"
-            )
+            ports[f"credits_used{vc}"] = f"credits_used[{16 * wire + 8 * vc} +: 8]" if credits else "8'd0"
         if waves:
             ports["frame"] = f"{at}__tx__{direction}"
             ports |= {"disturbed": disturbed.format(wire), "dead": f"dead[{wire}]"}

@@ -1,7 +1,8 @@
 """Paths without a register through a core and through the links of a chip.
 
-In a simulation of an instance each core is evaluated once an edge (run/sim/native/side_by_side.cpp). So no output that
-depends on an input in the same cycle may lead back to an input of a core.
+In a simulation of an instance each core or chip is evaluated once an edge (run/sim/native/side_by_side.cpp). So no
+output that depends on an input in the same cycle may lead back to an input of a core, or of a chip. No path leads
+through the node of a chip, so a chip has only the paths of its cores.
 """
 
 from amaranth import Module, Signal

@@ -56,6 +56,7 @@ module collective (
     wire [`CORES*`CORE_COUNTERS-1:0] core_counters;
     wire [`WIRES-1:0]               dead;
     wire [`WIRES*`LINK_COUNTERS-1:0] link_counters;
+    wire [`WIRES*16-1:0] credits_used;
     wire moves = |counting || |taken || |retired || |(arvalid & arready) || |(rvalid & rready) || |(wvalid & wready)
                || |(bvalid & bready);
     wire given_up = cycle == limit;
@@ -122,7 +123,7 @@ module collective (
     linked_engines engines (
         `PORTS,
         .clk, .rst, .flip, .flip_bit, .drop, .repeated, .cut, .retired, .failed(error), .errors(core_errors),
-        .counters(core_counters), .dead, .link_counters
+        .counters(core_counters), .dead, .credits_used, .link_counters
     );
 
     wire        sampling;

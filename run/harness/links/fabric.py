@@ -151,7 +151,7 @@ class FabricDevice:
 
 def _ports(instance: Instance) -> dict[str, str]:
     fields = {"flip": "flip", "flip_bit": "flip_bit", "drop": "drop", "repeat": "again", "cut": "cut"}
-    ports = {}
+    ports = {"credits_used": ""}
     for port in range(CHANNELS * instance.cores):
         for way, ours in (("i", "tx"), ("o", "rx")):
             ports[f"{way}__{port}__payload"] = f"port[{port}].{ours}"
