@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.link.counters import LinkCounters
-from neuroncore_rtl.hdl.link.end import LinkEnd
+from neuroncore_rtl.hdl.link.end import CREDITS, LinkEnd
 from neuroncore_rtl.hdl.link.flit import flit_layout, flit_stream, frame_layout
 from neuroncore_rtl.hdl.link.wire import DISTURBANCE, Wire
 from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
@@ -53,6 +53,7 @@ class Pair(wiring.Component):
                 "tx": Out(frame_layout(link_bytes)).array(len(ENDS)),
                 "disturbance": In(DISTURBANCE).array(len(ENDS)),
                 "dead": Out(1).array(len(ENDS)),
+                "credits_used": Out(CREDITS).array(len(ENDS)),
                 "counters": Out(LinkCounters).array(len(ENDS)),
             }
         )
@@ -64,6 +65,7 @@ class Pair(wiring.Component):
             m.d.comb += [wire.i.eq(end.tx), far.rx.eq(wire.o), far.rx_present.eq(wire.present)]
             m.d.comb += [wire.disturbance.eq(self.disturbance[n]), self.dead[n].eq(end.dead)]
             m.d.comb += [self.tx[n].eq(end.tx), self.counters[n].eq(end.counters)]
+            m.d.comb += self.credits_used[n].eq(end.credits_used)
             for vc in range(VIRTUAL_CHANNELS):
                 wiring.connect(m, wiring.flipped(self.i[n][vc]), end.i[vc])
                 wiring.connect(m, end.o[vc], wiring.flipped(self.o[n][vc]))

@@ -84,6 +84,8 @@ class Machine:
             assert ctx.get(pair.i[end][vc].ready) == ready[vc]
             assert ctx.get(stream.valid) == (shown is not None)
             assert shown is None or ctx.get(stream.payload.as_value()) == shown
+        used = ctx.get(pair.credits_used[end])
+        assert [used[vc] for vc in VCS] == [model.window - free for free in model.free]
         counted = ctx.get(pair.counters[end])
         assert {name: counted[name] for name in model.counters} == model.counters
         assert ctx.get(pair.dead[end]) == model.dead
