@@ -17,7 +17,7 @@ from neuroncore_rtl.run.lanes.values import Expression, Values, runs, word
 __all__ = ["BlockCode"]
 
 LONG = 16
-"""Granules of a block from which on it begins first and ends last."""
+"""Least granules of a long block, which begins first and ends last."""
 
 Place = tuple[str, str, int]
 """Origin of bits (see `BlockCode._origin`): kind, name, and a number that differs between instances."""

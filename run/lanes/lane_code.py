@@ -26,7 +26,7 @@ PAGE = 1024
 """Words of a page of memory: the same places of pages compete for a set of the cache."""
 
 AHEAD = 512
-"""Words that the processor may load ahead of a loop. Between arrays of pages: threads step the end and the start."""
+"""Words between arrays of a page or more: a processor loads what follows a loop, which another thread steps."""
 
 GRANULES = 32
 """Most granules of a loop over instances."""

@@ -17,7 +17,7 @@ GUARD = "guard"
 """Replaces a multiplexer's name in the scope of cells that only a condition of the caller needs."""
 
 CHAINS = 4
-"""Results whose cells alternate: a processor executes cells of several results at a time, those of one in turn."""
+"""Number of results whose cells alternate: cells of different results do not depend on each other."""
 
 BRANCH_CELLS = 6
 """Minimum cells that a branch must save; otherwise both sides are evaluated."""

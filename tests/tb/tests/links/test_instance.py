@@ -8,11 +8,12 @@ import pytest
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.run.check.image_failures import explain_fault
-from neuroncore_rtl.run.harness import collective_faults, link_view
+from neuroncore_rtl.run.harness import collective_faults, cores, link_view
 from neuroncore_rtl.run.harness.cores import CoreDevice, CoreWork
 from neuroncore_rtl.run.harness.outcome import Ending
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import ImageJob
+from neuroncore_rtl.run.sim.vectors import threads_choice
 from neuroncore_rtl.spec.isa import Cause, collective_queue
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
 from neuroncore_rtl.tb.stimulus.collective_programs import lists_side_by_side, random_workload
@@ -85,6 +86,24 @@ def test_a_test_runs_on_whole_cores(name, words, shared_cores):
     cores = [f"core {core}" for core in range(4)]
     assert timeline.groups[:4] == cores and len(timeline.groups) == 8
     assert {group for group, _ in timeline.slices} == set(cores)
+
+
+def test_chips_side_by_side_are_the_same_as_cores(monkeypatch):
+    """With many chips each is one block of the simulation; two have the same memories, events and links either way."""
+    kind, dtype = CollectiveKind.ALL_REDUCE, CollectiveType.BF16
+    workload = lists_side_by_side(np.random.default_rng(1), INSTANCE, kind, [ALL], 199, dtype)
+    job = workloads.workload_job(INSTANCE, workload, SETTINGS, behaviour=FaultyHbm(latency=8))
+    work = replace(job.work(1, sampled=True), limit=100_000)
+    apart = run_device(broken_cores(), work)
+    monkeypatch.setattr(cores, "MANY", INSTANCE.chips)
+    device = CoreDevice(machine=INSTANCE)
+    assert device.design().side_by_side == ("linked_chip", INSTANCE.chips)
+    with threads_choice(2):
+        whole = run_device(device, work)
+    assert list(job.failures(whole, job.golden())) == []
+    assert (whole.memories["hbm"] == apart.memories["hbm"]).all()
+    assert (whole.cycles, whole.parts, whole.links) == (apart.cycles, apart.parts, apart.links)
+    assert any(max(sample.credits_used) for sample in whole.links.samples)
 
 
 def test_a_test_notices_a_broken_engine(shared_cores, monkeypatch):
