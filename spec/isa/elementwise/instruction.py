@@ -24,6 +24,8 @@ __all__ = ["Elementwise"]
 
 _FLAGS = ("reverse0", "reverse1", "negate", "keep", "sum_continue", "sum_store", "stochastic", "overlap")
 _NUMBERS = ("partitions", "axes", "function", "alpha", "seed", "stream")
+_OWN_VALUES = ("opcode", "op0", "op1", *_FLAGS, *_NUMBERS)
+_NO_VALUES = {name: int(name.startswith("count")) for name, _ in ELEMENTWISE_FIELDS}
 _INNERMOST_LAST = tuple(reversed(range(DIMENSIONS)))
 
 
@@ -128,14 +130,16 @@ class Elementwise(Instruction):
         """Return the value of every field."""
         if not 1 <= len(self.shape) <= DIMENSIONS:
             raise ValueError(f"shape must have 1 to {DIMENSIONS} dimensions, not {self.shape!r}")
-        values = {name: 0 for name, _ in ELEMENTWISE_FIELDS}
-        values |= {name: int(getattr(self, name)) for name in ("opcode", "op0", "op1", *_FLAGS, *_NUMBERS)}
-        values |= {f"count{d}": 1 for d in range(DIMENSIONS)}
-        values |= {f"count{d}": count for d, count in enumerate(reversed(self.shape))}
+        values = _NO_VALUES.copy()
+        for name in _OWN_VALUES:
+            values[name] = int(getattr(self, name))
+        for d, count in enumerate(reversed(self.shape)):
+            values[f"count{d}"] = count
         for name in ACCESSES:
             access = getattr(self, name)
             if access is not None:
-                values |= {f"{name}_{field}": value for field, value in self._access(name, access, config).items()}
+                for field, value in self._access(name, access, config).items():
+                    values[f"{name}_{field}"] = value
         for number, scalar in enumerate((self.s0, self.s1)):
             pointer = isinstance(scalar, Pointer)
             values[f"pointer{number}"] = int(pointer)

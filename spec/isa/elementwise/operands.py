@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from neuroncore_rtl.spec.formats import FORMATS, NARROW_FLOATS, UINT32, Format
 from neuroncore_rtl.spec.isa.access import DIMENSIONS, POINTER_FIELDS, Storage
 from neuroncore_rtl.spec.isa.alu import Arithmetic
-from neuroncore_rtl.spec.isa.elementwise.layout import ELEMENTWISE_FIELDS
+from neuroncore_rtl.spec.isa.elementwise.layout import ACCESSES, ELEMENTWISE_FIELDS
 from neuroncore_rtl.spec.isa.elementwise.opcode import MOVES, NEVER_INTEGER, OUTPUTS, USES, VALUES8, Opcode
 from neuroncore_rtl.spec.isa.fields import unpack
 
@@ -24,6 +24,9 @@ __all__ = [
 
 BY_CODE: dict[int, Format] = {f.code: f for f in FORMATS.values()}
 
+_PLACES = {
+    name: [(field, f"{name}_{field}") for field in ("address", "quadrant", "dtype", "storage")] for name in ACCESSES
+}
 _USES: dict[int, frozenset[str]] = {opcode: frozenset(used.split()) for opcode, used in USES.items()}
 
 
@@ -42,9 +45,9 @@ def accesses(values: dict[str, int]) -> list[str]:
 def places(values: dict[str, int]) -> Iterator[tuple[str, dict[str, int]]]:
     """Yield name and fields of every used access and pointer."""
     for name in accesses(values):
-        yield name, {field: values[f"{name}_{field}"] for field in ("address", "quadrant", "dtype", "storage")}
+        yield name, {field: values[full] for field, full in _PLACES[name]}
     for number in (0, 1):
-        if f"s{number}" in uses(values) and values[f"pointer{number}"]:
+        if values[f"pointer{number}"] and f"s{number}" in uses(values):
             yield f"s{number}", unpack(POINTER_FIELDS, values[f"scalar{number}"]) | {"storage": int(Storage.SBUF)}
 
 

@@ -28,6 +28,7 @@ __all__ = ["ELEMENTWISE_RULES", "FUNCTION_COUNT", "JUDGES", "elementwise_violati
 ELEMENTWISE_RULES = frozenset(rule for rule in Rule if rule <= Rule.RANGE)
 
 FUNCTION_COUNT = len(FUNCTIONS)
+_ALL_OPERATIONS = frozenset(AluOp)
 
 
 def elementwise_violation(values: dict[str, int], config: Config, opcodes: frozenset[Opcode]) -> Broken | None:
@@ -56,7 +57,7 @@ def _format(values: dict[str, int], config: Config) -> Iterator[str]:
 def _operation(values: dict[str, int], config: Config) -> Iterator[str]:
     opcode = Opcode(values["opcode"])
     for name in sorted(uses(values) & {"op0", "op1"}):
-        allowed = OPERATIONS.get((opcode, name), frozenset(AluOp))
+        allowed = OPERATIONS.get((opcode, name), _ALL_OPERATIONS)
         if values[name] not in allowed:
             yield f"{name} must be one of {', '.join(o.name for o in sorted(allowed))}, not {_op_name(values[name])}"
         for unit, operations in UNIT_OPERATIONS.items():
