@@ -109,8 +109,10 @@ def table(rows: list[Measured]) -> str:
 WITHIN = 0.05
 
 RATES = "VECTOR_SPEED=40 SCALAR_SPEED=50 GPSIMD_SPEED=50 GPSIMD_START=150 LEAST_INTERVAL=64"
-ALL_RATES = f"{RATES} DMA_START=365"  # HBM_RATE needs no further build
 ACCESS = f"{RATES} ACCESS_CYCLES=100"
+# Few machines, as each is a build; HBM_RATE needs none.
+ALL_RATES = f"{ACCESS} DMA_START=365"
+DMA_AND_RESULTS = "RUN_INTERVAL=40 SWAP_CYCLES=23 RESULT_LATENCY=300"
 
 CASES = [
     Case("matmul", "PRESET=tiny M=8 K=8 N=12"),
@@ -131,14 +133,13 @@ CASES = [
     Case("matmul", f"PRESET=tiny M=20 K=12 N=40 {ALL_RATES}"),
     Case("softmax", f"PRESET=tiny M=40 N=96 {ALL_RATES} HBM_RATE=2"),
     Case("program", f"PRESET=tiny SEED=6 {ALL_RATES}"),
-    Case("layernorm", f"PRESET=tiny M=12 N=24 {ACCESS}"),
-    Case("adamw", f"PRESET=tiny M=12 N=24 STEPS=1 {ACCESS}"),
-    Case("program", f"PRESET=tiny SEED=6 {ACCESS}"),
-    *[Case("softmax", f"PRESET=tiny M=40 N=96 RUN_INTERVAL=40{rate}") for rate in ("", " HBM_RATE=5")],
-    Case("program", "PRESET=tiny SEED=6 RUN_INTERVAL=40"),
-    *[CopyCase(name, "PRESET=tiny RUN_INTERVAL=40") for name in COPIES],
-    Case("layernorm", "PRESET=tiny M=12 N=24 RESULT_LATENCY=300"),
-    Case("matmul", "PRESET=tiny M=20 K=12 N=40 SWAP_CYCLES=23 RESULT_LATENCY=90"),
+    Case("layernorm", f"PRESET=tiny M=12 N=24 {ALL_RATES}"),
+    Case("adamw", f"PRESET=tiny M=12 N=24 STEPS=1 {ALL_RATES}"),
+    *[Case("softmax", f"PRESET=tiny M=40 N=96 {DMA_AND_RESULTS}{rate}") for rate in ("", " HBM_RATE=5")],
+    Case("program", f"PRESET=tiny SEED=6 {DMA_AND_RESULTS}"),
+    *[CopyCase(name, f"PRESET=tiny {DMA_AND_RESULTS}") for name in COPIES],
+    Case("layernorm", f"PRESET=tiny M=12 N=24 {DMA_AND_RESULTS}"),
+    Case("matmul", f"PRESET=tiny M=20 K=12 N=40 {DMA_AND_RESULTS}"),
 ]
 
 LONGER = [
@@ -225,13 +226,13 @@ def test_cycles_are_near_those_of_the_rtl(cases):
 
 def test_times_between_dependent_instructions_are_those_of_the_rtl():
     """Another constant in the RTL adds a few cycles per instruction, which 5 % would hide."""
-    rows = [measure(case) for case in CASES if "RESULT_LATENCY" in case.words]
+    rows = [measure(case) for case in CASES if "RESULT_LATENCY" in case.words and case.test in ("layernorm", "matmul")]
     assert len(rows) == 2 and all(abs(row.model.cycles - row.cycles) <= 8 for row in rows)
 
 
 def test_the_time_besides_the_elements_is_that_of_the_rtl():
     """These short instructions follow one another, so one cycle more or less for each of them shows."""
-    rows = [measure(case) for case in CASES if "ACCESS_CYCLES" in case.words and case.test != "program"]
+    rows = [measure(case) for case in CASES if "ACCESS_CYCLES" in case.words and case.test in ("layernorm", "adamw")]
     assert len(rows) == 2 and all(row.model.cycles == row.cycles for row in rows)
 
 

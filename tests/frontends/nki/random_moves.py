@@ -101,7 +101,7 @@ def tensor_partition_reduce(s: Sketch) -> None:
 def sequence_bounds(s: Sketch) -> None:
     rows, n, dtype = s.count(1, 16), s.count(1, 20), s.any("float32", "int32", "bfloat16", "int16", "uint8", "uint32")
     a = s.source((rows, n), dtype, np.sort(s.rng.integers(0, 5, (rows, n)), 1) if s.chance() else None, low=0)
-    y = s.target((rows, 2, n), s.any(dtype, "float32", "int32"))
+    y = s.target((rows, 2, n), s.any("int32" if dtype.startswith("u") else dtype, "float32", "int32"))
     s.call(f"nisa.sequence_bounds(dst={y.name}, segment_ids={a.name})")
     expected = np.empty((rows, 2, n))
     for p, ids in enumerate(a.values):

@@ -118,7 +118,7 @@ def test_each_round_of_loops_has_other_words():
 
 
 def test_the_hardware_draws_the_same_words_in_rounds():
-    machine = {"preset": "nano", "target": "rtl", "vector_random": 1, "scalar_random": 1, "rounding": "stochastic"}
+    machine = MACHINE | {"target": "rtl"}
     model = jit(lambda x, n: jax.lax.fori_loop(0, n, lambda i, x: jnp.tanh(x) * 1.3, x), **machine)
     x = np.full((3, 8), 0.7, jnp.bfloat16)
     found = [wide(model(x, np.int32(2))) for _ in range(2)]
