@@ -65,7 +65,7 @@ def tensor_copy(s: Sketch) -> None:
 @case
 def memset(s: Sketch) -> None:
     y = s.target(s.shape(6), s.any(*TYPES))
-    value = s.any(0, 1, 0.0, 7.0, *((-3, 2.5) if y.is_float else () if y.dtype == "uint32" else (-3,)))
+    value = s.any(0, 1, 0.0, 7.0, *((-3, 2.5) if y.is_float else () if y.dtype.startswith("u") else (-3,)))
     s.gives(f"nisa.memset(dst={y.name}, value={value})", y, np.array(value))
 
 

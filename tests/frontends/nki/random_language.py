@@ -12,11 +12,15 @@ CALLS, case = cases()
 
 
 def assign(
-    s: Sketch, y: Operand, expression: str, values: np.ndarray, error: np.ndarray | float = 0.0, together: bool = False
-) -> None:
-    """Assign a function's result directly, with a mask (of whole rows if `together`), or through another tensor."""
+    s: Sketch, y: Operand, expression: str, values: np.ndarray, error: np.ndarray | float = 0.0, together: bool = False,
+    wraps: bool = False
+) -> None:  # fmt: skip
+    """Assign a function's result directly, with a mask (of whole rows if `together`), or through another tensor.
+
+    `wraps`: the operation wraps below 0 in `uint32`, which is not drawn for the other tensor.
+    """
     if s.chance(0.25):
-        dtype, own = s.any(*TYPES), s.name("v")
+        dtype, own = s.any(*(random_isa.without_uint32(TYPES) if wraps else TYPES)), s.name("v")
         s.call(f"{own} = {expression[:-1]}, dtype=nl.{dtype})")
         s.call(f"nisa.tensor_copy(dst={y.name}, src={own})")
         s.expect(y, values, error, through=dtype)
@@ -56,7 +60,7 @@ def binary(name: str, s: Sketch) -> None:
     if name in BITS:
         s.gives(f"{y.name}[...] = {expression}", y, random_isa.shifted_off(name, expected, y.dtype))
     else:
-        assign(s, y, expression, np.broadcast_to(expected, shape))
+        assign(s, y, expression, np.broadcast_to(expected, shape), wraps=words == "int32")
 
 
 for _name in (*PLAIN, *FLOAT_RESULTS, *BITS):
