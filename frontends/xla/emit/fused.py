@@ -12,6 +12,7 @@ from neuroncore_rtl.frontends.xla.fuse.passes import Pass, combining_function, n
 from neuroncore_rtl.frontends.xla.fuse.placement import Placement, number_of, placed_root
 from neuroncore_rtl.frontends.xla.graph.operations import Iota, Operation, Pointwise, Reduce, Value
 from neuroncore_rtl.frontends.xla.graph.types import check_narrow
+from neuroncore_rtl.frontends.xla.refusal import refusing_at
 from neuroncore_rtl.kernels.library.functions.arithmetic import COMBINING
 from neuroncore_rtl.kernels.library.functions.lanes import LaneOperand, Lanes, wrap
 from neuroncore_rtl.kernels.program import HbmTensor, Tensor
@@ -103,7 +104,7 @@ class _TileEmitter:
 
     def append(self) -> None:
         for operation in self.outer.one.operations:
-            with override_source(operation.source):
+            with refusing_at(operation.source), override_source(operation.source):
                 if isinstance(operation, Pointwise):
                     self._append_elementwise(operation)
                 else:

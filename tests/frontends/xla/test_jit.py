@@ -85,6 +85,7 @@ def double(x):
         (double, "operations must be on real numbers .*not complex"),
         (lambda x: jnp.fft.fft(x), "element types must be|operations must be"),
         (lambda x: jax.pure_callback(np.sin, x, x), "operations must be StableHLO's own, not a call of"),
+        (lambda x: x % 2, "a machine for FMOD must have the unit, VECTOR_DIVISION=1"),
     ],
 )
 def test_a_refusal_names_the_rule_the_value_and_the_users_line(function, message):
