@@ -7,8 +7,8 @@ beyond a narrow result therefore need other formats of the same bits, or several
 - Comparisons, maxima and minima are those of the mathematical values.
 - Additions, products and bit operations are exact modulo 2^32, in dst's type if that has 32 bits. A narrower dst gets
   the saturated result of 32 bits, without a sign if no operand has one and one is a uint32.
-- A number in a bit operation is a pattern of the bits of the widest operand or result. A left shift drops the bits that
-  dst cannot hold; a right shift of a signed type repeats the sign.
+- A number in a bit operation is one of the operands' type, or else a pattern of the bits of the widest operand or
+  result. A left shift drops the bits that dst cannot hold; a right shift of a signed type repeats the sign.
 """
 
 from dataclasses import dataclass, replace
@@ -97,8 +97,9 @@ def whole_number(a: Tensor, step: Step) -> Step:
 def append_integers(r: Recording, target: Tensor, dtype: Format, a: Tensor, *steps: Step) -> None:
     """Append one or two steps on integers with exact results; PSUM stores dst's type `dtype` in 32 bits."""
     fmt = cast("IntFormat", dtype)
-    width = max(fmt, *_formats(a, *steps), key=lambda one: one.bits)
-    first, second = _pattern(steps[0], width), _pattern(steps[-1], width)
+    own = max(_formats(a, *steps), key=lambda one: one.bits)
+    width = max(own, fmt, key=lambda one: one.bits)
+    first, second = _pattern(steps[0], own, width), _pattern(steps[-1], own, width)
     if len(steps) == 1 or second.op is AluOp.BYPASS:
         _Single(r, target, fmt).append(a, first)
     elif fused := _fused(target, fmt, a, first, second):
@@ -223,9 +224,9 @@ def _wrapped(value: int, fmt: IntFormat) -> int:
     return (value - fmt.min) % (1 << fmt.bits) + fmt.min
 
 
-def _pattern(step: Step, width: IntFormat) -> Step:
-    """Return a step with the number of a bit operation as the integer of type `width` that has its bits."""
-    if isinstance(step.operand, Tensor) or step.op not in BITWISE - _SHIFTS:
+def _pattern(step: Step, own: IntFormat, width: IntFormat) -> Step:
+    """Return a step with the number of a bit operation in the operands' type `own`, or as its bits in `width`."""
+    if isinstance(step.operand, Tensor) or step.op not in BITWISE - _SHIFTS or own.min <= step.operand <= own.max:
         return step
     return replace(step, operand=_wrapped(int(step.operand), width))
 

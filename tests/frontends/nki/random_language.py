@@ -102,7 +102,7 @@ def simple(name: str, s: Sketch) -> None:
         "invert": (np.invert, ("int8", "int16", "int32"), -4),
     }[name]  # fmt: skip
     a, y = s.pair(4, types, types, low=low)
-    assign(s, y, f"nl.{name}({a.name})", function(a.values))
+    assign(s, y, f"nl.{name}({a.name})", function(a.values), wraps=name == "negative")
 
 
 for _name in (*ROUNDINGS, "copy", "negative", "reciprocal", "logical_not", "invert"):

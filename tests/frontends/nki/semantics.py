@@ -238,10 +238,16 @@ def _bits_of_a_number(rng: np.random.Generator) -> Example:
     return Example(f"nl.{name}(a, {number})", (a,), dtype, expected)
 
 
-@row("`invert` of integers", "every bit of the type inverted", NUMPY)
+@row(
+    "`invert` of integers",
+    "every bit of the tile's type inverted; modulo 2^32 or saturated in another type, as other bit operations",
+    f"{NUMPY}; saturation: {OURS}",
+)
 def _inverts(rng: np.random.Generator) -> Example:
-    a = _integers(rng, _type(rng))
-    return Example("nl.invert(a)", (a,), str(a.dtype), _exact(int, np.invert(a)))
+    a, dst = _integers(rng, _type(rng)), _type(rng)
+    words = _words(dst, str(a.dtype))
+    expected = _exact(lambda x: _saturate(_wrap(x, words), dst), np.invert(a))
+    return Example(f"nl.invert(a, dtype=nl.{dst})", (a,), dst, expected)
 
 
 def _counts(rng: np.random.Generator) -> np.ndarray:
