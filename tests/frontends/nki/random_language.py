@@ -60,7 +60,7 @@ def binary(name: str, s: Sketch) -> None:
     if name in BITS:
         s.gives(f"{y.name}[...] = {expression}", y, random_isa.shifted_off(name, expected, y.dtype))
     else:
-        assign(s, y, expression, np.broadcast_to(expected, shape), wraps=words == "int32")
+        assign(s, y, expression, np.broadcast_to(expected, shape), wraps=bool(words_of(*operands, target="uint32")))
 
 
 for _name in (*PLAIN, *FLOAT_RESULTS, *BITS):
@@ -102,7 +102,7 @@ def simple(name: str, s: Sketch) -> None:
         "invert": (np.invert, ("int8", "int16", "int32"), -4),
     }[name]  # fmt: skip
     a, y = s.pair(4, types, types, low=low)
-    assign(s, y, f"nl.{name}({a.name})", function(a.values), wraps=name == "negative")
+    assign(s, y, f"nl.{name}({a.name})", function(a.values), wraps=name in ("negative", "invert"))
 
 
 for _name in (*ROUNDINGS, "copy", "negative", "reciprocal", "logical_not", "invert"):
