@@ -112,7 +112,7 @@ RATES = "VECTOR_SPEED=40 SCALAR_SPEED=50 GPSIMD_SPEED=50 GPSIMD_START=150 LEAST_
 ACCESS = f"{RATES} ACCESS_CYCLES=100"
 # Few machines, as each is a build; HBM_RATE needs none.
 ALL_RATES = f"{ACCESS} DMA_START=365"
-DMA_AND_RESULTS = "RUN_INTERVAL=40 SWAP_CYCLES=23 RESULT_LATENCY=300"
+OTHER_RATES = "RUN_INTERVAL=40 SWAP_CYCLES=23 RESULT_LATENCY=300"
 
 CASES = [
     Case("matmul", "PRESET=tiny M=8 K=8 N=12"),
@@ -135,11 +135,11 @@ CASES = [
     Case("program", f"PRESET=tiny SEED=6 {ALL_RATES}"),
     Case("layernorm", f"PRESET=tiny M=12 N=24 {ALL_RATES}"),
     Case("adamw", f"PRESET=tiny M=12 N=24 STEPS=1 {ALL_RATES}"),
-    *[Case("softmax", f"PRESET=tiny M=40 N=96 {DMA_AND_RESULTS}{rate}") for rate in ("", " HBM_RATE=5")],
-    Case("program", f"PRESET=tiny SEED=6 {DMA_AND_RESULTS}"),
-    *[CopyCase(name, f"PRESET=tiny {DMA_AND_RESULTS}") for name in COPIES],
-    Case("layernorm", f"PRESET=tiny M=12 N=24 {DMA_AND_RESULTS}"),
-    Case("matmul", f"PRESET=tiny M=20 K=12 N=40 {DMA_AND_RESULTS}"),
+    *[Case("softmax", f"PRESET=tiny M=40 N=96 {OTHER_RATES}{rate}") for rate in ("", " HBM_RATE=5")],
+    Case("program", f"PRESET=tiny SEED=6 {OTHER_RATES}"),
+    *[CopyCase(name, f"PRESET=tiny {OTHER_RATES}") for name in COPIES],
+    Case("layernorm", f"PRESET=tiny M=12 N=24 {OTHER_RATES}"),
+    Case("matmul", f"PRESET=tiny M=20 K=12 N=40 {OTHER_RATES}"),
 ]
 
 LONGER = [
