@@ -179,6 +179,7 @@ LONGER = [
     *[Case(test, f"PRESET=tiny M=40 N=96 {ACCESS}") for test in ("topk", "gelu")],
     *[Case("program", f"PRESET=tiny SEED={seed} {ACCESS}") for seed in (7, 8, 9)],
     *[Case(test, f"PRESET=tiny M=12 N=24 {ACCESS} RESULT_LATENCY=300") for test in ("layernorm", "softmax")],
+    Case("matmul", "PRESET=tiny M=20 K=12 N=40 SWAP_CYCLES=23 RESULT_LATENCY=90"),
 ]
 
 COPY_CASES = [CopyCase(name, f"PRESET=tiny LATENCY={latency}") for name in COPIES for latency in (64, 200)]
