@@ -34,6 +34,7 @@ from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.run.sim.parcels import note
 from neuroncore_rtl.run.sim.process import CommandFailed, complaint, tail
 from neuroncore_rtl.run.sim.seal import intact, seal, seal_of
+from neuroncore_rtl.run.sim.shared import compile_shared
 from neuroncore_rtl.run.sim.verilator import VerilatorRunner
 
 __all__ = [
@@ -207,6 +208,9 @@ def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
             libraries = pool.submit(_compile_libraries, design, sim)
             if isinstance(runner, VerilatorRunner):
                 runner.before_make = libraries.result
+                pool.submit(
+                    compile_shared, unfinished.parent, runner.toolchain, timescale=TIMESCALE, waves=runner.record_waves
+                )
             runner.build(
                 sources=sources,
                 hdl_toplevel=design.top,

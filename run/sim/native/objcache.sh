@@ -38,8 +38,12 @@ fi
 [ -n "$library" ] || exec "$@" -include-pch "$headers"
 cached=$RUNTIME_OBJECTS/$(key "$library" "$object" $options).o
 if [ ! -f "$cached" ]; then
-    "$@" -include-pch "$headers" || exit
-    cp "$object" "$cached.$$" && mv "$cached.$$" "$cached"
-    exit
+    exec 9>"$cached.lock"
+    flock 9 # another build may be compiling it
+    if [ ! -f "$cached" ]; then
+        "$@" -include-pch "$headers" || exit
+        cp "$object" "$cached.$$" && mv "$cached.$$" "$cached"
+        exit
+    fi
 fi
 exec cp "$cached" "$object"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from neuroncore_rtl import ROOT, SIM_BUILD
-from neuroncore_rtl.run.sim import doctor, paths, seal, simulation, verilator
+from neuroncore_rtl.run.sim import doctor, paths, seal, shared, simulation, verilator
 from neuroncore_rtl.run.sim.simulation import (
     BuildFailed,
     Design,
@@ -143,6 +143,24 @@ def test_run_time_library_is_compiled_once(root, tmp_path):
     assert built.fresh
     assert compiled == sorted(copied.iterdir())
     check(built, tmp_path)
+
+
+@pytest.mark.parametrize("waves", [False, True])
+def test_library_is_compiled_ahead_with_the_options_of_the_build(waves, tmp_path, monkeypatch):
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho nothing > "$2"\n')
+    compiler.chmod(0o755)
+    variables = [f"CXX={compiler}" if one.startswith("CXX=") else one for one in verilator.MAKE_VARIABLES]
+    monkeypatch.setattr(verilator, "MAKE_VARIABLES", variables)
+    with pytest.raises(BuildFailed):
+        build(Design("counter", COUNTER), waves=waves, root=tmp_path)
+    assert len(list(tmp_path.glob("verilator/runtime-*/*.o"))) == 1 + waves  # Verilator's waveforms are another file
+
+
+def test_a_failure_ahead_of_the_build_is_left_to_the_build(root, tmp_path, monkeypatch):
+    monkeypatch.setattr(shared, "LIBRARY", Path("no_such_library.cpp"))
+    shared.compile_shared(tmp_path, "none", timescale=simulation.TIMESCALE, waves=False)
+    assert not list(tmp_path.glob("runtime-none/shared*")) and not list(tmp_path.glob("shared-*"))
 
 
 @pytest.fixture
