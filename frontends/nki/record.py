@@ -52,6 +52,20 @@ class Recorded:
     written: Mapping[str, View]
     inserted: Counter
 
+    @property
+    def outputs(self) -> tuple[HbmTensor, ...]:
+        """Return the results as tensors in HBM, which may be parts of others."""
+        return tuple(_tensor(view) for view in self.results)
+
+
+def _tensor(view: View) -> HbmTensor:
+    view.check_bounds()
+    if view.is_indirect():
+        raise ValueError(f"{view.name}: a result must not have an index in memory: copy it to a tensor in HBM")
+    fmt = view.dtype.machine_format
+    address = view.allocation.in_hbm.address + view.element.start * fmt.bits // 8
+    return HbmTensor(name=view.name, format=fmt, address=address, shape=view.shape, steps=view.element.steps)
+
 
 def record(
     kernel: Callable,
@@ -121,6 +135,8 @@ def _in_hbm(r: Recording, found: Any) -> Any:
     """Return a copy in HBM of a returned tile; other values unchanged."""
     if not isinstance(found, View) or not found.allocation.memory.on_chip:
         return found
+    r.flush()
+    found = r.resolved(found)
     r.inserted["copy to HBM of a returned tile"] += 1
     result = r.allocate(found.shape, found.dtype, Memory.shared_hbm, f"{found.name} in HBM")
     strided(r, result, found)

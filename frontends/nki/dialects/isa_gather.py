@@ -28,7 +28,10 @@ def _as_indices(given: dict) -> tuple:
     return given["indices"].shape, given["data"].dtype, Memory.sbuf
 
 
-@instruction(CALLS, "expanded", "through a table in HBM, one DMA gather per column of indices", result=_as_indices)
+@instruction(
+    CALLS, "expanded", "through a table in HBM, one DMA gather per column of indices", result=_as_indices,
+    like="indices", rows=("data",),
+)  # fmt: skip
 def nc_n_gather(r: Recording, dst: View, data: View, indices: View) -> None:
     """Gather, in each partition, the elements of data at that partition's indices."""
     _gathered(r, dst, data, _whole_numbers(r, indices), 1)

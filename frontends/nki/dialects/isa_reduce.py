@@ -99,7 +99,7 @@ def tensor_reduce(r: Recording, dst: View, op, data: View, axis, negate=False, k
     r.program.append(isa.tensor_reduce(result, source, operation(op), few, negate=bool(negate)))
 
 
-@instruction(CALLS, result=lambda given: ((given["data"].shape[0], 6), DTYPES["float32"], Memory.sbuf))
+@instruction(CALLS, result=lambda given: ((given["data"].shape[0], 6), DTYPES["float32"], Memory.sbuf), rows=("dst",))
 def bn_stats(r: Recording, dst: View, data: View) -> None:
     """Write count, mean, variance * count of the even elements of data to dst[0:3], and of the odd ones to dst[3:6]."""
     if prod(data.shape[1:]) > STATS_ELEMENTS:
@@ -108,21 +108,25 @@ def bn_stats(r: Recording, dst: View, data: View) -> None:
     r.program.append(isa.bn_stats(target, source))
 
 
-@instruction(CALLS, result=lambda given: ((given["data"].shape[0], 2), given["data"].dtype, Memory.sbuf))
+@instruction(CALLS, result=lambda given: ((given["data"].shape[0], 2), given["data"].dtype, Memory.sbuf), rows=("dst",))
 def bn_aggr(r: Recording, dst: View, data: View) -> None:
     """Write to dst[0:2] the mean and variance of all elements that triples in data summarise, see `bn_stats`."""
     (target,), (source,) = common(r, dst.shape, dst), common(r, data.shape, data)
     r.program.append(isa.bn_aggr(target, source))
 
 
-@instruction(CALLS, result=lambda given: ((given["src"].shape[0], 8), given["src"].dtype, Memory.sbuf), like="src")
+@instruction(
+    CALLS, result=lambda given: ((given["src"].shape[0], 8), given["src"].dtype, Memory.sbuf), like="src", rows=("dst",)
+)
 def max8(r: Recording, dst: View, src: View) -> None:
     """Write the largest 8 elements of src, descending, to dst[0:8]."""
     (target,), (source,) = common(r, dst.shape, dst), common(r, src.shape, src)
     r.program.append(isa.max8(target, source))
 
 
-@instruction(CALLS, result=lambda given: ((given["data"].shape[0], 8), DTYPES["uint32"], Memory.sbuf))
+@instruction(
+    CALLS, result=lambda given: ((given["data"].shape[0], 8), DTYPES["uint32"], Memory.sbuf), rows=("dst", "vals")
+)
 def nc_find_index8(r: Recording, dst: View, data: View, vals: View) -> None:
     """Write the position in data of vals[k] to dst[k], or a word with all bits 1 if data does not contain it."""
     (source,), (values,) = (common(r, view.shape, view) for view in (data, vals))
@@ -139,7 +143,10 @@ def _find(r: Recording, dst: View, source: Tensor, values: Tensor, step: int = 1
         append_copy(r, target, held)
 
 
-@instruction(CALLS, "differs", "dst_idx by a separate search before, -1 for a missing value", result=like("data"))
+@instruction(
+    CALLS, "differs", "dst_idx by a separate search before, -1 for a missing value", result=like("data"),
+    rows=("vals", "dst_idx"),
+)  # fmt: skip
 def nc_match_replace8(r: Recording, dst: View, data: View, vals: View, imm, dst_idx: View | None = None) -> None:
     """Replace, for each of vals, the first equal element of data by imm; write the positions of these to dst_idx."""
     target, source = common(r, dst.shape, dst, data)

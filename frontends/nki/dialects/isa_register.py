@@ -52,8 +52,9 @@ def register_store(dst: View, src: VirtualRegister) -> None:
     """Store a register to a one-element tensor."""
     current = recording()
     current.flush()
+    current.own(dst, everything=True)
     current.program.flow.store(element_of(current, dst), register_of(src, "src"))
-    mark_written(current.resolved(dst))
+    mark_written(dst)
 
 
 REGISTER_CALLS: dict[str, RegisterCall] = {

@@ -17,7 +17,6 @@ from neuroncore_rtl.frontends.nki.lowering.operands import (
     mark_written,
     spread,
     step_of,
-    tile_places,
 )
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.library.matmul import passes
@@ -47,7 +46,8 @@ def _product(arguments: dict) -> tuple:
 @instruction(
     CALLS, "expanded",
     "LOAD_STATIONARY and MULTIPLY_MOVING; FP32 as four products of halves; array tiles and double rows serially",
-    result=_product, like="moving", product=True,
+    result=_product, like="moving", product=True, rows=("stationary",),
+    along=lambda given, dst: (None, *range(1, dst.ndim)) if dst.ndim == given["moving"].ndim else None,
 )  # fmt: skip
 def nc_matmul(
     r: Recording,
@@ -259,7 +259,7 @@ def _sums(r: Recording, dst: View, columns: int, moving: Tensor, accumulate: boo
     """Return the tensor for the sums of a product, and whether the product is added to its contents."""
     if (dst.shape[0], prod(dst.shape[1:])) != (columns, moving.size):
         raise ValueError(f"{dst.name}: shape must be ({columns}, {moving.size}), not {dst.shape}")
-    allocation, block, part = dst.allocation, dst.one_block(), tile_places(dst)
+    allocation, block, part = dst.allocation, dst.one_block(), dst.places()
     before = allocation.written_elements(block)[part]
     check_first_product(r, allocation, accumulate, not before.any() and block not in allocation.zeros)
     if (

@@ -22,7 +22,8 @@ from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import at_least_2d, together
 from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS, OPERATOR_CALLS, ROUNDINGS
-from neuroncore_rtl.frontends.nki.trace.recording import Pending, recording
+from neuroncore_rtl.frontends.nki.trace.recording import recording
+from neuroncore_rtl.frontends.nki.trace.results import Pending
 
 __all__ = ["MATH_EXPANDED", "MATH_FUNCTIONS"]
 
@@ -173,7 +174,8 @@ def _where(condition: View, x, y, dtype=None, mask=None):
     x = spread(x)
 
     def append(target: View) -> None:
-        target = current.resolved(target).fitted(shape)
+        current.own(target, everything=False)
+        target = target.fitted(shape)
         part = target.masked(mask)
         if target.allocation is result.allocation and (part is None or part.shape != shape):
             current.inserted["zeros beside a mask"] += 1
@@ -190,7 +192,8 @@ def _where(condition: View, x, y, dtype=None, mask=None):
         if not apart:
             ELEMENTWISE["tensor_copy"].run(target, {"src": chosen}, None, mask)
 
-    current.pending = Pending(result, append, kernel_line())
+    reads = tuple(value for value in (condition, x, y) if isinstance(value, View))
+    current.pending = Pending(result, append, kernel_line(), reads=reads)
     return result
 
 

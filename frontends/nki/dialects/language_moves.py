@@ -22,7 +22,8 @@ from neuroncore_rtl.frontends.nki.lowering.calls import at_least_2d
 from neuroncore_rtl.frontends.nki.lowering.loops import check_first_product
 from neuroncore_rtl.frontends.nki.lowering.operands import mark_written
 from neuroncore_rtl.frontends.nki.lowering.operators import operation
-from neuroncore_rtl.frontends.nki.trace.recording import Pending, recording
+from neuroncore_rtl.frontends.nki.trace.recording import recording
+from neuroncore_rtl.frontends.nki.trace.results import Pending
 from neuroncore_rtl.kernels.program.source import SourceLine
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.spec.isa.access import allowed_start
@@ -42,7 +43,10 @@ _copy, _dma_copy = isa_call(ELEMENTWISE["tensor_copy"]), isa_call(MOVE["dma_copy
 @_language
 def broadcast_to(x: View, shape, dtype=None):
     wide = x.broadcast_to(shape)
-    return wide if dtype is None else _copy(wide, dtype=dtype)
+    if dtype is not None:
+        return _copy(wide, dtype=dtype)
+    simple = wide.ndim == 2 and wide.lanes == 0 and not wide.is_indirect()
+    return recording().copied(wide) if simple and wide.allocation.memory.on_chip else wide
 
 
 @_language
@@ -67,7 +71,8 @@ def _load_transpose2d(src: View, dtype=None, mask=None):
     part = src.masked(mask)
 
     def append(target: View) -> None:
-        target = current.resolved(target).fitted(shape)
+        current.own(target, everything=False)
+        target = target.fitted(shape)
         if target.allocation is result.allocation and (part is None or part.shape != src.shape):
             current.inserted["zeros beside a mask"] += 1
             target.allocation.zeros.add(target.one_block())
@@ -76,7 +81,7 @@ def _load_transpose2d(src: View, dtype=None, mask=None):
             dma(current, target[columns, rows], part.permuted((1, 0)))
         mark_written(target)
 
-    current.pending = Pending(result, append, kernel_line())
+    current.pending = Pending(result, append, kernel_line(), reads=(src,))
     return result if dtype == own else _copy(result, dtype=dtype)
 
 
@@ -186,20 +191,21 @@ _language(_loop_reduce, "loop_reduce", "an addition to the assignment's target, 
 def assign(target: View, value) -> None:
     """Write a value to a view: a pending result directly, any other value by a copy."""
     current = recording()
-    target = current.resolved(target)
+    target = current.with_index(target)
     if isinstance(value, LoopReduction):
+        current.own(target, everything=False)
         value.combine(target)
         return
     if isinstance(value, View):
-        same = target.allocation is value.allocation and target.shape == value.shape
-        if same and target.numbers is value.numbers and _place(target) == _place(value):
-            return
-        if current.assign(target, value):
+        if _are_same(target, value) or current.assign(target, value):
             return
         current.flush()
         value = current.resolved(value)
+        if _are_same(target, value):
+            return
         near = all(view.allocation.memory.on_chip for view in (target, value))
         if not (near and _starts_quadrant(target) and _starts_quadrant(value)):
+            current.own(target, everything=True)
             dma(current, target, value)
             mark_written(target)
             return
@@ -208,6 +214,11 @@ def assign(target: View, value) -> None:
         ELEMENTWISE["memset"].run(target, {"value": value}, None, None)
     else:
         assign(target, full(at_least_2d(target.shape), value, target.dtype))
+
+
+def _are_same(one: View, other: View) -> bool:
+    same = one.allocation is other.allocation and one.numbers is other.numbers
+    return same and (one.shape, one.dtype, _place(one)) == (other.shape, other.dtype, _place(other))
 
 
 def _place(view: View) -> tuple:
@@ -225,7 +236,9 @@ def _starts_quadrant(view: View) -> bool:
 def accumulate_tile(target: View, value) -> View:
     """Add a value to a view: a pending product accumulates directly, other values need an instruction."""
     current = recording()
-    target = current.resolved(target)
+    target = current.with_index(target)
+    if target.repeats_partition():
+        return current.calls["add"](target, value)  # as the new tile that nl.broadcast_to returns
     in_psum = target.allocation.memory is Memory.psum
     if isinstance(value, View) and in_psum and current.assign(target, value, accumulate=True):
         return target

@@ -82,6 +82,12 @@ class NumpyCalls:
         holder[()] = self
         return holder
 
+    @from_kernel
+    def __copy__(self, *known: object) -> NoReturn:
+        raise ValueError(f"{self!r} must be copied by nl.copy, not by Python's copy")
+
+    __deepcopy__ = __copy__
+
     def __getattr__(self, name: str) -> NoReturn:
         unknown = AttributeError(f"{self!r} has no {name}: use {self._instead(name)} ({kernel_line()})")
         if not name.startswith("_"):

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Generic, Self, TypeVar
 
+import numpy as np
+
 from neuroncore_rtl.frontends.nki.indices.affine import Affine, Mask, broadcast_shapes
 from neuroncore_rtl.frontends.nki.indices.dtypes import DType
 from neuroncore_rtl.frontends.nki.indices.numbers import Numbers
@@ -101,8 +103,39 @@ class Pattern:
                 which = str(least) if least == most else f"from {least} to {most}"
                 raise ValueError(f"{self.name}: an index must be between 0 and {limit - 1}, not {which}")
 
+    def spans_blocks(self) -> bool:
+        return any(step and n > 1 for step, n in zip(self.block.steps, self.shape, strict=True))
+
+    def repeats_partition(self) -> bool:
+        """Return whether several indices of the partition dimension are the same partition."""
+        lanes = 0 if self.lanes is None else self.lanes
+        return (
+            bool(self.allocation.memory.on_chip and self.ndim)
+            and self.shape[lanes] > 1
+            and not (self.partition.steps[lanes] or (self.lanes is None and self.element.steps[lanes]))
+        )
+
+    def is_whole(self) -> bool:
+        """Return whether the view has every element of its tensor once."""
+        axes = zip(self.shape, self.element.steps, self.partition.steps, self.block.steps, strict=True)
+        repeats = any(n > 1 and not any(steps) for n, *steps in axes)
+        return not repeats and self.numbers is None and self.size == prod(self.allocation.shape)
+
+    def places(self) -> tuple[slice, slice | np.ndarray]:
+        """Return array indices of the view's partitions and elements in a block."""
+        (first, last), (begin, end) = self.partition.range, self.element.range
+        partitions, elements = slice(first, last + 1), slice(begin, end + 1)
+        moving = [(n, step) for n, step in zip(self.shape, self.element.steps, strict=True) if n > 1 and step]
+        if prod(n for n, _ in moving) == end + 1 - begin:
+            return partitions, elements
+        found = self.element.start + sum(
+            (np.arange(n).reshape(-1, *(1,) * d) * step for d, (n, step) in enumerate(reversed(moving))),
+            np.zeros((), int),
+        )
+        return partitions, np.unique(found)
+
     def one_block(self) -> int:
-        if any(step and n > 1 for step, n in zip(self.block.steps, self.shape, strict=True)):
+        if self.spans_blocks():
             rule = f"an operand must be in one block, selected by integers, not {self.shape} over several blocks"
             raise ValueError(f"{self.name}: {rule}")
         return self.block.start

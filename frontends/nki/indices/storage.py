@@ -7,6 +7,7 @@ allocation and live range. PSUM stores every type in 32-bit words.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
@@ -59,6 +60,7 @@ class Allocation:
     def __post_init__(self):
         self._tensors: dict[int, Tensor | HbmTensor] = {}
         self._written: dict[int, np.ndarray] = {}
+        self._times: dict[int, np.ndarray] = {}
 
     @property
     def format(self) -> Format:
@@ -99,3 +101,26 @@ class Allocation:
 
     def written_elements(self, block: int) -> np.ndarray:
         return self._written.setdefault(block, np.zeros((self.partitions, self.width), bool))
+
+    def is_recorded(self, view: Any) -> bool:
+        """Record the time of each later write to the block of a view; return whether its places are known."""
+        if not self._knows(view):
+            return False
+        self._times.setdefault(view.block.start, np.zeros((self.partitions, self.width), np.int32))
+        return True
+
+    def is_unchanged(self, view: Any, since: int) -> bool:
+        """Return whether all places of such a view are as at version `since`."""
+        return bool((self._times[view.block.start][view.places()] <= since).all())
+
+    def count_write(self, view: Any) -> None:
+        """Count a write to a view."""
+        self.version += 1
+        for block, times in self._times.items():
+            if view.spans_blocks() or view.block.start == block:
+                times[view.places() if self._knows(view) else ...] = self.version
+
+    def _knows(self, view: Any) -> bool:
+        """Return whether the places of a view are in one block, in elements of this tensor, and not up to an index."""
+        near = self.memory.on_chip and view.numbers is None and not view.spans_blocks()
+        return near and (self.memory is Memory.psum or view.dtype.itemsize == self.dtype.itemsize)

@@ -49,10 +49,11 @@ class View(Pattern):
     def __iter__(self) -> Iterator[Self]:
         return (self[index] for index in range(self.shape[0]))
 
-    def masked(self, mask: Mask | None, like: tuple[int, ...] | None = None) -> Self | None:
+    def masked(self, mask: Mask | None, like: tuple[int, ...] | None = None, first: int | None = None) -> Self | None:
         """Return the part where a mask over the shape `like` holds; None if it holds nowhere.
 
-        `like` defaults to the view's shape; dimensions that differ from it stay whole.
+        `like` defaults to the view's shape; dimensions that differ from it, and those after the `first` ones, stay
+        whole.
         """
         if mask is None:
             return self
@@ -61,7 +62,7 @@ class View(Pattern):
         if any(part.stop <= part.start for part in parts):
             return None
         own = [slice(0, n) for n in self.shape]
-        for d in range(min(len(like), self.ndim)):
+        for d in range(min(len(like), self.ndim))[:first]:
             if self.shape[d] == like[d]:
                 own[d] = parts[d]
         return self.indexed(*indices_of(self, tuple(own)))

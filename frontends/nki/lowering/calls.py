@@ -23,7 +23,8 @@ from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.dimensions import apart
 from neuroncore_rtl.frontends.nki.lowering.operands import is_written, mark_written
 from neuroncore_rtl.frontends.nki.lowering.truth import lower_to, result_type
-from neuroncore_rtl.frontends.nki.trace.recording import Pending, Recording, recording
+from neuroncore_rtl.frontends.nki.trace.recording import Recording, recording
+from neuroncore_rtl.frontends.nki.trace.results import Pending
 
 __all__ = ["Call", "at_least_2d", "instruction", "like", "nl_function", "nothing", "together"]
 
@@ -32,6 +33,9 @@ HINTS = frozenset(("name", "engine", "priority", "dge_mode", "perf_mode"))
 
 MOVES = frozenset(("dma_copy", "tensor_copy", "memset"))
 """Calls that do nothing for empty slices, so that kernels need not test whether a remainder is empty."""
+
+DRAWN = frozenset(("rng", "rand2", "dropout"))
+"""Calls whose results differ if they are appended again."""
 
 Result = Callable[[dict], tuple[tuple[int, ...], DType, Memory]]
 """Maps a call's arguments to shape, type and memory of its result."""
@@ -55,6 +59,7 @@ class Call:
         each: whether the call is element-wise, so that it can be split.
         keeps: whether the call can leave elements of dst unchanged.
         along: see `Along`; None if dst has the dimensions of `like`.
+        rows: arguments, or "dst", that share only the partitions with `like`, so that a mask cuts no other dimension.
     """
 
     name: str
@@ -67,6 +72,7 @@ class Call:
     each: bool = False
     keeps: bool = False
     along: Along | None = None
+    rows: tuple[str, ...] = ()
 
     @cached_property
     def parameters(self) -> list[inspect.Parameter]:
@@ -94,6 +100,8 @@ class Call:
         """Append the call's instructions; without a dst it is pending until the next call, its result in `memory`."""
         current = recording()
         current.flush()
+        if isinstance(sums := arguments.get("reduce_res"), View):
+            current.own(sums, everything=False)  # a second destination
         arguments = {name: _resolved(current, value) for name, value in arguments.items()}
         _check_tensors(f"nisa.{self.name}", self.parameters, arguments | ({} if dst is None else {"dst": dst}))
         views = [value for value in (dst, *arguments.values()) if isinstance(value, View)]
@@ -107,11 +115,16 @@ class Call:
         shape = arguments[self.like].shape if isinstance(arguments.get(self.like), View) else None
 
         def append(target: View, **more) -> None:
-            parts = {name: _masked(value, mask, shape) for name, value in arguments.items()}
-            target = current.resolved(target)
+            parts = {name: self._masked(name, value, mask, shape) for name, value in arguments.items()}
+            target = current.with_index(target)
             nothing = any(cut.is_empty for cut in cuts)
             part = None if nothing else self._where(target, arguments, mask, shape)
             whole = part is not None and part.shape == target.shape and not cuts
+            if part is not None:
+                if part.repeats_partition():
+                    rule = "a destination must have each partition once"
+                    raise ValueError(f"{part.name}: {rule}, not one partition again and again in {part.shape}")
+                current.own(target, everything=whole and not (self.keeps or more or (self.product and dst is not None)))
             if dst is None and target.allocation is result.allocation and not whole:
                 # Calls without a mask read the whole tile, so the part that the mask excludes is zero.
                 current.inserted["zeros beside a mask"] += 1
@@ -131,7 +144,8 @@ class Call:
         shape_of, own, usual = self.result(arguments)
         own = result_type(self.name, arguments, own)
         result = current.allocate(shape_of, own if dtype is None else dtype_of(dtype), memory or usual)
-        current.pending = Pending(result, append, kernel_line(), self.product)
+        reads = tuple(view for view in views if isinstance(view, View))
+        current.pending = Pending(result, append, kernel_line(), self.product, None if self.name in DRAWN else reads)
         return result
 
     def _copies_nothing(self, views: list[View]) -> bool:
@@ -141,6 +155,11 @@ class Call:
                 raise ValueError(f"{view.name}: an operand must have elements, not shape {view.shape}")
         return bool(views) and not views[0].size
 
+    def _masked(self, name: str, value: object, mask: Mask | None, shape: tuple[int, ...] | None) -> object:
+        if mask is None or not isinstance(value, View) or shape is None:
+            return value
+        return value.masked(mask, shape, 1 if name in self.rows else None)
+
     def _where(self, dst: View, arguments: dict, mask: Mask | None, shape: tuple[int, ...] | None) -> View | None:
         """Return the part of dst where a mask holds; None if it holds nowhere.
 
@@ -148,7 +167,7 @@ class Call:
         """
         order = None if self.along is None or mask is None or shape is None else self.along(arguments, dst)
         if order is None or mask is None or shape is None:
-            return dst.masked(mask, shape)
+            return dst.masked(mask, shape, 1 if "dst" in self.rows else None)
         parts = mask.rectangle(shape)
         if any(part.stop <= part.start for part in parts):
             return None
@@ -260,9 +279,3 @@ def _resolved(current: Recording, value: object) -> object:
 
 def _is_zero(target: View) -> bool:
     return target.one_block() in target.allocation.zeros and not is_written(target)
-
-
-def _masked(value: object, mask: Mask | None, shape: tuple[int, ...] | None) -> object:
-    if mask is None or not isinstance(value, View) or shape is None:
-        return value
-    return value.masked(mask, shape)

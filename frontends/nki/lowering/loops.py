@@ -60,9 +60,6 @@ def _enter(current: Recording, manager: AbstractContextManager, register: Virtua
             current.program.append(memset(allocation.tile(block), 0.0))
             allocation.written_elements(block)[:] = True
         allocation.zeros.clear()
-    # Assigned results are invalid from here: in later iterations their targets may hold values of the previous one.
-    for target, _ in current.aliases.values():
-        target.allocation.version += 1
     found = manager.__enter__()
     counter = found if register is None else register
     loop = Loop(manager, kernel_line(), counter, current.made, frozenset(current.on_chip))

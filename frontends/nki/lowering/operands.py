@@ -9,8 +9,6 @@ from math import prod
 from numbers import Real
 from typing import Any, cast
 
-import numpy as np
-
 from neuroncore_rtl.frontends.nki.indices.storage import Memory, format_in
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.engines import append_copy
@@ -23,7 +21,7 @@ from neuroncore_rtl.spec.isa import AluOp, Index, Storage
 
 __all__ = [
     "as_row", "common", "identity_tile", "in_sbuf", "is_written", "lanes_tensor", "mark_written",
-    "one_source_in_psum", "ones", "scalar", "spread", "step_of", "tile_places",
+    "one_source_in_psum", "ones", "scalar", "spread", "step_of",
 ]  # fmt: skip
 
 
@@ -48,6 +46,9 @@ def lanes_tensor(recording: Recording, view: View) -> Tensor:
     if view.lanes is not None and view.shape[view.lanes] > 1 and view.partition.steps[view.lanes] != 1:
         rule = "partitions must be consecutive"
         raise ValueError(f"{view.name}: {rule}, not in steps of {view.partition.steps[view.lanes]}")
+    if view.lanes is not None and view.shape[view.lanes] > 1 and view.element.steps[view.lanes]:
+        rule = "all partitions must have the same elements"
+        raise ValueError(f"{view.name}: {rule}, not ones that move with the partition, as in tile[i, i]")
     return Tensor(
         name=view.name,
         format=fmt,
@@ -103,31 +104,16 @@ def _stepping(tensor: Tensor, counts: Sequence[int], steps: Sequence[int]) -> Te
 def mark_written(view: View) -> View:
     """Record that the elements of a view have been written; return the view."""
     allocation = view.allocation
-    allocation.version += 1
+    allocation.count_write(view)
     if allocation.memory is Memory.psum:
-        allocation.written_elements(view.one_block())[tile_places(view)] = True
+        allocation.written_elements(view.one_block())[view.places()] = True
     return view
 
 
 def is_written(view: View) -> bool:
     """Return whether any element of a view in PSUM has been written."""
     allocation = view.allocation
-    return allocation.memory is Memory.psum and bool(
-        allocation.written_elements(view.one_block())[tile_places(view)].any()
-    )
-
-
-def tile_places(view: View) -> tuple[slice, slice | np.ndarray]:
-    """Return array indices of a view's partitions and elements."""
-    (first, last), (begin, end) = view.partition.range, view.element.range
-    partitions, elements = slice(first, last + 1), slice(begin, end + 1)
-    moving = [(n, step) for n, step in zip(view.shape, view.element.steps, strict=True) if n > 1 and step]
-    if prod(n for n, _ in moving) == end + 1 - begin:
-        return partitions, elements
-    found = view.element.start + sum(
-        (np.arange(n).reshape(-1, *(1,) * d) * step for d, (n, step) in enumerate(reversed(moving))), np.zeros((), int)
-    )
-    return partitions, np.unique(found)
+    return allocation.memory is Memory.psum and bool(allocation.written_elements(view.one_block())[view.places()].any())
 
 
 def _fill_zeros(recording: Recording, view: View) -> None:

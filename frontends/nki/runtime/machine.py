@@ -16,8 +16,10 @@ import numpy as np
 
 from neuroncore_rtl.frontends.nki.arguments import map_leaves
 from neuroncore_rtl.frontends.nki.dialects.hook import answering
+from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, recorded
 from neuroncore_rtl.frontends.nki.trace.host import running
+from neuroncore_rtl.kernels.program import HbmTensor
 from neuroncore_rtl.run.program import ProgramFailed, run
 from neuroncore_rtl.run.settings import machine_of
 from neuroncore_rtl.spec.config import PRESETS, Config
@@ -64,15 +66,15 @@ def _called(
             raise
         raise IndexError("index {} is out of bounds for axis 0 with size {}".format(*failed.beyond)) from failed
 
-    def read(view) -> np.ndarray:
-        return done.read(view.allocation.tensor(0)).astype(view.dtype.dtype).reshape(view.shape)
+    def read(view: View, tensor: HbmTensor) -> np.ndarray:
+        return done.read(tensor).astype(view.dtype.dtype)
 
     for name, view in made.written.items():
         target = targets.get(name)  # an array that is a default has no target
         target = target[0] if isinstance(target, tuple) else target
         if target is not None:
-            target[...] = read(view)
-    outputs = tuple(read(view) for view in made.results)
+            target[...] = read(view, view.allocation.in_hbm)
+    outputs = tuple(map(read, made.results, made.outputs))
     return outputs[0] if len(outputs) == 1 else outputs
 
 

@@ -83,9 +83,7 @@ def run_nki(
         arguments = dict(zip(names, args, strict=False))
     made = recorded(function, arguments, config, grid, order)
     done = run(made.program, made.inputs, **variables)
-    return NkiResult(
-        outputs=tuple(done.read(view.allocation.in_hbm) for view in made.results), run=done, inserted=made.inserted
-    )
+    return NkiResult(outputs=tuple(map(done.read, made.outputs)), run=done, inserted=made.inserted)
 
 
 def found_in(kernel: str | Path, config: Config) -> Callable:

@@ -1,8 +1,8 @@
 """State of a kernel's recording: allocations, appended instructions and current program of the grid.
 
 A call of the first dialect stays pending until the next one. If the next operation is an assignment of this result, as
-in `tile[...] = nisa.activation(...)`, it is written directly to the target of the assignment; otherwise to a new
-tensor.
+in `tile[...] = nisa.activation(...)`, it is written directly to the target of the assignment
+(`frontends.nki.trace.results`); otherwise to a new tensor.
 """
 
 from collections import Counter
@@ -20,40 +20,19 @@ from neuroncore_rtl.frontends.nki.arguments import map_leaves, typed_numbers
 from neuroncore_rtl.frontends.nki.indices.affine import Affine
 from neuroncore_rtl.frontends.nki.indices.dtypes import DType
 from neuroncore_rtl.frontends.nki.indices.given import as_integer
-from neuroncore_rtl.frontends.nki.indices.lines import explained, from_kernel, kernel_line
+from neuroncore_rtl.frontends.nki.indices.lines import from_kernel, kernel_line
 from neuroncore_rtl.frontends.nki.indices.storage import Allocation, Memory, format_in
 from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.trace.results import Assigned, Pending
 from neuroncore_rtl.kernels.program import HbmTensor, Program
-from neuroncore_rtl.kernels.program.source import SourceLine, located, override_source
 from neuroncore_rtl.spec.costs import busy_cycles
 from neuroncore_rtl.spec.isa import Engine
 
-__all__ = ["Pending", "Recording", "is_recording", "recording"]
+__all__ = ["Recording", "is_recording", "recording"]
 
 _Made = TypeVar("_Made")
 
 _CURRENT: ContextVar["Recording | None"] = ContextVar("recording", default=None)
-
-
-@dataclass
-class Pending:
-    """A call with a destination that is not yet known.
-
-    Arguments:
-        result: the tensor returned to the kernel.
-        run: appends instructions that write the result to a view of the same shape.
-        source: the kernel's line with the call.
-        product: whether `run` accepts accumulate=True, which adds to the view.
-    """
-
-    result: View
-    run: Callable[..., None]
-    source: SourceLine
-    product: bool = False
-
-    def append(self, target: View, **options: bool) -> None:
-        with override_source(self.source):
-            located(explained(self.run, "the call"))(target, **options)
 
 
 @dataclass
@@ -83,8 +62,8 @@ class Recording:
     loops: list = field(default_factory=list)
     """Dynamic loops being recorded, innermost last (`frontends.nki.lowering.loops`)."""
     on_chip: list[Allocation] = field(default_factory=list)
-    aliases: dict[Allocation, tuple[View, int]] = field(default_factory=dict)
-    """For each result assigned to a part of another tensor: that part, and the tensor's version at that time."""
+    assigned: dict[Allocation, Assigned] = field(default_factory=dict)
+    """Results without storage of their own."""
     made: dict[tuple, Any] = field(default_factory=dict)
     """Objects that `once` has cached, by key."""
 
@@ -201,44 +180,81 @@ class Recording:
             return False
         if target.numbers is not None and target.allocation.memory.on_chip:
             return False
+        if target.allocation is value.allocation:
+            return False  # its own bits as another type
         if waiting.product and (target.buffer, target.allocation.format) != (value.buffer, value.allocation.format):
             return False  # a product accumulates in PSUM first
         if [n for n in target.shape if n != 1] != [n for n in value.shape if n != 1]:
             return False
         self.pending = None
+        versions, running = waiting.versions(), dict(self.running)
         waiting.append(target, **({"accumulate": True} if accumulate else {}))
-        self.aliases[value.allocation] = target, target.allocation.version
+        if running != self.running:
+            waiting.reads = None
+        self.assigned[value.allocation] = Assigned(waiting, target, versions, tuple(self.loops), accumulate)
         return True
+
+    def copied(self, place: View) -> View:
+        """Return a tile with the elements of a view; instructions make it only if a write needs them."""
+        result = self.allocate(place.shape, place.dtype, place.allocation.memory, place.name)
+
+        def copy(target: View) -> None:
+            self.calls["assign"](target, place)
+
+        call = Pending(result, copy, kernel_line(), reads=(place,))
+        self.assigned[result.allocation] = Assigned(call, place, call.versions())
+        return result
 
     def resolved(self, view: View) -> View:
         """Return a view of the tensor in which the elements of `view` are.
 
-        The result of a call that was assigned to a part of another tensor is stored only there; ValueError if that part
-        was written since.
+        Raises:
+            ValueError: if a result that was assigned is neither there any longer nor can be computed again.
         """
-        if view.numbers is not None:
-            view = replace(view, numbers=replace(view.numbers, view=self.resolved(view.numbers.view)))
-        found = self.aliases.get(view.allocation)
-        if found is None:
+        view = self.with_index(view)
+        one = self.assigned.get(view.allocation)
+        if one is None:
             return view
-        if view.numbers is not None:
-            raise ValueError(
-                f"{view.name}: a result that was assigned to {found[0].name} must not have an index in memory: "
-                f"index {found[0].name} instead"
-            )
-        target, version = found
-        if target.allocation.version != version:
-            rule = f"an assigned result must be used before its target {target.name} is written again"
-            raise ValueError(f"{view.name}: {rule}")
-        own = view.allocation
-        whole = target.fitted(own.shape)
-        if len(own.shape) == 2:
-            return whole.indexed(view.shape, [view.partition, view.element])
-        steps = tuple(prod(own.shape[d + 1 :]) if d else 0 for d in range(len(own.shape)))
-        if (view.shape, view.element.start, view.element.steps) != (own.shape, 0, steps) or view.partition.start:
-            rule = "an assigned result of several free dimensions must be used whole"
-            raise ValueError(f"{view.name}: {rule}, or as part of {target.name}, not as {view.shape} of {own.shape}")
-        return whole
+        self._check_loops(one)
+        found = one.part_of(view) if one.is_kept() else None
+        if found is None:
+            self._store(one)
+        return view if found is None else found
+
+    def with_index(self, view: View) -> View:
+        """Return a view with its index in memory resolved."""
+        if view.numbers is None:
+            return view
+        return replace(view, numbers=replace(view.numbers, view=self.resolved(view.numbers.view)))
+
+    def own(self, view: View, *, everything: bool) -> None:
+        """Give a result in another tensor its own storage, before a write to a view of it.
+
+        `everything` says that the view's previous elements are not needed.
+        """
+        one = self.assigned.get(view.allocation)
+        if one is not None and everything and view.is_whole():
+            del self.assigned[view.allocation]
+        elif one is not None:
+            self._check_loops(one)
+            self._store(one)
+
+    def _check_loops(self, one: Assigned) -> None:
+        if one.loops is not None and any(loop not in one.loops for loop in self.loops):
+            rule = f"a result that was assigned to {one.place.name} before a loop must not be used in the loop"
+            raise ValueError(f"{one.call.result.name}: {rule}: use {one.place.name}, which may change in the loop")
+
+    def _store(self, one: Assigned) -> None:
+        """Give a result in another tensor its own storage."""
+        result, kept = one.call.result, one.is_kept()
+        if not kept and not one.is_repeatable():
+            rule = "must be used before this tensor or an operand is written"
+            raise ValueError(f"{result.name}: a result that is a part of {one.place.name} {rule}: copy it by nl.copy")
+        del self.assigned[result.allocation]
+        if kept:
+            self.calls["assign"](result, one.place.fitted(result.shape))
+        else:
+            one.call.append(result)
 
     @contextmanager
     def current(self) -> Iterator["Recording"]:

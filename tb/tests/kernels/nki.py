@@ -65,7 +65,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     made, arguments, reference = result.job.subject
     done = replace(result, program=made.program)
     with refusals():
-        outputs = tuple(done.read(view.allocation.tensor(0)) for view in made.results)
+        outputs = tuple(map(done.read, made.outputs))
         against = {}
         if reference:
             against = {"against_numpy": input_errors(reference, arguments, outputs)}

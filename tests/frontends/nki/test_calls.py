@@ -58,18 +58,6 @@ tile[:, 1, :] = kept
     assert found == {"DMA_COPY": 2, "ACTIVATE": 1, "TENSOR_TENSOR": 1}
 
 
-def test_a_result_is_not_read_where_something_else_was_written_since(tmp_path):
-    kernel = write_kernel(tmp_path, """
-a = nl.load(x)
-tile = nl.ndarray(x.shape, dtype=x.dtype)
-kept = nl.exp(a)
-tile[...] = kept
-tile[...] = nl.square(a)
-""", older=True, out="x.shape, x.dtype", stores="kept")  # fmt: skip
-    with pytest.raises(ValueError, match=r"must be used before its target .* is written again.*kernel.py:14"):
-        result(kernel, X)
-
-
 @pytest.mark.parametrize("fmt", ["float32", "bfloat16", "float16"])
 def test_sums_in_psum_begin_with_the_first_product(tmp_path, fmt):
     kernel = write_kernel(tmp_path, """
