@@ -175,6 +175,13 @@ class Program:
         step = self._steps[number]
         self._steps.insert(number, step._replace(instruction=instruction, queue=None, buffers=buffers))
 
+    @located
+    def move_last(self, count: int, to: int) -> None:
+        """Move the last `count` steps before step `to`, into its section; for the instructions as for `insert`."""
+        moved = self._steps[len(self._steps) - count :]
+        self._steps[len(self._steps) - count :] = []
+        self._steps[to:to] = [step._replace(section=self._steps[to].section) for step in moved]
+
     @contextmanager
     def in_order(self) -> Iterator[None]:
         """In each queue, start the instructions that are appended in the context in program order.

@@ -76,6 +76,10 @@ class View(Pattern):
             part = replace(whole, bounds=(*whole.bounds, nothing))
         return replace(part, cut=PatternCut(whole, mask, mask.rectangle(whole.shape)))
 
+    def as_tile(self) -> Self:
+        """Return the view: this machine does not tell tiles from tensors."""
+        return self
+
     def unrepeated(self) -> Self:
         """Return a view that repeats one partition, without the repetitions: its first index along partitions."""
         return self[tuple(slice(0, 1) if d == self.lanes else slice(None) for d in range(self.ndim))]

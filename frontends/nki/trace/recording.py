@@ -5,7 +5,7 @@ in `tile[...] = nisa.activation(...)`, it is written directly to the target of t
 (`frontends.nki.trace.results`); otherwise to a new tensor.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -68,6 +68,7 @@ class Recording:
     """Objects that `once` has cached, by key."""
 
     def __post_init__(self):
+        self._places: defaultdict[Allocation, list[Assigned]] = defaultdict(list)
         self._shared: list[View] = []
         self._shared_now = 0
         self._busy: Counter[Engine] = Counter()
@@ -189,9 +190,11 @@ class Recording:
         self.pending = None
         versions, running = waiting.versions(), dict(self.running)
         waiting.append(target, **({"accumulate": True} if accumulate else {}))
-        if running != self.running:
+        if any(running.get(engine) is not now for engine, now in self.running.items()):
             waiting.reads = None
-        self.assigned[value.allocation] = Assigned(waiting, target, versions, tuple(self.loops), accumulate)
+        found = Assigned(waiting, target, versions, tuple(self.loops), accumulate)
+        self.assigned[value.allocation] = found
+        self._places[target.allocation].append(found)
         return True
 
     def copied(self, place: View) -> View:
@@ -232,6 +235,11 @@ class Recording:
 
         `everything` says that the view's previous elements are not needed.
         """
+        if view.allocation in self._places:
+            kept = [one for one in self._places[view.allocation] if one.is_kept()]
+            for one in kept:
+                one.before = len(self.program.steps) if one.loops == tuple(self.loops) else None
+            self._places[view.allocation] = kept
         one = self.assigned.get(view.allocation)
         if one is not None and everything and view.is_whole():
             del self.assigned[view.allocation]
@@ -247,14 +255,24 @@ class Recording:
     def _store(self, one: Assigned) -> None:
         """Give a result in another tensor its own storage."""
         result, kept = one.call.result, one.is_kept()
-        if not kept and not one.is_repeatable():
+        before = one.before if one.is_held and one.place.allocation.memory is Memory.sbuf else None
+        if not kept and before is None and not one.is_repeatable():
             rule = "must be used before this tensor or an operand is written"
             raise ValueError(f"{result.name}: a result that is a part of {one.place.name} {rule}: copy it by nl.copy")
         del self.assigned[result.allocation]
-        if kept:
+        first = len(self.program.steps)
+        if kept or before is not None:
             self.calls["assign"](result, one.place.fitted(result.shape))
         else:
             one.call.append(result)
+        if not kept and before is not None:
+            self._move_last(len(self.program.steps) - first, before)
+
+    def _move_last(self, count: int, to: int) -> None:
+        self.program.move_last(count, to)
+        self._counted += count * (to < self._counted)
+        for one in self.assigned.values():
+            one.before = one.before if one.before is None or one.before < to else one.before + count
 
     @contextmanager
     def current(self) -> Iterator["Recording"]:

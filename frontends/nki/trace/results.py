@@ -1,8 +1,9 @@
 """Results of calls of the first dialect: those of pending calls, and those that are a part of another tensor.
 
 `y[...] = w` with the result w of the last call writes y directly, and w has no storage. Later uses of w read this part
-of y while it holds w's values. If it does not, because y has another type, added the values, or was written again, the
-call is appended once more, with a tensor of its own. The result of `nl.broadcast_to` is such a part of its argument.
+of y while it holds w's values. If it was written again, a copy is inserted before this write. If it never held them,
+because y has another type or added them, the call is appended once more, with a tensor of its own. The result of
+`nl.broadcast_to` is such a part of its argument.
 """
 
 from collections.abc import Callable, Iterator
@@ -59,6 +60,7 @@ class Assigned:
         versions: number of writes, before the assignment, to each tensor that the call reads.
         loops: dynamic loops around the assignment; inside of other loops the result must not be used. None: any loops.
         added: whether the assignment added the result.
+        before: step of the program before which the place still has the result; None: unknown.
     """
 
     call: Pending
@@ -66,16 +68,17 @@ class Assigned:
     versions: dict[Allocation, int]
     loops: tuple | None = None
     added: bool = False
+    before: int | None = None
 
     def __post_init__(self):
         own, there = self.call.result, self.place.allocation
         same = (self.place.dtype, format_in(there.memory, self.place.dtype)) == (own.dtype, own.allocation.format)
-        self._held = same and not self.added and there.is_recorded(self.place)
+        self.is_held = same and not self.added and there.is_recorded(self.place)
         self._since = there.version
 
     def is_kept(self) -> bool:
         """Return whether the place still has the result, bit for bit."""
-        return self._held and self.place.allocation.is_unchanged(self.place, self._since)
+        return self.is_held and self.place.allocation.is_unchanged(self.place, self._since)
 
     def is_repeatable(self) -> bool:
         """Return whether the call would give the same result again."""

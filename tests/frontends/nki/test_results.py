@@ -19,6 +19,7 @@ WRITTEN = "must be used before this tensor or an operand is written"
 HEAD = """
 a = nl.load(x)
 y = nl.ndarray(x.shape, dtype=x.dtype)
+narrow = nl.ndarray(x.shape, dtype=nl.bfloat16)
 """
 
 
@@ -38,6 +39,10 @@ y = nl.ndarray(x.shape, dtype=x.dtype)
             id="written where a mask holds",
         ),
         pytest.param("w = a + 1; y[...] = w; y[...] = a", "w", X + 1, id="place written again"),
+        pytest.param("w = a + 1; y[...] = w; a[...] = 0; y[...] = 0", "w", X + 1, id="place and operand written"),
+        pytest.param(
+            "w = a + 1; y[...] = w; y[...] = 0; u = a + 2; a[...] = u; a[...] = 0", "w + u", 2 * X + 3, id="two"
+        ),
         pytest.param("w = a + 1; y[...] = w; y[:, 0:1] = a[:, 7:8]", "w", X + 1, id="place written in part"),
         pytest.param("w = a + 1; y[...] = w; y.view(nl.uint8)[:, 28:32] = 0", "w", X + 1, id="place written as bytes"),
         pytest.param("w = a + 1; y[:, 0:8] = w", "w[:, 2:4] * 2", 2 * X[:, 2:4] + 2, id="part of a result"),
@@ -78,8 +83,8 @@ return tuple(out)
 @pytest.mark.parametrize(
     ("lines", "use", "message"),
     [
-        ("w = a + 1; y[...] = w; a[...] = 0; y[...] = 0", "w", WRITTEN),
-        ("w = nl.dropout(a, 0.5); y[...] = w; y[...] = 0", "w", WRITTEN),
+        ("w = a + 1; narrow[...] = w; a[...] = 0", "w", WRITTEN),
+        ("w = nl.dropout(a, 0.5); narrow[...] = w", "w", WRITTEN),
         ("b = nl.broadcast_to(a[0:1], (4, 8)); a += 1", "b", WRITTEN),
         ("w = a + 1; y[...] = w", "w[:, 6:14]", r"an index must be between 0 and 7, not from 6 to 13"),
         ("i = nl.arange(4)[:, None]", "a[i, i]", r"all partitions must have the same elements"),
@@ -91,6 +96,19 @@ def test_what_no_storage_holds_is_refused(tmp_path, lines, use, message):
     kernel = write_kernel(tmp_path, HEAD + lines.replace("; ", "\n"), older=True, out="(4, 8), x.dtype", stores=use)
     with pytest.raises(ValueError, match=message):
         result(kernel, X)
+
+
+def test_sums_go_on_in_a_part_of_a_tensor(tmp_path):
+    kernel = write_kernel(tmp_path, """
+a, sums = nl.load(x), nl.ndarray((4, 1), dtype=x.dtype)
+y, p = nl.ndarray(x.shape, dtype=x.dtype), nl.arange(4)[:, None]
+for k in range(2):
+    command = nisa.reduce_cmd.reduce if k else nisa.reduce_cmd.reset_reduce
+    part = a[:, 4 * k : 4 * k + 4].as_tile()
+    y[:, 4 * k : 4 * k + 4] = nisa.activation(op=nl.copy, data=part, reduce_op=nl.add, reduce_res=sums[p, 0],
+                                              reduce_cmd=command)
+""", older=True, out="(4, 1), x.dtype", stores="sums")  # fmt: skip
+    assert np.array_equal(result(kernel, X), X.sum(1, keepdims=True))
 
 
 def test_a_result_from_before_a_loop_is_refused_in_it(tmp_path):
