@@ -10,6 +10,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/complete
 ALL := $(VENV)/all
 TB = $(BIN)/python -m neuroncore_rtl
+TYPES = { $(BIN)/basedpyright --level error >sim_build/types.txt || { cat sim_build/types.txt; exit 1; }; }
 
 # Processes that `make test` runs at once; a full-size build needs up to 4 GiB, so more than two is a choice.
 JOBS ?= 2
@@ -22,7 +23,7 @@ QUOTED_TEST = '$(subst ','\'',$(TEST))'
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
-.PHONY: help sim picture waves profile verilog image synth bitstream host formal mutate oracle sweep soak top test lint format bench figures docs doctor lock clean
+.PHONY: help sim picture waves profile verilog image synth bitstream host formal mutate oracle sweep soak top test lint checks format bench figures docs doctor lock clean
 # Else each process would compile all modules that it imports, as settings of container images have it.
 unexport PYTHONDONTWRITEBYTECODE
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
@@ -76,14 +77,19 @@ soak: $(READY) ## run random programs on random machines, compare with golden, s
 top: $(READY) ## show what runs: progress, cycles a second, utilisation of each engine, memory; ONCE=1 prints it once
 	@$(TB) top $(VARIABLES)
 
-test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not slow' $(ARGS)
+# The check of types takes half a minute on one processor, so it runs beside the tests.
+test: checks ## lint and all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
+	@$(TYPES) & types=$$!; \
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not slow' $(ARGS); tests=$$?; \
+	wait $$types && exit $$tests
 
-lint: $(ALL) ## check style, layout, import layers and cycles, types, line budgets, and the language of texts
+lint: checks ## check style, layout, import layers and cycles, types, line budgets, and the language of texts
+	@$(TYPES)
+
+checks: $(ALL)
 	@mkdir -p sim_build
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports --no-logo >sim_build/imports.txt || { cat sim_build/imports.txt; exit 1; }
-	@$(BIN)/basedpyright --level error >sim_build/types.txt || { cat sim_build/types.txt; exit 1; }
 	@$(BIN)/python -m tests.house.budget
 	@$(BIN)/python -m tests.house.prose >sim_build/prose.txt
 	@$(BIN)/ruff format --check --quiet . || { echo "layout differs from ruff's: run make format" >&2; exit 1; }
