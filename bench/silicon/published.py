@@ -136,6 +136,7 @@ def _norm(features: int) -> tuple[tuple[int, ...] | float, ...]:
     return (4096, features), (features, 2048), 1e-5, (4096, features), (features,)
 
 
+_VECTORS = (256_000,), (256_000,)
 _IMAGE = ((1, 256, 224, 224), (256, 256, 3, 3), (256,))
 _SWIGLU = (8, 128, 3072), (24, 128, 1024), (8, 128, 3072)
 _TRANSPOSED = (128, 16, 4096), (128, 16, 10944)
@@ -157,7 +158,8 @@ KERNELS = (
     _mamba(172.93, 1, 256),
     _mamba(2340, 1, 4096),
     _mamba(1610, 2, 4096),
-    _student(29, "vector add of 256,000 fp32", "part1/kernels.py:vector_add_stream", ((256000,), (256000,)), "float32"),
+    _student(29, "vector add of 256,000 fp32", "part1/kernels.py:vector_add_stream", _VECTORS, "float32"),
+    _student(29, "vector add, own addresses", "part1/kernels.py:vector_add_direct_allocation", _VECTORS, "float32"),
     # The convolution's time led to the removal of repeated copies, and to shares of copies that keep runs long.
     _student(1060, "student's convolution fp16", "part2/conv2d.py:fused_conv2d_maxpool", _IMAGE, "float16", "studied"),
     _nkibench("mamba", 2888.7, "mamba_M7168_C256_S16", *_SCAN),
