@@ -193,7 +193,7 @@ def _where(condition: View, x, y, dtype=None, mask=None):
             ELEMENTWISE["tensor_copy"].run(target, {"src": chosen}, None, mask)
 
     reads = tuple(value for value in (condition, x, y) if isinstance(value, View))
-    current.pending = Pending(result, append, kernel_line(), reads=reads)
+    current.pending = Pending(result, append, kernel_line(), reads=reads, whole=mask is None)
     return result
 
 

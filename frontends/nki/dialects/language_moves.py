@@ -81,7 +81,9 @@ def _load_transpose2d(src: View, dtype=None, mask=None):
             dma(current, target[columns, rows], part.permuted((1, 0)))
         mark_written(target)
 
-    current.pending = Pending(result, append, kernel_line(), reads=(src,))
+    current.pending = Pending(
+        result, append, kernel_line(), reads=(src,), whole=part is not None and part.shape == src.shape
+    )
     return result if dtype == own else _copy(result, dtype=dtype)
 
 

@@ -144,8 +144,10 @@ class Call:
         shape_of, own, usual = self.result(arguments)
         own = result_type(self.name, arguments, own)
         result = current.allocate(shape_of, own if dtype is None else dtype_of(dtype), memory or usual)
-        reads = tuple(view for view in views if isinstance(view, View))
-        current.pending = Pending(result, append, kernel_line(), self.product, None if self.name in DRAWN else reads)
+        part = self._where(result, arguments, mask, shape)
+        whole = part is not None and part.shape == result.shape and not cuts
+        reads = None if self.name in DRAWN else tuple(views)
+        current.pending = Pending(result, append, kernel_line(), self.product, reads, whole)
         return result
 
     def _copies_nothing(self, views: list[View]) -> bool:

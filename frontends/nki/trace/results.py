@@ -27,6 +27,7 @@ class Pending:
         source: the kernel's line with the call.
         product: whether `run` accepts accumulate=True, which adds to the view.
         reads: tensors on which alone the result depends; None if it depends on more, such as random numbers.
+        whole: whether the call writes all of its destination; a result has zeros elsewhere.
     """
 
     result: View
@@ -34,6 +35,7 @@ class Pending:
     source: SourceLine
     product: bool = False
     reads: tuple[View, ...] | None = None
+    whole: bool = True
 
     def append(self, target: View, **options: bool) -> None:
         with override_source(self.source):
@@ -73,7 +75,7 @@ class Assigned:
     def __post_init__(self):
         own, there = self.call.result, self.place.allocation
         same = (self.place.dtype, format_in(there.memory, self.place.dtype)) == (own.dtype, own.allocation.format)
-        self.is_held = same and not self.added and there.is_recorded(self.place)
+        self.is_held = same and self.call.whole and not self.added and there.is_recorded(self.place)
         self._since = there.version
 
     def is_kept(self) -> bool:

@@ -38,6 +38,12 @@ narrow = nl.ndarray(x.shape, dtype=nl.bfloat16)
             X + (np.arange(8) > 3),
             id="written where a mask holds",
         ),
+        pytest.param(
+            "y[...] = 7; w = nl.copy(a, mask=nl.arange(8)[None, :] < 4); y[...] = w",
+            "y + w",
+            X + np.where(np.arange(8) < 4, X, 7 - X),
+            id="result of a mask",
+        ),
         pytest.param("w = a + 1; y[...] = w; y[...] = a", "w", X + 1, id="place written again"),
         pytest.param("w = a + 1; y[...] = w; a[...] = 0; y[...] = 0", "w", X + 1, id="place and operand written"),
         pytest.param(
