@@ -130,7 +130,7 @@ class LoopReduction(NumpyCalls):
     """Result of `nl.loop_reduce`: an assignment combines `term`, where `mask` holds, with its target by `op`.
 
     `indices` are those of the loops, `source` the kernel's line: an assignment with indices that this line has already
-    combined with the same target starts a new reduction.
+    combined with the same target starts a new reduction. `version` is that of the term's tensor.
     """
 
     term: View
@@ -138,10 +138,13 @@ class LoopReduction(NumpyCalls):
     mask: Mask | None
     indices: tuple[int | VirtualRegister, ...]
     source: SourceLine
+    version: int
 
     _way = "tile[...] = nl.loop_reduce(...), and then the tile"
 
     def combine(self, target: View) -> None:
+        if self.term.allocation.version != self.version:
+            raise ValueError(f"{self.term.name}: the term of a loop_reduce must not be written before the assignment")
         combined = recording().once(
             ("loop reduction", self.source, target.allocation, target.shape, *_place(target)), set
         )
@@ -183,7 +186,7 @@ def _loop_reduce(x: View, op, loop_indices, dtype=None, mask=None):
     indices = tuple(loop_indices)
     if op is not AluOp.ADD and not all(isinstance(index, Integral) for index in indices):
         raise ValueError(f"loop_indices of max or min must be integers, of loops with known bounds, not {indices!r}")
-    return LoopReduction(x, op, mask, indices, kernel_line())
+    return LoopReduction(x, op, mask, indices, kernel_line(), x.allocation.version)
 
 
 _language(_loop_reduce, "loop_reduce", "an addition to the assignment's target, which starts from zero")

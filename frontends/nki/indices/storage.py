@@ -56,6 +56,8 @@ class Allocation:
     """Blocks that count as zeros, although no instruction has written them."""
     version: int = 0
     """Number of writes to the tensor so far."""
+    is_register: bool = False
+    """Whether the controller writes the tensor, which `version` does not count."""
 
     def __post_init__(self):
         self._tensors: dict[int, Tensor | HbmTensor] = {}

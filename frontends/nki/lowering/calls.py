@@ -100,8 +100,9 @@ class Call:
         """Append the call's instructions; without a dst it is pending until the next call, its result in `memory`."""
         current = recording()
         current.flush()
-        if isinstance(sums := arguments.get("reduce_res"), View):
-            current.own(sums, everything=False)  # a second destination
+        for name in ("reduce_res", "dst_idx"):
+            if isinstance(second := arguments.get(name), View):
+                current.own(second, everything=False)
         arguments = {name: _resolved(current, value) for name, value in arguments.items()}
         _check_tensors(f"nisa.{self.name}", self.parameters, arguments | ({} if dst is None else {"dst": dst}))
         views = [value for value in (dst, *arguments.values()) if isinstance(value, View)]
@@ -124,7 +125,9 @@ class Call:
                 if part.repeats_partition():
                     rule = "a destination must have each partition once"
                     raise ValueError(f"{part.name}: {rule}, not one partition again and again in {part.shape}")
-                current.own(target, everything=whole and not (self.keeps or more or (self.product and dst is not None)))
+                adds = more or (self.product and dst is not None)
+                keeps = self.keeps or any(arguments.get(name) is not None for name in ("dst_rmw_op", "oob_mode"))
+                current.own(target, everything=whole and not (adds or keeps))
             if dst is None and target.allocation is result.allocation and not whole:
                 # Calls without a mask read the whole tile, so the part that the mask excludes is zero.
                 current.inserted["zeros beside a mask"] += 1
@@ -238,6 +241,8 @@ def nl_function(function: Callable) -> Callable:
         current = recording()
         options = {key: value for key, value in options.items() if key in taken or key not in HINTS}
         current.flush()
+        if isinstance(dst := options.get("dst", args[0] if args and "dst" in taken else None), View):
+            current.own(dst, everything=False)
         given = {key: _resolved(current, value) for key, value in _bound(name, signature, args, options).items()}
         _check_tensors(name, taken.values(), given)
         if "mask" in given:

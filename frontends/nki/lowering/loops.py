@@ -217,7 +217,7 @@ def loop_register(current: Recording, register: Register) -> LoopRegister:
     """Return a register for kernels that stands for a register of the program."""
     shape = (1, 1)
     flat = Affine(shape, (0, 0))
-    word = Allocation("register", DTYPES["int32"], Memory.sbuf, shape, 0, lambda block: register.word)
+    word = Allocation("register", DTYPES["int32"], Memory.sbuf, shape, 0, lambda block: register.word, is_register=True)
     element, partition = Affine(shape, (0, 1)), Affine(shape, (1, 0))
     view = current.tensor(
         allocation=word, dtype=word.dtype, shape=shape, element=element, partition=partition, block=flat, lanes=0

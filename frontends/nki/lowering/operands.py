@@ -203,6 +203,7 @@ def spread(recording: Recording, view: View, psum: bool = False) -> View:
     steps = tuple(once.element.steps[d] for d in moving)
     key = "spread", allocation, allocation.version, once.element.start, once.block.start, shape, steps
     key = (*key, once.partition.start, view.shape[lanes], view.dtype)
+    key = (*key, len(recording.program.steps)) if allocation.is_register else key
 
     def wide(memory: Memory) -> View:
         return recording.allocate((view.shape[lanes], *shape), view.dtype, memory, f"{view.name} in all lanes")

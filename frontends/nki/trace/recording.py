@@ -205,7 +205,9 @@ class Recording:
             self.calls["assign"](target, place)
 
         call = Pending(result, copy, kernel_line(), reads=(place,))
-        self.assigned[result.allocation] = Assigned(call, place, call.versions())
+        found = Assigned(call, place, call.versions(), tuple(self.loops), copied=True)
+        self.assigned[result.allocation] = found
+        self._places[place.allocation].append(found)
         return result
 
     def resolved(self, view: View) -> View:
@@ -218,8 +220,11 @@ class Recording:
         one = self.assigned.get(view.allocation)
         if one is None:
             return view
-        self._check_loops(one)
         found = one.part_of(view) if one.is_kept() else None
+        if found is not None and one.copied:
+            one.readers += (loop for loop in self.loops if loop not in one.loops)
+        else:
+            self._check_loops(one)
         if found is None:
             self._store(one)
         return view if found is None else found
@@ -238,25 +243,32 @@ class Recording:
         if view.allocation in self._places:
             kept = [one for one in self._places[view.allocation] if one.is_kept()]
             for one in kept:
-                one.before = len(self.program.steps) if one.loops == tuple(self.loops) else None
+                here = one.loops == tuple(self.loops) and not one.copied
+                one.before = len(self.program.steps) if here else None
+                if any(loop in one.readers for loop in self.loops):
+                    rule = f"a loop that reads the copy {one.call.result.name} of it must not write it"
+                    raise ValueError(f"{view.name}: {rule}: copy it by nl.copy before the loop")
             self._places[view.allocation] = kept
         one = self.assigned.get(view.allocation)
-        if one is not None and everything and view.is_whole():
+        if one is None:
+            return
+        self._check_loops(one)
+        if everything and view.is_whole():
             del self.assigned[view.allocation]
-        elif one is not None:
-            self._check_loops(one)
+        else:
             self._store(one)
 
     def _check_loops(self, one: Assigned) -> None:
-        if one.loops is not None and any(loop not in one.loops for loop in self.loops):
-            rule = f"a result that was assigned to {one.place.name} before a loop must not be used in the loop"
-            raise ValueError(f"{one.call.result.name}: {rule}: use {one.place.name}, which may change in the loop")
+        if any(loop not in one.loops for loop in self.loops):
+            rule = "must not be used or written in a loop that began later"
+            name, place = one.call.result.name, one.place.name
+            raise ValueError(f"{name}: a result that is a part of {place} {rule}: copy it by nl.copy before")
 
     def _store(self, one: Assigned) -> None:
         """Give a result in another tensor its own storage."""
         result, kept = one.call.result, one.is_kept()
         before = one.before if one.is_held and one.place.allocation.memory is Memory.sbuf else None
-        if not kept and before is None and not one.is_repeatable():
+        if not kept and before is None and not one.is_repeatable(tuple(self.loops)):
             rule = "must be used before this tensor or an operand is written"
             raise ValueError(f"{result.name}: a result that is a part of {one.place.name} {rule}: copy it by nl.copy")
         del self.assigned[result.allocation]

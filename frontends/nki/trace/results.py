@@ -60,16 +60,18 @@ class Assigned:
         call: the call.
         place: the part of the other tensor.
         versions: number of writes, before the assignment, to each tensor that the call reads.
-        loops: dynamic loops around the assignment; inside of other loops the result must not be used. None: any loops.
+        loops: dynamic loops around the assignment; inside of other loops the result must not be used.
         added: whether the assignment added the result.
+        copied: whether the result is a copy of the place, which may be read in other loops that do not write the place.
         before: step of the program before which the place still has the result; None: unknown.
     """
 
     call: Pending
     place: View
     versions: dict[Allocation, int]
-    loops: tuple | None = None
+    loops: tuple
     added: bool = False
+    copied: bool = False
     before: int | None = None
 
     def __post_init__(self):
@@ -77,14 +79,16 @@ class Assigned:
         same = (self.place.dtype, format_in(there.memory, self.place.dtype)) == (own.dtype, own.allocation.format)
         self.is_held = same and self.call.whole and not self.added and there.is_recorded(self.place)
         self._since = there.version
+        self.readers: list = []  # other loops that read the place
 
     def is_kept(self) -> bool:
         """Return whether the place still has the result, bit for bit."""
         return self.is_held and self.place.allocation.is_unchanged(self.place, self._since)
 
-    def is_repeatable(self) -> bool:
-        """Return whether the call would give the same result again."""
-        return self.call.reads is not None and self.call.versions() == self.versions
+    def is_repeatable(self, loops: tuple) -> bool:
+        """Return whether the call would give the same result again, in `loops`."""
+        known = self.call.reads is not None and loops == self.loops
+        return known and self.call.versions() == self.versions and not any(one.is_register for one in self.versions)
 
     def part_of(self, view: View) -> View | None:
         """Return the part of the place with the elements of a view of the result; None if no pattern has them."""

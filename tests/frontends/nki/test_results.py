@@ -53,6 +53,23 @@ narrow = nl.ndarray(x.shape, dtype=nl.bfloat16)
         pytest.param("w = a + 1; y[...] = w; y.view(nl.uint8)[:, 28:32] = 0", "w", X + 1, id="place written as bytes"),
         pytest.param("w = a + 1; y[:, 0:8] = w", "w[:, 2:4] * 2", 2 * X[:, 2:4] + 2, id="part of a result"),
         pytest.param("w = a * 3; z = nl.copy(a); z[...] = w; w[...] = w * 2; z[...] = w", "z", 6 * X, id="again"),
+        pytest.param(
+            "w = a + 1; y[...] = w; nisa.dma_copy(dst=w, src=a, dst_rmw_op=nl.add)", "w - y", X, id="added in memory"
+        ),
+        pytest.param(
+            "w = nl.copy(a, dtype=nl.uint32); z = nl.ndarray((4, 8), dtype=nl.uint32); z[...] = w; "
+            "v = nisa.max8(src=a); nisa.nc_match_replace8(data=a, vals=v, imm=0.0, dst_idx=w)",
+            "w + 10 * z",
+            10 * X + np.arange(7, -1, -1),
+            id="second destination",
+        ),
+        pytest.param(
+            "r = nisa.register_alloc(2); u = a + nl.broadcast_to(r.word, (4, 1)); nisa.register_move(r, 5); "
+            "v = a + nl.broadcast_to(r.word, (4, 1))",
+            "u * 10 + v",
+            11 * X + 25,
+            id="registers",
+        ),
         pytest.param("w = a * 2; y[...] = w", "w.view(nl.int32)", (2 * X).view(np.int32), id="bits"),
         pytest.param("y.view(nl.int32)[...] = a", "y.view(nl.int32)", X.astype(np.int32), id="other bits of itself"),
         pytest.param("b = nl.broadcast_to(a[0:1], (4, 8)); b += 1", "b", X[:1] + 1 + 0 * X, id="broadcast added to"),
@@ -117,20 +134,49 @@ for k in range(2):
     assert np.array_equal(result(kernel, X), X.sum(1, keepdims=True))
 
 
-def test_a_result_from_before_a_loop_is_refused_in_it(tmp_path):
-    kernel = write_kernel(tmp_path, """
+@pytest.mark.parametrize(
+    ("before", "body", "stores", "message"),
+    [
+        ("w = a + 1; y[...] = w", "y[...] = y + w", "y", "must not be used or written in a loop that began later"),
+        ("w = a + 1; y[...] = w", "w[...] = nl.copy(a)", "w", "must not be used or written in a loop that began later"),
+        (
+            "b = nl.broadcast_to(a[0:1], (4, 8))",
+            "a[...] = b + 1",
+            "a",
+            "a loop that reads the copy .* must not write it",
+        ),
+        (
+            "b = nl.broadcast_to(a[0:1], (4, 8))",
+            "b += 1",
+            "b",
+            "must not be used or written in a loop that began later",
+        ),
+        ("n = nl.ndarray((4, 1), dtype=nl.bfloat16)", "w = nl.load(x.select(1, i)); n[...] = w", "w", WRITTEN),
+    ],
+)
+def test_what_another_round_of_a_loop_could_change_is_refused(tmp_path, before, body, stores, message):
+    inner = body.replace("; ", "\n    ")
+    kernel = write_kernel(tmp_path, f"""
 times = nisa.register_alloc()
-count = nl.load(n)
-nisa.register_load(times, count)
-a = nl.load(x)
-y = nl.ndarray(x.shape, dtype=x.dtype)
-w = a + 1
-y[...] = w
-for _ in nl.dynamic_range(0, times):
-    y[...] = y + w
-""", older=True, out="x.shape, x.dtype", stores="y", parameters="x, n")  # fmt: skip
-    with pytest.raises(ValueError, match="before a loop must not be used in the loop"):
+nisa.register_load(times, nl.load(rounds))
+{HEAD}{before.replace("; ", chr(10))}
+for i in nl.dynamic_range(0, times):
+    {inner}
+""", older=True, out="(4, 8), x.dtype", stores=stores, parameters="x, rounds")  # fmt: skip
+    with pytest.raises(ValueError, match=message):
         result(kernel, X, np.array([[2]], np.int32))
+
+
+def test_a_broadcast_is_read_in_a_loop(tmp_path):
+    kernel = write_kernel(tmp_path, f"""
+times = nisa.register_alloc()
+nisa.register_load(times, nl.load(rounds))
+{HEAD}y[...] = 0
+b = nl.broadcast_to(a[0:1], (4, 8))
+for i in nl.dynamic_range(0, times):
+    y += b
+""", older=True, out="(4, 8), x.dtype", stores="y", parameters="x, rounds")  # fmt: skip
+    assert np.array_equal(result(kernel, X, np.array([[3]], np.int32)), 3 * np.repeat(X[:1], 4, 0))
 
 
 @pytest.mark.parametrize(
