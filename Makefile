@@ -86,7 +86,7 @@ test: checks ## lint and all tests but the slow ones; ARGS="-k matmul" selects, 
 lint: checks ## check style, layout, import layers and cycles, types, line budgets, and the language of texts
 	@$(TYPES)
 
-checks: $(ALL)
+checks: $(ALL) ## lint without the check of types, in 4 s
 	@mkdir -p sim_build
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports --no-logo >sim_build/imports.txt || { cat sim_build/imports.txt; exit 1; }
