@@ -118,9 +118,10 @@ class Allocation:
     def count_write(self, view: Any) -> None:
         """Count a write to a view."""
         self.version += 1
-        for block, times in self._times.items():
-            if view.spans_blocks() or view.block.start == block:
-                times[view.places() if self._knows(view) else ...] = self.version
+        if not self._times:
+            return
+        for block in self._times if view.spans_blocks() else {view.block.start} & self._times.keys():
+            self._times[block][view.places() if self._knows(view) else ...] = self.version
 
     def _knows(self, view: Any) -> bool:
         """Return whether the places of a view are in one block, in elements of this tensor, and not up to an index."""

@@ -32,6 +32,9 @@ __all__ = ["Recording", "is_recording", "recording"]
 
 _Made = TypeVar("_Made")
 
+_LATEST = 4
+"""Assigned results per tensor for which the next write to it is noted."""
+
 _CURRENT: ContextVar["Recording | None"] = ContextVar("recording", default=None)
 
 
@@ -241,14 +244,7 @@ class Recording:
         `everything` says that the view's previous elements are not needed.
         """
         if view.allocation in self._places:
-            kept = [one for one in self._places[view.allocation] if one.is_kept()]
-            for one in kept:
-                here = one.loops == tuple(self.loops) and not one.copied
-                one.before = len(self.program.steps) if here else None
-                if any(loop in one.readers for loop in self.loops):
-                    rule = f"a loop that reads the copy {one.call.result.name} of it must not write it"
-                    raise ValueError(f"{view.name}: {rule}: copy it by nl.copy before the loop")
-            self._places[view.allocation] = kept
+            self._places[view.allocation] = self._before_write(view, self._places[view.allocation])
         one = self.assigned.get(view.allocation)
         if one is None:
             return
@@ -257,6 +253,20 @@ class Recording:
             del self.assigned[view.allocation]
         else:
             self._store(one)
+
+    def _before_write(self, view: View, places: list[Assigned]) -> list[Assigned]:
+        """Note the place of the next step in the results that a write may change; return those to look at later.
+
+        These are all copies, and the last few assigned results, because each write looks at them.
+        """
+        left = [one for one in places if one.copied] + [one for one in places if not one.copied][-_LATEST:]
+        for one in left:
+            if one.copied and any(loop in one.readers for loop in self.loops) and one.is_kept():
+                rule = f"a loop that reads the copy {one.call.result.name} of it must not write it"
+                raise ValueError(f"{view.name}: {rule}: copy it by nl.copy before the loop")
+            if not one.copied and one.loops == tuple(self.loops) and one.is_kept():
+                one.before = len(self.program.steps)
+        return left
 
     def _check_loops(self, one: Assigned) -> None:
         if any(loop not in one.loops for loop in self.loops):
