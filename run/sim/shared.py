@@ -10,19 +10,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from neuroncore_rtl.run.sim import clang
-from neuroncore_rtl.run.sim.verilator import COMPILE, LIBRARY, VerilatorRunner
+from neuroncore_rtl.run.sim.verilator import LIBRARY, MAKE_VARIABLES, VerilatorRunner
 
 __all__ = ["compile_shared"]
 
-_LINK = (*COMPILE.split()[2:], "-O2", "-s", "-nostdlib++", "-lunwind", "-pthread")
-"""Flags as in `verilator.MAKE_VARIABLES`; zig compiles its parts for each combination."""
+_LINKER = f"LINK={clang.ZIG} c++ "
 
+_LINK = next(one.removeprefix(_LINKER) for one in MAKE_VARIABLES if one.startswith(_LINKER))
+"""Flags of a build's link; zig compiles its parts for each combination."""
 
 _FAILURES = subprocess.CalledProcessError, clang.CompilerFailed
 
 
 class _LibraryRunner(VerilatorRunner):
-    """Runner whose build ends with the run-time library."""
+    """Builder of the run-time library alone."""
 
     clock = "clk"
     everything_public = True
@@ -67,5 +68,7 @@ def compile_shared(folder: Path, toolchain: str, *, timescale: tuple[str, str], 
             timescale=timescale,
             log_file=Path(place, "build.log"),
         )
-        clang.compile_with("c++", _LINK, [program, clang.STANDARD_LIBRARY], Path(place, "program"))
+        clang.compile_with(
+            "c++", [*_LINK.split(), "-lunwind", "-pthread"], [program, clang.STANDARD_LIBRARY], Path(place, "program")
+        )
         done.touch()

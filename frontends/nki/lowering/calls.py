@@ -35,7 +35,7 @@ MOVES = frozenset(("dma_copy", "tensor_copy", "memset"))
 """Calls that do nothing for empty slices, so that kernels need not test whether a remainder is empty."""
 
 DRAWN = frozenset(("rng", "rand2", "dropout"))
-"""Calls whose results differ if they are appended again."""
+"""Calls of random numbers: each has other results."""
 
 Result = Callable[[dict], tuple[tuple[int, ...], DType, Memory]]
 """Maps a call's arguments to shape, type and memory of its result."""

@@ -196,8 +196,7 @@ class Recording:
         if any(running.get(engine) is not now for engine, now in self.running.items()):
             waiting.reads = None
         found = Assigned(waiting, target, versions, tuple(self.loops), accumulate)
-        self.assigned[value.allocation] = found
-        self._places[target.allocation].append(found)
+        self._keep(found)
         return True
 
     def copied(self, place: View) -> View:
@@ -209,9 +208,13 @@ class Recording:
 
         call = Pending(result, copy, kernel_line(), reads=(place,))
         found = Assigned(call, place, call.versions(), tuple(self.loops), copied=True)
-        self.assigned[result.allocation] = found
-        self._places[place.allocation].append(found)
+        self._keep(found)
         return result
+
+    def _keep(self, one: Assigned) -> None:
+        self.assigned[one.call.result.allocation] = one
+        if one.is_held:
+            self._places[one.place.allocation].append(one)
 
     def resolved(self, view: View) -> View:
         """Return a view of the tensor in which the elements of `view` are.
