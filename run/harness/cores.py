@@ -23,6 +23,7 @@ from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.elaboration import elaborated, engine_verilog
 from neuroncore_rtl.run.sim.images import write_lines
 from neuroncore_rtl.run.sim.layouts import layout_defines, plain
+from neuroncore_rtl.run.sim.side_by_side import SideBySide
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, cause_name, queue_count
@@ -170,7 +171,9 @@ class CoreDevice:
             kept += modules_of(design.verilog, _LINKS)
             apart = ("core", cores) if waves or self.instance.chips < MANY else ("linked_chip", self.instance.chips)
             blocks, kept = ((), (*blocks, *kept)) if self.inside and waves else ((apart[0], *blocks), kept)
-            design = replace(design, side_by_side=None if waves else apart)
+            counted = f"{design.top}.finished || {design.top}.profile != 0"
+            parallel = SideBySide(*apart, seldom=r"(^|__)counters$", used=counted)
+            design = replace(design, side_by_side=None if waves else parallel)
         return replace(design, hier_blocks=blocks, kept=kept)
 
     def load(self, work: CoreWork, directory: Path) -> tuple[list[str], int]:

@@ -26,7 +26,7 @@ from filelock import FileLock
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.report import progress
-from neuroncore_rtl.run.sim import clang, icarus, process, vectors, verilator
+from neuroncore_rtl.run.sim import clang, icarus, process, side_by_side, vectors, verilator
 from neuroncore_rtl.run.sim.clock import TIMEOUT_VARIABLE
 from neuroncore_rtl.run.sim.doctor import TOOLS, require
 from neuroncore_rtl.run.sim.icarus import IcarusRunner
@@ -35,6 +35,7 @@ from neuroncore_rtl.run.sim.parcels import note
 from neuroncore_rtl.run.sim.process import CommandFailed, complaint, tail
 from neuroncore_rtl.run.sim.seal import intact, seal, seal_of
 from neuroncore_rtl.run.sim.shared import compile_shared
+from neuroncore_rtl.run.sim.side_by_side import SideBySide
 from neuroncore_rtl.run.sim.verilator import VerilatorRunner
 
 __all__ = [
@@ -69,8 +70,7 @@ class Design:
         public: top-level signals that tests read; empty: all top-level signals.
         clock: top-level input driven by Verilator's main program; None: the test drives the clock, as always with
             Icarus (see `run.sim.clock`).
-        side_by_side: one of `hier_blocks` that Verilator's main program evaluates once an edge, its instances in
-            parallel, and their number; no output that depends on an input in the same cycle may lead back to an input.
+        side_by_side: the one of `hier_blocks` that Verilator's main program evaluates, in parallel.
     """
 
     top: str
@@ -79,7 +79,7 @@ class Design:
     kept: tuple[str, ...] = ()
     public: tuple[str, ...] = ()
     clock: str | None = None
-    side_by_side: tuple[str, int] | None = None
+    side_by_side: SideBySide | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: 
     note(directory, *map(vectors.source_of, labels), *libraries, *map(seal_of, libraries))
     threads = vectors.paying_threads(design.verilog)
     if sim == "verilator" and design.side_by_side:
-        threads = max(threads, design.side_by_side[1])
+        threads = max(threads, design.side_by_side.instances)
     return Build(directory, sim, design.top, waves=waves, fresh=fresh, vectors=bool(labels), threads=threads)
 
 
@@ -153,7 +153,7 @@ def _fingerprint(design: Design, sim: str, waves: bool) -> str:
         parts["tool"] = _toolchain()
         mains = [verilator.MAIN if design.clock is None else verilator.CLOCKED_MAIN]
         if design.side_by_side:
-            mains += [verilator.SIDE_BY_SIDE, vectors.POOL]
+            mains += [verilator.SIDE_BY_SIDE, vectors.POOL, Path(side_by_side.__file__)]
         parts["main"] = [main.read_text() for main in mains]
     else:
         parts["tool"] = TOOLS["iverilog"].locate()
@@ -195,7 +195,7 @@ def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
     if isinstance(runner, VerilatorRunner):
         runner.hierarchical = bool(design.hier_blocks)
         runner.clock = design.clock
-        runner.side_by_side = design.side_by_side and design.side_by_side[0]
+        runner.side_by_side = design.side_by_side
         runner.everything_public = not design.public
         runner.toolchain = _toolchain()
         runner.libraries = vectors.library_paths(vectors.libraries_of(design.verilog))

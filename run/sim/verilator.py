@@ -18,8 +18,9 @@ from pathlib import Path
 import cocotb_tools.config
 from cocotb_tools import runner
 
-from neuroncore_rtl.run.sim import clang
+from neuroncore_rtl.run.sim import clang, side_by_side
 from neuroncore_rtl.run.sim.process import SimulatorProcess
+from neuroncore_rtl.run.sim.side_by_side import SideBySide
 
 __all__ = [
     "CLOCKED_MAIN", "EXECUTABLE", "MAIN", "OPT_FAST", "Verilator", "VerilatorRunner", "build_flags", "find_verilator",
@@ -141,7 +142,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
     Attributes:
         hierarchical: whether a control file names hierarchical blocks.
         clock: top-level input driven by the main program; None: the test drives the clock.
-        side_by_side: hierarchical block whose instances `SIDE_BY_SIDE` evaluates; None: no block.
+        side_by_side: the hierarchical block whose instances `SIDE_BY_SIDE` evaluates; None: no block.
         everything_public: all top-level signals are public, instead of those in a control file.
         before_make: called after Verilator; the `libraries` to link must exist when it returns.
         toolchain: name that changes with the versions of Verilator and the compiler.
@@ -151,7 +152,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
     clock: str | None
     everything_public: bool
     toolchain: str = "unknown"
-    side_by_side: str | None = None
+    side_by_side: SideBySide | None = None
     libraries: Sequence[Path] = ()
     before_make: Callable[[], object] | None = None
 
@@ -166,6 +167,10 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
             waves=self.record_waves, hierarchical=self.hierarchical, everything_public=self.everything_public
         )
         for_blocks = f"VM_HIER_VERILATOR={verilator.program}"
+        if self.side_by_side:
+            for_blocks = f"VM_HIER_VERILATOR={SIDE_BY_SIDE.with_suffix('.sh')}"
+            self.env |= {"PYTHON": sys.executable, "VERILATOR": self._readable(verilator.program)}
+            self.env |= {"SIDE_BY_SIDE": side_by_side.__file__, **self.side_by_side.environment}
         # Make would use the folder's real name, and Verilator's makefiles refuse one with a space.
         here = f"CURDIR={self.build_dir / 'objects'}"
         parts = f"VM_GLOBAL_FAST={'verilated_vcd_c' if self.record_waves else ''}"  # of the library, besides LIBRARY
@@ -177,7 +182,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
         link = [f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator", *map(str, self.libraries)]
         beside = []
         if self.side_by_side:
-            block = f"V{self.side_by_side}"
+            block = f"V{self.side_by_side.block}"
             evaluation = f"_ZN{len(block)}{block}9eval_stepEv"  # symbol of its method eval_step
             beside = ["-CFLAGS", f"-I{block} -DBLOCK={block} -DEVALUATION={evaluation}", str(SIDE_BY_SIDE)]
             link.append(f"-Wl,--wrap={evaluation}")
