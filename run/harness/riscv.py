@@ -17,7 +17,7 @@ from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.sim.elaboration import cpu_verilog
-from neuroncore_rtl.run.sim.images import memory_lines, read_words, write_lines
+from neuroncore_rtl.run.sim.images import memory_words, read_words, write_lines
 from neuroncore_rtl.run.sim.simulation import Design, SimulationFailed
 from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE, TIMER_NOW
 
@@ -141,13 +141,13 @@ class CpuDevice:
         defines: dict[str, Any] = {name: f"32'h{number:08x}" for name, number in numbers.items()}
         defines["MEMORY_BITS"] = (self.memory_bytes // 4).bit_length() - 1
         numbers, addresses = ("limit", "patience", "stall", "seed", "external_rate"), ("tohost", "fromhost")
-        defines["ARGUMENTS"] = arguments(numbers, ("memory",), ("console",), hexadecimal=addresses)
+        defines["ARGUMENTS"] = arguments(numbers, (), ("console",), images=("memory",), hexadecimal=addresses)
         defines |= port_wires(Cpu().signature)
         return harness(__file__, "riscv", defines, cpu_verilog(self.fetch_latency), ports=self.ports)
 
     def load(self, work: CpuWork, directory: Path) -> tuple[list[str], int]:
         program = work.program
-        lines = memory_lines(np.frombuffer(program.image, np.uint8)[np.newaxis], 4)
+        lines = memory_words(np.frombuffer(program.image, np.uint8)[np.newaxis], 4)
         wanted = ("console", *(["trace"] if work.trace else []), *(["memory_out"] if work.memory else []))
         words = write_lines(directory, {"memory": lines}) + plusargs(**{name: directory / name for name in wanted})
         words += plusargs(tohost=f"{program.tohost:x}", fromhost=f"{program.fromhost:x}", external_rate=work.external)

@@ -6,13 +6,13 @@
 // `EXTERNAL (bit 0: the external interrupt). Elsewhere every access is refused, and these registers take whole words
 // alone, but for loads from the timer.
 //
-// Plusargs (`ARGUMENTS): +memory: hexadecimal words, +memory_count of them; +tohost: address of the word whose being
-// written ends the run; +fromhost: address of the word that answers it, 0 if there is none; +trace: file for a line "pc
-// instruction trap cause rd value time external" for every instruction and interrupt, left out if not wanted;
-// +memory_out: file for the memory at the end, likewise; +console: file for what the program prints; +stall=P, +seed=S:
-// either bus refuses requests and holds back responses in P of 256 cycles at random; +external_rate=P: the external
-// interrupt is raised in P of 65536 cycles at random; +limit: cycles after which the run is given up; +patience: cycles
-// in which nothing retires, likewise.
+// Plusargs (`ARGUMENTS): +memory: a binary file of +memory_count words, most significant byte first; +tohost: address
+// of the word whose being written ends the run; +fromhost: address of the word that answers it, 0 if there is none;
+// +trace: file for a line "pc instruction trap cause rd value time external" for every instruction and interrupt, left
+// out if not wanted; +memory_out: file for the memory at the end in hexadecimal, likewise; +console: file for what the
+// program prints; +stall=P, +seed=S: either bus refuses requests and holds back responses in P of 256 cycles at random;
+// +external_rate=P: the external interrupt is raised in P of 65536 cycles at random; +limit: cycles after which the run
+// is given up; +patience: cycles in which nothing retires, likewise.
 //
 // What is written to the word `tohost` is the program's code, unless it points at a request of the customary host
 // interface (number 64: write; the buffer's address and length are 16 and 24 bytes behind): then its text goes to the

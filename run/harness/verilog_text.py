@@ -62,18 +62,26 @@ def arguments(
     memories: Iterable[str] = (),
     files: Iterable[str] = (),
     *,
+    images: Iterable[str] = (),
     hexadecimal: Iterable[str] = (),
     prefix: str = "",
 ) -> str:
     """Return the statements that read a harness's plusargs, all required, into variables of the same names.
 
     Numbers are decimal or `hexadecimal`, and their plusargs begin with `prefix`. Memories are loaded from hexadecimal
-    files with NAME_count lines. Files are output files.
+    files with NAME_count lines, wide ones (`images`) from binary files: Verilator shifts the whole word for each digit.
+    Files are output files.
     """
-    forms = dict.fromkeys([*numbers, *(f"{name}_count" for name in memories)], "d") | dict.fromkeys(hexadecimal, "h")
+    counts = [f"{name}_count" for name in (*memories, *images)]
+    forms = dict.fromkeys([*numbers, *counts], "d") | dict.fromkeys(hexadecimal, "h")
     found = [_plusarg(f"{prefix}{name}", form, name) for name, form in forms.items()]
     for name in memories:
         found += [_plusarg(name, "s", "path"), f"if ({name}_count > 0) $readmemh(path, {name}, 0, {name}_count - 1);"]
+    for name in images:
+        loaded = f'file = $fopen(path, "rb"); got = $fread({name}, file, 0, {name}_count); $fclose(file);'
+        failed = f'if (got != {name}_count * ($bits({name}[0]) / 8)) $fatal(1, "the file of +{name} is too short");'
+        loaded = f"if ({name}_count > 0) begin : load_{name} integer file, got; {loaded} {failed} end"
+        found += [_plusarg(name, "s", "path"), loaded]
     for name in files:
         failed = f'if ({name} == 0) $fatal(1, "the file of +{name} cannot be written");'
         found += [_plusarg(name, "s", "path"), f'{name} = $fopen(path, "w");', failed]

@@ -1,4 +1,4 @@
-"""Memory images of the harnesses: one hexadecimal word over all partitions per address."""
+"""Memory images of the harnesses: one word over all partitions per address."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,29 +7,32 @@ import numpy as np
 
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
 
-__all__ = ["memory_lines", "read_words", "write_lines"]
+__all__ = ["memory_words", "read_words", "write_lines"]
 
 
-def memory_lines(memory: np.ndarray, width: int) -> str:
-    """Return memory, uint8 [partitions, bytes], as one hexadecimal word per address, `width` bytes per partition.
+def memory_words(memory: np.ndarray, width: int) -> np.ndarray:
+    """Return memory, uint8 [partitions, bytes], as a word per address, uint8 [addresses, partitions * width].
 
-    Partition 0 is in the lowest bits. The last word is padded with zeros.
+    A word has `width` bytes of each partition, most significant byte first: partition 0 is in the lowest bits. The last
+    word is padded with zeros.
     """
     partitions, size = memory.shape
     padded = np.zeros((partitions, -(-size // width) * width), np.uint8)
     padded[:, :size] = memory
-    # Partition 0 and its first byte are least significant, so the reversed bytes are in printing order.
-    words = padded.reshape(partitions, -1, width).transpose(1, 0, 2).reshape(-1, partitions * width)[:, ::-1]
-    return "".join(word.tobytes().hex() + "\n" for word in words)
+    return padded.reshape(partitions, -1, width).transpose(1, 0, 2).reshape(-1, partitions * width)[:, ::-1]
 
 
-def write_lines(directory: Path, files: Mapping[str, str]) -> list[str]:
-    """Write text files; return plusargs with the path and the number of lines of each file."""
+def write_lines(directory: Path, files: Mapping[str, str | np.ndarray]) -> list[str]:
+    """Write text files, and binary ones of words; return plusargs with paths and numbers of lines."""
     plusargs = []
-    for name, text in files.items():
-        path = directory / f"{name}.hex"
-        path.write_text(text)
-        plusargs += [f"+{name}={path}", f"+{name}_count={text.count(chr(10))}"]
+    for name, lines in files.items():
+        if isinstance(lines, str):
+            path, count = directory / f"{name}.hex", lines.count("\n")
+            path.write_text(lines)
+        else:
+            path, count = directory / f"{name}.bin", len(lines)
+            path.write_bytes(lines.tobytes())
+        plusargs += [f"+{name}={path}", f"+{name}_count={count}"]
     return plusargs
 
 

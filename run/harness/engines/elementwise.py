@@ -18,7 +18,7 @@ from neuroncore_rtl.hdl.verilog.text import module_ports
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome, events_of, fields_by_kind
 from neuroncore_rtl.run.harness.verilog_text import arguments, connections, harness, plusargs, wires
 from neuroncore_rtl.run.sim.elaboration import engine_verilog
-from neuroncore_rtl.run.sim.images import memory_lines, read_words, write_lines
+from neuroncore_rtl.run.sim.images import memory_words, read_words, write_lines
 from neuroncore_rtl.run.sim.layouts import layout_defines, plain
 from neuroncore_rtl.run.sim.simulation import Design, SimulationFailed
 from neuroncore_rtl.spec.config import PSUM_BANKS, Config
@@ -99,9 +99,10 @@ class ElementwiseDevice:
         config = self.config
         texts = (engine_verilog(config, f"{engine}_engine", vectors=vectors) for engine in self.engines)
         text = _without_repetitions("\n".join(texts))
+        numbers = ("limit", "stall", "seed", "recover", "vector_count")
         defines = {
             **_instances(config, self.engines),
-            "ARGUMENTS": arguments(("limit", "stall", "seed", "recover", "vector_count"), ("records", "sbuf", "psum")),
+            "ARGUMENTS": arguments(numbers, ("records",), images=("sbuf", "psum")),
             "PARTITIONS": config.partitions,
             "COLUMNS": config.columns,
             "INSTRUCTION": ELEMENTWISE_BITS,
@@ -123,8 +124,8 @@ class ElementwiseDevice:
             raise ValueError(f"a program must have at most {most}, not {len(work.program)}")
         files = {
             "records": "".join(map(_program_lines, programs.values())),
-            "sbuf": memory_lines(work.sbuf, 4),
-            "psum": memory_lines(work.psum, 4),
+            "sbuf": memory_words(work.sbuf, 4),
+            "psum": memory_words(work.psum, 4),
         }
         limit = int(sum(_cycles(record.word) for record in work.program) * 256 / (256 - work.stall)) + 2000
         words = plusargs(limit=limit, stall=work.stall, seed=work.seed, vector_count=len(programs["vector"]))

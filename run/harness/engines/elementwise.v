@@ -6,12 +6,13 @@
 // engines; zeros in place of one that is not there), `PARTITIONS, `COLUMNS, `INSTRUCTION (bits), `PROGRAM_DEPTH,
 // `SBUF_DEPTH and `PSUM_DEPTH (words of a partition).
 //
-// Plusargs (`ARGUMENTS): +records: both programs, the first +vector_count records the vector engine's; +sbuf, +psum:
-// words of all partitions from address 0; each a hexadecimal file of +<name>_count lines. +sbuf_out, +psum_out: files
-// for the same words at the end; +events: file for a line "a|r engine cycle" whenever an engine takes an instruction
-// (a) or retires one (r), left out if not wanted; +limit: cycles after which the run is given up; +stall=P, +seed=S:
-// every stream and port pauses in P of 256 cycles at random; +recover=1: an engine that has come to rest at an error
-// writes "e engine cycle cause number" to the events, is reset, and goes on behind the refused instruction.
+// Plusargs (`ARGUMENTS): +records: both programs, the first +vector_count records the vector engine's, a hexadecimal
+// file of +records_count lines; +sbuf, +psum: words of all partitions from address 0, binary files of +<name>_count
+// words, most significant byte first. +sbuf_out, +psum_out: files for the same words at the end; +events: file for a
+// line "a|r engine cycle" whenever an engine takes an instruction (a) or retires one (r), left out if not wanted;
+// +limit: cycles after which the run is given up; +stall=P, +seed=S: every stream and port pauses in P of 256 cycles at
+// random; +recover=1: an engine that has come to rest at an error writes "e engine cycle cause number" to the events,
+// is reset, and goes on behind the refused instruction.
 //
 // A record of a program is {vector instructions that must have retired, those of the scalar engine, instruction}. `done`
 // rises when both programs have retired or come to rest at an error, or at the limit (`timeout`). A memory access beyond

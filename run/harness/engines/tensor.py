@@ -14,7 +14,7 @@ from neuroncore_rtl.hdl.tensor.engine import TensorCounters, TensorEngine
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs, port_wires
 from neuroncore_rtl.run.sim.elaboration import engine_verilog
-from neuroncore_rtl.run.sim.images import memory_lines, read_words, write_lines
+from neuroncore_rtl.run.sim.images import memory_words, read_words, write_lines
 from neuroncore_rtl.run.sim.layouts import layout_defines, plain
 from neuroncore_rtl.run.sim.simulation import Design, SimulationFailed
 from neuroncore_rtl.spec.config import Config
@@ -24,7 +24,7 @@ __all__ = ["TENSOR_COUNTERS", "Drain", "TensorDevice", "TensorProgram", "TensorS
 
 _OWN = ("error", "counters", "stationary__data", "moving__data")
 
-_MEMORIES = ("instructions", "drains", "stationary", "moving")
+_RECORDS, _OPERANDS = ("instructions", "drains"), ("stationary", "moving")
 
 VISIBLE = 64
 """Processing elements of the largest array that Verilator's waveforms show."""
@@ -92,7 +92,7 @@ class TensorDevice:
     def design(self, *, waves: bool = False, vectors: bool = False) -> Design:
         text = engine_verilog(self.config, vectors=vectors)
         defines = {
-            "ARGUMENTS": arguments(("limit", "stall", "seed"), _MEMORIES, ("results",)),
+            "ARGUMENTS": arguments(("limit", "stall", "seed"), _RECORDS, ("results",), images=_OPERANDS),
             "ROWS": self.config.rows,
             "COLUMNS": self.config.columns,
             "INSTRUCTION": TENSOR_BITS,
@@ -117,8 +117,8 @@ class TensorDevice:
         digits = -(-TENSOR_BITS // 4)
         records = (f"{s.drains << TENSOR_BITS | s.instruction.encode():0{digits + 8}x}\n" for s in program.steps)
         drains = (f"{d.moves:08x}{d.psum:04x}{d.words:04x}\n" for d in program.drains)
-        operands = memory_lines(program.stationary, 16), memory_lines(program.moving, 4)
-        files: dict[str, str] = dict(zip(_MEMORIES, ("".join(records), "".join(drains), *operands), strict=True))
+        operands = memory_words(program.stationary, 16), memory_words(program.moving, 4)
+        files = dict(zip(_RECORDS + _OPERANDS, ("".join(records), "".join(drains), *operands), strict=True))
         cycles = sum(getattr(step.instruction, "n", self.config.columns) + 64 for step in program.steps)
         cycles += sum(drain.words for drain in program.drains)
         limit = int(cycles * 3 * 256 / (256 - work.stall)) + 10 * TensorEngine.latency(self.config)

@@ -2,9 +2,9 @@
 // words to read back from PSUM come from files, results go to a file. `ROWS, `COLUMNS, `INSTRUCTION (bits), the memories'
 // depths, and `PORT_WIRES and `PORTS of the engine (with _ in place of __) are defined by run/harness/engines/tensor.py.
 //
-// Plusargs (`ARGUMENTS): +instructions, +drains, +stationary, +moving: hexadecimal files, +<name>_count their lines;
-// +results: the file to write; +limit: cycles after which the run is given up; +stall=P, +seed=S: every stream pauses
-// in P of 256 cycles at random.
+// Plusargs (`ARGUMENTS): +instructions, +drains: hexadecimal files, +<name>_count their lines; +stationary, +moving:
+// binary files of +<name>_count words, most significant byte first; +results: the file to write; +limit: cycles after
+// which the run is given up; +stall=P, +seed=S: every stream pauses in P of 256 cycles at random.
 //
 // An instruction record is {drains that must be done before it, instruction}; a drain record is {moves that must have
 // retired before it, first PSUM word, words}. `done` rises when all results are written, or at the limit (`timeout`).
