@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from neuroncore_rtl.kernels.library.functions.lanes import MissingUnit
 from neuroncore_rtl.kernels.program.source import SourceLine
 
 __all__ = ["Refused", "refusing_at"]
@@ -23,9 +24,11 @@ class Refused(ValueError):
 
 @contextmanager
 def refusing_at(source: SourceLine) -> Iterator[None]:
-    """Give a refusal in the context the user's line, if it has none."""
+    """Give a refusal in the context the user's line, if it has none; a machine without a unit refuses, too."""
     try:
         yield
+    except MissingUnit as error:
+        raise Refused(error.rule, source) from None
     except Refused as refusal:
         if refusal.source is None:
             raise Refused(str(refusal), source) from None

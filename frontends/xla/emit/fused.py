@@ -20,7 +20,7 @@ from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.source import override_source
 from neuroncore_rtl.kernels.tiling.blocks import length
 from neuroncore_rtl.kernels.tiling.views import elements_at
-from neuroncore_rtl.spec.formats import INT32, UINT32, Format
+from neuroncore_rtl.spec.formats import INT32, UINT32, Format, IntFormat
 from neuroncore_rtl.spec.isa import Index, Storage
 
 __all__ = ["emit_pass"]
@@ -262,7 +262,10 @@ class _TileEmitter:
         if of.format is integers:
             return tile
         cast = self.program.space.sbuf("indices", of.format, shape, rows)
-        self.program.append(isa.tensor_copy(cast, tile))
+        if isinstance(of.format, IntFormat) and maker.result.shape[maker.axis] > of.format.max:
+            wrap(Lanes(self.program, shape, rows, self.emission.chip.busy), cast, tile)
+        else:
+            self.program.append(isa.tensor_copy(cast, tile))
         return cast
 
     def _part(self, tensor: HbmTensor, along: Sequence[int], starts, shape, rows) -> HbmTensor:

@@ -10,7 +10,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
-from neuroncore_rtl.spec.formats import TF32
+from neuroncore_rtl.spec.formats import FP32, TF32
 
 __all__ = ["fold"]
 
@@ -112,11 +112,23 @@ def _is_normal(array: np.ndarray) -> bool:
     return bool(normal) or array.dtype == np.bool_
 
 
+def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
+    """Return integers in FP32, the last bit set where others are lost, so that a second rounding is as a single one."""
+    size = np.abs(array.astype(np.float64))
+    unit = np.exp2(np.maximum(np.frexp(size)[1] - 24, 0))
+    whole = np.floor(size / unit)
+    odd = whole + ((whole * unit != size) & (whole % 2 == 0))
+    return np.copysign(odd * unit, array.astype(np.float64)).astype(np.float32)
+
+
 def _converted(array: np.ndarray, to: ElementType) -> np.ndarray:
-    """Return the array in another type; what repeats one element keeps its strides of 0."""
+    """Return the array in another type, rounded once; what repeats one element keeps its strides of 0."""
     if array.size > 1 and not any(array.strides):
         return np.broadcast_to(_converted(array[(0,) * array.ndim], to), array.shape)
-    found = array.astype(to.dtype)
+    if to.is_float and to.format is not FP32 and array.dtype.kind in "iu":
+        array = _rounded_to_odd(array)
+    with np.errstate(all="ignore"):
+        found = array.astype(to.dtype)
     if to.format is TF32:  # in numpy's float32: to nearest, ties to even
         codes = found.view(np.uint32)
         found = np.where(np.isnan(found), found, (codes + 0xFFF + (codes >> 13 & 1) & 0xFFFFE000).view(np.float32))

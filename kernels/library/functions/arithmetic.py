@@ -76,7 +76,9 @@ def _not(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOpe
 @FUNCTIONS.named("negate")
 def _negate(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
     if to.is_float:
-        lanes.apply(dst, a, AluOp.MULTIPLY, -1.0)
+        # The sign changes, also that of NaN, which orders a sort.
+        codes, sign = _SAME_BITS[of.bits], -(1 << (of.bits - 1))
+        lanes.apply(dst.bitcast(codes), lanes.tile(a, of.format).bitcast(codes), AluOp.BITWISE_XOR, sign)
     else:
         _wrapping(AluOp.SUBTRACT, lanes, dst, to, of, 0, a)
 

@@ -14,6 +14,7 @@ from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.spec.formats import FP32, INT32, Format, IntFormat
+from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC
 from neuroncore_rtl.spec.isa import AluOp, Elementwise, Engine, Opcode, Storage
 
 __all__ = ["ElementKind", "LaneOperand", "Lanes", "MissingUnit", "Registry", "with_sign", "wrap"]
@@ -26,6 +27,7 @@ LaneTarget = Tensor | Format
 _UNITS = {
     AluOp.DIVIDE: "vector_division", AluOp.FMOD: "vector_division", AluOp.POWER: "vector_power",
 }  # fmt: skip
+_TRIGONOMETRY = frozenset(FUNCTIONS[name].code for name in TRIGONOMETRIC)
 
 _DIVISIBLE = (
     Opcode.TENSOR_TENSOR, Opcode.TENSOR_SCALAR, Opcode.SCALAR_TENSOR_TENSOR, Opcode.TENSOR_COPY, Opcode.ACTIVATE,
@@ -35,7 +37,11 @@ _PART = 256
 
 
 class MissingUnit(ValueError):
-    """A machine without the unit for an operation."""
+    """A machine without the unit for an operation; `rule` is the sentence, without a source line."""
+
+    def __init__(self, operation: str, unit: str):
+        self.rule = f"a machine for {operation} must have the unit, {unit.upper()}=1"
+        super().__init__(self.rule)
 
 
 @dataclass(frozen=True)
@@ -95,13 +101,26 @@ class Lanes:
         return scalar < vector
 
     def append(self, instruction: Elementwise) -> None:
-        """Append an instruction and count its cycles: two operands in SBUF take two cycles an element."""
+        """Append an instruction and count its cycles: two operands in SBUF take two cycles an element.
+
+        Raises MissingUnit if the machine does not have the unit for it.
+        """
+        self._check_unit(instruction)
         pair = instruction.opcode in (Opcode.TENSOR_TENSOR, Opcode.SCALAR_TENSOR_TENSOR)
         both = pair and all(one is not None and one.storage == Storage.SBUF for one in (instruction.a, instruction.b))
         divides = AluOp.DIVIDE in (instruction.op0, instruction.op1)
         self.busy[instruction.engine] += prod(instruction.shape) * (8 if divides else 2 if both else 1)
         for part in self._parts(instruction):
             self.program.append(part)
+
+    def _check_unit(self, instruction: Elementwise) -> None:
+        config = self.program.config
+        for op in (instruction.op0, instruction.op1):
+            if op in _UNITS and not getattr(config, _UNITS[op]):
+                raise MissingUnit(AluOp(op).name, _UNITS[op])
+        if instruction.opcode == Opcode.ACTIVATE and instruction.function in _TRIGONOMETRY:
+            if not config.scalar_trigonometry:
+                raise MissingUnit("sine and cosine", "scalar_trigonometry")
 
     def _parts(self, instruction: Elementwise) -> Iterator[Elementwise]:
         """Yield an instruction in parts of a row if its tile is the only one, so that engines overlap."""
@@ -143,8 +162,6 @@ class Lanes:
     ) -> Tensor:
         """Append dst = op(a, b) and return dst; `fmt` is the format of a tile for two numbers."""
         dst = self._target(dst)
-        if op in _UNITS and not getattr(self.program.config, _UNITS[op]):
-            raise MissingUnit(f"a machine for {op.name} must have the unit, {_UNITS[op].upper()}=1")
         if isinstance(a, Tensor) and isinstance(b, Tensor):
             self.append(isa.tensor_tensor(dst, a, b, op))
         elif isinstance(b, Tensor):

@@ -17,6 +17,8 @@ ENGINE_FUNCTIONS = {
     "sine": "sin", "cosine": "cos", "erf": "erf", "gelu": "gelu", "gelu_tanh": "gelu_tanh", "silu": "silu",
 }  # fmt: skip
 """Functions that are one instruction of the scalar engine."""
+_LARGE = 64.0
+"""From here on erfc is 0 in FP32, and 2 for negative numbers."""
 _PI = 3.1415927410125732
 """The FP32 number next to pi."""
 
@@ -79,16 +81,16 @@ def _atan2(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneO
 
 @FUNCTIONS.named("erfc")
 def _erfc(lanes: Lanes, dst: Tensor, to: ElementKind, of: ElementKind, a: LaneOperand) -> None:
-    """Append 2 gelu(z) / z, z = -sqrt(2) x, and 1 - erf(x) for small x."""
+    """Append 2 gelu(z) / z, z = -sqrt(2) x, and 1 - erf(x) for small and for large x."""
     value = lanes.wide(a)
     z = lanes.apply(FP32, value, AluOp.MULTIPLY, -sqrt(2.0))
     double = lanes.apply(FP32, lanes.function(FP32, z, "gelu"), AluOp.MULTIPLY, 2.0)
     tail = lanes.apply(FP32, double, AluOp.DIVIDE, z)
     centre = lanes.apply(FP32, 1.0, AluOp.SUBTRACT, lanes.function(FP32, value, "erf"))
     near = lanes.chain(UINT8, value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, 0.5)
-    # The quotient has no value at infinities.
-    finite = lanes.chain(UINT8, value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, inf)
-    tail = lanes.choose(FP32, finite, tail, centre)
+    # Where 1 - erf(x) is 0 or 2, the terms of the quotient overflow.
+    small = lanes.chain(UINT8, value, AluOp.ABSOLUTE_MAX, 0.0, AluOp.IS_LT, _LARGE)
+    tail = lanes.choose(FP32, small, tail, centre)
     lanes.choose(dst, near, centre, tail)
 
 

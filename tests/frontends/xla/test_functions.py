@@ -167,6 +167,32 @@ def test_conversions_equal_jax(of, record_property):
     record_property("compared", _check(_names(TYPES), _results(function, value), expected, value))
 
 
+@pytest.mark.parametrize("of", [np.int32, np.uint32, np.int16, np.uint8], ids=lambda one: np.dtype(one).name)
+def test_constants_are_converted_as_values_are(of, record_property):
+    """Integers of more than 24 bits are rounded once to a narrow float, also at compilation."""
+    value = np.concatenate([_specials(of), _drawn(of), np.array([2**30 + 2**22 + 1, 2**24 + 1], np.int64).astype(of)])
+    zero = np.zeros(1, np.float32)
+
+    def function(zero):
+        return [jnp.append(jnp.asarray(value).astype(to), zero.astype(to)) for to in FLOATS]
+
+    with np.errstate(over="ignore"):
+        expected = [np.append(_narrow(value, np.dtype(to)), np.zeros(1, to)) for to in FLOATS]
+    record_property("compared", _check(_names(FLOATS), _results(function, zero), expected))
+
+
+@pytest.mark.parametrize("of", INTEGERS[:2] + INTEGERS[3:5], ids=lambda one: np.dtype(one).name)
+def test_indices_wrap(of):
+    """Indices beyond the range of a type are modulo 2^n, as a value in HBM and in a pass."""
+    count = np.iinfo(of).max + 10
+
+    def function(x):
+        return [lax.iota(of, count), lax.iota(of, count) + x, lax.broadcasted_iota(of, (2, count), 1) - x]
+
+    x = of(3)
+    _check(["alone", "sum", "rows"], _results(function, x), jax.jit(function)(x))
+
+
 def _converted(value: np.ndarray, to, jax_result) -> np.ndarray:
     to = np.dtype(to)
     if to == np.bool_:
@@ -249,10 +275,15 @@ def _erf(x: np.ndarray) -> np.ndarray:
     return np.vectorize(math.erf)(x)
 
 
+def _erfc(x: np.ndarray) -> np.ndarray:
+    return np.vectorize(math.erfc)(x)
+
+
 ERRORS = {
     "exponential": (0.6, np.exp), "log": (0.51, np.log), "sqrt": (0.51, np.sqrt),
     "rsqrt": (0.51, lambda x: 1 / np.sqrt(x)), "tanh": (0.7, np.tanh), "logistic": (1, lambda x: 1 / (1 + np.exp(-x))),
-    "sine": (0.7, np.sin), "cosine": (0.7, np.cos), "chlo.erf": (0.7, _erf), "tan": (2, np.tan),
+    "sine": (0.7, np.sin), "cosine": (0.7, np.cos), "tan": (2, np.tan),
+    "chlo.erf": (0.7, _erf), "chlo.erfc": (150, _erfc),
     "exponential_minus_one": (2.5, np.expm1), "log_plus_one": (2.5, np.log1p), "cbrt": (1, np.cbrt),
     "power": (0.55, np.power), "atan2": (2, np.arctan2),
 }  # fmt: skip

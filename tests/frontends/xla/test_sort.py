@@ -63,6 +63,13 @@ def test_chunks_are_as_long_as_memory_holds(rng):
     compare(lambda x: lax.sort_key_val(x, x * 2), x, preset="nano")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_a_negation_moves_nan_to_the_other_end(dtype):
+    """The sign of NaN changes, which the k largest of -x depend on."""
+    x = np.array([2, np.nan, -1, 0.0, -0.0, np.inf, -np.inf], dtype)
+    compare(lambda x: (lax.top_k(-x, 3), jnp.partition(x, 2), jnp.signbit(-x), jnp.signbit(jnp.abs(-x))), x)
+
+
 def test_functions_of_sorts(rng):
     x, y = draw(rng, (5, 9), "float32", ties=False), draw(rng, (12,), "int32")
     compare(lambda x: (jnp.sort(x, axis=0), jnp.median(x, axis=1), jnp.percentile(x, 30, axis=0)), x, tolerance=1e-6)
