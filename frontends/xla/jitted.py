@@ -3,15 +3,18 @@
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from neuroncore_rtl.frontends.xla.options import Options, options_of, rounding_seed_of
 from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.frontends.xla.statics import StaticArguments
 from neuroncore_rtl.run import Result
 from neuroncore_rtl.run.compiled import Compiled
 from neuroncore_rtl.run.compiled_function import CompiledFunction
@@ -45,8 +48,8 @@ def jit(
     rounding: str | None = None,
     rounding_seed: int | None = None,
     order: str = "scheduled",
-    static_argnums: int | tuple[int, ...] = (),
-    static_argnames: str | tuple[str, ...] = (),
+    static_argnums: int | Iterable[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
     donate_argnums: int | tuple[int, ...] | None = None,
     cache: str | Path | None = None,
     **variables,
@@ -71,8 +74,9 @@ def jit(
         cache: the folder of compiled programs, "" for none; default the variable NEURON_COMPILE_CACHE_URL, or a folder
             of generated files.
     """
-    statics = {"static_argnums": static_argnums, "static_argnames": static_argnames}
-    pure = _jax().jit(function, keep_unused=True, donate_argnums=donate_argnums, **statics)
+    statics = StaticArguments.of(function, static_argnums, static_argnames)
+    names = {"static_argnums": statics.numbers, "static_argnames": statics.names}
+    pure = _jax().jit(function, keep_unused=True, donate_argnums=donate_argnums, **names)
     options = options_of(auto_cast=auto_cast, auto_cast_type=auto_cast_type, rounding=rounding)
     seed = rounding_seed_of(rounding_seed)
     return Jitted(pure, preset, target, options, seed, order, statics, cache, variables)
@@ -88,7 +92,7 @@ class Jitted:
     """
 
     def __init__(
-        self, function, preset, target, options: Options, seed: int, order: str, statics: dict, cache, variables: dict
+        self, function, preset, target, options: Options, seed: int, order: str, statics, cache, variables: dict
     ):
         self.function = function
         self.config, self.variables = machine_of(preset, variables)
@@ -97,7 +101,7 @@ class Jitted:
         self.result: Result | None = None
         self.compiled: Compiled | None = None
         self._known: dict[Any, CompiledFunction] = {}
-        self._statics = statics
+        self._statics: StaticArguments = statics
 
     @property
     def report(self) -> str:
@@ -113,22 +117,10 @@ class Jitted:
         """Return the function in StableHLO for arguments like these: arrays, or `jax.ShapeDtypeStruct`."""
         return Lowered(self, self.function.trace(*args, **kwargs))
 
-    def _arguments(self, args: tuple, kwargs: dict) -> tuple[tuple[tuple, dict], tuple]:
-        """Return the arguments that are arrays, and the static ones."""
-        numbers, names = self._statics["static_argnums"], self._statics["static_argnames"]
-        numbers = (
-            {number % len(args) for number in ((numbers,) if isinstance(numbers, int) else numbers)} if args else ()
-        )
-        names = (names,) if isinstance(names, str) else names
-        arrays = tuple(arg for place, arg in enumerate(args) if place not in numbers)
-        fixed = tuple(args[place] for place in sorted(numbers))
-        named = tuple((name, kwargs[name]) for name in sorted(kwargs) if name in names)
-        return (arrays, {name: value for name, value in kwargs.items() if name not in names}), (fixed, named)
-
     def __call__(self, *args, **kwargs) -> Any:
         """Run the function; return JAX arrays."""
         jax = _jax()
-        arrays, others = self._arguments(args, kwargs)
+        arrays, others = self._statics.split(args, kwargs)
         leaves, tree = jax.tree.flatten(arrays)
         leaves = _checked(leaves)
         key = tree, tuple(map(jax.typeof, leaves)), others
@@ -191,7 +183,7 @@ class Lowered:
             compiled=self._work().compiled(),
             names=self.names,
             flatten=lambda args, kwargs: _leaves(args, kwargs, back),
-            unflatten=lambda arrays: tree.unflatten(out, map(_result, arrays, tree.leaves(self.lowered.out_info))),
+            unflatten=lambda arrays: tree.unflatten(out, map(_result, arrays, tree.leaves(self.traced.out_info))),
             forms=lambda: [form_of(one.unflatten(range(one.num_leaves)), int) for one in (back, out)],
             donated=[one.donated for one in tree.leaves(self.lowered.args_info)],
             target=of.target,
@@ -236,16 +228,23 @@ def _checked(leaves: list) -> list:
                 raise Refused(f"array {at} of the arguments, {array.aval.str_short()}, must {rule}")
             if jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key):
                 array = jax.random.key_data(array)
+        elif getattr(array, "dtype", None) == jax.dtypes.float0:
+            array = np.zeros(array.shape, bool)  # as in StableHLO
         found.append(array)
     return found
 
 
 def _result(array: Any, kind: Any) -> Any:
-    """Return an array of JAX, or random keys of their numbers."""
+    """Return an array of JAX, weakly typed if JAX's is, or random keys of their numbers."""
     jax = _jax()
     if jax.dtypes.issubdtype(kind.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(array, impl=KEYS[str(kind.dtype)])
-    return jax.device_put(array)  # `asarray` would compile a copy for each shape
+    if kind.dtype == jax.dtypes.float0:
+        return np.zeros(kind.shape, kind.dtype)
+    found = jax.device_put(array)  # `asarray` would compile a copy for each shape
+    if not kind.weak_type:
+        return found
+    return type(found)(found.aval.update(weak_type=True), found.sharding, [found], committed=found.committed)
 
 
 def _jax() -> Any:

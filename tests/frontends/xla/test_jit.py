@@ -53,6 +53,40 @@ def test_arguments_are_trees_and_static_ones_are_compiled_in(rng):
         assert int(found["b"][0]) == 7 and found["b"][1] == 3
 
 
+def test_static_arguments_count_by_place_and_by_name_as_in_jax():
+    def scaled(x, times=2):
+        return x * times if isinstance(times, int | float) else x
+
+    x = np.arange(4, dtype=np.int32)
+    calls = [((x, 3), {}), ((x,), {"times": 4}), ((x,), {}), ((x, 1), {}), ((x, 1.0), {}), ((x, True), {})]
+    calls += [((3.0,), {"times": 2}), ((5.0,), {"times": 2}), ((5.0,), {"times": 3})]
+    for statics in ({"static_argnums": 1}, {"static_argnames": "times"}):
+        ours, theirs = jit(scaled, preset="nano", target="golden", **statics), jax.jit(scaled, **statics)
+        for args, named in calls:
+            found, wanted = ours(*args, **named), theirs(*args, **named)
+            assert (found.dtype, found.weak_type) == (wanted.dtype, wanted.weak_type)
+            np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(Refused, match=r"static arguments must be hashable, not \[1\] of type list, argument 1"):
+        jit(scaled, target="golden", static_argnums=1)(x, [1])
+
+
+def test_results_are_weakly_typed_as_in_jax():
+    def function(x, y):
+        return x * 2, y + 1, jnp.full((3,), 2.0) + x, 3, True
+
+    for x, y in ((2.5, 3), (np.float32(2.5), np.int8(3)), (jnp.asarray(2.0), jnp.arange(3))):
+        found, wanted = jit(function, preset="nano", target="golden")(x, y), jax.jit(function)(x, y)
+        assert [one.weak_type for one in found] == [one.weak_type for one in wanted]
+        assert [(one * jnp.bfloat16(2)).dtype for one in found] == [(one * jnp.bfloat16(2)).dtype for one in wanted]
+        assert all(np.array_equal(one, other) for one, other in zip(found, wanted, strict=True))
+
+
+def test_gradients_of_integers_have_no_elements():
+    slope = jit(jax.grad(lambda n: (n * 2.0).sum(), allow_int=True), preset="nano", target="golden")(np.arange(3))
+    assert slope.dtype == jax.dtypes.float0 and slope.shape == (3,)
+    assert jit(lambda n: n, preset="nano", target="golden")(slope).dtype == jax.dtypes.float0
+
+
 def test_a_second_call_of_the_same_shapes_does_not_compile(rng, monkeypatch):
     model = jit(lambda x: x + 1, preset="nano", target="golden")
     x = rng.normal(size=(2, 3)).astype(np.float32)
@@ -86,6 +120,9 @@ def double(x):
         (lambda x: jnp.fft.fft(x), "element types must be|operations must be"),
         (lambda x: jax.pure_callback(np.sin, x, x), "operations must be StableHLO's own, not a call of"),
         (lambda x: x % 2, "a machine for FMOD must have the unit, VECTOR_DIVISION=1"),
+        (lambda x: 1 / x, "a machine for DIVIDE must have the unit, VECTOR_DIVISION=1"),
+        (lambda x: jax.nn.softmax(x), "a machine for DIVIDE must have the unit, VECTOR_DIVISION=1"),
+        (lambda x: jnp.sin(x), "a machine for sine and cosine must have the unit, SCALAR_TRIGONOMETRY=1"),
     ],
 )
 def test_a_refusal_names_the_rule_the_value_and_the_users_line(function, message):
