@@ -1,12 +1,14 @@
 """Compilation of a graph: its program as an image."""
 
+import sys
+
 from neuroncore_rtl.frontends.xla.casting import casted, rounded_operands
 from neuroncore_rtl.frontends.xla.emit.block import emit_block
 from neuroncore_rtl.frontends.xla.emit.emission import Emission
 from neuroncore_rtl.frontends.xla.expand import expanded
 from neuroncore_rtl.frontends.xla.graph.operations import Graph, Value
 from neuroncore_rtl.frontends.xla.graph.text import graph_text
-from neuroncore_rtl.frontends.xla.graph.types import CASTS
+from neuroncore_rtl.frontends.xla.graph.types import CASTS, check_narrow
 from neuroncore_rtl.frontends.xla.options import Options
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.frontends.xla.simplify import simplified
@@ -54,7 +56,8 @@ def compile_graph(
         places |= {value: at for at, one in enumerate(graph.operations) for value in one.results}
         inputs = []
         try:
-            for value in graph.arguments:
+            for at, value in enumerate(graph.arguments):
+                check_narrow(value.type, f"array {at} of the arguments")
                 emission.new(value, "argument")
                 inputs.append(program.space.hbm_tensors[-1])
             emission.owned.clear()
@@ -63,6 +66,9 @@ def compile_graph(
             image = build_image(program, [*emission.constants.items()])
         except NoRoom as error:
             raise Refused(_no_room(emission, error.end)) from None
+        except RecursionError:
+            rule = f"a value must be a view of fewer than {sys.getrecursionlimit()} other values one after another"
+            raise Refused(f"{rule}; sys.setrecursionlimit allows more") from None
     # A report lists results, not the values between passes.
     shown = {tensor.address for tensor in (*inputs, *outputs, *emission.constants)}
     tensors = program.space.hbm_tensors
@@ -78,11 +84,12 @@ def _no_room(emission: Emission, end: int) -> str:
     """Return the sentence for a model that exceeds HBM, with its largest values and their lines."""
     sizes = {tensor.address: tensor.size * tensor.format.bits // 8 for tensor in emission.program.space.hbm_tensors}
     owners = {tensor.address: value for value, tensor in reversed(emission.tensors.items())}
-    largest = sorted((at for at in owners if at in sizes), key=lambda at: -sizes[at])[:_LISTED]
-    makers = [emission.makers.get(owners[at]) for at in largest]
-    texts = [
-        f"{owners[at]} of {maker.source.user if maker else 'the arguments'}"
-        for at, maker in zip(largest, makers, strict=True)
-    ]
+    wanted = emission.wanted
+    room = {} if wanted is None else {wanted: wanted.size * wanted.type.bits // 8}
+    room |= {value: sizes[at] for at, value in owners.items() if at in sizes}
+    texts = []
+    for value in sorted(room, key=room.__getitem__, reverse=True)[:_LISTED]:
+        maker = emission.makers.get(value)
+        texts.append(f"{value} of {maker.source.user if maker else 'the arguments'}")
     rule = f"values must have at most {HBM_ROOM:,} bytes of HBM together to be simulated, not {end:,} and more"
     return f"{rule}; the largest are {', '.join(texts)}"

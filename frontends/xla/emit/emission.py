@@ -49,6 +49,7 @@ class Emission:
         numbers: their tensors.
         rounds: limit of the repetitions of an instruction by the loops around.
         homes: tensors in HBM by their addresses, in order.
+        wanted: the value for which there is no room, after such a refusal.
     """
 
     program: Program
@@ -61,6 +62,7 @@ class Emission:
     owned: set[graph.Value] = field(default_factory=set)
     rounds: int = 1
     homes: dict[int, Home] = field(default_factory=dict)
+    wanted: graph.Value | None = None
     _addresses: list[int] = field(default_factory=list)
 
     @contextmanager
@@ -123,8 +125,11 @@ class Emission:
 
     def new(self, value: graph.Value, name: str = "value") -> HbmTensor:
         """Return a new tensor in HBM for a value; one without elements has no place."""
-        check_narrow(value.type)
+        maker = self.makers.get(value)
+        check_narrow(value.type, source=maker and maker.source)
+        self.wanted = value
         tensor = self.program.space.hbm(f"{name}{value.number}", value.type.format, value.shape or (1,))
+        self.wanted = None
         self.tensors[value] = self._at_home(replace(tensor, shape=value.shape, steps=dense_steps(value.shape)))
         self.owned.add(value)
         return self.tensors[value]
@@ -197,7 +202,7 @@ class Emission:
         return replace(self.numbers[key], shape=array.shape, steps=steps)
 
     def _constant_tensor(self, value: graph.Value, maker: graph.Constant | graph.Iota) -> HbmTensor:
-        check_narrow(value.type)
+        check_narrow(value.type, source=maker.source)
         array = maker.array
         if isinstance(maker, graph.Iota):
             return self.constant(array, value.type.format, "indices")

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.library.functions.lanes import ElementKind
+from neuroncore_rtl.kernels.program.source import SourceLine
 from neuroncore_rtl.spec import formats
 from neuroncore_rtl.spec.formats import Format
 
@@ -89,11 +90,12 @@ def element_type(name: str) -> ElementType:
     return (_TYPES | _WIDE)[name]
 
 
-def check_narrow(kind: ElementType) -> None:
-    """Raise Refused if the machine does not have the type."""
+def check_narrow(
+    kind: ElementType, what: str = "values that are no constants", source: SourceLine | None = None
+) -> None:
+    """Raise Refused, with what is of the type and its line, if the machine does not have the type."""
     if kind.is_wide:
-        rule = f"values that are no constants must be of {', '.join(_TYPES)}"
-        raise Refused(f"{rule}, not {kind}; use {_INSTEAD[kind.name]}")
+        raise Refused(f"{what} must be of {', '.join(_TYPES)}, not {kind}; use {_INSTEAD[kind.name]}", source)
 
 
 def dense_steps(shape: Sequence[int]) -> tuple[int, ...]:

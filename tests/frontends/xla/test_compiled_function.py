@@ -189,9 +189,16 @@ def test_a_model_without_room_names_its_largest_values(monkeypatch):
 
     message = (
         r"at most 16,384 bytes of HBM together to be simulated, not [\d,]+ and more; the largest are "
-        r"f32\[45,45\] of test_compiled_function.py:\d+, f32\[45,45\] of the arguments"
+        r"f32\[45,45\] of test_compiled_function.py:\d+, f32\[45,45\] of test_compiled_function.py:\d+, "
+        r"f32\[45,45\] of the arguments"
     )
     with pytest.raises(Refused, match=message):
         jit(large, preset="nano", target="golden")(np.ones((45, 45), np.float32))
     with pytest.raises(Refused, match=r"f32\[38,38\] of test_compiled_function.py:\d+"):
         jit(large, preset="nano", target="golden")(np.ones((38, 38), np.float32))
+    with pytest.raises(
+        Refused, match=r"the largest are f32\[70,70\] of test_compiled_function.py:\d+, f32\[70\] of the arg"
+    ):
+        jit(lambda x: jnp.sort(x[:, None] * x), preset="nano", target="golden")(np.ones(70, np.float32))
+    with pytest.raises(Refused, match=r"the largest are f32\[99,99\] of the arguments$"):
+        jit(large, preset="nano", target="golden")(np.ones((99, 99), np.float32))

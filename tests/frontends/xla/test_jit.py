@@ -131,6 +131,30 @@ def test_a_refusal_names_the_rule_the_value_and_the_users_line(function, message
     assert "test_jit.py:" in str(refused.value)
 
 
+def test_values_of_64_bits_are_refused_with_their_place():
+    with jax.enable_x64(True):
+        with pytest.raises(Refused, match="array 1 of the arguments must be of f32, .*, not f64; use float32"):
+            jit(lambda x, y: x + y, target="golden")(np.float32(1), np.arange(3.0))
+        with pytest.raises(Refused, match=r"must be of f32, .*, not i64; use int32 \(.*test_jit.py:\d+\)"):
+            jit(lambda x: jnp.argmax(x), target="golden")(np.arange(3, dtype=np.float32))
+
+
+def test_a_chain_of_views_is_refused_beyond_the_recursion_limit(monkeypatch):
+    def turned(x):
+        for _ in range(150):
+            x = x.reshape(2, 2)[::-1].T.reshape(4)
+        return x
+
+    monkeypatch.setattr("sys.getrecursionlimit", lambda: 400)
+    monkeypatch.setattr("neuroncore_rtl.frontends.xla.emit.emission.Emission.view", _endless)
+    with pytest.raises(Refused, match="a view of fewer than 400 other values one after another"):
+        jit(turned, preset="nano", target="golden")(np.arange(4, dtype=np.float32))
+
+
+def _endless(*args):
+    return _endless(*args)
+
+
 def test_random_keys_are_arguments_and_results():
     def split(key):
         return jax.random.split(key, 3), jax.random.bits(key, (5,))
