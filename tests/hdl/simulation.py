@@ -4,8 +4,9 @@ import functools
 import inspect
 import os
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -18,8 +19,8 @@ from tests.hdl.engine import Engine
 from tests.hdl.processes import in_parts
 
 __all__ = [
-    "WARM_UP", "WAVEFORM", "drive", "next_turn", "offer", "pulse", "put", "random_bits", "simulate", "simulate_each",
-    "simulated", "simulator_of", "slow", "slow_if",
+    "WARM_UP", "WAVEFORM", "assign", "drive", "expect", "flash", "next_turn", "offer", "packed", "pulse", "put",
+    "random_bits", "simulate", "simulated", "simulator_of", "slow", "slow_if",
 ]  # fmt: skip
 
 _PERIOD = 1e-6
@@ -80,23 +81,10 @@ def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), w
     return returned[0]
 
 
-def simulate_each(dut, testbench: Callable, cases: Iterable) -> None:
-    """Run a testbench, a function of the context and a case, for each case; the unit is reset before each."""
-    reset = Signal()
-
-    async def bench(ctx):
-        for case in cases:
-            await pulse(ctx, reset)
-            await testbench(ctx, case)
-
-    simulate(ResetInserter(reset)(dut), bench)
-
-
 async def _warm_up(ctx, unit, reset: Signal, cycles: int) -> None:
     """Drive random bits into all inputs of a unit, reset it under random inputs, and restore the initial inputs."""
     rng = random.Random(cycles)
-    members = unit.signature.flatten(unit)
-    inputs = [value for _, member, value in members if member.flow == In]
+    inputs = [value for _, member, value in unit.signature.flatten(unit) if member.flow == In]
     # A signal is set as a whole, not by its slices; constants are skipped.
     signals = {id(signal): signal for value in inputs for signal in Value.cast(value)._rhs_signals()}.values()
     for cycle in range(cycles + 1):
@@ -114,37 +102,48 @@ def next_turn(last: int, requests: int, count: int) -> int:
     return next(number % count for number in range(last + 1, last + 1 + count) if requests >> number % count & 1)
 
 
-def simulated(make: Callable, *, each: Iterable | None = None, warm_up: int = 0) -> Callable:
-    """Turn a testbench into a test; its parameters are the context, the unit, and then the arguments of the test.
+def simulated(
+    make: Callable, *, each: Iterable | None = None, warm_up: int = 0, helpers: Mapping[str, Callable] | None = None
+) -> Callable:
+    """Turn a testbench into a test, or into a function that returns its result.
 
-    A testbench with a parameter `reset` gets the signal that resets the unit.
+    Parameters of the testbench are the context, the unit, and then the arguments of the test or function. A testbench
+    with a parameter `reset` gets the signal that resets the unit.
 
     Arguments:
         make: returns the unit; may take arguments of the test, by name.
         each: cases, passed to the testbench one at a time after the unit; the unit is reset before each.
         warm_up: see `simulate`; the test may have a parameter of this name instead.
+        helpers: further parameters of the testbench, functions of the context and the unit.
     """
-    cases = None if each is None else list(each)
+    cases, helpers = None if each is None else list(each), helpers or {}
 
     def decorate(testbench):
         _, unit_parameter, *parameters = inspect.signature(testbench).parameters.values()
         case = None if cases is None else parameters.pop(0).name
         resets = "reset" in inspect.signature(testbench).parameters
+        signature = inspect.Signature([one for one in parameters if one.name not in {"reset", *helpers}])
 
         @functools.wraps(testbench)
-        def test(**arguments):
+        def test(*positional, **named):
+            bound = signature.bind(*positional, **named)
+            bound.apply_defaults()
+            arguments, reset = bound.arguments, Signal(name="reset")
             needed = inspect.signature(make).parameters
             unit = make(**{name: value for name, value in arguments.items() if name in needed})
-            given, dut = {unit_parameter.name: unit} | arguments, unit
-            if resets:
-                given["reset"] = Signal()
-                dut = ResetInserter(given["reset"])(unit)
-            if case is None:
-                simulate(dut, functools.partial(testbench, **given), warm_up=arguments.get("warm_up", warm_up))
-            else:
-                simulate_each(dut, lambda ctx, one: testbench(ctx, **given, **{case: one}), cases)
+            given = {unit_parameter.name: unit} | arguments | ({"reset": reset} if resets else {})
 
-        test.__signature__ = inspect.Signature([one for one in parameters if one.name != "reset"])
+            async def bench(ctx):
+                helped = given | {name: helper(ctx, unit) for name, helper in helpers.items()}
+                for one in cases or ():
+                    await pulse(ctx, reset)
+                    await testbench(ctx, **helped, **{case: one})
+                return await testbench(ctx, **helped) if cases is None else None
+
+            dut = ResetInserter(reset)(unit) if case or resets else unit
+            return simulate(dut, bench, warm_up=arguments.get("warm_up", warm_up))
+
+        test.__signature__ = signature
         return test
 
     return decorate
@@ -161,9 +160,34 @@ def random_bits(rng: np.random.Generator, bits: int) -> int:
     return int.from_bytes(rng.bytes(-(-bits // 8)), "little") % (1 << bits)
 
 
+def packed(words: Iterable[int]) -> int:
+    """Return words of 32 bits as one integer, the first one lowest."""
+    return sum(int(word) << 32 * number for number, word in enumerate(words))
+
+
+def assign(m: Module, unit, **values) -> None:
+    """Drive ports of a unit combinationally, by name."""
+    m.d.comb += [getattr(unit, name).eq(value) for name, value in values.items()]
+
+
 def drive(ctx, unit, **values) -> None:
+    """Set inputs of a unit by name, or by a path such as `o.ready`; an integer has the bits of a structure."""
     for name, value in values.items():
-        ctx.set(getattr(unit, name), value)
+        port = attrgetter(name)(unit)
+        ctx.set(Value.cast(port) if isinstance(value, int) else port, value)
+
+
+def expect(ctx, unit, note: object = "", /, **values) -> None:
+    """Compare outputs of a unit by name or path with the bits of values; a failure also prints `note`."""
+    seen = {name: ctx.get(Value.cast(attrgetter(name)(unit))) for name in values}
+    wanted = {name: getattr(value, "value", value) for name, value in values.items()}
+    assert seen == wanted, f"{seen}, not {wanted} {note}"
+
+
+async def flash(ctx, stream, payload) -> None:
+    """Offer a payload to a stream for one cycle, accepted or not."""
+    drive(ctx, stream, payload=payload)
+    await pulse(ctx, stream.valid)
 
 
 async def put(ctx, stream, payload) -> None:

@@ -3,7 +3,7 @@
 import zlib
 
 from neuroncore_rtl.spec.host_link import SYNC, Answer, LinkCommand
-from tests.hdl.simulation import drive
+from tests.hdl.simulation import flash, pulse
 
 __all__ = ["Line", "frame", "parsed", "write"]
 
@@ -28,23 +28,20 @@ def write(address: int, payload: bytes, tag: int = 0, command: LinkCommand = Lin
 
 
 class Line:
-    """Host's end of a byte line: the unit `link`, with `gap` cycles between bytes."""
+    """Host's end of a byte line: the unit `link`."""
 
-    def __init__(self, ctx, link, gap: int = 4):
-        self.ctx, self.link, self.gap = ctx, link, gap
+    def __init__(self, ctx, link):
+        self.ctx, self.link = ctx, link
         ctx.set(link.o.ready, 1)
 
-    async def send(self, data: bytes, gap: int | None = None) -> None:
+    async def send(self, data: bytes, gap: int = 4) -> None:
+        """Send a byte every `gap` cycles."""
         for byte in data:
-            drive(self.ctx, self.link.i, payload=byte, valid=1)
-            await self.ctx.tick()
-            self.ctx.set(self.link.i.valid, 0)
-            await self.ctx.tick().repeat((gap or self.gap) - 1)
+            await flash(self.ctx, self.link.i, byte)
+            await self.ctx.tick().repeat(gap - 1)
 
     async def send_break(self) -> None:
-        self.ctx.set(self.link.broken, 1)
-        await self.ctx.tick()
-        self.ctx.set(self.link.broken, 0)
+        await pulse(self.ctx, self.link.broken)
 
     async def receive(self, patience: int = 5000) -> bytes:
         found, quiet, o = bytearray(), 0, self.link.o

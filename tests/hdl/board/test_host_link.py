@@ -33,21 +33,16 @@ class Board:
         async def main(ctx):
             return await bench(Line(ctx, dut), self)
 
-        axi = dut.axi
-        memories = [
-            partial(serve_reads, axi=axi, memory=self.memory, errors={BROKEN_ADDRESS + SIZE}, stall=stall),
-            partial(
-                serve_writes, axi=axi, memory=self.memory, bursts=self.bursts, errors={BROKEN_ADDRESS}, stall=stall
-            ),
-        ]
-        simulate(dut, main, background=[self._answer, *([] if silent else memories)])
+        served = {"axi": dut.axi, "memory": self.memory, "stall": stall}
+        reads = partial(serve_reads, errors={BROKEN_ADDRESS + SIZE}, **served)
+        writes = partial(serve_writes, bursts=self.bursts, errors={BROKEN_ADDRESS}, **served)
+        simulate(dut, main, background=[self._answer, *([] if silent else (reads, writes))])
 
     async def _answer(self, ctx):
         bus = self.dut.bus
         ctx.set(bus.ready, 1)
         while True:
-            request = bus.valid, bus.address, bus.write, bus.data
-            *_, valid, address, writes, data = await ctx.tick().sample(*request)
+            *_, valid, address, writes, data = await ctx.tick().sample(*(bus.valid, bus.address, bus.write, bus.data))
             if valid and writes and address in self.registers:
                 self.registers[address] = data
             drive(ctx, bus, result=self.registers.get(address, 0), error=address not in self.registers, response=valid)
@@ -126,16 +121,12 @@ async def test_refused(line, board, case):
     await check_alive(line)
 
 
-def flip(data: bytes, bit: int) -> bytes:
-    return (int.from_bytes(data, "little") ^ 1 << bit).to_bytes(len(data), "little")
-
-
 @on_board()
 async def test_a_frame_with_a_flipped_bit_is_answered_once_and_not_executed(line, board):
     request = write(0, b"\xff" * 8, 3)
     before = bytes(board.memory)
     for bit in (*range(0, 8 * 9, 5), 8 * 4, 8 * 4 + 7, 8 * 9, 8 * 16 + 7, 8 * 17, 8 * 20 + 7):
-        await line.send(flip(request, bit))
+        await line.send((int.from_bytes(request, "little") ^ 1 << bit).to_bytes(len(request), "little"))
         answer, _, payload = parsed(await line.receive())
         assert answer in (Answer.CORRUPTED, Answer.TRUNCATED) and payload == b"", bit
         await check_alive(line)

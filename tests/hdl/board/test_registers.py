@@ -1,25 +1,18 @@
 from neuroncore_rtl.hdl.board.registers import BoardRegisters
-from neuroncore_rtl.spec.host_link import (
-    CONSOLE_BYTES,
-    CONTROL_RESET,
-    CONTROL_START,
-    IDENTITY_WORD,
-    BoardRegister,
-    BoardStatus,
-)
-from tests.hdl.queue.bus import BusManager
-from tests.hdl.simulation import drive, simulated
+from neuroncore_rtl.spec import host_link
+from neuroncore_rtl.spec.host_link import CONSOLE_BYTES, BoardRegister, BoardStatus
+from tests.hdl.queue.bus import on_bus
+from tests.hdl.simulation import drive
 
 MACHINE = 0x00200408
 
 
-@simulated(lambda: BoardRegisters(MACHINE))
-async def test_the_state_of_the_core_is_read(ctx, dut):
+@on_bus(lambda: BoardRegisters(MACHINE))
+async def test_the_state_of_the_core_is_read(ctx, dut, manager):
     error = {"valid": 1, "queue": 3, "cause": 0x21, "address": 0x123456, "detail": 0x42}
     drive(ctx, dut, memory_ready=1, done=1, exit_code=0xDEADBEEF, error=error, quiet=0)
-    manager = BusManager(ctx, dut.bus)
     wanted = {
-        BoardRegister.IDENTITY: IDENTITY_WORD,
+        BoardRegister.IDENTITY: host_link.IDENTITY_WORD,
         BoardRegister.MACHINE: MACHINE,
         BoardRegister.STATUS: BoardStatus.READY | BoardStatus.DONE | BoardStatus.ERROR,
         BoardRegister.EXIT_CODE: 0xDEADBEEF,
@@ -30,9 +23,9 @@ async def test_the_state_of_the_core_is_read(ctx, dut):
     assert {at: await manager.access(at) for at in wanted} == wanted
 
 
-@simulated(lambda: BoardRegisters(MACHINE))
-async def test_start_and_reset(ctx, dut):
-    manager, starts = BusManager(ctx, dut.bus), []
+@on_bus(lambda: BoardRegisters(MACHINE))
+async def test_start_and_reset(ctx, dut, manager):
+    starts = []
 
     async def write(at, value):
         await manager.access(at, value, each=lambda: starts.append(ctx.get(dut.start)))
@@ -42,25 +35,24 @@ async def test_start_and_reset(ctx, dut):
 
     await write(BoardRegister.BOOT_ADDRESS, 0x1000)
     assert ctx.get(dut.boot_address) == 0x1000 and not any(starts)
-    await write(BoardRegister.CONTROL, CONTROL_START)
+    await write(BoardRegister.CONTROL, host_link.CONTROL_START)
     assert sum(starts) == 1
     await ctx.tick().repeat(100)
-    running = await manager.access(BoardRegister.CYCLES)
-    assert 100 <= running < 120
+    assert 100 <= await manager.access(BoardRegister.CYCLES) < 120
     ctx.set(dut.done, 1)
     ended = await manager.access(BoardRegister.CYCLES)
     await ctx.tick().repeat(20)
     assert ended <= await manager.access(BoardRegister.CYCLES) <= ended + 2
-    await write(BoardRegister.CONTROL, CONTROL_RESET)
+    await write(BoardRegister.CONTROL, host_link.CONTROL_RESET)
     assert ctx.get(dut.reset) and sum(starts) == 1
     assert await manager.access(BoardRegister.CYCLES) == 0
     await write(BoardRegister.CONTROL, 0)
     assert not ctx.get(dut.reset)
 
 
-@simulated(lambda: BoardRegisters(MACHINE))
-async def test_console(ctx, dut):
-    manager, printed = BusManager(ctx, dut.bus), [n * 7 % 256 for n in range(CONSOLE_BYTES + 3)]
+@on_bus(lambda: BoardRegisters(MACHINE))
+async def test_console(ctx, dut, manager):
+    printed = [n * 7 % 256 for n in range(CONSOLE_BYTES + 3)]
     for byte in printed:
         drive(ctx, dut.console, payload=byte, valid=1)
         await ctx.tick()
@@ -70,9 +62,8 @@ async def test_console(ctx, dut):
         assert await manager.access(BoardRegister.CONSOLE + 4 * position) == printed[position]
 
 
-@simulated(lambda: BoardRegisters(MACHINE))
-async def test_other_accesses_are_refused(ctx, dut):
-    manager = BusManager(ctx, dut.bus)
+@on_bus(lambda: BoardRegisters(MACHINE))
+async def test_other_accesses_are_refused(ctx, dut, manager):
     for at in (0x2C, 0x100, BoardRegister.CONSOLE - 4, BoardRegister.CONSOLE + 4 * CONSOLE_BYTES):
         assert await manager.access(at) == "error"
         assert await manager.access(at, 1) == "error"

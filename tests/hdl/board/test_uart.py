@@ -7,38 +7,32 @@ from neuroncore_rtl.hdl.board.uart import UartReceiver, UartTransmitter, uart_di
 from tests.hdl.simulation import offer, simulate, simulated
 
 
-class Wire:
-    """Both wires of a UART: `to` the unit and `back`, with `bit` clock cycles per bit."""
+async def send(ctx, wire, data: bytes, bit: int) -> None:
+    """Send bytes with `bit` clock cycles per bit."""
+    for byte in data:
+        for level in (0, *(byte >> n & 1 for n in range(8)), 1):
+            ctx.set(wire, level)
+            await ctx.tick().repeat(bit)
 
-    def __init__(self, ctx, to, back, bit: int):
-        self.ctx, self.to, self.back, self.bit = ctx, to, back, bit
 
-    async def send(self, data: bytes, gap: int = 0) -> None:
-        for byte in data:
-            for level in (0, *(byte >> n & 1 for n in range(8)), 1):
-                self.ctx.set(self.to, level)
-                await self.ctx.tick().repeat(self.bit)
-            if gap:
-                await self.ctx.tick().repeat(gap)
-
-    async def receive(self, quiet: int, first: int = 100_000) -> bytes:
-        """Return all bytes until the line is quiet for `quiet` cycles; the first one is awaited for `first` cycles."""
-        found, limit = bytearray(), first
-        while True:
-            for _ in range(limit):
-                if not self.ctx.get(self.back):
-                    break
-                await self.ctx.tick()
-            else:
-                return bytes(found)
-            await self.ctx.tick().repeat(self.bit + self.bit // 2)
-            value = 0
-            for n in range(8):
-                value |= self.ctx.get(self.back) << n
-                await self.ctx.tick().repeat(self.bit)
-            assert self.ctx.get(self.back), "the stop bit is low"
-            found.append(value)
-            limit = quiet
+async def receive(ctx, wire, bit: int) -> bytes:
+    """Return all bytes until the wire is quiet for 20 bits of `bit` clock cycles; the first one may take longer."""
+    found, limit = bytearray(), 100_000
+    while True:
+        for _ in range(limit):
+            if not ctx.get(wire):
+                break
+            await ctx.tick()
+        else:
+            return bytes(found)
+        await ctx.tick().repeat(bit + bit // 2)
+        value = 0
+        for n in range(8):
+            value |= ctx.get(wire) << n
+            await ctx.tick().repeat(bit)
+        assert ctx.get(wire), "the stop bit is low"
+        found.append(value)
+        limit = 20 * bit
 
 
 DIVISOR = 16
@@ -60,7 +54,7 @@ def test_every_byte_is_received(divisor, sender):
     dut, found = UartReceiver(divisor), []
 
     async def bench(ctx):
-        await Wire(ctx, dut.wire, None, sender).send(BYTES)
+        await send(ctx, dut.wire, BYTES, sender)
         await ctx.tick().repeat(divisor)
 
     async def watch(ctx):
@@ -95,12 +89,8 @@ async def test_spikes_and_breaks_are_no_bytes(ctx, dut):
 @pytest.mark.parametrize("stall", [0, 0.5])
 def test_every_byte_is_sent(stall):
     dut = UartTransmitter(DIVISOR)
-
-    async def bench(ctx):
-        return await Wire(ctx, None, dut.wire, DIVISOR).receive(20 * DIVISOR)
-
     feed = partial(offer, stream=dut.i, payloads=BYTES, stall=stall, pace=random.Random(1))
-    assert simulate(dut, bench, background=[feed]) == BYTES
+    assert simulate(dut, partial(receive, wire=dut.wire, bit=DIVISOR), background=[feed]) == BYTES
 
 
 @simulated(lambda: UartTransmitter(DIVISOR))

@@ -4,8 +4,8 @@ from neuroncore_rtl.spec import host_map as at
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.host_map import Effect, counter_offset, parameter_values
 from neuroncore_rtl.spec.isa import Cause
-from tests.hdl.queue.bus import BusManager
-from tests.hdl.simulation import drive, random_bits, simulated
+from tests.hdl.queue.bus import on_bus
+from tests.hdl.simulation import drive, random_bits
 
 CONFIG = PRESETS["tiny"]
 COUNTERS = layout_places(core_counters(CONFIG))
@@ -21,10 +21,6 @@ def registers():
     return HostRegisters(CONFIG)
 
 
-async def read_register(manager: BusManager, register) -> int:
-    return await manager.access(register.offset)
-
-
 def test_the_map_is_in_order_and_has_room():
     offsets = [register.offset for register in at.HOST_REGISTERS]
     assert offsets == [4 * number for number in range(len(offsets))]
@@ -35,9 +31,8 @@ def test_the_map_is_in_order_and_has_room():
         assert sum(field.mask for field in register.fields) in (0, register.mask)
 
 
-@simulated(registers)
-async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut):
-    manager = BusManager(ctx, dut.bus)
+@on_bus(registers)
+async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut, manager):
     readable = {register.offset: RESET[register.name] for register in at.HOST_REGISTERS}
     readable |= {at.PARAMETER_WORDS + 4 * n: value for n, value in enumerate(parameter_values(CONFIG).values())}
     readable |= {counter_offset(n) + half: 0 for n in range(len(COUNTERS)) for half in (0, 4)}
@@ -56,9 +51,8 @@ async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut)
             assert await manager.access(register.offset, 0, mask=mask) == "error"
 
 
-@simulated(registers)
-async def test_registers_that_store_what_is_written(ctx, dut, rng):
-    manager = BusManager(ctx, dut.bus)
+@on_bus(registers)
+async def test_registers_that_store_what_is_written(ctx, dut, manager, rng):
     kept = {register: 0 for register in at.HOST_REGISTERS if register.effect == Effect.KEEP}
     assert len(kept) == 3
     for _ in range(100):
@@ -68,16 +62,15 @@ async def test_registers_that_store_what_is_written(ctx, dut, rng):
         assert await manager.access(register.offset, value) == (None if fits else "error")
         kept[register] = value if fits else kept[register]
         for other, expected in kept.items():
-            assert await read_register(manager, other) == expected
+            assert await manager.access(other.offset) == expected
         assert ctx.get(dut.boot_address) == kept[at.BOOT_HIGH] << 32 | kept[at.BOOT_LOW]
     for register in at.HOST_REGISTERS:
         if register.effect in (Effect.READ, Effect.TAKE):
             assert await manager.access(register.offset, int(rng.integers(1 << 32))) == "error"
 
 
-@simulated(registers)
-async def test_requests_of_the_host_are_pulses(ctx, dut):
-    manager = BusManager(ctx, dut.bus)
+@on_bus(registers)
+async def test_requests_of_the_host_are_pulses(ctx, dut, manager):
     ports = {"START": dut.start, "RESET": dut.reset, "INTERRUPT": dut.host_interrupt}
 
     async def request(*names: str) -> list[str]:
@@ -91,28 +84,27 @@ async def test_requests_of_the_host_are_pulses(ctx, dut):
     status = at.STATUS.bit
     assert await request("INTERRUPT") == {"INTERRUPT"}
     assert await request("START", "RESET") is None
-    assert await read_register(manager, at.STATUS) == 0
+    assert await manager.access(at.STATUS.offset) == 0
     assert await request("START", "INTERRUPT") == {"START", "INTERRUPT"}
-    assert await read_register(manager, at.STATUS) == status("STARTED")
+    assert await manager.access(at.STATUS.offset) == status("STARTED")
     assert await request("START") is None
     assert await request("RESET") == {"RESET"}
     assert await manager.access(at.HOST_CONTROL.offset, 0b1000) == "error"
     ctx.set(dut.resetting, 1)
     await ctx.tick()
-    assert await read_register(manager, at.STATUS) == status("RESET")
+    assert await manager.access(at.STATUS.offset) == status("RESET")
     assert await request("START") is None
     ctx.set(dut.resetting, 0)
     assert await request("START") == {"START"}
 
 
-@simulated(registers)
-async def test_the_end_of_a_run(ctx, dut, rng):
-    manager = BusManager(ctx, dut.bus)
+@on_bus(registers)
+async def test_the_end_of_a_run(ctx, dut, manager, rng):
     for done in (1, 0):
         code, address = int(rng.integers(1 << 32)), int(rng.integers(1 << 40))
         error = {"valid": 1 - done, "queue": 4, "cause": int(Cause.AXI), "address": address, "detail": 1 << 31}
         for name in ("INTERRUPT_STATUS", "CYCLES_LOW"):
-            assert await read_register(manager, getattr(at, name)) == 0, "nothing is counted before a start"
+            assert await manager.access(getattr(at, name).offset) == 0, "nothing is counted before a start"
         sources = at.INTERRUPT_STATUS.bit("DONE") | at.INTERRUPT_STATUS.bit("ERROR")
         await manager.access(at.HOST_INTERRUPT_ENABLE.offset, sources)
         await manager.access(at.HOST_CONTROL.offset, at.HOST_CONTROL.bit("START"))
@@ -120,35 +112,34 @@ async def test_the_end_of_a_run(ctx, dut, rng):
         drive(ctx, dut, done=done, exit_code=code, error=error, quiet=1)
         await ctx.tick().repeat(2)
         assert ctx.get(dut.interrupt)
-        cycles = await read_register(manager, at.CYCLES_LOW)
-        assert 100 <= cycles <= 102 and await read_register(manager, at.CYCLES_HIGH) == 0
+        cycles = await manager.access(at.CYCLES_LOW.offset)
+        assert 100 <= cycles <= 102 and await manager.access(at.CYCLES_HIGH.offset) == 0
         await ctx.tick().repeat(10)
-        assert await read_register(manager, at.CYCLES_LOW) == cycles
+        assert await manager.access(at.CYCLES_LOW.offset) == cycles
         which = "DONE" if done else "ERROR"
-        assert await read_register(manager, at.STATUS) == sum(map(at.STATUS.bit, ("STARTED", which, "QUIET")))
-        assert await read_register(manager, at.EXIT_CODE) == code
+        assert await manager.access(at.STATUS.offset) == sum(map(at.STATUS.bit, ("STARTED", which, "QUIET")))
+        assert await manager.access(at.EXIT_CODE.offset) == code
         error_words = [
-            await read_register(manager, getattr(at, f"HOST_ERROR_{part}"))
+            await manager.access(getattr(at, f"HOST_ERROR_{part}").offset)
             for part in ("CAUSE", "QUEUE", "LOW", "HIGH", "DETAIL")
         ]
         assert error_words == [int(Cause.AXI), 4, address & 0xFFFF_FFFF, address >> 32, 1 << 31]
 
         bit = at.INTERRUPT_STATUS.bit(which)
-        assert await read_register(manager, at.INTERRUPT_STATUS) == bit
+        assert await manager.access(at.INTERRUPT_STATUS.offset) == bit
         await manager.access(at.INTERRUPT_STATUS.offset, sources ^ bit)
-        assert await read_register(manager, at.INTERRUPT_STATUS) == bit and ctx.get(dut.interrupt)
+        assert await manager.access(at.INTERRUPT_STATUS.offset) == bit and ctx.get(dut.interrupt)
         await manager.access(at.INTERRUPT_STATUS.offset, bit)
-        assert await read_register(manager, at.INTERRUPT_STATUS) == 0 and not ctx.get(dut.interrupt)
+        assert await manager.access(at.INTERRUPT_STATUS.offset) == 0 and not ctx.get(dut.interrupt)
 
         drive(ctx, dut, resetting=1, done=0, error={"valid": 0}, quiet=0)
         await ctx.tick().repeat(2)
         ctx.set(dut.resetting, 0)
-        assert await read_register(manager, at.HOST_INTERRUPT_ENABLE) == sources
+        assert await manager.access(at.HOST_INTERRUPT_ENABLE.offset) == sources
 
 
-@simulated(registers)
-async def test_an_interrupt_stays_pending_until_it_is_enabled(ctx, dut):
-    manager = BusManager(ctx, dut.bus)
+@on_bus(registers)
+async def test_an_interrupt_stays_pending_until_it_is_enabled(ctx, dut, manager):
     ctx.set(dut.done, 1)
     await ctx.tick().repeat(5)
     assert not ctx.get(dut.interrupt)
@@ -157,10 +148,8 @@ async def test_an_interrupt_stays_pending_until_it_is_enabled(ctx, dut):
     assert ctx.get(dut.interrupt)
 
 
-@simulated(registers)
-async def test_output_in_order_and_lost_bytes(ctx, dut):
-    manager = BusManager(ctx, dut.bus)
-
+@on_bus(registers)
+async def test_output_in_order_and_lost_bytes(ctx, dut, manager):
     async def print_bytes(count: int) -> None:
         for byte in range(count):
             drive(ctx, dut.console, valid=1, payload=byte)
@@ -170,23 +159,22 @@ async def test_output_in_order_and_lost_bytes(ctx, dut):
     valid, lost = (at.OUTPUT.bit(name) for name in ("VALID", "LOST"))
     await print_bytes(OUTPUT_BYTES)
     await ctx.tick().repeat(2)
-    assert await read_register(manager, at.INTERRUPT_STATUS) == at.INTERRUPT_STATUS.bit("OUTPUT")
-    assert [await read_register(manager, at.OUTPUT) for _ in range(5)] == [valid | byte for byte in range(5)]
+    assert await manager.access(at.INTERRUPT_STATUS.offset) == at.INTERRUPT_STATUS.bit("OUTPUT")
+    assert [await manager.access(at.OUTPUT.offset) for _ in range(5)] == [valid | byte for byte in range(5)]
     await print_bytes(7)
-    assert await read_register(manager, at.OUTPUT) == valid | lost | 5
+    assert await manager.access(at.OUTPUT.offset) == valid | lost | 5
     rest = [valid | byte for byte in (*range(6, OUTPUT_BYTES), *range(5))]
-    assert [await read_register(manager, at.OUTPUT) for _ in range(OUTPUT_BYTES)] == [*rest, 0]
+    assert [await manager.access(at.OUTPUT.offset) for _ in range(OUTPUT_BYTES)] == [*rest, 0]
     await print_bytes(3)
     ctx.set(dut.resetting, 1)
     await ctx.tick().repeat(4)
     ctx.set(dut.resetting, 0)
     await ctx.tick().repeat(2)
-    assert await read_register(manager, at.OUTPUT) == 0
+    assert await manager.access(at.OUTPUT.offset) == 0
 
 
-@simulated(registers)
-async def test_the_upper_half_of_a_counter_is_latched_when_the_lower_is_read(ctx, dut, rng):
-    manager = BusManager(ctx, dut.bus)
+@on_bus(registers)
+async def test_the_upper_half_of_a_counter_is_latched_when_the_lower_is_read(ctx, dut, manager, rng):
     assert len(COUNTERS) > 30 and all(width > 32 for _, _, width in COUNTERS)
     counters, values = dut.counters.as_value(), {}
     for number, (_, first, width) in enumerate(COUNTERS):

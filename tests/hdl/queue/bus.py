@@ -1,6 +1,8 @@
-from tests.hdl.simulation import drive
+from functools import partial
 
-__all__ = ["BusManager"]
+from tests.hdl.simulation import drive, simulated
+
+__all__ = ["BusManager", "on_bus"]
 
 
 class BusManager:
@@ -27,3 +29,7 @@ class BusManager:
             if response:
                 return "error" if error else result if data is None else None
         raise AssertionError(f"no response from {address:#x}")
+
+
+on_bus = partial(simulated, helpers={"manager": lambda ctx, dut: BusManager(ctx, dut.bus)})
+"""Like `simulated`; the testbench has a parameter `manager`, a manager of the unit's bus."""

@@ -72,15 +72,6 @@ class Lane:
     def offers(self):
         return self.left[0][0] if self.finished and self.left[0] else None
 
-    def start(self, item: Item):
-        self.records.append(item)
-        self.left.append(item.changes)
-
-    def retire(self):
-        self.records.popleft()
-        self.left.popleft()
-        self.finished -= 1
-
 
 class QueueModel:
     """Model of a queue; the arguments are those of `Queue`."""
@@ -164,7 +155,9 @@ class QueueModel:
             self.lanes[updated].left[0].popleft()
         retiring = [lane for lane in self.lanes if lane.finished and not lane.left[0]]
         for lane in retiring:
-            lane.retire()
+            lane.records.popleft()
+            lane.left.popleft()
+            lane.finished -= 1
         self.uncounted.append(len(retiring) + bool(issued and self.passing))
         self.counters["records"] += self.uncounted.popleft()
         for number in finished:
@@ -179,7 +172,9 @@ class QueueModel:
             item = self.here.popleft()
             self.requested.popleft()
             if not item.is_nop:
-                self.lanes[item.lane(len(self.lanes))].start(item)
+                lane = self.lanes[item.lane(len(self.lanes))]
+                lane.records.append(item)
+                lane.left.append(item.changes)
         elif clears and self.here[0].is_nop:
             self.own = self.here[0].changes
         self.cleared = bool((self.cleared or clears) and not issued)

@@ -14,7 +14,7 @@ from neuroncore_rtl.hdl.queue.watchdog import Watchdog
 from neuroncore_rtl.spec.config import SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Engine
 from tests.hdl.queue.queues import whole
-from tests.hdl.simulation import drive
+from tests.hdl.simulation import assign, drive
 
 __all__ = ["ENGINES", "Player", "System"]
 ENGINES = (Engine.TENSOR, Engine.VECTOR, Engine.DMA, Engine.COLLECTIVE)
@@ -63,13 +63,10 @@ class System(wiring.Component):
                 watchdog.shortages[number].eq(semaphores.shortages[number]),
             ]
         if watchdog.collective is not None:
-            m.d.comb += [watchdog.peer.eq(self.peer), watchdog.peer_address.eq(self.queues[-1].oldest)]
-        progress = Cat(queue.progress for queue in self.queues)
-        m.d.comb += [
-            watchdog.limit.eq(self.limit),
-            watchdog.progress.eq(progress.any() | semaphores.updated | self.activity),
-            errors.watchdog.eq(watchdog.error),
-        ]
+            assign(m, watchdog, peer=self.peer, peer_address=self.queues[-1].oldest)
+        progress = Cat(queue.progress for queue in self.queues).any() | semaphores.updated | self.activity
+        assign(m, watchdog, limit=self.limit, progress=progress)
+        assign(m, errors, watchdog=watchdog.error)
         return m
 
 

@@ -6,7 +6,7 @@ import pytest
 from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT, Queue
 from neuroncore_rtl.spec.isa import HEADER_BITS, QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
 from tests.hdl.queue.queues import OWN, Item, QueueModel, holds, whole
-from tests.hdl.simulation import drive, pulse, random_bits, simulated, slow_if
+from tests.hdl.simulation import drive, flash, pulse, random_bits, simulated, slow_if
 
 SEED = 1977
 
@@ -49,11 +49,11 @@ def random_blocks(rng, engine, count):
 class Driver:
     """Models the surroundings of a queue, checks every output against the model, and steps the model."""
 
-    def __init__(self, rng, ctx, dut, model, memory, pace):
-        self.rng, self.ctx, self.dut, self.model, self.memory, self.pace = rng, ctx, dut, model, memory, pace
+    def __init__(self, rng, ctx, dut, kind, blocks, memory, pace):
+        self.rng, self.ctx, self.dut, self.memory, self.pace = rng, ctx, dut, memory, pace
+        self.model = QueueModel(*QUEUES[kind])
         self.values = [0] * 256
-        self.blocks = deque()
-        self.fetching = deque()
+        self.blocks, self.fetching = deque(blocks), deque()
         self.offered = None  # update on offer, not yet accepted
         self.issued, self.updates = [], []
 
@@ -165,9 +165,8 @@ async def test_every_port_in_every_cycle_is_that_of_the_model(ctx, dut, kind, pa
 @simulated(lambda kind: Queue(*QUEUES[kind]))
 async def test_a_reset_during_work_restores_the_initial_state(ctx, dut, reset, kind, rng):
     for _ in range(25):
-        blocks, memory = random_blocks(rng, QUEUES[kind][0], 3)
-        driver = Driver(rng, ctx, dut, QueueModel(*QUEUES[kind]), memory, PACES["random"] | {"update": 0.25})
-        driver.blocks.extend(blocks)
+        blocks = random_blocks(rng, QUEUES[kind][0], 3)
+        driver = Driver(rng, ctx, dut, kind, *blocks, PACES["random"] | {"update": 0.25})
         for _ in range(int(rng.integers(10, 50))):
             await driver.cycle()
         await pulse(ctx, reset)
@@ -181,8 +180,7 @@ async def test_a_block_has_as_many_records_as_its_count_says(ctx, dut, reset, rn
         place, cycles = int(rng.integers(1 << 40)), 4150 if bit == 15 else 25
         addresses = [(place + n * RECORD_BYTES) % (1 << 40) for n in range(cycles)]
         memory = {at: Item(int(Engine.TENSOR), random_bits(rng, 500), address=at) for at in addresses}
-        driver = Driver(rng, ctx, dut, QueueModel(*QUEUES["tensor"]), memory, PACES["fast"])
-        driver.blocks.append((place, (1 << bit) + 2))
+        driver = Driver(rng, ctx, dut, "tensor", [(place, (1 << bit) + 2)], memory, PACES["fast"])
         for _ in range(cycles):
             await driver.cycle()
         assert len(driver.issued) > min(1 << bit, cycles // 2 - 10)
@@ -202,16 +200,11 @@ async def test_counters_count_long_in_every_state(ctx, dut):
         before.update(now)
 
     await stays("idle")
-    drive(ctx, dut.blocks, valid=1, payload={"address": 0, "count": 1})
-    await ctx.tick()
-    drive(ctx, dut.blocks, valid=0)
+    await flash(ctx, dut.blocks, {"address": 0, "count": 1})
     await stays("wait_fetch")
     ctx.set(dut.request.ready, 1)
     await ctx.tick()
-    bits = Item(int(Engine.TENSOR), 0, waits=((3, 1),)).bits
-    drive(ctx, dut.record, valid=1, payload=whole(bits, 0))
-    await ctx.tick()
-    drive(ctx, dut.record, valid=0)
+    await flash(ctx, dut.record, whole(Item(int(Engine.TENSOR), 0, waits=((3, 1),)).bits, 0))
     await stays("wait_semaphore")
     ctx.set(dut.wait_satisfied, 1)
     await stays("wait_engine")
@@ -223,10 +216,8 @@ async def test_counters_count_long_in_every_state(ctx, dut):
 async def compare(ctx, dut, kind, pace, rng):
     engine, lanes, *_ = QUEUES[kind]
     blocks, memory = random_blocks(rng, engine, 20)
-    model = QueueModel(*QUEUES[kind])
-    most = 0
-    driver = Driver(rng, ctx, dut, model, memory, PACES[pace])
-    driver.blocks.extend(blocks)
+    driver = Driver(rng, ctx, dut, kind, blocks, memory, PACES[pace])
+    model, most = driver.model, 0
     for _ in range(6000):
         await driver.cycle()
         most = max(most, model.in_flight)

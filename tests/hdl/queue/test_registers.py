@@ -7,8 +7,8 @@ from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec import memory_map as at
 from neuroncore_rtl.spec.config import PRESETS, SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, UpdateOp, queue_count
-from tests.hdl.queue.bus import BusManager
-from tests.hdl.simulation import WARM_UP, drive, pulse, simulated
+from tests.hdl.queue.bus import on_bus
+from tests.hdl.simulation import WARM_UP, assign, drive, pulse, simulated
 
 SEED = 1961
 CONFIG = PRESETS["tiny"]
@@ -40,23 +40,20 @@ class RegistersWithSemaphores(Elaboratable):
     def __init__(self, port_latency=0):
         self.registers = Registers(CONFIG.with_overrides(port_latency=port_latency))
         self.semaphores = Semaphores(1, latency=port_latency)
+        self.bus = self.registers.bus
 
     def elaborate(self, platform):
         m = Module()
         registers, semaphores = self.registers, self.semaphores
         m.submodules += [registers, semaphores]
         wiring.connect(m, registers.semaphore, semaphores.access)
-        m.d.comb += [
-            semaphores.watch_semaphore.eq(registers.watch_semaphore),
-            semaphores.watch_value.eq(registers.watch_value),
-            registers.watch_reached.eq(semaphores.watch_reached),
-        ]
+        assign(m, semaphores, watch_semaphore=registers.watch_semaphore, watch_value=registers.watch_value)
+        assign(m, registers, watch_reached=semaphores.watch_reached)
         return m
 
 
-@simulated(lambda: Registers(CONFIG))
-async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut):
-    manager = BusManager(ctx, dut.bus)
+@on_bus(lambda: Registers(CONFIG))
+async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut, manager):
     kept = (at.QUEUE_LOW, at.QUEUE_HIGH)
     reads, writes = (*kept, at.QUEUE_PLACES, at.QUEUE_RETIRED, at.QUEUE_COUNT), (*kept, at.QUEUE_START)
     readable = {queue_register(q, offset) for q in range(QUEUES) for offset in reads}
@@ -86,11 +83,10 @@ async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut)
 
 
 @pytest.mark.parametrize("warm_up", [0, WARM_UP])
-@simulated(lambda: Registers(CONFIG))
-async def test_registers_that_store_what_is_written(ctx, dut, warm_up, rng):
+@on_bus(lambda: Registers(CONFIG))
+async def test_registers_that_store_what_is_written(ctx, dut, manager, warm_up, rng):
     assert not ctx.get(dut.exit_valid) and not ctx.get(dut.console.valid) and not ctx.get(dut.external_interrupt)
     assert not ctx.get(dut.bus.response)
-    manager = BusManager(ctx, dut.bus)
     outputs = {
         at.WATCH_SEMAPHORE: dut.watch_semaphore,
         at.WATCH_VALUE: dut.watch_value,
@@ -110,17 +106,15 @@ async def test_registers_that_store_what_is_written(ctx, dut, warm_up, rng):
     assert await manager.access(at.ERROR_CAUSE, 0) == "error"
 
 
-@simulated(lambda: Registers(CONFIG))
-async def test_a_bit_outside_a_register_is_refused(ctx, dut):
-    manager = BusManager(ctx, dut.bus)
+@on_bus(lambda: Registers(CONFIG))
+async def test_a_bit_outside_a_register_is_refused(ctx, dut, manager):
     for address, width in (WIDTHS | {at.CONSOLE: 8, at.INTERRUPT_PENDING: 3}).items():
         for bit in range(32):
             assert await manager.access(address, 1 << bit) == (None if bit < width else "error"), (hex(address), bit)
 
 
-@simulated(lambda: Registers(CONFIG))
-async def test_doorbells_ring_at_their_queue_with_its_own_address(ctx, dut, rng):
-    manager = BusManager(ctx, dut.bus)
+@on_bus(lambda: Registers(CONFIG))
+async def test_doorbells_ring_at_their_queue_with_its_own_address(ctx, dut, manager, rng):
     kept = {queue_register(q, offset): 0 for q in range(QUEUES) for offset in (at.QUEUE_LOW, at.QUEUE_HIGH)}
     for register in kept:  # the memory contents after reset are undefined
         await manager.access(register, 0)
@@ -153,9 +147,8 @@ async def test_doorbells_ring_at_their_queue_with_its_own_address(ctx, dut, rng)
     assert rung > 50
 
 
-@simulated(lambda: Registers(CONFIG))
-async def test_what_queues_and_errors_report_is_read(ctx, dut, rng):
-    manager = BusManager(ctx, dut.bus)
+@on_bus(lambda: Registers(CONFIG))
+async def test_what_queues_and_errors_report_is_read(ctx, dut, manager, rng):
     reports = (("places", at.QUEUE_PLACES, 5), ("retired_count", at.QUEUE_RETIRED, 1 << 32))
     reports += (("rung", at.QUEUE_COUNT, 1 << 32),)
     for number in range(8):
@@ -180,9 +173,9 @@ async def test_what_queues_and_errors_report_is_read(ctx, dut, rng):
             assert await manager.access(address, value) == ("error" if address != at.INTERRUPT_PENDING else None)
 
 
-@simulated(lambda: Registers(CONFIG))
-async def test_an_access_to_a_semaphore_is_answered_when_it_is_taken(ctx, dut, rng):
-    manager, port = BusManager(ctx, dut.bus), dut.semaphore
+@on_bus(lambda: Registers(CONFIG))
+async def test_an_access_to_a_semaphore_is_answered_when_it_is_taken(ctx, dut, manager, rng):
+    port = dut.semaphore
     ops = dict(zip(CHANGES, (UpdateOp.SET, UpdateOp.ADD, UpdateOp.SUBTRACT), strict=True))
     for _ in range(300):
         first, writes = int(rng.choice(CHANGES)), rng.random() < 0.8
@@ -201,13 +194,11 @@ async def test_an_access_to_a_semaphore_is_answered_when_it_is_taken(ctx, dut, r
         answer = await manager.access(first + 4 * n, value if writes else None, each=each)
         assert answer == ("error" if not legal or refused else None if writes else has)
         if legal:
-            wanted = (ops[first], n, value) if writes else (UpdateOp.NONE, n, 0)
-            assert seen == [wanted] * (wait + 1)
+            assert seen == [(ops[first], n, value) if writes else (UpdateOp.NONE, n, 0)] * (wait + 1)
 
 
-@simulated(lambda: Registers(CONFIG))
-async def test_interrupts_are_enabled_by_cause_and_cleared_by_the_host(ctx, dut, rng):
-    manager = BusManager(ctx, dut.bus)
+@on_bus(lambda: Registers(CONFIG))
+async def test_interrupts_are_enabled_by_cause_and_cleared_by_the_host(ctx, dut, manager, rng):
     host = enabled = 0
     for _ in range(200):
         reached, error = (int(rng.random() < 0.4) for _ in range(2))
@@ -231,9 +222,8 @@ async def test_interrupts_are_enabled_by_cause_and_cleared_by_the_host(ctx, dut,
         assert await manager.access(at.INTERRUPT_PENDING) == pending
 
 
-@simulated(lambda: Registers(CONFIG))
-async def test_exit_and_console(ctx, dut):
-    manager = BusManager(ctx, dut.bus)
+@on_bus(lambda: Registers(CONFIG))
+async def test_exit_and_console(ctx, dut, manager):
     await ctx.tick()
     assert not ctx.get(dut.exit_valid)
     for byte in b"Hi\xff":
@@ -249,9 +239,8 @@ async def test_exit_and_console(ctx, dut):
 
 
 @pytest.mark.parametrize("port_latency", [0, 1])
-@simulated(RegistersWithSemaphores)
-async def test_semaphores_are_read_set_and_changed(ctx, whole, port_latency, rng):
-    manager = BusManager(ctx, whole.registers.bus)
+@on_bus(RegistersWithSemaphores)
+async def test_semaphores_are_read_set_and_changed(ctx, whole, manager, port_latency, rng):
     await ctx.tick().repeat(SEMAPHORE_COUNT)
     values = [0] * 256
     for _ in range(400):
@@ -265,9 +254,9 @@ async def test_semaphores_are_read_set_and_changed(ctx, whole, port_latency, rng
     assert len(set(values)) > 2
 
 
-@simulated(RegistersWithSemaphores)
-async def test_simultaneous_interrupts_and_the_watched_semaphore(ctx, whole):
-    dut, manager = whole.registers, BusManager(ctx, whole.registers.bus)
+@on_bus(RegistersWithSemaphores)
+async def test_simultaneous_interrupts_and_the_watched_semaphore(ctx, whole, manager):
+    dut = whole.registers
     await ctx.tick().repeat(SEMAPHORE_COUNT)
     pending, enable = at.INTERRUPT_PENDING, at.INTERRUPT_ENABLE
     host, semaphore, error = at.INTERRUPT_HOST, at.INTERRUPT_SEMAPHORE, at.INTERRUPT_ERROR
@@ -309,9 +298,10 @@ async def test_a_read_per_cycle(ctx, dut):
 
 
 @pytest.mark.parametrize(("number", "count"), [(0, 4), (17, 32), (127, 128)])
-@simulated(lambda count: Registers(CONFIG.with_overrides(cores=count)))
-async def test_a_core_of_an_instance_has_its_number_the_core_count_and_a_further_queue(ctx, dut, number, count):
-    manager = BusManager(ctx, dut.bus)
+@on_bus(lambda count: Registers(CONFIG.with_overrides(cores=count)))
+async def test_a_core_of_an_instance_has_its_number_the_core_count_and_a_further_queue(
+    ctx, dut, manager, number, count
+):
     ctx.set(dut.core_number, number)
     assert await manager.access(at.CORE_NUMBER) == number
     assert await manager.access(at.CORE_COUNT) == count

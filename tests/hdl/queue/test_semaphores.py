@@ -1,5 +1,6 @@
 import pytest
 
+from neuroncore_rtl.golden.core import semaphores as golden
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import UpdateOp, record
@@ -12,19 +13,6 @@ USED = (0, 1, 77, 93, 255)
 """Few semaphore indices, so that waits and updates conflict; with `FEW` semaphores, two indices are the same one."""
 
 FEW = 16
-
-
-async def sweep(ctx, dut):
-    await ctx.tick().repeat(dut.count - 1)
-    assert not ctx.get(dut.ready)
-    await ctx.tick()
-    assert ctx.get(dut.ready)
-
-
-def after_update(has, update):
-    op, value = update["op"], update["value"]
-    new = {UpdateOp.NONE: has, UpdateOp.SET: value, UpdateOp.ADD: has + value, UpdateOp.SUBTRACT: has - value}[op]
-    return new if 0 <= new <= record.SEMAPHORE_MAX else None
 
 
 def random_operation(rng, values, **first):
@@ -48,30 +36,22 @@ def shortage(values, waits):
     return None
 
 
-class Values(list):
-    """Values of the semaphores; an index ignores its upper bits if the machine has few semaphores."""
-
-    def __getitem__(self, semaphore):
-        return super().__getitem__(semaphore % len(self))
-
-    def __setitem__(self, semaphore, value):
-        super().__setitem__(semaphore % len(self), value)
-
-
 @pytest.mark.parametrize(
     ("count", "latency", "warm_up"),
     [(SEMAPHORE_COUNT, 0, 0), (SEMAPHORE_COUNT, 1, 0), (FEW, 0, WARM_UP), *slow((FEW, 0, 0))],
 )
 @simulated(lambda count, latency: Semaphores(QUEUES, count, latency=latency))
 async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, latency, warm_up, rng):
-    values = Values([0] * dut.count)
+    values = golden.Semaphores(dut.count)
     seen = {"refused": 0, "satisfied": 0, "short": 0, "taken": [0] * (QUEUES + 1)}
     last = QUEUES
     assert not ctx.get(dut.watch_reached)
     drive(ctx, dut, watch_value=0)
     ctx.set(dut.access.valid, 1)
-    await sweep(ctx, dut)
-    assert not ctx.get(dut.watch_reached)
+    await ctx.tick().repeat(dut.count - 1)
+    assert not ctx.get(dut.ready)
+    await ctx.tick()
+    assert ctx.get(dut.ready) and not ctx.get(dut.watch_reached)
     pending = [None] * (QUEUES + 1)
     ports = [(u.valid, u.payload, u.ready) for u in dut.updates]
     ports.append((dut.access.valid, dut.access.update, dut.access.ready))
@@ -105,16 +85,14 @@ async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, laten
         delayed, changes = changes, [(number, pending[number]) for number in taken]
         wanted = 0
         for number, update in delayed if dut.latency else changes:
-            after = after_update(values[update["semaphore"]], update)
+            has, changes_it = values[update["semaphore"]], update["op"] != UpdateOp.NONE
+            refused = changes_it and not values.update(**update)
             if number == QUEUES:
-                assert ctx.get(dut.access.has) == values[update["semaphore"]]
-                assert ctx.get(dut.access.refused) == (after is None)
-            if after is None:
-                wanted = 1 << number if number < QUEUES else 0
-                seen["refused"] += 1
+                assert (ctx.get(dut.access.has), ctx.get(dut.access.refused)) == (has, refused)
             else:
-                values[update["semaphore"]] = after
-            assert ctx.get(dut.updated) == (update["op"] != UpdateOp.NONE)
+                wanted = refused << number
+            assert ctx.get(dut.updated) == changes_it
+            seen["refused"] += refused
             seen["taken"][number] += 1
         for number in taken:
             pending[number] = None

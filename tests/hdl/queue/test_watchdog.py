@@ -2,7 +2,7 @@ import pytest
 
 from neuroncore_rtl.hdl.queue.watchdog import Watchdog
 from neuroncore_rtl.spec.isa import Cause
-from tests.hdl.simulation import drive, simulated
+from tests.hdl.simulation import drive, expect, simulated
 
 QUEUES = 3
 SHORTAGE = 0x12_3456_07
@@ -16,12 +16,11 @@ def set_up(ctx, dut, **ports):
 
 
 def lacks(queue):
-    return 1, queue, Cause.WATCHDOG, 128 * (queue + 1), SHORTAGE + queue
+    return {"queue": queue, "cause": Cause.WATCHDOG, "address": 128 * (queue + 1), "detail": SHORTAGE + queue}
 
 
-def error_of(ctx, dut):
-    error = ctx.get(dut.error)
-    return error.valid, error.queue, error.cause, error.address, error.detail
+STUCK = {"queue": 1, "cause": Cause.STUCK, "address": 256, "detail": 0}
+"""Error of a record of queue 1 that does not wait."""
 
 
 @pytest.mark.parametrize("limit", [0, 1, 7])
@@ -37,7 +36,7 @@ async def test_the_first_report_stays(ctx, dut, limit, waiting):
         assert not ctx.get(dut.error.valid)
         await ctx.tick()
     for busy in (0b110, 0b111, 0b000, 0b001):
-        assert error_of(ctx, dut) == (lacks(2) if waiting else (1, 1, Cause.STUCK, 256, 0))
+        expect(ctx, dut.error, valid=1, **lacks(2) if waiting else STUCK)
         drive(ctx, dut, busy=busy, waiting=busy & 1)
         await ctx.tick().repeat(limit + 2)
 
@@ -59,7 +58,7 @@ async def test_a_core_that_is_waited_for_is_named_before_semaphores(ctx, dut, wa
     ctx.set(dut.progress, 0)
     await ctx.tick().repeat(limit + 2)
     for _ in range(2):
-        assert error_of(ctx, dut) == (1, 2, Cause.STUCK, address, 1 << 8 | core)
+        expect(ctx, dut.error, valid=1, queue=2, cause=Cause.STUCK, address=address, detail=1 << 8 | core)
         ctx.set(dut.peer, {"valid": 0, "core": 3})
         await ctx.tick().repeat(limit + 2)
 
@@ -70,4 +69,4 @@ async def test_a_collective_that_waits_for_no_core_is_treated_as_any_record(ctx,
     set_up(ctx, dut, busy=0b110, waiting=waiting, peer_address=0x5000)
     ctx.set(dut.peer.core, 9)
     await ctx.tick().repeat(2)
-    assert error_of(ctx, dut) == (lacks(1) if waiting else (1, 1, Cause.STUCK, 256, 0))
+    expect(ctx, dut.error, valid=1, **lacks(1) if waiting else STUCK)

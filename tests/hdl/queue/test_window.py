@@ -4,8 +4,8 @@ from neuroncore_rtl.hdl.memory.port import LineRead
 from neuroncore_rtl.hdl.queue.window import Window
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.memory_map import PSUM_PITCH_BITS, PSUM_WINDOW, SBUF_PITCH_BITS, SBUF_WINDOW
-from tests.hdl.queue.bus import BusManager
-from tests.hdl.simulation import random_bits, simulated
+from tests.hdl.queue.bus import on_bus
+from tests.hdl.simulation import random_bits
 
 SEED = 1989
 
@@ -60,8 +60,8 @@ class Memories:
 
 
 @pytest.mark.parametrize("shape", CONFIGS)
-@simulated(lambda shape: Window(CONFIGS[shape]))
-async def test_words_are_read_and_written_and_other_accesses_refused(ctx, dut, shape, rng):
+@on_bus(lambda shape: Window(CONFIGS[shape]))
+async def test_words_are_read_and_written_and_other_accesses_refused(ctx, dut, manager, shape, rng):
     config = CONFIGS[shape]
     kinds = (
         (0, SBUF_WINDOW, SBUF_PITCH_BITS, config.partitions, config.sbuf_bytes),
@@ -69,7 +69,6 @@ async def test_words_are_read_and_written_and_other_accesses_refused(ctx, dut, s
     )
     model, refused, checked = {}, 0, 0
     memories = Memories(rng, ctx, dut, config.hbm_bytes)
-    manager = BusManager(ctx, dut.bus)
     for _ in range(600):
         storage, window, pitch, partitions, size = kinds[int(rng.integers(2))]
         limit = (1 << 28 - pitch) - 1
@@ -96,12 +95,11 @@ async def test_words_are_read_and_written_and_other_accesses_refused(ctx, dut, s
 
 
 @pytest.mark.parametrize("shape", ["tiny", "registered"])
-@simulated(lambda shape: Window(CONFIGS[shape]))
-async def test_latency_of_writes_and_reads_without_stalls(ctx, dut, shape):
+@on_bus(lambda shape: Window(CONFIGS[shape]))
+async def test_latency_of_writes_and_reads_without_stalls(ctx, dut, manager, shape):
     late = CONFIGS[shape].port_latency
     for port in (dut.read, dut.write):
         ctx.set(port.ready, 1)
-    manager = BusManager(ctx, dut.bus)
     for _ in range(3):
         await manager.access(SBUF_WINDOW, 1)
         assert manager.cycles == 1 + 2 * late
