@@ -9,7 +9,7 @@ from neuroncore_rtl.hdl.link.flit import body_layout, flit_layout, frame_layout
 from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
 from tests.hdl.link.ends import BAD, EndModel, Frame
 from tests.hdl.link.pair import ENDS, Pair
-from tests.hdl.simulation import simulated
+from tests.hdl.simulation import drive, simulated
 
 LATENCY, BYTES = 2, 1
 VCS = range(VIRTUAL_CHANNELS)
@@ -47,8 +47,9 @@ class Machine:
                 if self.offered[end][vc] is None and rng.random() < offer:
                     self.offered[end][vc] = rng.getrandbits(flit_layout(BYTES).size)
                 flit = self.offered[end][vc]
-                ctx.set(pair.i[end][vc].valid, flit is not None)
-                ctx.set(pair.i[end][vc].payload.as_value(), rng.getrandbits(8) if flit is None else flit)
+                drive(
+                    ctx, pair.i[end][vc], valid=flit is not None, payload=rng.getrandbits(8) if flit is None else flit
+                )
                 ctx.set(pair.o[end][vc].ready, taken[end][vc])
             disturbance = rng.choice(("flip", "drop", "repeat")) if rng.random() < errors else None
             arrivals.append(self.disturb(end, disturbance))

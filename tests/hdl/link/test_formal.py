@@ -6,30 +6,23 @@ that a buffer without overflow keeps order. Bounded proofs: `Progress` covers 27
 is adversarial; `EndToEnd` covers the complete link for 8 cycles.
 """
 
+import pytest
+
 from neuroncore_rtl.tb.proofs.link import WINDOW, Contents, EndToEnd, FifoModel, Progress
 from neuroncore_rtl.tb.proofs.solver import Method, prove
 
-
-def test_order_and_credits():
-    assert prove(Contents(WINDOW), 1, Method.INDUCTION).holds
-
-
-def test_buffer():
-    assert prove(FifoModel(WINDOW), 2, Method.INDUCTION).holds
-
-
-def test_progress():
-    assert prove(Progress(WINDOW, trouble=6, after=20), 27).holds
-
-
-def test_end_to_end():
-    assert prove(EndToEnd(WINDOW, stages=1), 8).holds
-
-
-def test_progress_takes_time():
+PROOFS = {
+    "order and credits": (lambda: Contents(WINDOW), (1, Method.INDUCTION), True),
+    "buffer": (lambda: FifoModel(WINDOW), (2, Method.INDUCTION), True),
+    "progress": (lambda: Progress(WINDOW, trouble=6, after=20), (27,), True),
+    "end to end": (lambda: EndToEnd(WINDOW, stages=1), (8,), True),
     # Not every flit can arrive within 3 cycles, so the proof of progress is not vacuous.
-    assert not prove(Progress(WINDOW, trouble=6, after=3), 10).holds
+    "progress takes time": (lambda: Progress(WINDOW, trouble=6, after=3), (10,), False),
+    "buffers smaller than credits": (lambda: EndToEnd(WINDOW, stages=1, receiver_window=1), (8,), False),
+}
+"""The unit, cycles and method of each proof, and whether the property holds."""
 
 
-def test_buffers_smaller_than_credits_are_found():
-    assert not prove(EndToEnd(WINDOW, stages=1, receiver_window=1), 8).holds
+@pytest.mark.parametrize(("make", "extent", "holds"), PROOFS.values(), ids=PROOFS)
+def test_proof(make, extent, holds):
+    assert prove(make(), *extent).holds == holds

@@ -9,7 +9,7 @@ from neuroncore_rtl.hdl.link.route import Route, link_output, local_output, reac
 from neuroncore_rtl.hdl.link.router import Router, RouterOutput
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP
-from tests.hdl.simulation import drive, simulate, simulated
+from tests.hdl.simulation import drive, simulated
 from tests.hdl.streams import Played, play
 
 BYTES = 8
@@ -42,18 +42,18 @@ def cases(instance: Instance) -> dict[tuple[int | None, int], dict[tuple[int, in
     return found
 
 
+@simulated(Route)
+async def assert_routes(ctx, dut, instance, side, vc, expected):
+    for (chip, destination, channel), output in expected.items():
+        drive(ctx, dut, chip=chip, destination=destination, channel=channel)
+        assert ctx.get(dut.outputs) == 1 << output, (side, vc, chip, destination, channel)
+
+
 @pytest.mark.parametrize("instance", SAMPLES, ids=lambda i: f"{i.topology}-{i.chips}-{i.width}")
 def test_routes_are_those_of_golden(instance):
     for (side, vc), expected in cases(instance).items():
-        dut = Route(instance, side, vc)
-
-        async def bench(ctx, dut=dut, expected=expected):
-            for (chip, destination, channel), output in expected.items():
-                drive(ctx, dut, chip=chip, destination=destination, channel=channel)
-                assert ctx.get(dut.outputs) == 1 << output, (dut.side, dut.vc, chip, destination, channel)
-
         assert set(expected.values()) <= set(reachable(instance, side, vc))
-        simulate(dut, bench)
+        assert_routes(instance, side, vc, expected)
 
 
 def streams_of(router: Router, instance: Instance) -> list[list]:

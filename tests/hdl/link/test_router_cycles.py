@@ -72,20 +72,17 @@ class RouterModel:
 NUMBERS = range(len(came_from(RING)))
 
 
-def random_flits(rng, chip, target):
+def routes_of(chip, target):
+    """Return the routes from each input of a chip: destination, channel and output, of all outputs or of `target`."""
     routes = cases(RING)
-
-    def maker(source):
-        known = [(key, output) for key, output in routes.get(source, {}).items() if key[0] == chip]
-        some = [(key, output) for key, output in known if target in (None, output)]
-
-        def draw():
-            (_, destination, channel), output = rng.choice(some)
-            return flit(destination, channel, rng.getrandbits(64), source=rng.getrandbits(7)), output
-
-        return draw if some else None
-
-    return [maker(source) for source in came_from(RING)]
+    return [
+        [
+            (destination, channel, output)
+            for (at, destination, channel), output in routes.get(source, {}).items()
+            if at == chip and target in (None, output)
+        ]
+        for source in came_from(RING)
+    ]
 
 
 class Machine:
@@ -98,13 +95,15 @@ class Machine:
     def fresh(self):
         self.model, self.offered = RouterModel(RING), {}
 
-    async def play(self, cycles, makers, busy, drain):
+    async def play(self, cycles, routes, busy, drain):
         ctx, rng, model, offered = self.ctx, self.rng, self.model, self.offered
         for _ in range(cycles):
-            for number, draw in enumerate(makers):
-                if draw and number not in offered and rng.random() < busy:
-                    offered[number] = draw()
-                    ctx.set(self.ins[number].payload.as_value(), offered[number][0])
+            for number, choices in enumerate(routes):
+                if choices and number not in offered and rng.random() < busy:
+                    destination, channel, output = rng.choice(choices)
+                    given = flit(destination, channel, rng.getrandbits(64), source=rng.getrandbits(7))
+                    offered[number] = given, output
+                    ctx.set(self.ins[number].payload.as_value(), given)
                 ctx.set(self.ins[number].valid, number in offered)
             taken = [rng.random() < drain for _ in self.outs]
             for number, stream in enumerate(self.outs):
@@ -133,12 +132,12 @@ async def test_every_stream_in_every_cycle_is_that_of_the_model(ctx, router, res
     for chip in range(RING.chips):
         ctx.set(router.chip, chip)
         for target in (*NUMBERS, None):
-            makers = random_flits(rng, chip, target)
-            if any(makers):
+            routes = routes_of(chip, target)
+            if any(routes):
                 busy, drain = (0.7, 0.6) if target is None else (1, 0.95)
-                await machine.play(14, makers, busy, drain)
+                await machine.play(14, routes, busy, drain)
                 await again()
-                await machine.play(80 if target is None else 22, makers, busy, drain)
-                await machine.play(40, makers, 0.3, drain)
+                await machine.play(80 if target is None else 22, routes, busy, drain)
+                await machine.play(40, routes, 0.3, drain)
         await again()
     assert machine.passed > 900

@@ -17,7 +17,7 @@ CYCLES = 1500
 class Lines:
     def __init__(self, ctx, buffer):
         self.ctx, self.buffer = ctx, buffer
-        self.number, self.offered, self.held, self.given, self.order = 0, None, deque(), [], []
+        self.number, self.offered, self.held, self.order = 0, None, deque(), []
 
     def line(self, bank, psum=False, writer=0):
         """Return a line with contents that no other line has."""
@@ -40,15 +40,6 @@ class Lines:
         values = {name: value for name, value in (line or {}).items() if name != "writer"}
         drive(self.ctx, self.buffer.i, valid=line is not None, **values)
         self.ctx.set(self.buffer.writer, line["writer"] if line else 0)
-
-    def offer_random(self, rng):
-        if self.offered is None and rng.random() < 0.8:
-            self.offer(self.line(int(rng.integers(SBUF_BANKS)), rng.random() < 0.1, int(rng.integers(WRITERS))))
-            self.given.append(self.offered)
-
-    async def drain(self):
-        while self.held or self.offered:
-            await self.step()
 
     async def step(self, busy=(), served=True):
         """Return the line on offer, and whether the input was accepted; engines write the banks `busy`."""
@@ -85,9 +76,11 @@ class Lines:
 @pytest.mark.parametrize(("share", "latency"), [(0.2, 0), (0.6, 0), (0.95, 0), (0.4, 1)])
 @simulated(lambda latency: line_buffer.LineBuffer(SIZE, WRITERS, GEOMETRY, latency=latency))
 async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buffer, share, latency, rng):
-    lines, full = Lines(ctx, buffer), 0
+    lines, given, full = Lines(ctx, buffer), [], 0
     for cycle in range(CYCLES):
-        lines.offer_random(rng)
+        if lines.offered is None and rng.random() < 0.8:
+            lines.offer(lines.line(int(rng.integers(SBUF_BANKS)), rng.random() < 0.1, int(rng.integers(WRITERS))))
+            given.append(lines.offered)
         busy = [bank for bank in range(SBUF_BANKS) if rng.random() < share]
         if cycle % 100 > 60:
             busy = [bank for bank in busy if bank > 1]
@@ -95,9 +88,10 @@ async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buff
         _, taken = await lines.step(busy, rng.random() < 0.9)
         assert not (latency and is_full and taken)
         full += is_full
-    await lines.drain()
-    assert (lines.order == lines.given) == bool(latency) and len(lines.given) > CYCLES / 4 and full > 20 * latency
-    by_bank = [sorted(found, key=lambda line: str(lines.bank_of(line))) for found in (lines.order, lines.given)]
+    while lines.held or lines.offered:
+        await lines.step()
+    assert (lines.order == given) == bool(latency) and len(given) > CYCLES / 4 and full > 20 * latency
+    by_bank = [sorted(found, key=lambda line: str(lines.bank_of(line))) for found in (lines.order, given)]
     assert by_bank[0] == by_bank[1]
 
 

@@ -10,7 +10,7 @@ from neuroncore_rtl.hdl.memory.psum import Psum, PsumWrite
 from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.stimulus import one_bit, operands
-from tests.hdl.simulation import drive, simulated, slow
+from tests.hdl.simulation import drive, packed, simulated, slow
 from tests.oracles.words import on_words
 
 SEED = 1978
@@ -21,10 +21,6 @@ LIMIT = 1 << 24
 
 def words_of(packed: int) -> list[int]:
     return [packed >> 32 * column & 0xFFFFFFFF for column in range(COLUMNS)]
-
-
-def packed(words) -> int:
-    return sum(int(word) << 32 * column for column, word in enumerate(words))
 
 
 class Model:

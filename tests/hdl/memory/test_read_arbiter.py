@@ -5,7 +5,7 @@ import random
 import pytest
 
 from neuroncore_rtl.hdl.memory.read_arbiter import ReadArbiter
-from tests.hdl.simulation import WARM_UP, drive, simulated
+from tests.hdl.simulation import WARM_UP, drive, flash, simulated
 
 SIZE = 8
 
@@ -28,9 +28,7 @@ async def test_one_alone_has_every_cycle_until_too_many_bursts_are_open(ctx, dut
     drive(ctx, dut.managers[alone].ar, valid=1, payload={"addr": 64})
     granted = [(await ctx.tick().sample(dut.managers[alone].ar.ready))[-1] for _ in range(dut.bursts + 3)]
     assert granted == [1] * dut.bursts + [0] * 3
-    drive(ctx, dut.port.r, valid=1, payload={"last": 1})
-    await ctx.tick()
-    ctx.set(dut.port.r.valid, 0)
+    await flash(ctx, dut.port.r, {"last": 1})
     assert ctx.get(dut.managers[alone].ar.ready)
 
 

@@ -14,18 +14,13 @@ KINDS = pytest.mark.parametrize(("kind", "latency"), [(BypassFifo, 0), (Fifo, 1)
 
 
 @pytest.mark.parametrize(
-    ("make", "latency", "interval"),
-    [
-        (lambda: BypassFifo(ENTRY, DEPTH), 0, 1),
-        (lambda: Fifo(ENTRY, DEPTH), 1, 1),
-        (lambda: BufferedFifo(ENTRY, DEPTH), 2, 1),
-        (lambda: Fifo(ENTRY, 1), 1, 2),
-        (lambda: StreamRegister(ENTRY), 1, 1),
-    ],
+    ("kind", "depth", "latency", "interval"),
+    [(BypassFifo, [DEPTH], 0, 1), (Fifo, [DEPTH], 1, 1), (BufferedFifo, [DEPTH], 2, 1), (Fifo, [1], 1, 2)]
+    + [(StreamRegister, [], 1, 1)],
 )
 @pytest.mark.parametrize("stall", [0, 0.5])
-def test_typed_payloads_are_delivered_in_order_with_the_latency(make, latency, interval, stall):
-    dut, count = make(), 200
+def test_typed_payloads_are_delivered_in_order_with_the_latency(kind, depth, latency, interval, stall):
+    dut, count = kind(ENTRY, *depth), 200
     assert dut.o.payload.shape() == ENTRY
     payloads = [0x1357 * n & 0xFFFF for n in range(count)]
     played = play(dut, {"i": payloads}, {"o": count}, stall=stall)
