@@ -21,7 +21,7 @@ from neuroncore_rtl.spec import formats, isa, timing
 from neuroncore_rtl.spec.isa import Rule, elementwise
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
-from tests.hdl.simulation import drive, pulse, random_bits, simulate, slow, slow_if
+from tests.hdl.simulation import drive, packed, pulse, random_bits, simulate, slow, slow_if
 
 SEED = 2024
 TINY = CONFIGS["4x4"]
@@ -60,16 +60,16 @@ def execute(values, config, stored):
         start = column.quadrant * config.quadrant
         return slice(start, start + lanes), slice(column.address, column.address + column.size)
 
+    def elements(column):
+        if column is None:
+            return [0] * lanes
+        return [int.from_bytes(row.tobytes(), "little") for row in stored[column.storage][rows(column)]]
+
     writes = []
     for step in steps_of(values, config):
-        read = [
-            [0] * lanes
-            if column is None
-            else [int.from_bytes(row.tobytes(), "little") for row in stored[column.storage][rows(column)]]
-            for column in (step.a, step.b)
-        ]
         if step.write is not None:
-            results = lane_results(step.phase, step.number, step.position or 0, *read, step.write.size)
+            operands = elements(step.a), elements(step.b)
+            results = lane_results(step.phase, step.number, step.position or 0, *operands, step.write.size)
             writes.append((step.write, results))
     for column, results in writes:
         raw = b"".join(result.to_bytes(column.size, "little") for result in results)
@@ -88,15 +88,13 @@ class Command:
         self.longest = longest
         self.config, self.words, self.stored = config, words, stored
         self.rng, self.stall, self.latency = rng, stall, latency
-        self.dut = Frontend(
-            config,
-            OPCODES,
-            latency=latency,
-            slow=lambda instruction: instruction.opcode == ElementwiseOpcode(SLOW.value),
-            interval=self._interval,
-        )
+        self.dut = Frontend(config, OPCODES, latency=latency, slow=self._is_slow, interval=self._interval)
         lists = ("taken", "requests", "steps", "results", "writes", "retired", "busy", "active", "lanes")
         self.seen = SimpleNamespace(**{name: [] for name in lists}, reads=0, waits=[0, 0], counters={}, error=())
+
+    @staticmethod
+    def _is_slow(instruction):
+        return instruction.opcode == ElementwiseOpcode(SLOW.value)
 
     @staticmethod
     def _interval(instruction):
@@ -123,9 +121,8 @@ class Command:
         lanes = []
         cycle = idle = 0
         while idle < 12 + self.longest:
-            sent = len(seen.taken)
-            ctx.set(dut.instructions.valid, sent < len(self.words))
-            ctx.set(Value.cast(dut.instructions.payload), self.words[min(sent, len(self.words) - 1)])
+            sent, last = len(seen.taken), len(self.words) - 1
+            drive(ctx, dut.instructions, valid=sent <= last, payload=self.words[min(sent, last)])
             for port in (*ports, dut.write):
                 ctx.set(port.ready, int(self.rng.random() >= self.stall))
             self._give_result(ctx, lanes, cycle)
@@ -204,7 +201,7 @@ class Command:
         if valid:
             _, results, _ = lanes.pop(0)
             enable = sum(is_enabled(word) << lane for lane, word in enumerate(results))
-            result = sum(word << 32 * lane for lane, word in enumerate(results))
+            result = packed(results)
             self.seen.results.append(cycle)
         drive(ctx, self.dut, result_valid=valid, result_enable=enable, result=result)
 
@@ -250,14 +247,6 @@ def assert_runs(config, instructions, rng, legal=None, size=BYTES, before=None, 
     return seen
 
 
-def assert_busy(seen):
-    cycles = np.arange(len(seen.busy))
-    taken, retired = (np.searchsorted(events, cycles) for events in (seen.taken, seen.retired))
-    assert seen.busy == ((cycles <= seen.taken[-1]) | (taken > retired)).astype(int).tolist()
-    assert all(active >= busy for active, busy in zip(seen.active, seen.busy, strict=True))
-    assert not seen.active[-1]
-
-
 def assert_program_runs(config, instructions, rng, **options):
     seen = assert_runs(config, instructions, rng, **options)
     steps = [steps_of(values, config) for values in instructions]
@@ -272,7 +261,10 @@ def assert_program_runs(config, instructions, rng, **options):
     assert seen.counters["elements"] == sum(step.phase == Phase.ELEMENT for each in steps for step in each)
     assert seen.counters["busy"] == sum(seen.busy)
     assert [seen.counters[f"wait_{memory}"] for memory in ("sbuf", "psum")] == seen.waits
-    assert_busy(seen)
+    cycles = np.arange(len(seen.busy))
+    taken, retired = (np.searchsorted(events, cycles) for events in (seen.taken, seen.retired))
+    assert seen.busy == ((cycles <= seen.taken[-1]) | (taken > retired)).astype(int).tolist()
+    assert all(active >= busy for active, busy in zip(seen.active, seen.busy, strict=True)) and not seen.active[-1]
     of_steps = [values for values, each in zip(instructions, steps, strict=True) for _ in each]
     for values, step, got in zip(of_steps, (step for each in steps for step in each), seen.lanes, strict=True):
         assert_passed_on(values, step, numbers(ElementwiseStep.as_shape(), got))

@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from amaranth import Module, Mux, Value
+from amaranth import Module, Mux
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.elementwise import Elementwise
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
-from tests.hdl.simulation import drive, pulse, simulated
+from tests.hdl.simulation import drive, pulse, put, simulated
 from tests.hdl.streams import play
 
 SEED = 2011
@@ -119,15 +119,10 @@ async def test_an_instruction_drains_after_a_slow_one_but_not_after_a_reset(ctx,
         if word is None:
             await pulse(ctx, reset)
             continue
-        ctx.set(Value.cast(dut.i.payload), word)
-        drive(ctx, dut.i, valid=1)
-        await ctx.tick().until(dut.i.ready)
-        drive(ctx, dut.i, valid=0)
+        await put(ctx, dut.i, word)
         (drain,) = await ctx.tick().sample(dut.o.payload.drain).until(dut.o.valid)
         drains.append(drain)
-        drive(ctx, dut.o, ready=1)
-        await ctx.tick()
-        drive(ctx, dut.o, ready=0)
+        await pulse(ctx, dut.o.ready)
     assert drains == [1, 1, 1, 0]
 
 
@@ -152,9 +147,8 @@ async def test_addresses_are_the_sum_of_indices_times_steps(ctx, generator, rng)
     steps = rng.integers(-40, 41, 4).tolist()
     for d, step in enumerate(steps):
         ctx.set(generator.steps[d], step)
-    drive(ctx, generator, load=1, start=500)
-    await ctx.tick()
-    ctx.set(generator.load, 0)
+    drive(ctx, generator, start=500)
+    await pulse(ctx, generator.load)
     indices = [index[::-1] for index in np.ndindex(2, 4, 2, 3)]
     for before, place in pairwise([indices[0], *indices]):
         if place != before:
@@ -165,20 +159,15 @@ async def test_addresses_are_the_sum_of_indices_times_steps(ctx, generator, rng)
         assert ctx.get(generator.o) == (500 + int(np.dot(place, steps))) % 1024
 
 
-@pytest.mark.parametrize(
-    ("opcode", "changed"),
-    [
-        pytest.param(isa.Opcode.TRANSPOSE, "dst_step1", id="late walk"),
-        pytest.param(isa.Opcode.IOTA, "index_step0", id="index"),
-        pytest.param(isa.Opcode.TENSOR_REDUCE, "axes", id="reduce"),
-    ],
-)
+CHANGED = {isa.Opcode.TRANSPOSE: "dst_step1", isa.Opcode.IOTA: "index_step0", isa.Opcode.TENSOR_REDUCE: "axes"}
+
+
+@pytest.mark.parametrize(("opcode", "changed"), CHANGED.items(), ids=["late walk", "index", "reduce"])
 def test_a_wrong_step_is_detected(opcode, changed, rng):
-    config = WIDE
-    instructions = [legal_fields(rng, config, {opcode}, elements=5) for _ in range(6)]
-    issues, _ = issues_of(config, instructions)
-    assert_steps(config, instructions, issues)
+    instructions = [legal_fields(rng, WIDE, {opcode}, elements=5) for _ in range(6)]
+    issues, _ = issues_of(WIDE, instructions)
+    assert_steps(WIDE, instructions, issues)
     for values in instructions:
         values[changed] = values[changed] % 4 + 1
     with pytest.raises(AssertionError):
-        assert_steps(config, instructions, issues)
+        assert_steps(WIDE, instructions, issues)

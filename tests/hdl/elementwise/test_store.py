@@ -3,14 +3,13 @@
 from collections import deque
 
 import pytest
-from amaranth import Value
 
 from neuroncore_rtl.hdl.elementwise.place import quadrants
 from neuroncore_rtl.hdl.elementwise.store import ResultStore
 from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS
 from neuroncore_rtl.spec.timing import STORE_LATENCY
 from tests.hdl.elementwise.instructions import CONFIGS
-from tests.hdl.simulation import WARM_UP, drive, random_bits, simulated
+from tests.hdl.simulation import WARM_UP, drive, expect, packed, random_bits, simulated
 
 SEED = 4181
 DEPTH, CYCLES = 5, 500
@@ -42,7 +41,7 @@ def port_values(config, write, words, enable) -> dict[str, int]:
         "address": place["address"] - byte,
         "mask": (1 << (1 << place["size"])) - 1 << byte & 15,
         "enable": present << turn & (1 << lanes) - 1,
-        "data": sum(word << 32 * lane for lane, word in enumerate(turned[:lanes])),
+        "data": packed(turned[:lanes]),
     }
 
 
@@ -62,17 +61,15 @@ async def test_every_port_in_every_cycle(ctx, dut, name, stall, rng):
         enable = random_bits(rng, config.partitions)
         size = announcements[0][1]["place"]["size"] if arrives else 2
         words = [random_bits(rng, 8 << size) for _ in range(config.partitions)]
-        result = sum(word << 32 * lane for lane, word in enumerate(words))
-        drive(ctx, dut, result_valid=int(arrives), result=result, enable=enable)
+        drive(ctx, dut, result_valid=int(arrives), result=packed(words), enable=enable)
         ready = rng.random() >= stall and cycle % 100 > 20
         ctx.set(dut.port.ready, int(ready))
         valid = bool(results) and cycle >= results[0][0]
-        assert tuple(map(ctx.get, (dut.room, dut.drained, dut.retired, dut.port.valid))) == (
-            outstanding < DEPTH, outstanding == 0, retired, valid,
-        )  # fmt: skip
+        expect(ctx, dut, room=outstanding < DEPTH, drained=outstanding == 0, retired=retired)
+        expect(ctx, dut.port, valid=valid)
         if valid:
             _, last, expected = results[0]
-            assert {part: ctx.get(Value.cast(getattr(dut.port, part))) for part in expected} == expected
+            expect(ctx, dut.port, **expected)
         retired = 0
         if valid and ready:
             retired, outstanding, count = last, outstanding - 1, count + 1

@@ -4,17 +4,12 @@ from amaranth import Module, Signal
 from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep
 from neuroncore_rtl.hdl.elementwise.turns import Turns, in_turn
 from neuroncore_rtl.spec import timing
-from tests.hdl.simulation import drive, random_bits, simulate, simulated
+from tests.hdl.simulation import drive, expect, packed, random_bits, simulate, simulated
 
 SEED = 20261124
 PARTITIONS = 8
 LATENCY = 5
 STEPS = 60
-MASK = (1 << 32) - 1
-
-
-def packed(words) -> int:
-    return sum(int(word) << 32 * number for number, word in enumerate(words))
 
 
 @pytest.mark.parametrize("turns", [2, 4, 8])
@@ -22,8 +17,8 @@ def packed(words) -> int:
 async def test_every_partition_has_its_turn(ctx, unit, turns, rng):
     """A step of all partitions is split in the next cycle; its results are assembled after the last part."""
     lanes = PARTITIONS // turns
-    seen, found, issued, in_flight, moved = [], [], [], {}, {}
-    given, cycle, following = [], 0, 0
+    given, parts, found, in_flight, moved = [], [], [], {}, {}
+    cycle = following = 0
     while len(found) < STEPS:
         assert cycle < 40 * STEPS
         drive(ctx, unit, valid=0, a=random_bits(rng, 256), b=random_bits(rng, 256), moved=moved.pop(cycle, 0))
@@ -35,40 +30,35 @@ async def test_every_partition_has_its_turn(ctx, unit, turns, rng):
             }  # fmt: skip
             a, b, words = rng.integers(0, 1 << 32, (3, PARTITIONS))
             drive(ctx, unit, valid=1, step=ElementwiseStep.const(step), a=packed(a), b=packed(b))
-            given.append((step, a, b, words))
-            issued.append(cycle)
+            given.append((cycle, step, a, b, words))
             moved[cycle + 1] = packed(words)
             following = cycle + turns + int(rng.choice([0, 0, 0, 1, 5]))
-        result = in_flight.pop(cycle, None)
-        ctx.set(unit.lanes_result_valid, result is not None)
-        drive(ctx, unit, lanes_word=result[0] if result else 0, lanes_enable=result[1] if result else 0)
+        word, enable = in_flight.pop(cycle, (None, 0))
+        drive(ctx, unit, lanes_result_valid=word is not None, lanes_word=word or 0, lanes_enable=enable)
         if ctx.get(unit.result_valid):
-            found.append((ctx.get(unit.word), ctx.get(unit.enable), cycle))
-        if ctx.get(unit.lanes_valid):
-            got = ctx.get(unit.lanes_step)
-            word = random_bits(rng, 32 * lanes), random_bits(rng, lanes)
-            seen.append(
-                [got[name] for name in ("index", "partitions", "scalar0")]
-                + [ctx.get(unit.lanes_a), ctx.get(unit.lanes_b), *word, cycle]
-            )
-            in_flight[cycle + LATENCY] = word
-        await ctx.tick()
-        if seen and seen[-1][7] == cycle:
-            seen[-1].append(ctx.get(unit.lanes_moved))
-        cycle += 1
-    assert len(given) == len(found) == STEPS and len(seen) == turns * STEPS
-    for number, ((step, a, b, words), (word, enable, cycle)) in enumerate(zip(given, found, strict=True)):
-        of_step = seen[turns * number : turns * (number + 1)]
-        for turn, got in enumerate(of_step):
+            found.append((cycle, ctx.get(unit.word), ctx.get(unit.enable)))
+        has_part = ctx.get(unit.lanes_valid)
+        if has_part:
+            number, turn = divmod(len(parts), turns)
+            issued, step, a, b, words = given[number]
             part = slice(turn * lanes, (turn + 1) * lanes)
-            assert got[0] == (step["index"] + turn * lanes * step["index_partition"]) % (1 << 64)
-            assert got[1] == max(0, step["partitions"] - turn * lanes)
-            assert got[2] == step["scalar0"]
-            assert (got[3], got[4], got[8]) == (packed(a[part]), packed(b[part]), packed(words[part]))
-            assert got[7] == issued[number] + 1 + turn
-        assert word == sum(got[5] << 32 * lanes * turn for turn, got in enumerate(of_step))
-        assert enable == sum(got[6] << lanes * turn for turn, got in enumerate(of_step))
-        assert cycle == issued[number] + LATENCY + timing.turns_latency(turns)
+            index = (step["index"] + turn * lanes * step["index_partition"]) % (1 << 64)
+            partitions = max(0, step["partitions"] - turn * lanes)
+            expect(ctx, unit.lanes_step, index=index, partitions=partitions, scalar0=step["scalar0"])
+            expect(ctx, unit, lanes_a=packed(a[part]), lanes_b=packed(b[part]))
+            assert cycle == issued + 1 + turn
+            parts.append((random_bits(rng, 32 * lanes), random_bits(rng, lanes)))
+            in_flight[cycle + LATENCY] = parts[-1]
+        await ctx.tick()
+        if has_part:
+            expect(ctx, unit, lanes_moved=packed(words[part]))
+        cycle += 1
+    assert len(given) == len(found) == STEPS and len(parts) == turns * STEPS
+    for number, ((issued, *_), result) in enumerate(zip(given, found, strict=True)):
+        own = list(enumerate(parts[turns * number : turns * (number + 1)]))
+        word = sum(word << 32 * lanes * turn for turn, (word, _) in own)
+        enable = sum(enable << lanes * turn for turn, (_, enable) in own)
+        assert result == (issued + LATENCY + timing.turns_latency(turns), word, enable)
 
 
 @pytest.mark.parametrize("turns", [1, 2, 4])
