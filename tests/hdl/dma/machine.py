@@ -19,12 +19,11 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import DMA_BITS, DmaCopy, Storage
 from tests.hdl.harness.machines import hex_lines, hex_words, machine_design, read_lines, write_files
 
-__all__ = ["COUNTERS", "HBM_BYTES", "Error", "Memories", "Outcome", "built", "run_copies"]
+__all__ = ["HBM_BYTES", "Error", "Memories", "Outcome", "run_copies"]
 
 HBM_BYTES = 1 << 18
 """Size of HBM; addresses beyond it get an error response."""
 
-COUNTERS = tuple(DmaCounters.as_shape().members)
 _PROGRAM_DEPTH = 4096
 
 Memories = dict[Storage, np.ndarray]
@@ -83,19 +82,9 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
 
 
 def run_copies(
-    config: Config,
-    copies: Sequence[DmaCopy],
-    memories: Memories,
-    *,
-    base: int = 0,
-    bad: tuple[int, int] = (0, 0),
-    latency: int = 50,
-    stall: int = 0,
-    unanswered: int = 0,
-    unwritten: int = 0,
-    seed: int = 1,
-    sim: str = "verilator",
-) -> Outcome:
+    config: Config, copies: Sequence[DmaCopy], memories: Memories, *, base=0, bad=(0, 0), latency=50, stall=0,
+    unanswered=0, unwritten=0, seed=1, sim="verilator",
+) -> Outcome:  # fmt: skip
     """Run copies, legal or not, in order; the engine is reset after a copy that fails.
 
     The first byte of HBM has the address `base`; accesses beyond `HBM_BYTES` get an error response, and in the range

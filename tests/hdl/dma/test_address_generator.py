@@ -5,7 +5,7 @@ import pytest
 from neuroncore_rtl.hdl.dma.address_generator import DmaAddressGenerator
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS, Storage
-from tests.hdl.simulation import WARM_UP, drive, simulated
+from tests.hdl.simulation import WARM_UP, drive, pulse, simulated
 
 SEED = 1597
 OUTERMOST = DMA_DIMENSIONS - 1
@@ -50,9 +50,8 @@ def any_rows(rng, count):
 
 
 async def begin(ctx, dut, side, indexed):
-    drive(ctx, dut.start, valid=1, side=side, indexed=int(indexed))
-    await ctx.tick()
-    drive(ctx, dut.start, valid=0)
+    drive(ctx, dut.start, side=side, indexed=int(indexed))
+    await pulse(ctx, dut.start.valid)
 
 
 @pytest.mark.parametrize("stall", [0, 0.4])

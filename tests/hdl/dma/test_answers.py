@@ -4,7 +4,7 @@ import pytest
 
 from neuroncore_rtl.hdl.dma.answers import Answers
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY
-from tests.hdl.simulation import simulated
+from tests.hdl.simulation import drive, expect, simulated
 
 SEED = 1597
 ERRORS = (1, 2, 3)
@@ -30,59 +30,36 @@ class Model:
     """Model of the unit: all bursts and responses until the previous cycle, and the state of the copies."""
 
     def __init__(self):
-        self.bursts = 0
-        self.responses = []
-        self.error = None  # index of the first error response
+        self.bursts = self.responses = self.retired = 0
+        self.good = 0  # number of responses before the first error
         self.closed = []  # number of bursts at the end of each copy
-        self.retired = 0
         self.failed = False
 
-    @property
-    def good(self) -> int:
-        return len(self.responses) if self.error is None else self.error
-
-    @property
-    def missing(self) -> int:
-        return self.bursts - len(self.responses)
-
-    @property
-    def waiting(self) -> list[int]:
-        return self.closed[self.retired :]
-
     def outputs(self) -> dict[str, bool]:
-        waiting = self.waiting
+        waiting, missing = self.closed[self.retired :], self.bursts - self.responses
         return {
-            "room": self.missing < Answers.BURSTS,
-            "closable": len(waiting) < Answers.COPIES,
-            "retired": bool(waiting) and not self.failed and waiting[0] <= self.good,
-            "quiet": not self.missing,
-            "idle": not self.missing and not waiting,
-            "failed": self.failed,
+            "room": missing < Answers.BURSTS,
+            "copies.closable": len(waiting) < Answers.COPIES,
+            "copies.retired": bool(waiting) and not self.failed and waiting[0] <= self.good,
+            "copies.quiet": not missing,
+            "copies.idle": not missing and not waiting,
+            "copies.failed": self.failed,
         }
 
     def step(self, burst: bool, close: bool, response: int | None) -> None:
-        retired = self.outputs()["retired"]
-        self.failed |= self.error is not None and not retired
+        retired = self.outputs()["copies.retired"]
+        self.failed |= self.good < self.responses and not retired
         self.retired += retired
         self.bursts += burst
         if close:
             self.closed.append(self.bursts)
         if response is not None:
-            if response != RESPONSE_OKAY and self.error is None:
-                self.error = len(self.responses)
-            self.responses.append(response)
+            self.good += self.good == self.responses and response == RESPONSE_OKAY
+            self.responses += 1
 
 
-def outputs_of(ctx, answers) -> dict[str, bool]:
-    copies = ("closable", "retired", "quiet", "idle", "failed")
-    found = {"room": answers.room, **{name: getattr(answers.copies, name) for name in copies}}
-    return {name: bool(ctx.get(port)) for name, port in found.items()}
-
-
-def drive(ctx, answers, burst, close, response, noise=0):
-    ctx.set(answers.burst, burst)
-    ctx.set(answers.copies.close, close)
-    ctx.set(answers.b.valid, response is not None)
+def give(ctx, answers, burst, close, response, noise=0):
+    drive(ctx, answers, burst=burst, **{"copies.close": close, "b.valid": response is not None})
     ctx.set(answers.b.payload.resp, noise if response is None else response)
 
 
@@ -93,17 +70,17 @@ async def test_outputs_are_those_of_the_model_in_every_cycle(ctx, answers, reset
     for cycles, *likely in PHASES:
         for _ in range(cycles):
             outputs = model.outputs()
-            assert outputs_of(ctx, answers) == outputs, vars(model)
+            expect(ctx, answers, vars(model), **outputs)
             burst, close, answers_now, wrong = (py_rng.random() < chance for chance in likely)
             awake = answers_now if py_rng.random() > BOUT else awake
             response = py_rng.choice(ERRORS) if wrong else RESPONSE_OKAY
-            burst, close = burst and outputs["room"], close and outputs["closable"]
-            response = response if awake and model.missing else None
-            resets = outputs["failed"] and py_rng.random() < RESET
-            seen.update(name for name, bit in outputs.items() if bit == (name not in ("room", "closable")))
-            seen["waits for its turn"] += outputs["retired"] and model.waiting[0] < model.good
-            seen["is not to blame"] += outputs["retired"] and model.error is not None
-            drive(ctx, answers, burst, close, response, py_rng.getrandbits(2))
+            burst, close = burst and outputs["room"], close and outputs["copies.closable"]
+            response = response if awake and model.bursts > model.responses else None
+            resets = model.failed and py_rng.random() < RESET
+            seen.update(name for name, bit in outputs.items() if bit == (name not in ("room", "copies.closable")))
+            seen["waits for its turn"] += outputs["copies.retired"] and model.closed[model.retired] < model.good
+            seen["is not to blame"] += outputs["copies.retired"] and model.good < model.responses
+            give(ctx, answers, burst, close, response, py_rng.getrandbits(2))
             ctx.set(reset, resets)
             model.step(burst, close, response)
             model = Model() if resets else model
@@ -134,7 +111,7 @@ FAILURES = {
 async def test_only_copies_before_the_failed_one_retire(ctx, answers, before, after, count):
     retired = []
     for inputs in (*before, *after, *[{}] * (count + 4)):
-        drive(ctx, answers, **{"burst": 0, "close": 0, "response": None} | inputs)
+        give(ctx, answers, **{"burst": 0, "close": 0, "response": None} | inputs)
         retired.append(ctx.get(answers.copies.retired))
         await ctx.tick()
     assert not any(retired[: len(before)]) and sum(retired) == count and ctx.get(answers.copies.failed)

@@ -9,38 +9,39 @@ from tests.hdl.dma.copies import CONFIG, random_memories, tensor
 from tests.hdl.dma.machine import run_copies
 from tests.hdl.simulation import slow
 
-CONFIGS = {16: CONFIG, 64: CONFIG.with_overrides(hbm_bytes=64)}
 HBM, SBUF, PSUM = Storage.HBM, Storage.SBUF, Storage.PSUM
 
-REPEATS = (1, 1, 2)
-"""Lengths of three consecutive copies, as multiples of a length. The second and third follow equal copies, so their
-times differ only by the time of one such length."""
 
-
-def measure(config, copies):
-    memories = random_memories(np.random.default_rng(1), config)
-    outcome = run_copies(config, copies, memories, latency=50)
+def measure(size, copies):
+    config = CONFIG.with_overrides(hbm_bytes=size)
+    outcome = run_copies(config, copies, random_memories(np.random.default_rng(1), config), latency=50)
     assert len(outcome.retired) == len(copies)
     return np.diff([outcome.taken[0], *outcome.retired])
 
 
-def by_repeat(cycles):
-    return [cycles[n :: len(REPEATS)] for n in range(len(REPEATS))]
+def assert_rates(size, cases):
+    """Compare the elements per cycle of copies with 95 % of a rate; a case is a rate, a shape, source and destination.
+
+    Each copy is executed twice, then with twice its length. The second and third follow equal copies, so their times
+    differ only by the time of one such length.
+    """
+    copies = []
+    for _, (length, *inner), src, dst in cases.values():
+        copies += [DmaCopy(shape=(n * length, *inner), src=src, dst=dst) for n in (1, 1, 2)]
+    cycles = measure(size, copies)
+    for (name, (rate, shape, *_)), short, long in zip(cases.items(), cycles[1::3], cycles[2::3], strict=True):
+        found = math.prod(shape) / (long - short)
+        assert found >= 0.95 * rate, f"{name}: {found:.2f} elements per cycle"
 
 
 @pytest.mark.parametrize("size", [16, *slow(64)])
 def test_adjacent_bytes_at_95_percent_of_a_beat_per_cycle(size):
-    length = 400 * size
-    pairs = [
-        (tensor(src, first), tensor(dst, second + (1 << 17 if src == dst else 0)))
-        for src, dst in ((HBM, SBUF), (SBUF, HBM), (HBM, HBM), (SBUF, SBUF))
-        for first, second in ((0, 0), (3, 0), (0, size - 1), (7, 2))
-    ]
-    copies = [DmaCopy(shape=(n * length,), src=src, dst=dst) for src, dst in pairs for n in REPEATS]
-    cycles = measure(CONFIGS[size], copies)
-    for (src, dst), _, short, long in zip(pairs, *by_repeat(cycles), strict=True):
-        rate = length / size / (long - short)
-        assert rate >= 0.95, f"{rate:.2f} beats per cycle from {src} to {dst}"
+    cases = {}
+    for src, dst in ((HBM, SBUF), (SBUF, HBM), (HBM, HBM), (SBUF, SBUF)):
+        for first, second in ((0, 0), (3, 0), (0, size - 1), (7, 2)):
+            sides = tensor(src, first), tensor(dst, second + (1 << 17 if src == dst else 0))
+            cases[f"from {src.name} {first} to {dst.name} {second}"] = size, (400 * size,), *sides
+    assert_rates(size, cases)
 
 
 @pytest.mark.parametrize("size", [16, *slow(64)])
@@ -49,7 +50,7 @@ def test_512_bytes_per_partition_at_95_percent_of_a_beat_per_cycle_over_copies(s
     rows = [tensor(HBM, 0, (step, 1)) for step in (512, 1024)]
     copies = [DmaCopy(shape=(8, 512), src=row, dst=inside) for row in rows for _ in range(4)]
     copies += [DmaCopy(shape=(8, 512), src=inside, dst=row) for row in rows for _ in range(4)]
-    cycles = measure(CONFIGS[size], copies)
+    cycles = measure(size, copies)
     rates = 8 * 512 / size / np.concatenate([cycles[1:8], cycles[9:]])
     assert min(rates) >= 0.95, f"{min(rates):.2f} beats per cycle"
 
@@ -66,12 +67,4 @@ def test_four_elements_per_cycle_in_casts_and_one_in_strides_transposes_and_psum
         "from PSUM": (1, (count,), tensor(PSUM, fmt=FP32), tensor(SBUF, fmt=FP32)),
         "to PSUM": (1, (count,), tensor(SBUF, fmt=FP32), tensor(PSUM, fmt=FP32)),
     }
-    copies = [
-        DmaCopy(shape=(n * shape[0], *shape[1:]), src=src, dst=dst)
-        for _, shape, src, dst in cases.values()
-        for n in REPEATS
-    ]
-    cycles = measure(CONFIGS[16], copies)
-    for (name, (rate, shape, *_)), _, short, long in zip(cases.items(), *by_repeat(cycles), strict=True):
-        found = math.prod(shape) / (long - short)
-        assert found >= 0.95 * rate, f"{name}: {found:.2f} elements per cycle"
+    assert_rates(16, cases)

@@ -140,8 +140,7 @@ def test_a_skipped_row_costs_a_cycle():
     table, tile = tensor(Storage.HBM, 0, (400, 1)), tensor(Storage.SBUF, 0x200, (1, 1), axis=0)
     cycles = []
     for limit in (8, 1, 0):
-        index = DmaIndex(address=0, limit=limit, skip=True)
-        copy = DmaCopy(shape=(8, 400), src=table, dst=tile, gather=index)
+        copy = DmaCopy(shape=(8, 400), src=table, dst=tile, gather=DmaIndex(address=0, limit=limit, skip=True))
         outcome = run_copies(CONFIG, [copy] * 3, memories)
         cycles.append(outcome.retired[-1] - outcome.retired[0])
         assert outcome.counters["read_bytes"] == outcome.counters["write_bytes"] == 3 * limit * 400

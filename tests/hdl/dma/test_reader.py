@@ -7,7 +7,7 @@ from neuroncore_rtl.hdl.dma import job, reader
 from neuroncore_rtl.hdl.memory.port import LineRead
 from neuroncore_rtl.spec.isa import Storage
 from tests.hdl.dma.chunks import BASES, any_chunk, beats_of
-from tests.hdl.simulation import WARM_UP, drive, simulated, slow_if
+from tests.hdl.simulation import WARM_UP, drive, expect, simulated, slow_if
 
 SEED = 2311
 SIZE, CHUNKS = 8, 300
@@ -73,13 +73,9 @@ async def test_pieces_of_chunks_in_order_with_their_formats_and_errors(ctx, dut,
             of, [lines[-1]] = request
             if latency:
                 pending.popleft()
-            where = ctx.get(dut.line.storage), ctx.get(dut.line.partition), ctx.get(dut.line.address)
-            assert (int(where[0].value), *where[1:]) == (
-                int(of["storage"]), of["partition"], of["address"] % (1 << 18) // SIZE * SIZE,
-            )  # fmt: skip
-            assert ctx.get(dut.line.word) == of["address"] % SIZE // 4
-        assert ctx.get(dut.busy) == (in_flight > 0)
-        assert ctx.get(dut.starved) == (outstanding[1] and not ctx.get(dut.o.valid))
+            address, word = of["address"] % (1 << 18) // SIZE * SIZE, of["address"] % SIZE // 4
+            expect(ctx, dut.line, storage=of["storage"], partition=of["partition"], address=address, word=word)
+        expect(ctx, dut, busy=in_flight > 0, starved=outstanding[1] and not ctx.get(dut.o.valid))
         if accepted:
             given, beat, requested = given + 1, numbers[-1] + 1, requested + len(numbers)
         deepest = max(deepest, requested - len(found))

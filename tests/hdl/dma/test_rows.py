@@ -6,7 +6,7 @@ from neuroncore_rtl.hdl.dma.job import JobRows
 from neuroncore_rtl.hdl.dma.rows import RowReader
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
-from tests.hdl.simulation import WARM_UP, drive, random_bits, simulated, slow
+from tests.hdl.simulation import WARM_UP, drive, expect, random_bits, simulated, slow
 
 SEED = 31337
 SIZE = 16
@@ -70,12 +70,9 @@ async def test_rows_of_jobs_in_order_and_the_first_failing_number(ctx, dut, stal
             await ctx.delay(1e-9)
             lines.append(None)
             if ctx.get(dut.line.valid & dut.line.ready):
-                where = tuple(ctx.get(getattr(dut.line, name)) for name in ("storage", "partition", "address"))
-                partitions = 1 << len(dut.line.partition)
-                assert where[0] == OnChipStorage.SBUF
-                assert where[1] == (rows["partition"] + requested) % partitions
-                assert where[2] == rows["address"] // SIZE * SIZE
-                place = 8 * (rows["address"] % SIZE)
+                partition = (rows["partition"] + requested) % (1 << len(dut.line.partition))
+                start, place = rows["address"] // SIZE * SIZE, 8 * (rows["address"] % SIZE)
+                expect(ctx, dut.line, storage=OnChipStorage.SBUF, partition=partition, address=start)
                 noise = random_bits(rng, 8 * SIZE) & ~((1 << 32) - 1 << place)
                 lines[-1] = noise | numbers[requested] << place
                 requested += 1

@@ -2,17 +2,21 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-from amaranth import Value
 
 from neuroncore_rtl.hdl.dma.job import Formats, JobRows, Side
 from neuroncore_rtl.hdl.dma.sequencer import DmaSequencer
 from neuroncore_rtl.spec.isa import Cause, Storage
-from tests.hdl.simulation import drive, pulse, simulated, slow
+from tests.hdl.simulation import drive, expect, pulse, simulated, slow
 
 SEED = 4181
 SIDE, ROWS, FORMATS = (kind.as_shape() for kind in (Side, JobRows, Formats))
-ANSWERS = ("closable", "retired", "quiet", "idle", "failed")
-STATES = ("src_busy", "dst_done", "writer_free", "undelivered", "row_failed")
+
+PORTS = {
+    **{"offered": "i.valid", "refused": "refused.valid", "cause": "refused.cause", "number": "refused.number"},
+    **{name: f"answers.{name}" for name in ("closable", "retired", "quiet", "idle", "failed")},
+    **{name: name for name in ("src_busy", "dst_done", "writer_free", "undelivered", "row_failed", "row_number")},
+}
+"""Ports of the inputs."""
 
 NUMBERS = {"cause": 8, "number": 32, "row_number": 32}
 """Widths of the inputs that are numbers."""
@@ -114,17 +118,14 @@ class Model:
             return int(Cause.AXI), self.count, 0
         return None
 
-    def outputs(self, given) -> dict[str, tuple[int, ...]]:
-        copy, begins = given["copy"], self.takes(given)
+    def outputs(self, given) -> dict[str, int]:
+        copy, begins, error = given["copy"], self.takes(given), self.error or (0, 0, 0)
         return {
-            "ready": (begins,),
-            "src": (begins, copy.src, copy.indexed),
-            "dst": (self.hands_over(given), self.last.dst, self.last.indexed),
-            "formats": (self.last.formats,),
-            "close": (self.ends(given) == "closed",),
-            "retired": (self.retired,),
-            "error": (self.error is not None, *(self.error or (0, 0, 0))),
-            "busy": (bool(self.source or self.target),),
+            **{"i.ready": begins, "src.valid": begins, "src.side": copy.src, "src.indexed": copy.indexed},
+            **{"dst.valid": self.hands_over(given), "dst.side": self.last.dst, "dst.indexed": self.last.indexed},
+            **{"formats": self.last.formats, "answers.close": self.ends(given) == "closed", "retired": self.retired},
+            **{"error.valid": self.error is not None, "busy": bool(self.source or self.target)},
+            **dict(zip(("error.cause", "error.number", "error.detail"), error, strict=True)),
         }
 
     def step(self, given) -> None:
@@ -139,35 +140,6 @@ class Model:
             self.source = self.last = given["copy"]
         if fails and not self.error:
             self.target, self.error = None, fails
-
-
-class Ports:
-    def __init__(self, unit):
-        job, error = unit.i.payload, unit.error
-        self.copy = {name: Value.cast(getattr(job, name)) for name in ("src", "dst", "formats", "rows")}
-        self.inputs = {"offered": unit.i.valid, "refused": unit.refused.valid, "row_number": unit.row_number}
-        self.inputs |= {name: getattr(unit.refused, name) for name in ("cause", "number")}
-        self.inputs |= {name: getattr(unit, name) for name in STATES}
-        self.inputs |= {name: getattr(unit.answers, name) for name in ANSWERS}
-        self.outputs = {
-            "ready": [unit.i.ready],
-            "src": [unit.src.valid, Value.cast(unit.src.side), unit.src.indexed],
-            "dst": [unit.dst.valid, Value.cast(unit.dst.side), unit.dst.indexed],
-            "formats": [Value.cast(unit.formats)],
-            "close": [unit.answers.close],
-            "retired": [unit.retired],
-            "error": [error.valid, error.cause, error.number, error.detail],
-            "busy": [unit.busy],
-        }
-
-    def drive(self, ctx, given) -> None:
-        for name, port in self.inputs.items():
-            ctx.set(port, given[name])
-        for name, port in self.copy.items():
-            ctx.set(port, getattr(given["copy"], name))
-
-    def sample(self, ctx) -> dict[str, tuple[int, ...]]:
-        return {name: tuple(ctx.get(port) for port in ports) for name, ports in self.outputs.items()}
 
 
 def random_copy(py_rng, near: float, indexed: float) -> Copy:
@@ -185,8 +157,7 @@ def random_copy(py_rng, near: float, indexed: float) -> Copy:
 
 @simulated(DmaSequencer)
 async def test_outputs_are_those_of_the_model_in_every_cycle(ctx, unit, reset, py_rng):
-    ports, seen = Ports(unit), Counter()
-    model, copy = Model(Copy()), Copy()
+    seen, model, copy = Counter(), Model(Copy()), Copy()
     for phase in PHASES:
         likely = USUAL | phase
         for _ in range(CYCLES):
@@ -194,9 +165,10 @@ async def test_outputs_are_those_of_the_model_in_every_cycle(ctx, unit, reset, p
             given |= {name: py_rng.getrandbits(bits) for name, bits in NUMBERS.items()}
             if py_rng.random() < ANOTHER:
                 copy = random_copy(py_rng, likely["near"], likely["indexed"])
+            drive(ctx, unit, **{port: given[name] for name, port in PORTS.items()})
+            drive(ctx, unit.i.payload, **vars(copy))
             given["copy"] = copy
-            ports.drive(ctx, given)
-            assert ports.sample(ctx) == model.outputs(given), (vars(model), given)
+            expect(ctx, unit, (vars(model), given), **model.outputs(given))
             resets = py_rng.random() < (RESET if model.error else likely["reset"])
             ctx.set(reset, resets)
             fails = model.fails(given) if not model.error else None
@@ -218,7 +190,6 @@ async def test_an_error_has_the_number_of_copies_retired_since_the_reset(ctx, un
         for _ in range(before):
             await ctx.tick()
         drive(ctx, unit.answers, retired=0, idle=1)
-        drive(ctx, unit.refused, valid=1, cause=5)
-        await ctx.tick()
-        ctx.set(unit.refused.valid, 0)
-        assert Ports(unit).sample(ctx)["error"] == (1, 5, before, 0)
+        drive(ctx, unit.refused, cause=5)
+        await pulse(ctx, unit.refused.valid)
+        expect(ctx, unit.error, valid=1, cause=5, number=before, detail=0)
