@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from amaranth import ResetInserter, Signal, Value
+from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.primitives.checker import Checker
 from neuroncore_rtl.spec.isa import Rule
@@ -36,8 +36,7 @@ def assert_verdicts(
             drive(ctx, dut, **others)
             if number % 8 == 7:
                 await ctx.tick()
-            ctx.set(Value.cast(dut.i.payload), word)
-            ctx.set(dut.i.valid, 1)
+            drive(ctx, dut.i, payload=word, valid=1)
             assert ctx.get(dut.i.ready) and not ctx.get(dut.busy)
             await ctx.tick()
             ctx.set(dut.i.valid, 0)

@@ -1,10 +1,8 @@
-from dataclasses import dataclass, field
-
 from neuroncore_rtl.hdl.collective.job import CollectiveJobLayout
 from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import Collective
 
-__all__ = ["Lists", "job_bits", "job_values", "operations"]
+__all__ = ["job_bits", "job_values", "operations"]
 K, T = isa.CollectiveKind, isa.CollectiveType
 
 
@@ -35,18 +33,11 @@ def job_bits(one: Collective) -> int:
     return CollectiveJobLayout.const(job_values(one)).as_bits()
 
 
-@dataclass
-class Lists:
-    """Operations of each unit that a rank's channel executes, with only the fields that have an effect."""
+def operations(one: Collective, channel: int, rounds: int | None = None) -> dict[str, list[dict[str, int]]]:
+    """Return the operations of each unit of a rank's channel, as defined in `spec.isa.collective`.
 
-    loads: list[dict[str, int]] = field(default_factory=list)
-    receives: list[dict[str, int]] = field(default_factory=list)
-    send_loads: list[dict[str, int]] = field(default_factory=list)
-    sends: list[dict[str, int]] = field(default_factory=list)
-
-
-def operations(one: Collective, channel: int, rounds: int | None = None) -> Lists:
-    """Return the operations of a rank's channel, as defined in `spec.isa.collective`."""
+    They have only the fields that have an effect.
+    """
     kind, n, r = one.kind, one.group.ranks, one.rank
     barrier, d = kind == K.BARRIER, 1 - 2 * channel
     dtype, count = (T.FP32, 1) if barrier else (one.dtype, one.count)
@@ -54,7 +45,8 @@ def operations(one: Collective, channel: int, rounds: int | None = None) -> List
     size, chunk = 2 if bf16 else 4, isa.GRANULE * one.chunk
     half = min(-(-count // (2 * isa.GRANULE)) * isa.GRANULE, count)
     start, end = ((0, half), (half, count))[channel]
-    lists, greeted = Lists(), {}
+    lists = {name: [] for name in ("loads", "receives", "send_loads", "sends")}
+    greeted = {}
 
     def core(rank):
         return one.group.cores[rank % n]
@@ -66,16 +58,15 @@ def operations(one: Collective, channel: int, rounds: int | None = None) -> List
         return before != peer
 
     def load(loads, block, first, elements, **flags):
-        address = one.src + block * one.pitch + first * size
-        common = {"dtype": dtype, "elements": elements, "address": address}
-        loads.append({"zero": barrier, "wide": False} | flags | common)
+        common = {"dtype": dtype, "elements": elements, "address": one.src + block * one.pitch + first * size}
+        lists[loads].append({"zero": barrier, "wide": False} | flags | common)
 
     def send(peer, elements, *, load=False, wide=False):
         peers = {"new_peer": is_new("to", peer), "peer": peer}
-        lists.sends.append({"load": load, "wide": wide, "dtype": dtype, "elements": elements} | peers)
+        lists["sends"].append({"load": load, "wide": wide, "dtype": dtype, "elements": elements} | peers)
 
     def give(peer, block, first, elements, *, wide=False, zero=barrier):
-        load(lists.send_loads, block, first, elements, wide=wide, zero=zero)
+        load("send_loads", block, first, elements, wide=wide, zero=zero)
         send(peer, elements, load=True, wide=wide)
 
     def receive(peer, block, first, elements, **flags):
@@ -87,7 +78,7 @@ def operations(one: Collective, channel: int, rounds: int | None = None) -> List
             op["store_address"] = one.dst + block * one.pitch + first * size
         if op["net"]:
             op |= {"new_peer": is_new("from", peer), "peer": peer}
-        lists.receives.append(op)
+        lists["receives"].append(op)
 
     def pass_on(block, first, elements, *, on):
         receive(pred, block, first, elements, store=True, forward=on)
@@ -95,17 +86,15 @@ def operations(one: Collective, channel: int, rounds: int | None = None) -> List
             send(succ, elements)
 
     def copy(source, target, first, elements):
-        load(lists.loads, source, first, elements)
+        load("loads", source, first, elements)
         receive(None, target, first, elements, load=True, store=True)
 
     def reduce(block, first, elements, *, final, on):
         wide_in = bf16 and not one.narrow
         wide_out = wide_in and not final
-        load(lists.loads, block, first, elements, wide=bf16)
-        receive(
-            pred, 0, first, elements, load=True, store=final, forward=on, final=final,
-            wide_in=wide_in, wide_out=wide_out, stochastic=final and one.stochastic,
-        )  # fmt: skip
+        load("loads", block, first, elements, wide=bf16)
+        flags = {"final": final, "wide_in": wide_in, "wide_out": wide_out, "stochastic": final and one.stochastic}
+        receive(pred, 0, first, elements, load=True, store=final, forward=on, **flags)
         if on:
             send(succ, elements, wide=wide_out)
 

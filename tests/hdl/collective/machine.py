@@ -100,18 +100,9 @@ def built() -> simulation.Build:
 
 
 def run_collectives(
-    programs: Mapping[int, Sequence[Collective]],
-    memories: np.ndarray,
-    *,
-    latency: int = 40,
-    delay: int = 10,
-    stall: int = 0,
-    rate: int = 0,
-    limit: int = 300_000,
-    dead: tuple[int, int] = (0, 0),
-    late: tuple[int, int] = (0, 0),
-    base: int = 0,
-) -> Outcome:
+    programs: Mapping[int, Sequence[Collective]], memories: np.ndarray, *, latency=40, delay=10, stall=0, rate=0,
+    limit=300_000, dead=(0, 0), late=(0, 0), base=0,
+) -> Outcome:  # fmt: skip
     """Run the programs of all cores on memories [cores, HBM_BYTES]; the first byte of each HBM has the address `base`.
 
     Cores are numbered from 0, except in the details of errors. `latency` and `rate` are those of HBM, `delay` the
@@ -127,13 +118,14 @@ def run_collectives(
             "program": "".join(f"@{core * _DEPTH:x}\n" + hex_words(words, COLLECTIVE_BITS) for core, words in places),
             "counts": hex_words(list(map(len, lists)), 32),
         }
-        plusargs = [f"+limit={limit}", f"+stall={stall}", f"+delay={delay}", f"+dead={dead[0]}", f"+death={dead[1]}"]
-        plusargs += [f"+late={late[0]}", f"+begin={late[1]}"]
-        plusargs += [*write_files(directory, files), *hbm.Hbm(latency=latency, stall=stall, rate=rate).plusargs()]
-        plusargs += [*hbm.write_memory(directory, memories.reshape(-1), HBM_BEAT)]
-        plusargs += [f"+hbm_room={HBM_BYTES}", f"+hbm_base={base}"]
         events = (directory / "events").resolve()
-        state = run_harness(build, directory, _PORTS, plusargs=[*plusargs, f"+events={events}"], limit=limit + 100)
+        arguments = verilog_text.plusargs(
+            limit=limit, stall=stall, delay=delay, dead=dead[0], death=dead[1], late=late[0], begin=late[1],
+            hbm_room=HBM_BYTES, hbm_base=base, events=events,
+        )  # fmt: skip
+        arguments += [*write_files(directory, files), *hbm.Hbm(latency=latency, stall=stall, rate=rate).plusargs()]
+        arguments += hbm.write_memory(directory, memories.reshape(-1), HBM_BEAT)
+        state = run_harness(build, directory, _PORTS, plusargs=arguments, limit=limit + 100)
         values = {name: layouts.plain(data.ArrayLayout(shape, CORES), state[name]) for name, shape in _PORTS.items()}
         retired, flits, taken = ([[] for _ in range(CORES)] for _ in range(3))
         for line in events.read_text().splitlines():

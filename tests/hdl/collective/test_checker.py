@@ -1,7 +1,6 @@
 from itertools import combinations, product
 
 import pytest
-from amaranth import Value
 
 from neuroncore_rtl.hdl.collective import checker as unit
 from neuroncore_rtl.hdl.collective.checker import CollectiveChecker
@@ -12,7 +11,7 @@ from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.isa.collective import CollectiveType as T
 from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.collective.jobs import job_values
-from tests.hdl.simulation import drive, random_bits, simulated
+from tests.hdl.simulation import flash, random_bits, simulated
 from tests.hdl.verdicts import assert_verdicts, pass_on
 from tests.oracles.collectives import large_collective, random_collective
 
@@ -205,10 +204,7 @@ async def test_a_reset_at_any_time_restores_the_initial_state(ctx, dut, case):
     for _ in range(2 * CollectiveChecker.LATENCY):
         await ctx.tick()
         assert ctx.get(dut.i.ready & ~dut.busy & ~dut.o.valid & ~dut.error.valid)
-    ctx.set(Value.cast(dut.i.payload), word_of(fields_of(K.ALL_REDUCE, count=count)[1]))
-    drive(ctx, dut.i, valid=1)
-    await ctx.tick()
-    drive(ctx, dut.i, valid=0)
+    await flash(ctx, dut.i, word_of(fields_of(K.ALL_REDUCE, count=count)[1]))
     await ctx.tick().repeat(cycles)
 
 

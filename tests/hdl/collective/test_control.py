@@ -9,8 +9,8 @@ from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, SendOp
 from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.link import CORE_BITS
-from tests.hdl.collective.announcements import field_at, other_side, with_kind
-from tests.hdl.simulation import WARM_UP, drive, put, simulated
+from tests.hdl.collective.words import field_at, other_side, with_kind
+from tests.hdl.simulation import WARM_UP, drive, expect, flash, pulse, put, simulated
 from tests.hdl.streams import play
 
 SEED = 496
@@ -130,11 +130,8 @@ def send(py_rng, ops, stall, own, announcements, **options):
             consumed += consumed < outstanding and py_rng.random() < 0.3
 
     watch = [dut.peer, dut.refuses, dut.disagreement.valid, dut.disagreement.core, dut.disagreement.field]
-    played = play(
-        dut, inputs, {"o": len(beats)}, constants={"own": own}, stall=stall, seed=py_rng.getrandbits(32),
-        warm_up=WARM_UP,
-        others=[partners], watch=watch, **options,
-    )  # fmt: skip
+    options |= {"stall": stall, "seed": py_rng.getrandbits(32), "warm_up": WARM_UP, "watch": watch}
+    played = play(dut, inputs, {"o": len(beats)}, constants={"own": own}, others=[partners], **options)
     peers = [played.watched[cycle][0] for cycle in played.cycles["o"]]
     sent = list(zip(peers, played.payloads["o"], strict=True))
     return sent, [(op["peer"], beat) for op, beat in beats], most[0], played.watched[-1]
@@ -184,44 +181,38 @@ async def test_the_differing_field_of_two_announcements_is_named(ctx, dut, case,
         taken += (await ctx.tick().sample(dut.ops.ready))[-1]
         drive(ctx, dut, put=0)
         drive(ctx, dut.ops, valid=not taken)
-    shown = tuple(ctx.get(getattr(dut.disagreement, part)) for part in ("valid", "core", "field"))
     assert (taken, ctx.get(dut.refuses)) == (field == 0, field != 0)
-    assert shown == ((1, source, field) if field else (0, 0, 0))
+    expect(ctx, dut.disagreement, valid=field != 0, core=source if field else 0, field=field)
 
 
 @simulated(lambda: sender.CollectiveSender(LINK_BYTES, CORES, WINDOW), each=(0, 1))
 async def test_wait_outputs_of_a_sender(ctx, dut, load):
-    def assert_waits(*expected):
-        assert tuple(map(ctx.get, (dut.wait_ready, dut.wait_credit, dut.wait_load))) == expected
-
-    assert_waits(0, 0, 0)
-    op = {"load": load, "new_peer": 1, "peer": 3, "elements": 4 * WINDOW}
-    drive(ctx, dut.ops, payload=op, valid=1)
+    expect(ctx, dut, wait_ready=0, wait_credit=0, wait_load=0)
+    drive(ctx, dut.ops, payload={"load": load, "new_peer": 1, "peer": 3, "elements": 4 * WINDOW}, valid=1)
     await ctx.tick().repeat(3)
-    assert_waits(1, 0, 0)
-    drive(ctx, dut, put=1, source=3, announced=0)
-    await ctx.tick()
-    drive(ctx, dut, put=0)
+    expect(ctx, dut, wait_ready=1, wait_credit=0, wait_load=0)
+    drive(ctx, dut, source=3)
+    await pulse(ctx, dut.put)
     await ctx.tick().until(dut.ops.ready)
     drive(ctx, dut.ops, valid=0)
-    assert_waits(0, 0, load)
+    expect(ctx, dut, wait_ready=0, wait_credit=0, wait_load=load)
     beats = dut.load if load else dut.forward
     drive(ctx, beats, valid=1)
     await ctx.tick()
-    assert_waits(0, 0, 0)
+    expect(ctx, dut, wait_ready=0, wait_credit=0, wait_load=0)
     drive(ctx, dut.o, ready=1)
     drive(ctx, dut, stop=1)
     await ctx.tick()
     assert not ctx.get(dut.o.valid | beats.ready)
     drive(ctx, dut, stop=0)
     await ctx.tick().repeat(WINDOW)
-    assert_waits(0, 1, 0)
+    expect(ctx, dut, wait_ready=0, wait_credit=1, wait_load=0)
     drive(ctx, dut, granted=1, source=2)
     await ctx.tick()
-    assert_waits(0, 1, 0)
+    expect(ctx, dut, wait_ready=0, wait_credit=1, wait_load=0)
     drive(ctx, beats, valid=0)
     await ctx.tick()
-    assert_waits(0, 0, load)
+    expect(ctx, dut, wait_ready=0, wait_credit=0, wait_load=load)
     drive(ctx, dut, granted=0)
     drive(ctx, dut.o, ready=0)
 
@@ -233,13 +224,12 @@ LONG = [((1 << bit) + 6, dtype, wide) for bit in range(8, 30) for dtype, wide in
 @simulated(lambda: sender.CollectiveSender(LINK_BYTES, CORES, WINDOW), each=LONG)
 async def test_long_sends_do_not_end(ctx, dut, case):
     elements, dtype, wide = case
-    drive(ctx, dut, put=1, source=3, announced=0)
+    drive(ctx, dut, source=3)
     drive(ctx, dut.o, ready=1)
     drive(ctx, dut.load, valid=1)
     op = {"load": 1, "wide": wide, "dtype": dtype, "elements": elements, "peer": 3}
     drive(ctx, dut.ops, payload=op | {"new_peer": 1}, valid=1)
-    await ctx.tick()
-    drive(ctx, dut, put=0)
+    await pulse(ctx, dut.put)
     await ctx.tick().until(dut.ops.ready)
     drive(ctx, dut.ops, payload=op)
     for cycle in range(40):
@@ -253,11 +243,10 @@ async def test_long_sends_do_not_end(ctx, dut, case):
 @simulated(lambda size, rate: sender.CollectiveSender(size, CORES, WINDOW, rate), each=(0, 1))
 async def test_a_rate_limits_the_mean_of_sent_bytes(ctx, dut, stalls, size, rate):
     """Beats leave at the rate, or every cycle without one; behind a stall the cycles since any earlier beat pay."""
-    drive(ctx, dut, put=1, source=3, announced=0)
+    drive(ctx, dut, source=3)
     drive(ctx, dut.load, valid=1)
     drive(ctx, dut.ops, payload={"load": 1, "new_peer": 1, "elements": 1 << 20, "peer": 3}, valid=1)
-    await ctx.tick()
-    drive(ctx, dut, put=0)
+    await pulse(ctx, dut.put)
     await ctx.tick().until(dut.ops.ready)
     drive(ctx, dut.ops, valid=0)
     sent, offered, moves, rate = [], False, False, rate or size
@@ -302,9 +291,7 @@ async def test_owed_beats_are_counted_modulo_a_power_of_two(ctx, dut, case, py_r
         await put(ctx, dut.i, op)
         await ctx.tick().repeat(py_rng.randrange(1, 3))
         # A new peer gets READY if no beat is owed.
-        drive(ctx, dut.i, payload={"new_peer": 1}, valid=1)
-        await ctx.tick()
-        drive(ctx, dut.i, valid=0)
+        await flash(ctx, dut.i, {"new_peer": 1})
         assert ctx.get(dut.ready) == (owed == modulus)
         op = {"net": 1, "dtype": py_rng.randrange(3), "wide_in": py_rng.randrange(2)}
         op["elements"] = py_rng.choice((py_rng.randrange(1, 1 << ELEMENTS_BITS), (1 << ELEMENTS_BITS) - 1))
@@ -380,8 +367,5 @@ def test_credits_suffice_and_never_exceed_the_window(slow, py_rng):
                 room, buffer, need[0][1] = room - 1, buffer + 1, need[0][1] - 1
 
     words = [ReceiveOp.const(op).as_bits() for op in ops]
-    played = play(
-        dut, {"i": words}, {"o": len(ops)}, stall={"i": 0.0, "o": 0.3}, hold={"o": lambda cycle: remaining[0] > 1},
-        others=[neighbours], warm_up=WARM_UP,
-    )  # fmt: skip
-    assert played.payloads["o"] == words
+    options = {"stall": {"i": 0.0, "o": 0.3}, "hold": {"o": lambda cycle: remaining[0] > 1}, "warm_up": WARM_UP}
+    assert play(dut, {"i": words}, {"o": len(ops)}, others=[neighbours], **options).payloads["o"] == words

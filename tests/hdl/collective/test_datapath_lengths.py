@@ -3,7 +3,7 @@ import pytest
 from neuroncore_rtl.hdl.collective.loader import CollectiveLoader
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from tests.hdl.collective.test_datapath_memory import BF16, FP32, INT32, TRIED, line, load, operation, store
-from tests.hdl.simulation import drive, put, simulated, slow
+from tests.hdl.simulation import drive, flash, put, simulated, slow
 
 LINK_BYTES, HBM_BYTES = TRIED
 
@@ -58,9 +58,7 @@ async def test_an_odd_number_of_zero_beats_ends_after_the_last(ctx, dut, count):
     drive(ctx, dut.axi.ar, ready=1)
     await put(ctx, dut.ops, operation(2 * count, FP32, 0, zero=1))
     await put(ctx, dut.ops, operation(4, FP32, 0))
-    drive(ctx, dut.axi.r, payload={"data": line(1) << 8 * LINK_BYTES | line(0)}, valid=1)
-    await ctx.tick()
-    drive(ctx, dut.axi.r, valid=0)
+    await flash(ctx, dut.axi.r, {"data": line(1) << 8 * LINK_BYTES | line(0)})
     await ctx.tick().repeat(10)
     drive(ctx, dut.beats, ready=1)
     await ctx.tick().repeat(count - 50)

@@ -8,7 +8,7 @@ from neuroncore_rtl.hdl.collective.ops import LoadOp, StoreOp
 from neuroncore_rtl.hdl.collective.storer import Storer
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from neuroncore_rtl.spec.isa.collective import CollectiveType, element_bytes
-from tests.hdl.collective.beats import beats_of_bytes
+from tests.hdl.collective.words import beats_of_bytes
 from tests.hdl.memory.axi_memory import serve_reads, serve_writes
 from tests.hdl.simulation import WARM_UP, drive, put, simulated, slow
 from tests.hdl.streams import Played, play
@@ -30,18 +30,9 @@ def operation(elements: int, dtype: CollectiveType, address: int, **flags) -> di
 
 
 def load(
-    link_bytes: int,
-    hbm_bytes: int,
-    ops,
-    *,
-    stall=0.0,
-    hold=0,
-    warm_up=0,
-    size=SIZE,
-    limit=20_000,
-    fails=False,
+    link_bytes: int, hbm_bytes: int, ops, *, stall=0.0, hold=0, warm_up=0, size=SIZE, limit=20_000, fails=False,
     **options,
-) -> Played:
+) -> Played:  # fmt: skip
     memory = np.random.default_rng(SEED).bytes(size)
     expected, bursts = [], []
     for op in ops:
@@ -55,8 +46,7 @@ def load(
     words = [LoadOp.const(op).as_bits() for op in ops]
     played = play(
         dut, {"ops": words}, {"beats": len(expected)}, stall=stall, hold={"beats": lambda cycle: cycle < hold},
-        seed=SEED, others=(reads,), finished="idle", watch=(dut.error,), warm_up=warm_up,
-        limit=limit,
+        seed=SEED, others=(reads,), finished="idle", watch=(dut.error,), warm_up=warm_up, limit=limit,
     )  # fmt: skip
     assert played.watched[-1][0] == fails
     assert fails or played.payloads["beats"] == expected
@@ -78,10 +68,8 @@ def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, warm_
     writes = partial(serve_writes, axi=dut.axi, memory=memory, bursts=bursts, stall=slow, seed=SEED, **options)
     words = [StoreOp.const(op).as_bits() for op in ops]
     watch = (dut.error, dut.beats.valid & dut.beats.ready, dut.axi.aw.valid | dut.axi.w.valid)
-    played = play(
-        dut, {"ops": words, "beats": beats}, {}, stall=stall, seed=SEED, others=(writes,), finished="quiet",
-        watch=watch, warm_up=warm_up,
-    )  # fmt: skip
+    options = {"stall": stall, "seed": SEED, "finished": "quiet", "warm_up": warm_up}
+    played = play(dut, {"ops": words, "beats": beats}, {}, others=(writes,), watch=watch, **options)
     assert played.watched[-1][0] == fails
     assert fails or memory == expected
     assert max(length for *_, length in bursts) <= BURST_BEATS
@@ -100,8 +88,7 @@ def test_transfers_of_every_kind(transfer, link_bytes, hbm_bytes):
         ops.append(operation(elements, dtype, address, **(flags if transfer is load else {})))
     is_tried = (link_bytes, hbm_bytes) == TRIED
     for stall, latency in ((0.5, 3), (0, 20))[: 1 + is_tried]:
-        warm_up = WARM_UP if is_tried else 0
-        transfer(link_bytes, hbm_bytes, ops, stall=stall, latency=latency, warm_up=warm_up)
+        transfer(link_bytes, hbm_bytes, ops, stall=stall, latency=latency, warm_up=WARM_UP if is_tried else 0)
 
 
 @pytest.mark.parametrize(("link_bytes", "hbm_bytes"), RATED)
@@ -156,9 +143,7 @@ def widened(half: int) -> int:
 )
 async def test_long_loads_do_not_end(ctx, dut, case, rng):
     link_bits, lines = 8 * TRIED[0], TRIED[1] // TRIED[0]
-    axi = dut.axi
-    elements, flags = case
-    address = any_burst(rng)
+    axi, (elements, flags), address = dut.axi, case, any_burst(rng)
     drive(ctx, dut.ops, payload=operation(elements, address=address, **flags), valid=1)
     drive(ctx, axi.ar, ready=1)
     drive(ctx, dut.beats, ready=1)
@@ -184,9 +169,7 @@ async def test_long_loads_do_not_end(ctx, dut, case, rng):
 
 @simulated(lambda: Storer(*TRIED), each=((elements + low, dtype) for elements in LONG for low, dtype in STORES))
 async def test_long_stores_do_not_end(ctx, dut, case, rng):
-    axi = dut.axi
-    elements, dtype = case
-    address = any_burst(rng)
+    axi, (elements, dtype), address = dut.axi, case, any_burst(rng)
     drive(ctx, dut.ops, payload=operation(elements, dtype, address), valid=1)
     drive(ctx, dut.beats, valid=1)
     ctx.set(axi.aw.ready, 1)
@@ -229,10 +212,8 @@ def test_the_buffers_of_words_and_operations_are_filled(zeros, lengths):
     ops = [operation(1, FP32, 0, zero=1)] * zeros
     ops += [operation(length * hbm_bytes // 4, FP32, 1024 * (n % 8)) for n, length in enumerate(lengths)]
     reads = partial(serve_reads, axi=dut.axi, memory=memory, latency=10, bursts=bursts)
-    play(
-        dut, {"ops": [LoadOp.const(op).as_bits() for op in ops]}, {"beats": 0}, hold={"beats": lambda cycle: True},
-        others=(reads,), cycles=400,
-    )  # fmt: skip
+    words = [LoadOp.const(op).as_bits() for op in ops]
+    play(dut, {"ops": words}, {"beats": 0}, hold={"beats": lambda cycle: True}, others=(reads,), cycles=400)
     assert sum(beats for _, beats in bursts) == (40 if zeros else dut.words)
 
 
@@ -268,8 +249,7 @@ def test_long_loads_end(ops, options):
 
 
 def test_zeros_are_not_read():
-    ops = [operation(100, FP32, SIZE - 64, zero=1), operation(16, FP32, 0)]
-    load(*TRIED, ops, errors=set(range(64, SIZE, 16)))
+    load(*TRIED, [operation(100, FP32, SIZE - 64, zero=1), operation(16, FP32, 0)], errors=set(range(64, SIZE, 16)))
 
 
 def test_too_small_a_buffer_is_detected(monkeypatch):

@@ -12,8 +12,8 @@ from neuroncore_rtl.spec import formats
 from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp, element_bytes
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
-from tests.hdl.collective.beats import beats_of_bytes, bytes_of_beats
-from tests.hdl.simulation import WARM_UP, drive, put, simulated, slow
+from tests.hdl.collective.words import beats_of_bytes
+from tests.hdl.simulation import WARM_UP, drive, expect, put, simulated, slow
 from tests.hdl.streams import play
 
 FP32, BF16, INT32 = CollectiveType
@@ -63,8 +63,7 @@ class Traffic:
         for sink, results in self.results.items():
             if op.get(sink):
                 results.append(content)
-                rounds = op["net"] and op["load"] and dtype == BF16 and not op.get("wide_out")
-                self.rounded[sink].append(rounds)
+                self.rounded[sink].append(op["net"] and op["load"] and dtype == BF16 and not op.get("wide_out"))
 
     def _reduced(self, a, b, first: int, dtype: CollectiveType, fields) -> np.ndarray:
         words = alu(OPERATION[fields.get("op", ReduceOp.SUM)], a, b, dtype == INT32)
@@ -108,7 +107,8 @@ class Traffic:
             beats = iter(played.payloads[sink])
             half = self.link_bytes // 2
             for number, (content, rounds) in enumerate(zip(results, self.rounded[sink], strict=True)):
-                result = bytes_of_beats(islice(beats, -(-len(content) // self.link_bytes)), self.link_bytes)
+                count = -(-len(content) // self.link_bytes)
+                result = b"".join(beat.to_bytes(self.link_bytes, "little") for beat in islice(beats, count))
                 beyond = -(-len(content) // half) * half  # start of the unused half of the last beat, if any
                 if result[: len(content)] != content or rounds and any(result[beyond:]):
                     found.append(f"{sink} {number}")
@@ -238,23 +238,20 @@ async def test_wait_outputs(ctx, dut):
     traffic = Traffic(8)
     traffic.add(2, FP32, net=1, load=1)
 
-    def assert_waits(*expected):
-        assert tuple(map(ctx.get, (dut.wait_net, dut.wait_load, dut.wait_room, dut.idle))) == expected
-
     await ctx.tick().repeat(3)
-    assert_waits(0, 0, 0, 1)
+    expect(ctx, dut, wait_net=0, wait_load=0, wait_room=0, idle=1)
     ctx.set(dut.store_ops.ready, 1)
     await put(ctx, dut.ops, ops.ReceiveOp.from_bits(traffic.ops[0]))
-    assert_waits(1, 0, 0, 0)
+    expect(ctx, dut, wait_net=1, wait_load=0, wait_room=0, idle=0)
     ctx.set(dut.net.valid, 1)
     await ctx.delay(1e-8)
-    assert_waits(0, 1, 0, 0)
+    expect(ctx, dut, wait_net=0, wait_load=1, wait_room=0, idle=0)
     ctx.set(dut.load.valid, 1)
     await ctx.tick().repeat(20)
-    assert_waits(0, 0, 0, 0)
+    expect(ctx, dut, wait_net=0, wait_load=0, wait_room=0, idle=0)
     await put(ctx, dut.ops, {"net": 1, "store": 1, "dtype": FP32, "elements": 4 * ReceivePath.RESULTS})
     await ctx.tick().repeat(ReceivePath.RESULTS + 2)
-    assert_waits(0, 0, 1, 0)
+    expect(ctx, dut, wait_net=0, wait_load=0, wait_room=1, idle=0)
     ctx.set(dut.net.valid, 0)
     await ctx.delay(1e-8)
-    assert_waits(1, 0, 0, 0)
+    expect(ctx, dut, wait_net=1, wait_load=0, wait_room=0, idle=0)

@@ -14,7 +14,8 @@ from tests.oracles.collectives import on_every_rank, random_collective
 SEED = 8128
 K, T = collective.CollectiveKind, collective.CollectiveType
 KINDS = [kind for kind in K if kind != K.RECEIVE]
-PAIR, UP, DOWN = collective.Group(0, 1, 2), collective.Group(0, 1, CORES), collective.Group(CORES - 1, -1, CORES)
+Group = collective.Group
+PAIR, APART, UP, DOWN = Group(0, 1, 2), Group(3, -2, 2), Group(0, 1, CORES), Group(CORES - 1, -1, CORES)
 
 
 @pytest.fixture
@@ -47,17 +48,15 @@ def random_programs(rng, operations, kinds=KINDS):
 
 
 def all_reduce(group=PAIR, **options):
-    return collective.Collective(
-        **{"kind": K.ALL_REDUCE, "group": group, "rank": 0, "count": 100, "dst": 4096} | options
-    )
+    fields = {"kind": K.ALL_REDUCE, "group": group, "rank": 0, "count": 100, "dst": 4096}
+    return collective.Collective(**fields | options)
 
 
 def check(programs, memories, base=0, **options):
-    placed = {
-        core: [replace(one, src=base + one.src, dst=base + one.dst) for one in program]
-        for core, program in programs.items()
-    }
-    outcome = run_collectives(placed, memories, base=base, **options)
+    def placed(program):
+        return [replace(one, src=base + one.src, dst=base + one.dst) for one in program]
+
+    outcome = run_collectives({core: placed(programs[core]) for core in programs}, memories, base=base, **options)
     assert not outcome.errors
     assert [len(retired) for retired in outcome.retired] == [len(programs[core]) for core in range(CORES)]
     wanted = {core: memory.copy() for core, memory in enumerate(memories)}
@@ -119,7 +118,7 @@ def test_both_of_two_cores_report_a_disagreement(field, other, memories):
 @pytest.mark.parametrize("kind", [K.SEND, K.BROADCAST])
 def test_a_receiver_is_refused_by_its_sender(kind, memories):
     """Data are sent only from the sender to the receiver, so only the sender compares; it sends a refusal."""
-    sender, receiver = on_every_rank(all_reduce(collective.Group(3, -2, 2), kind=kind, root=int(kind == K.SEND)))
+    sender, receiver = on_every_rank(all_reduce(APART, kind=kind, root=int(kind == K.SEND)))
     receiver = replace(receiver, count=132, dtype=T.INT32)
     outcome = run_collectives({3: [sender], 1: [receiver]}, memories)
     assert outcome.errors == [disagreement(1, 3, "dtype"), disagreement(3, 1, "dtype")]
@@ -128,9 +127,7 @@ def test_a_receiver_is_refused_by_its_sender(kind, memories):
 @pytest.mark.parametrize("bits", [(1, 12, 29), *slow(range(1, 30))], ids=["some", "all"])
 @pytest.mark.parametrize("kind", [K.SEND, K.BROADCAST])
 def test_a_refusal_for_any_bit(kind, bits, memories):
-    sender, receiver = on_every_rank(
-        all_reduce(collective.Group(3, -2, 2), kind=kind, root=int(kind == K.SEND), count=1)
-    )
+    sender, receiver = on_every_rank(all_reduce(APART, kind=kind, root=int(kind == K.SEND), count=1))
     for bit in bits:
         programs = {3: [sender], 1: [replace(receiver, count=1 ^ 1 << bit)]}
         errors = run_collectives(programs, memories, limit=3000).errors
@@ -144,7 +141,7 @@ def test_broadcasts_of_different_roots(ranks, memories):
         neighbour = (odd + 1) % ranks
         # One element uses only channel 0.
         for root, other, count in ((0, ranks - 1, 40), (odd, neighbour, 1), (neighbour, odd, 1)):
-            programs = programs_of(all_reduce(collective.Group(0, 1, ranks), kind=K.BROADCAST, count=count, root=root))
+            programs = programs_of(all_reduce(Group(0, 1, ranks), kind=K.BROADCAST, count=count, root=root))
             programs[odd] = [replace(programs[odd][0], root=other)]
             errors = run_collectives(programs, memories).errors
             cores = {error.core for error in errors}
@@ -159,7 +156,7 @@ def test_broadcasts_of_different_roots(ranks, memories):
 @pytest.mark.parametrize("kind", [K.SEND, K.RECEIVE])
 @pytest.mark.parametrize("count", [1, 100])
 def test_both_send_or_both_receive(kind, count, memories):
-    one = all_reduce(collective.Group(3, -2, 2), kind=kind, root=1, count=count)
+    one = all_reduce(APART, kind=kind, root=1, count=count)
     outcome = run_collectives({3: [one], 1: [replace(one, rank=1, root=0)]}, memories)
     assert outcome.errors == [disagreement(1, 3, "kind"), disagreement(3, 1, "kind")]
 
@@ -191,7 +188,7 @@ def test_error_responses_of_hbm(side, who, count, within, memories):
 
 @pytest.mark.parametrize("late", range(1, 7))
 def test_flits_for_a_core_without_an_instruction_are_kept(late, memories):
-    programs = programs_of(all_reduce(collective.Group(0, 1, 3)), all_reduce(collective.Group(2, -1, 3), src=8192))
+    programs = programs_of(all_reduce(Group(0, 1, 3)), all_reduce(Group(2, -1, 3), src=8192))
     check(programs, memories, late=(late, 300))
 
 
@@ -214,13 +211,10 @@ def test_a_transfer_of_many_thousand_elements(memories):
 
 
 def test_stochastic_rounding_of_many_seeds(rng, memories):
-    collectives = [
-        all_reduce(
-            dtype=T.BF16, stochastic=True, seed=int(rng.integers(1 << 32)), stream=int(rng.integers(1 << 32)),
-            src=1024 * number, dst=HBM_BYTES // 2 + 1024 * number,
-        )
-        for number in range(30)
-    ]  # fmt: skip
+    collectives = []
+    for src in range(0, 30 * 1024, 1024):
+        key = {"seed": int(rng.integers(1 << 32)), "stream": int(rng.integers(1 << 32))}
+        collectives.append(all_reduce(dtype=T.BF16, stochastic=True, src=src, dst=HBM_BYTES // 2 + src, **key))
     check(programs_of(*collectives), memories)
 
 
@@ -243,7 +237,7 @@ def test_an_absent_rank_is_named(absent, group, memories):
 
 @pytest.mark.parametrize(("sends", "receives", "peers"), [(1, 2, {3: 1}), (2, 1, {1: 3}), (1, 1, {})])
 def test_a_core_without_an_instruction_waits_for_no_core(sends, receives, peers, memories):
-    send, receive = on_every_rank(all_reduce(collective.Group(1, 2, 2), kind=K.SEND, root=1))
+    send, receive = on_every_rank(all_reduce(Group(1, 2, 2), kind=K.SEND, root=1))
     assert hang({1: [send] * sends, 3: [receive] * receives}, memories) == [peers.get(core) for core in range(CORES)]
 
 
@@ -270,8 +264,7 @@ def test_a_dead_link_is_an_error_only_of_later_collectives(memories):
     outcome = run_collectives(programs, memories, dead=(15, end + 1))
     assert not outcome.errors and [len(retired) for retired in outcome.retired[:2]] == [1, 1]
     assert run_collectives(programs, memories, dead=(15, 0)).errors == [CollectiveFault(0, Cause.LINK, 0, 0)]
-    illegal = {0: programs[1]}
-    assert run_collectives(illegal, memories, dead=(15, 0)).errors == [CollectiveFault(0, Rule.STATE, 0, 0)]
+    assert run_collectives({0: programs[1]}, memories, dead=(15, 0)).errors == [CollectiveFault(0, Rule.STATE, 0, 0)]
 
 
 @pytest.mark.parametrize("network", [{}, {"stall": 200}])
@@ -281,7 +274,7 @@ def test_a_sender_retires_after_the_token(network, memories):
     Barriers with a third core make the receiver ready before the sender.
     """
     counts = [*(2 * collective.GRANULE,) * 40, *(1, 2, collective.GRANULE + 1) * 2]
-    barrier = all_reduce(collective.Group(0, 2, 2), kind=K.BARRIER)
+    barrier = all_reduce(Group(0, 2, 2), kind=K.BARRIER)
     sends = [all_reduce(kind=K.SEND, root=1, count=count, dst=1 << 16) for count in counts]
     programs = programs_of(*chain.from_iterable((barrier, send) for send in sends))
     outcome = check(programs, memories, latency=1, delay=100, **network)

@@ -6,8 +6,8 @@ from neuroncore_rtl.hdl.collective.router_port import RouterPort
 from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.link import CORE_BITS, FlitKind
-from tests.hdl.collective.announcements import field_at, other_side, with_kind
-from tests.hdl.simulation import WARM_UP, drive, pulse, simulated
+from tests.hdl.collective.words import field_at, other_side, with_kind
+from tests.hdl.simulation import WARM_UP, drive, expect, pulse, simulated
 
 SEED = 1729
 LINK_BYTES, CHANNEL = 8, 1
@@ -18,8 +18,7 @@ def port() -> RouterPort:
 
 
 def flit(kind, source=0, data=0, destination=0, channel=CHANNEL) -> dict:
-    header = {"kind": kind, "source": source, "destination": destination, "channel": channel}
-    return {"header": header, "data": data}
+    return {"header": {"kind": kind, "source": source, "destination": destination, "channel": channel}, "data": data}
 
 
 def fields(payload) -> tuple[int, ...]:
@@ -78,9 +77,6 @@ async def test_priority_of_sent_flits_and_a_single_refusal(ctx, dut, py_rng):
 
 @simulated(port, each=product(K, range(isa.SIGNATURE_BITS)))
 async def test_the_first_refusal_is_kept_with_its_core_and_field(ctx, dut, case, py_rng):
-    def refusal(ctx):
-        return tuple(ctx.get(getattr(dut.refused, part)) for part in ("valid", "core", "field"))
-
     kind, bit = case
     own = with_kind(py_rng.getrandbits(isa.SIGNATURE_BITS), kind)
     announced_word, source = other_side(own, kind) ^ 1 << bit, py_rng.getrandbits(CORE_BITS)
@@ -90,16 +86,16 @@ async def test_the_first_refusal_is_kept_with_its_core_and_field(ctx, dut, case,
         if not valid or other != FlitKind.REFUSE:
             drive(ctx, dut.i, payload=flit(other, source, data), valid=valid)
             await ctx.tick()
-            assert refusal(ctx) == (0, 0, 0)
+            expect(ctx, dut.refused, valid=0, core=0, field=0)
     drive(ctx, dut.i, payload=flit(FlitKind.REFUSE, source, data), valid=1)
     await ctx.tick()
     field = field_at(kind, bit)
-    assert refusal(ctx) == (1, source, field)
+    expect(ctx, dut.refused, valid=1, core=source, field=field)
     for _ in range(3):
         others = py_rng.getrandbits(CORE_BITS), py_rng.getrandbits(8 * LINK_BYTES)
         drive(ctx, dut.i, payload=flit(FlitKind.REFUSE, *others), valid=1)
         await ctx.tick()
-        assert refusal(ctx) == (1, source, field)
+        expect(ctx, dut.refused, valid=1, core=source, field=field)
     drive(ctx, dut.i, valid=0)
 
 

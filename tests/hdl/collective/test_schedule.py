@@ -18,20 +18,19 @@ SHAPES = {"loads": LoadOp, "receives": ReceiveOp, "send_loads": LoadOp, "sends":
 
 def check(channel, jobs, stall=0.0, hold=None) -> Played:
     wanted = [(one, operations(one, channel)) for one in jobs]
-    expected = {name: [(one, op) for one, lists in wanted for op in getattr(lists, name)] for name in SHAPES}
+    expected = {name: [(one, op) for one, lists in wanted for op in lists[name]] for name in SHAPES}
     counts = {name: len(ops) for name, ops in expected.items()}
     limit = 100 * len(jobs) + 10 * sum(counts.values())
     dut = schedule.Schedule(channel)
     inputs = {"i": [job_bits(one) for one in jobs]}
-    played = play(
-        dut, inputs, counts, stall=stall, seed=1618, limit=limit, hold=hold, warm_up=WARM_UP, watch=(dut.busy,),
-    )  # fmt: skip
+    options = {"stall": stall, "hold": hold, "limit": limit, "seed": 1618}
+    played = play(dut, inputs, counts, watch=(dut.busy,), warm_up=WARM_UP, **options)
     for name, shape in SHAPES.items():
         for payload, (one, want) in zip(played.payloads[name], expected[name], strict=True):
             op = shape.from_bits(payload)
             assert {part: op[part] for part in want} == want, f"one of the {name} of {one}"
             assert name != "receives" or op.first_element % GRANULE == 0
-        ends = np.cumsum([len(getattr(lists, name)) for _, lists in wanted])
+        ends = np.cumsum([len(lists[name]) for _, lists in wanted])
         for taken, end in zip(played.cycles["i"], ends, strict=True):
             last = played.cycles[name][end - 1] if end else 0
             assert all(busy for (busy,) in played.watched[taken + 1 : last + 1])
@@ -71,8 +70,7 @@ def test_lengths_ranks_and_roots_where_one_bit_decides(channel, rng):
 
 
 def test_a_channel_without_a_part_takes_two_cycles(rng):
-    counts = [1, *range(2, 32, 3), 32]
-    played = check(1, [random_collective(rng, kind=K.ALL_REDUCE, count=count) for count in counts])
+    played = check(1, [random_collective(rng, kind=K.ALL_REDUCE, count=count) for count in [1, *range(2, 32, 3), 32]])
     assert set(np.diff(played.cycles["i"])) == {2}
 
 
@@ -84,7 +82,7 @@ def test_every_bit_of_an_address_in_the_first_rounds(channel, rng):
         lists = operations(one, channel, rounds=60)
         played = play(schedule.Schedule(channel), {"i": [job_bits(one)]}, dict.fromkeys(SHAPES, 0), cycles=60)
         for name, shape in SHAPES.items():
-            for payload, want in zip(played.payloads[name], getattr(lists, name), strict=False):
+            for payload, want in zip(played.payloads[name], lists[name], strict=False):
                 op = shape.from_bits(payload)
                 assert {part: op[part] for part in want} == want, f"one of the {name} of {one}"
         assert played.payloads["receives"] or one.count < 1 << 10
@@ -119,8 +117,8 @@ def test_neighbours_send_and_receive_the_same_segments(rng):
             sent, received = defaultdict(list), defaultdict(list)
             for rank, core in enumerate(one.group.cores):
                 lists = operations(replace(one, rank=rank), channel)
-                for op in lists.sends:
+                for op in lists["sends"]:
                     sent[core, op["peer"]].append((op["elements"], op["wide"], op["new_peer"]))
-                for op in filter(lambda op: op["net"], lists.receives):
+                for op in filter(lambda op: op["net"], lists["receives"]):
                     received[op["peer"], core].append((op["elements"], op["wide_in"], op["new_peer"]))
             assert sent == received

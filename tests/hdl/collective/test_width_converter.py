@@ -1,4 +1,3 @@
-import random
 from functools import partial
 
 import numpy as np
@@ -8,8 +7,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.width_converter import BYTES_BITS, WidthConverter
-from tests.hdl.collective.beats import beats_of_bytes
-from tests.hdl.simulation import WARM_UP, drive, simulated
+from tests.hdl.collective.words import beats_of_bytes
+from tests.hdl.simulation import WARM_UP, assign, drive, simulated
 from tests.hdl.streams import play
 
 SEED = 6765
@@ -30,12 +29,9 @@ class Both(wiring.Component):
             port = getattr(self, name)
             wiring.connect(m, unit.o, wiring.flipped(port.o))
             begun = self.begun[place]
-            m.d.comb += [
-                unit.bytes.eq(port.bytes),
-                unit.i.payload.eq(port.i.payload),
-                unit.i.valid.eq(port.i.valid & begun),
-                port.i.ready.eq(unit.i.ready & begun),
-            ]
+            assign(m, unit, bytes=port.bytes)
+            assign(m, unit.i, payload=port.i.payload, valid=port.i.valid & begun)
+            assign(m, port.i, ready=unit.i.ready & begun)
         return m
 
 
@@ -52,8 +48,7 @@ async def operate(ctx, unit, begun, sizes, pace):
 
 @pytest.mark.parametrize("stall", [0, 0.4])
 @pytest.mark.parametrize(("small", "large"), [(8, 16), (8, 64)])
-def test_operations_of_both_converters(small, large, stall):
-    rng, py_rng = np.random.default_rng(SEED), random.Random(SEED)
+def test_operations_of_both_converters(small, large, stall, rng, py_rng):
     dut = Both(small, large)
     inputs, outputs, wanted, ports, processes = {}, {}, {}, {}, []
     for place, (name, unit) in enumerate(dut.units.items()):
