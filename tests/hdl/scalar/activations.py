@@ -21,19 +21,17 @@ from neuroncore_rtl.spec.functions import FUNCTIONS, Tables, load_tables
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, HIGH_EXPONENT, LOW_EXPONENT, control_address
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.one_bit import ONE, lone_factors
+from tests.hdl.simulation import assign
 
 __all__ = [
     "ALPHAS", "STAGED", "UNIT", "argument_cases", "border_arguments", "cases_of", "close_calls", "halfway_products",
     "near_quarter_turns", "results",
 ]  # fmt: skip
 
-ALPHAS = np.array(
-    [
-        0x3C23D70A, 0xBF000000, 0x40490FDB, 0x00000001, 0x80000001, 0x7F7FFFFF, 0x00000000, 0x80000000, 0x7F800000,
-        0xFF800000, 0xFFC00001, 0x7FA00000,
-    ],
-    np.uint32,
-)  # fmt: skip
+ALPHAS = np.uint32([
+    0x3C23D70A, 0xBF000000, 0x40490FDB, 0x00000001, 0x80000001, 0x7F7FFFFF, 0x00000000, 0x80000000, 0x7F800000,
+    0xFF800000, 0xFFC00001, 0x7FA00000,
+])  # fmt: skip
 """FP32 parameters: ordinary ones, subnormals, the largest, zeros, infinities, NaNs."""
 
 CANDIDATES = 200_000
@@ -59,12 +57,8 @@ class PlayedFunction(Playable):
             late = Signal(32, name=f"alpha_{cycle}")
             m.d.sync += late.eq(alpha)
             alpha = late
-        m.d.comb += [
-            unit.z.eq(self.word.z),
-            unit.function.eq(self.word.function),
-            unit.alpha.eq(decode_number(m, alpha, "alpha")),
-            self.result.eq(unit.y),
-        ]
+        assign(m, unit, z=self.word.z, function=self.word.function, alpha=decode_number(m, alpha, "alpha"))
+        assign(m, self, result=unit.y)
         self.delay_valid(m)
         return m
 

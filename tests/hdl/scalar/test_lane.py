@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from amaranth import Module
+from amaranth import Cat, Module
 from amaranth.lib import data
 
 from neuroncore_rtl.golden import arith, scalar
@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import faulty_wire, play
 from tests.hdl.scalar.activations import ALPHAS
-from tests.hdl.simulation import slow_if
+from tests.hdl.simulation import assign, slow_if
 
 SEED = 20260404
 INSTRUCTIONS = {"verilator": 700, "icarus": 100}
@@ -49,15 +49,12 @@ class PlayedLane(Playable):
         m = Module()
         m.submodules.block = block = ActivationBlock(LANES, *self.parameters)
         step = block.step
-        m.d.comb += [step[name].eq(self.word[name]) for name in FIELDS]
-        m.d.comb += [
-            step.index[:32].eq(self.word.index_low),
-            step.index[32:].eq(self.word.index_high),
-            block.valid.eq(self.valid),
-            block.first_lane.eq(FIRST),
-            *(block.a[i].eq(self.word.a ^ (i ^ OBSERVED)) for i in range(LANES)),
-            self.result.eq(block.words[OBSERVED]),
-        ]
+        assign(
+            m, step, index=Cat(self.word.index_low, self.word.index_high), **{name: self.word[name] for name in FIELDS}
+        )
+        assign(m, block, valid=self.valid, first_lane=FIRST)
+        m.d.comb += [block.a[i].eq(self.word.a ^ (i ^ OBSERVED)) for i in range(LANES)]
+        m.d.comb += self.result.eq(block.words[OBSERVED])
         self.delay_valid(m)
         return m
 

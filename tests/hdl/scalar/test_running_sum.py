@@ -2,7 +2,7 @@ import functools
 
 import numpy as np
 import pytest
-from amaranth import Module, ResetInserter, Signal
+from amaranth import Module
 from amaranth.lib import data
 
 from neuroncore_rtl.golden.arith import add_fp32
@@ -11,7 +11,7 @@ from neuroncore_rtl.run.harness.player import Playable
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.stimulus import one_bit, operands
 from tests.hdl.arith.units import play
-from tests.hdl.simulation import drive, simulate, slow
+from tests.hdl.simulation import assign, drive, simulated, slow
 from tests.oracles.words import on_words
 
 SEED = 20260405
@@ -31,36 +31,32 @@ def addend(rng: np.random.Generator, sum_word: int) -> int:
     return sign | field << 23 | int(rng.choice([same, int(rng.integers(1 << 23)), 0, 0x7FFFFF]))
 
 
-def play_random(rng: np.random.Generator, partitions: int = 1) -> tuple[int, int, set[str]]:
-    unit = RunningSum(partitions)
-
-    async def bench(ctx):
-        totals, compared, wrong, seen = [np.float32(0)] * partitions, 0, 0, set()
-        for number in range(ADDITIONS):
-            step_adds, step_restarts = rng.random() < 0.9, rng.random() < 0.05
-            for partition in range(partitions):
-                before = int(totals[partition].view(np.uint32))
-                adds = int(step_adds and (partitions == 1 or rng.random() < 0.9))
-                restart = int(step_restarts or (rng.random() < 0.3 and before & 0x7F800000 == 0x7F800000))
-                y = addend(rng, before)
-                drive(ctx, unit, turn=1, y=y, adds=adds, restart=restart)
+@simulated(RunningSum)
+async def play_random(ctx, unit, rng: np.random.Generator, partitions: int = 1) -> tuple[int, int, set[str]]:
+    totals, compared, wrong, seen = [np.float32(0)] * partitions, 0, 0, set()
+    for number in range(ADDITIONS):
+        step_adds, step_restarts = rng.random() < 0.9, rng.random() < 0.05
+        for partition in range(partitions):
+            before = int(totals[partition].view(np.uint32))
+            adds = int(step_adds and (partitions == 1 or rng.random() < 0.9))
+            restart = int(step_restarts or (rng.random() < 0.3 and before & 0x7F800000 == 0x7F800000))
+            y = addend(rng, before)
+            drive(ctx, unit, turn=1, y=y, adds=adds, restart=restart)
+            await ctx.tick()
+            if number and not (adds and restart):
+                compared += 1
+                wrong += ctx.get(unit.out) != before
+            if adds:
+                total = np.float32(0) if restart else totals[partition]
+                totals[partition] = total = add_fp32(total, np.uint32(y).view(np.float32))
+                exponent = int(total.view(np.uint32)) >> 23 & 0xFF
+                seen |= {"zero"} if total == 0 else {"subnormal"} if exponent == 0 else set()
+                seen |= {"infinite"} if np.isinf(total) else {"nan"} if np.isnan(total) else set()
+        if partitions > 1:
+            drive(ctx, unit, turn=0, y=addend(rng, 0), adds=0, restart=1)
+            for _ in range(int(rng.choice([0, 0, 1, 2, 5]))):
                 await ctx.tick()
-                if number and not (adds and restart):
-                    compared += 1
-                    wrong += ctx.get(unit.out) != before
-                if adds:
-                    total = np.float32(0) if restart else totals[partition]
-                    totals[partition] = total = add_fp32(total, np.uint32(y).view(np.float32))
-                    exponent = int(total.view(np.uint32)) >> 23 & 0xFF
-                    seen |= {"zero"} if total == 0 else {"subnormal"} if exponent == 0 else set()
-                    seen |= {"infinite"} if np.isinf(total) else {"nan"} if np.isnan(total) else set()
-            if partitions > 1:
-                drive(ctx, unit, turn=0, y=addend(rng, 0), adds=0, restart=1)
-                for _ in range(int(rng.choice([0, 0, 1, 2, 5]))):
-                    await ctx.tick()
-        return compared, wrong, seen
-
-    return simulate(unit, bench)
+    return compared, wrong, seen
 
 
 @pytest.mark.parametrize("partitions", [1, 2, *slow(4)])
@@ -70,21 +66,16 @@ def test_every_sum_is_that_of_golden(partitions, rng):
     assert wrong == 0
 
 
-def sums(*addends: np.ndarray, reset_after: int | None = None) -> list[int]:
-    reset = Signal()
-    unit = RunningSum()
-
-    async def bench(ctx):
-        found = []
-        for together in zip(*(words.tolist() for words in addends), strict=True):
-            for cycle, word in enumerate((*together, 0)):
-                ctx.set(reset, cycle == reset_after)
-                drive(ctx, unit, y=word, adds=cycle < len(together), restart=cycle == 0)
-                await ctx.tick()
-            found.append(ctx.get(unit.out))
-        return found
-
-    return simulate(ResetInserter(reset)(unit), bench)
+@simulated(RunningSum)
+async def sums(ctx, unit, reset, addends: tuple[np.ndarray, ...], reset_after: int | None = None) -> list[int]:
+    found = []
+    for together in zip(*(words.tolist() for words in addends), strict=True):
+        for cycle, word in enumerate((*together, 0)):
+            ctx.set(reset, cycle == reset_after)
+            drive(ctx, unit, y=word, adds=cycle < len(together), restart=cycle == 0)
+            await ctx.tick()
+        found.append(ctx.get(unit.out))
+    return found
 
 
 def test_one_bit_decides():
@@ -95,7 +86,7 @@ def test_one_bit_decides():
     x = np.concatenate([x[half], np.repeat(special, len(special))])
     y = np.concatenate([y[half], np.tile(special, len(special))])
     assert len(x) > 3_000
-    assert sums(x, y) == golden_sums(x, y)
+    assert sums((x, y)) == golden_sums(x, y)
 
 
 def golden_sums(*addends: np.ndarray) -> list[int]:
@@ -109,12 +100,8 @@ class PlayedSum(Playable):
     def elaborate(self, platform):
         m = Module()
         m.submodules.unit = unit = RunningSum()
-        m.d.comb += [
-            unit.y.eq(self.word.y),
-            unit.adds.eq(self.word.adds & self.valid),
-            unit.restart.eq(self.word.restart),
-            self.result.eq(unit.out),
-        ]
+        assign(m, unit, y=self.word.y, adds=self.word.adds & self.valid, restart=self.word.restart)
+        assign(m, self, result=unit.out)
         self.delay_valid(m)
         return m
 
@@ -134,20 +121,20 @@ def test_a_million_sums(rng):
 def test_a_power_of_two_less_its_neighbour():
     power = np.arange(1, 60, dtype=np.uint32) << 23
     for x, y in ((power, power - 1 | 1 << 31), (power - 1, power | 1 << 31)):
-        assert sums(x, y) == golden_sums(x, y)
+        assert sums((x, y)) == golden_sums(x, y)
 
 
 def test_infinity_stays_after_further_addends():
     infinity, others = FP32.infinity, [ONE, FP32.infinity, 1, 0x7F7FFFFF]
     sign = np.repeat(np.uint32([0, 1 << 31]), len(others))
     x, y = sign | infinity, (sign ^ 1 << 31) | np.uint32(others * 2)
-    assert sums(x, x, y) == golden_sums(x, x, y)
+    assert sums((x, x, y)) == golden_sums(x, x, y)
 
 
 @pytest.mark.parametrize("words", [(ONE, ONE), (ONE | 1 << 31, ONE), (0x7F800000, ONE), (0xFF800000, 0x7F800000)])
 @pytest.mark.parametrize("reset_after", (1, 2))
 def test_reset_clears_the_sum(words, reset_after):
-    assert sums(*np.uint32(words).reshape(2, 1), reset_after=reset_after) == [0]
+    assert sums(np.uint32(words).reshape(2, 1), reset_after) == [0]
 
 
 @pytest.mark.parametrize("part", ["_far", "_near"])

@@ -11,7 +11,8 @@ from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases, fma_cases
 from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits, lone_factors, lone_products
 from neuroncore_rtl.tb.stimulus.operands import add_cases
 from tests.hdl.arith.units import assert_same, differences, faulty_wire, run, shuffled
-from tests.hdl.simulation import drive, simulate
+from tests.hdl.simulation import drive, simulated
+from tests.hdl.vector.units import flags
 from tests.oracles import words
 from tests.oracles.hard import hard_cases
 
@@ -21,15 +22,11 @@ PORTS = ("op", "integer", "uint32", "a", "b")
 UNIT = PlayedUnit(VectorAlu(), PORTS)
 
 
-def flags(arithmetic):
-    return arithmetic != Arithmetic.FP32, arithmetic == Arithmetic.UINT32
-
-
 def alu_program(rng, draw, operations=OPERATIONS):
     parts = []
     for op, arithmetic in operations:
         a, b = draw()
-        parts.append((op, *flags(arithmetic), a, b, vector.alu(op, a, b, arithmetic)))
+        parts.append((op, *flags(arithmetic).values(), a, b, vector.alu(op, a, b, arithmetic)))
     return shuffled(rng, parts, PORTS)
 
 
@@ -53,25 +50,21 @@ def test_one_bit_of_a_nan_zero_distance_product_or_sum_decides(rng):
     assert_same(UNIT, *alu_program(rng, lambda: pairs), "verilator")
 
 
-def test_sums_and_products_are_lent_to_the_statistics(rng):
+@simulated(VectorAlu)
+async def test_sums_and_products_are_lent_to_the_statistics(ctx, unit, rng):
     # The borrowed units work in cycles in which the ALU's operation does not use them, and do not affect its results.
     lenders = [pair for pair in OPERATIONS if pair[0] not in (AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY)]
     cases, expected = alu_program(rng, lambda: alu_cases(rng, 50), lenders)
     count = len(expected)
-    sums, unit, lone = add_cases(rng, count), VectorAlu(), np.stack(lone_products())
+    sums, lone, found = add_cases(rng, count), np.stack(lone_products()), []
     factors = np.where(rng.random(count) < 0.5, lone[:, rng.integers(0, lone.shape[1], count)], fma_cases(rng, count))
-
-    async def bench(ctx):
-        found = []
-        for number in range(count):
-            drive(ctx, unit, **{name: int(column[number]) for name, column in cases.items()})
-            for port, names, sides in ((unit.sum, "ab", sums), (unit.fused, "abc", factors)):
-                ctx.set(port, {"takes": 1} | {name: int(side[number]) for name, side in zip(names, sides, strict=True)})
-            await ctx.tick()
-            found.append([ctx.get(port) for port in (unit.out, unit.summed, unit.multiplied)])
-        return found
-
-    found = np.array(simulate(unit, bench), np.uint32).T
+    for number in range(count):
+        drive(ctx, unit, **{name: int(column[number]) for name, column in cases.items()})
+        for port, names, sides in ((unit.sum, "ab", sums), (unit.fused, "abc", factors)):
+            ctx.set(port, {"takes": 1} | {name: int(side[number]) for name, side in zip(names, sides, strict=True)})
+        await ctx.tick()
+        found.append([ctx.get(port) for port in (unit.out, unit.summed, unit.multiplied)])
+    found = np.array(found, np.uint32).T
     lent = words.on_words(arith.add_fp32, *sums), words.on_words(arith.multiply_add_fp32, *factors)
     assert [(ours != theirs).sum() for ours, theirs in zip(found, (expected, *lent), strict=True)] == [0, 0, 0]
 

@@ -16,8 +16,8 @@ from neuroncore_rtl.spec.config import LONE_UNITS, VECTOR_UNITS
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT32, UINT8, UINT16, UINT32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Opcode
 from neuroncore_rtl.spec.isa.alu import Arithmetic
-from tests.hdl.simulation import drive, simulate, slow
-from tests.hdl.vector.units import random_words
+from tests.hdl.simulation import assign, drive, simulated, slow
+from tests.hdl.vector.units import flags, random_words
 
 SEED = 20260406
 LANES = 2
@@ -63,53 +63,42 @@ class OneLane(VectorBlock):
         units = frozenset(VECTOR_UNITS) - frozenset(LONE_UNITS)
         m.submodules.block = block = VectorBlock(1, self.alu_latency, units, self.lanes)
         for name in ("valid", "step", "a", "b", "moved"):
-            m.d.comb += [
-                getattr(turns, name).eq(getattr(self, name)),
-                getattr(block, name).eq(getattr(turns, f"lanes_{name}")),
-            ]
+            assign(m, turns, **{name: getattr(self, name)})
+            assign(m, block, **{name: getattr(turns, f"lanes_{name}")})
         for name in ("result_valid", "word", "enable"):
-            m.d.comb += [
-                getattr(self, name).eq(getattr(turns, name)),
-                getattr(turns, f"lanes_{name}").eq(getattr(block, name)),
-            ]
+            assign(m, turns, **{f"lanes_{name}": getattr(block, name)})
+            assign(m, self, **{name: getattr(turns, name)})
         return m
 
 
-def played(cases, rng, *, hurry=0, alu_latency=1, kind=VectorBlock):
-    unit = kind(LANES, alu_latency)
+@simulated(lambda kind, alu_latency: kind(LANES, alu_latency))
+async def played(ctx, unit, cases, rng, *, hurry=0, alu_latency=1, kind=VectorBlock):
     least = LANES if kind is OneLane else 1
+    cycle, issued, found = 0, [], []
 
-    async def bench(ctx):
-        cycle = 0
-        issued, found = [], []
+    async def wait(cycles):
+        nonlocal cycle
+        for _ in range(cycles):
+            await ctx.tick()
+            cycle += 1
+            if ctx.get(unit.result_valid):
+                words, enable = [ctx.get(unit.word[lane]) for lane in range(LANES)], ctx.get(unit.enable)
+                found.append((cycle - issued[len(found)] if len(found) < len(issued) else None, words, enable))
 
-        async def wait(cycles):
-            nonlocal cycle
-            for _ in range(cycles):
-                await ctx.tick()
-                cycle += 1
-                if ctx.get(unit.result_valid):
-                    words, enable = [ctx.get(unit.word[lane]) for lane in range(LANES)], ctx.get(unit.enable)
-                    found.append((cycle - issued[len(found)] if len(found) < len(issued) else None, words, enable))
-
-        for case in cases:
-            alone = bool(case.slow or hurry)
-            interval = max(case.least_interval(alu_latency), least)
-            await wait((case.latency(alu_latency) + 2) * alone)
-            for step, a, b in zip(case.steps, case.a.tolist(), case.b.tolist(), strict=True):
-                drive(ctx, unit, valid=1, step=step, a=a, b=b)
-                if step.get("writes"):
-                    issued.append(cycle)
-                await wait(1)
-                ctx.set(unit.valid, 0)
-                ctx.set(unit.step.as_value(), int(rng.integers(1 << 62)))
-                ctx.set(unit.a.as_value(), int(rng.integers(1 << 62)))
-                await wait(interval - 1 - hurry * (interval > 1) + int(rng.choice([0, 0, 1, 4])))
-            await wait((case.latency(alu_latency) + 2) * alone)
-        await wait(timing.vector_lanes_latency(alu_latency) + 2 + least)
-        return found
-
-    found = iter(simulate(unit, bench))
+    for case in cases:
+        alone = bool(case.slow or hurry)
+        interval = max(case.least_interval(alu_latency), least)
+        await wait((case.latency(alu_latency) + 2) * alone)
+        for step, a, b in zip(case.steps, case.a.tolist(), case.b.tolist(), strict=True):
+            drive(ctx, unit, valid=1, step=step, a=a, b=b)
+            if step.get("writes"):
+                issued.append(cycle)
+            await wait(1)
+            drive(ctx, unit, valid=0, step=int(rng.integers(1 << 62)), a=int(rng.integers(1 << 62)))
+            await wait(interval - 1 - hurry * (interval > 1) + int(rng.choice([0, 0, 1, 4])))
+        await wait((case.latency(alu_latency) + 2) * alone)
+    await wait(timing.vector_lanes_latency(alu_latency) + 2 + least)
+    found = iter(found)
     results = [list(islice(found, len(case.expected))) for case in cases]
     assert next(found, None) is None
     return results
@@ -117,10 +106,9 @@ def played(cases, rng, *, hurry=0, alu_latency=1, kind=VectorBlock):
 
 def elements(opcode, count=ELEMENTS, dst=FP32, sources=FP32, arithmetic=Arithmetic.FP32, writes=None, **fields):
     common = {
-        "phase": Phase.ELEMENT, "opcode": opcode.value, "integer": arithmetic != Arithmetic.FP32,
-        "uint32": arithmetic == Arithmetic.UINT32, "a_dtype": sources.code,
-        "b_dtype": sources.code, "dst_dtype": dst.code, "scalar0": int(SCALARS[0]), "scalar1": int(SCALARS[1]),
-        "seed": KEY[0], "stream": KEY[1], "index_partition": INDEX.partition,
+        "phase": Phase.ELEMENT, "opcode": opcode.value, "a_dtype": sources.code, "b_dtype": sources.code,
+        "dst_dtype": dst.code, "scalar0": int(SCALARS[0]), "scalar1": int(SCALARS[1]),
+        "seed": KEY[0], "stream": KEY[1], "index_partition": INDEX.partition, **flags(arithmetic),
     }  # fmt: skip
     return [
         common
@@ -222,20 +210,12 @@ def slow_cases(rng):
     a, b = operands(rng)
     quotient = cost(AluOp.DIVIDE)
     yield case("reciprocal, stochastic", Opcode.RECIPROCAL, reciprocal(a), a, b, quotient, BF16, 1)
-    for op0, op1 in (
-        (AluOp.POWER, AluOp.ADD),
-        (AluOp.ADD, AluOp.DIVIDE),
-        (AluOp.DIVIDE, AluOp.DIVIDE),
-        (AluOp.POWER, AluOp.DIVIDE),
-        (AluOp.MULTIPLY, AluOp.POWER),
-        (AluOp.DIVIDE, AluOp.ADD),
-        (AluOp.MOD, AluOp.ADD),
-        (AluOp.ADD, AluOp.DIVIDE),
-        (AluOp.ADD, AluOp.FMOD),
-        (AluOp.FMOD, AluOp.MOD),
-        (AluOp.DIVIDE, AluOp.MOD),
-        (AluOp.MOD, AluOp.POWER),
-    ):
+    pairs = (
+        "POWER ADD", "ADD DIVIDE", "DIVIDE DIVIDE", "POWER DIVIDE", "MULTIPLY POWER", "DIVIDE ADD", "MOD ADD",
+        "ADD DIVIDE", "ADD FMOD", "FMOD MOD", "DIVIDE MOD", "MOD POWER",
+    )  # fmt: skip
+    for pair in pairs:
+        op0, op1 = (AluOp[name] for name in pair.split())
         words = chain(a, SCALARS[0], b, op0, op1, False, True)
         slow = cost(*(op for op in (op0, op1) if op in UNITS))
         options = {"op0": op0.value, "op1": op1.value, "reverse1": 1}

@@ -7,16 +7,12 @@ from neuroncore_rtl.hdl.vector.search import Search
 from neuroncore_rtl.spec.isa.alu import Arithmetic
 from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from tests.hdl.simulation import drive, simulate, simulated
-from tests.hdl.vector.units import pause, random_words
+from tests.hdl.simulation import drive, simulated
+from tests.hdl.vector.units import flags, pause, random_words
 
 SEED = 20260404
 FEWEST = SEARCH_ELEMENTS[0]
 ARITHMETIC = pytest.mark.parametrize("arithmetic", Arithmetic, ids=lambda arithmetic: arithmetic.name)
-
-
-def flags(arithmetic):
-    return {"integer": arithmetic != Arithmetic.FP32, "uint32": arithmetic == Arithmetic.UINT32}
 
 
 def sequences_of(rng, arithmetic):
@@ -62,19 +58,15 @@ def eight(ctx, unit, output):
     return words
 
 
-def find_largest(sequences, rng, arithmetic):
-    unit = Search()
-
-    async def bench(ctx):
-        results = []
-        drive(ctx, unit, **flags(arithmetic))
-        for words in sequences:
-            for position, word in enumerate(words):
-                await step(ctx, rng, unit, word, position, insert=1)
-            results.append(eight(ctx, unit, unit.largest))
-        return results
-
-    return simulate(unit, bench)
+@simulated(Search)
+async def find_largest(ctx, unit, sequences, rng, arithmetic):
+    results = []
+    drive(ctx, unit, **flags(arithmetic))
+    for words in sequences:
+        for position, word in enumerate(words):
+            await step(ctx, rng, unit, word, position, insert=1)
+        results.append(eight(ctx, unit, unit.largest))
+    return results
 
 
 @ARITHMETIC

@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.vector.alu import VectorAlu
 from neuroncore_rtl.hdl.vector.stats import SHARES, Sample, Statistics
 from neuroncore_rtl.spec import timing
-from tests.hdl.simulation import drive, simulate, simulated, slow
+from tests.hdl.simulation import assign, drive, simulated, slow
 from tests.hdl.vector.units import pause, random_words, rest
 
 SEED = 20260403
@@ -39,29 +39,16 @@ class WithUnits(wiring.Component):
         m.submodules.divider = divider = Fp32Divider()
         for number in range(2):
             m.submodules[f"alu{number}"] = alu = VectorAlu(statistics.latency)
-            m.d.comb += [
-                alu.sum.eq(getattr(statistics, f"sum{number}")),
-                alu.fused.eq(getattr(statistics, f"fused{number}")),
-                getattr(statistics, f"summed{number}").eq(alu.summed),
-                getattr(statistics, f"multiplied{number}").eq(alu.multiplied),
-            ]
+            assign(m, alu, sum=getattr(statistics, f"sum{number}"), fused=getattr(statistics, f"fused{number}"))
+            assign(m, statistics, **{f"summed{number}": alu.summed, f"multiplied{number}": alu.multiplied})
         late_share = self.share
         for _ in range(statistics.latency):
             share, late_share = late_share, Signal(32)
             m.d.sync += late_share.eq(share)
-        m.d.comb += [
-            statistics.x.eq(self.x),
-            statistics.sample.eq(self.sample),
-            statistics.share.eq(late_share),
-            statistics.number.eq(self.number),
-            statistics.quotient.eq(divider.out),
-            divider.start.eq(statistics.divide),
-            divider.a.eq(statistics.numerator),
-            divider.b.eq(statistics.denominator),
-            self.out.eq(statistics.out),
-            self.quotient.eq(divider.out),
-            self.taken.eq(Cat(*(getattr(statistics, name).takes for name in OPERATIONS[:-1]), statistics.divide)),
-        ]
+        assign(m, statistics, x=self.x, sample=self.sample, share=late_share, number=self.number, quotient=divider.out)
+        assign(m, divider, start=statistics.divide, a=statistics.numerator, b=statistics.denominator)
+        taken = Cat(*(getattr(statistics, name).takes for name in OPERATIONS[:-1]), statistics.divide)
+        assign(m, self, out=statistics.out, quotient=divider.out, taken=taken)
         return m
 
 
@@ -80,28 +67,23 @@ async def issue(ctx, unit, word, idle: int, **sample):
     await rest(ctx, idle)
 
 
-def measured_stats(sequences, rng, share_of=SHARES.__getitem__, latency=1, hurry=0):
-    unit = WithUnits(latency)
-    interval = unit.statistics.interval
-
-    async def bench(ctx):
-        results = []
-        for words in sequences:
-            for position, word in enumerate(words.tolist()):
-                ctx.set(unit.share, share_of(position // 2))
-                idle = interval - 1 - hurry + pause(rng)
-                await issue(ctx, unit, word, idle, update=1, odd=position % 2, first=position < 2)
-            # As in a RESULT step: result k is read in the k-th interval after the last element, in a later stage.
-            await rest(ctx, unit.statistics.result_delay)
-            found = []
-            for number in range(6):
-                ctx.set(unit.number, number)
-                found.append(ctx.get(unit.out))
-                await rest(ctx, interval)
-            results.append(found)
-        return results
-
-    return np.array(simulate(unit, bench), np.uint32)[:, NUMBERS]
+@simulated(WithUnits)
+async def measured_stats(ctx, unit, sequences, rng, share_of=SHARES.__getitem__, latency=1, hurry=0):
+    interval, results = unit.statistics.interval, []
+    for words in sequences:
+        for position, word in enumerate(words.tolist()):
+            ctx.set(unit.share, share_of(position // 2))
+            idle = interval - 1 - hurry + pause(rng)
+            await issue(ctx, unit, word, idle, update=1, odd=position % 2, first=position < 2)
+        # As in a RESULT step: result k is read in the k-th interval after the last element, in a later stage.
+        await rest(ctx, unit.statistics.result_delay)
+        found = []
+        for number in range(6):
+            ctx.set(unit.number, number)
+            found.append(ctx.get(unit.out))
+            await rest(ctx, interval)
+        results.append(found)
+    return np.array(results, np.uint32)[:, NUMBERS]
 
 
 NUMBERS = [1, 2, 4, 5]
@@ -141,25 +123,19 @@ def test_the_mean_moves_by_the_distance_times_any_share(rng):
     assert found.tolist() == [np.array(expected).view(np.uint32).tolist()]
 
 
-def measured_aggregates(sequences, rng, latency=1, hurry=0):
-    unit = WithUnits(latency)
-    interval = unit.statistics.set_interval - hurry
-
-    async def bench(ctx):
-        results = []
-        for words in sequences:
-            for position, word in enumerate(words.tolist()):
-                kind = ("count", "mean", "m2")[position % 3]
-                await issue(ctx, unit, word, interval - 1 + pause(rng), first=position == 0, **{kind: 1})
-            # A step reads the mean in this cycle; the next one requests the variance.
-            await rest(ctx, interval)
-            await issue(ctx, unit, word, Fp32Divider.LATENCY - 1, variance=1)
-            ctx.set(unit.number, 1)
-            mean = ctx.get(unit.out)
-            results.append([mean, ctx.get(unit.quotient)])
-        return results
-
-    return np.array(simulate(unit, bench), np.uint32)
+@simulated(WithUnits)
+async def measured_aggregates(ctx, unit, sequences, rng, latency=1, hurry=0):
+    interval, results = unit.statistics.set_interval - hurry, []
+    for words in sequences:
+        for position, word in enumerate(words.tolist()):
+            kind = ("count", "mean", "m2")[position % 3]
+            await issue(ctx, unit, word, interval - 1 + pause(rng), first=position == 0, **{kind: 1})
+        # A step reads the mean in this cycle; the next one requests the variance.
+        await rest(ctx, interval)
+        await issue(ctx, unit, word, Fp32Divider.LATENCY - 1, variance=1)
+        ctx.set(unit.number, 1)
+        results.append([ctx.get(unit.out), ctx.get(unit.quotient)])
+    return np.array(results, np.uint32)
 
 
 def aggregate_sequences(rng):
@@ -188,7 +164,7 @@ def test_a_set_costs_at_most_the_published_cycles():
 
 
 @pytest.mark.parametrize("latency", LATENCIES)
-@simulated(lambda latency: WithUnits(latency))
+@simulated(WithUnits)
 async def test_units_are_requested_only_when_needed(ctx, unit, latency):
     step, quotient = unit.statistics.latency, timing.quotient_wait(latency, unit.statistics.set_interval)
     needed = {

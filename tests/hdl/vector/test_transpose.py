@@ -2,29 +2,24 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.hdl.vector.transpose import Transposer
-from tests.hdl.simulation import drive, simulate
+from tests.hdl.simulation import drive, packed, simulated
 from tests.hdl.vector.units import pause, rest
 
 SEED = 20260405
 
 
-def transpose_blocks(size, blocks, rng, width=2, late_first=0):
-    unit = Transposer(size)
-
-    async def bench(ctx):
-        columns = []
-        ctx.set(unit.width, width)
-        flush = np.zeros((1, size, size), np.uint32)
-        for number, column in enumerate(np.concatenate([blocks, flush]).reshape(-1, size)):
-            word = int.from_bytes(column.astype("<u4").tobytes(), "little")
-            drive(ctx, unit, step=1, column=word, first=number % size == late_first)
-            await ctx.tick()
-            drive(ctx, unit, step=0, column=int(rng.integers(1 << 32)))
-            await rest(ctx, pause(rng))
-            columns.append(np.frombuffer(ctx.get(unit.out).to_bytes(4 * size, "little"), "<u4"))
-        return columns
-
-    return np.array(simulate(unit, bench)[size:], np.uint32).reshape(blocks.shape)
+@simulated(Transposer)
+async def transpose_blocks(ctx, unit, size, blocks, rng, width=2, late_first=0):
+    columns = []
+    ctx.set(unit.width, width)
+    flush = np.zeros((1, size, size), np.uint32)
+    for number, column in enumerate(np.concatenate([blocks, flush]).reshape(-1, size)):
+        drive(ctx, unit, step=1, column=packed(column), first=number % size == late_first)
+        await ctx.tick()
+        drive(ctx, unit, step=0, column=int(rng.integers(1 << 32)))
+        await rest(ctx, pause(rng))
+        columns.append(np.frombuffer(ctx.get(unit.out).to_bytes(4 * size, "little"), "<u4"))
+    return np.array(columns[size:], np.uint32).reshape(blocks.shape)
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 5, 32])

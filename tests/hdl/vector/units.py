@@ -1,9 +1,15 @@
 import numpy as np
 
 from neuroncore_rtl.golden.arith import canonical
+from neuroncore_rtl.spec.isa.alu import Arithmetic
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
-__all__ = ["pause", "random_words", "rest"]
+__all__ = ["flags", "pause", "random_words", "rest"]
+
+
+def flags(arithmetic: Arithmetic) -> dict[str, bool]:
+    """Return the fields of a step that select an arithmetic."""
+    return {"integer": arithmetic != Arithmetic.FP32, "uint32": arithmetic == Arithmetic.UINT32}
 
 
 def random_words(rng: np.random.Generator, count: int, special: float = 0.2) -> np.ndarray:
