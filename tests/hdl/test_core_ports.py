@@ -60,8 +60,7 @@ def test_ports_of_chip_and_instance(topology, directions):
     chip, linked = Chip(instance), LinkedCores(instance)
     assert len(chip.cores) == 2 and len(linked.cores) == 16
     assert len(chip.tx) == len(chip.rx) == directions and len(linked.dead) == 8 * directions
-    config = ALONE.with_overrides(cores=16)
-    assert len(linked.cores[15].counters.as_value()) == core_counters(config).size
+    assert len(linked.cores[15].counters.as_value()) == core_counters(ALONE.with_overrides(cores=16)).size
     assert not LINKS & set(linked.cores[0].signature.members)
 
 

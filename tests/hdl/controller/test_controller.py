@@ -3,43 +3,37 @@ import struct
 from neuroncore_rtl.hdl.controller.controller import Controller
 from neuroncore_rtl.spec.memory_map import EXIT, LOCAL_BASE, LOCAL_BYTES, REGISTERS, TIMER_COMPARE, TIMER_NOW
 from tests.hdl.controller.programs import assemble
-from tests.hdl.simulation import drive, simulate
+from tests.hdl.simulation import drive, flash, simulated
 
 REPLY = 0x1234_5678
 
 
-def control(program: str, limit: int = 2000, latency: int = 3) -> tuple[dict[int, int], list[tuple[int, int]], int]:
-    unit, registers, written = Controller(), {}, []
-
-    async def bench(ctx):
-        ctx.set(unit.load.valid, 1)
-        for number, (word,) in enumerate(struct.iter_unpack("<I", assemble(program).bytes)):
-            ctx.set(unit.load.payload, {"number": number, "data": word})
-            await ctx.tick()
-        ctx.set(unit.load.valid, 0)
-        assert not ctx.get(unit.trace_valid)
-        ctx.set(unit.run, 1)
-        bus, waiting, waited = unit.peripheral, [], 0
-        ctx.set(bus.ready, 1)
-        for _ in range(limit):
-            waiting = [remaining - 1 for remaining in waiting]
-            ctx.set(bus.response, 0 in waiting)
-            waiting = [remaining for remaining in waiting if remaining]
-            if ctx.get(unit.trace_valid) and ctx.get(unit.trace_rd):
-                registers[ctx.get(unit.trace_rd)] = ctx.get(unit.trace_value)
-            if ctx.get(bus.valid):
-                drive(ctx, bus, result=REPLY, error=ctx.get(bus.address) == REGISTERS + 0x100)
-                waiting.append(latency)
-                if ctx.get(bus.write):
-                    written.append((ctx.get(bus.address), ctx.get(bus.data)))
-                    if ctx.get(bus.address) == EXIT:
-                        return waited
-            waited += ctx.get(unit.waiting)
-            await ctx.tick()
-        raise AssertionError(f"the program did not end in {limit} cycles")
-
-    waited = simulate(unit, bench)
-    return registers, written, waited
+@simulated(Controller)
+async def control(ctx, unit, program: str, limit: int = 2000, latency: int = 3):
+    """Return the registers, the writes to the bus, and the number of cycles of waiting."""
+    registers, written = {}, []
+    for number, (word,) in enumerate(struct.iter_unpack("<I", assemble(program).bytes)):
+        await flash(ctx, unit.load, {"number": number, "data": word})
+    assert not ctx.get(unit.trace_valid)
+    ctx.set(unit.run, 1)
+    bus, waiting, waited = unit.peripheral, [], 0
+    ctx.set(bus.ready, 1)
+    for _ in range(limit):
+        waiting = [remaining - 1 for remaining in waiting]
+        ctx.set(bus.response, 0 in waiting)
+        waiting = [remaining for remaining in waiting if remaining]
+        if ctx.get(unit.trace_valid) and ctx.get(unit.trace_rd):
+            registers[ctx.get(unit.trace_rd)] = ctx.get(unit.trace_value)
+        if ctx.get(bus.valid):
+            drive(ctx, bus, result=REPLY, error=ctx.get(bus.address) == REGISTERS + 0x100)
+            waiting.append(latency)
+            if ctx.get(bus.write):
+                written.append((ctx.get(bus.address), ctx.get(bus.data)))
+                if ctx.get(bus.address) == EXIT:
+                    return registers, written, waited
+        waited += ctx.get(unit.waiting)
+        await ctx.tick()
+    raise AssertionError(f"the program did not end in {limit} cycles")
 
 
 def test_memory_and_bus():

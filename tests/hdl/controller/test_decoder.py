@@ -20,16 +20,14 @@ async def test_requests_and_responses_one_at_a_time(ctx, dut, latency, ready_sha
         if request is None and rng.random() < 0.8:
             region = int(rng.choice((1, 2, 4, 0, 8, NO_OWNER)))
             request = {"address": region << 32 - REGION_BITS | 4 * int(rng.integers(1 << 20))}
-            fields = (("write", 2), ("mask", 16), ("data", 1 << 32))
-            request |= {name: int(rng.integers(end)) for name, end in fields}
+            request |= {name: int(rng.integers(end)) for name, end in (("write", 2), ("mask", 16), ("data", 1 << 32))}
             drive(ctx, dut.bus, **request)
         ctx.set(dut.bus.valid, request is not None)
         responds = pending is not None and pending[1] == 0
         for number, peripheral in enumerate(dut.peripherals):
             is_owner = responds and pending[0] == number
             result, error = pending[2:] if is_owner else (int(rng.integers(1 << 32)), int(rng.integers(2)))
-            ready = rng.random() < ready_share
-            drive(ctx, peripheral, response=is_owner, result=result, error=error, ready=ready)
+            drive(ctx, peripheral, response=is_owner, result=result, error=error, ready=rng.random() < ready_share)
         response = late if latency else pending if responds else None
         assert ctx.get(dut.bus.response) == (response is not None)
         if response:

@@ -3,7 +3,7 @@ import struct
 
 from neuroncore_rtl.hdl.controller.instruction import InstructionDecoder, Kind, OperandA, OperandB
 from tests.hdl.controller.programs import assemble
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import simulated
 
 ENCODINGS = (
     (0x7F, 0x37, Kind.ALU), (0x7F, 0x17, Kind.ALU), (0x7F, 0x6F, Kind.JUMP), (0x707F, 0x67, Kind.JUMP),
@@ -33,25 +33,21 @@ def words() -> list[int]:
     return found
 
 
-def decode(instructions, *names):
+@simulated(InstructionDecoder)
+async def decode(ctx, decoder, instructions, names):
     if isinstance(instructions[0], str):
         program = struct.iter_unpack("<I", assemble("\n".join(instructions)).bytes)
         instructions = [word for (word,), _ in zip(program, instructions, strict=False)]
-    decoder = InstructionDecoder()
-
-    async def bench(ctx):
-        results = []
-        for word in instructions:
-            ctx.set(decoder.instruction, word)
-            results.append(tuple(ctx.get(getattr(decoder, name)) for name in names))
-        return results
-
-    return simulate(decoder, bench)
+    results = []
+    for word in instructions:
+        ctx.set(decoder.instruction, word)
+        results.append(tuple(ctx.get(getattr(decoder, name)) for name in names))
+    return results
 
 
 def test_kinds_of_encodings_and_illegal_words():
     found = words()
-    for word, (kind,) in zip(found, decode(found, "kind"), strict=True):
+    for word, (kind,) in zip(found, decode(found, ["kind"]), strict=True):
         kinds = [name for mask, match, name in ENCODINGS if word & mask == match] or [Kind.ILLEGAL]
         assert [kind] == kinds, hex(word)
 
@@ -69,7 +65,7 @@ def test_immediates():
         "jal x1, . + 0xFFFFE": 0xFFFFE,
         "fence.i": 4,
     }
-    found = [value for (value,) in decode(list(expected), "immediate")]
+    found = [value for (value,) in decode(list(expected), ["immediate"])]
     assert found == [value & 0xFFFF_FFFF for value in expected.values()]
 
 
@@ -90,4 +86,5 @@ def test_registers_and_operands():
         "fence.i": (0, 0, 0, OperandA.RS1, OperandB.RS2, 0),
         "mret": (0, 0, 0, OperandA.RS1, OperandB.RS2, 0),
     }
-    assert decode(list(expected), "rd", "reads_rs1", "reads_rs2", "a", "b", "base_rs1") == list(expected.values())
+    names = ("rd", "reads_rs1", "reads_rs2", "a", "b", "base_rs1")
+    assert decode(list(expected), names) == list(expected.values())

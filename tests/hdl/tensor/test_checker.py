@@ -48,18 +48,12 @@ SMALLEST = (
     MultiplyMoving(format=INT8, k=2, m=4, n=64, address=0, stride=48, psum=448),
 )
 
+ENDS = [end - below for end in (SMALL.sbuf_bytes, SBUF) for below in (16, 4, 1, 0)]
 EDGES = {
     "k": (0, 1, CONFIG.rows, CONFIG.rows + 1, 2047),
     "m": (0, 1, CONFIG.columns, CONFIG.columns + 1, 2047, *(load.m + 1 for load in LOADS)),
     "n": (0, 1, 63, 64, 65, 511, 512, 513, 1023),
-    "address": (
-        0,
-        1,
-        2,
-        4,
-        *(end - below for end in (SMALL.sbuf_bytes, SBUF) for below in (16, 4, 1, 0)),
-        (1 << 18) - 1,
-    ),
+    "address": (0, 1, 2, 4, *ENDS, (1 << 18) - 1),
     "stride": (0, 1, 2, 4, 384, 65535),
     "psum": (0, 1, 63, 448, 511, 512, 3584, 4095),
     "row": (0, 1, 2, 3, 4, 8, 12, 1023),
@@ -101,8 +95,7 @@ def test_every_word_breaks_the_rule_that_the_specification_names(config, legal, 
     violations = list(violations_of(given, config))
     jobs = assert_verdicts(TensorChecker(config), given, violations, RULES, late=True)
     assert all(job is None or job.as_bits() == word for word, job in zip(given, jobs, strict=True))
-    causes = Counter(broken and broken[0] for broken in violations)
-    assert min(causes.values()) > 10
+    assert min(Counter(broken and broken[0] for broken in violations).values()) > 10
 
 
 @pytest.mark.parametrize("stall", (0.0, 0.6))

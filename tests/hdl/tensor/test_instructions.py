@@ -55,14 +55,10 @@ def test_format_of_more_bits_than_the_significands_of_the_array_is_refused(instr
         wide.check(narrow)
 
 
-@pytest.mark.parametrize(
-    ("instruction", "change", "message"),
-    [
-        *((instruction, *row) for row in REFUSED for instruction in (LOAD, MOVE)),
-        *((LOAD, *row) for row in REFUSED_LOADS),
-        *((MOVE, *row) for row in REFUSED_MOVES),
-    ],
-)
+CHANGES = [(LOAD, *row) for row in REFUSED + REFUSED_LOADS] + [(MOVE, *row) for row in REFUSED + REFUSED_MOVES]
+
+
+@pytest.mark.parametrize(("instruction", "change", "message"), CHANGES)
 def test_wrong_instruction_is_refused(instruction, change, message):
     with pytest.raises(ValueError, match=message):
         replace(instruction, **change).check(CONTEXT)

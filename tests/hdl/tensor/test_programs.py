@@ -9,6 +9,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.tensor_programs import random_tensor_program
+from tests.hdl.simulation import slow_if
 
 SEED = 11
 INSTRUCTIONS = {"verilator": 600, "icarus": 30}
@@ -38,17 +39,8 @@ CONFIGS = {
 QUICK = {"verilator": 2, "icarus": 1}
 """Number of configurations outside the slow set."""
 
-MACHINES = [
-    pytest.param(
-        sim,
-        config,
-        id=f"{sim}-{config.rows}x{config.columns}-mac{config.mac_latency}-add{config.add_latency}"
-        f"-bits{config.significand_bits}",
-        marks=[pytest.mark.slow] * (number >= QUICK[sim]),
-    )
-    for sim, configs in CONFIGS.items()
-    for number, config in enumerate(configs)
-]
+MACHINES = [(sim, config) for sim, configs in CONFIGS.items() for config in configs]
+SHAPE = "{0.rows}x{0.columns}-mac{0.mac_latency}-add{0.add_latency}-bits{0.significand_bits}"
 
 
 def assert_same_words(words: np.ndarray, expected: np.ndarray) -> None:
@@ -59,7 +51,12 @@ def assert_same_words(words: np.ndarray, expected: np.ndarray) -> None:
     assert not reports, f"{len(differs)} of {expected.size} words differ from golden: {'; '.join(reports)}"
 
 
-@pytest.mark.parametrize(("sim", "config"), MACHINES, indirect=["sim"])
+@pytest.mark.parametrize(
+    ("sim", "config"),
+    slow_if(lambda sim, config: config not in CONFIGS[sim][: QUICK[sim]], MACHINES),
+    indirect=["sim"],
+    ids=lambda value: value if isinstance(value, str) else SHAPE.format(value),
+)
 def test_random_programs_have_the_results_of_golden(sim, config):
     compared = stalled = 0
     for seed, stall in enumerate((0, 60, 200), start=1):
@@ -162,8 +159,7 @@ def test_random_program_is_the_same_for_the_same_seed():
 
 
 def test_random_programs_lie_anywhere_in_the_array():
-    config = Config(rows=12, columns=16)
-    program, _ = random_tensor_program(np.random.default_rng(1), config, 300)
+    program, _ = random_tensor_program(np.random.default_rng(1), Config(rows=12, columns=16), 300)
     instructions = [step.instruction for step in program.steps]
     for kind in (LoadStationary, MultiplyMoving):
         of = [i for i in instructions if isinstance(i, kind)]
@@ -178,8 +174,7 @@ def test_random_programs_lie_anywhere_in_the_array():
 
 
 def test_random_programs_cover_all_fields():
-    config = Config(rows=3, columns=5)
-    program, _ = random_tensor_program(np.random.default_rng(1), config, INSTRUCTIONS["verilator"])
+    program, _ = random_tensor_program(np.random.default_rng(1), Config(rows=3, columns=5), INSTRUCTIONS["verilator"])
     instructions = [step.instruction for step in program.steps]
     loads = [i for i in instructions if isinstance(i, LoadStationary)]
     moves = [i for i in instructions if isinstance(i, MultiplyMoving)]
