@@ -11,10 +11,11 @@ SEED = 2584
 
 
 class Sundry(wiring.Component):
-    """Logic in a chain, registers with and without reset, a memory with two granules and both kinds of read port."""
+    """Logic in a chain and in parts, registers with and without reset, a memory with two granules, both read ports."""
 
     word: In(8)
     go: In(1)
+    decoded: Out(8)
     at_once: Out(8)
     later: Out(8)
     sum: Out(10)
@@ -51,13 +52,28 @@ class Sundry(wiring.Component):
         m.d.slow += self.ticks.eq(self.ticks + 1)
         m.d.fall += self.falls.eq(self.falls + 1)
         m.d.comb += self.left.eq(~self.falls)
+        self._decode(m)
         return m
+
+    def _decode(self, m: Module) -> None:
+        """Add logic with signals that several statements drive, each a part of the bits."""
+        low, high, sum_ = Signal(3), Signal(3), Signal(4)
+        m.d.comb += self.decoded.eq(Cat(sum_, low ^ high))
+        with m.If(self.word[5]):
+            m.d.comb += [low.eq(~self.word), high[1:].eq(self.word[3:6])]
+        with m.Switch(self.word[1:4]):
+            with m.Case("1-0"):
+                m.d.comb += Cat(high[0], low[2]).eq(3)
+            with m.Default():
+                m.d.comb += low[:2].eq(2)
+        m.d.comb += sum_.eq(low + high)
 
 
 def trace(rng, cycles: int = 400) -> list[tuple]:
     dut = Sundry()
     words, enables = rng.integers(0, 256, cycles).tolist(), rng.integers(0, 2, cycles).tolist()
-    outputs = (dut.word, dut.at_once, dut.later, dut.sum, dut.ticks, dut.falls, dut.left)
+    words[:77] = [*range(64), *range(63, -1, -5)]
+    outputs = (dut.word, dut.decoded, dut.at_once, dut.later, dut.sum, dut.ticks, dut.falls, dut.left)
     changes = []
 
     async def watch_changes(ctx):
@@ -85,6 +101,7 @@ def test_every_cycle_is_as_in_amaranths_own(rng, monkeypatch):
     quick = trace(rng)
     rng.bit_generator.state = state
     monkeypatch.setattr(simulation, "Engine", "pysim")
+    monkeypatch.setattr(simulation, "in_parts", lambda fragment: fragment)
     monkeypatch.setattr(engine._async, "TestbenchContext", engine._Context.__base__)
     monkeypatch.setattr(engine._async.TickTrigger, "_collect_trigger", engine._collect_trigger)
     own = trace(rng)

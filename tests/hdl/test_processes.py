@@ -1,9 +1,6 @@
 from amaranth import Cat, Module, Signal
 from amaranth.hdl import Assert, Fragment
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
-from tests.hdl import simulation
 from tests.hdl.processes import in_parts
 
 
@@ -41,40 +38,3 @@ def test_modules_below_are_in_parts_too():
     fragment = in_parts(Fragment.get(m, None))
     [(below, *_)] = fragment.subfragments
     assert len(statements_of(below)) == 2
-
-
-class Decoder(wiring.Component):
-    i: In(6)
-    o: Out(8)
-
-    def elaborate(self, platform):
-        m = Module()
-        low, high, sum_ = Signal(3), Signal(3), Signal(4)
-        m.d.comb += self.o.eq(Cat(sum_, low ^ high))
-        with m.If(self.i[5]):
-            m.d.comb += [low.eq(~self.i), high[1:].eq(self.i[3:])]
-        with m.Switch(self.i[1:4]):
-            with m.Case("1-0"):
-                m.d.comb += Cat(high[0], low[2]).eq(3)
-            with m.Default():
-                m.d.comb += low[:2].eq(2)
-        m.d.comb += sum_.eq(low + high)
-        return m
-
-
-def test_results_are_those_of_the_whole(monkeypatch):
-    def outputs() -> list[int]:
-        dut = Decoder()
-
-        async def bench(ctx):
-            found = []
-            for word in [*range(64), *range(63, -1, -5)]:
-                ctx.set(dut.i, word)
-                found.append(ctx.get(dut.o))
-            return found
-
-        return simulation.simulate(dut, bench)
-
-    parted = outputs()
-    monkeypatch.setattr(simulation, "in_parts", lambda fragment: fragment)
-    assert parted == outputs() and len(set(parted)) > 10
