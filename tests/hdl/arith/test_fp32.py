@@ -41,7 +41,6 @@ class Feedforward:
     cases: Callable
     latency: int
     count: int
-
     ports: tuple[str, ...] = ("a", "b")
 
     def run(self, latency: int, operands) -> list[int]:

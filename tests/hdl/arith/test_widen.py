@@ -12,6 +12,7 @@ from neuroncore_rtl.run.harness.player import Playable
 from neuroncore_rtl.spec.formats import FORMATS, INT32, UINT32, Format
 from neuroncore_rtl.tb.stimulus.operands import random_fp32, special_codes
 from tests.hdl.arith.units import assert_same, run, shuffled
+from tests.hdl.simulation import assign
 
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
 TO_FP32, TO_INTEGER, NARROWED, TO_ODD = range(4)
@@ -27,21 +28,12 @@ class StorageUnit(Playable):
         m = Module()
         m.submodules.widen = widen = Widen()
         m.submodules.saturate = saturate = Saturate()
-        m.d.comb += [
-            widen.word.eq(self.word.word),
-            widen.dtype.eq(self.word.dtype),
-            widen.odd.eq(self.word.output == TO_ODD),
-            saturate.value.eq(self.word.word),
-            saturate.uint32.eq(self.word.uint32),
-            saturate.dtype.eq(self.word.dtype),
-        ]
-        with m.Switch(self.word.output):
-            for output, value in (
-                ((TO_FP32, TO_ODD), widen.fp32),
-                ((TO_INTEGER,), widen.integer),
-                ((NARROWED,), saturate.word),
-            ):
-                with m.Case(*output):
+        word, results = self.word, {TO_FP32: widen.fp32, TO_INTEGER: widen.integer, NARROWED: saturate.word}
+        assign(m, widen, word=word.word, dtype=word.dtype, odd=word.output == TO_ODD)
+        assign(m, saturate, value=word.word, uint32=word.uint32, dtype=word.dtype)
+        with m.Switch(word.output):
+            for output, value in (results | {TO_ODD: widen.fp32}).items():
+                with m.Case(output):
                     m.d.sync += self.result.eq(value)
         self.delay_valid(m)
         return m
