@@ -18,90 +18,95 @@ from tests.frontends.xla.draws import BOOLEAN, INTEGERS, MOST, TYPES, Drawn, Poo
 
 __all__ = ["KINDS", "RandomFunction"]
 
-Step = Callable[[Pool], list[Drawn]]
-KINDS: dict[str, Step] = {}
+KINDS: dict[str, Callable[[Pool], list[Drawn]]] = {}
 """Steps by name."""
 
 
-def _kind(step: Step) -> Step:
-    KINDS[step.__name__.strip("_")] = step
-    return step
+def _kind(step: Callable) -> None:
+    """Add a step, which returns a value or a sequence of values."""
+    KINDS[step.__name__.strip("_")] = lambda pool: _drawn(step(pool))
 
 
-def _summed(value: Any) -> list[Drawn]:
+def _step(test: Callable[[Drawn], bool] = lambda _: True, *, moves: bool = False, near: bool = False) -> Callable:
+    """Return a decorator that adds a step, which also gets a value for which the test holds, a near one if it moves."""
+
+    def add(step: Callable) -> None:
+        def take(pool: Pool) -> list[Drawn]:
+            one = pool.take(test, near=moves)
+            return _drawn(step(pool, one), near or one.near)
+
+        KINDS[step.__name__.strip("_")] = take
+
+    return add
+
+
+def _drawn(found: Any, near: bool = False) -> list[Drawn]:
+    return [Drawn(value, near) for value in (found if isinstance(found, list | tuple) else [found])]
+
+
+def _summed(value: Any) -> Any:
     """Return a value with sums; the signs of zeros depend on where a sum starts."""
-    return [Drawn(jnp.where(value == 0, jnp.zeros((), value.dtype), value))]
-
-
-def _moved(one: Drawn, value: Any) -> list[Drawn]:
-    return [Drawn(value, one.near)]
+    return jnp.where(value == 0, jnp.zeros((), value.dtype), value)
 
 
 # Moves: of any type, and of near values.
 
 
-@_kind
-def _reshape(pool: Pool) -> list[Drawn]:
-    one = pool.take(near=True)
+@_step(moves=True)
+def _reshape(pool: Pool, one: Drawn) -> Any:
     size, shape = one.value.size, []
     while size > 1 and len(shape) < 4:
         factor = pool.one_of([n for n in range(1, size + 1) if size % n == 0])
         shape.append(factor)
         size //= factor
-    return _moved(one, one.value.reshape(*shape, size))
+    return one.value.reshape(*shape, size)
 
 
-@_kind
-def _transpose(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 1, near=True)
-    return _moved(one, jnp.transpose(one.value, pool.rng.permutation(len(one.shape)).tolist()))
+@_step(lambda one: len(one.shape) > 1, moves=True)
+def _transpose(pool: Pool, one: Drawn) -> Any:
+    return jnp.transpose(one.value, pool.rng.permutation(len(one.shape)).tolist())
 
 
-@_kind
-def _reverse(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0, near=True)
+@_step(lambda one: len(one.shape) > 0, moves=True)
+def _reverse(pool: Pool, one: Drawn) -> Any:
     axes = [d for d in range(len(one.shape)) if pool.rng.random() < 0.6]
-    return _moved(one, lax.rev(one.value, axes))
+    return lax.rev(one.value, axes)
 
 
-@_kind
-def _broadcast(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) < 4, near=True)
+@_step(lambda one: len(one.shape) < 4, moves=True)
+def _broadcast(pool: Pool, one: Drawn) -> Any:
     rank = pool.number(len(one.shape), 4)
     axes = sorted(pool.rng.choice(rank, len(one.shape), replace=False).tolist())
     shape = [pool.number(1, 4) for _ in range(rank)]
     for d, axis in enumerate(axes):
         shape[axis] = one.shape[d] if one.shape[d] != 1 or pool.rng.random() < 0.5 else shape[axis]
-    return _moved(one, lax.broadcast_in_dim(one.value, shape, axes))
+    return lax.broadcast_in_dim(one.value, shape, axes)
 
 
-@_kind
-def _slice(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: one.value.size > 1, near=True)
+@_step(lambda one: one.value.size > 1, moves=True)
+def _slice(pool: Pool, one: Drawn) -> Any:
     starts = [pool.number(0, n - 1) for n in one.shape]
     ends = [pool.number(start + (pool.rng.random() < 0.95), n) for start, n in zip(starts, one.shape, strict=True)]
-    return _moved(one, lax.slice(one.value, starts, ends, [pool.number(1, 3) for _ in starts]))
+    return lax.slice(one.value, starts, ends, [pool.number(1, 3) for _ in starts])
 
 
-@_kind
-def _pad(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0, near=True)
+@_step(lambda one: len(one.shape) > 0, moves=True)
+def _pad(pool: Pool, one: Drawn) -> Any:
     sides = [(pool.number(-1, 2), pool.number(-1, 2), pool.number(0, 2)) for _ in one.shape]
     between = [n and (n - 1) * inner + n for (_, _, inner), n in zip(sides, one.shape, strict=True)]
     sides = [s if n + s[0] + s[1] >= 0 else (0, 0, s[2]) for s, n in zip(sides, between, strict=True)]
-    return _moved(one, lax.pad(one.value, pool.like(one.of, ()), sides))
+    return lax.pad(one.value, pool.like(one.of, ()), sides)
 
 
-@_kind
-def _concatenate(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0, near=True)
+@_step(lambda one: len(one.shape) > 0, moves=True)
+def _concatenate(pool: Pool, one: Drawn) -> Any:
     axis = pool.number(0, len(one.shape) - 1)
     others = []
     for _ in range(pool.number(1, 2)):
         shape = [pool.number(0, 3) if d == axis else n for d, n in enumerate(one.shape)]
         others.append(pool.like(one.of, shape))
     place = pool.number(0, len(others))
-    return _moved(one, lax.concatenate([*others[:place], one.value, *others[place:]], axis))
+    return lax.concatenate([*others[:place], one.value, *others[place:]], axis)
 
 
 def _index(pool: Pool, extent: int, shape: Sequence[int] = ()) -> Any:
@@ -111,51 +116,44 @@ def _index(pool: Pool, extent: int, shape: Sequence[int] = ()) -> Any:
     return numbers % kind.type(extent + 2) - kind.type(1 if kind.kind == "i" else 0)
 
 
-@_kind
-def _dynamic_slice(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0 and one.value.size > 0, near=True)
+@_step(lambda one: len(one.shape) > 0 and one.value.size > 0, moves=True)
+def _dynamic_slice(pool: Pool, one: Drawn) -> Any:
     size = [pool.number(1, n) for n in one.shape]
-    return _moved(one, lax.dynamic_slice(one.value, [_index(pool, n).astype(np.int32) for n in one.shape], size))
+    return lax.dynamic_slice(one.value, [_index(pool, n).astype(np.int32) for n in one.shape], size)
 
 
-@_kind
-def _dynamic_update(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0 and one.value.size > 0, near=True)
+@_step(lambda one: len(one.shape) > 0 and one.value.size > 0, moves=True)
+def _dynamic_update(pool: Pool, one: Drawn) -> Any:
     size = [pool.number(1, n) for n in one.shape]
     starts = [_index(pool, n).astype(np.int32) for n in one.shape]
-    return _moved(one, lax.dynamic_update_slice(one.value, pool.like(one.of, size), starts))
+    return lax.dynamic_update_slice(one.value, pool.like(one.of, size), starts)
 
 
-@_kind
-def _gather(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0 and one.value.size > 0, near=True)
+@_step(lambda one: len(one.shape) > 0 and one.value.size > 0, moves=True)
+def _gather(pool: Pool, one: Drawn) -> Any:
     axis = pool.number(0, len(one.shape) - 1)
     mode = pool.one_of(["clip", "fill", "wrap"])
     if pool.rng.random() < 0.5:
         shape = [pool.number(1, 3) for _ in range(pool.number(0, 2))]
         indices = _index(pool, one.shape[axis], shape).astype(np.int32)
-        return _moved(one, jnp.take(one.value, indices, axis, mode=mode))
+        return jnp.take(one.value, indices, axis, mode=mode)
     shape = [pool.number(1, 3) if d == axis else n for d, n in enumerate(one.shape)]
     indices = _index(pool, one.shape[axis], shape).astype(np.int32)
-    return _moved(one, jnp.take_along_axis(one.value, indices, axis, mode=mode if mode != "wrap" else "fill"))
+    return jnp.take_along_axis(one.value, indices, axis, mode=mode if mode != "wrap" else "fill")
 
 
-@_kind
-def _select(pool: Pool) -> list[Drawn]:
-    one = pool.take(near=True)
+@_step(moves=True)
+def _select(pool: Pool, one: Drawn) -> Any:
     mask = pool.like(BOOLEAN, one.shape)
     others = pool.like(one.of, one.shape)
-    return _moved(
-        one, lax.select(mask, one.value, others) if pool.rng.random() < 0.5 else jnp.where(mask, others, one.value)
-    )
+    return lax.select(mask, one.value, others) if pool.rng.random() < 0.5 else jnp.where(mask, others, one.value)
 
 
 # Functions of elements.
 
 
-@_kind
-def _binary(pool: Pool) -> list[Drawn]:
-    one = pool.take()
+@_step()
+def _binary(pool: Pool, one: Drawn) -> Any:
     other = pool.like(one.of, one.shape)
     names = [lax.max, lax.min] + [lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor] * (not is_float(one.of))
     if one.of != BOOLEAN:
@@ -165,33 +163,30 @@ def _binary(pool: Pool) -> list[Drawn]:
         names += [lax.mulhi] * (one.of.itemsize == 4)
     sides = (one.value, other) if pool.rng.random() < 0.5 else (other, one.value)
     # The barrier keeps XLA from a fused multiply-add.
-    return [Drawn(lax.optimization_barrier(pool.one_of(names)(*sides)))]
+    return lax.optimization_barrier(pool.one_of(names)(*sides))
 
 
-@_kind
-def _pairs(pool: Pool) -> list[Drawn]:
+@_step(lambda one: one.of != BOOLEAN and len(one.shape) == 1)
+def _pairs(pool: Pool, one: Drawn) -> Any:
     """Append a function of an array and of itself along other dimensions."""
-    one = pool.take(lambda one: one.of != BOOLEAN and len(one.shape) == 1)
     row, column = one.value[None, :], one.value[:, None]
     table = pool.like(one.of, (one.value.size, one.value.size))
     first = pool.one_of([lambda a, b: jnp.maximum(a, b), lambda a, b: jnp.minimum(a, b)])
     sides = (row, column) if pool.rng.random() < 0.5 else (column, row)
-    return [Drawn(first(first(table, -sides[0] if pool.rng.random() < 0.5 else sides[0]), sides[1]))]
+    return first(first(table, -sides[0] if pool.rng.random() < 0.5 else sides[0]), sides[1])
 
 
-@_kind
-def _quotient(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: one.of == np.float32 and one.value.ndim > 0)
+@_step(lambda one: one.of == np.float32 and one.value.ndim > 0, near=True)
+def _quotient(pool: Pool, one: Drawn) -> Any:
     axis = pool.number(0, one.value.ndim - 1)
     divisor = jnp.abs(jnp.clip(pool.like(one.of, [1 if d == axis else n for d, n in enumerate(one.shape)]), -9, 9)) + 1
-    return [Drawn(jnp.clip(one.value, -99, 99) / divisor, near=True)]
+    return jnp.clip(one.value, -99, 99) / divisor
 
 
-@_kind
-def _unary(pool: Pool) -> list[Drawn]:
-    one = pool.take()
+@_step()
+def _unary(pool: Pool, one: Drawn) -> Any:
     if one.of == BOOLEAN:
-        return [Drawn(lax.bitwise_not(one.value))]
+        return lax.bitwise_not(one.value)
     names = [lax.neg, lax.sign]
     if is_float(one.of):
         names += [lax.floor, lax.ceil, lax.abs, lax.is_finite]
@@ -199,117 +194,109 @@ def _unary(pool: Pool) -> list[Drawn]:
     else:
         names += [lax.bitwise_not, lax.population_count, lax.clz, lambda x: lax.integer_pow(x, 3)]
         names += [lax.abs] * (one.of.kind == "i")
-    return [Drawn(pool.one_of(names)(one.value))]
+    return pool.one_of(names)(one.value)
 
 
-@_kind
-def _compare(pool: Pool) -> list[Drawn]:
-    one = pool.take()
+@_step()
+def _compare(pool: Pool, one: Drawn) -> Any:
     function = pool.one_of([lax.eq, lax.ne, lax.lt, lax.le, lax.gt, lax.ge])
-    return [Drawn(function(one.value, pool.like(one.of, one.shape)))]
+    return function(one.value, pool.like(one.of, one.shape))
 
 
-@_kind
-def _clamp(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: one.of != BOOLEAN)
+@_step(lambda one: one.of != BOOLEAN)
+def _clamp(pool: Pool, one: Drawn) -> Any:
     shape = () if pool.rng.random() < 0.5 else one.shape
     low, high = pool.like(one.of, shape), pool.like(one.of, shape)
-    return [Drawn(lax.clamp(lax.min(low, high), one.value, lax.max(low, high)))]
+    return lax.clamp(lax.min(low, high), one.value, lax.max(low, high))
 
 
-@_kind
-def _convert(pool: Pool) -> list[Drawn]:
-    one, to = pool.take(), pool.one_of(TYPES)
+@_step()
+def _convert(pool: Pool, one: Drawn) -> Any:
+    to = pool.one_of(TYPES)
     # Of integers of more bits than a float has, JAX's CPU rounds twice.
     value = one.value & one.of.type(127) if is_float(to) and one.of in INTEGERS else one.value
     if is_float(to) and is_float(one.of) and one.of != np.float32:
         value = value.astype(np.float32)
-    return [Drawn(lax.convert_element_type(value, to))]
+    return lax.convert_element_type(value, to)
 
 
-@_kind
-def _bitcast(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: one.of != BOOLEAN)
+@_step(lambda one: one.of != BOOLEAN)
+def _bitcast(pool: Pool, one: Drawn) -> Any:
     bits = one.of.itemsize
     if is_float(one.of):
         # Functions leave the bits of NaN open.
         value = jnp.where(jnp.isnan(one.value), jnp.array(1, one.of), one.value)
-        return [Drawn(lax.bitcast_convert_type(value, pool.one_of([np.dtype(f"i{bits}"), np.dtype(f"u{bits}")])))]
+        return lax.bitcast_convert_type(value, pool.one_of([np.dtype(f"i{bits}"), np.dtype(f"u{bits}")]))
     others = [to for to in TYPES if to.itemsize == bits and to not in (one.of, BOOLEAN)]
     to = pool.one_of(others)
     if not is_float(to):
-        return [Drawn(lax.bitcast_convert_type(one.value, to))]
+        return lax.bitcast_convert_type(one.value, to)
     # Numbers from 1 to 2: none is subnormal.
     info = ml_dtypes.finfo(to)
     first = int(np.array(1, to).view(f"u{bits}"))
     mantissa, sign = (1 << info.nmant) - 1, 1 << (8 * bits - 1)
     codes = one.value.astype(f"u{bits}") & np.array(mantissa | sign, f"u{bits}") | np.array(first, f"u{bits}")
-    return [Drawn(lax.bitcast_convert_type(codes, to))]
+    return lax.bitcast_convert_type(codes, to)
 
 
-@_kind
-def _precision(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: is_float(one.of) and one.of.itemsize > 1)
-    return [Drawn(lax.reduce_precision(one.value, *pool.one_of([(5, 2), (8, 7), (4, 3), (5, 10)])))]
+@_step(lambda one: is_float(one.of) and one.of.itemsize > 1)
+def _precision(pool: Pool, one: Drawn) -> Any:
+    return lax.reduce_precision(one.value, *pool.one_of([(5, 2), (8, 7), (4, 3), (5, 10)]))
 
 
-@_kind
-def _function(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: one.of == np.float32)
+@_step(lambda one: one.of == np.float32, near=True)
+def _function(pool: Pool, one: Drawn) -> Any:
     names = [jnp.exp, jnp.tanh, jax.nn.sigmoid, lax.erf, jnp.sin, jnp.cos, jax.nn.silu, jax.nn.gelu, jnp.expm1]
-    return [Drawn(pool.one_of(names)(jnp.clip(one.value, -8, 8)), near=True)]
+    return pool.one_of(names)(jnp.clip(one.value, -8, 8))
 
 
 # Reductions, products, windows, sorts.
 
 
-@_kind
-def _reduce(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0)
+@_step(lambda one: len(one.shape) > 0)
+def _reduce(pool: Pool, one: Drawn) -> Any:
     axes = [d for d in range(len(one.shape)) if pool.rng.random() < 0.6] or [0]
     keep = pool.rng.random() < 0.4
     if one.of == BOOLEAN:
-        return [Drawn(pool.one_of([jnp.any, jnp.all, jnp.sum])(one.value, axis=tuple(axes), keepdims=keep))]
+        return pool.one_of([jnp.any, jnp.all, jnp.sum])(one.value, axis=tuple(axes), keepdims=keep)
     count = prod(one.shape[d] for d in axes)
     names = [jnp.max, jnp.min] if count else []
     if not is_float(one.of):
         names += [jnp.sum, jnp.prod, jnp.bitwise_and.reduce, jnp.bitwise_or.reduce, jnp.bitwise_xor.reduce]
-        return [Drawn(pool.one_of(names)(one.value, axis=tuple(axes), keepdims=keep))]
+        return pool.one_of(names)(one.value, axis=tuple(axes), keepdims=keep)
     names += [lambda x, **kw: jnp.sum(pool.small(x, 8 if one.of.itemsize > 1 else 1), **kw)] * (
         count <= (16 if one.of.itemsize > 1 else 4)
     )
-    return [Drawn(pool.one_of(names)(one.value, axis=tuple(axes), keepdims=keep))]
+    return pool.one_of(names)(one.value, axis=tuple(axes), keepdims=keep)
 
 
-@_kind
-def _extremum(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0 and one.value.size > 0)
-    return [Drawn(pool.one_of([jnp.argmax, jnp.argmin])(one.value, axis=pool.number(0, len(one.shape) - 1)))]
+@_step(lambda one: len(one.shape) > 0 and one.value.size > 0)
+def _extremum(pool: Pool, one: Drawn) -> Any:
+    return pool.one_of([jnp.argmax, jnp.argmin])(one.value, axis=pool.number(0, len(one.shape) - 1))
 
 
-@_kind
-def _reduce_pairs(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0 and one.of in INTEGERS)
+def _composed(a: tuple, b: tuple) -> tuple:
+    """Return the product and the sum of the function that applies a and then b, each x -> product * x + sum."""
+    return a[0] * b[0], a[1] * b[0] + b[1]
+
+
+@_step(lambda one: len(one.shape) > 0 and one.of in INTEGERS)
+def _reduce_pairs(pool: Pool, one: Drawn) -> Any:
     other, start = pool.like(one.of, one.shape), (one.of.type(1), one.of.type(0))
     axis = pool.number(0, len(one.shape) - 1)
 
-    def composed(a, b):
-        return a[0] * b[0], a[1] * b[0] + b[1]
-
-    return [Drawn(value) for value in lax.reduce((one.value, other), start, composed, (axis,))]
+    return lax.reduce((one.value, other), start, _composed, (axis,))
 
 
-@_kind
-def _cumulate(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0 and one.of != BOOLEAN and one.value.size > 0)
+@_step(lambda one: len(one.shape) > 0 and one.of != BOOLEAN and one.value.size > 0)
+def _cumulate(pool: Pool, one: Drawn) -> Any:
     axis, names = pool.number(0, len(one.shape) - 1), [lax.cummax, lax.cummin]
     names += [lax.cumsum, lax.cumprod] * (one.of in INTEGERS)
-    return [Drawn(pool.one_of(names)(one.value, axis, reverse=bool(pool.number(0, 1))))]
+    return pool.one_of(names)(one.value, axis, reverse=bool(pool.number(0, 1)))
 
 
-@_kind
-def _windows(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: 0 < len(one.shape) and one.of != BOOLEAN and one.value.size > 0)
+@_step(lambda one: 0 < len(one.shape) and one.of != BOOLEAN and one.value.size > 0)
+def _windows(pool: Pool, one: Drawn) -> Any:
     rank, low, high = len(one.shape), *_limits(one.of)
     size = [pool.number(1, min(3, n)) for n in one.shape]
     stride, dilation, spread = ([pool.number(1, 2) for _ in range(rank)] for _ in range(3))
@@ -319,9 +306,9 @@ def _windows(pool: Pool) -> list[Drawn]:
     body, start = pool.one_of([(lax.max, low), (lax.min, high)])
     if one.of in INTEGERS and pool.rng.random() < 0.5:
         body, start = lax.add, one.of.type(0)
-    return [Drawn(lax.reduce_window(
+    return lax.reduce_window(
         one.value, start, body, size, stride, padding, base_dilation=spread, window_dilation=dilation
-    ))]  # fmt: skip
+    )
 
 
 def _limits(of: np.dtype) -> tuple[Any, Any]:
@@ -330,11 +317,10 @@ def _limits(of: np.dtype) -> tuple[Any, Any]:
     return of.type(np.iinfo(of).min), of.type(np.iinfo(of).max)
 
 
-@_kind
-def _select_and_scatter(pool: Pool) -> list[Drawn]:
+@_step(lambda one: one.of == np.float32 and 0 < len(one.shape) < 3 and one.value.size > 0)
+def _select_and_scatter(pool: Pool, one: Drawn) -> Any:
     from jax._src.lax.windowed_reductions import _select_and_scatter_add
 
-    one = pool.take(lambda one: one.of == np.float32 and 0 < len(one.shape) < 3 and one.value.size > 0)
     size = [pool.number(1, min(3, n)) for n in one.shape]
     stride = [pool.number(1, 3) for _ in size]
     padding = [(pool.number(0, w - 1), pool.number(0, w - 1)) for w in size]
@@ -345,9 +331,8 @@ def _select_and_scatter(pool: Pool) -> list[Drawn]:
     return _summed(_select_and_scatter_add(source, one.value, select, size, stride, padding))
 
 
-@_kind
-def _dot(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: 0 < len(one.shape) < 4)
+@_step(lambda one: 0 < len(one.shape) < 4)
+def _dot(pool: Pool, one: Drawn) -> Any:
     rank = len(one.shape)
     dims = pool.rng.permutation(rank).tolist()
     batch, contract = dims[: pool.number(0, min(1, rank - 1))], dims[1 : 1 + pool.number(0, 1)]
@@ -361,86 +346,75 @@ def _dot(pool: Pool) -> list[Drawn]:
     return _summed(lax.dot_general(pool.small(one.value, few), pool.small(other, few), numbers))
 
 
-@_kind
-def _quantised(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: one.of == np.int8 and len(one.shape) == 2)
+@_step(lambda one: one.of == np.int8 and len(one.shape) == 2)
+def _quantised(pool: Pool, one: Drawn) -> Any:
     other = pool.like(one.of, (one.shape[1], pool.number(1, 6)))
-    return [Drawn(lax.dot(one.value, other, preferred_element_type=np.int32))]
+    return lax.dot(one.value, other, preferred_element_type=np.int32)
 
 
-@_kind
-def _convolution(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) == 4 and one.value.size > 0)
+@_step(lambda one: len(one.shape) == 4 and one.value.size > 0)
+def _convolution(pool: Pool, one: Drawn) -> Any:
     groups = pool.one_of([n for n in range(1, one.shape[1] + 1) if one.shape[1] % n == 0])
     size = [pool.number(1, 3) for _ in range(2)]
     filters = pool.like(one.of, (groups * pool.number(1, 2), one.shape[1] // groups, *size))
     # Products with padding, NaN there, are left out.
     filters = jnp.where(filters == filters, filters, jnp.ones((), one.of))
     few = 2 if one.of.itemsize > 1 else 1
-    value = lax.conv_general_dilated(
+    return _summed(lax.conv_general_dilated(
         pool.small(one.value, few), pool.small(filters, few), [pool.number(1, 2) for _ in size],
         [(pool.number(0, 2) + size[0], pool.number(0, 2)), (pool.number(0, 2) + size[1], pool.number(0, 1))],
         [pool.number(1, 2) for _ in size], [1, 1],
         feature_group_count=groups,
-    )  # fmt: skip
-    return _summed(value)
+    ))  # fmt: skip
 
 
-@_kind
-def _sort(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0 and one.value.size > 0)
+@_step(lambda one: len(one.shape) > 0 and one.value.size > 0)
+def _sort(pool: Pool, one: Drawn) -> Any:
     others = [pool.like(pool.one_of(TYPES), one.shape) for _ in range(pool.number(0, 2))]
     axis, keys = pool.number(0, len(one.shape) - 1), pool.number(1, 1 + len(others))
-    return [Drawn(value) for value in lax.sort((one.value, *others), dimension=axis, num_keys=keys)]
+    return lax.sort((one.value, *others), dimension=axis, num_keys=keys)
 
 
-@_kind
-def _top(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0 and one.value.size > 0 and one.of != BOOLEAN)
-    return [Drawn(value) for value in lax.top_k(one.value, pool.number(1, one.shape[-1]))]
+@_step(lambda one: len(one.shape) > 0 and one.value.size > 0 and one.of != BOOLEAN)
+def _top(pool: Pool, one: Drawn) -> Any:
+    return lax.top_k(one.value, pool.number(1, one.shape[-1]))
 
 
-@_kind
-def _scatter(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0 and one.value.size > 0)
+@_step(lambda one: len(one.shape) > 0 and one.value.size > 0)
+def _scatter(pool: Pool, one: Drawn) -> Any:
     count = pool.number(1, 5)
     indices = _index(pool, one.shape[0], (count,)).astype(np.int32)
     updates = pool.like(one.of, (count, *one.shape[1:]))
     names = ["set", "min", "max"] + ["add", "multiply", "subtract"] * (one.of in INTEGERS)
     names = ["set"] if one.of == BOOLEAN else names
     place = one.value.at[indices]
-    return [Drawn(getattr(place, pool.one_of(names))(updates, mode=pool.one_of(["drop", "clip"])))]
+    return getattr(place, pool.one_of(names))(updates, mode=pool.one_of(["drop", "clip"]))
 
 
-@_kind
-def _segments(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0 and one.of != BOOLEAN and one.value.size > 0)
+@_step(lambda one: len(one.shape) > 0 and one.of != BOOLEAN and one.value.size > 0)
+def _segments(pool: Pool, one: Drawn) -> Any:
     indices = _index(pool, 3, one.shape[:1]).astype(np.int32)
     value = pool.small(one.value, 8 if one.of.itemsize > 1 else 1)
     return _summed(jax.ops.segment_sum(value, indices, num_segments=pool.number(1, 4)))
 
 
-@_kind
-def _scan(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: len(one.shape) > 0 and one.of in INTEGERS and one.value.size > 0)
-
-    def composed(a, b):
-        return a[0] * b[0], a[1] * b[0] + b[1]
+@_step(lambda one: len(one.shape) > 0 and one.of in INTEGERS and one.value.size > 0)
+def _scan(pool: Pool, one: Drawn) -> Any:
 
     other = pool.like(one.of, one.shape)
-    return [Drawn(value) for value in lax.associative_scan(composed, (one.value, other))]
+    return lax.associative_scan(_composed, (one.value, other))
 
 
 @_kind
-def _iota(pool: Pool) -> list[Drawn]:
+def _iota(pool: Pool) -> Any:
     shape = [pool.number(1, 5) for _ in range(pool.number(1, 3))]
-    return [Drawn(lax.broadcasted_iota(pool.one_of(TYPES[:-1]), shape, pool.number(0, len(shape) - 1)))]
+    return lax.broadcasted_iota(pool.one_of(TYPES[:-1]), shape, pool.number(0, len(shape) - 1))
 
 
 @_kind
-def _constant(pool: Pool) -> list[Drawn]:
+def _constant(pool: Pool) -> Any:
     shape = [pool.number(1, 5) for _ in range(pool.number(0, 3))]
-    return [Drawn(jnp.asarray(draw_array(pool.rng, shape, pool.one_of(TYPES))))]
+    return jnp.asarray(draw_array(pool.rng, shape, pool.one_of(TYPES)))
 
 
 # Control: the blocks inside are drawn like a function.
@@ -455,19 +429,18 @@ def _block(pool: Pool, carried: Sequence[Any], seed: int, also: Sequence[Any] = 
 
 
 @_kind
-def _loop(pool: Pool) -> list[Drawn]:
+def _loop(pool: Pool) -> Any:
     carried = [pool.take(lambda one: one.of in (*INTEGERS, BOOLEAN) and one.value.size < 60).value for _ in range(2)]
     seed, outside = pool.number(0, 1 << 30), carried[0]
     rounds = pool.number(0, 4)
     if pool.rng.random() < 0.5:
         rounds = jnp.abs(pool.like(np.dtype(np.int32), ())) % 5
     found = lax.fori_loop(0, rounds, lambda i, c: tuple(_block(pool, c, seed, (i, outside))), tuple(carried))
-    return [Drawn(value) for value in found]
+    return found
 
 
-@_kind
-def _while(pool: Pool) -> list[Drawn]:
-    one = pool.take(lambda one: one.of in INTEGERS and 0 < one.value.size < 60)
+@_step(lambda one: one.of in INTEGERS and 0 < one.value.size < 60)
+def _while(pool: Pool, one: Drawn) -> Any:
     seed, limit = pool.number(0, 1 << 30), pool.number(1, 6)
 
     def body(carry):
@@ -477,16 +450,16 @@ def _while(pool: Pool) -> list[Drawn]:
     def more(carry):
         return (carry[0] < limit) & (carry[1].reshape(-1)[0] % one.of.type(5) != one.of.type(0))
 
-    return [Drawn(value) for value in lax.while_loop(more, body, (jnp.int32(0), one.value))]
+    return lax.while_loop(more, body, (jnp.int32(0), one.value))
 
 
 @_kind
-def _branches(pool: Pool) -> list[Drawn]:
+def _branches(pool: Pool) -> Any:
     carried = [pool.take(lambda one: one.of in (*INTEGERS, BOOLEAN) and one.value.size < 200).value for _ in range(2)]
     seeds = [pool.number(0, 1 << 30) for _ in range(pool.number(1, 3))]
     index = pool.like(np.dtype(np.int32), ()) % 4
     branches = [lambda *c, seed=seed: tuple(_block(pool, c, seed)) for seed in seeds]
-    return [Drawn(value) for value in lax.switch(index, branches, *carried)]
+    return lax.switch(index, branches, *carried)
 
 
 def _append(pool: Pool, names: Sequence[str]) -> str | None:

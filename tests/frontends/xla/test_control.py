@@ -1,13 +1,13 @@
 """Loops and branches: results equal JAX's, in the controller's form and as operations."""
 
+import jax
 import numpy as np
 import pytest
+from jax import lax
+from jax import numpy as jnp
 
 from neuroncore_rtl.kernels.program import flow
 from tests.frontends.xla.results import compare
-
-jax = pytest.importorskip("jax")
-jnp, lax = jax.numpy, jax.lax
 
 _DRAWN = np.random.default_rng(11)
 

@@ -1,15 +1,12 @@
 """Random graphs of all operations and types have the results of JAX's CPU."""
 
-from collections import Counter
-
+import jax
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax")
-
-from neuroncore_rtl.frontends.xla import jit  # noqa: E402 (after the skip)
-from tests.frontends.xla.graphs import KINDS, RandomFunction  # noqa: E402
-from tests.frontends.xla.results import differences  # noqa: E402
+from neuroncore_rtl.frontends.xla import jit
+from tests.frontends.xla.graphs import KINDS, RandomFunction
+from tests.frontends.xla.results import differences
 
 DEPTH = 6
 NEAR = 2.0**-16
@@ -18,11 +15,11 @@ _COMPILER = {"xla_allow_excess_precision": False}
 """XLA rounds each result to its type, as StableHLO says."""
 
 
-def check(seed: int, preset: str = "tiny", target: str = "golden", depth: int = DEPTH) -> tuple[Counter, int]:
-    """Compare a random function with JAX's CPU: bit for bit, near values apart; return its steps and elements."""
+def check(seed: int, preset: str = "tiny", target: str = "golden", depth: int = DEPTH) -> None:
+    """Compare a random function with JAX's CPU: bit for bit, near values apart."""
     function = RandomFunction(seed, depth)
     expected = jax.jit(function).lower(*function.args).compile(_COMPILER)(*function.args)
-    found, count = jit(function, preset=preset, target=target, order="program")(*function.args), 0
+    found = jit(function, preset=preset, target=target, order="program")(*function.args)
     for one, other, near in zip(found, expected, function.near, strict=True):
         one, other = np.asarray(one), np.asarray(other)
         assert (one.shape, one.dtype) == (other.shape, other.dtype), (seed, function.steps)
@@ -32,24 +29,22 @@ def check(seed: int, preset: str = "tiny", target: str = "golden", depth: int = 
             with np.errstate(invalid="ignore"):
                 wrong &= ~(np.abs(x - y) <= NEAR * np.maximum(1, np.abs(y)))
         assert not wrong.any(), (seed, function.steps, one[wrong], other[wrong])
-        count += one.size
-    return Counter(function.steps), count
 
 
 @pytest.mark.parametrize("first", range(0, 40, 5))
 def test_random_graphs(first):
-    results = [check(seed) for seed in range(first, first + 5)]
-    print(sum(count for _, count in results), "elements of", sum((steps for steps, _ in results), Counter()))
+    for seed in range(first, first + 5):
+        check(seed)
 
 
 def test_all_kinds_are_drawn():
     """The seeds above have every kind of step."""
-    steps: Counter = Counter()
+    steps: set[str | None] = set()
     for seed in range(40):
         function = RandomFunction(seed, DEPTH)
         jax.eval_shape(function, *function.args)
         steps.update(function.steps)
-    assert {*KINDS} <= {*steps}, {*KINDS} - {*steps}
+    assert {*KINDS} <= steps, {*KINDS} - steps
 
 
 @pytest.mark.slow

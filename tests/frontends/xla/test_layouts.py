@@ -2,16 +2,15 @@
 
 from math import prod
 
+import jax
 import numpy as np
 import pytest
+from jax import numpy as jnp
 
-jax = pytest.importorskip("jax")
-jnp = pytest.importorskip("jax.numpy")
-
-from neuroncore_rtl.frontends.xla import jit  # noqa: E402
-from neuroncore_rtl.frontends.xla.emit import plan  # noqa: E402
-from neuroncore_rtl.spec.isa import Storage  # noqa: E402
-from tests.frontends.xla.results import compare  # noqa: E402
+from neuroncore_rtl.frontends.xla import jit
+from neuroncore_rtl.frontends.xla.emit import plan
+from neuroncore_rtl.spec.isa import Storage
+from tests.frontends.xla.results import compare
 
 BOUND = 1e-5
 

@@ -1,14 +1,13 @@
 """Options: casts of products and of all values, and the flags of the environment."""
 
+import jax
 import numpy as np
 import pytest
+from jax import numpy as jnp
 
-jax = pytest.importorskip("jax")
-jnp = jax.numpy
-
-from neuroncore_rtl.frontends.xla import jit  # noqa: E402
-from neuroncore_rtl.frontends.xla.options import Options, options_of  # noqa: E402
-from neuroncore_rtl.frontends.xla.refusal import Refused  # noqa: E402
+from neuroncore_rtl.frontends.xla import jit
+from neuroncore_rtl.frontends.xla.options import Options, options_of
+from neuroncore_rtl.frontends.xla.refusal import Refused
 
 MACHINE = {"preset": "tiny", "target": "golden"}
 DTYPES = {"bf16": jnp.bfloat16, "fp16": np.float16, "fp8_e4m3": jnp.float8_e4m3}

@@ -1,15 +1,13 @@
 """Random bits of the keys "rbg" and "unsafe_rbg", and of `lax.rng_bit_generator`, are those of JAX's CPU."""
 
+import jax
 import numpy as np
 import pytest
+from jax import lax, random
 
-from tests.frontends.xla.results import compare, compared, run_text
-
-jax = pytest.importorskip("jax")
-lax, random = jax.lax, jax.random
-
-from neuroncore_rtl.frontends.xla import jit  # noqa: E402
-from neuroncore_rtl.frontends.xla.refusal import Refused  # noqa: E402
+from neuroncore_rtl.frontends.xla import jit
+from neuroncore_rtl.frontends.xla.refusal import Refused
+from tests.frontends.xla.results import compare, run_text
 
 ALGORITHMS = lax.RandomAlgorithm
 SHAPES = [(8,), (), (3, 5), (3, 4, 2), (5, 3, 7), (130,), (0, 2), (3, 1), (1,)]
@@ -24,12 +22,10 @@ def test_bits_and_states_of_all_shapes_and_types(rng, algorithm):
     """Counters of 64 bits carry into their upper word; beyond it, Philox's carry into the key's, and states wrap."""
     ends = [(1, 2, 3, 4), (5, 6, 2**32 - 2, 7), (2**32 - 1, 9, 2**32 - 1, 2**32 - 1), (2**32 - 1,) * 4]
     states = [*np.array(ends, np.uint32), *rng.integers(0, 2**32, (5, 4), np.uint32)]
-    count = 0
     for state, shape in zip(states, SHAPES, strict=True):
-        count += compared(compare(generated(algorithm, shape), state))
+        compare(generated(algorithm, shape), state)
     for dtype in (np.uint8, np.uint16):
-        count += compared(compare(generated(algorithm, (4, 3), dtype), states[1]))
-    print(f"{count} numbers")
+        compare(generated(algorithm, (4, 3), dtype), states[1])
 
 
 def test_the_default_is_philox(rng):

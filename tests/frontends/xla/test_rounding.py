@@ -1,18 +1,17 @@
 """Stochastic rounding: unbiased, other words in each call and each round of a loop, replayable."""
 
+import jax
 import numpy as np
 import pytest
+from jax import numpy as jnp
 
-jax = pytest.importorskip("jax")
-jnp = jax.numpy
-
-from neuroncore_rtl.frontends.xla import jit  # noqa: E402
-from neuroncore_rtl.frontends.xla.options import options_of, rounding_seed_of  # noqa: E402
-from neuroncore_rtl.frontends.xla.refusal import Refused  # noqa: E402
-from neuroncore_rtl.run.compiled import word_of_call  # noqa: E402
-from neuroncore_rtl.run.compiled_function import load_model  # noqa: E402
-from neuroncore_rtl.spec.formats import NARROW_FLOATS  # noqa: E402
-from neuroncore_rtl.spec.isa import RECORD_BYTES, DmaCopy, Record  # noqa: E402
+from neuroncore_rtl.frontends.xla import jit
+from neuroncore_rtl.frontends.xla.options import options_of, rounding_seed_of
+from neuroncore_rtl.frontends.xla.refusal import Refused
+from neuroncore_rtl.run.compiled import word_of_call
+from neuroncore_rtl.run.compiled_function import load_model
+from neuroncore_rtl.spec.formats import NARROW_FLOATS
+from neuroncore_rtl.spec.isa import RECORD_BYTES, DmaCopy, Record
 
 MACHINE = {"preset": "tiny", "target": "golden", "rounding": "stochastic"}
 NARROW = (jnp.bfloat16, jnp.float16, jnp.float8_e4m3, jnp.float8_e5m2)
