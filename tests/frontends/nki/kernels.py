@@ -55,8 +55,8 @@ def load_module(file: Path, text: str) -> ModuleType:
     return load_kernel(file, PRESETS["tiny"])
 
 
-def run_kernel(kernel: str, *args: object, preset: str = "tiny", **options) -> NkiResult:
-    return run_nki(kernel, *args, preset=preset, on="golden", **options)
+def run_kernel(kernel: str, *args: object, preset: str = "tiny", on: str = "golden", **options) -> NkiResult:
+    return run_nki(kernel, *args, preset=preset, on=on, **options)
 
 
 def result(kernel: str, *args: object, **options) -> np.ndarray:

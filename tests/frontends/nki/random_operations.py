@@ -8,7 +8,6 @@ from tests.frontends.nki.sketch import Operand, round_fp32
 
 __all__ = ["BITS", "FLOAT_RESULTS", "OPERATIONS", "PLAIN", "ROUNDINGS", "compute", "words_of"]
 
-
 PLAIN = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
     "abs_max": lambda a, b: np.where(np.abs(a) > np.abs(b), a, b), "equal": operator.eq, "not_equal": operator.ne,
@@ -28,7 +27,6 @@ ROUNDINGS = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
 """Operations of the first operand only."""
 
 OPERATIONS = PLAIN | FLOAT_RESULTS | BITS
-
 
 EXACT = frozenset(("maximum", "minimum", "abs_max", "abs_min", "right_shift"))
 """Operations with results that are operands, or smaller: they do not wrap."""

@@ -5,8 +5,9 @@ or numpy's and ml_dtypes' numbers; none of the package's own arithmetic is used.
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import ml_dtypes
 import numpy as np
@@ -43,6 +44,7 @@ class Example:
     expected: np.ndarray
 
 
+T = TypeVar("T")
 Draw = Callable[[np.random.Generator], Example]
 
 
@@ -67,12 +69,13 @@ def row(about: str, result: str, source: str) -> Callable[[Draw], Draw]:
     return entered
 
 
-def _any(rng: np.random.Generator, choices: Sequence) -> object:
-    return choices[rng.integers(len(choices))]
+def _any(rng: np.random.Generator, choices: Iterable[T]) -> T:
+    some = list(choices)
+    return some[rng.integers(len(some))]
 
 
 def _type(rng: np.random.Generator, *without: str) -> str:
-    return str(_any(rng, [name for name in INTEGERS if name not in without]))
+    return _any(rng, [name for name in INTEGERS if name not in without])
 
 
 def _integers(rng: np.random.Generator, dtype: str, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
@@ -104,10 +107,12 @@ def _exact(function: Callable[..., int], *operands: object) -> np.ndarray:
     return np.asarray(np.frompyfunc(function, len(whole), 1)(*whole), object)
 
 
-def _words(dst: str, *types: str) -> str:
-    """Return the 32-bit type in which operands of these types wrap."""
-    signs = any(name.startswith("int") for name in types)
-    return dst if dst in ("int32", "uint32") else "uint32" if "uint32" in types and not signs else "int32"
+def _stored(function: Callable[..., int], dst: str, *tiles: np.ndarray, signed: bool = False) -> np.ndarray:
+    """Apply a function of Python integers to tiles, modulo 2^32 in the sign of their types, and saturate to dst."""
+    signs = signed or any(a.dtype.kind == "i" for a in tiles)
+    unsigned = any(a.dtype == np.uint32 for a in tiles) and not signs
+    words = dst if dst in ("int32", "uint32") else "uint32" if unsigned else "int32"
+    return _exact(lambda *numbers: _saturate(_wrap(function(*numbers), words), dst), *tiles)
 
 
 def _two(rng: np.random.Generator, name: str, dst: str) -> tuple[str, np.ndarray, np.ndarray]:
@@ -116,6 +121,12 @@ def _two(rng: np.random.Generator, name: str, dst: str) -> tuple[str, np.ndarray
     a = _integers(rng, str(types[0]))
     b = _integers(rng, str(types[1]), SHAPE if rng.random() < 0.6 else (SHAPE[0], 1))
     return f"nl.{name}(a, b, dtype=nl.{dst})", a, b
+
+
+def _of_two_tiles(rng: np.random.Generator, functions: Mapping[str, Callable[[int, int], int]]) -> Example:
+    name, dst = _any(rng, functions), _type(rng)
+    expression, a, b = _two(rng, name, dst)
+    return Example(expression, (a, b), dst, _stored(functions[name], dst, a, b))
 
 
 SUMS = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
@@ -128,11 +139,7 @@ SUMS = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
     f"{NUMPY} for 32 bits (AWS: exact for `int32` and `uint32`); saturation: {OURS}",
 )
 def _sums(rng: np.random.Generator) -> Example:
-    name, dst = str(_any(rng, list(SUMS))), _type(rng)
-    expression, a, b = _two(rng, name, dst)
-    words = _words(dst, str(a.dtype), str(b.dtype))
-    expected = _exact(lambda x, y: _saturate(_wrap(SUMS[name](x, y), words), dst), a, b)
-    return Example(expression, (a, b), dst, expected)
+    return _of_two_tiles(rng, SUMS)
 
 
 @row(
@@ -141,10 +148,9 @@ def _sums(rng: np.random.Generator) -> Example:
     f"{OURS}; numpy refuses numbers beyond the tile's type",
 )
 def _sums_with_a_number(rng: np.random.Generator) -> Example:
-    name, dst, a = str(_any(rng, list(SUMS))), _type(rng), _integers(rng, _type(rng))
-    number = int(str(_any(rng, [one for one in NUMBERS if one < 2**31 or dst in ("int32", "uint32")])))
-    words = _words(dst, str(a.dtype), "int32" if number < 0 else str(a.dtype))
-    expected = _exact(lambda x: _saturate(_wrap(SUMS[name](x, number), words), dst), a)
+    name, dst, a = _any(rng, SUMS), _type(rng), _integers(rng, _type(rng))
+    number = _any(rng, [one for one in NUMBERS if one < 2**31 or dst in ("int32", "uint32")])
+    expected = _stored(lambda x: SUMS[name](x, number), dst, a, signed=number < 0)
     return Example(f"nl.{name}(a, {number}, dtype=nl.{dst})", (a,), dst, expected)
 
 
@@ -156,7 +162,7 @@ COMPARISONS = {
 
 @row("comparisons of integers of any types", "those of the mathematical values", NUMPY)
 def _comparisons(rng: np.random.Generator) -> Example:
-    name = str(_any(rng, list(COMPARISONS)))
+    name = _any(rng, COMPARISONS)
     expression, a, b = _two(rng, name, "uint8")
     return Example(expression, (a, b), "uint8", _exact(lambda x, y: int(COMPARISONS[name](x, y)), a, b))
 
@@ -167,11 +173,12 @@ def _comparisons(rng: np.random.Generator) -> Example:
     NUMPY,
 )
 def _comparisons_with_a_number(rng: np.random.Generator) -> Example:
-    name, a, number = str(_any(rng, list(COMPARISONS))), _integers(rng, _type(rng)), int(str(_any(rng, BEYOND)))
-    first, swapped = f"nl.{name}(a, {number}, dtype=nl.uint8)", f"nl.{name}({number}, a, dtype=nl.uint8)"
-    if rng.random() < 0.5:
-        return Example(first, (a,), "uint8", _exact(lambda x: int(COMPARISONS[name](x, number)), a))
-    return Example(swapped, (a,), "uint8", _exact(lambda x: int(COMPARISONS[name](number, x)), a))
+    name, a, number = _any(rng, COMPARISONS), _integers(rng, _type(rng)), _any(rng, BEYOND)
+    texts, sides = ("a", number), (a, number)
+    if rng.random() >= 0.5:
+        texts, sides = texts[::-1], sides[::-1]
+    expected = _exact(lambda x, y: int(COMPARISONS[name](x, y)), *sides)
+    return Example(f"nl.{name}({texts[0]}, {texts[1]}, dtype=nl.uint8)", (a,), "uint8", expected)
 
 
 @row(
@@ -180,9 +187,9 @@ def _comparisons_with_a_number(rng: np.random.Generator) -> Example:
     f"{NUMPY}; {OURS} for the rounding",
 )
 def _fractions(rng: np.random.Generator) -> Example:
-    a = _integers(rng, str(_any(rng, ["int32", "uint32"])))
-    name = str(_any(rng, [*COMPARISONS, "maximum", "minimum"]))
-    text = str(_any(rng, ["0.5", "-1.5", "16777216.5", "2147483647.5", "float('inf')", "-float('inf')"]))
+    a = _integers(rng, _any(rng, ["int32", "uint32"]))
+    name = _any(rng, [*COMPARISONS, "maximum", "minimum"])
+    text = _any(rng, ["0.5", "-1.5", "16777216.5", "2147483647.5", "float('inf')", "-float('inf')"])
     number = float(text.replace("float('inf')", "inf"))
     if name in COMPARISONS:
         expected = _exact(lambda x: int(COMPARISONS[name](x, number)), a)
@@ -201,11 +208,11 @@ EXTREMES = {"maximum": max, "minimum": min}
     f"{NUMPY}; saturation: {OURS}",
 )
 def _extremes(rng: np.random.Generator) -> Example:
-    name, dst = str(_any(rng, list(EXTREMES))), _type(rng)
+    name, dst = _any(rng, EXTREMES), _type(rng)
     if rng.random() < 0.5:
         expression, a, b = _two(rng, name, dst)
         return Example(expression, (a, b), dst, _exact(lambda x, y: _saturate(EXTREMES[name](x, y), dst), a, b))
-    a, number = _integers(rng, _type(rng)), int(str(_any(rng, BEYOND)))
+    a, number = _integers(rng, _type(rng)), _any(rng, BEYOND)
     expected = _exact(lambda x: _saturate(EXTREMES[name](x, number), dst), a)
     return Example(f"nl.{name}(a, {number}, dtype=nl.{dst})", (a,), dst, expected)
 
@@ -219,11 +226,7 @@ BITS = {"bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor":
     f"{NUMPY}; {AWS_BITS}",
 )
 def _bits(rng: np.random.Generator) -> Example:
-    name, dst = str(_any(rng, list(BITS))), _type(rng)
-    expression, a, b = _two(rng, name, dst)
-    words = _words(dst, str(a.dtype), str(b.dtype))
-    expected = _exact(lambda x, y: _saturate(_wrap(BITS[name](x, y), words), dst), a, b)
-    return Example(expression, (a, b), dst, expected)
+    return _of_two_tiles(rng, BITS)
 
 
 @row(
@@ -232,8 +235,8 @@ def _bits(rng: np.random.Generator) -> Example:
     f"{AWS_BITS}; numpy refuses 0x80 beside `int8`",
 )
 def _bits_of_a_number(rng: np.random.Generator) -> Example:
-    name, dtype = str(_any(rng, list(BITS))), _type(rng)
-    a, number = _integers(rng, dtype), int(str(_any(rng, NUMBERS)))
+    name, dtype = _any(rng, BITS), _type(rng)
+    a, number = _integers(rng, dtype), _any(rng, NUMBERS)
     expected = _exact(lambda x: _wrap(BITS[name](x, number), dtype), a)
     return Example(f"nl.{name}(a, {number})", (a,), dtype, expected)
 
@@ -245,24 +248,22 @@ def _bits_of_a_number(rng: np.random.Generator) -> Example:
 )
 def _inverts(rng: np.random.Generator) -> Example:
     a, dst = _integers(rng, _type(rng)), _type(rng)
-    words = _words(dst, str(a.dtype))
-    expected = _exact(lambda x: _saturate(_wrap(x, words), dst), np.invert(a))
-    return Example(f"nl.invert(a, dtype=nl.{dst})", (a,), dst, expected)
+    return Example(f"nl.invert(a, dtype=nl.{dst})", (a,), dst, _stored(int, dst, np.invert(a)))
 
 
-def _counts(rng: np.random.Generator) -> np.ndarray:
-    return rng.integers(0, 40, SHAPE if rng.random() < 0.5 else (SHAPE[0], 1)).astype(_type(rng))
+def _shifts(rng: np.random.Generator, name: str, sign: str) -> Example:
+    dtype, n = _type(rng), int(rng.integers(0, 40))
+    a, shift = _integers(rng, dtype), {"<<": operator.lshift, ">>": operator.rshift}[sign]
+    if rng.random() < 0.5:
+        return Example(f"a {sign} {n}", (a,), dtype, _exact(lambda x: _wrap(shift(x, n), dtype), a))
+    b = rng.integers(0, 40, SHAPE if rng.random() < 0.5 else (SHAPE[0], 1)).astype(_type(rng))
+    expected = _exact(lambda x, y: _wrap(shift(x, y), dtype), a, b)
+    return Example(f"nl.{name}(a, b, dtype=nl.{dtype})", (a, b), dtype, expected)
 
 
 @row("`left_shift`", "the low bits, as many as the result's type has; 0 from its width on", f"{NUMPY}; {AWS_BITS}")
 def _left_shifts(rng: np.random.Generator) -> Example:
-    dtype, n = _type(rng), int(rng.integers(0, 40))
-    a = _integers(rng, dtype)
-    if rng.random() < 0.5:
-        return Example(f"a << {n}", (a,), dtype, _exact(lambda x: _wrap(x << n, dtype), a))
-    b = _counts(rng)
-    expected = _exact(lambda x, y: _wrap(x << y, dtype), a, b)
-    return Example(f"nl.left_shift(a, b, dtype=nl.{dtype})", (a, b), dtype, expected)
+    return _shifts(rng, "left_shift", "<<")
 
 
 @row(
@@ -271,12 +272,7 @@ def _left_shifts(rng: np.random.Generator) -> Example:
     f"{NUMPY}, C and Python; AWS's table of operators says logical: {OURS}",
 )
 def _right_shifts(rng: np.random.Generator) -> Example:
-    dtype, n = _type(rng), int(rng.integers(0, 40))
-    a = _integers(rng, dtype)
-    if rng.random() < 0.5:
-        return Example(f"a >> {n}", (a,), dtype, _exact(lambda x: x >> n, a))
-    b = _counts(rng)
-    return Example(f"nl.right_shift(a, b, dtype=nl.{dtype})", (a, b), dtype, _exact(operator.rshift, a, b))
+    return _shifts(rng, "right_shift", ">>")
 
 
 @row(
@@ -285,10 +281,10 @@ def _right_shifts(rng: np.random.Generator) -> Example:
     f"{NUMPY}; {AWS_BITS}",
 )
 def _two_steps(rng: np.random.Generator) -> Example:
-    dtype, name = _type(rng), str(_any(rng, [*EXTREMES, *BITS]))
-    a, first, n = _integers(rng, dtype), int(str(_any(rng, NUMBERS))), int(rng.integers(0, 8))
+    dtype, name = _type(rng), _any(rng, EXTREMES | BITS)
+    a, first, n = _integers(rng, dtype), _any(rng, NUMBERS), int(rng.integers(0, 8))
     step = EXTREMES.get(name) or (lambda x, y: _wrap(BITS[name](x, y), dtype))
-    then = str(_any(rng, ["less", "greater_equal"] if name in EXTREMES else ["right_shift"]))
+    then = _any(rng, ["less", "greater_equal"] if name in EXTREMES else ["right_shift"])
     second = {"less": operator.lt, "greater_equal": operator.ge, "right_shift": operator.rshift}[then]
     dst = dtype if then == "right_shift" else "uint8"
     text = f"nisa.tensor_scalar(a, op0=nl.{name}, operand0={first}, op1=nl.{then}, operand1={n}, dtype=nl.{dst})"
@@ -302,7 +298,7 @@ def _two_steps(rng: np.random.Generator) -> Example:
 )
 def _nibbles(rng: np.random.Generator) -> Example:
     dtype, n = _type(rng), int(rng.integers(0, 8))
-    a, name = _integers(rng, dtype), str(_any(rng, ["right_shift", *BITS]))
+    a, name = _integers(rng, dtype), _any(rng, ["right_shift", *BITS])
     text = f"nisa.tensor_scalar(a, op0=nl.left_shift, operand0={n}, op1=nl.{name}, operand1={n})"
     then = BITS.get(name, operator.rshift)
     return Example(text, (a,), dtype, _exact(lambda x: then(_wrap(x << n, dtype), n), a))
@@ -317,21 +313,18 @@ UNARY = {"abs": abs, "relu": lambda x: max(x, 0), "square": lambda x: x * x}
     f"{NUMPY}; saturation: {OURS}; `nisa.activation` computes in FP32, as AWS says",
 )
 def _functions(rng: np.random.Generator) -> Example:
-    name, dtype = str(_any(rng, list(UNARY))), _type(rng)
+    name, dtype = _any(rng, UNARY), _type(rng)
     a = _integers(rng, dtype)
     call = f"nl.{name}(a)" if rng.random() < 0.5 else f"nisa.tensor_scalar(a, op0=nl.{name}, operand0=None)"
     if name == "abs" and rng.random() < 0.3:
         return Example("nl.abs(a, dtype=nl.uint32)", (a,), "uint32", _exact(abs, a))
-    words = _words(dtype, dtype)
-    return Example(call, (a,), dtype, _exact(lambda x: _saturate(_wrap(UNARY[name](x), words), dtype), a))
+    return Example(call, (a,), dtype, _stored(UNARY[name], dtype, a))
 
 
 @row("`negative` of integers", "exact modulo 2^32, then saturated to a narrower type", f"{NUMPY}; saturation: {OURS}")
 def _negatives(rng: np.random.Generator) -> Example:
     a, dst = _integers(rng, _type(rng)), _type(rng)
-    words = _words(dst, str(a.dtype), "int32")
-    expected = _exact(lambda x: _saturate(_wrap(-x, words), dst), a)
-    return Example(f"nl.negative(a, dtype=nl.{dst})", (a,), dst, expected)
+    return Example(f"nl.negative(a, dtype=nl.{dst})", (a,), dst, _stored(operator.neg, dst, a, signed=True))
 
 
 @row(
@@ -343,8 +336,7 @@ def _row_sums(rng: np.random.Generator) -> Example:
     a, dst = _integers(rng, _type(rng)), _type(rng, "int8", "int16", "uint8", "uint16")
     if rng.random() < 0.5:
         a, dst = rng.integers(0, 100, SHAPE).astype(a.dtype), str(a.dtype)
-    sums = a.astype(np.int64).sum(1, keepdims=True)
-    expected = _exact(lambda x: _saturate(_wrap(x, _words(dst, str(a.dtype))), dst), sums)
+    expected = _stored(lambda *numbers: sum(numbers), dst, *np.hsplit(a, SHAPE[1]))
     return Example(f"nl.sum(a, axis=1, keepdims=True, dtype=nl.{dst})", (a,), dst, expected)
 
 
@@ -383,7 +375,7 @@ NARROW = {
     f"{IEEE}; ml_dtypes",
 )
 def _narrow_floats(rng: np.random.Generator) -> Example:
-    dst = str(_any(rng, list(NARROW)))
+    dst = _any(rng, NARROW)
     halves = (rng.integers(0, 64, SHAPE) / 32 + 1).astype(np.float32) * np.float32(rng.choice([1, -1]))
     a = np.where(rng.random(SHAPE) < 0.5, _floats(rng), halves).astype(np.float32)
     with np.errstate(over="ignore"):
@@ -394,7 +386,7 @@ def _narrow_floats(rng: np.random.Generator) -> Example:
 @row("value as `bool_`", "1 if the value is not 0, NaN included, else 0", NUMPY)
 def _truths(rng: np.random.Generator) -> Example:
     a = _integers(rng, _type(rng)) if rng.random() < 0.5 else _floats(rng)
-    way = str(_any(rng, ["nl.copy(a, dtype=nl.bool_)", "nl.add(a, 0, dtype=nl.bool_)", "nl.load(x0, dtype=nl.bool_)"]))
+    way = _any(rng, ["nl.copy(a, dtype=nl.bool_)", "nl.add(a, 0, dtype=nl.bool_)", "nl.load(x0, dtype=nl.bool_)"])
     return Example(way, (a,), "bool_", _exact(int, a.astype(bool)))
 
 
@@ -410,7 +402,7 @@ TRUTHS = {
     NUMPY,
 )
 def _logic(rng: np.random.Generator) -> Example:
-    text, a, b = str(_any(rng, list(TRUTHS))), _floats(rng), _floats(rng)
+    text, a, b = _any(rng, TRUTHS), _floats(rng), _floats(rng)
     one, other = a > 0, b > 1
     expected = TRUTHS[text](one, other) if "{u}" in text else np.logical_not(one)
     expression = text.format(t="nl.greater(a, 0, dtype=nl.bool_)", u="nl.greater(b, 1, dtype=nl.bool_)")
@@ -437,7 +429,7 @@ def _counts_of_truths(rng: np.random.Generator) -> Example:
         (f"nisa.tensor_partition_reduce(nl.add, {t})", truths.sum(0, keepdims=True), "int32"),
         (f"nisa.tensor_reduce(nl.maximum, {t}, axis=1, negate=True)", -truths.max(1, keepdims=True), "int32"),
     ]
-    text, values, dtype = cases[rng.integers(len(cases))]
+    text, values, dtype = _any(rng, cases)
     return Example(text, (a,), dtype, _exact(int, values) if dtype == "int32" else values)
 
 
@@ -449,7 +441,7 @@ def _counts_of_truths(rng: np.random.Generator) -> Example:
 def _two_numbers(rng: np.random.Generator) -> Example:
     a = _integers(rng, _type(rng))
     pairs = [(0.0, -9984.0, "float32"), (1, -300, "int32"), (True, False, "bool_"), (2, 0.5, "float32")]
-    one, other, dtype = pairs[rng.integers(len(pairs))]
+    one, other, dtype = _any(rng, pairs)
     values = np.where(a != 0, one, other)
     expected = values.astype(np.float32) if dtype == "float32" else _exact(int, values)
     return Example(f"nl.where(a, {one}, {other})", (a,), dtype, expected)
@@ -461,7 +453,7 @@ def _two_numbers(rng: np.random.Generator) -> Example:
     f"{IEEE}; {NUMPY}",
 )
 def _comparisons_of_floats(rng: np.random.Generator) -> Example:
-    name, a, b = str(_any(rng, list(COMPARISONS))), _floats(rng), _floats(rng)
+    name, a, b = _any(rng, COMPARISONS), _floats(rng), _floats(rng)
     return Example(f"nl.{name}(a, b, dtype=nl.uint8)", (a, b), "uint8", _exact(int, COMPARISONS[name](a, b)))
 
 
@@ -471,7 +463,7 @@ def _comparisons_of_floats(rng: np.random.Generator) -> Example:
     f"{IEEE} maximum and minimum; numpy, which leaves the sign of zero open",
 )
 def _extremes_of_floats(rng: np.random.Generator) -> Example:
-    name, a, b = str(_any(rng, list(EXTREMES))), _floats(rng), _floats(rng)
+    name, a, b = _any(rng, EXTREMES), _floats(rng), _floats(rng)
     expected = (np.maximum if name == "maximum" else np.minimum)(a, b)
     signs = np.logical_and if name == "maximum" else np.logical_or
     zeros = (a == 0) & (b == 0)
@@ -488,7 +480,7 @@ FLOATS = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divi
     f"{IEEE}; {AWS_FP32}",
 )
 def _sums_of_floats(rng: np.random.Generator) -> Example:
-    name, a, b = str(_any(rng, list(FLOATS))), _floats(rng), _floats(rng)
+    name, a, b = _any(rng, FLOATS), _floats(rng), _floats(rng)
     with np.errstate(all="ignore"):
         return Example(f"nl.{name}(a, b)", (a, b), "float32", FLOATS[name](a, b))
 
@@ -498,7 +490,7 @@ ROUNDINGS = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
 
 @row("`floor`, `ceil`, `trunc`", "exact; -0 keeps its sign, and `ceil(-0.5)` is -0", f"{IEEE}; {NUMPY}")
 def _whole(rng: np.random.Generator) -> Example:
-    name, a = str(_any(rng, list(ROUNDINGS))), _floats(rng)
+    name, a = _any(rng, ROUNDINGS), _floats(rng)
     return Example(f"nl.{name}(a)", (a,), "float32", ROUNDINGS[name](a))
 
 
@@ -532,7 +524,7 @@ SIGNED_ZEROS = {
     IEEE,
 )
 def _functions_of_zeros(rng: np.random.Generator) -> Example:
-    name = str(_any(rng, list(SIGNED_ZEROS)))
+    name = _any(rng, SIGNED_ZEROS)
     a = rng.choice(np.array([0.0, -0.0], np.float32), SHAPE)
     value = SIGNED_ZEROS[name]
     expected = np.copysign(value, a) if np.signbit(value) else np.full(SHAPE, value)

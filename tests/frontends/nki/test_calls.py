@@ -5,7 +5,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.dialects.modules import CALLS
 from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS, OPERATOR_CALLS
 from neuroncore_rtl.spec.functions import FUNCTIONS
@@ -350,7 +349,7 @@ once, twice = nl.copy(sums), nl.copy(more)
         expected = x.T[:, :3]
     else:
         expected = x.T @ y
-    found = run_nki(kernel, (x, dtype), (y, dtype), preset="tiny", on=target).outputs
+    found = run_kernel(kernel, (x, dtype), (y, dtype), on=target).outputs
     assert np.array_equal(found[0], expected) and np.allclose(found[1], 2 * expected, rtol=1e-6)
 
 

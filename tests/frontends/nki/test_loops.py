@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.run.program import ProgramFailed
 from tests.frontends.nki.kernels import FIRST, result, run_kernel, write_kernel
 
@@ -291,7 +290,7 @@ return x
 
 def test_lines_of_a_body_are_the_kernels_own(tmp_path):
     kernel = write_kernel(tmp_path, LOADED + COUNTED["fori_loop"], parameters="x, n", out=LIKE_X)
-    done = run_nki(kernel, X, np.array([[16]], np.int32), preset="tiny", on="model")
+    done = run_kernel(kernel, X, np.array([[16]], np.int32), on="model")
     counts = {line.number: cost.records for line, cost in done.run.lines.items()}
     text = Path(kernel.partition(":")[0]).read_text().splitlines()
     first = 1 + next(number for number, line in enumerate(text) if "def body" in line)
@@ -309,13 +308,13 @@ while count:
     nisa.dma_copy(dst=scratch, src=x.ap([[1, 4], [8, 4]], scalar_offset=count))
     nisa.dma_copy(dst=out.ap([[8, 4], [1, 4]], scalar_offset=count), src=scratch)
 """, parameters="x, n", out=LIKE_X)  # fmt: skip
-    done = run_nki(kernel, X, np.array([[9]], np.int32), preset="tiny")
+    done = run_kernel(kernel, X, np.array([[9]], np.int32), on="rtl")
     assert done.run.bit_exact
     expected = np.zeros_like(X)
     for place in reversed(range(9)):
         expected[place : place + 4, :4] = X[place : place + 4, :4].T
     assert (done.outputs[0] == expected).all()
-    modelled = run_nki(kernel, X, np.array([[9]], np.int32), preset="tiny", on="model")
+    modelled = run_kernel(kernel, X, np.array([[9]], np.int32), on="model")
     assert modelled.run.cycles == pytest.approx(done.run.cycles, rel=0.02)
 
 

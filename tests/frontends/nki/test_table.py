@@ -1,7 +1,9 @@
-"""Table of docs/nki.md."""
+"""Table of docs/nki.md, and the page docs/unsupported.md."""
 
+from neuroncore_rtl import ROOT
 from neuroncore_rtl.frontends.nki.dialects import table, unsupported
 from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, modules
+from neuroncore_rtl.frontends.nki.dialects.unsupported import ISA, LANGUAGE
 from neuroncore_rtl.spec.config import PRESETS
 
 
@@ -17,3 +19,9 @@ def test_what_is_unsupported_is_not_there_and_can_be_imported():
     own = modules(PRESETS["tiny"])
     assert all(callable(getattr(own["nki.isa"], name)) for name in unsupported.ISA)
     assert all(callable(getattr(own["nki.language"], name)) for name in unsupported.LANGUAGE)
+
+
+def test_page_names_every_refused_call():
+    page = (ROOT / "docs" / "unsupported.md").read_text()
+    assert len({**ISA, **LANGUAGE}) > 5
+    assert [name for name in (*ISA, *LANGUAGE) if f"`{name}`" not in page] == []

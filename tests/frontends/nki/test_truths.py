@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import FIRST, result, write_kernel
+from tests.frontends.nki.kernels import FIRST, result, run_kernel, write_kernel
 
 X = np.arange(1, 33, dtype=np.float32).reshape(4, 8)
 ROWS, COLUMNS = np.arange(4)[:, np.newaxis], np.arange(8)[np.newaxis]
@@ -139,7 +138,7 @@ none = nl.{function}(tile, axis=1, mask=j < 0)
 """
     kernel = write_kernel(tmp_path, body, older=True, stores="masked, part, row, none")
     x = np.array([[1, 2, 3, 4, 5, 100, 100, 100]], np.float32).repeat(4, 0)
-    masked, part, row, none = run_nki(kernel, x, preset="tiny", on=target).outputs
+    masked, part, row, none = run_kernel(kernel, x, on=target).outputs
     assert masked.ravel().tolist() == [*[{"mean": 3.0, "var": 2.0}[function]] * 3, 0]
     assert np.array_equal(part[:3], masked[:3]) and not none.any()
     assert np.allclose(row.ravel(), getattr(np, function)(x[:, 3:7], axis=1), rtol=1e-6)
@@ -178,7 +177,7 @@ least, most, total, product = (
     x = np.random.default_rng(8).normal(size=(4, 8)).astype(np.float32)
     part, powers = x[:3, 2:7], np.exp(x[:3, 2:7])
     wanted = powers / powers.sum(1, keepdims=True), part / np.sqrt((part**2).mean(1, keepdims=True) + 1e-6)
-    found = run_nki(kernel, x, preset="tiny", on="golden").outputs
+    found = run_kernel(kernel, x).outputs
     for one, expected in zip(found, wanted, strict=False):
         whole = np.zeros((4, 8))
         whole[:3, 2:7] = expected
@@ -195,6 +194,6 @@ last = nl.exp(tile, mask=(i < 3) & (nl.arange(2)[None, :, None] < 1))
 first = nl.exp(tile, mask=j < 5)
 """, older=True, stores="last, first")  # fmt: skip
     x = np.zeros((4, 2, 8), np.float32)
-    last, first = (one.reshape(x.shape) for one in run_nki(kernel, x, preset="tiny", on="golden").outputs)
+    last, first = (one.reshape(x.shape) for one in run_kernel(kernel, x).outputs)
     assert np.array_equal(last, (np.indices(x.shape)[0] < 3) & (np.indices(x.shape)[1] < 1))
     assert np.array_equal(first, np.indices(x.shape)[2] < 5)

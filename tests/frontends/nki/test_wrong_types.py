@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.indices.lines import explained
 from tests.frontends.nki.kernels import FIRST, result, run_kernel, write_kernel
 
@@ -74,7 +73,7 @@ sums = nl.ndarray(x.shape, nl.float32, buffer=nl.psum)
 sums[...] = nl.load(x)
 bits, high = nl.copy(sums.view(nl.int32)), sums.view(nl.uint32) >> 16
 """, older=True, stores="bits, high")  # fmt: skip
-    bits, high = run_nki(kernel, -X, preset="tiny", on=target).outputs
+    bits, high = run_kernel(kernel, -X, on=target).outputs
     assert np.array_equal(bits, (-X).view(np.int32)) and np.array_equal(high, (-X).view(np.uint32) >> 16)
 
 
@@ -95,7 +94,7 @@ def test_operations_of_dma_are_those_of_the_engines(tmp_path, call, op):
 def test_sums_of_dma_are_exact(tmp_path, target):
     kernel = write_kernel(tmp_path, "nisa.dma_compute(dst=x, srcs=[x, x, y], reduce_op=nl.add)\nreturn x", True, "x, y")
     wide = 2 * SIGNED.astype(object) + UNSIGNED
-    (found,) = run_nki(kernel, SIGNED, UNSIGNED, preset="tiny", on=target).outputs
+    found = result(kernel, SIGNED, UNSIGNED, on=target)
     assert found.tolist() == [[(n + 2**31) % 2**32 - 2**31 for n in wide[0]]]
 
 
@@ -115,7 +114,7 @@ a, b = nl.load(x), nl.load(y)
 most = nl.ndarray((1, 1), nl.float32, buffer=nl.sbuf)
 nisa.tensor_scalar_reduce(dst=a, data=b, op0=nl.minimum, operand0=-2, reduce_op=nl.add, reduce_res=most)
 """, True, "x, y", stores="a, most")  # fmt: skip
-    least, total = run_nki(kernel, SIGNED, UNSIGNED, preset="tiny", on=target).outputs
+    least, total = run_kernel(kernel, SIGNED, UNSIGNED, on=target).outputs
     assert least.tolist() == [[-2] * 4] and total == -8
 
 
