@@ -1,14 +1,15 @@
-"""Stochastic rounding against gfloat; unbiased, idempotent, independent of order."""
+"""Stochastic rounding against gfloat; unbiased, idempotent, independent of order. Its random words."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuroncore_rtl.golden.arith import decode, random_words, round_fp32, round_stochastic
+from neuroncore_rtl.golden.arith import decode, random_words, round_fp32, round_stochastic, threefry2x32
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP8E4M3, FP16, FP32, INT8, INT16, TF32, FloatFormat
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import random_codes, random_fp32
+from tests.oracles.known import RANDOM123
 from tests.oracles.libraries import GFLOAT, gfloat_round
 from tests.oracles.words import every_code
 
@@ -154,3 +155,44 @@ def test_seeds_and_streams_draw_independently():
     for seed, stream in ((0, 1), (1, 0), (1, 1)):
         agreement = np.mean(round_stochastic(value, BF16, seed, stream, index) & 1 == first)
         assert abs(agreement - 0.5) <= 4 * 0.5 / len(value) ** 0.5, f"{seed}, {stream}: {agreement}"
+
+
+@pytest.mark.parametrize(("rounds", "counter", "key", "result"), RANDOM123)
+def test_known_answers_of_random123(rounds, counter, key, result):
+    assert threefry2x32(key, counter, rounds) == result
+
+
+def test_arrays_are_mixed_element_by_element():
+    low, high = np.arange(6, dtype=np.uint32).reshape(2, 3), np.uint32(7)
+    x0, x1 = threefry2x32((1, 2), (low, high))
+    assert x0.shape == x1.shape == (2, 3) and x0.dtype == x1.dtype == np.uint32
+    for place in np.ndindex(2, 3):
+        assert (x0[place], x1[place]) == threefry2x32((1, 2), (low[place], high))
+
+
+def test_key_is_seed_and_stream_and_counter_is_the_index():
+    assert random_words(0x13198A2E, 0x03707344, np.uint64(0x85A308D3_243F6A88)) == 0xC4923A9C
+    assert random_words(0, 0, 0) == 0x6B200159
+    assert random_words(0xFFFFFFFF, 0xFFFFFFFF, np.uint64(0xFFFFFFFF_FFFFFFFF)) == 0x1CB996FC
+
+
+def test_words_look_uniform_and_differ():
+    words = random_words(1, 2, np.arange(1 << 20))
+    ones = np.unpackbits(words.view(np.uint8)).reshape(-1, 32).mean(axis=0)
+    assert np.abs(ones - 0.5).max() <= 5 * 0.5 / 2**10
+    # Birthday problem: 128 collisions are expected among a million words of 32 bits.
+    assert abs(len(words) - len(np.unique(words)) - 128) <= 4 * 128**0.5
+
+
+@pytest.mark.parametrize(
+    "seed, stream, index, error, message",
+    [
+        (1 << 32, 0, 0, ValueError, "seed must be between 0 and 2\\*\\*32 - 1, not 4294967296"),
+        (0, -1, 0, ValueError, "stream must be between 0 and 2\\*\\*32 - 1, not -1"),
+        (0, 0, -1, ValueError, "index must be at least 0, not -1"),
+        (0.5, 0, 0, TypeError, "cannot be interpreted as an integer"),
+    ],
+)
+def test_random_words_wrong(seed, stream, index, error, message):
+    with pytest.raises(error, match=message):
+        random_words(seed, stream, index)

@@ -53,7 +53,6 @@ CONFIG = PRESETS["tiny"]
 
 BUSY = 100  # cycles in which another access reserves the first bank
 
-
 MOST = CONFIG.sbuf_banks * timing.LINE_BUFFER + 1
 """Number of consecutive lines over all banks that are accepted without a wait; the last of them waits at the port."""
 
